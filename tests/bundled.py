@@ -5,6 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+from builders import arrays_of, write_log
 
 from common.bundles.archive import MANIFEST, Archive, ArchiveWriter
 from common.bundles.plan import INSIDE, ROWS, rows_hash
@@ -15,7 +16,6 @@ from common.check_all import all_steps
 from common.logs.guide_pair import bring_pair, has_pair
 from common.logs.reader import read_log
 from common.logs.sidecar import Sidecar, seal, write_sidecar
-from common.logs.writer import LogWriter
 from common.system.checkout import ROOT
 from common.verdict.row import SEVERITY, exit_code, worst
 
@@ -33,14 +33,14 @@ def write_logs(folder: Path, stem: str, tensors: dict, **entries) -> None:
     rng = np.random.default_rng(1)
     for number, (side, suffix, dtype) in enumerate(RUNS):
         path = folder / f"{stem}_{side}{suffix}.npy"
-        with LogWriter(path) as writer:
-            for key, values in tensors.items():
-                if isinstance(values, tuple):
-                    writer.add(key, values[number])
-                    continue
-                noise = 1e-7 if dtype == np.float32 else 1e-16
-                off = noise * rng.normal(size=np.shape(values))
-                writer.add(key, np.asarray(values * (1 + off), dtype))
+        noise = 1e-7 if dtype == np.float32 else 1e-16
+        arrays = {
+            key: values[number]
+            if isinstance(values, tuple)
+            else np.asarray(values * (1 + noise * rng.normal(size=np.shape(values))), dtype)
+            for key, values in tensors.items()
+        }
+        writer = write_log(path, arrays)
         sidecar = Sidecar(
             schema=1,
             step=stem,
@@ -108,13 +108,9 @@ def make_bundle(folder: Path) -> Path:
     tensors["choice:margin"] = tuple(np.asarray(margin, dtype) for _, _, dtype in RUNS)
     tensors["choice"] = (near, flipped, near, near)
     tensors["logits"] = rng.normal(size=(5, 4))
-    write_logs(
-        folder / "step1_forward" / "small_cnn",
-        "forward_all",
-        tensors,
-        choices={"choice": {"scores": "choice:scores", "margin": "choice:margin"}},
-        outputs={"main": ["logits"]},
-    )
+    told = {"choices": {"choice": {"scores": "choice:scores", "margin": "choice:margin"}}}
+    told |= {"outputs": {"main": ["logits"]}}
+    write_logs(folder / "step1_forward" / "small_cnn", "forward_all", tensors, **told)
     tensors = {f"grad/body.{i:02d}": rng.normal(size=(5, 8)) * 0.1**i for i in range(12)}
     for step in range(3):
         tensors[f"sgd/{step:03d}/lr"] = np.float64(0.1)
@@ -158,11 +154,14 @@ class Forgery:
         lines = (json.dumps(record, separators=(",", ":")) + "\n" for record in records)
         self.files[name] = "".join(lines).encode()
 
+    def change_lines(self, name: str, change) -> None:
+        """Put what `change` makes of them in."""
+        self.put_lines(name, change(self.lines(name)))
+
     def edit_row(self, folder: str, key: str, **values) -> None:
         """Put other values into a row."""
         rows = self.lines(f"{folder}/{ROWS}")
-        row = next(row for row in rows if row["key"] == key)
-        row.update(values)
+        next(row for row in rows if row["key"] == key).update(values)
         self.put_lines(f"{folder}/{ROWS}", rows)
 
     def edit_json(self, name: str, **values) -> None:
@@ -174,11 +173,7 @@ class Forgery:
         """Write a log with changed tensors: `change` takes and gives key -> array."""
         path = scratch / "log.npy"
         path.write_bytes(self.files[name])
-        with read_log(path) as log:
-            tensors = change({key: log[key].copy() for key in log})
-        with LogWriter(path) as writer:
-            for key, values in tensors.items():
-                writer.add(key, values)
+        write_log(path, change(arrays_of(path)))
         self.files[name] = path.read_bytes()
 
     def inside(self, folder: str, why: str) -> dict:

@@ -4,9 +4,11 @@
 
 Reads lines `MODEL<tab>request.npz<tab>answer.npz` and says `done` after each.  The request holds
 arrays: `meta` (JSON text with config, dtype, train), `sd/KEY` (weights with
-torch's names and layout; none: the side's own initial ones) and `in/NAME` (inputs).  The answer
-holds `keys`, `shapes` (JSON texts), `logits`, `loss`, `losses/NAME` and `grad/NAME` (torch's
-layout), and `error`, the text of a ValueError from build or forward ("" for none).
+torch's names and layout; none: the side's own initial ones) and `in/NAME` (inputs; NAME/0, NAME/1
+are a list).  The answer holds `keys`, `shapes` (JSON texts), `logits` (or `predictions`), `loss`,
+`losses/NAME` and `grad/NAME` (torch's layout), and `error`, the text of a ValueError from build or
+forward ("" for none).  Where meta says `partial`, weights that are not given stay as they were
+built; with `later/NAME`, which stand for inputs of eval mode behind all that, it holds `later`.
 """
 
 import importlib
@@ -14,6 +16,9 @@ import json
 import sys
 
 import numpy as np
+
+# torch's local names of a batch norm's averages -> Paddle's; "": Paddle has none.
+AVERAGES = {"running_mean": "_mean", "running_var": "_variance", "num_batches_tracked": ""}
 
 
 def owner(model, key):
@@ -58,17 +63,25 @@ def run(side, models, meta, request, answer):
     own = side.state(model)
     answer["keys"] = json.dumps(list(own))
     answer["shapes"] = json.dumps({k: list(turned(k, v).shape) for k, v in own.items()})
-    given = {key[3:]: values for key, values in request.items() if key.startswith("sd/")}
+    given = part(request, "sd")
+    if side.NAME == "paddle":
+        for key in [key for key in given if key.rpartition(".")[2] in AVERAGES]:
+            path, _, local = key.rpartition(".")
+            values = given.pop(key)
+            given |= {f"{path}.{AVERAGES[local]}": values} if AVERAGES[local] else {}
     if given:
-        assert set(given) == set(own), set(given) ^ set(own)
-        side.load_state(model, {key: turned(key, value) for key, value in given.items()})
-    if "in/input_ids" not in request:
+        assert set(given) == set(own) or (meta.get("partial") and set(given) < set(own))
+        turned_ones = {key: turned(key, value) for key, value in given.items()}
+        side.load_state(model, own | turned_ones)
+    inputs = tensors(side, part(request, "in"))
+    if not inputs:
         return
     model.train() if meta["train"] else model.eval()
-    inputs = {key[3:]: side.tensor(v) for key, v in request.items() if key.startswith("in/")}
-    outputs = model(**{name: value for name, value in inputs.items() if name != "labels"})
-    answer["logits"] = side.array(outputs["logits"])
-    if "labels" not in inputs:
+    targets = ("labels", "y")
+    outputs = model(**{name: value for name, value in inputs.items() if name not in targets})
+    result = "logits" if "logits" in outputs else "predictions"
+    answer[result] = side.array(outputs[result])
+    if not set(targets) & set(inputs):
         return
     loss = models.loss(outputs, inputs)
     answer["loss"] = side.array(loss)
@@ -77,6 +90,29 @@ def run(side, models, meta, request, answer):
     loss.backward()
     for name, parameter in side.trainable(model):
         answer[f"grad/{name}"] = turned(name, side.gradient(parameter))
+    later = tensors(side, part(request, "later"))
+    if later:
+        model.eval()
+        inputs |= later
+        outputs = model(**{name: value for name, value in inputs.items() if name not in targets})
+        answer["later"] = side.array(outputs[result])
+
+
+def part(arrays, kind):
+    """Those below a kind, by what is behind it."""
+    return {key[len(kind) + 1 :]: v for key, v in arrays.items() if key.startswith(f"{kind}/")}
+
+
+def tensors(side, arrays):
+    """Tensors by name; NAME/0, NAME/1 are a list."""
+    found = {}
+    for key, values in arrays.items():
+        name, _, place = key.partition("/")
+        if place:
+            found.setdefault(name, []).append(side.tensor(values))
+        else:
+            found[name] = side.tensor(values)
+    return found
 
 
 if __name__ == "__main__":

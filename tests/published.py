@@ -5,11 +5,11 @@ import json
 import os
 import resource
 import subprocess
-import sys
 import time
 from pathlib import Path
 
 import numpy as np
+from builders import python
 from checkout import CHECKS, ROOT, Checkout
 
 from common.logs.reader import read_log
@@ -49,13 +49,7 @@ def transformers(folder, *tasks):
     request = Path(folder) / "request.json"
     request.write_text(json.dumps(tasks))
     script = str(Path(__file__).with_name("reference_transformers.py"))
-    done = subprocess.run(
-        [*Checkout.interpreter, "-W", "ignore", script, str(request)],
-        capture_output=True,
-        text=True,
-        timeout=TIMEOUT_S,
-    )
-    assert done.returncode == 0, done.stderr[-3000:]
+    python(script, str(request), warm=True, timeout=TIMEOUT_S)
     return json.loads(request.with_suffix(".answer.json").read_text())
 
 
@@ -145,15 +139,8 @@ def twin_alone(side, config, state, arrays, work):
     named |= {f"in/{key}": values for key, values in arrays.items()}
     np.savez(request, meta=meta, **named)
     start = time.monotonic()
-    done = subprocess.run(
-        [sys.executable, "-W", "ignore", str(Path(__file__).with_name("one_side.py")), side],
-        input=f"reformer\t{request}\t{answer}\n",
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        timeout=TIMEOUT_S,
-    )
-    assert done.returncode == 0, done.stderr[-3000:]
+    script, told = str(Path(__file__).with_name("one_side.py")), f"reformer\t{request}\t{answer}\n"
+    python(script, side, input=told, timeout=TIMEOUT_S)
     request.unlink()
     peak_gib = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 2**20
     print(f"{side}: {time.monotonic() - start:.0f} s, children at most {peak_gib:.1f} GiB")

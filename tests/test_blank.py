@@ -9,6 +9,7 @@ from functools import cache
 
 import numpy as np
 import pytest
+from builders import write_pair
 
 from common.pair.pairs import Case, load_pair
 from common.pair.request import RunRequest
@@ -124,10 +125,7 @@ KINDS = {
     "number": ("model.number = float(weight.detach().abs().max())", ()),
     "numpy": ("model.number = weight.detach().numpy().copy()", ()),
     "listed": ("model.number = weight.detach().tolist()[0][0]", ()),
-    "branch": (
-        "if bool((weight > 0).any()):\n    keep(model, 'table', arange(4), False)",
-        (),
-    ),
+    "branch": ("if bool((weight > 0).any()):\n    keep(model, 'table', arange(4), False)", ()),
     "caught": (
         "try:\n    model.number = weight.detach().numpy().sum()\n"
         "except Exception:\n    model.number = 0",
@@ -142,11 +140,8 @@ def folder(tmp_path_factory):
     """A pair for each kind of constructor."""
     base = tmp_path_factory.mktemp("blank")
     for kind, (lines, _) in KINDS.items():
-        (base / kind).mkdir()
-        (base / kind / "case.py").write_text(CASE)
-        body = "\n".join(f"    {line}" for line in lines.splitlines())
-        for side, text in (("torch", TORCH), ("paddle", PADDLE)):
-            (base / kind / f"{side}_model.py").write_text(text + BUILD.format(body))
+        body = BUILD.format("\n".join(f"    {line}" for line in lines.splitlines()))
+        write_pair(base / kind, CASE, TORCH + body, PADDLE + body)
     return base
 
 
@@ -160,12 +155,8 @@ def built(folder, kind: str, side: str, dtype: str, blank: bool, monkeypatch):
     work = folder / kind / "work"
     work.mkdir(exist_ok=True)
     pair, case = load_pair(str(folder / kind)), Case("", {"kind": kind})
-    jobs = {
-        name: Job(
-            of(name), "forward", None, RunRequest(str(pair.folder)), pair, [case], "", work, ""
-        )
-        for name in ("torch", side)
-    }
+    told = (None, RunRequest(str(pair.folder)), pair, [case], "", work, "")
+    jobs = {name: Job(of(name), "forward", *told) for name in ("torch", side)}
     monkeypatch.setattr(building, "BLANK_FROM", 0 if blank else 1 << 40)
     make_weights(jobs["torch"])
     of(side).set_up(dtype, "cpu", 0)

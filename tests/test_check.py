@@ -6,6 +6,7 @@ import subprocess
 
 import numpy as np
 import pytest
+from builders import edit_json, ended
 from checkout import CHECKS, Checkout
 
 MODEL = "fastformer"
@@ -44,12 +45,8 @@ def test_green_from_another_folder_with_a_space_in_the_path(checkout):
     assert "ROUNDING" in checkout.first.stdout
     assert checkout.first.stderr == ""  # no progress line where there is no terminal
     folder = checkout.path("step1_forward/log") / MODEL
-    for name in (
-        "forward_all_torch",
-        "forward_all_paddle",
-        "forward_all_torch_fp64",
-        "forward_all_paddle_fp64",
-    ):
+    sides = ("torch", "paddle", "torch_fp64", "paddle_fp64")
+    for name in (f"forward_all_{side}" for side in sides):
         assert (folder / f"{name}.npy").is_file()
         assert json.loads((folder / f"{name}.json").read_text())["side"] in name
     assert "diff check passed" in (folder / "forward_diff.log").read_text()
@@ -104,8 +101,7 @@ def test_judging_needs_neither_framework(checkout):
         "runpy.run_path(sys.argv[0], run_name='__main__')\n"
     )
     arguments = ("--model", MODEL, "--compare-only")
-    done = checkout.python("-c", script, str(checkout.path(CHECKS[1])), *arguments)
-    assert done.returncode == 0, done.stderr
+    ended(0, checkout.python("-c", script, str(checkout.path(CHECKS[1])), *arguments))
     # The same trick makes anything that imports a framework fail, so that this test can fail.
     done = checkout.python("-c", script, str(checkout.path("step1_forward/torch/forward.py")))
     assert done.returncode != 0
@@ -222,10 +218,7 @@ def test_one_sides_logs_given_twice_are_refused(checkout, logs):
     ],
 )
 def test_logs_that_contradict_each_other_are_refused(checkout, logs, entry, value, word):
-    path = logs / "forward_all_paddle.json"
-    sidecar = json.loads(path.read_text())
-    sidecar[entry] = value
-    path.write_text(json.dumps(sidecar))
+    edit_json(logs / "forward_all_paddle.json", **{entry: value})
     says(judged(checkout, logs), 2, word)
 
 
@@ -258,8 +251,7 @@ def test_what_a_killed_check_left_is_tidied_and_a_result_moved_aside_comes_back(
     gone = 2**22 - 1  # no process has this number
     (base / f".work-{gone}-x" / MODEL).mkdir(parents=True)
     (base / f".old-{gone}-x" / "another").mkdir(parents=True)
-    done = checkout.check(1, "--model", MODEL)
-    assert done.returncode == 0, done.stderr
+    ended(0, checkout.check(1, "--model", MODEL))
     assert not list(base.glob(".*"))
     assert (base / "another").is_dir()
     (base / "another").rmdir()
@@ -268,15 +260,9 @@ def test_what_a_killed_check_left_is_tidied_and_a_result_moved_aside_comes_back(
 @pytest.mark.usefixtures("warm")
 def test_two_checks_at_once_both_pass_and_leave_whole_results(checkout):
     command = [str(checkout.path(CHECKS[1])), "--model", MODEL]
-    running = [
-        subprocess.Popen(
-            [*checkout.interpreter, *command],
-            cwd=checkout.elsewhere,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-        )
-        for _ in range(2)
-    ]
+    quiet = dict.fromkeys(("stdout", "stderr"), subprocess.DEVNULL)
+    asked = [*checkout.interpreter, *command]
+    running = [subprocess.Popen(asked, cwd=checkout.elsewhere, **quiet) for _ in range(2)]
     assert [process.wait(timeout=200) for process in running] == [0, 0]
     assert checkout.check(1, "--model", MODEL, "--compare-only").returncode == 0
     assert not list(checkout.path("step1_forward/log").glob(".*"))

@@ -6,8 +6,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from builders import ended
 from checkout import ROOT, Checkout
 from published import ALLOWED, HEADS, TINY, check, command, differences, transformers, worst
+from safetensors.numpy import load_file, save_file
 
 from common.models.reformer.case import DEFAULTS, complete, publish, published
 from common.pair.pairs import load_pair
@@ -74,12 +76,10 @@ def brief(tmp_path_factory):
 
 @pytest.mark.parametrize("head", HEADS)
 def test_both_twins_are_transformers_own_model(made, brief, head, tmp_path):
-    done, first = check(1, made / head / OF_HEAD[head], tmp_path / "out")
-    assert done.returncode == 0, done.stdout + done.stderr
+    done, first = ended(0, check(1, made / head / OF_HEAD[head], tmp_path / "out"))
     assert f"config.json, head {head}; it replaces the preset's" in done.stdout
     root = ROOT if head == "lm" else brief.root
-    done, logs = check(4, made / head / "safe", tmp_path / "out", root=root)
-    assert done.returncode == 0, done.stdout + done.stderr
+    done, logs = ended(0, check(4, made / head / "safe", tmp_path / "out", root=root))
     found = differences(head, made / head / "safe", logs, tmp_path)
     key, difference = worst(found)
     assert difference <= ALLOWED, key
@@ -91,16 +91,13 @@ def test_both_twins_are_transformers_own_model(made, brief, head, tmp_path):
 
 
 def test_one_value_changes_the_hash_and_the_logits(made, copy, tmp_path):
-    from safetensors.numpy import load_file, save_file
-
     folder = copy("safe")
     state = load_file(folder / "model.safetensors")
     state["lm_head.bias"][7] += 0.5
     save_file(state, folder / "model.safetensors", metadata={"format": "pt"})
     logits, hashes = [], []
     for path in (made / "lm" / "safe", folder):
-        done, logs = check(1, path, tmp_path / "out")
-        assert done.returncode == 0, done.stderr
+        done, logs = ended(0, check(1, path, tmp_path / "out"))
         hashes.append(json.loads((logs / "forward_all_torch.json").read_text())["weights_sha256"])
         logits.append(np.load(logs / "forward_all_torch.npy", allow_pickle=True).item()["logits"])
     assert hashes[0] != hashes[1]
@@ -132,8 +129,6 @@ def test_safetensors_come_before_bin(made, copy):
 
 
 def test_either_name_of_the_tied_bias_will_do(whole, copy):
-    from safetensors.numpy import load_file, save_file
-
     path = copy("safe") / "model.safetensors"
     state = load_file(path)
     state["lm_head.decoder.bias"] = state.pop("lm_head.bias")
@@ -147,8 +142,6 @@ def test_either_name_of_the_tied_bias_will_do(whole, copy):
 
 
 def test_old_mask_buffers_are_passed_over_and_told(whole, copy):
-    from safetensors.numpy import load_file, save_file
-
     path = copy("safe") / "model.safetensors"
     site = "reformer.encoder.layers.0.attention.self_attention"
     old = {f"{site}.self_mask_value_float16": np.float16(-1e3), f"{site}.mask_value_float32": 0}
@@ -162,8 +155,6 @@ def test_old_mask_buffers_are_passed_over_and_told(whole, copy):
 
 
 def test_missing_and_surplus_are_both_listed(whole, copy):
-    from safetensors.numpy import load_file, save_file
-
     path = copy("safe") / "model.safetensors"
     state = load_file(path)
     del state["reformer.encoder.layers.1.attention.self_attention.key.weight"]
@@ -184,15 +175,12 @@ def test_missing_and_surplus_are_both_listed(whole, copy):
 
 
 def test_values_that_are_no_numbers_are_told(whole, copy):
-    from safetensors.numpy import load_file, save_file
-
     path = copy("safe") / "model.safetensors"
     state = load_file(path)
     state["lm_head.bias"][3] = np.nan
     save_file(state, path)
-    assert "weights: NaN or infinite values in lm_head.bias, lm_head.decoder.bias" in (
-        fitted(path, whole).notes
-    )
+    said = "weights: NaN or infinite values in lm_head.bias, lm_head.decoder.bias"
+    assert said in fitted(path, whole).notes
 
 
 # ---- configurations -----------------------------------------------------------------------------
@@ -262,8 +250,7 @@ def test_round_trips_through_every_format(made, whole, tmp_path):
     steps = ("x.pdparams", "x.bin", "of_paddle", "x.npz", "of_torch")
     for name in steps:
         more = ("--to", name.removeprefix("of_")) if name.startswith("of_") else ()
-        done = convert(source, folder / name, *more)
-        assert done.returncode == 0, done.stdout + done.stderr
+        done = ended(0, convert(source, folder / name, *more))
         assert f"written: {folder / name}" in done.stdout
         assert "read back with the same bits in both directions" in done.stdout
         source = folder / name
@@ -286,8 +273,7 @@ def loads(work, folder):
     """What was written loads in transformers, torch and Paddle, nothing missing or too much."""
     done = command("-W", "ignore", "-c", LOADS_IN_TORCH, folder)
     assert done.returncode == 0 and not done.stdout + done.stderr, done.stdout + done.stderr
-    done = command("-W", "ignore", "-c", LOADS_IN_PADDLE, folder)
-    assert done.returncode == 0, done.stderr
+    ended(0, command("-W", "ignore", "-c", LOADS_IN_PADDLE, folder))
 
 
 LOADS_IN_TORCH = """
@@ -334,8 +320,7 @@ def small(made, tmp_path_factory):
     """A checkpoint of the lm head, the same converted, and a checkout to plant faults in."""
     folder = tmp_path_factory.mktemp("faults")
     source, out = made / "lm" / "safe", folder / "sound"
-    done = convert(source, out, "--to", "paddle")
-    assert done.returncode == 0, done.stderr
+    ended(0, convert(source, out, "--to", "paddle"))
     return source, out, Checkout(folder)
 
 
@@ -344,12 +329,9 @@ SQUARE = "owner.local in TRANSPOSED.get(owner.kind, ()) and len(owner.shape) == 
 
 def test_a_writer_that_does_not_transpose_squares_is_caught_by_what_is_read_back(small, tmp_path):
     source, _, checkout = small
-    checkout.replace(
-        "common/weights/write.py",
-        "paddle = checkpoint.layout.to_paddle(state)",
-        "paddle = checkpoint.layout.to_paddle(state)\n"
-        "        paddle |= {k: v for k, v in state.items() if v.shape == (32, 32)}",
-    )
+    old = "paddle = checkpoint.layout.to_paddle(state)"
+    more = "\n        paddle |= {k: v for k, v in state.items() if v.shape == (32, 32)}"
+    checkout.replace("common/weights/write.py", old, old + more)
     out, report = tmp_path / "out.pdparams", tmp_path / "report.json"
     options = ("--model", "reformer", "--weights", str(source), "--out", str(out))
     options += ("--json", str(report))
@@ -364,8 +346,7 @@ def test_a_writer_that_does_not_transpose_squares_is_caught_by_what_is_read_back
 def test_a_layout_that_does_not_transpose_squares_is_caught_by_the_probes(small, tmp_path):
     _, sound, checkout = small
     run = ("common.certificate", "--model", "reformer", "--weights", str(sound))
-    done = checkout.module(*run)
-    assert done.returncode == 0, done.stdout + done.stderr
+    ended(0, checkout.module(*run))
     checkout.replace("common/weights/layout.py", SQUARE, f"{SQUARE} and len({{*owner.shape}}) == 2")
     done = checkout.module(*run)
     assert done.returncode == 1 and "NOT certified" in done.stdout
@@ -383,18 +364,15 @@ def test_paddlenlp_loads_what_was_converted(made, tmp_path):
         )
     import subprocess
 
-    done = convert(made / "lm" / "bin", tmp_path / "converted", "--to", "paddle")
-    assert done.returncode == 0, done.stderr
-    done, logs = check(4, made / "lm" / "bin", tmp_path / "out")
-    assert done.returncode == 0, done.stderr
+    ended(0, convert(made / "lm" / "bin", tmp_path / "converted", "--to", "paddle"))
+    done, logs = ended(0, check(4, made / "lm" / "bin", tmp_path / "out"))
     script = str(Path(__file__).with_name("reference_paddlenlp.py"))
     done = subprocess.run(
         [python, "-W", "ignore", script, str(tmp_path), str(logs)], capture_output=True, text=True
     )
     assert done.returncode == 0, done.stdout + done.stderr
     saved = tmp_path / "saved by PaddleNLP"
-    done, again = check(1, saved, tmp_path / "out")
-    assert done.returncode == 0, done.stdout + done.stderr
+    done, again = ended(0, check(1, saved, tmp_path / "out"))
     told = [
         json.loads((folder / name).read_text())["weights_sha256"]
         for folder, name in ((logs, "bp_align_all_torch.json"), (again, "forward_all_torch.json"))

@@ -18,9 +18,8 @@ def top(scores, k=None):
 
 
 def judged(exact, ref32, cand32, cand64=None):
-    return judge_choice(
-        "k", exact, margins(exact.scores, exact.choice), ref32, cand32, cand64 or exact
-    )
+    margin = margins(exact.scores, exact.choice)
+    return judge_choice("k", exact, margin, ref32, cand32, cand64 or exact)
 
 
 def near_ties():

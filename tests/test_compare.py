@@ -10,18 +10,16 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from builders import RUNS, ended, printed, python, write_log
 
 from common.compare import main
 from common.logs.independence import check_independence
 from common.logs.key import Key
 from common.logs.of_a_run import class_of
 from common.logs.sidecar import Sidecar, read_sidecar, seal, write_sidecar
-from common.logs.writer import LogWriter
 from common.system.errors import UserError
 from common.verdict.judge import judge_logs
 from common.verdict.tolerances import TOLERANCES
-
-RUNS = ("ref32", "cand32", "ref64", "cand64")
 
 
 def normal(shape, seed=0):
@@ -29,9 +27,7 @@ def normal(shape, seed=0):
 
 
 def write(path, arrays, sidecar=None):
-    with LogWriter(path) as writer:
-        for key, array in arrays.items():
-            writer.add(key, array)
+    writer = write_log(path, arrays)
     if sidecar is not None:
         write_sidecar(path, Sidecar(**sidecar, log_sha256=writer.sha256))
     return path
@@ -60,25 +56,20 @@ def verdicts(judgement) -> dict[str, str]:
     return {row.key: row.verdict for row in judgement.rows}
 
 
-def network() -> dict[str, np.ndarray]:
-    """Float64 values of a small forward pass: each depends on the one before."""
-    rng = np.random.default_rng(2)
-    found = {"x": rng.normal(size=(4, 8))}
-    for i in range(4):
-        weight = np.random.default_rng(10 + i).normal(size=(8, 8))
-        found[f"layer{i}"] = np.tanh(found[list(found)[-1]] @ weight)
-    return found
-
-
 def forward(change=None, feed=None) -> dict[str, np.ndarray]:
-    """The same pass by a port: `change(name, value)` plants a fault; `feed` teaches it."""
-    found = {"x": network()["x"]}
+    """A small forward pass in float64, in which each value depends on the one before.
+
+    change  (name, value) -> what a port with a fault computes; feed teaches it
+    """
+    found = {"x": np.random.default_rng(2).normal(size=(4, 8))}
     for i in range(4):
         weight = np.random.default_rng(10 + i).normal(size=(8, 8))
-        last = list(found)[-1]
-        value = np.tanh((feed or found)[last] @ weight)
+        value = np.tanh((feed or found)[list(found)[-1]] @ weight)
         found[f"layer{i}"] = change(f"layer{i}", value) if change else value
     return found
+
+
+network = forward  # the reference's
 
 
 # ---- reprod_log's weaknesses: each passes there, or crashes, and fails here ----------------------
@@ -137,9 +128,7 @@ for i in range(COUNT):
         found.append(type(error).__name__)
 json.dump(found, open("out.json", "w"))
 """.replace("COUNT", str(len(WEAKNESSES)))
-    command = [sys.executable, "-W", "ignore", "-c", program]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
+    python("-c", program, cwd=tmp_path)
     said = dict(zip(WEAKNESSES, json.loads((tmp_path / "out.json").read_text()), strict=True))
     assert said == {name: expected for name, (_, _, _, expected) in WEAKNESSES.items()}
 
@@ -169,11 +158,8 @@ def test_a_correct_port():
     judgement = judge_logs(*runs(network()).values(), step=1, model="m")
     assert set(verdicts(judgement).values()) <= {"ROUNDING", "IDENTICAL"}
     assert list(verdicts(judgement)) == list(network())
-    assert (judgement.exit_code, judgement.guide_passed, judgement.first_diverged) == (
-        0,
-        True,
-        None,
-    )
+    assert judgement.exit_code == 0 and judgement.guide_passed is True
+    assert judgement.first_diverged is None
     assert all((row.step, row.model, row.origin) == (1, "m", False) for row in judgement.rows)
 
 
@@ -221,9 +207,7 @@ def test_a_constant_excuses_what_carries_it_and_hides_no_bug_behind_it(tmp_path)
     judgement = judge_logs(*logs.values(), **exact)
     found = verdicts(judgement)
     assert found["layer0"] == "CONSTANT" and found["layer2"] == "CARRIED"
-    assert (judgement.asks_free, judgement.exit_code) == (True, 1), (
-        "that it is as large is not shown"
-    )
+    assert judgement.asks_free and judgement.exit_code == 1, "that it is as large is not shown"
     judgement = judge_logs(*logs.values(), **exact, free64=network())
     assert verdicts(judgement)["layer2"] == "CONSTANT"
     assert (judgement.verdict, judgement.exit_code) == ("CONSTANT", 0)
@@ -279,13 +263,16 @@ def test_gradients_share_a_cap_and_have_no_batch_axis():
 
 
 def test_noisy_adam_is_named_where_it_is_too_noisy():
-    logs = runs({"adam/001/weight/w": normal((50, 50))})
-    noisy = logs["cand64"]["adam/001/weight/w"] * (1 + 4e-6 * normal((50, 50), seed=5))
-    logs["cand32"]["adam/001/weight/w"] = noisy.astype(np.float32)
-    assert judge_logs(*logs.values()).exit_code == 0
-    noisy = logs["cand64"]["adam/001/weight/w"] * (1 + 4e-5 * normal((50, 50)))
-    logs["cand32"]["adam/001/weight/w"] = noisy.astype(np.float32)
-    row = judge_logs(*logs.values()).rows[0]
+    key = "adam/001/weight/w"
+    logs = runs({key: normal((50, 50))})
+
+    def judged(noise, seed):
+        noisy = logs["cand64"][key] * (1 + noise * normal((50, 50), seed))
+        logs["cand32"][key] = noisy.astype(np.float32)
+        return judge_logs(*logs.values())
+
+    assert judged(4e-6, 5).exit_code == 0
+    row = judged(4e-5, 0).rows[0]
     assert row.verdict == "PRECISION" and "by themselves are 21 times noisier" in row.note
 
 
@@ -348,14 +335,17 @@ def pair_of_logs(folder, ref=None, cand=None, same=False):
     """Two logs with sidecars: (paths), with entries changed on either side."""
     logs = runs(network())
     second = logs["ref32"] if same else logs["cand32"]
-    return (
-        write(folder / "forward_torch.npy", logs["ref32"], sidecar_of("torch", **(ref or {}))),
-        write(folder / "forward_paddle.npy", second, sidecar_of("paddle", **(cand or {}))),
-    )
+    return [
+        write(folder / f"forward_{side}.npy", values, sidecar_of(side, **(told or {})))
+        for side, values, told in (("torch", logs["ref32"], ref), ("paddle", second, cand))
+    ]
 
 
 def problems_of(paths):
     return check_independence(*paths, *(read_sidecar(path) for path in paths))
+
+
+AS_PADDLES = "/site-packages/paddle/__init__.py"
 
 
 def test_two_frameworks_logs_can_be_trusted(tmp_path):
@@ -368,10 +358,7 @@ def test_two_frameworks_logs_can_be_trusted(tmp_path):
         (dict(cand={"framework": "torch"}), "forward_paddle.npy was made by torch, not paddle"),
         (dict(ref={"framework": None}), "forward_torch.npy was made by None, not torch"),
         (dict(cand={"framework_file": ""}), "names no file that paddle was imported from"),
-        (
-            dict(ref={"framework_file": "/site-packages/paddle/__init__.py"}),
-            "its torch was imported from /site-packages/paddle/__init__.py",
-        ),
+        (dict(ref={"framework_file": AS_PADDLES}), f"torch was imported from {AS_PADDLES}"),
         (dict(cand={"frameworks_loaded": ["paddle", "torch"]}), "had loaded paddle and torch"),
         (dict(cand={"frameworks_loaded": []}), "its process had not loaded paddle"),
         (dict(cand={"seed": 1}), "from different seeds: 0 and 1"),
@@ -408,9 +395,8 @@ def test_transplanted_operators_excuse_two_frameworks_and_equal_bits(tmp_path):
 
 
 def test_two_equal_accuracies_are_no_proof_of_one_framework(tmp_path):
-    paths = [tmp_path / f"acc_{side}.npy" for side in ("torch", "paddle")]
-    for path, side in zip(paths, ("torch", "paddle"), strict=True):
-        write(path, {"acc": np.array(0.95), "labels": np.arange(5)}, sidecar_of(side))
+    arrays, sides = {"acc": np.array(0.95), "labels": np.arange(5)}, ("torch", "paddle")
+    paths = [write(tmp_path / f"acc_{side}.npy", arrays, sidecar_of(side)) for side in sides]
     assert problems_of(paths) == []
 
 
@@ -428,8 +414,7 @@ def test_the_command_on_a_correct_port(tmp_path, capsys):
     out = capsys.readouterr().out
     assert "ref32.npy (torch) against cand32.npy (paddle): ROUNDING" in out
     assert "provenance unknown" in out and "the guide's rule (mean |a-b|, 1e-6): passed" in out
-    assert main(arguments) == 0
-    assert "CLOSE" in capsys.readouterr().out
+    assert "CLOSE" in printed(capsys, 0, main(arguments)).out
 
 
 def test_the_command_says_how_many_how_much_where_and_how_much_was_allowed(tmp_path, capsys):
@@ -484,14 +469,12 @@ def test_one_side_given_twice_is_refused_unless_it_is_meant(tmp_path, capsys):
         ([made_by["a"], copy], "hold the same bytes"),
         ([paths["ref32"], paths["cand32"], "--ref64", copy, "--cand64", copy], "given twice"),
     ):
-        assert main(logs) == 2
-        out, error = capsys.readouterr()
+        out, error = printed(capsys, 2, main(logs))
         assert out == "" and said in error and "--allow same" in error and error.count("\n") == 1
     assert main([made_by["a"], made_by["c"]]) == 0  # the same bits, and two frameworks made them
     assert main([made_by["a"], made_by["b"], "--allow", "same"]) == 0
     capsys.readouterr()
-    assert main([*twice, "--allow", "same"]) == 0
-    out = capsys.readouterr().out
+    out = printed(capsys, 0, main([*twice, "--allow", "same"])).out
     assert "IDENTICAL" in out and "hold the same bits" in out and "to the last bit" in out
 
 
@@ -517,12 +500,10 @@ def test_bad_input_is_one_sentence_and_status_2(tmp_path, capsys):
         ([good, good, "--ref64", good], "are given together or not at all"),
         ([good, other, "--json", str(tmp_path / "no" / "x.json")], "No such file"),
     ):
-        assert main(arguments) == 2
-        error = capsys.readouterr().err
+        error = printed(capsys, 2, main(arguments)).err
         assert said in error and error.count("\n") == 1 and "Traceback" not in error
     (tmp_path / "a.json").write_text("{")
-    assert main([good, good]) == 2
-    assert "this sidecar cannot be read" in capsys.readouterr().err
+    assert "this sidecar cannot be read" in printed(capsys, 2, main([good, good])).err
     for arguments in ([], [good], [good, good, "--wrong"]):
         with pytest.raises(SystemExit) as left:
             main(arguments)
@@ -538,8 +519,7 @@ def test_internal_errors_are_a_sentence_unless_debug(tmp_path, capsys, monkeypat
         raise ZeroDivisionError("planted")
 
     monkeypatch.setattr("common.compare.judge_logs", broken)
-    assert main(logs) == 2
-    error = capsys.readouterr().err
+    error = printed(capsys, 2, main(logs)).err
     assert "internal error at " in error and "ZeroDivisionError: planted; --debug" in error
     with pytest.raises(ZeroDivisionError):
         main([*logs, "--debug"])
@@ -550,18 +530,13 @@ def test_keys_cannot_drive_the_terminal(tmp_path, capsys):
     key = "a\x1b[2J\n\u202e"
     ref = write(tmp_path / "a.npy", {key: np.ones(3)})
     cand = write(tmp_path / "b.npy", {key: np.zeros(3)})
-    assert main([str(ref), str(cand)]) == 1
-    out = capsys.readouterr().out
+    out = printed(capsys, 1, main([str(ref), str(cand)])).out
     assert "\x1b" not in out and "\u202e" not in out
 
 
-LOADED = "import sys; {}; print(sorted({{'torch', 'paddle', 'reprod_log'}} & set(sys.modules)))"
-
-
 def loaded_after(statement: str) -> str:
-    command = [sys.executable, "-W", "ignore", "-c", LOADED.format(statement)]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
-    return done.stdout.strip()
+    told = "print(sorted({'torch', 'paddle', 'reprod_log'} & set(sys.modules)))"
+    return python("-c", f"import sys; {statement}; {told}").strip()
 
 
 def test_the_command_loads_no_framework():
@@ -577,8 +552,7 @@ def test_the_command_as_a_program(tmp_path):
     ref = write(tmp_path / "ä.npy", {"schlüssel": np.ones(4)})
     command = [sys.executable, "-m", "common.compare", str(ref), str(ref), "--allow", "same"]
     environment = os.environ | {"PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0"}
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, env=environment)
-    assert done.returncode == 0, done.stderr
+    done = ended(0, subprocess.run(command, cwd=tmp_path, capture_output=True, env=environment))
     assert b"IDENTICAL" in done.stdout
 
 

@@ -10,6 +10,7 @@ import time
 from pathlib import Path
 
 import pytest
+from builders import ended
 from forged import write_result
 
 from common.check.command_line import check_main
@@ -162,8 +163,7 @@ def test_a_check_killed_while_it_swaps_leaves_the_former_or_the_new_result(tmp_p
         (tmp_path / name).mkdir()
         (tmp_path / name / "which").write_text(name)
     command = [sys.executable, "-c", SWAP, str(tmp_path), str(fatal)]
-    done = subprocess.run(command, cwd=ROOT)
-    assert done.returncode == (0 if fatal == 4 else -signal.SIGKILL)
+    ended(0 if fatal == 4 else -signal.SIGKILL, subprocess.run(command, cwd=ROOT))
     remove_abandoned(tmp_path)
     assert (tmp_path / "model" / "which").read_text() == ("model" if fatal < 3 else "made")
     assert not list(tmp_path.glob(".*"))
@@ -450,8 +450,7 @@ def test_no_home_no_folder_no_input_and_a_strict_mask(out, tmp_path):
 @pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", ">&- 2>&- <&-"])
 def test_streams_that_are_closed(out, closed):
     target = out / "report.json"
-    done = run(out, "--compare-only", "--json", str(target), shell=f"exec {closed}")
-    assert done.returncode == 0, done.stderr
+    ended(0, run(out, "--compare-only", "--json", str(target), shell=f"exec {closed}"))
     assert json.loads(target.read_text())["verdict"] == "ROUNDING"
 
 

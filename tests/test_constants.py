@@ -1,25 +1,27 @@
 """Buffers that a model's own code makes: torch may keep what the port computes."""
 
-from pathlib import Path
-
 import numpy as np
 import pytest
-from checkout import Checkout
+from builders import ended, judged, translated
 
-PAIR = Path(__file__).parent / "pairs" / "rotary"
+STEPS_OF_4 = 1  # in the checkout: they are not what is tried
+DTYPE = "paddle.get_default_dtype()"
+PAIR = translated(
+    "rotary",
+    ("def __init__(self, width):", "def __init__(self, width, kept, base):"),
+    ("Rotary(width)\n", "Rotary(width, kept, base)\n"),
+    ("(10000.0 **", "(base **"),
+    ("2).float()", f"2).astype({DTYPE})"),
+    ('"inv_freq", inv_freq)', '"inv_freq", inv_freq, persistable=kept)'),
+    (".unsqueeze(1) *", ".unsqueeze(1).astype(x.dtype) *"),
+    ("paddle.randn(width)", "paddle.randn([width])"),
+    ("outputs.transpose(1, 2)", "outputs"),
+)
 KEPT = {"layers.0.rotary.inv_freq", "layers.1.rotary.inv_freq"}  # one tensor
 
 
-@pytest.fixture(scope="module")
-def checkout(tmp_path_factory):
-    made = Checkout(tmp_path_factory.mktemp("constants"))
-    made.replace("step4_backward/setups.py", "STEPS = 10", "STEPS = 1")
-    return made
-
-
 def check(checkout, step, *options):
-    done, report = checkout.rows(step, "--model", str(PAIR), "--no-report", *options)
-    return done, {row["key"]: row for row in (report or {}).get("rows", [])}
+    return judged(checkout, step, PAIR, *options)
 
 
 def arrays(checkout, kind):
@@ -31,8 +33,7 @@ def arrays(checkout, kind):
 @pytest.mark.parametrize("preset", ["default", "kept"])
 def test_a_port_may_compute_or_carry_what_torch_keeps(checkout, step, preset):
     """torch's float32 frequencies are off float64's by 1e-8: no float64 run has them."""
-    done, rows = check(checkout, step, "--preset", preset)
-    assert done.returncode == 0, done.stdout + done.stderr
+    done, rows = ended(0, check(checkout, step, "--preset", preset))
     assert {row["verdict"] for row in rows.values()} <= {"IDENTICAL", "ROUNDING"}
     if step == 1:
         found, stored = arrays(checkout, "constants"), arrays(checkout, "weights")
@@ -56,6 +57,5 @@ def test_a_checkpoint_s_buffers_are_what_it_says(checkout, tmp_path):
     state |= {name: state[name] * np.float32(1.5) for name in KEPT}
     path = tmp_path / "trained.npz"
     np.savez(path, **state)
-    done, _ = check(checkout, 1, "--preset", "kept", "--weights", str(path))
-    assert done.returncode == 0, done.stdout + done.stderr
+    done, _ = ended(0, check(checkout, 1, "--preset", "kept", "--weights", str(path)))
     assert not arrays(checkout, "constants")

@@ -9,6 +9,7 @@ import textwrap
 
 import numpy as np
 import pytest
+from builders import write_log
 
 from common.logs.reader import read_log
 from common.logs.sidecar import Sidecar, write_sidecar
@@ -46,8 +47,7 @@ def report(tmp_path, monkeypatch):
     def run(off):
         logs = [tmp_path / f"{side}.npy" for side in ("torch", "paddle")]
         for log, more in zip(logs, (0.0, off), strict=True):
-            with LogWriter(log) as writer:
-                writer.add("logits", np.full((2, 3), 1.0 + more))
+            write_log(log, {"logits": np.full((2, 3), 1.0 + more)})
         one = guide_report.GuideReport()
         one.begin(*logs, 1e-6, tmp_path / "diff.log")
         passed = one.wait()

@@ -1,5 +1,6 @@
 """The embedded data, the batches and the scores, against scikit-learn where it has an opinion."""
 
+import io
 import os
 import pickle
 import subprocess
@@ -8,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from builders import python
 from sklearn.datasets import load_digits
 from sklearn.metrics import (
     accuracy_score,
@@ -98,32 +100,36 @@ def test_text_can_be_cut(tmp_path):
     assert digest == save_text(tmp_path / "again.npz", count=5, max_bytes=700)
 
 
-FAULTS = ["missing", "empty", "cut", "damaged", "text", "pickle", "npy", "no hash"]
+def npy() -> bytes:
+    np.save(file := io.BytesIO(), np.arange(3))
+    return file.getvalue()
+
+
+def no_hash() -> bytes:
+    np.savez(file := io.BytesIO(), values=np.arange(3))
+    return file.getvalue()
+
+
+# What is wrong -> the file's content, of what was there and of a file that a pickle would write;
+# None: there is no file.
+FAULTS = {
+    "missing": lambda content, ran: None,
+    "empty": lambda content, ran: b"",
+    "cut": lambda content, ran: content[:-200],
+    "damaged": lambda content, ran: content[:200] + bytes(60) + content[260:],
+    "text": lambda content, ran: b"ids\n1\n2\n",
+    "pickle": lambda content, ran: pickle.dumps({"values": _Bomb(ran)}),
+    "npy": lambda content, ran: npy(),
+    "no hash": lambda content, ran: no_hash(),
+}
 
 
 @pytest.mark.parametrize("fault", FAULTS)
 def test_bad_files_are_refused_with_a_sentence(tmp_path, fault):
     path = tmp_path / "digits.npz"
     data.save_arrays(path, {"values": np.arange(100)})
-    if fault == "missing":
-        path.unlink()
-    elif fault == "empty":
-        path.write_bytes(b"")
-    elif fault == "cut":
-        path.write_bytes(path.read_bytes()[:-200])
-    elif fault == "damaged":
-        content = bytearray(path.read_bytes())
-        content[200:260] = bytes(60)
-        path.write_bytes(content)
-    elif fault == "text":
-        path.write_text("ids\n1\n2\n")
-    elif fault == "pickle":
-        path.write_bytes(pickle.dumps({"values": _Bomb(tmp_path / "ran")}))
-    elif fault == "npy":
-        with open(path, "wb") as file:
-            np.save(file, np.arange(3))
-    elif fault == "no hash":
-        np.savez(path, values=np.arange(3))
+    content = FAULTS[fault](path.read_bytes(), tmp_path / "ran")
+    path.unlink() if content is None else path.write_bytes(content)
     with pytest.raises(UserError, match="digits.npz: (no such data file|not a data file)"):
         data.load_arrays(path)
     assert not (tmp_path / "ran").exists()
@@ -198,14 +204,7 @@ made = {{"a": np.arange(3, dtype=np.int16), "b": np.ones((3, 2), np.int8), "c": 
 batch = next(batches(Samples(made), range(3), 3))
 print({{name: values.dtype.name for name, values in batch.items()}})
 """
-    done = subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", script],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        timeout=60,
-    )
-    assert done.stdout == "{'a': 'int64', 'b': 'int64', 'c': 'bool', 'd': 'float64'}\n", done.stderr
+    assert python("-c", script) == "{'a': 'int64', 'b': 'int64', 'c': 'bool', 'd': 'float64'}\n"
 
 
 def test_large_arrays_are_written_unpacked(tmp_path):
@@ -249,16 +248,14 @@ def check_scores(labels, predictions, classes):
     assert np.array_equal(table, confusion_matrix(labels, predictions, labels=range(classes)))
     close = {"rel": 1e-12, "abs": 0}
     assert metrics.accuracy(labels, predictions, classes) == accuracy_score(labels, predictions)
-    assert metrics.macro_f1(labels, predictions, classes) == pytest.approx(
-        f1_score(labels, predictions, average="macro", zero_division=0), **close
-    )
+    f1 = f1_score(labels, predictions, average="macro", zero_division=0)
+    assert metrics.macro_f1(labels, predictions, classes) == pytest.approx(f1, **close)
     precision = precision_score(labels, predictions, **everywhere)
     recall = recall_score(labels, predictions, **everywhere)
     expected = 2 * precision * recall / (precision + recall) if precision + recall else 0.0
     # 1e-8 in a denominator of at least 1, at most a third of it in the last one
-    assert metrics.macro_f_seed(labels, predictions, classes) == pytest.approx(
-        expected, rel=1e-6, abs=0
-    )
+    found = metrics.macro_f_seed(labels, predictions, classes)
+    assert found == pytest.approx(expected, rel=1e-6, abs=0)
 
 
 def test_macro_f_is_not_macro_f1():

@@ -5,6 +5,7 @@ import json
 import numpy as np
 import pytest
 import torch
+from builders import ended
 from checkout import Checkout
 from hf_reformer import TINY, VERSION, drawing, reference_model, state_of
 from test_reformer import SMALL, load, weights_for
@@ -100,9 +101,8 @@ class Both:
         inputs = self.side.tensors({"input_ids": ids, **masks})
         if layers:
             inputs["rotations"] = self.side.side.tensor(drawn)
-        ours = self.side.call(
-            self.model, inputs, past_buckets_states=self.caches[1], use_cache=True
-        )
+        options = {"past_buckets_states": self.caches[1], "use_cache": True}
+        ours = self.side.call(self.model, inputs, **options)
         self.caches = kept, ours["past_buckets_states"]
         return theirs, ours
 
@@ -187,9 +187,8 @@ def test_a_first_pass_with_a_cache_is_the_plain_pass(one):
         outputs = one.call(model, inputs, use_cache=True)
     assert np.array_equal(one.side.array(plain["logits"]), one.side.array(outputs["logits"]))
     assert set(plain) == {"logits"} and set(outputs) == {"logits", "past_buckets_states"}
-    for kind, (buckets, states) in zip(
-        SMALL["attn_layers"], outputs["past_buckets_states"], strict=True
-    ):
+    cache = outputs["past_buckets_states"]
+    for kind, (buckets, states) in zip(SMALL["attn_layers"], cache, strict=True):
         assert list(states.shape) == [3, 22, 32]  # no padding in it
         assert buckets is None if kind == "local" else list(buckets.shape) == [3, 2, 2, 22]
 
@@ -290,10 +289,8 @@ FAULTS = {
 def checkout(tmp_path_factory):
     """A copy whose step 1 runs the case with a cache alone."""
     made = Checkout(tmp_path_factory.mktemp("decoding"))
-    path = made.path("common/models/reformer/case.py")
-    path.write_text(
-        path.read_text() + 'CASES["default"] = {"decode": CASES["default"]["decode"]}\n'
-    )
+    with open(made.path("common/models/reformer/case.py"), "a") as file:
+        file.write('CASES["default"] = {"decode": CASES["default"]["decode"]}\n')
     return made
 
 
@@ -301,8 +298,7 @@ REFORMER = ("--model", "reformer", "--no-report")
 
 
 def test_step_1_compares_every_token_s_logits_and_caches(checkout):
-    done, report = checkout.rows(1, *REFORMER)
-    assert done.returncode == 0, done.stdout + done.stderr
+    done, report = ended(0, checkout.rows(1, *REFORMER))
     keys = {row["key"] for row in report["rows"]}
     length = CASES["default"]["decode"]["inputs"]["length"]
     for end in range(length - CASES["default"]["decode"]["decode"], length + 1):

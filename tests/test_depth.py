@@ -6,6 +6,7 @@ import sys
 
 import numpy as np
 import pytest
+from builders import python, write_log
 from checkout import ROOT, Checkout
 
 from common.logs.reader import read_log
@@ -47,8 +48,6 @@ def test_every_named_tensor_of_all_12_layers_is_measured(rows):
 
 def test_distances_are_the_logs_own(tmp_path):
     """Against plain NumPy, on logs that are made up."""
-    from common.logs.writer import LogWriter
-
     rng = np.random.default_rng(0)
     exact = rng.normal(size=(4, 5))
     values = {
@@ -58,9 +57,7 @@ def test_distances_are_the_logs_own(tmp_path):
         "paddle_fp64": exact + 1e-9,
     }
     for name, array in values.items():
-        with LogWriter(tmp_path / f"forward_all_{name}.npy") as writer:
-            writer.add("a", array)
-            writer.add("ids", np.arange(3))
+        write_log(tmp_path / f"forward_all_{name}.npy", {"a": array, "ids": np.arange(3)})
     (row,) = depth.distances(tmp_path)
     assert row["key"] == "a"
     assert row["mean"] == pytest.approx(2e-3, rel=1e-3) and row["max"] >= row["mean"]
@@ -119,14 +116,11 @@ def test_pages_and_their_picture_are_written_when_that_is_asked_for(stored, rows
 
 def test_samples_are_not_taken_for_tensors(tmp_path):
     """The fault that was there: a log of sums measured as if it held every value."""
-    from common.logs.sidecar import Sidecar, write_sidecar
-    from common.logs.writer import LogWriter
-
+    arrays = {"a": np.zeros((4, 5), dtype=np.float32)}
     for name in ("torch", "paddle", "torch_fp64", "paddle_fp64"):
-        with LogWriter(tmp_path / f"forward_all_{name}.npy") as writer:
-            writer.add("a", np.zeros((4, 5), dtype=np.float32))
+        write_log(tmp_path / f"forward_all_{name}.npy", arrays)
     assert len(list(depth.distances(tmp_path))) == 1
-    write_sidecar(tmp_path / "forward_all_paddle.npy", Sidecar(sums={"a": [4, 5]}))
+    write_log(tmp_path / "forward_all_paddle.npy", arrays, {"sums": {"a": [4, 5]}})
     with pytest.raises(UserError, match="forward_all_paddle.npy: a sample of large tensors; run"):
         list(depth.distances(tmp_path))
 
@@ -137,14 +131,13 @@ def test_a_wrong_preset_is_one_sentence():
 
 
 def test_the_matmul_example_shows_each_sides_own_error():
-    command = [sys.executable, "-W", "ignore", str(ROOT / "examples" / "matmul" / "compare.py")]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=100)
-    assert done.returncode == 0, done.stderr
-    lines = [line.split("│") for line in done.stdout.splitlines() if "N(0" in line]
+    compare = str(ROOT / "examples" / "matmul" / "compare.py")
+    lines = [line.split("│") for line in python(compare).splitlines() if "N(0" in line]
     assert len(lines) == 3
     for line in lines:
         apart, torch, paddle, step = (float(cell) for cell in line[2:6])
         assert apart <= 1.01 * (torch + paddle), "no further apart than both are from exact"
         assert step < torch < 100 * step and step < paddle < 100 * step
-    done = subprocess.run([*command, "--device", "gpu"], capture_output=True, text=True)
+    command = [sys.executable, "-W", "ignore", compare, "--device", "gpu"]
+    done = subprocess.run(command, capture_output=True, text=True)
     assert done.returncode in (0, 2) and "Traceback" not in done.stderr

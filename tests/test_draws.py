@@ -6,7 +6,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from checkout import Checkout, change
+from builders import ended
+from checkout import change
 
 from common.check.draws import draw_notes, dropout_notes
 from common.logs.draws import Draw, grouped, pass_at, runs_of, side_by_side
@@ -161,14 +162,13 @@ def test_passes_that_draw_alike_are_said_once():
     assert list(side_by_side(huge, huge)) == [(2**62, (), ())]
 
 
-def notes(torch, paddle):
-    sides = (Sidecar(draws={"main": grouped([draws])}) for draws in (torch, paddle))
-    return draw_notes(*([sidecar] for sidecar in sides))
+def notes(*sides, **told):
+    sidecars = (Sidecar(draws={"main": grouped([draws])}) for draws in sides)
+    return draw_notes(*([sidecar] for sidecar in sidecars), **told)
 
 
 def test_a_green_check_says_that_nothing_depends_on_other_draws():
-    sides = (Sidecar(draws={"main": grouped([draws])}) for draws in ([U, N], [U]))
-    (note,) = draw_notes(*([sidecar] for sidecar in sides), passed=True)
+    (note,) = notes([U, N], [U], passed=True)
     assert note == (
         "the models did not draw the same random numbers, and nothing that decides depends on them:"
         " torch drew normal numbers of shape [4, 8] at torch_model.py:31, which paddle did not draw"
@@ -293,10 +293,8 @@ def test_a_dropout_in_another_module_gets_the_masks_of_the_references():
 
 
 def test_what_is_said_of_dropouts():
-    def said(torch, paddle):
-        sidecars = (
-            Sidecar(dropouts={"main": grouped([dropouts(*side)])}) for side in (torch, paddle)
-        )
+    def said(*sides):
+        sidecars = (Sidecar(dropouts={"main": grouped([dropouts(*side)])}) for side in sides)
         return dropout_notes(*([sidecar] for sidecar in sidecars))
 
     assert said(LAYERS, LAYERS) == []
@@ -427,11 +425,6 @@ def test_outside_a_models_code_nothing_is_taken(frameworks, side):
 # ---- whole checks -------------------------------------------------------------------------------
 
 
-@pytest.fixture(scope="module")
-def checkout(tmp_path_factory):
-    return Checkout(tmp_path_factory.mktemp("draws"))
-
-
 @pytest.fixture
 def pair(tmp_path):
     return shutil.copytree(PAIR, tmp_path / "my pairs" / "draws")
@@ -439,8 +432,7 @@ def pair(tmp_path):
 
 def test_models_that_draw_agree_in_every_pass(checkout, pair):
     """Forward, gradients, optimizer steps; drop path in train mode alone."""
-    done, report = checkout.rows(4, "--model", str(pair), "--train", "--no-report")
-    assert done.returncode == 0, done.stdout + done.stderr
+    done, report = ended(0, checkout.rows(4, "--model", str(pair), "--train", "--no-report"))
     assert len(report["rows"]) > 1000 and "did not draw" not in done.stdout
     assert "both models drew the same random numbers" in done.stdout
 
@@ -453,9 +445,7 @@ def test_a_wrong_use_of_the_right_numbers_is_named(checkout, pair):
     assert done.returncode == 1 and report["first_diverged"] == "a", done.stdout
     found = {row["key"]: row["verdict"] for row in report["rows"]}
     origins = {key for key, verdict in found.items() if verdict == "DIVERGED"}
-    assert origins >= {
-        f"{case}{key}" for case in ("", "perturbed/") for key in ("a", "b", "code:in/0")
-    }
+    assert origins >= {f"{case}{k}" for case in ("", "perturbed/") for k in ("a", "b", "code:in/0")}
     assert "both models drew the same random numbers" in done.stdout
 
 

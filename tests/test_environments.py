@@ -15,7 +15,7 @@ from importlib import metadata
 from pathlib import Path
 
 import pytest
-from checkout import Checkout
+from builders import ended
 
 from common.logs.independence import two_environments
 from common.logs.sidecar import Sidecar
@@ -73,11 +73,6 @@ def pythons(tmp_path_factory):
     }
 
 
-@pytest.fixture(scope="module")
-def checkout(tmp_path_factory):
-    return Checkout(tmp_path_factory.mktemp("checkout"))
-
-
 def options(pythons) -> list[str]:
     return [f"--{side}-python={python}" for side, python in pythons.items()]
 
@@ -95,10 +90,8 @@ def test_a_worker_needs_its_framework_and_numpy_and_nothing_else(checkout, pytho
             command = [str(pythons[side]), "-c", f"import {absent}"]
             assert subprocess.run(command, capture_output=True, cwd=tmp_path).returncode == 1
     out = tmp_path / "out"
-    done, report = checkout.rows(
-        1, "--model", str(PAIR), "--out", str(out), "--no-report", *options(pythons)
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
+    words = ("--model", str(PAIR), "--out", str(out), "--no-report", *options(pythons))
+    done, report = ended(0, checkout.rows(1, *words))
     assert report["verdict"] in ("ROUNDING", "CONSTANT")  # of BatchNorm in train mode
     assert "two environments: torch 2.13.0" in done.stdout and "NumPy" in done.stdout
     for side, python in pythons.items():
@@ -164,27 +157,18 @@ def test_a_framework_that_crashes_on_import_is_named(checkout, tmp_path):
     broken = tmp_path / "broken" / "paddle"
     broken.mkdir(parents=True)
     (broken / "__init__.py").write_text("raise ImportError('libcublas.so.11: no such object')\n")
-    path = script(
-        tmp_path / "python",
-        f'PYTHONPATH="{broken.parent}:$PYTHONPATH" exec "{sys.executable}" "$@"',
-    )
-    done = checkout.check(1, "--model", str(PAIR), f"--paddle-python={path}", "--no-report")
-    assert done.returncode == 2
-    assert (
-        "the paddle worker ended with status 1: ImportError: libcublas.so.11: no such object "
-        f"(run by {path})"
-    ) in done.stderr
-    assert "Traceback" not in done.stderr
+    text = f'PYTHONPATH="{broken.parent}:$PYTHONPATH" exec "{sys.executable}" "$@"'
+    path = script(tmp_path / "python", text)
+    words = ("--model", str(PAIR), f"--paddle-python={path}", "--no-report")
+    told = ended(2, checkout.check(1, *words)).stderr
+    said = "the paddle worker ended with status 1: ImportError: libcublas.so.11: no such object"
+    assert f"{said} (run by {path})" in told and "Traceback" not in told
 
 
 @pytest.mark.parametrize(
     "status, stderr, expected",
     [
-        (
-            -11,
-            ["", "FatalError: `Segmentation fault` is detected", "  [TimeInfo: 1]"],
-            "SIGSEGV: F",
-        ),
+        (-11, ["", "FatalError: `Segmentation fault` is", "  [TimeInfo: 1]"], "SIGSEGV: F"),
         (-9, [], "was ended by SIGKILL: no message"),
         (1, ["Traceback", "ValueError: x", "more"], "ended with status 1: ValueError: x"),
     ],
@@ -194,9 +178,8 @@ def test_how_a_process_ended(status, stderr, expected):
 
 
 def test_paddle_2_gets_pythons_own_zlib_first(monkeypatch):
-    assert _variables("paddle", {"paddle": "2.6.2", "libz": "/l/libz.so.1"}) == {
-        "LD_PRELOAD": "/l/libz.so.1"
-    }
+    libz = "/l/libz.so.1"
+    assert _variables("paddle", {"paddle": "2.6.2", "libz": libz}) == {"LD_PRELOAD": libz}
     assert _variables("paddle", {"paddle": "2.6.2"}) == {}  # built in
     assert _variables("paddle", {"paddle": "3.3.1", "libz": "/l/libz.so.1"}) == {}
     assert _variables("torch", {"torch": "2.13.0", "libz": "/l/libz.so.1"}) == {}
@@ -234,15 +217,13 @@ def installed_pythons():
 
 @pytest.mark.parametrize("step", [1, 3, 4])
 def test_other_versions(checkout, installed_pythons, step):
-    done, report = checkout.rows(
-        step, "--model", str(PAIR), "--model", "all", *options(installed_pythons)
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
+    words = ("--model", str(PAIR), "--model", "all", *options(installed_pythons))
+    done, report = ended(0, checkout.rows(step, *words))
     assert report["rows"]
     assert "NumPy 1.26.4; paddle 2.6.2 on Python" in done.stdout
 
 
 @pytest.mark.parametrize("step, more", [(2, []), (5, ["--epochs", "1"])])
 def test_other_versions_on_the_embedded_data(checkout, installed_pythons, step, more):
-    done, _ = checkout.rows(step, "--model", "fast_transformer", *more, *options(installed_pythons))
-    assert done.returncode == 0, done.stdout + done.stderr
+    words = ("--model", "fast_transformer", *more, *options(installed_pythons))
+    ended(0, checkout.rows(step, *words))

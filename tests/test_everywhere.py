@@ -10,7 +10,7 @@ from functools import partial
 from unittest.mock import create_autospec
 
 import pytest
-from checkout import ROOT
+from checkout import ROOT, change
 
 from common.system import processes as runner
 from common.system.errors import UserError
@@ -73,7 +73,7 @@ def test_a_path_is_compared_with_the_usual_one(tmp_path, monkeypatch, capsys):
 
 def test_a_false_alarm_turns_it_red(tmp_path, monkeypatch, capsys):
     path = small(tmp_path, monkeypatch) / "operators" / "paddle_model.py"
-    path.write_text(path.read_text().replace("F.silu(x)", "F.silu(x * 1.0001)"))
+    change(path, "F.silu(x)", "F.silu(x * 1.0001)")
     assert everywhere.main([*ARGUMENTS, "--path", USUAL]) == 1
     said = capsys.readouterr().out
     assert "1 false alarms in 2 correct runs, 0 of 0 faults lost" in said
@@ -124,9 +124,10 @@ def test_tests_run_where_a_setting_has_an_effect(tmp_path, monkeypatch):
     monkeypatch.setattr(everywhere, "TESTS", ("one",))
 
     def outcome(path, bits, usual=None):
-        monkeypatch.setattr(
-            everywhere, "_run_pairs", lambda one, *given: one.logs.update({"1 deep torch": bits})
-        )
+        def run_pairs(one, *given):
+            one.logs["1 deep torch"] = bits
+
+        monkeypatch.setattr(everywhere, "_run_pairs", run_pairs)
         options = asked(tests=True, only=["deep"], step=[3])
         return everywhere.try_path(path, options, lambda text: None, usual)
 
@@ -150,10 +151,8 @@ def test_a_path_is_the_environment_while_it_lasts(monkeypatch, path):
     before = dict(os.environ)
     with everywhere.taking(path):
         name, _, value = path.partition("=")
-        settings = {
-            n: os.environ[n] for n in os.environ if n in {p.partition("=")[0] for p in PATHS}
-        }
-        assert settings == {"OMP_NUM_THREADS": "1", name: value}
+        known = {one.partition("=")[0] for one in PATHS} & set(os.environ)
+        assert {n: os.environ[n] for n in known} == {"OMP_NUM_THREADS": "1", name: value}
     assert dict(os.environ) == before
 
 
@@ -183,6 +182,5 @@ def test_the_noisiest_row_is_told(tmp_path):
 
 def test_unknown_folder_is_one_sentence(capsys):
     assert everywhere.main(["--only", "nowhere"]) == 2
-    assert (
-        "--only nowhere: hard pairs are in casts, choices, decoder, deep" in capsys.readouterr().err
-    )
+    said = "--only nowhere: hard pairs are in casts, choices, decoder, deep"
+    assert said in capsys.readouterr().err

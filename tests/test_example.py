@@ -8,6 +8,7 @@ from types import ModuleType
 
 import numpy as np
 import pytest
+from builders import ended
 from checkout import Checkout, change
 
 from common.logs.reader import read_log
@@ -49,8 +50,7 @@ def test_the_readme_s_commands_pass(checkout, command):
     script, *arguments = shlex.split(command)
     step = int(script[4])
     arguments = [str(checkout.path(a)) if a.startswith("examples/") else a for a in arguments]
-    done, report = checkout.rows(step, *arguments, "--no-report")
-    assert done.returncode == 0, done.stdout + done.stderr
+    done, report = ended(0, checkout.rows(step, *arguments, "--no-report"))
     assert report["verdict"] in ("IDENTICAL", "ROUNDING", "CONSTANT")
     assert set(EXPECTED[step]) <= {row["key"] for row in report["rows"]}
     stem, keys = SUBMISSION[step]
@@ -79,9 +79,7 @@ def plant(pair, old, new):
 
 def test_wrong_initial_weights_are_named_and_nothing_else(checkout, spoilt):
     plant(spoilt, "        nn.initializer.Normal()(self.words.weight)", "        pass")
-    plant(
-        spoilt, "zeros = nn.initializer.Constant(0.0)", "zeros = nn.initializer.Uniform(-0.1, 0.1)"
-    )
+    plant(spoilt, "s = nn.initializer.Constant(0.0)", "s = nn.initializer.Uniform(-0.1, 0.1)")
     plant(spoilt, "nn.initializer.Normal(std=0.1)", "nn.initializer.XavierNormal()")
     done, report = checkout.rows(5, "--model", str(spoilt), "--epochs", "1", "--no-report")
     assert done.returncode == 1, done.stdout + done.stderr
@@ -100,11 +98,9 @@ def _is_linear(key):
 def test_the_command_that_a_red_check_ends_with_shows_the_place(checkout, spoilt):
     plant(spoilt, "math.sqrt(C // self.heads)", "math.sqrt(C)")
     out = checkout.elsewhere / "out dir"
-    done = checkout.check(1, "--model", str(spoilt), "--no-report", "--out", str(out))
-    assert done.returncode == 1, done.stdout + done.stderr
+    done = ended(1, checkout.check(1, "--model", str(spoilt), "--no-report", "--out", str(out)))
     look = re.search(r"# both sides' values around the worst element\n +(.*)", done.stdout)[1]
-    shown = checkout.python(*shlex.split(look)[1:])
-    assert shown.returncode == 0, shown.stderr
+    shown = ended(0, checkout.python(*shlex.split(look)[1:]))
     assert "blocks.0.attention.dropout:in/0: DIVERGED" in shown.stdout
     assert "torch_model.py:25" in shown.stdout and "paddle_model.py:25" in shown.stdout
     assert re.search(r"^> \[\d+, \d+, \d+, \d+\]", shown.stdout, re.MULTILINE)
@@ -273,6 +269,5 @@ def test_a_training_set_up_that_is_none_is_one_sentence(given, told):
 def test_a_pair_without_a_loss_is_told_so(checkout, spoilt):
     path = spoilt / "torch_model.py"
     path.write_text(path.read_text().partition("def loss(")[0])
-    done = checkout.check(3, "--model", str(spoilt), "--no-report")
-    assert done.returncode == 2
+    done = ended(2, checkout.check(3, "--model", str(spoilt), "--no-report"))
     assert "torch_model.py: steps 3, 4 and 5 need loss(outputs, inputs)" in done.stderr

@@ -4,6 +4,7 @@ import shutil
 import tomllib
 
 import pytest
+from builders import ended
 from checkout import ROOT, Checkout
 
 from common.system import extras
@@ -23,8 +24,7 @@ def core(tmp_path_factory):
 @pytest.mark.parametrize("name", POINTS[extras.COMMANDS])
 def test_a_command_without_its_extra_is_a_sentence(core, name):
     (script,) = (path for path in core.root.glob("*/*.py") if path.stem == name)
-    done = core.python(str(script), "anything")
-    assert done.returncode == 2
+    done = ended(2, core.python(str(script), "anything"))
     where = POINTS[extras.COMMANDS][name].rpartition(".")[0].replace(".", "/")
     said = f"error: {name} is an extra that is not in this checkout: {where} is missing\n"
     assert done.stderr == said and not done.stdout
@@ -35,8 +35,7 @@ def test_a_command_without_its_extra_is_a_sentence(core, name):
     [(g, name) for g in POINTS if g.startswith("alignment_workbench.check_") for name in POINTS[g]],
 )
 def test_an_option_without_its_extra_is_a_sentence(core, group, option):
-    done = core.check(int(group[-1]), f"--{option}", "anything")
-    assert done.returncode == 2
+    done = ended(2, core.check(int(group[-1]), f"--{option}", "anything"))
     where = POINTS[group][option].rpartition(".")[0].replace(".", "/")
     said = f"error: {option} is an extra that is not in this checkout: {where} is missing\n"
     assert done.stderr == said and not done.stdout
@@ -50,8 +49,7 @@ def test_help_of_the_core(core, step):
 
 def test_a_check_of_the_core(core):
     pair = str(core.path("tests/pairs/small_cnn"))
-    done, report = core.rows(1, "--model", pair)
-    assert done.returncode == 0, done.stdout + done.stderr
+    done, report = ended(0, core.rows(1, "--model", pair))
     assert report["exit_code"] == 0 and report["rows"]
 
 

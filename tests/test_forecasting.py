@@ -9,6 +9,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from builders import arrays_of, ended
 from checkout import CHECKS, Checkout
 
 from common.logs.reader import read_log
@@ -33,18 +34,17 @@ def checkout(tmp_path_factory):
 def whole(checkout):
     out = checkout.elsewhere / "whole"
     rows = out / "rows.json"
-    done = checkout.check(5, *OPTIONS, "--out", str(out), "--json", str(rows))
-    assert done.returncode == 0, done.stdout + done.stderr
+    ended(0, checkout.check(5, *OPTIONS, "--out", str(out), "--json", str(rows)))
     return out, json.loads(rows.read_text())["rows"]
 
 
 def curves(out):
     """What both sides' trainings left."""
-    found = {}
-    for side in ("torch", "paddle"):
-        with read_log(out / "step5_train" / "informer" / f"train_full_{side}.npy") as log:
-            found |= {f"{side}/{key}": log[key] for key in log}
-    return found
+    return {
+        f"{side}/{key}": values
+        for side in ("torch", "paddle")
+        for key, values in arrays_of(out / f"step5_train/informer/train_full_{side}.npy").items()
+    }
 
 
 def test_both_sides_stop_early_and_say_so(whole):
@@ -80,8 +80,7 @@ def test_a_training_that_stops_early_is_gone_on_with_bit_for_bit(checkout, whole
     check.wait()
     time.sleep(1.0)  # the workers see that their check is gone
     assert not list((out / "step5_train").glob("informer/train_full_*.npy"))
-    done = checkout.check(5, *OPTIONS, "--out", str(out), "--resume")
-    assert done.returncode == 0, done.stdout + done.stderr
+    ended(0, checkout.check(5, *OPTIONS, "--out", str(out), "--resume"))
     before, after = curves(whole[0]), curves(out)
     assert set(before) == set(after)
     assert not [key for key in before if before[key].tobytes() != after[key].tobytes()]
@@ -90,10 +89,10 @@ def test_a_training_that_stops_early_is_gone_on_with_bit_for_bit(checkout, whole
 def test_whether_it_stops_follows_from_the_scores_of_a_checkpoint():
     settings = {"best": ("smallest", "mse"), "patience": 2}
     stopped = Training.stopped.fget
-    for errors, ended in (([3, 2], False), ([3, 4], False), ([3, 4, 5], True), ([3, 4, 3], False)):
+    for errors, over in (([3, 2], False), ([3, 4], False), ([3, 4, 5], True), ([3, 4, 3], False)):
         scores = [{"mse": float(error)} for error in errors]
         training = SimpleNamespace(settings=settings, scores=scores, epoch=len(scores))
-        assert stopped(training) is ended, errors
+        assert stopped(training) is over, errors
     assert not stopped(SimpleNamespace(settings=settings | {"patience": None}, scores=[], epoch=9))
 
 

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from checkout import Checkout
+from builders import ended
 
 PAIR = Path(__file__).parent / "pairs" / "framework_part"
 
@@ -30,11 +30,6 @@ WRONG = {
 }
 
 
-@pytest.fixture(scope="module")
-def checkout(tmp_path_factory):
-    return Checkout(tmp_path_factory.mktemp("the framework's part"))
-
-
 def of_case(report, case):
     """The rows of a case by their key without it."""
     start = f"{case}/"
@@ -45,8 +40,7 @@ def of_case(report, case):
 @pytest.mark.parametrize("run", RUNS)
 def test_what_the_framework_does_is_told_and_passes(checkout, run):
     step, options, cases = RUNS[run]
-    done, report = checkout.rows(step, "--model", str(PAIR), "--no-report", *options)
-    assert done.returncode == 0, done.stdout + done.stderr
+    done, report = ended(0, checkout.rows(step, "--model", str(PAIR), "--no-report", *options))
     assert report["verdict"] == "CONSTANT"
     for case in cases:
         rows = of_case(report, case).values()
@@ -61,8 +55,7 @@ def test_what_the_framework_does_is_told_and_passes(checkout, run):
 @pytest.mark.parametrize(("step", "options"), [(1, ("--train",)), (3, ())], ids=str)
 def test_what_a_port_adds_fails_at_its_line(checkout, step, options):
     arguments = ("--model", str(PAIR), "--preset", "wrong", "--no-report", *options)
-    done, report = checkout.rows(step, *arguments)
-    assert done.returncode == 1
+    done, report = ended(1, checkout.rows(step, *arguments))
     seen = 0
     for case, key in WRONG.items():
         rows = of_case(report, f"wrong_{case}")

@@ -6,6 +6,7 @@ import threading
 from dataclasses import replace
 
 import pytest
+from builders import ended
 
 from common.system.checkout import ROOT
 from common.system.errors import UserError
@@ -135,10 +136,9 @@ def test_findings_say_where_and_have_their_program():
 @pytest.mark.parametrize("name", [f.name for f in FINDINGS if f.kind == "theirs" and not f.program])
 def test_a_program_shows_what_its_finding_says(name):
     """Those that need the two frameworks alone."""
-    script = HERE / "findings" / f"{name}.py"
-    command = [sys.executable, "-P", "-W", "ignore", str(script)]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120)
-    assert done.returncode == 1 and done.stdout and "Traceback" not in done.stderr, done.stderr
+    command = [sys.executable, "-P", "-W", "ignore", str(HERE / "findings" / f"{name}.py")]
+    done = ended(1, subprocess.run(command, capture_output=True, text=True, timeout=120))
+    assert done.stdout and "Traceback" not in done.stderr, done.stderr
 
 
 @pytest.mark.parametrize("template", list(page.PAGES))
@@ -269,9 +269,9 @@ def test_a_mended_environment_is_a_copy(tmp_path):
     package = next((tmp_path / "env").glob("lib/python*/site-packages")) / "peer" / "models"
     package.mkdir(parents=True)
     (package.parent / "__init__.py").write_text("")
-    (package / "__init__.py").write_text("from peer.models import net, other")
-    (package / "net.py").write_text("WIDTH = 1\n")
-    (package / "other.py").write_text("WIDTH = 5\n")
+    texts = {"__init__": "from peer.models import net, other", "net": "WIDTH = 1\n"}
+    for name, text in (texts | {"other": "WIDTH = 5\n"}).items():
+        (package / f"{name}.py").write_text(text)
     edit = Edit("peer/models/net.py", "WIDTH = 2", "WIDTH = 1", "paddle")
     environments.mended(tmp_path / "env", [edit], tmp_path / "mended")
     code = "from peer.models import net, other; print(net.WIDTH, other.WIDTH)"

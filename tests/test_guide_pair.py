@@ -3,19 +3,19 @@
 import json
 import shutil
 from contextlib import ExitStack
+from dataclasses import replace
 
 import numpy as np
 import pytest
-from forged import write_result
+from builders import arrays_of, edit_json, printed, write_log
+from forged import judge, write_result
 
 from common import compare
-from common.check.command_line import check_main
 from common.check.result import pair_passed
 from common.check_all import all_steps
 from common.logs.guide_pair import bring_pair, full_stem, guide_keys, pair_problems
 from common.logs.reader import read_log
 from common.logs.sidecar import Sidecar, read_sidecar, seal, sidecar_path, write_sidecar
-from common.logs.writer import LogWriter
 from common.report.scores import scores_of
 from common.system.checkout import ROOT
 from common.system.hashes import file_sha256
@@ -27,11 +27,8 @@ ONE, TWO, INT = np.float32([[1, 2]]), np.float64(0.5), np.int64(3)
 
 def selected(tmp_path, stem, arrays, **told):
     """The guide's key -> the full log's, of a log that is made of these."""
-    path = tmp_path / "a.npy"
-    with LogWriter(path) as writer:
-        for key, values in arrays.items():
-            writer.add(key, values)
-    with read_log(path) as log:
+    write_log(tmp_path / "a.npy", arrays)
+    with read_log(tmp_path / "a.npy") as log:
         return guide_keys(stem, log, Sidecar(**told))
 
 
@@ -57,13 +54,7 @@ def test_logits_of_every_head_and_nothing_from_inside(tmp_path):
 
 def test_a_model_without_logits_hands_in_what_it_returns(tmp_path):
     """As the pair of somebody else may: a dict, and a tensor without a name."""
-    arrays = {
-        "embed": ONE,
-        "boxes": ONE,
-        "more/0": ONE,
-        "perturbed/output": ONE,
-        "perturbed/embed": ONE,
-    }
+    arrays = dict.fromkeys(("embed", "boxes", "more/0", "perturbed/output", "perturbed/embed"), ONE)
     outputs = {"main": ["boxes", "more/0"], "perturbed": ["perturbed/output"]}
     keys = selected(tmp_path, "forward", arrays, outputs=outputs, batches={"": 1, "perturbed/": 1})
     assert keys == {key: key for key in ("boxes", "more/0", "perturbed/output")}
@@ -85,25 +76,23 @@ def test_a_score_that_is_no_share_of_1_is_over_torchs(tmp_path):
     scores = {"mse": TWO, "corr": -TWO, "mape": TWO, "speed": np.float64(-40.0)}
     scores |= {"mae": np.float64(0), "rse": np.float64("nan")}
     keys = selected(tmp_path, "train_align", scores)
-    assert keys == {
-        "mse_over_torch": "mse",
-        "corr": "corr",
-        "speed_over_torch": "speed",
-        "mae": "mae",
-        "rse": "rse",
-    }
+    over = {"mse_over_torch": "mse", "speed_over_torch": "speed"}
+    assert keys == over | {key: key for key in ("corr", "mae", "rse")}
 
 
 def scores_in_full(folder, torch, paddle):
     """Full logs of step 5 with these scores, and the pair that is selected from them."""
     for side, scores in (("torch", torch), ("paddle", paddle)):
         path = folder / f"train_align_all_{side}.npy"
-        with LogWriter(path) as writer:
-            for name, value in scores.items():
-                writer.add(name, np.float64(value))
-        told = Sidecar(step="train_align_all", side=side, framework=side, log_sha256=writer.sha256)
-        write_sidecar(path, Sidecar(**{**vars(told), "seal": seal(told)}))
+        writer = write_log(path, {name: np.float64(value) for name, value in scores.items()})
+        write_sealed(path, Sidecar(step="train_align_all", side=side, framework=side), writer)
     bring_pair(folder, "train_align", anew=True)
+
+
+def write_sealed(path, told, writer):
+    """A sidecar whose hash and seal fit the log that was written."""
+    told = replace(told, log_sha256=writer.sha256)
+    write_sidecar(path, replace(told, seal=seal(told)))
 
 
 def test_of_large_and_small_scores_the_same_part_is_allowed(tmp_path):
@@ -130,10 +119,8 @@ def test_of_large_and_small_scores_the_same_part_is_allowed(tmp_path):
 
 def test_a_score_over_torchs_that_somebody_changed_is_refused(tmp_path):
     scores_in_full(tmp_path, {"mse": 0.0100}, {"mse": 0.0101})
-    write_anew(
-        tmp_path / "train_align_paddle.npy",
-        lambda arrays: arrays.update(mse_over_torch=np.float64(1.0)),
-    )
+    changed = {"mse_over_torch": np.float64(1.0)}
+    write_anew(tmp_path / "train_align_paddle.npy", lambda arrays: arrays.update(changed))
     (problem,) = pair_problems(tmp_path, "train_align")
     assert "mse_over_torch is not what train_align_all_paddle.npy holds as mse" in problem
 
@@ -158,27 +145,12 @@ def test_keys_that_would_be_one_stay_behind_their_cases(tmp_path):
     keys = selected(tmp_path, "forward", arrays, outputs=outputs, batches={"a/": 1, "b/": 1})
     assert keys == {key: key for key in arrays}
     # What the log holds as sums only is not the tensor.
-    keys = selected(
-        tmp_path, "forward", arrays, outputs=outputs, batches={"a/": 1, "b/": 1},
-        sums={"b/logits": [1, 2]},
-    )  # fmt: skip
+    cases, sums = {"a/": 1, "b/": 1}, {"b/logits": [1, 2]}
+    keys = selected(tmp_path, "forward", arrays, outputs=outputs, batches=cases, sums=sums)
     assert keys == {"b/logits": "a/b/logits"}
 
 
 # ---- the pair beside its full logs --------------------------------------------------------------
-
-
-@pytest.fixture
-def folder(tmp_path):
-    """Whole logs of step 1, and the pair that belongs to them."""
-    write_result(tmp_path / "step1_forward" / "small_cnn")
-    return tmp_path / "step1_forward" / "small_cnn"
-
-
-def judge(folder, *options) -> int:
-    """check_step1.py --compare-only on them, in this process."""
-    arguments = ["--model", PAIR, "--compare-only", "--out", str(folder.parent.parent), *options]
-    return check_main(all_steps()[0], arguments)
 
 
 def contents(folder):
@@ -188,31 +160,21 @@ def contents(folder):
 
 def write_anew(path, change):
     """A log with `change(arrays)` made to it, its sidecar's hash and seal made to fit."""
-    with read_log(path) as log:
-        arrays = {key: log[key].copy() for key in log}
+    arrays, told = arrays_of(path), read_sidecar(path)
     change(arrays)
-    told = read_sidecar(path)
-    with LogWriter(path) as writer:
-        for key, values in arrays.items():
-            writer.add(key, values)
-    told = Sidecar(**{**vars(told), "log_sha256": writer.sha256})
-    write_sidecar(path, Sidecar(**{**vars(told), "seal": seal(told)}))
+    write_sealed(path, told, write_log(path, arrays))
 
 
 def one_bit(arrays):
     arrays["output"].reshape(-1).view(np.uint8)[0] ^= 1
 
 
-def wider(arrays):
-    arrays["output"] = arrays["output"].astype(np.float64)
-
-
-def one_more(arrays):
-    arrays["layer"] = arrays["output"]
-
-
-def none_left(arrays):
-    arrays.clear()
+CHANGES = {
+    "one bit": one_bit,
+    "wider": lambda arrays: arrays.update(output=arrays["output"].astype(np.float64)),
+    "one more": lambda arrays: arrays.update(layer=arrays["output"]),
+    "none left": lambda arrays: arrays.clear(),
+}
 
 
 def test_the_pair_holds_the_full_log_s_bits_and_says_where_they_are_from(folder):
@@ -232,13 +194,12 @@ def test_the_pair_holds_the_full_log_s_bits_and_says_where_they_are_from(folder)
     assert pair_problems(folder, "forward") == []
 
 
-@pytest.mark.parametrize("change", [one_bit, wider, one_more, none_left])
+@pytest.mark.parametrize("change", CHANGES)
 def test_a_pair_that_somebody_changed_is_refused(folder, capsys, change):
     """Even with a sidecar that was made to fit."""
-    write_anew(folder / "forward_paddle.npy", change)
+    write_anew(folder / "forward_paddle.npy", CHANGES[change])
     before = contents(folder)
-    assert judge(folder, "--no-report") == 2
-    said = capsys.readouterr().err
+    said = printed(capsys, 2, judge(folder, "--no-report")).err
     assert "forward_all_paddle.npy" in said and "delete forward_paddle.npy" in said
     assert contents(folder) == before
     for name in ("forward_paddle.npy", "forward_paddle.json"):
@@ -248,13 +209,11 @@ def test_a_pair_that_somebody_changed_is_refused(folder, capsys, change):
 
 def test_a_pair_with_another_maker_or_without_one_is_refused(folder, capsys):
     path = folder / "forward_torch.json"
-    told = json.loads(path.read_text())
-    path.write_text(json.dumps(told | {"framework_version": "9.9"}))
+    edit_json(path, framework_version="9.9")
     assert judge(folder, "--no-report") == 2
     assert "forward_torch.json does not say what" in capsys.readouterr().err
     path.unlink()
-    assert judge(folder, "--no-report") == 2
-    assert "says what it was selected from" in capsys.readouterr().err
+    assert "says what it was selected from" in printed(capsys, 2, judge(folder, "--no-report")).err
 
 
 def test_a_missing_pair_and_one_of_other_logs_are_selected_anew(folder, tmp_path):
@@ -281,8 +240,7 @@ def test_logs_of_an_earlier_version_are_named_as_such(folder, capsys):
             path.rename(folder / path.name.replace("_all_", "_"))
     told = [p for p in folder.glob("*.json") if read_sidecar(p.with_suffix(".npy")).selected]
     assert told == []  # the full logs have taken the pair's place
-    assert judge(folder) == 2
-    said = capsys.readouterr().err
+    said = printed(capsys, 2, judge(folder)).err
     assert "forward_all_torch.npy is missing, and forward_torch.npy is a log of an earlier" in said
     assert said.count("\n") == 1
 
@@ -309,7 +267,7 @@ def test_a_key_on_one_side_alone_and_nan_do_not_pass(folder):
     for change in (
         lambda arrays: arrays["output"].fill(np.nan),
         lambda arrays: arrays.update(more=arrays["output"]),
-        none_left,
+        CHANGES["none left"],
     ):
         kept = contents(folder)
         write_anew(folder / "forward_paddle.npy", change)
@@ -323,7 +281,7 @@ def test_logs_without_any_of_the_guide_s_values_have_no_pair(folder, capsys):
         for name in (f"forward_{side}.npy", f"forward_{side}.json"):
             (folder / name).unlink()
         path = sidecar_path(folder / f"forward_all_{side}.npy")
-        path.write_text(json.dumps(json.loads(path.read_text()) | {"outputs": {}}))
+        edit_json(path, outputs={})
     report = folder / "report.json"
     assert judge(folder, "--json", str(report)) == 0
     told = json.loads(report.read_text())

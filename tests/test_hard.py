@@ -8,7 +8,8 @@ import json
 import shutil
 
 import pytest
-from checkout import ROOT, Checkout
+from builders import ended
+from checkout import ROOT, change
 
 from common.pair.pairs import MODELS, built_in_models
 from faults import hard
@@ -22,17 +23,15 @@ FEW = {
     },
     "operators": {
         1: [
-            "selu",
-            "sum_long_positive",
-            "cancelling_sum",
-            "denormals",
-            "relu_dead",
-            "large_1e15",
-            "exp_complex",
-            "sigmoid_complex",
-            "lp_pool1d",
-            "lp_pool2d",
-            "thresholded_relu",
+            *(
+                "selu",
+                "sum_long_positive",
+                "cancelling_sum",
+                "denormals",
+                "relu_dead",
+                "large_1e15",
+            ),
+            *("exp_complex", "sigmoid_complex", "lp_pool1d", "lp_pool2d", "thresholded_relu"),
         ],
         4: ["softmax_saturated", "layer_norm_huge_mean", "loss_large", "digamma"],
     },
@@ -40,11 +39,6 @@ FEW = {
     "choices": {1: ["experts", "pruned_masked", "sorted", "asked"]},
     "transformer": {1: ["post_norm_hostile", "masked_rows_infinite", "selu_hostile"]},
 }
-
-
-@pytest.fixture(scope="module")
-def checkout(tmp_path_factory):
-    return Checkout(tmp_path_factory.mktemp("hard pairs"))
 
 
 def few(folder, name, cases, preset="few"):
@@ -83,8 +77,7 @@ def test_correct_pairs_pass(last_judged, checkout, tmp_path, name, step):
         return
     folder = few(tmp_path, name, FEW[name][step])
     options = ("--model", str(folder), "--preset", "few", "--no-report")
-    done, report = checkout.rows(step, *options)
-    assert done.returncode == 0, done.stdout + done.stderr
+    done, report = ended(0, checkout.rows(step, *options))
     assert set(verdicts(report)) == set(FEW[name][step])
 
 
@@ -107,68 +100,50 @@ def test_what_the_near_ties_show(checkout, tmp_path):
 # name, folder, case, what is replaced in its paddle_model.py, by what, the origin
 FAULTS = [
     (
-        "a LayerNorm epsilon of 1e-6 for 1e-12",
-        "transformer",
-        "pre_norm_trained",
+        *("a LayerNorm epsilon of 1e-6 for 1e-12", "transformer", "pre_norm_trained"),
         "self.norm2 = nn.LayerNorm(width, epsilon=layer_norm_eps)",
         "self.norm2 = nn.LayerNorm(width, epsilon=1e-6)",
         "blocks.0.norm2",
     ),
     (
-        "an attention scale 1e-6 off",
-        "transformer",
-        "post_norm_hostile",
+        *("an attention scale 1e-6 off", "transformer", "post_norm_hostile"),
         "math.sqrt(width // self.heads)",
         "(math.sqrt(width // self.heads) * (1 + 1e-6))",
         "blocks.0.attention.out:in/0",
     ),
     (
-        "tanh GELU in one layer of twelve",
-        "transformer",
-        "pre_norm_hostile",
+        *("tanh GELU in one layer of twelve", "transformer", "pre_norm_hostile"),
         "        self.blocks = nn.LayerList(blocks)",
         "        blocks[7].activation = lambda x: F.gelu(x, approximate=True)\n"
         "        self.blocks = nn.LayerList(blocks)",
         "blocks.7.down:in/0",
     ),
     (
-        "one bad element behind long sums",
-        "operators",
-        "layer_norm_long",
+        *("one bad element behind long sums", "operators", "layer_norm_long"),
         '"layer_norm": lambda x, other: F.layer_norm(x, x.shape[-1:]),',
         '"layer_norm": lambda x, other: F.layer_norm(x, x.shape[-1:])\n'
         "    + 1e-5 * (x == x.max()).astype(x.dtype),",
         "operator",
     ),
     (
-        "what is left of a difference, 1e-5 off",
-        "networks",
-        "precise_trained",
-        "paddle.tanh(left)",
-        "paddle.tanh(left * 1.00001)",
-        "layers.1:in/0",
+        *("what is left of a difference, 1e-5 off", "networks", "precise_trained"),
+        *("paddle.tanh(left)", "paddle.tanh(left * 1.00001)", "layers.1:in/0"),
     ),
     (
-        "the third best expert for the second",
-        "choices",
-        "experts_apart",
+        *("the third best expert for the second", "choices", "experts_apart"),
         "weights, index = paddle.topk(F.softmax(scores, axis=-1), 2, axis=-1)",
         "weights, index = paddle.topk(F.softmax(scores, axis=-1), 3, axis=-1)\n"
         "        weights, index = weights[..., ::2], index[..., ::2]",
         "layer",
     ),
     (
-        "the smallest score for the largest",
-        "choices",
-        "asked",
+        *("the smallest score for the largest", "choices", "asked"),
         'best = choose(self, "best", scores)',
         'best = choose(self, "best", -scores)',
         "layer.best:scores",
     ),
     (
-        "an order by another score",
-        "choices",
-        "sorted",
+        *("an order by another score", "choices", "sorted"),
         "self.score(x).squeeze(-1), axis=-1, descending=True",
         "(self.score(x).squeeze(-1) * 1.5).round(2), axis=-1, descending=True",
         "layer.argsort:scores",
@@ -184,12 +159,10 @@ def test_faults_near_the_threshold_are_caught_at_their_origin(
 ):
     folder = few(tmp_path, name, [case])
     path = folder / "paddle_model.py"
-    text = path.read_text()
-    assert text.count(old) == 1, f"{old!r} is there {text.count(old)} times"
-    path.write_text(text.replace(old, new))
+    assert path.read_text().count(old) == 1, f"{old!r} is there not once"
+    change(path, old, new)
     options = ("--model", str(folder), "--preset", "few", "--no-report")
-    done, report = checkout.rows(1, *options)
-    assert done.returncode == 1, done.stdout + done.stderr
+    done, report = ended(1, checkout.rows(1, *options))
     failing = [row for row in report["rows"] if row["verdict"] in ("DIVERGED", "INVALID")]
     assert failing[0]["key"] == f"{case}/{origin}", [row["key"] for row in failing]
 
@@ -210,10 +183,7 @@ def test_there_are_enough_of_them():
 def test_a_wrong_pair_is_a_false_alarm_there(tmp_path, monkeypatch):
     """What `make faults` counts: a case that turns red, by name, with its worst row."""
     folder = few(tmp_path, "operators", ["silu", "tanh_saturated"])
-    path = folder / "paddle_model.py"
-    text = path.read_text()
-    path.write_text(text.replace("F.silu(x)", "F.silu(x * 1.0001)"))
-    assert path.read_text() != text
+    change(folder / "paddle_model.py", "F.silu(x)", "F.silu(x * 1.0001)")
     monkeypatch.setattr(hard, "PAIRS", tmp_path)
     seen = []
     pairs = hard.run(1, seen.append, [hard.Run("operators", 1, "few")])

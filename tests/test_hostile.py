@@ -181,10 +181,11 @@ def sidecar(**entries):
 
 GOOD_LOG = built(b"K\x02\x85", "f4", bytes(8))
 GOOD_NPZ = npz({"a.npy": member()})
+ONLY_ARRAYS = "a log holds only a dict of numeric arrays"
 
 # Which reader : what it is, how it is made, what must be said.
 ATTACKS = [
-    *((f"log:gadget by {name}", name, "") for name in gadgets("")),
+    *((f"log:gadget by {name}", name, ONLY_ARRAYS) for name in gadgets("")),
     ("log:gadget by EXT2", pickled(b"\x80\x02\x83\xf0\x00" + text("x") + b"\x85R."), "EXT2"),
     ("log:gadget by EXT4", pickled(b"\x80\x02\x84\xf0\x00\x00\x00)R."), "EXT4"),
     ("log:persistent id", pickled(b"\x80\x02Pid\n."), "PERSID"),

@@ -1,14 +1,10 @@
 """informer: both twins against the reference program; what its configuration and inputs are."""
 
 import json
-import os
-import subprocess
-from pathlib import Path
 
 import numpy as np
 import pytest
-from checkout import Checkout
-from informer_side import golden
+from builders import assert_gradients, golden, python
 
 from common.models.informer.case import CASES, CONFIGS, TARGETS, TRAIN, complete, make_inputs
 from common.pair.case_hooks import best_score, training
@@ -17,50 +13,33 @@ from common.pair.pairs import load_pair
 from common.pair.schedules import schedule
 from step5_train.training import stops_after
 
-HERE = Path(__file__).resolve().parent
+# As the golden file's model is built; `out_len`, as the reference's constructor calls pred_len.
+CONFIG = {"model": "informer", "seq_len": 24, "label_len": 12, "out_len": 12, "factor": 2}
+CONFIG |= {"d_model": 32, "n_heads": 4, "e_layers": 2, "d_layers": 2, "d_ff": 64, "dropout": 0.0}
+CONFIG |= dict.fromkeys(("enc_in", "dec_in", "c_out"), 7)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("side", ["torch", "paddle"])
-def test_golden(side, dtype):
-    done = subprocess.run(
-        [*Checkout.interpreter, "-W", "ignore", HERE / "informer_side.py", side, dtype],
-        env=os.environ | {"PYTHONPATH": f"{HERE.parent}:{HERE}", "OMP_NUM_THREADS": "1"},
-        capture_output=True,
-        text=True,
+def test_golden(ask, side, dtype):
+    """A step in train mode, and then a forecast in eval mode, of other samples."""
+    arrays = golden("informer2020", "informer_timeF" + ("_f64" if dtype == "float64" else ""))
+    samples, later = (
+        {f"index_samples/{i}": arrays[kind][f"{i}"] for i in range(len(arrays[kind]))}
+        for kind in ("index_sample", "index_sample_eval")
     )
-    assert done.returncode == 0, done.stderr
-    answer = json.loads(done.stdout)
-    arrays = golden(dtype)
+    inputs = arrays["in"] | samples
+    more = {"dtype": dtype, "train": True, "partial": True, "later": later}
+    answer = ask("informer", side, CONFIG, arrays["sd"], inputs, **more)
     # The positions are a constant, which the golden file leaves out.
     positions = {f"{part}_embedding.position_embedding.pe" for part in ("enc", "dec")}
     if side == "torch":
-        assert set(answer["names"]) == set(arrays["sd"]) | positions
-    assert answer["pred"] <= 1e-5 * np.abs(arrays["out"]["pred"]).max()
-    assert answer["loss"] <= 1e-5 * arrays["out"]["loss"]
-    assert set(answer["gradients"]) == set(arrays["grad"])
-    assert max(answer["gradients"].values()) <= 1e-5, answer["gradients"]
-    assert answer["pred_eval"] <= 1e-5 * np.abs(arrays["out"]["pred_eval"]).max()
-
-
-@pytest.mark.parametrize(
-    "change, sentence",
-    [
-        ({"model": "transformer"}, "model is 'transformer'; allowed: 'informer', 'informer_stack'"),
-        ({"attn": "probe"}, "attn is 'probe'; allowed: 'prob', 'full'"),
-        ({"freq": "x"}, "freq is 'x'; allowed: 's', 't'"),
-        ({"d_model": 15}, "d_model is 15; allowed: an even number from n_heads, which is 2"),
-        ({"label_len": 30}, "label_len is 30; allowed: up to seq_len, which is 24"),
-        ({"seq_len": 5001}, "seq_len is 5001; allowed: up to 5000 rows"),
-        ({"e_layers": 0}, "e_layers is 0; allowed: an integer from 1"),
-        ({"model": "informer_stack", "s_layers": "3,x"}, "s_layers is '3,x'; allowed: integers"),
-        ({"dropout": 1.0}, "dropout is 1.0; allowed: from 0 to below 1"),
-        ({"distil": 1}, "distil is 1; allowed: True, False"),
-    ],
-)
-def test_a_configuration_that_means_nothing_is_a_sentence(change, sentence):
-    with pytest.raises(ValueError, match=sentence):
-        complete(CONFIGS["default"] | change)
+        assert set(json.loads(str(answer["keys"]))) == set(arrays["sd"]) | positions
+    out = arrays["out"]
+    for found, name in (("predictions", "pred"), ("loss", "loss"), ("later", "pred_eval")):
+        assert np.abs(answer[found] - out[name]).max() <= 1e-5 * np.abs(out[name]).max(), name
+    found = {key[5:]: values for key, values in answer.items() if key.startswith("grad/")}
+    assert_gradients(found, arrays["grad"])
 
 
 def test_the_reference_s_spellings_are_understood():
@@ -162,17 +141,11 @@ for arguments in ((a, b[:, :1]), (a, b, "rmse")):
 
 @pytest.mark.parametrize("side", ["torch", "paddle"])
 def test_regression_losses_by_hand(side):
-    done = subprocess.run(
-        [*Checkout.interpreter, "-W", "ignore", "-c", LOSSES.format(side=side)],
-        env=os.environ | {"PYTHONPATH": str(HERE.parent), "OMP_NUM_THREADS": "1"},
-        capture_output=True,
-        text=True,
-    )
-    assert done.stdout.splitlines() == [
+    assert python("-c", LOSSES.format(side=side), warm=True).splitlines() == [
         "0.25 4.0",
         "0.5 2.0",
         "0.125 1.5",
         "1.0",
         "regression_loss: predictions and labels are [1, 2] and [1, 1]; make them one",
         "regression_loss: kind is 'rmse'; allowed: ('mse', 'mae', 'huber')",
-    ], done.stderr
+    ]

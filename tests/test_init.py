@@ -107,9 +107,8 @@ def reference():
 
 def test_right_ones_are_never_red(reference):
     """20 models, 140 parameters; the p-values are spread as chance spreads them."""
-    rows = [
-        row for salt in range(100, 120) for row in judge_initial(reference, log_of(RIGHT, salt))
-    ]
+    logs = (log_of(RIGHT, salt) for salt in range(100, 120))
+    rows = [row for log in logs for row in judge_initial(reference, log)]
     assert len(rows) == 20 * len(RIGHT)
     assert {row.verdict for row in rows} == {"ROUNDING", "IDENTICAL"}
     drawn = [row for row in rows if "p = " in row.note]

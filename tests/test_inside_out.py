@@ -6,39 +6,31 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from checkout import Checkout
+from builders import ended, judged, write_log
+from checkout import change
 
 from common.logs.independence import check_independence
 from common.logs.key import Key
 from common.logs.reader import read_log
 from common.logs.sidecar import Sidecar, seal
-from common.logs.writer import LogWriter
 from common.system.checkout import ROOT
 from common.verdict.context import Context
 from common.verdict.judge import judge_logs
 from common.verdict.origins import Streams, sketch
 from common.verdict.tensor import judge_tensor
 
+STEPS_OF_4 = 1  # in the checkout: they are not what is tried
 PAIR = Path(__file__).parent / "pairs" / "inside_out"
 
 
-@pytest.fixture(scope="module")
-def checkout(tmp_path_factory):
-    checkout = Checkout(tmp_path_factory.mktemp("inside out"))
-    checkout.replace("step4_backward/setups.py", "STEPS = 10", "STEPS = 1")
-    return checkout
-
-
 def check(checkout, step, *options):
-    done, report = checkout.rows(step, "--model", str(PAIR), "--no-report", *options)
-    return done, {row["key"]: row for row in (report or {}).get("rows", [])}
+    return judged(checkout, step, PAIR, *options)
 
 
 @pytest.mark.parametrize("step", [1, 3, 4])
 def test_a_correct_port_passes(checkout, step):
     """The loss of steps 3 and 4 differentiates the model; its labels are floats."""
-    done, rows = check(checkout, step, *(["--train"] if step == 1 else []))
-    assert done.returncode == 0, done.stdout + done.stderr
+    done, rows = ended(0, check(checkout, step, *(["--train"] if step == 1 else [])))
     if step == 1:
         assert rows["spectrum"]["shape"] == [3, 6, 5, 2], "real and imaginary parts"
         assert rows["buffer/table:built"]["verdict"] in ("ROUNDING", "IDENTICAL")
@@ -60,8 +52,7 @@ def test_a_correct_port_passes(checkout, step):
     ],
 )
 def test_a_planted_fault_is_found_where_it_is(checkout, fault, step, options, origin):
-    done, rows = check(checkout, step, "--preset", fault, *options)
-    assert done.returncode == 1, done.stdout + done.stderr
+    done, rows = ended(1, check(checkout, step, "--preset", fault, *options))
     assert rows[origin]["verdict"] in ("DIVERGED", "INVALID")
     if fault == "forgotten":
         assert "only the other side's forward changes this buffer" in rows[origin]["note"]
@@ -69,28 +60,24 @@ def test_a_planted_fault_is_found_where_it_is(checkout, fault, step, options, or
 
 def test_what_is_shaped_otherwise_is_brought_by_nothing(checkout, tmp_path):
     """Two towers in one call: their gradients have another shape, whatever else is off."""
-    pair = tmp_path / "twins_batched"
-    shutil.copytree(ROOT / "faults" / "users" / "pairs" / "twins_batched", pair)
-    model = pair / "paddle_model.py"
-    model.write_text(model.read_text().replace("F.relu(2.0 - d)", "F.relu(2.001 - d)"))
-    done, report = checkout.rows(4, "--model", str(pair), "--no-report")
-    assert done.returncode == 1
-    rows = {row["key"]: row for row in report["rows"]}
+    own = ROOT / "faults" / "users" / "pairs" / "twins_batched"
+    pair = shutil.copytree(own, tmp_path / "twins_batched")
+    change(pair / "paddle_model.py", "F.relu(2.0 - d)", "F.relu(2.001 - d)")
+    done, rows = ended(1, judged(checkout, 4, pair))
     assert rows["loss"]["verdict"] == "DIVERGED"
     for key in ("grad_of/norm", "grad_of/fc1", "grad_of/fc2"):
         assert rows[key]["verdict"] == "INSIDE", rows[key]
 
 
 def test_nan_that_both_sides_mean_passes_where_it_is_allowed(checkout):
-    done, rows = check(checkout, 1, "--preset", "masks")
-    assert done.returncode == 1 and rows["attend"]["verdict"] == "INVALID"
+    done, rows = ended(1, check(checkout, 1, "--preset", "masks"))
+    assert rows["attend"]["verdict"] == "INVALID"
     assert "--allow nan" in rows["attend"]["note"]
-    done, rows = check(checkout, 1, "--preset", "masks", "--allow", "nan")
-    assert done.returncode == 0, done.stdout
+    done, rows = ended(0, check(checkout, 1, "--preset", "masks", "--allow", "nan"))
     assert rows["attend"]["verdict"] == "ROUNDING" and rows["attend"]["nans"] == 36
     assert "hold NaN at the same places on both sides" in done.stdout
-    done, rows = check(checkout, 1, "--preset", "masks nan to zero", "--allow", "nan")
-    assert done.returncode == 1 and rows["attend"]["verdict"] == "INVALID"
+    done, rows = ended(1, check(checkout, 1, "--preset", "masks nan to zero", "--allow", "nan"))
+    assert rows["attend"]["verdict"] == "INVALID"
 
 
 # ---- the rule on NaN ----------------------------------------------------------------------------
@@ -140,8 +127,7 @@ def test_logs_of_nan_alone_show_nothing():
 
 
 def test_complex_values_are_two_floats_in_a_log(tmp_path):
-    with LogWriter(tmp_path / "log.npy") as log:
-        log.add("z", np.array([1 + 2j, 3 - 4j], np.complex64))
+    write_log(tmp_path / "log.npy", {"z": np.array([1 + 2j, 3 - 4j], np.complex64)})
     with read_log(tmp_path / "log.npy") as log:
         assert log["z"].dtype == np.float32 and log["z"].tolist() == [[1, 2], [3, -4]]
 
@@ -164,8 +150,7 @@ def test_a_buffer_s_key():
 def written(folder, side, **changes):
     """A log of a small model and its sidecar, sealed."""
     path = folder / f"forward_{side}.npy"
-    with LogWriter(path) as log:
-        log.add("output", np.arange(8.0))
+    log = write_log(path, {"output": np.arange(8.0)})
     told = Sidecar(
         step="forward",
         model="m",

@@ -126,13 +126,14 @@ class Index:
         wheel = "torch-2.13.0+cpu-py3-none-any.whl"
         (page / "index.html").write_text(f'<a href="{wheel.replace("+", "%2B")}">{wheel}</a>')
         about = "torch-2.13.0+cpu.dist-info"
+        about_it = {
+            "METADATA": "Metadata-Version: 2.1\nName: torch\nVersion: 2.13.0+cpu\n",
+            "WHEEL": "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
+            "RECORD": "",
+        }
         with zipfile.ZipFile(page / wheel, "w") as file:
-            file.writestr(
-                f"{about}/METADATA", "Metadata-Version: 2.1\nName: torch\nVersion: 2.13.0+cpu\n"
-            )
-            tags = "Root-Is-Purelib: true\nTag: py3-none-any\n"
-            file.writestr(f"{about}/WHEEL", f"Wheel-Version: 1.0\n{tags}")
-            file.writestr(f"{about}/RECORD", "")
+            for name, text in about_it.items():
+                file.writestr(f"{about}/{name}", text)
 
         class Handler(http.server.SimpleHTTPRequestHandler):
             def __init__(self, *arguments):

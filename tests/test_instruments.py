@@ -1,11 +1,10 @@
 """The tape, the session's names, schedules, and the fake data."""
 
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
+from builders import python
 
 from common.pair.schedules import schedule
 from common.pair.tape import Tape
@@ -20,8 +19,7 @@ def test_tape_depends_on_seed_site_and_step_alone():
     first = tape.keep_mask("a.dropout", 5, (100, 10), 0.2)
     tape.normal("elsewhere", 0, (7,))
     assert np.array_equal(first, Tape(3).keep_mask("a.dropout", 5, (100, 10), 0.2))
-    for other in (Tape(4).keep_mask("a.dropout", 5, (100, 10), 0.2),):
-        assert not np.array_equal(first, other)
+    assert not np.array_equal(first, Tape(4).keep_mask("a.dropout", 5, (100, 10), 0.2))
     assert not np.array_equal(first, tape.keep_mask("b.dropout", 5, (100, 10), 0.2))
     assert not np.array_equal(first, tape.keep_mask("a.dropout", 6, (100, 10), 0.2))
     assert abs(first.mean() - 0.8) < 0.05
@@ -57,9 +55,12 @@ def test_a_mask_s_bound_itself_is_kept():
 def test_a_recomputation_is_given_the_mask_that_was_drawn(monkeypatch):
     session, drawn = Session(0), []
     draw = session.tape.keep_mask
-    monkeypatch.setattr(
-        session.tape, "keep_mask", lambda *asked: drawn.append(asked) or draw(*asked)
-    )
+
+    def noting(*asked):
+        drawn.append(asked)
+        return draw(*asked)
+
+    monkeypatch.setattr(session.tape, "keep_mask", noting)
 
     def mask(recompute):
         with session.scope(0, recompute=recompute):
@@ -117,6 +118,4 @@ def test_schedules():
 
 
 def test_fake_data_is_what_is_generated():
-    script = ROOT / "fake_data" / "gen_fake_data.py"
-    done = subprocess.run([sys.executable, str(script), "--check"], capture_output=True, text=True)
-    assert done.returncode == 0, done.stdout + done.stderr
+    python(str(ROOT / "fake_data" / "gen_fake_data.py"), "--check")

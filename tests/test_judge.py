@@ -4,10 +4,9 @@ import json
 
 import numpy as np
 import pytest
+from builders import RUNS, four, write_log
 
 from common.logs.noise import distance
-from common.logs.sidecar import Sidecar, write_sidecar
-from common.logs.writer import LogWriter
 from common.report.sentences import decided
 from common.verdict.comparisons import Memo
 from common.verdict.judge import judge_logs
@@ -21,17 +20,7 @@ VALUES = RNG.standard_normal((4, 6))
 
 def pair(values, change=0.0, noise=6e-8):
     """ref32, cand32, ref64, cand64 of one tensor; the candidate's is `change` off, relatively."""
-
-    def rounded(values, size, dtype):
-        return (values * (1 + size * RNG.standard_normal(np.shape(values)))).astype(dtype)
-
-    other = values * (1 + change)
-    return (
-        rounded(values, noise, np.float32),
-        rounded(other, noise, np.float32),
-        rounded(values, 1e-16, np.float64),
-        rounded(other, 1e-16, np.float64),
-    )
+    return four(RNG, values, values * (1 + change), noise)
 
 
 class Logs:
@@ -54,22 +43,15 @@ class Logs:
 
     def judge(self, count=6):
         """The rows by key; `count` 4: there are no teacher-forced runs."""
-        names = ("ref32", "cand32", "ref64", "cand64", "local64", "exact64")[:count]
+        names = (*RUNS, "local64", "exact64")[:count]
         paths = {}
         for i, name in enumerate(names):
             paths[name] = self.folder / f"{name}.npy"
-            with LogWriter(paths[name]) as writer:
-                for key, arrays in self.rows.items():
-                    if arrays[i] is not None:
-                        writer.add(key, np.asarray(arrays[i]))
-            told = self.entries | self.of_side.get(name, {})
-            write_sidecar(paths[name], Sidecar(**told))
+            arrays = {k: row[i] for k, row in self.rows.items() if row[i] is not None}
+            write_log(paths[name], arrays, self.entries | self.of_side.get(name, {}))
         if self.noise:
             paths["noise"] = self.folder / "noise.npy"
-            with LogWriter(paths["noise"]) as writer:
-                for key, values in self.noise.items():
-                    writer.add(key, values)
-            write_sidecar(paths["noise"], Sidecar(**self.entries))
+            write_log(paths["noise"], self.noise, self.entries)
         judgement = judge_logs(**paths)
         json.dumps(judgement.as_json(), allow_nan=False)
         self.compare_with_stages(paths, judgement)
@@ -89,10 +71,8 @@ class Logs:
         for free in (None, paths.get("local64")):  # what comes last is only looked at in the end
             staged = judge_logs(**paths, free64=free, memo=memo)
             assert staged.as_json() == judge_logs(**paths, free64=free).as_json()
-            assert (staged.asks_exact, staged.asks_free) == (
-                judgement.asks_exact,
-                judgement.asks_free and free is None,
-            )
+            asks_free = judgement.asks_free and free is None
+            assert (staged.asks_exact, staged.asks_free) == (judgement.asks_exact, asks_free)
 
 
 @pytest.fixture
@@ -231,25 +211,25 @@ def steps_of_adam(
     return [rows[f"adam/{step:03d}/weight/bias"] for step in range(3)], rows
 
 
-def test_weights_that_the_noise_of_tiny_gradients_moves(logs):
-    """2 of 24 elements: the one side's noise in float32 is twenty times the other's."""
-    rows, _ = steps_of_adam(logs, noise=(1e-12, 2e-10))
+@pytest.mark.parametrize(
+    ("noisy", "excused"),
+    [
+        # 2 of 24 elements: the one side's noise in float32 is twenty times the other's.
+        ({"noise": (1e-12, 2e-10)}, True),
+        # Zero in exact arithmetic: steps of full size in any direction, in float64 too.
+        ({"size": 0.0, "noise": (1e-5, 1e-5)}, True),
+        # One that float32 has right by chance, and that float64's noise moves as well.
+        (
+            {"tiny": slice(0, SIZE), "size": 0.0, "noise": (1e-5, 1e-5), "by_chance": (3,)},
+            False,
+        ),
+    ],
+    ids=["tiny gradients", "zero in exact arithmetic", "right by chance"],
+)
+def test_weights_that_the_noise_of_gradients_moves(logs, noisy, excused):
+    rows, _ = steps_of_adam(logs, **noisy)
     assert {row.verdict for row in rows} <= {"IDENTICAL", "ROUNDING"}, rows
-    assert any(row.excuse == MEASURED for row in rows)
-
-
-def test_weights_whose_gradient_is_zero_in_exact_arithmetic(logs):
-    """Steps of full size in any direction, in float64 too."""
-    rows, _ = steps_of_adam(logs, size=0.0, noise=(1e-5, 1e-5))
-    assert {row.verdict for row in rows} <= {"IDENTICAL", "ROUNDING"}, rows
-    assert any(row.excuse == MEASURED for row in rows)
-
-
-def test_an_element_that_float32_has_right_by_chance(logs):
-    """Its gradient is zero in exact arithmetic too, and float64's noise moves it as well."""
-    whole = slice(0, SIZE)
-    rows, _ = steps_of_adam(logs, tiny=whole, size=0.0, noise=(1e-5, 1e-5), by_chance=(3,))
-    assert {row.verdict for row in rows} <= {"IDENTICAL", "ROUNDING"}, rows
+    assert any(row.excuse == MEASURED for row in rows) or not excused
 
 
 def one_element(element, off):

@@ -3,11 +3,11 @@
 import shutil
 from collections import namedtuple
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
-from checkout import Checkout, change
+from builders import ended, translated
+from checkout import change
 
 from common.logs.guide_pair import has_pair
 from common.logs.reader import read_log
@@ -19,17 +19,12 @@ from common.sides import write_log
 from common.sides.job import Job
 from common.system.errors import UserError
 
-PAIR = Path(__file__).parent / "pairs" / "wide"
-CODED = PAIR.with_name("coded")
+STEPS_OF_4 = 1  # in the checkout: they are not what is tried
+PAIR, CODED = translated("wide"), translated("coded")
 STEMS = {1: "forward_all", 4: "bp_align_all"}
 # What is planted in the Paddle side -> the step that finds it, and its first row.
 FAULTS = {
-    "one column of a sum": (
-        "(self.second(hidden))",
-        "(self.second(hidden) + _off())",
-        1,
-        "last:in/0",
-    ),
+    "one column of a sum": ("second(hidden))", "second(hidden) + _off())", 1, "last:in/0"),
     "a gradient": ("hidden.mean(1)", "_half(hidden).mean(1)", 4, "grad_of/second"),
 }
 HELPERS = """
@@ -45,13 +40,6 @@ def _half(value):
 """
 
 
-@pytest.fixture(scope="module")
-def checkout(tmp_path_factory):
-    checkout = Checkout(tmp_path_factory.mktemp("keep"))
-    checkout.replace("step4_backward/setups.py", "STEPS = 10", "STEPS = 1")
-    return checkout
-
-
 def check(checkout, folder, step, pair=PAIR, *options):
     options = ("--model", str(pair), "--no-report", "--out", str(folder), *options)
     done, report = checkout.rows(step, *options)
@@ -60,17 +48,19 @@ def check(checkout, folder, step, pair=PAIR, *options):
 
 def planted(folder, pair, old, new):
     """A copy of a pair with a fault in its Paddle side."""
-    copied = shutil.copytree(pair, folder / pair.name)
-    change(copied / "paddle_model.py", old, new)
-    with open(copied / "paddle_model.py", "a") as file:
+    return plant(shutil.copytree(pair, folder / pair.name), old, new)
+
+
+def plant(pair, old, new):
+    change(pair / "paddle_model.py", old, new)
+    with open(pair / "paddle_model.py", "a") as file:
         file.write(HELPERS)
-    return copied
+    return pair
 
 
 @pytest.mark.parametrize("step", [1, 4])
 def test_a_correct_pair_passes_on_sums(checkout, tmp_path, step):
-    done, rows, folder = check(checkout, tmp_path, step, PAIR, "--keep", "rows")
-    assert done.returncode == 0, done.stdout + done.stderr
+    done, rows, folder = ended(0, check(checkout, tmp_path, step, PAIR, "--keep", "rows"))
     assert "were judged by a sample of their values and by sums" in done.stdout
     for path, name in ResultFolder(folder).logs():
         sums = read_sidecar(path).sums
@@ -88,8 +78,7 @@ def test_small_models_are_kept_whole_and_all_keeps_all(checkout, tmp_path):
     found = []
     for keep in ("auto", "all"):
         out = tmp_path / keep
-        done, _, folder = check(checkout, out, 1, PAIR, "--keep", keep)
-        assert done.returncode == 0, done.stdout + done.stderr
+        done, _, folder = ended(0, check(checkout, out, 1, PAIR, "--keep", keep))
         found.append({path.name: path.read_bytes() for path, _ in ResultFolder(folder).logs()})
     assert found[0] == found[1] and len(found[0]) == 6
 
@@ -100,8 +89,7 @@ def test_a_fault_is_found_on_sums(checkout, tmp_path, fault):
     pair = planted(tmp_path, PAIR, old, new)
     verdicts = []
     for keep in ("rows", "all"):
-        done, rows, folder = check(checkout, tmp_path / keep, step, pair, "--keep", keep)
-        assert done.returncode == 1, done.stdout + done.stderr
+        done, rows, folder = ended(1, check(checkout, tmp_path / keep, step, pair, "--keep", keep))
         assert not list(folder.glob("*_whole*")), "what a teacher-forced run was fed with is gone"
         assert (folder / f"{STEMS[step]}_paddle_fp64_single_step.npy").is_file()
         origins = [row["key"] for row in rows if row["origin"]]
@@ -112,17 +100,12 @@ def test_a_fault_is_found_on_sums(checkout, tmp_path, fault):
 
 def test_the_reference_log_of_sums_cannot_feed_where_torch_is_not(checkout, tmp_path):
     """Somebody else's logs: the first origin is sure, and a sentence says what to ask for."""
-    pair = tmp_path / "wide"
-    shutil.copytree(PAIR, pair)
-    done, _, folder = check(checkout, tmp_path / "theirs", 1, pair, "--keep", "rows")
-    assert done.returncode == 0
+    pair = shutil.copytree(PAIR, tmp_path / "wide")
+    done, _, folder = ended(0, check(checkout, tmp_path / "theirs", 1, pair, "--keep", "rows"))
     old, new, *_ = FAULTS["one column of a sum"]
-    change(pair / "paddle_model.py", old, new)
-    with open(pair / "paddle_model.py", "a") as file:
-        file.write(HELPERS)
+    plant(pair, old, new)
     told = ("--reference", str(folder), "--keep", "rows")
-    done, rows, _ = check(checkout, tmp_path / "ours", 1, pair, *told)
-    assert done.returncode == 1, done.stdout + done.stderr
+    done, rows, _ = ended(1, check(checkout, tmp_path / "ours", 1, pair, *told))
     assert next(row["key"] for row in rows if row["origin"]) == "last:in/0"
     assert "ask for logs made with --keep all" in " ".join(done.stdout.split())
 
@@ -134,8 +117,7 @@ def test_of_a_choice_among_many_the_largest_scores_are_kept(checkout, tmp_path):
     """A flip is found to be one, and the log is a twelfth of the size."""
     flips, sizes = [], []
     for keep in ("rows", "all"):
-        done, rows, folder = check(checkout, tmp_path / keep, 1, CODED, "--keep", keep)
-        assert done.returncode == 0, done.stdout + done.stderr
+        done, rows, folder = ended(0, check(checkout, tmp_path / keep, 1, CODED, "--keep", keep))
         told = "2 choices among many were judged by the 8 largest scores of each"
         assert (told in " ".join(done.stdout.split())) == (keep == "rows")
         flips.append([row for row in rows if row["verdict"] == "FLIP"])
@@ -145,9 +127,7 @@ def test_of_a_choice_among_many_the_largest_scores_are_kept(checkout, tmp_path):
         assert not any(row["key"].endswith(":places") for row in rows)
     for one, other in zip(*flips, strict=True):
         assert one["key"].endswith("argmax") and one["beyond"] == 2 * 72
-        assert [other[name] for name in ("key", "gap", "beyond")] == [
-            one[name] for name in ("key", "gap", "beyond")
-        ]
+        assert all(other[name] == one[name] for name in ("key", "gap", "beyond"))
     assert sizes == [2 * 72 * 10, 2 * 72 * 128]
 
 
@@ -178,8 +158,7 @@ def test_wrong_scores_are_found_from_few_of_them(checkout, tmp_path, fault):
     pair = planted(tmp_path, CODED, old, new)
     origins = []
     for keep in ("rows", "all"):
-        done, rows, _ = check(checkout, tmp_path / keep, 1, pair, "--keep", keep)
-        assert done.returncode == 1, done.stdout + done.stderr
+        done, rows, _ = ended(1, check(checkout, tmp_path / keep, 1, pair, "--keep", keep))
         off = [row for row in rows if row["origin"] and row["verdict"] != "FLIP"]
         origins.append([(row["key"], row["verdict"]) for row in off])
     assert origins[0] == origins[1] and origins[0][0] == (first, "DIVERGED")

@@ -5,6 +5,8 @@ import pytest
 from common.logs.key import Key, parent_of
 
 CASES = ("", "main/", "main/deep/", "lm/")
+MAIN = dict(case="main/")
+ADAM = MAIN | dict(run="adam/003/")
 
 # Every form that the built-in models' logs have, and the parts that are not empty.
 FORMS = {
@@ -24,17 +26,11 @@ FORMS = {
     "main/losses/mean": dict(case="main/", site="losses/mean"),
     "main/grad/head.bias": dict(case="main/", kind="grad", site="head.bias"),
     "main/grad/inputs/x": dict(case="main/", kind="grad", site="inputs/x"),
-    "main/grad_of/head:in/0#2": dict(
-        case="main/", kind="grad_of", site="head", local="in/0", call="#2"
-    ),
+    "main/grad_of/head:in/0#2": MAIN | dict(kind="grad_of", site="head", local="in/0", call="#2"),
     "main/adam/003/loss": dict(case="main/", run="adam/003/", site="loss"),
     "main/adam/003/lr": dict(case="main/", run="adam/003/", site="lr"),
-    "main/adam/003/hash#2:margin": dict(
-        case="main/", run="adam/003/", site="hash", call="#2", choice="margin"
-    ),
-    "main/adam/003/grad/head.bias": dict(
-        case="main/", run="adam/003/", kind="grad", site="head.bias"
-    ),
+    "main/adam/003/hash#2:margin": ADAM | dict(site="hash", call="#2", choice="margin"),
+    "main/adam/003/grad/head.bias": ADAM | dict(kind="grad", site="head.bias"),
     "sgd/000/velocity/head.bias": dict(run="sgd/000/", kind="velocity", site="head.bias"),
     "train/003/dropout:p": dict(run="train/003/", site="dropout", local="p"),
     "trained/weight/head.bias": dict(run="trained/", kind="weight", site="head.bias"),

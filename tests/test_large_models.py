@@ -9,9 +9,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from builders import arrays_of, ended, judged, write_pair
 from checkout import Checkout, change
 
-from common.logs.reader import read_log
 from common.logs.result_folder import ResultFolder
 from common.logs.sidecar import read_sidecar
 from common.pair.request import RunRequest
@@ -60,10 +60,7 @@ PADDLE = TORCH.replace("nn.Module", "nn.Layer").replace("torch", "paddle")
 @pytest.fixture(scope="module")
 def checkout(tmp_path_factory):
     copy = Checkout(tmp_path_factory.mktemp("large"))
-    copy.pair = copy.elsewhere / "pair"
-    copy.pair.mkdir()
-    for name, text in (("case", CASE), ("torch_model", TORCH), ("paddle_model", PADDLE)):
-        (copy.pair / f"{name}.py").write_text(text)
+    copy.pair = write_pair(copy.elsewhere / "pair", CASE, TORCH, PADDLE)
     return copy
 
 
@@ -72,8 +69,7 @@ def rows(checkout, *arguments):
 
 
 def keys_of(folder, run="_fp64"):
-    with read_log(ResultFolder(folder).log("bp_align_all", "paddle", run)) as log:
-        return {key: log[key] for key in log}
+    return arrays_of(ResultFolder(folder).log("bp_align_all", "paddle", run))
 
 
 def adam_steps(scales, norm, clip=None):
@@ -141,21 +137,16 @@ def test_a_tied_weight_counts_once_and_a_buffer_not_at_all():
 
 
 def test_a_model_of_that_size_runs_in_all_set_ups_and_a_larger_one_in_sgd_alone(checkout):
-    done, _ = rows(checkout, "--given-gradients-above", "16")
-    assert done.returncode == 0, done.stdout
+    done, _ = ended(0, rows(checkout, "--given-gradients-above", "16"))
     small = keys_of(checkout.logs(4, "pair"))
     assert not (checkout.logs(4, "pair") / "gradients").exists()
-    done, _ = rows(checkout, "--given-gradients-above", "15")
-    assert done.returncode == 0, done.stdout
+    done, _ = ended(0, rows(checkout, "--given-gradients-above", "15"))
     assert "parameters have 16 values, so that adam, adamw, adam_clip_warmup took" in done.stdout
     folder = checkout.logs(4, "pair")
     large = keys_of(folder)
     lost = {key for key in small if key not in large}
-    assert lost == {
-        key
-        for key in small
-        if key.startswith("adam") and (key.endswith("/loss") or "/grad/" in key)
-    }
+    of_adam = (key for key in small if key.startswith("adam"))
+    assert lost == {key for key in of_adam if key.endswith("/loss") or "/grad/" in key}
     assert len(lost) == 3 * STEPS * (1 + 4) and large.keys() < small.keys()
     for key in large:
         if not key.startswith("adam"):
@@ -167,9 +158,8 @@ def test_a_model_of_that_size_runs_in_all_set_ups_and_a_larger_one_in_sgd_alone(
         values = keys_of(folder, run)
         first = values["adam/000/moment1/used.bias"]
         assert np.allclose(first, 0.1 * SCALES[0] * given["used.bias"], rtol=1e-6, atol=0)
-        assert np.array_equal(
-            values["adamw/009/weight/unused.weight"], values["sgd/000/weight/unused.weight"]
-        )
+        last, first = (values[f"{s}/weight/unused.weight"] for s in ("adamw/009", "sgd/000"))
+        assert np.array_equal(last, first)
         for side in ("torch", "paddle"):
             sidecar = read_sidecar(ResultFolder(folder).log("bp_align_all", side, run))
             assert sidecar.given_gradients["main"] == {"values": 16, "setups": list(GIVEN)}
@@ -180,15 +170,10 @@ def test_zeros_in_place_of_no_gradient_are_found(checkout, tmp_path):
     """They let a weight decay."""
     pair = Path(shutil.copytree(checkout.pair, tmp_path / "pair"))
     change(
-        pair / "paddle_model.py",
-        'return {"logits": self.used(x)}',
-        'return {"logits": self.used(x) + 0 * self.unused.weight.sum()}',
+        pair / "paddle_model.py", "self.used(x)}", "self.used(x) + 0 * self.unused.weight.sum()}"
     )
-    done, report = checkout.rows(
-        4, "--model", str(pair), "--no-report", "--given-gradients-above", "1"
-    )
-    assert done.returncode == 1
-    bad = [row["key"] for row in report["rows"] if row["verdict"] == "DIVERGED"]
+    _, found = ended(1, judged(checkout, 4, pair, "--given-gradients-above", "1"))
+    bad = [key for key, row in found.items() if row["verdict"] == "DIVERGED"]
     assert bad[0] == "adamw/000/weight/unused.weight"
     assert not [key for key in bad if key.startswith(("grad/", "adam/", "sgd/"))]
 
@@ -200,16 +185,13 @@ def test_without_a_float64_run_the_float32_run_hands_over(checkout, tmp_path):
 
     def run(side):
         command = ("-W", "ignore", "-m", f"step4_backward.{side}.backward")
-        return checkout.python(
-            *command, str(tmp_path / "request.json"), PYTHONPATH=str(checkout.root)
-        )
+        request = str(tmp_path / "request.json")
+        return checkout.python(*command, request, PYTHONPATH=str(checkout.root))
 
     for side in ("torch", "paddle"):
-        done = run(side)
-        assert done.returncode == 0, done.stderr
+        ended(0, run(side))
     assert "adam/009/weight/used.weight" in keys_of(tmp_path, "")
     ResultFolder(tmp_path).gradients("").unlink()
-    done = run("paddle")
-    assert done.returncode == 2
+    ended(2, run("paddle"))
     said = json.loads((tmp_path / "error_paddle.json").read_text())["sentence"]
     assert "gradients/main.npz: the reference's gradients" in said

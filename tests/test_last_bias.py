@@ -1,12 +1,12 @@
 """The screenshot of the first Fastformer port: a gradient of 1/64 at all five classes."""
 
 import json
-import subprocess
 from functools import cache
 from pathlib import Path
 
 import numpy as np
 import pytest
+from builders import python
 from checkout import Checkout, change
 
 PAGE = Path(__file__).resolve().parent.parent / "docs" / "red-check.md"
@@ -42,11 +42,8 @@ def witnesses(report):
 @cache
 def gradients(framework):
     script = GRADIENTS.format(framework=framework)
-    done = subprocess.run(
-        [*Checkout.interpreter, "-W", "ignore", "-c", script], capture_output=True, text=True
-    )
-    assert done.returncode == 0, done.stderr
-    return {name: np.array(values) for name, values in json.loads(done.stdout).items()}
+    told = json.loads(python("-c", script, warm=True))
+    return {name: np.array(values) for name, values in told.items()}
 
 
 @pytest.mark.parametrize("framework", ["torch", "paddle"])

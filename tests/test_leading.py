@@ -92,6 +92,10 @@ def later_of_equals(scores):
     return Choice(np.full(len(scores), 9), scores.astype(np.float32))
 
 
+def no_such_place(scores):
+    return Choice(np.full(len(scores), AMONG), scores.astype(np.float32))
+
+
 def of_float32(seed):
     return lambda scores: top(in_float32(scores, seed))
 
@@ -107,18 +111,10 @@ CASES = {
     "other scores": (SCORES, of_float32(2), lambda scores: top(swapped(scores))),
     "ties": (ties_of(SCORES), of_float32(2), top),
     "ties broken otherwise": (ties_of(SCORES), later_of_equals, top),
-    "a place that there is not": (
-        SCORES,
-        lambda scores: Choice(np.full(200, AMONG), scores.astype(np.float32)),
-        top,
-    ),
+    "a place that there is not": (SCORES, no_such_place, top),
 }
-VERDICTS = {
-    "alike": "IDENTICAL",
-    "near ties": "FLIP",
-    "rounded to a tie": "FLIP",
-    "ties": "IDENTICAL",
-}
+VERDICTS = dict.fromkeys(("alike", "ties"), "IDENTICAL")
+VERDICTS |= dict.fromkeys(("near ties", "rounded to a tie"), "FLIP")
 # How much these lose is not known of few scores.
 UNKNOWN = ("one that is not kept", "a place that there is not", "other scores")
 
@@ -175,14 +171,8 @@ def test_a_log_that_grows_too_large_keeps_the_largest_scores(tmp_path, limit):
     grown, begun = ((tmp_path / f"{n}.npy").read_bytes() for n in ("grown", "from the start"))
     assert grown == begun
     with read_log(tmp_path / "grown.npy") as log:
-        assert list(log) == [
-            "before",
-            "hash:places",
-            "hash:scores",
-            "hash:margin",
-            "hash",
-            "behind",
-        ]
+        keys = "before hash:places hash:scores hash:margin hash behind"
+        assert list(log) == keys.split()
         assert log.shape("hash:scores") == (200, KEPT + 2)
 
 

@@ -7,7 +7,7 @@ import json
 
 import numpy as np
 import pytest
-from checkout import Checkout
+from builders import ended, write_pair
 
 from common.weights.layers import Owner
 from common.weights.loaded import Marks
@@ -126,74 +126,62 @@ FUSED = (
 JOIN = """for n in ("weight", "bias"):
             state[f"qk.{n}"] = np.concatenate([state.pop(f"q.{n}"), state.pop(f"k.{n}")], -1)"""
 
-# name: what is planted in the loader, after "# " where it stands, and what must be said of it
+LEFT = "elements are left at their initial values"
+# name: what is planted in the loader where it says "# here", and what must be said of the loaded
+# model's entry below network; after "# and here: " where that is its place
 FAULTS = {
     "square weight transposed": (
-        'here: state["o.weight"] = state["o.weight"].T',
-        ["network.o.weight of the loaded model is network.o.weight as torch has it, not trans"],
+        'state["o.weight"] = state["o.weight"].T',
+        "o.weight of the loaded model is network.o.weight as torch has it, not trans",
     ),
-    "key silently missing": (
-        'here: del state["norm.bias"]',
-        ["network.norm.bias of the loaded model: all 4 elements are left at their initial values"],
-    ),
-    "random weight left": (
-        'here: del state["up.weight"]',
-        ["network.up.weight of the loaded model: all 24 elements are left at their initial values"],
-    ),
+    "key silently missing": ('del state["norm.bias"]', f"norm.bias: all 4 {LEFT}"),
+    "random weight left": ('del state["up.weight"]', f"up.weight: all 24 {LEFT}"),
     "k for q": (
-        'here: state["q.weight"] = state["k.weight"]',
-        ["network.q.weight of the loaded model: all 16 elements come from network.k.weight, not"],
+        'state["q.weight"] = state["k.weight"]',
+        "q.weight: all 16 elements come from network.k.weight, not",
     ),
     "q and k swapped": (
-        'here: state["q.bias"], state["k.bias"] = state["k.bias"], state["q.bias"]',
+        'state["q.bias"], state["k.bias"] = state["k.bias"], state["q.bias"]',
         ["network.q.bias", "come from network.k.bias, not", "network.k.bias of the loaded model"],
     ),
     "gate for up": (
-        'here: state["up.weight"] = state["gate.weight"]',
-        ["network.up.weight of the loaded model: all 24 elements come from network.gate.weight"],
+        'state["up.weight"] = state["gate.weight"]',
+        "up.weight: all 24 elements come from network.gate.weight",
     ),
     "half": (
-        'here: state["down.weight"] = state["down.weight"].astype("float16").astype("float32")',
-        ["network.down.weight of the loaded model: all 24 elements are rounded to float16"],
+        'state["down.weight"] = state["down.weight"].astype("float16").astype("float32")',
+        "down.weight: all 24 elements are rounded to float16",
     ),
     "bfloat16": (
-        'here: state["emb.weight"] = (state["emb.weight"].view("i4") & -65536).view("f4")',
+        'state["emb.weight"] = (state["emb.weight"].view("i4") & -65536).view("f4")',
         ["network.emb.weight of the loaded model", "are rounded to bfloat16 on the way"],
     ),
-    "bias dropped": (
-        'here: state["q.bias"] = np.zeros(4, "float32")',
-        ["network.q.bias of the loaded model: all 4 elements are left at their initial values"],
-    ),
+    "bias dropped": ('state["q.bias"] = np.zeros(4, "float32")', f"q.bias: all 4 {LEFT}"),
     "scale folded in": (
-        'here: state["q.weight"] = state["q.weight"] * np.float32(0.7)',
-        ["network.q.weight of the loaded model: all 16 elements are computed on the way"],
+        'state["q.weight"] = state["q.weight"] * np.float32(0.7)',
+        "q.weight: all 16 elements are computed on the way",
     ),
     "one added": (
-        'here: state["norm.weight"] = state["norm.weight"] + 1',
+        'state["norm.weight"] = state["norm.weight"] + 1',
         ["network.norm.weight of the loaded model", "are computed on the way"],
     ),
     "rows in another order": (
-        'here: state["gate.weight"] = state["gate.weight"][:, [0, 2, 1, 3, 4, 5]]',
-        [
-            "network.gate.weight of the loaded model: 8 of 24 elements of network.gate.weight are "
-            "in other places; first [0, 1], which is network.gate.weight[2, 0], not"
-        ],
+        'state["gate.weight"] = state["gate.weight"][:, [0, 2, 1, 3, 4, 5]]',
+        "gate.weight: 8 of 24 elements of network.gate.weight are in other places; first [0, 1], "
+        "which is network.gate.weight[2, 0], not",
     ),
-    "one row lost": (
-        'here: state["emb.weight"][0] = 0',
-        ["network.emb.weight of the loaded model: 4 of 28 elements are left at their initial"],
-    ),
+    "one row lost": ('state["emb.weight"][0] = 0', f"emb.weight: 4 of 28 {LEFT[:-7]}"),
     "tied": (
         "and here: model.head.weight = model.emb.weight",
         ["network.emb.weight and network.head.weight are one tensor once loaded, two as built"],
     ),
     "negative values lost": (  # which marks are not: the weights themselves show it
-        'here: state["up.bias"] = np.maximum(state["up.bias"], 0)',
+        'state["up.bias"] = np.maximum(state["up.bias"], 0)',
         ["network.up.bias of the loaded model: case", "gives it other bits"],
     ),
     "another size": (
-        'and here: model.head = nn.Embedding(9, 4)',
-        ["network.head.weight of the loaded model is [9, 4], and [7, 4] where build makes it"],
+        "and here: model.head = nn.Embedding(9, 4)",
+        "head.weight of the loaded model is [9, 4], and [7, 4] where build makes it",
     ),
     "a layer lost": (
         "and here: del model.norm",
@@ -201,52 +189,41 @@ FAULTS = {
     ),
     "first folder kept": (
         "and here: model = vars(cls).get('kept', model); cls.kept = model",
-        ["network.q.weight of the loaded model: all 16 elements are left at their initial values"],
+        f"q.weight: all 16 {LEFT}",
     ),
-}  # fmt: skip
+}
 FUSED_FAULTS = {
     "k before q": (
-        f"here: {JOIN.replace('[state', '[*[state').replace('], -1)', '][::-1]], -1)')}",
+        JOIN.replace("[state", "[*[state").replace("], -1)", "][::-1]], -1)"),
         ["(DIVERGED)"],
     ),
     "q twice": (
-        f"here: {JOIN.replace('pop', 'get').replace('k.{n}', 'q.{n}', 2).replace('qq.', 'qk.')}",
+        JOIN.replace("pop", "get").replace("k.{n}", "q.{n}", 2).replace("qq.", "qk."),
         ["network.k.bias | network.k.weight"],
     ),
-}  # fmt: skip
+}
 
 
 def planted(text, fault):
     """The Paddle file with a line of the loader in the place that it names."""
-    place, _, line = fault.partition(": ")
+    named = fault.startswith(("and here: ", "before it is saved: "))
+    place, _, line = fault.partition(": ") if named else ("here", "", fault)
     assert f"# {place}\n" in text
     return text.replace(f"# {place}\n", f"{line}\n")
 
 
 def write(folder, paddle, case=CASE, torch=TORCH):
-    folder.mkdir(parents=True)
-    (folder / "case.py").write_text(case)
-    (folder / "torch_model.py").write_text(torch)
-    (folder / "paddle_model.py").write_text(paddle)
-    return folder
-
-
-@pytest.fixture(scope="module")
-def checkout(tmp_path_factory):
-    return Checkout(tmp_path_factory.mktemp("loaders"))
+    return write_pair(folder, case, torch, paddle)
 
 
 def certificates(checkout, folders, *options):
     """The finished command, and each pair's certificate by its name."""
     report = checkout.elsewhere / "certificates.json"
     report.unlink(missing_ok=True)
-    start = (
-        f"import sys; sys.path.insert(0, {str(checkout.root)!r}); import common.certificate as c"
-    )
+    start = f"import sys; sys.path.insert(0, {str(checkout.root)!r})"
+    start += "; import common.certificate as c; sys.exit(c.main(sys.argv[1:]))"
     named = [word for folder in folders for word in ("--model", str(folder))]
-    done = checkout.python(
-        "-c", f"{start}; sys.exit(c.main(sys.argv[1:]))", *named, "--json", str(report), *options
-    )
+    done = checkout.python("-c", start, *named, "--json", str(report), *options)
     found = json.loads(report.read_text()) if report.is_file() else []
     return done, {row["model"]: row for row in found}
 
@@ -259,10 +236,9 @@ def made(checkout):
         for name, (fault, _) in faults.items():
             folder = checkout.elsewhere / "pairs" / name.replace(" ", "_")
             folders.append(write(folder, planted(text, fault)))
-    sound = {"sound": PADDLE, "fused": planted(FUSED, f"here: {JOIN}")}
+    sound = {"sound": PADDLE, "fused": planted(FUSED, JOIN)}
     folders += [write(checkout.elsewhere / "pairs" / name, text) for name, text in sound.items()]
-    done, found = certificates(checkout, folders)
-    assert done.returncode == 1, done.stdout + done.stderr
+    done, found = ended(1, certificates(checkout, folders))
     assert len(found) == len(folders)
     return found
 
@@ -272,9 +248,10 @@ def test_a_planted_loader_is_named(made, name):
     found = made[name.replace(" ", "_")]
     assert not found["certified"] and found["exit_code"] == 1
     words = (FAULTS | FUSED_FAULTS)[name][1]
+    if isinstance(words, str):
+        words = [f"network.{words}".replace(": ", " of the loaded model: ", 1)]
     told = " | ".join([*found["problems"], *found["only_torch"]])
-    for word in words:
-        assert word in told
+    assert [word for word in words if word not in told] == []
 
 
 def test_a_sound_loader_is_certified(made):
@@ -293,8 +270,7 @@ def test_the_reference_s_own_loader_is_tried_too(checkout):
     )
     torch = torch.replace('strict=not model.config["tied"]', "strict=False")
     folder = write(checkout.elsewhere / "pairs" / "of_torch", PADDLE, torch=torch)
-    done, found = certificates(checkout, [folder])
-    assert done.returncode == 1, done.stdout + done.stderr
+    done, found = ended(1, certificates(checkout, [folder]))
     (problem,) = found["of_torch"]["problems"]
     assert "network.q.bias of the loaded model: all 4 elements are left at their" in problem
 
@@ -312,8 +288,7 @@ def test_checks_run_on_what_was_loaded(checkout):
     gradients = {row["key"] for row in report["rows"] if "network.k.weight" in row["key"]}
     assert gradients and not any("network.qk" in row["key"] for row in report["rows"])
     wrong = checkout.elsewhere / "pairs" / "square_weight_transposed"
-    done, _ = checkout.rows(1, "--model", str(wrong), "--no-report")
-    assert done.returncode == 2
+    done, _ = ended(2, checkout.rows(1, "--model", str(wrong), "--no-report"))
     assert "the Paddle side's own loader: network.o.weight of the loaded model is" in done.stderr
 
 
@@ -357,8 +332,7 @@ def swapped(state):
     (problem, *_) = found["by_hand_wrong"]["problems"]
     assert "all 24 elements come from network.gate.weight, not from network.up.weight" in problem
     none = write(pairs / "no_loader", bare(PADDLE), torch=bare(TORCH))
-    done, _ = certificates(checkout, [none])
-    assert done.returncode == 2
+    done, _ = ended(2, certificates(checkout, [none]))
     assert "no part whose class has from_pretrained: write load(model, folder)" in done.stderr
 
 
@@ -424,8 +398,7 @@ def test_round_trips_through_the_libraries_own_files(checkout):
         write(pairs / name.replace(" ", "_"), planted(PADDLE, fault))
         for name, (fault, _) in SAVED.items()
     ]
-    done, found = certificates(checkout, folders, "--round-trip")
-    assert done.returncode == 1, done.stdout + done.stderr
+    done, found = ended(1, certificates(checkout, folders, "--round-trip"))
     for name, (_, words) in SAVED.items():
         told = found[name.replace(" ", "_")]
         assert bool(told["problems"]) == bool(words), told
@@ -435,6 +408,5 @@ def test_round_trips_through_the_libraries_own_files(checkout):
     stands_in = [n for n, told in found.items() if "stands in for it" in " ".join(told["notes"])]
     assert stands_in == ["saved_by_paddle"]
     none = write(pairs / "no_hook", PADDLE, CASE.replace('load = "from_pretrained"', ""))
-    done, _ = certificates(checkout, [none], "--round-trip")
-    assert done.returncode == 2
+    done, _ = ended(2, certificates(checkout, [none], "--round-trip"))
     assert "has no load: without a library's own loader the certificate itself" in done.stderr

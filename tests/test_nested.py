@@ -5,7 +5,8 @@ import subprocess
 
 import numpy as np
 import pytest
-from checkout import CHECKS, ROOT, Checkout
+from builders import ended, write_pair
+from checkout import CHECKS, ROOT, Checkout, change
 
 from common.logs.reader import read_log
 from common.logs.result_folder import ResultFolder
@@ -98,24 +99,20 @@ def loss(outputs, inputs):
 
 def test_a_pair_s_forward_and_loss_get_what_its_case_gives(tmp_path):
     """Each part has a gradient; parts that one side takes the other way round turn it red."""
-    folder = tmp_path / "parts"
-    folder.mkdir()
-    (folder / "case.py").write_text(CASE)
-    for framework, base in (("torch", "Module"), ("paddle", "Layer")):
-        text = MODEL.replace("FRAMEWORK", framework).replace("BASE", base)
-        (folder / f"{framework}_model.py").write_text(text)
+    texts = (
+        MODEL.replace("FRAMEWORK", framework).replace("BASE", base)
+        for framework, base in (("torch", "Module"), ("paddle", "Layer"))
+    )
+    folder = write_pair(tmp_path / "parts", CASE, *texts)
     report = tmp_path / "rows.json"
     command = [*Checkout.interpreter, str(ROOT / CHECKS[4]), "--model", str(folder)]
     command += ["--case", "main", "--no-report", "--out", str(tmp_path / "out")]
     command += ["--json", str(report)]
-    done = subprocess.run(command, capture_output=True, text=True)
-    assert done.returncode == 0, done.stdout + done.stderr
+    ended(0, subprocess.run(command, capture_output=True, text=True))
     files = ResultFolder(tmp_path / "out" / "step4_backward" / "parts")
     with read_log(files.log("bp_align_all", "paddle")) as log:
         found = {key.removeprefix("grad/inputs/") for key in log if key.startswith("grad/inputs/")}
     assert found == {"x", "pair/0", "pair/1", "more/scale"}
-    path = folder / "paddle_model.py"
-    path.write_text(path.read_text().replace("first, second = pair", "second, first = pair"))
-    done = subprocess.run(command, capture_output=True, text=True)
-    assert done.returncode == 1, done.stdout + done.stderr
+    change(folder / "paddle_model.py", "first, second = pair", "second, first = pair")
+    ended(1, subprocess.run(command, capture_output=True, text=True))
     assert json.loads(report.read_text())["first_diverged"] == "head:in/0"

@@ -6,11 +6,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
+from builders import RUNS, write_log
 from torch.nn import functional as F
 
 from common.logs.noise import SIZES, distance, distances
-from common.logs.sidecar import Sidecar, read_sidecar, write_sidecar
-from common.logs.writer import LogWriter
+from common.logs.sidecar import read_sidecar, write_sidecar
 from common.sides.noise_in_torch import Moved
 from common.sides.run import beside
 from common.verdict.context import Context
@@ -237,18 +237,15 @@ def verdict(arrays, noise=None, **more):
     return row.verdict, row.excuse
 
 
-def test_a_reference_that_is_exact_by_luck_says_no_and_the_measured_noise_yes():
-    lucky = four(noise_ref=1e-9)
+@pytest.mark.parametrize("sample", [None, 2])
+def test_a_reference_that_is_exact_by_luck_says_no_and_the_measured_noise_yes(sample):
+    """As a whole, or in one sample alone."""
+    lucky = four(noise_ref=1e-9) if sample is None else four()
+    if sample is not None:
+        lucky[0][sample] = lucky[2][sample]
     assert verdict(lucky) == ("PRECISION", "")
     assert verdict(lucky, measured()) == ("ROUNDING", MEASURED)
     assert verdict(four(), measured()) == ("ROUNDING", "")  # the plain rule does
-
-
-def test_so_it_does_where_one_sample_alone_is_exact_by_luck():
-    lucky = four()
-    lucky[0][2] = lucky[2][2]
-    assert verdict(lucky) == ("PRECISION", "")
-    assert verdict(lucky, measured()) == ("ROUNDING", MEASURED)
 
 
 @pytest.mark.parametrize("lost", [1e-2, 3e-4])
@@ -331,18 +328,13 @@ def test_a_repeated_run_starts_beside_this_one_and_leaves_flags_alone():
 
 
 def logs(tmp_path, arrays, noise=None):
-    paths, told = {}, Sidecar(batches={"main/": 4})
-    names = ("ref32", "cand32", "ref64", "cand64")
-    for name, values in zip(names, arrays, strict=True):
-        paths[name] = tmp_path / f"{name}.npy"
-        with LogWriter(paths[name]) as writer:
-            writer.add("main/y", values.astype(np.float32) if "32" in name else values)
-        write_sidecar(paths[name], replace(told, side="torch"))
-    if noise is not None:
-        paths["noise"] = tmp_path / "noise.npy"
-        with LogWriter(paths["noise"]) as writer:
-            writer.add("main/y", noise)
-        write_sidecar(paths["noise"], told)
+    arrays = [values.astype(np.float32) for values in arrays[:2]] + list(arrays[2:])
+    paths, told = {}, {"batches": {"main/": 4}}
+    for name, values in zip((*RUNS, "noise"), (*arrays, noise), strict=True):
+        if values is not None:
+            paths[name] = tmp_path / f"{name}.npy"
+            more = {} if name == "noise" else {"side": "torch"}
+            write_log(paths[name], {"main/y": values}, told | more)
     return paths
 
 
@@ -378,13 +370,11 @@ def test_no_noise_is_asked_for_a_gap_that_is_larger_than_float32s(tmp_path):
 def clipped_loss(tmp_path, paddles, inexact):
     """The row of a loss of 84 in three runs, and of another value in Paddle's float32 run."""
     paths = {}
-    for name, values in {"ref32": 84.2, "cand32": paddles, "ref64": 84.2, "cand64": 84.2}.items():
-        dtype = np.float32 if name.endswith("32") else np.float64
+    for name, loss in (dict.fromkeys(RUNS, 84.2) | {"cand32": paddles}).items():
         paths[name] = tmp_path / f"{name}.npy"
-        with LogWriter(paths[name]) as writer:
-            writer.add("main/loss", np.asarray(values, dtype))
-        found = {"main/": {inexact: 0.3}} if name == "cand64" else {}
-        write_sidecar(paths[name], Sidecar(batches={"main/": 2}, inexact=found))
+        told = {"main/": {inexact: 0.3}} if name == "cand64" else {}
+        value = np.asarray(loss, np.float32 if name.endswith("32") else np.float64)
+        write_log(paths[name], {"main/loss": value}, {"batches": {"main/": 2}, "inexact": told})
     return judge_logs(**paths).rows[0]
 
 

@@ -13,6 +13,7 @@ from functools import cache
 
 import numpy as np
 import pytest
+from builders import ended, write_pair
 from checkout import ROOT, Checkout, change
 from safetensors.numpy import save_file
 
@@ -125,11 +126,7 @@ def of(side: str):
 def folder(tmp_path_factory):
     """The pair."""
     base = tmp_path_factory.mktemp("offload") / "pair"
-    base.mkdir()
-    (base / "case.py").write_text(CASE)
-    (base / "torch_model.py").write_text(TORCH + MODEL)
-    (base / "paddle_model.py").write_text(PADDLE + translate(MODEL))
-    return base
+    return write_pair(base, CASE, TORCH + MODEL, PADDLE + translate(MODEL))
 
 
 def a_run(folder, tmp_path, kind: str, side: str, dtype: str, offload: bool, probes=()):
@@ -213,9 +210,8 @@ def in_memory(run) -> int:
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_forward_is_the_same_to_the_bit_and_leaves_nothing(folder, tmp_path, kind, side):
     for dtype in ("float64", "float32"):
-        (whole, _, _), (logged, run, most) = with_and_without(
-            forward, folder, tmp_path, kind, side, dtype
-        )
+        asked = (folder, tmp_path, kind, side, dtype)
+        (whole, _, _), (logged, run, most) = with_and_without(forward, *asked)
         assert list(whole) == list(logged) and len(whole) > 20
         assert all(whole[key].tobytes() == logged[key].tobytes() for key in whole)
         assert run.notes["read_back"] == [] and run.offload is not None
@@ -371,8 +367,8 @@ def check(decoder, step, *more, pair=DECODER):
 
 def test_a_checks_logs_are_the_same_files(decoder):
     found = [check(decoder, 1, *more) for more in ((), ("--offload",))]
-    for done, _, _ in found:
-        assert done.returncode == 0, done.stdout + done.stderr
+    for one in found:
+        ended(0, one)
     logs = [sorted(path.name for path in folder.glob("*.npy")) for _, _, folder in found]
     assert logs[0] == logs[1] and len(logs[0]) == 6
     for name in logs[0]:
@@ -387,20 +383,17 @@ def test_a_checks_logs_are_the_same_files(decoder):
 def wrong(tmp_path):
     """A copy of the pair whose second layer has another epsilon in Paddle."""
     pair = shutil.copytree(DECODER, tmp_path / "llama_like")
-    change(
-        pair / "paddle_model.py",
-        "DecoderLayer(width, heads, kv_heads, inner, eps) for _ in range(layers)",
-        "DecoderLayer(width, heads, kv_heads, inner, 10 * eps if i else eps)\n"
-        "             for i in range(layers)",
-    )
+    old = "inner, eps) for _ in range(layers)"
+    new = "inner, 10 * eps if i else eps)\n             for i in range(layers)"
+    change(pair / "paddle_model.py", old, new)
     return pair
 
 
 def test_an_epsilon_is_named_at_its_line_with_all_weights_and_without(decoder, wrong):
     found = [check(decoder, 1, *more, pair=wrong) for more in ((), ("--offload",))]
     rows = []
-    for done, report, folder in found:
-        assert done.returncode == 1, done.stdout + done.stderr
+    for one in found:
+        _, report, folder = ended(1, one)
         rows.append([(row["key"], row["verdict"]) for row in report["rows"]])
         assert report["first_diverged"] == "layers.1.input_layernorm"
         places = json.loads((folder / "forward_all_paddle.json").read_text())["places"]
@@ -413,14 +406,12 @@ def test_an_epsilon_is_named_at_its_line_with_all_weights_and_without(decoder, w
 def test_a_check_of_one_blocks_gradients(decoder, wrong):
     """And a fault in a block behind it is seen in what comes back."""
     probe = ("--offload", "--probe", "layers.0")
-    done, report, _ = check(decoder, 4, *probe)
-    assert done.returncode == 0, done.stdout + done.stderr
+    done, report, _ = ended(0, check(decoder, 4, *probe))
     keys = {row["key"] for row in report["rows"]}
     gradients = {key for key in keys if key.startswith("grad/")}
     assert len(gradients) == 9 and all("layers.0." in key for key in gradients)
     assert "grad_of/layers.0.mlp.down_proj" in keys and not any("witness" in key for key in keys)
-    done, report, _ = check(decoder, 4, *probe, pair=wrong)
-    assert done.returncode == 1, done.stdout + done.stderr
+    done, report, _ = ended(1, check(decoder, 4, *probe, pair=wrong))
 
 
 # ---- refused -------------------------------------------------------------------------------------

@@ -100,21 +100,19 @@ def test_a_formula_gives_torchs_value_and_gradient(upcast, operator):
     assert max(operator.measure()) > EXACT
 
 
+def both(of_torch, of_paddle=None):
+    """The same call on either side: a function of (functional, x), or one of each."""
+    return lambda x: of_torch(T, x), lambda x: (of_paddle or of_torch)(P, x)
+
+
 def pool(**options):
     of_torch = dict(options)
     of_torch["count_include_pad"] = not of_torch.pop("exclusive", True)
-    return (
-        lambda x: T.avg_pool2d(x, **of_torch),
-        lambda x: P.avg_pool2d(x, **options),
-    )
+    return both(lambda f, x: f.avg_pool2d(x, **of_torch), lambda f, x: f.avg_pool2d(x, **options))
 
 
 def resize(mode, **options):
-    of_torch = {k: tuple(v) if isinstance(v, list) else v for k, v in options.items()}
-    return (
-        lambda x: T.interpolate(x, mode=mode, **of_torch),
-        lambda x: P.interpolate(x, mode=mode, **options),
-    )
+    return both(lambda f, x: f.interpolate(x, mode=mode, **options))
 
 
 def entropy(labels=LABELS, **options):
@@ -133,11 +131,7 @@ WAYS = {
     "pool padded": (IMAGES, *pool(kernel_size=3, stride=2, padding=1)),
     "pool padding counts": (IMAGES, *pool(kernel_size=3, stride=2, padding=1, exclusive=False)),
     "pool ceil": (IMAGES, *pool(kernel_size=3, stride=2, ceil_mode=True)),
-    "pool adaptive": (
-        IMAGES,
-        lambda x: T.adaptive_avg_pool2d(x, (3, 5)),
-        lambda x: P.adaptive_avg_pool2d(x, [3, 5]),
-    ),
+    "pool adaptive": (IMAGES, *both(lambda f, x: f.adaptive_avg_pool2d(x, (3, 5)))),
     **{
         f"resize {mode} {corners} {size}": (
             IMAGES,

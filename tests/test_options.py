@@ -95,12 +95,8 @@ def test_several_words_are_none_where_none_was_typed():
 
 
 def test_a_step_repeats_what_it_takes_of_a_whole_checks_options():
-    typed = [
-        ("epochs", ("--epochs", "1")),
-        ("mode", ("--mode", "train")),
-        ("json", ("--json", "f")),
-    ]
-    options = CheckOptions(typed=tuple(typed))
+    words = {"epochs": "1", "mode": "train", "json": "f"}
+    options = CheckOptions(typed=tuple((n, (f"--{n}", word)) for n, word in words.items()))
     assert [name for name, _ in options.taken_by(STEPS[0].takes).typed] == ["mode"]
     assert [name for name, _ in options.taken_by(STEPS[4].takes).typed] == ["epochs"]
 

@@ -4,14 +4,10 @@ import shutil
 from pathlib import Path
 
 import pytest
-from checkout import Checkout
+from builders import ended
+from checkout import Checkout, change
 
 PAIR = Path(__file__).parent / "pairs" / "small_cnn"
-
-
-@pytest.fixture(scope="module")
-def checkout(tmp_path_factory):
-    return Checkout(tmp_path_factory.mktemp("own pair"))
 
 
 @pytest.fixture(scope="module")
@@ -30,8 +26,7 @@ def pair(tmp_path):
 
 @pytest.mark.parametrize("step", [1, 3, 4])
 def test_steps_1_3_and_4_work_with_no_other_edit(checkout, pair, step):
-    done, report = checkout.rows(step, "--model", str(pair))
-    assert done.returncode == 0, done.stdout + done.stderr
+    done, report = ended(0, checkout.rows(step, "--model", str(pair)))
     keys = {row["key"] for row in report["rows"]}
     expected = {1: "features.1", 3: "loss", 4: "grad/features.0.weight"}[step]
     assert expected in keys, "probes and parameters have torch's names, through RENAME"
@@ -48,8 +43,7 @@ OTHERS = [PAIR.with_name(name) for name in ("small_lstm", "small_transformer", "
 def test_the_frameworks_own_layers_are_aligned(brief, step):
     """Recurrent, attention, and one of each layer: weights, probes, gradients and moments."""
     models = [word for path in OTHERS for word in ("--model", str(path))]
-    done, report = brief.rows(step, *models, "--no-report")
-    assert done.returncode == 0, done.stdout + done.stderr
+    done, report = ended(0, brief.rows(step, *models, "--no-report"))
     keys = {(row["model"], row["key"]) for row in report["rows"]}
     expected = {
         1: ["lstm/1/1", "decoder:in/2", "states/1/decoded/0", "lstm_cell/1"],
@@ -68,18 +62,18 @@ def test_the_frameworks_own_layers_are_aligned(brief, step):
 
 def before_the_head(pair, side, line):
     """Put a line of code in front of the model's last one."""
-    path, old = pair / f"{side}_model.py", '        return {"logits": '
-    text = path.read_text()
-    assert text.count(old) == 1
-    path.write_text(text.replace(old, f"        {line}\n{old}"))
+    old = '        return {"logits": '
+    change(pair / f"{side}_model.py", old, f"        {line}\n{old}")
 
 
 def test_a_model_of_one_s_own_may_write_through_a_view(checkout, pair):
     """Built-in twins are run without views; there this Paddle model would lose what it writes."""
     for side, view in (("torch", "transpose(0, 1)"), ("paddle", "transpose([1, 0])")):
         before_the_head(pair, side, f"x = x * 1.0; x.{view}.add_(x.{view} * 0.5)")
-    done = checkout.check(1, "--model", str(pair), "--no-report")
-    assert done.returncode == 0, done.stdout + done.stderr
+    ended(0, checkout.check(1, "--model", str(pair), "--no-report"))
+
+
+MODELS = ("small_cnn", "small_lstm")
 
 
 def test_a_wrong_model_s_origin_is_found_while_another_runs(checkout, pair):
@@ -90,10 +84,7 @@ def test_a_wrong_model_s_origin_is_found_while_another_runs(checkout, pair):
     done, report = checkout.rows(1, *models, "--no-report")
     assert (alone.returncode, done.returncode) == (1, 1)
     assert report["first_diverged"] == of_one["first_diverged"] == "norm:in/0"
-    rows = {
-        model: [r for r in report["rows"] if r["model"] == model]
-        for model in ("small_cnn", "small_lstm")
-    }
+    rows = {name: [r for r in report["rows"] if r["model"] == name] for name in MODELS}
     assert rows["small_cnn"] == of_one["rows"]
     assert {row["verdict"] for row in rows["small_lstm"]} <= {"IDENTICAL", "ROUNDING"}
 
@@ -101,59 +92,41 @@ def test_a_wrong_model_s_origin_is_found_while_another_runs(checkout, pair):
 def test_a_recurrent_layer_s_dropout_is_compared_in_training(checkout, tmp_path):
     pair = shutil.copytree(OTHERS[0], tmp_path / "small_lstm")
     for side, rate in (("torch", 0.3), ("paddle", 0.1)):
-        path = pair / f"{side}_model.py"
-        text = path.read_text()
-        assert "num_layers=2, " in text
-        path.write_text(text.replace("num_layers=2, ", f"num_layers=2, dropout={rate}, "))
+        change(pair / f"{side}_model.py", "num_layers=2, ", f"num_layers=2, dropout={rate}, ")
     assert checkout.check(1, "--model", str(pair), "--no-report").returncode == 0
-    done, report = checkout.rows(1, "--model", str(pair), "--no-report", "--train")
-    assert done.returncode == 1
+    done, report = ended(1, checkout.rows(1, "--model", str(pair), "--no-report", "--train"))
     assert report["first_diverged"] == "lstm:p"
 
 
 def test_a_square_linear_that_is_not_transposed_is_caught(checkout, pair):
-    text = (pair / "paddle_model.py").read_text()
-    assert "self.square(self.norm(x))" in text
-    (pair / "paddle_model.py").write_text(
-        text.replace(
-            "self.square(self.norm(x))",
-            "F.linear(self.norm(x), self.square.weight.T, self.square.bias)",
-        )
-    )
-    done, report = checkout.rows(1, "--model", str(pair))
-    assert done.returncode == 1
+    new = "F.linear(self.norm(x), self.square.weight.T, self.square.bias)"
+    change(pair / "paddle_model.py", "self.square(self.norm(x))", new)
+    done, report = ended(1, checkout.rows(1, "--model", str(pair)))
     assert report["first_diverged"] == "head:in/0", "what the line that leaves it out hands on"
     assert [row["verdict"] for row in report["rows"] if row["key"] == "square"] == ["INSIDE"]
 
 
 def test_leftovers_on_both_sides_are_listed(checkout, pair):
-    text = (pair / "case.py").read_text()
-    (pair / "case.py").write_text(text.replace('"body": "features"', '"torso": "features"'))
-    done = checkout.check(1, "--model", str(pair))
-    assert done.returncode == 2
+    change(pair / "case.py", '"body": "features"', '"torso": "features"')
+    done = ended(2, checkout.check(1, "--model", str(pair)))
     assert "only in the Paddle model: body.0.bias" in done.stderr
     assert "only in the torch model: features.0.bias" in done.stderr
 
 
 def test_a_layer_of_another_shape_is_named(checkout, pair):
-    text = (pair / "paddle_model.py").read_text()
-    (pair / "paddle_model.py").write_text(
-        text.replace("nn.Linear(channels, num_labels)", "nn.Linear(channels, num_labels + 1)")
-    )
-    done = checkout.check(1, "--model", str(pair))
-    assert done.returncode == 2
+    old = "nn.Linear(channels, num_labels)"
+    change(pair / "paddle_model.py", old, "nn.Linear(channels, num_labels + 1)")
+    done = ended(2, checkout.check(1, "--model", str(pair)))
     assert "head.weight is [4, 6] in torch and [6, 5] in Paddle" in done.stderr
 
 
 @pytest.mark.parametrize("name", ["case.py", "torch_model.py", "paddle_model.py"])
 def test_a_missing_file_is_named(checkout, pair, name):
     (pair / name).unlink()
-    done = checkout.check(1, "--model", str(pair))
-    assert done.returncode == 2
+    done = ended(2, checkout.check(1, "--model", str(pair)))
     assert name in done.stderr and "Traceback" not in done.stderr
 
 
 def test_steps_that_a_pair_says_nothing_of_are_not_passed(checkout, pair):
-    done = checkout.check(2, "--model", str(pair))
-    assert done.returncode == 2
+    done = ended(2, checkout.check(2, "--model", str(pair)))
     assert "nothing to compare" in done.stderr

@@ -8,7 +8,7 @@ import os
 import shutil
 
 import pytest
-from checkout import Checkout
+from builders import ended
 
 from common.system.checkout import ROOT
 
@@ -64,11 +64,6 @@ FAULTS = {
 }
 
 
-@pytest.fixture(scope="module")
-def checkout(tmp_path_factory):
-    return Checkout(tmp_path_factory.mktemp("llama"))
-
-
 def judged(checkout, step, folder, *more):
     """The finished check, its report, and what its Paddle sidecar says of lines."""
     options = ["--model", str(folder), "--no-report", *more]
@@ -79,8 +74,7 @@ def judged(checkout, step, folder, *more):
 @pytest.mark.parametrize("step", [1, 3, 4])
 @pytest.mark.parametrize("preset", ["default", "tied", "phi3"])
 def test_published_models_agree(checkout, preset, step):
-    done, report = judged(checkout, step, EXAMPLE, "--preset", preset)
-    assert done.returncode == 0, done.stdout + done.stderr
+    done, report = ended(0, judged(checkout, step, EXAMPLE, "--preset", preset))
     assert report["rows"]
 
 
@@ -92,8 +86,7 @@ def test_a_planted_fault_is_named(checkout, tmp_path, name):
     text = path.read_text()
     assert text.count(old) == 1
     path.write_text(text.replace(old, new))
-    done, report = judged(checkout, 1, folder, "--case", "main")
-    assert done.returncode == 1, done.stdout + done.stderr
+    done, report = ended(1, judged(checkout, 1, folder, "--case", "main"))
     assert report["first_diverged"] in origins
     sidecar = next(checkout.root.rglob("llama/forward_all_paddle.json"))
     assert file in json.loads(sidecar.read_text())["places"][report["first_diverged"]]
@@ -176,8 +169,7 @@ def test_a_narrower_type_is_named_with_its_cause(checkout, tmp_path, name):
             text.replace("np.arange(12) < np.array([12,", "np.arange(300) < np.array([300,")
         )
     dtype = "float16" if "in float16" in name else "bfloat16"
-    done, report = judged(checkout, 1, folder, "--dtype", dtype)
-    assert done.returncode == 1, done.stdout + done.stderr
+    done, report = ended(1, judged(checkout, 1, folder, "--dtype", dtype))
     first = next(row for row in report["rows"] if row["key"] == report["first_diverged"])
     assert first["verdict"] == "PRECISION" and module in first["key"] and cause in first["note"]
 
@@ -237,8 +229,7 @@ def loaded_pair(folder, planted=""):
 @pytest.mark.parametrize("preset", ["default", "tied", "phi3"])
 def test_their_own_loaders_carry_the_weights(checkout, tmp_path, preset):
     folder = loaded_pair(tmp_path / "llama")
-    done, report = judged(checkout, 1, folder, "--preset", preset)
-    assert done.returncode == 0, done.stdout + done.stderr
+    done, report = ended(0, judged(checkout, 1, folder, "--preset", preset))
     assert "every marked element where it belongs" in done.stdout
     assert any(row["key"].startswith("perturbed/") for row in report["rows"])
 
@@ -247,8 +238,7 @@ def test_their_own_loaders_carry_the_weights(checkout, tmp_path, preset):
 def test_a_fault_planted_in_their_loader_is_named(checkout, tmp_path, name):
     old, new, words = LOADER_FAULTS[name]
     folder = loaded_pair(tmp_path / "llama", PLANTED.format(old=old, new=new))
-    done, _ = judged(checkout, 1, folder)
-    assert done.returncode == 2, done.stdout + done.stderr
+    done, _ = ended(2, judged(checkout, 1, folder))
     # Memory that its loader asks for and does not fill holds what was there: the same in both
     # passes that the certificate makes, or not.
     told = done.stderr.replace("computed on the way, or left at", "left at")

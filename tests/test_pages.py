@@ -108,11 +108,8 @@ def test_a_reader_finds_his_page_among_few():
 
 
 def test_the_glossary_has_each_word_in_both_languages():
-    rows = re.findall(
-        r"^\| (?!term)(.+?) \| (.+?) \| .+ \| .+ \|$",
-        (ROOT / "docs" / "glossary.md").read_text(),
-        flags=re.M,
-    )
+    page = (ROOT / "docs" / "glossary.md").read_text()
+    rows = re.findall(r"^\| (?!term)(.+?) \| (.+?) \| .+ \| .+ \|$", page, flags=re.M)
     assert len(rows) >= 20
     assert all(re.search("[a-z]", word) and re.search("[一-鿿]", other) for word, other in rows)
     told = " ".join(word for word, _ in rows)
@@ -216,15 +213,12 @@ def test_the_page_on_tokenizers_has_the_known_answer():
         assert processor.encode(text, out_type=str) == pieces.split()
 
 
+COMMANDS = "commands: "
 # A change to the Chinese README, and what is said of it.
 UNLIKE = {
     "a command is missing": ("python -m common.bundle ", "# ", "commands: python -m common"),
-    "another option": ("--model my_pair --mode train", "--model my_pair", "commands: "),
-    "a command in a comment": (
-        "python -m common.verify",
-        "# python -m common.verify",
-        "commands: ",
-    ),
+    "another option": ("--model my_pair --mode train", "--model my_pair", COMMANDS),
+    "a command in a comment": ("python -m common.verify", "# python -m common.verify", COMMANDS),
     "a row is missing": (r"^\| IDENTICAL .*\n", "", "Verdicts: tables: "),
     "a column is missing": (r"^(\|.*\|) 说明 \|$", r"\1", "Environment: tables: "),
     "other code in a cell": ("`--allow precision`", "`--allow nan`", "Verdicts: tables: "),
@@ -282,10 +276,8 @@ HOUSE = ROOT / "common" / "README.md"
 
 def test_the_page_of_the_rooms_has_the_table_that_is_enforced():
     lines = re.findall(r"^\| `(\w+)/` \| .* \| (.*) \|$", HOUSE.read_text(), flags=re.M)
-    words = {
-        "–": "",
-        "all but sides": ", ".join(rooms.FOLDERS.keys() - {"sides", "check", "models"}),
-    }
+    words = {"–": ""}
+    words["all but sides"] = ", ".join(rooms.FOLDERS.keys() - {"sides", "check", "models"})
     words["the faces, pair"] = ", ".join([*rooms.FACES, "pair"])
     told = {room: set(words.get(may, may).split(", ")) - {""} for room, may in lines}
     assert told == rooms.FOLDERS
@@ -325,9 +317,8 @@ def test_what_is_wrong_on_a_page_is_found(tmp_path):
     wanted = ["common/worker.py", "step9_x/", "verdict/rules.py"]
     wanted += [f"step1_forward/{side}/loss.py" for side in ("torch", "paddle")]
     assert dead_paths(text) == wanted
-    text = (
-        "```sh\npython -m common.show KEY --round 2  # what\n```\n`python none.py`, `python -c x`"
-    )
+    text = "```sh\npython -m common.show KEY --round 2  # what\n```\n"
+    text += "`python none.py`, `python -c x`"
     assert commands(text) == [["-m", "common.show", "KEY", "--round", "2"], ["none.py"]]
     assert list(map(wrong_options, commands(text))) == [["--round"], ["none.py"]]
     assert run_commands(text) == ["python -m common.show KEY --round 2"]

@@ -4,7 +4,8 @@ import shutil
 import subprocess
 
 import pytest
-from checkout import Checkout
+from builders import ended
+from checkout import Checkout, change
 from mutant import mutant
 
 from common.report.terminal import place_of
@@ -97,16 +98,14 @@ def test_no_row_of_a_step_is_said_to_start_at_the_workbench():
 
 def test_a_users_folder_called_common_is_named(tmp_path):
     """A fault in my_pair/common/layers.py is shown there, and not at the line that calls it."""
-    pair = tmp_path / "my_pair"
-    shutil.copytree(ROOT / "tests" / "pairs" / "small_cnn", pair)
+    pair = shutil.copytree(ROOT / "tests" / "pairs" / "small_cnn", tmp_path / "my_pair")
     (pair / "common").mkdir()
     (pair / "common" / "layers.py").write_text(LAYERS)
-    model = pair / "paddle_model.py"
-    text = model.read_text().replace("import paddle\n", f"import paddle\n{LOAD}", 1)
-    model.write_text(text.replace("self.body = nn.Sequential(", "self.body = layers.Body("))
+    change(pair / "paddle_model.py", "import paddle\n", f"import paddle\n{LOAD}")
+    change(pair / "paddle_model.py", "self.body = nn.Sequential(", "self.body = layers.Body(")
     command = [*Checkout.interpreter, str(ROOT / "step1_forward" / "check_step1.py")]
     options = ["--model", str(pair), "--out", str(tmp_path / "out"), "--no-report"]
-    done = subprocess.run([*command, *options], capture_output=True, text=True, cwd=tmp_path)
-    assert done.returncode == 1, done.stdout + done.stderr
+    asked = [*command, *options]
+    done = ended(1, subprocess.run(asked, capture_output=True, text=True, cwd=tmp_path))
     assert "DIVERGED" in done.stdout
     assert f"my_pair/common/layers.py:{LINE}" in done.stdout

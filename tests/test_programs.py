@@ -14,24 +14,11 @@ from checkout import ROOT
 
 from common.check.guard import guarded
 
-LEFT_OUT = {
-    ".venv",
-    ".paconvert",
-    ".environments",
-    ".git",
-    "log",
-    "tests",
-    "__pycache__",
-    "programs",
-}
+LEFT_OUT = set(".venv .paconvert .environments .git log tests __pycache__ programs".split())
 # They need the standard library alone, or are started by a program that has looked.
 FOR_ANY_PYTHON = {
-    "extras/publish/alone.py",
-    "common/system/launched.py",
-    "faults/warm/server.py",
-    "tools/install.py",
-    "tools/rooms.py",
-    "tools/twins.py",
+    *("extras/publish/alone.py", "common/system/launched.py", "faults/warm/server.py"),
+    *("tools/install.py", "tools/rooms.py", "tools/twins.py"),
     "examples/transformers_paddlenlp_reformer/table.py",
 }
 # Runs every program in a fork of one process, in which their imports are made already.

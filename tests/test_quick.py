@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import paddle
 import pytest
-from checkout import Checkout
+from builders import ended
 from paddle import nn
 from paddle.nn import functional as F
 
@@ -17,11 +17,6 @@ PAIR = Path(__file__).parent / "pairs" / "small_cnn"
 PLACES = {"linear": (F, "linear"), "layer_norm": (nn.LayerNorm, "forward")}
 PLACES["log_softmax"] = (F, "log_softmax")
 ROWS, WIDTH, CLASSES = 4096, 8, 16
-
-
-@pytest.fixture(scope="module")
-def checkout(tmp_path_factory):
-    return Checkout(tmp_path_factory.mktemp("quick"))
 
 
 @pytest.fixture
@@ -120,12 +115,10 @@ def test_a_users_pair_is_computed_as_paddle_does(checkout, tmp_path):
         file.write("\n_build = build\n\n\ndef build(config):\n")
         file.write("    views = paddle.get_flags('FLAGS_use_stride_kernel')\n")
         file.write(f"    with open({str(told)!r}, 'a') as file:\n")
-        file.write(
-            "        file.write(f'{F.linear.__code__.co_filename} {list(views.values())}\\n')\n"
-        )
+        file.write("        name = F.linear.__code__.co_filename\n")
+        file.write("        file.write(f'{name} {list(views.values())}\\n')\n")
         file.write("    return _build(config)\n")
     models = ("--model", "fast_transformer", "--model", str(pair))
-    done = checkout.check(1, *models, "--no-report", "--no-probe")
-    assert done.returncode == 0, done.stdout + done.stderr
+    ended(0, checkout.check(1, *models, "--no-report", "--no-probe"))
     lines = set(told.read_text().splitlines())
     assert len(lines) == 1 and "intercept" not in (line := lines.pop()) and "[True]" in line

@@ -5,9 +5,11 @@ import shutil
 from pathlib import Path
 
 import pytest
+from builders import ended, judged
 from checkout import Checkout, change
 
 MODEL = "fastformer"
+REUSE = ("--model", MODEL, "--no-report", "--reuse", "torch")
 PAIR = Path(__file__).parent / "pairs" / "small_cnn"
 
 
@@ -16,8 +18,7 @@ def checkout(tmp_path_factory):
     """A copy whose step 1 has been run once, its logs sent to another folder too."""
     made = Checkout(tmp_path_factory.mktemp("reference"))
     made.replace("step4_backward/setups.py", "STEPS = 10", "STEPS = 2")  # nothing here is of them
-    done = made.check(1, "--model", MODEL, "--no-report")
-    assert done.returncode == 0, done.stdout + done.stderr
+    ended(0, made.check(1, "--model", MODEL, "--no-report"))
     shutil.copytree(made.path("step1_forward/log"), made.elsewhere / "sent logs")
     return made
 
@@ -36,19 +37,18 @@ def times(checkout):
 
 def test_reuse_keeps_the_torch_side_until_something_it_needs_changes(checkout):
     torch, paddle = times(checkout)
-    done = checkout.check(1, "--model", MODEL, "--no-report", "--reuse", "torch")
-    assert done.returncode == 0 and "torch logs were kept" in done.stdout
+    done = ended(0, checkout.check(1, *REUSE))
+    assert "torch logs were kept" in done.stdout
     assert times(checkout)[0] == torch and times(checkout)[1] > paddle
 
     model = checkout.path(f"common/models/{MODEL}/torch_model.py")
     model.write_text(model.read_text() + "# another source\n")
-    done = checkout.check(1, "--model", MODEL, "--no-report", "--reuse", "torch")
-    assert done.returncode == 0 and "run again: changed since: sources" in done.stdout
+    done = ended(0, checkout.check(1, *REUSE))
+    assert "run again: changed since: sources" in done.stdout
     assert times(checkout)[0] > torch
 
-    arguments = ("--model", MODEL, "--no-report", "--reuse", "torch", "--seed", "1")
-    done = checkout.check(1, *arguments)
-    assert done.returncode == 0 and "run again: changed since: configuration" in done.stdout
+    done = ended(0, checkout.check(1, *REUSE, "--seed", "1"))
+    assert "run again: changed since: configuration" in done.stdout
 
 
 def test_reuse_does_not_trust_a_log_that_was_changed(checkout):
@@ -57,8 +57,7 @@ def test_reuse_does_not_trust_a_log_that_was_changed(checkout):
     content = bytearray(log.read_bytes())
     content[-100] ^= 1
     log.write_bytes(content)
-    done = checkout.check(1, "--model", MODEL, "--no-report", "--reuse", "torch")
-    assert done.returncode == 0
+    done = ended(0, checkout.check(1, *REUSE))
     assert "run again: forward_all_torch.npy is not the file" in done.stdout
 
 
@@ -73,30 +72,27 @@ def test_logs_from_somebody_else_take_the_place_of_torch(checkout):
     check = str(checkout.path("step1_forward/check_step1.py"))
     sent = checkout.elsewhere / "sent logs"
     arguments = ("--model", MODEL, "--no-report", "--reference", str(sent))
-    done = checkout.python("-c", script, check, *arguments)
-    assert done.returncode == 0, done.stderr
+    ended(0, checkout.python("-c", script, check, *arguments))
     # The same trick without the logs fails, so torch was not asked for above.
-    done = checkout.python("-c", script, check, "--model", MODEL)
-    assert done.returncode == 2 and "torch is not installed" in done.stderr
+    done = ended(2, checkout.python("-c", script, check, "--model", MODEL))
+    assert "torch is not installed" in done.stderr
 
 
 def test_logs_of_other_inputs_or_a_wrong_folder_are_refused(checkout):
     former = times(checkout)
     sent = checkout.elsewhere / "sent logs"
     arguments = ("--model", MODEL, "--no-report", "--reference", str(sent), "--seed", "5")
-    done = checkout.check(1, *arguments)
-    assert done.returncode == 2
+    done = ended(2, checkout.check(1, *arguments))
     assert "from different seeds: 0 and 5; the two logs are from different inputs" in done.stderr
     assert times(checkout) == former, "the former result stays"
 
-    arguments = ("--model", MODEL, "--reference", str(checkout.elsewhere / "nothing"))
-    done = checkout.check(1, *arguments)
-    assert done.returncode == 2 and "no forward_all_torch.npy" in done.stderr
+    nothing = str(checkout.elsewhere / "nothing")
+    done = ended(2, checkout.check(1, "--model", MODEL, "--reference", nothing))
+    assert "no forward_all_torch.npy" in done.stderr
 
     spoilt = shutil.copytree(sent, checkout.elsewhere / "spoilt") / MODEL
     shutil.copy(spoilt / "forward_all_paddle.npy", spoilt / "forward_all_torch.npy")
-    done = checkout.check(1, "--model", MODEL, "--reference", str(spoilt))
-    assert done.returncode == 2
+    done = ended(2, checkout.check(1, "--model", MODEL, "--reference", str(spoilt)))
     assert "forward_all_torch.npy is not the file that its sidecar describes" in done.stderr
 
 
@@ -105,8 +101,7 @@ def test_stale_logs_are_refused(checkout):
     model = checkout.path(f"common/models/{MODEL}/paddle_model.py")
     text = model.read_text()
     model.write_text(text.replace("epsilon=layer_norm_eps", "epsilon=1e-5"))
-    done = checkout.check(1, "--model", MODEL, "--compare-only")
-    assert done.returncode == 2
+    done = ended(2, checkout.check(1, "--model", MODEL, "--compare-only"))
     assert "forward_all_paddle.npy is stale: paddle_model.py" in done.stderr
     model.write_text(text)
     assert checkout.check(1, "--model", MODEL, "--compare-only").returncode == 0
@@ -116,8 +111,7 @@ def test_stale_logs_are_refused(checkout):
 def test_enable_compat_is_refused_on_either_side(checkout, pair, side):
     compat = f"import paddle\n\npaddle.enable_compat()\nimport torch\nimport {side}\n"
     change(pair / f"{side}_model.py", f"import {side}\n", compat)
-    done = checkout.check(1, "--model", str(pair))
-    assert done.returncode == 2
+    done = ended(2, checkout.check(1, "--model", str(pair)))
     assert "enable_compat() makes `import torch` give Paddle" in done.stderr
     assert "Traceback" not in done.stderr
 
@@ -127,8 +121,7 @@ def test_a_pair_without_a_float64_path_gets_the_guides_verdict(checkout, pair, s
     before = {"torch": "self.features(images)", "paddle": "self.body(images)"}[side]
     after = before.replace("images", "images if '32' in str(images.dtype) else None")
     change(pair / f"{side}_model.py", before, after)
-    done, report = checkout.rows(1, "--model", str(pair), "--no-report")
-    assert done.returncode == 0, done.stderr
+    done, report = ended(0, checkout.rows(1, "--model", str(pair), "--no-report"))
     assert report["verdict"] == "CLOSE"
     assert f"the {side} side has no float64 path: " in done.stdout
     assert f"{side}_model.py" in done.stdout
@@ -137,20 +130,17 @@ def test_a_pair_without_a_float64_path_gets_the_guides_verdict(checkout, pair, s
 def test_train_mode_draws_a_models_own_dropout_from_the_tape(checkout, pair):
     for side, place in (("torch", "nn.ReLU()"), ("paddle", "nn.ReLU()")):
         change(pair / f"{side}_model.py", place, f"{place}, nn.Dropout(0.5)")
-    done, report = checkout.rows(4, "--model", str(pair), "--train", "--no-report")
-    assert done.returncode == 0, done.stdout + done.stderr
-    rows = {row["key"]: row["verdict"] for row in report["rows"]}
-    assert rows["dropout:p"] in ("IDENTICAL", "ROUNDING")
+    _, rows = ended(0, judged(checkout, 4, pair, "--train"))
+    assert rows["dropout:p"]["verdict"] in ("IDENTICAL", "ROUNDING")
     assert {"features.1:running_mean", "features.1:running_var"} <= set(rows)
     folder = checkout.path("step4_backward/log/small_cnn")
     assert json.loads((folder / "bp_align_all_torch.json").read_text())["modes"]["main"] == "train"
 
     # Left out, or at another rate: the row of the draw says so.
     change(pair / "paddle_model.py", "nn.Dropout(0.5)", "nn.Dropout(0.25)")
-    done, report = checkout.rows(1, "--model", str(pair), "--train", "--no-report")
-    assert done.returncode == 1 and report["first_diverged"] == "dropout:p"
+    _, report = ended(1, checkout.rows(1, "--model", str(pair), "--train", "--no-report"))
+    assert report["first_diverged"] == "dropout:p"
     change(pair / "paddle_model.py", "nn.Dropout(0.25)", "nn.Identity()")
-    done, report = checkout.rows(1, "--model", str(pair), "--train", "--no-report")
-    assert done.returncode == 1
+    done, report = ended(1, checkout.rows(1, "--model", str(pair), "--train", "--no-report"))
     assert report["first_diverged"] == "dropout:p"
     assert "missing on the paddle side" in done.stdout

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from builders import assert_gradients, golden
 
 from common.models.reformer import case
 from common.models.reformer.case import CASES, CONFIGS, bucket_factors, complete, make_inputs
@@ -103,19 +104,6 @@ def one(request):
 
 
 @cache
-def golden(name):
-    """The arrays of one case of the reference program, by kind: sd, in, out, grad, rotations."""
-    kinds = {kind: {} for kind in ("sd", "in", "out", "grad", "rotations")}
-    with np.load(HERE / "goldens" / "reformer_hf4576.npz", allow_pickle=False) as file:
-        for key in file.files:
-            prefix, _, path = key.partition("|")
-            kind, _, path = path.partition("/")
-            if prefix == name:
-                kinds[kind][path] = file[key]
-    return kinds
-
-
-@cache
 def perturbed(config_text, seed=0):
     """Weights in which no bias is 0 and no gain 1, float64, torch's layout; aliases stay equal."""
     config = json.loads(config_text)
@@ -162,7 +150,7 @@ def assert_equal(found, expected, bound):
 @pytest.mark.parametrize("name", GOLDENS)
 def test_golden(one, name):
     """Outputs, the loss and every gradient of transformers 4.57.6, on its weights and rotations."""
-    arrays = golden(name)
+    arrays = golden("reformer_hf4576", name)
     train = bool(arrays["grad"])
     model = one.build(GOLDENS[name], arrays["sd"], "float32", train)
     inputs = one.tensors(arrays["in"])
@@ -178,14 +166,7 @@ def test_golden(one, name):
     if not train:
         return
     one.models.loss(outputs, inputs).backward()
-    found = one.gradients(model)
-    assert set(found) == set(arrays["grad"])  # the tied bias once
-    whole = largest(arrays["grad"].values())
-    for key, expected in arrays["grad"].items():
-        scale = np.abs(expected).max()
-        # What shifts every token's logit moves no answer: such a gradient is noise.
-        scale = whole if scale < 1e-6 * whole else scale
-        assert np.abs(found[key] - expected).max() <= 1e-5 * scale, key
+    assert_gradients(one.gradients(model), arrays["grad"])  # the tied bias once
 
 
 @pytest.mark.parametrize("name", ["lsh_model_forward", "local_lm_model_grad"])
@@ -197,7 +178,7 @@ def test_initial_weights_are_the_reference_s(name):
     """
     side = load("torch")
     state = side.side.state(side.build(GOLDENS[name], dtype="float32"))
-    for key, expected in golden(name)["sd"].items():
+    for key, expected in golden("reformer_hf4576", name)["sd"].items():
         np.testing.assert_allclose(state[key], expected, rtol=1e-5, atol=2e-6, err_msg=key)
 
 
@@ -266,32 +247,38 @@ def training_config(**changes):
     return SMALL | rates | {"num_hashes": 3} | changes
 
 
+def logged(one):
+    """Whatever is looked at in one run of the default."""
+    log = {}
+    one.run(SMALL, weights_for(SMALL), make_inputs(SMALL, 0), record=log.__setitem__)
+    return log
+
+
+LOCAL = """
+:in/1 attention.layer_norm attention.output:in/0 attention.output.dense prev_attn_output attn_output
+prev_hidden_states feed_forward.layer_norm feed_forward.dense feed_forward.output.dense
+hidden_states
+"""
+LOCAL_ATTENTION = """
+query key value query_heads key_heads value_heads key_scaled position_indices query_key_dots mask
+dots_masked logits attention_probs context context_merged
+"""
+LSH_ATTENTION = """
+query_key_heads value_heads hash_rotations rotated_vectors bucket_choice bucket_choice#2 buckets
+sorted_order undo_order key_normalised query_key_dots mask dots_masked self_mask dots_self_masked
+logits attention_probs context context_sorted logits_sorted context_unsorted logits_unsorted
+merge_weights context_rounds_merged context_merged
+"""
+
+
 def test_every_intermediate_is_a_probe(one):
     """The 26 tensors of a local layer that seed 003 compared, and those of an LSH layer."""
-    log = {}
-    inputs = make_inputs(SMALL, 0)
-    one.run(SMALL, weights_for(SMALL), inputs, record=log.__setitem__)
-    local = "reformer.encoder.layers.1."
-    own = local + "attention.self_attention."
-    names = [local[:-1] + ":in/1", local + "attention.layer_norm"]
-    names += [own + name for name in ("query", "key", "value")]
-    names += [own + name for name in ("query_heads", "key_heads", "value_heads", "key_scaled")]
-    names += [own + name for name in ("position_indices", "query_key_dots", "mask", "dots_masked")]
-    names += [own + name for name in ("logits", "attention_probs", "context", "context_merged")]
-    names += [local + "attention.output:in/0", local + "attention.output.dense"]
-    names += [local + "prev_attn_output", local + "attn_output", local + "prev_hidden_states"]
-    names += [local + "feed_forward.layer_norm", local + "feed_forward.dense"]
-    names += [local + "feed_forward.output.dense", local + "hidden_states"]
+    log, local = logged(one), "reformer.encoder.layers.1."
+    names = [(local + name).replace(".:", ":") for name in LOCAL.split()]
+    names += [f"{local}attention.self_attention.{name}" for name in LOCAL_ATTENTION.split()]
     assert len(names) == 26
     own = "reformer.encoder.layers.0.attention.self_attention."
-    hashed = (
-        "query_key_heads value_heads hash_rotations rotated_vectors bucket_choice bucket_choice#2 "
-    )
-    hashed += "buckets sorted_order undo_order key_normalised query_key_dots mask dots_masked "
-    hashed += "self_mask dots_self_masked logits attention_probs context context_sorted "
-    hashed += "logits_sorted context_unsorted logits_unsorted merge_weights context_rounds_merged "
-    hashed += "context_merged"
-    names += [own + name for name in hashed.split()]
+    names += [own + name for name in LSH_ATTENTION.split()]
     assert set(names) <= set(log), set(names) - set(log)
     assert log[own + "buckets"].dtype == log[own + "sorted_order"].dtype == np.int64
     assert log[own + "buckets"].max() == 8  # hidden tokens have a bucket of their own
@@ -463,10 +450,8 @@ def test_later_tokens_are_not_seen(one):
     changed = ids.copy()
     changed[:, 20:] = 1 + changed[:, 20:] % 7
     model = one.build(config, weights_for(config))
-    first, second = (
-        one.side.array(one.call(model, one.tensors({"input_ids": x}))["logits"])
-        for x in (ids, changed)
-    )
+    given = (one.tensors({"input_ids": x}) for x in (ids, changed))
+    first, second = (one.side.array(one.call(model, inputs)["logits"]) for inputs in given)
     assert np.array_equal(first[:, :20], second[:, :20])
     assert not np.allclose(first[:, 20:], second[:, 20:], atol=1e-3)
 
@@ -487,47 +472,44 @@ def test_tokens_shorter_than_a_chunk_are_one_chunk(one):
 
 def test_a_token_alone_sees_itself(one):
     """The self mask comes after, and above, the others: a first token has nothing else."""
-    log = {}
-    one.run(SMALL, weights_for(SMALL), make_inputs(SMALL, 0), record=log.__setitem__)
-    own = "reformer.encoder.layers.0.attention.self_attention."
+    log, own = logged(one), "reformer.encoder.layers.0.attention.self_attention."
     order = log[own + "sorted_order"]  # (B, H, R, T)
     probs = log[own + "attention_probs"].reshape(3, 2, 2, 40, 8)
-    first = np.argwhere(order[0] == 0)
-    for head, hash_round, place in first:
+    for head, hash_round, place in np.argwhere(order[0] == 0):
         row = probs[0, head, hash_round, place]
-        assert (
-            np.isclose(row.sum(), 1.0) and (row > 1e-300).sum() <= 2
-        )  # once in each round's chunk
+        # Once in each round's chunk.
+        assert np.isclose(row.sum(), 1.0) and (row > 1e-300).sum() <= 2
         assert row[4 + place % 4] > 0
 
 
 def test_sort_is_stable_and_undone(one):
-    log = {}
-    one.run(SMALL, weights_for(SMALL), make_inputs(SMALL, 0), record=log.__setitem__)
-    own = "reformer.encoder.layers.0.attention.self_attention."
+    log, own = logged(one), "reformer.encoder.layers.0.attention.self_attention."
     buckets, order, undo = (log[own + n] for n in ("buckets", "sorted_order", "undo_order"))
     assert np.array_equal(order, np.argsort(buckets, -1, kind="stable"))
-    assert np.array_equal(
-        np.take_along_axis(order, undo, -1), np.broadcast_to(range(40), (3, 2, 2, 40))
-    )
+    undone = np.take_along_axis(order, undo, -1)
+    assert np.array_equal(undone, np.broadcast_to(range(40), (3, 2, 2, 40)))
     # Equal keys are there to tell: an unstable sort gives another order.
     assert max(np.bincount(row).max() for row in buckets.reshape(-1, 40)) > 8
     context, by_token = log[own + "context_sorted"], log[own + "context_unsorted"]
     assert np.array_equal(np.take_along_axis(context, undo[..., None], 3), by_token)
 
 
+TRUNK = SMALL | {"head": "none"}
+
+
+def last_hidden_state(one, model, **inputs):
+    with using(Session()):
+        return one.side.array(one.call(model, one.tensors(inputs))["last_hidden_state"])
+
+
 def test_rotations_are_an_input(one):
     """One for each LSH layer, or one for all; others are refused with both shapes."""
-    config = SMALL | {"head": "none"}
-    model = one.build(config, weights_for(config))
-    ids = make_inputs(config, 0)["input_ids"]
-    rng = np.random.default_rng(0)
-    shared = rng.standard_normal([2, 8, 2, 3])
+    model = one.build(TRUNK, weights_for(TRUNK))
+    ids = make_inputs(TRUNK, 0)["input_ids"]
+    shared = np.random.default_rng(0).standard_normal([2, 8, 2, 3])
 
     def call(rotations):
-        inputs = one.tensors({"input_ids": ids, "rotations": rotations})
-        with using(Session()):
-            return one.side.array(one.call(model, inputs)["last_hidden_state"])
+        return last_hidden_state(one, model, input_ids=ids, rotations=rotations)
 
     assert np.array_equal(call(shared), call(np.stack([shared, shared])))
     assert not np.allclose(call(shared), call(np.stack([shared, -shared[:, :, ::-1]])))
@@ -543,24 +525,18 @@ def test_rotations_are_an_input(one):
 
 def test_position_ids(one):
     """Positions can be given; by default they are 0, 1, …"""
-    config = SMALL | {"head": "none"}
-    model = one.build(config, weights_for(config))
-    ids = make_inputs(config, 0, mask="none", length=40)["input_ids"]
-
-    def call(**inputs):
-        with using(Session()):
-            inputs = one.tensors({"input_ids": ids, **inputs})
-            return one.side.array(one.call(model, inputs)["last_hidden_state"])
-
+    model = one.build(TRUNK, weights_for(TRUNK))
+    ids = make_inputs(TRUNK, 0, mask="none", length=40)["input_ids"]
     given = np.arange(40)[None].repeat(3, 0)
-    assert np.array_equal(call(), call(position_ids=given))
-    assert not np.allclose(call(), call(position_ids=given[:, ::-1].copy()))
+    usual = last_hidden_state(one, model, input_ids=ids)
+    assert np.array_equal(usual, last_hidden_state(one, model, input_ids=ids, position_ids=given))
+    turned = given[:, ::-1].copy()
+    assert not np.allclose(usual, last_hidden_state(one, model, input_ids=ids, position_ids=turned))
 
 
 def test_hidden_states(one):
-    config = SMALL | {"head": "none"}
-    model = one.build(config, weights_for(config))
-    inputs = one.tensors(make_inputs(config, 0, length=40))
+    model = one.build(TRUNK, weights_for(TRUNK))
+    inputs = one.tensors(make_inputs(TRUNK, 0, length=40))
     outputs = one.call(model, inputs, output_hidden_states=True)
     assert len(outputs["hidden_states"]) == 4
     assert all(list(value.shape) == [3, 40, 32] for value in outputs["hidden_states"])
@@ -577,87 +553,27 @@ def test_number_of_buckets_follows_the_length(length, factors):
 
 
 def test_one_factor_is_one_number(one):
-    inputs = make_inputs(SMALL, 0)
-    found = [
-        one.run(SMALL | {"num_buckets": buckets}, weights_for(SMALL), inputs)
-        for buckets in (6, [6])
-    ]
-    assert_equal(found[0], found[1], 0.0)
+    inputs, weights = make_inputs(SMALL, 0), weights_for(SMALL)
+    first, second = (one.run(SMALL | {"num_buckets": n}, weights, inputs) for n in (6, [6]))
+    assert_equal(first, second, 0.0)
 
 
 # ---- errors and inputs --------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ("change", "text"),
-    [
-        (
-            {"head": "bar"},
-            "head is 'bar'; allowed: 'none', 'lm', 'masked_lm', 'classification', "
-            "'question_answering'.",
-        ),
-        ({"hidden_act": "foo"}, "hidden_act is 'foo'; allowed: 'relu', 'gelu'."),
-        ({"attn_layers": ["local", "lsx"]}, "attn_layers holds 'lsx'; allowed: 'local', 'lsh'."),
-        ({"attn_layers": []}, "attn_layers is []; allowed: a list of 'local' and 'lsh'."),
-        ({"attn_layers": "lsh"}, "attn_layers is 'lsh'; allowed: a list of 'local' and 'lsh'."),
-        (
-            {"num_buckets": 7},
-            "num_buckets is 7; allowed: an even integer, a list of such factors, or None.",
-        ),
-        (
-            {"num_buckets": []},
-            "num_buckets is []; allowed: an even integer, a list of such factors, or None.",
-        ),
-        (
-            {"num_buckets": [4, 3]},
-            "num_buckets is [4, 3]; allowed: an even integer, a list of such factors, or None.",
-        ),
-        ({"num_hashes": 0}, "num_hashes is 0; allowed: an integer from 1."),
-        ({"hidden_size": 32.0}, "hidden_size is 32.0; allowed: an integer from 1."),
-        ({"hidden_dropout_prob": 1.0}, "hidden_dropout_prob is 1.0; allowed: from 0 to below 1."),
-        ({"axial_pos_shape": [48]}, "axial_pos_shape is [48]; allowed: two integers from 1."),
-        (
-            {"axial_pos_embds_dim": [8, 8]},
-            "axial_pos_embds_dim is [8, 8]; allowed: two integers whose sum is hidden_size, 32.",
-        ),
-        (
-            {"is_decoder": False},
-            "is_decoder is False; allowed: True with head 'lm', which predicts the next token.",
-        ),
-        ({"local_num_chunks_after": 1}, "local_num_chunks_after is 1; allowed: 0 with head 'lm'."),
-        (
-            {"head": "masked_lm"},
-            "is_decoder is True; allowed: False with head 'masked_lm', which sees both sides.",
-        ),
-        (
-            {"head": "question_answering", "num_labels": 3},
-            "num_labels is 3; allowed: 2 with head 'question_answering': start and end.",
-        ),
-    ],
-)
-def test_errors_name_the_value_and_what_is_allowed(change, text):
-    with pytest.raises(ValueError) as caught:
-        complete(SMALL | change)
-    assert str(caught.value) == f"reformer: {text}"
+LONG = "80 tokens; allowed: up to 48, the number of positions."
+PLACES = "40 tokens; allowed in training: 48, the product of axial_pos_shape, which is [6, 8]."
+CHUNKS = "chunk_size_feed_forward is 7; allowed: 0, or a divisor of 40 tokens."
 
 
 @pytest.mark.parametrize(
     ("length", "train", "change", "text"),
     [
         (36, True, {}, "36 tokens; allowed in training: a multiple of 8, or up to 4."),
-        (
-            40,
-            True,
-            {},
-            "40 tokens; allowed in training: 48, the product of axial_pos_shape, which is [6, 8].",
-        ),
+        (40, True, {}, PLACES),
         (49, False, {}, "49 tokens, 56 when padded; allowed: up to 48, the number of positions."),
-        (
-            80,
-            False,
-            {"axial_pos_embds": False},
-            "80 tokens; allowed: up to 48, the number of positions.",
-        ),
+        (80, False, {"axial_pos_embds": False}, LONG),
+        (40, False, {"chunk_size_feed_forward": 7}, CHUNKS),
     ],
 )
 def test_lengths_that_do_not_fit(one, length, train, change, text):
@@ -665,16 +581,7 @@ def test_lengths_that_do_not_fit(one, length, train, change, text):
     ids = one.tensors({"input_ids": np.ones([1, length], np.int64)})
     with pytest.raises(ValueError) as caught:
         one.call(model, ids)
-    assert str(caught.value) == f"reformer: input_ids has {text}"
-
-
-def test_chunks_that_do_not_fit(one):
-    model = one.build(SMALL | {"chunk_size_feed_forward": 7})
-    with pytest.raises(ValueError) as caught:
-        one.call(model, one.tensors({"input_ids": np.ones([1, 40], np.int64)}))
-    assert str(caught.value) == (
-        "reformer: chunk_size_feed_forward is 7; allowed: 0, or a divisor of 40 tokens."
-    )
+    assert str(caught.value) == f"reformer: {'' if text is CHUNKS else 'input_ids has '}{text}"
 
 
 def test_published_keys_are_ignored():
@@ -694,11 +601,9 @@ def test_inputs_reach_the_edges():
         assert masked == ("masked_rows" in name) == (lengths[2] == 0)
         if "labels" in inputs and inputs["labels"].ndim == 2:
             assert (inputs["labels"] == -100).any()
-    assert {row.get("config", {}).get("head", "lm") for row in CASES["default"].values()} == set(
-        HEADS.values()
-    ) | {"masked_lm"}
-    rows = CASES["default"].values()
-    assert [row["weights"] for row in rows].count("initial") == 1
+    heads = {row.get("config", {}).get("head", "lm") for row in CASES["default"].values()}
+    assert heads == {*HEADS.values(), "masked_lm"}
+    assert [row["weights"] for row in CASES["default"].values()].count("initial") == 1
     with pytest.raises(ValueError, match="mask is 'all'; allowed: 'explicit', 'none', 'holes'."):
         make_inputs(SMALL, 0, mask="all")
 

@@ -16,9 +16,8 @@ def result() -> Result:
     """Rows like those of a step, one of them wrong."""
     rows = []
     for i in range(COUNT):
-        row = Row(
-            f"main/encoder.layers.{i:04d}.attention.output:in/0", "ROUNDING", i / 3e9, i / 3e8
-        )
+        key = f"main/encoder.layers.{i:04d}.attention.output:in/0"
+        row = Row(key, "ROUNDING", i / 3e9, i / 3e8)
         row.guide_passed, row.gap, row.allowed = True, i / 3e17, i / 3e14
         row.noise_ref, row.noise_cand, row.scale = i / 3e8, i / 7e8, i / 7
         row.difference, row.noise = i / 3e10, i / 7e10

@@ -12,13 +12,12 @@ import time
 from pathlib import Path
 from urllib.parse import unquote
 
+import builders
 import numpy as np
 import pytest
 
 from common.check import command_line
 from common.check.result import Result
-from common.logs.sidecar import Sidecar, write_sidecar
-from common.logs.writer import LogWriter
 from common.report import html_page, html_rows
 from common.report.sentences import decided
 from common.report.source_lines import source_context
@@ -59,20 +58,9 @@ def green_row(i: int, key: str) -> Row:
 
 def write_log(folder: Path, stem: str, side: str, arrays: dict, **told) -> None:
     """A log with a sidecar."""
-    with LogWriter(folder / f"{stem}_{side}.npy") as writer:
-        for key, values in arrays.items():
-            writer.add(key, np.asarray(values))
-    environment = {"python": "3.11.7", "platform": EVIL}
-    write_sidecar(
-        folder / f"{stem}_{side}.npy",
-        Sidecar(
-            framework=side,
-            framework_version="1.2",
-            environment=environment,
-            command=f"python -m {side} {EVIL}",
-            **told,
-        ),
-    )
+    told |= {"framework": side, "framework_version": "1.2", "command": f"python -m {side} {EVIL}"}
+    told |= {"environment": {"python": "3.11.7", "platform": EVIL}}
+    builders.write_log(folder / f"{stem}_{side}.npy", arrays, told)
 
 
 def forward_result(folder: Path) -> Result:
@@ -126,12 +114,8 @@ def train_result(folder: Path) -> Result:
     said = "alike in float32: 1 part of the losses"
     result.answers = {"decided": {"whole training": {"verdict": "ROUNDING", "said": said}}}
     loss = np.exp(-np.arange(40) / 10)
-    curves = {
-        "curve/loss": loss,
-        "curve/lr": loss,
-        "curve/order": [1, 2],
-        "curve/accuracy": [0.5, 0.9],
-    }
+    curves = {"curve/loss": loss, "curve/lr": loss}
+    curves |= {"curve/order": [1, 2], "curve/accuracy": [0.5, 0.9]}
     write_log(folder, "train_full", "torch", curves)
     write_log(folder, "train_full", "paddle", curves | {"curve/loss": loss + 1e-6})
     return result
@@ -139,12 +123,9 @@ def train_result(folder: Path) -> Result:
 
 @pytest.fixture(scope="module")
 def results(tmp_path_factory):
+    made = {"forward": forward_result, "backward": backward_result, "train": train_result}
     base = tmp_path_factory.mktemp("results")
-    return [
-        forward_result(base / "forward"),
-        backward_result(base / "backward"),
-        train_result(base / "train"),
-    ]
+    return [make(base / name) for name, make in made.items()]
 
 
 @pytest.fixture(scope="module")
@@ -264,16 +245,15 @@ def test_nothing_is_loaded_and_what_a_log_holds_is_text(shown):
     assert shown.faults() == []
 
 
+ELSEWHERE = '<link rel="stylesheet" href="https://localhost/a.css">'
+
+
 @pytest.mark.parametrize(
     ("file", "old", "new"),
     [
         ("report.html.j2", "{{ note }}", "{{ note | safe }}"),
         ("report.html.j2", "{{ origin.sentence }}", "{{ origin.sentence | safe }}"),
-        (
-            "report.html.j2",
-            "<style>",
-            '<link rel="stylesheet" href="https://localhost/a.css"><style>',
-        ),
+        ("report.html.j2", "<style>", f"{ELSEWHERE}<style>"),
         ("page.js", 'button.append(element("bdi", {}, row.key))', "button.innerHTML = row.key"),
     ],
 )
@@ -322,14 +302,8 @@ def test_rows_are_sorted_and_turned_over(shown, results):
     sorts = [heads.nth(i).get_attribute("aria-sort") for i in range(heads.count())]
     assert sorts == [None, None, None, "descending", *[None] * 5]
     first = page.locator("#rows tr").first.locator("td").all_text_contents()
-    numbers = (
-        rows[0].mean_abs,
-        rows[0].max_abs,
-        rows[0].noise_ref,
-        rows[0].noise_cand,
-        rows[0].gap,
-    )
-    assert first[3:8] == [number(value) for value in numbers]
+    shown_ones = ("mean_abs", "max_abs", "noise_ref", "noise_cand", "gap")
+    assert first[3:8] == [number(getattr(rows[0], name)) for name in shown_ones]
     page.get_by_role("button", name="Mean difference").click()
     assert shown.keys()[0] == "main/layers.0.output"
     page.get_by_role("button", name="Next").click()
@@ -405,11 +379,8 @@ OVERFLOW = "document.documentElement.scrollWidth - document.documentElement.clie
 
 
 def test_a_phone_never_scrolls_sideways(written, results, open_page):
-    shown = open_page(
-        written,
-        html_page._anchor(html_page._name(results[0]), HOSTILE[4]),
-        viewport={"width": 360, "height": 740},
-    )
+    link = html_page._anchor(html_page._name(results[0]), HOSTILE[4])
+    shown = open_page(written, link, viewport={"width": 360, "height": 740})
     shown.page.evaluate(OPEN_ALL)
     assert shown.page.evaluate(OVERFLOW) == 0
     assert shown.page.locator("#f-sort").is_visible()
@@ -449,13 +420,8 @@ def test_charts_choices_and_environments_are_told(shown):
     labels = page.locator(".chart > svg").evaluate_all("all => all.map(o => o.ariaLabel)")
     told = " ".join(labels)
     for words in (
-        "Error against depth",
-        "Gradient and weight drift",
-        "Difference of the losses",
-        "come 1.0e-04 apart",
-        "allow up to 1.0e-03",
-        "Test accuracy",
-        "at the end torch 0.9",
+        *("Error against depth", "Gradient and weight drift", "Difference of the losses"),
+        *("come 1.0e-04 apart", "allow up to 1.0e-03", "Test accuracy", "at the end torch 0.9"),
     ):
         assert words in told, words
     paths = page.locator(".chart > svg path").evaluate_all("all => all.map(o => o.outerHTML)")
@@ -499,10 +465,8 @@ def many_rows(count: int) -> list[Row]:
 
 def test_a_page_of_many_rows_is_small_and_soon_written(tmp_path):
     result = Result(FORWARD, "reformer", rows=many_rows(30_000), folder=tmp_path, cases=("main/",))
-    places = {
-        row.key: f"common/models/reformer/torch_model.py:{i % 900 + 1}"
-        for i, row in enumerate(result.rows)
-    }
+    source = "common/models/reformer/torch_model.py"
+    places = {row.key: f"{source}:{i % 900 + 1}" for i, row in enumerate(result.rows)}
     result.places = {"torch": places, "paddle": places}
     start = time.process_time()
     html_page.write_page(tmp_path / "report.html", [result], ["check"], "step 1")
@@ -566,24 +530,14 @@ def full_disk(path: Path, content: bytes) -> None:
 def test_a_context_is_only_ever_a_python_file(tmp_path):
     source = tmp_path / "model.py"
     source.write_text("a\nb\r\n\tc\nd\ne\n")
-    assert [(line.number, line.text, line.here) for line in source_context(f"{source}:2")] == [
-        (1, "a", False),
-        (2, "b", True),
-        (3, "\tc", False),
-        (4, "d", False),
-    ]
+    found = [(line.number, line.text, line.here) for line in source_context(f"{source}:2")]
+    assert found == [(1, "a", False), (2, "b", True), (3, "\tc", False), (4, "d", False)]
     assert source_context(f"{source}:5 (where x is used)", before=0)[0].text == "e"
     secret = tmp_path / "secret"
     secret.write_text("secret\n")
     for place in (
-        f"{secret}:1",
-        f"{source}:6",
-        f"{source}:0",
-        f"{source}",
-        "",
-        "a\0.py:1",
-        f"{tmp_path}/../{tmp_path.name}/model.py:1",
-        f"{tmp_path}/absent.py:1",
+        *(f"{secret}:1", f"{source}:6", f"{source}:0", f"{source}", "", "a\0.py:1"),
+        *(f"{tmp_path}/../{tmp_path.name}/model.py:1", f"{tmp_path}/absent.py:1"),
     ):
         assert source_context(place) == (), place
     assert source_context("common/report/source_lines.py:1")[0].text.startswith('"""')

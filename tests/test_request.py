@@ -12,6 +12,7 @@ from dataclasses import fields, replace
 from pathlib import Path
 
 import pytest
+from builders import edit_json, ended
 from checkout import ROOT, Checkout, change
 
 from common.check.flags import Parser, of
@@ -24,12 +25,7 @@ from common.pair.worker_process import WorkerProcess
 from common.system.errors import UserError
 
 PAIR = Path(__file__).parent / "pairs" / "small_cnn"
-LOGS = (
-    "forward_all_torch",
-    "forward_all_torch_fp64",
-    "forward_all_paddle",
-    "forward_all_paddle_fp64",
-)
+LOGS = [f"forward_all_{side}{run}" for side in ("torch", "paddle") for run in ("", "_fp64")]
 TEACHER_FORCED = "forward_all_paddle_fp64_single_step"
 
 
@@ -41,13 +37,11 @@ def test_a_request_comes_back_and_every_field_is_explained(tmp_path):
     for one in (request, replace(request, task=TeacherForced(feed="fed.npz", stepping=("lm",)))):
         one.write(tmp_path / "request.json")
         assert RunRequest.read(tmp_path / "request.json") == one
-    entries = json.loads((tmp_path / "request.json").read_text())
-    # As earlier versions left it.
-    former = entries | {"task": {"name": "Usual"}, "single_step": False, "feed": None}
-    (tmp_path / "request.json").write_text(json.dumps(former))
-    assert RunRequest.read(tmp_path / "request.json") == request
-    (tmp_path / "request.json").write_text(json.dumps(entries | {"task": {"name": "SingleStep"}}))
-    assert RunRequest.read(tmp_path / "request.json").task == TeacherForced()
+    path = tmp_path / "request.json"
+    edit_json(path, task={"name": "Usual"}, single_step=False, feed=None)  # of earlier versions
+    assert RunRequest.read(path) == request
+    edit_json(path, task={"name": "SingleStep"})
+    assert RunRequest.read(path).task == TeacherForced()
     assert RunRequest("reformer", weights="stirred") == RunRequest("reformer", weights="perturbed")
     source = (ROOT / "common" / "pair" / "request.py").read_text()
     for name in {field.name for field in fields(RunRequest)} - set(options_of(RunRequest)):
@@ -69,10 +63,7 @@ def test_a_request_comes_back_and_every_field_is_explained(tmp_path):
         ('{"model": "reformer", "cases": "lm"}', "cases is 'lm'; allowed: a list of texts"),
         ('{"model": "reformer", "phase": "last"}', "phase is 'last'; allowed: first or full or"),
         ('{"model": "reformer", "device": ["cpu"]}', "device is ['cpu']; allowed: cpu or gpu"),
-        (
-            '{"model": "reformer", "task": {"name": "Wait"}}',
-            "allowed: a task's fields and its name",
-        ),
+        ('{"model": "m", "task": {"name": "Wait"}}', "allowed: a task's fields and its name"),
         ('{"model": "m", "task": {"name": "Whole", "a": 1}}', "this task has no field 'a'; it has"),
         ('{"model": "m", "task": {"name": "Inspect", "ask": "x"}}', "ask is 'x'; allowed: see or"),
     ],
@@ -128,8 +119,7 @@ def checkout(tmp_path_factory):
     copy = Checkout(tmp_path_factory.mktemp("requests"))
     copy.pair = Path(shutil.copytree(PAIR, copy.elsewhere / "small_cnn"))
     change(copy.pair / "paddle_model.py", "epsilon=1e-12", "epsilon=1e-3")
-    done = copy.check(1, "--model", str(copy.pair), "--no-report")
-    assert done.returncode == 1, done.stdout + done.stderr
+    done = ended(1, copy.check(1, "--model", str(copy.pair), "--no-report"))
     copy.said = done.stdout
     return copy
 
@@ -161,8 +151,7 @@ def test_a_side_runs_again_by_hand_with_the_same_bits(checkout, tmp_path):
     for name in ("torch", "paddle", "paddle_teacher_forced"):
         side = name.partition("_")[0]
         request = str(tmp_path / f"request_{name}.json")
-        done = by_hand(checkout, side, request, by_path=name != "paddle")
-        assert done.returncode == 0, done.stderr
+        ended(0, by_hand(checkout, side, request, by_path=name != "paddle"))
     for log in (*LOGS, TEACHER_FORCED):
         assert (tmp_path / f"{log}.npy").read_bytes() == (made / f"{log}.npy").read_bytes(), log
         one, other = (json.loads((p / f"{log}.json").read_text()) for p in (tmp_path, made))
@@ -194,10 +183,8 @@ def wrapper(path: Path, text: str) -> Path:
 def test_one_process_answers_the_single_step_request_too(checkout, tmp_path):
     starts = tmp_path / "starts"
     python = wrapper(tmp_path / "python", f'echo "$*" >> "{starts}"\nexec "{sys.executable}" "$@"')
-    done = checkout.check(
-        1, "--model", str(checkout.pair), "--no-report", f"--paddle-python={python}"
-    )
-    assert done.returncode == 1, done.stdout + done.stderr
+    model = ("--model", str(checkout.pair))
+    ended(1, checkout.check(1, *model, "--no-report", f"--paddle-python={python}"))
     workers = [line for line in starts.read_text().splitlines() if "-m step" in line]
     assert workers == ["-W ignore -m step1_forward.paddle.forward -"]
     assert (checkout.logs(1, "small_cnn") / f"{TEACHER_FORCED}.npy").is_file()
@@ -206,8 +193,7 @@ def test_one_process_answers_the_single_step_request_too(checkout, tmp_path):
 def test_a_python_that_hands_on_no_standard_input_does(checkout, tmp_path):
     """As a wrapper may that runs it in a container: each request then has a process of its own."""
     python = wrapper(tmp_path / "python", f'exec "{sys.executable}" "$@" < /dev/null')
-    done = checkout.check(1, "--model", str(PAIR), "--no-report", f"--paddle-python={python}")
-    assert done.returncode == 0, done.stdout + done.stderr
+    ended(0, checkout.check(1, "--model", str(PAIR), "--no-report", f"--paddle-python={python}"))
 
 
 def test_a_waiting_process_ends_with_the_one_that_started_it():
@@ -221,9 +207,8 @@ def test_a_waiting_process_ends_with_the_one_that_started_it():
     parent.kill()
     parent.communicate()
     for _ in range(600):
-        state = subprocess.run(
-            ["ps", "-o", "stat=", "-p", str(pid)], capture_output=True, text=True
-        )
+        asked = ["ps", "-o", "stat=", "-p", str(pid)]
+        state = subprocess.run(asked, capture_output=True, text=True)
         if state.stdout.strip()[:1] in ("", "Z"):
             return
         time.sleep(0.1)
@@ -233,14 +218,11 @@ def test_a_waiting_process_ends_with_the_one_that_started_it():
 
 def test_a_model_that_reads_and_prints_does_not_disturb_the_answers(checkout, tmp_path):
     pair = Path(shutil.copytree(PAIR, tmp_path / "chatty"))
+    noise = "import sys\nassert sys.stdin.read() == ''\nprint('@progress half a line', end='')\n"
     for side in ("torch", "paddle"):
-        path = pair / f"{side}_model.py"
-        noise = (
-            "import sys\nassert sys.stdin.read() == ''\nprint('@progress half a line', end='')\n"
-        )
-        path.write_text(path.read_text() + noise)
-    done = checkout.check(1, "--model", str(pair), "--no-report")
-    assert done.returncode == 0, done.stdout + done.stderr
+        with open(pair / f"{side}_model.py", "a") as file:
+            file.write(noise)
+    ended(0, checkout.check(1, "--model", str(pair), "--no-report"))
 
 
 @pytest.mark.parametrize("side", ["torch", "paddle"])
@@ -252,8 +234,7 @@ def test_a_side_that_dies_takes_no_other_model_with_it(checkout, tmp_path, side,
         file.write("\nimport os, sys, time\nprint('ValueError: no more', file=sys.stderr)\n")
         file.write(f"sys.stderr.flush()\ntime.sleep({after_s})\nos._exit(3)\n")
     models = [option for pair in pairs for option in ("--model", str(pair))]
-    done, report = checkout.rows(1, *models, "--no-report")
-    assert done.returncode == 2
+    done, report = ended(2, checkout.rows(1, *models, "--no-report"))
     assert {row["model"] for row in report["rows"]} == {"before", "after"}
     assert set(report["errors"]) == {"dies"}
     told = f"the {side} worker ended with status 3: ValueError: no more"
@@ -272,9 +253,8 @@ def test_what_else_a_model_was_asked_for_fails_with_it(tmp_path):
             worker.ask(RunRequest(model=str(pairs[path.parent.name])), path)
         last, *failures = [worker.failure(path) for path in reversed(paths)]
     assert last is None and (tmp_path / "logs" / "after" / "forward_all_torch.npy").is_file()
-    assert [failure.sentence for failure in failures] == [
-        "the torch worker ended with status 3: no message"
-    ] * 2
+    said = "the torch worker ended with status 3: no message"
+    assert [failure.sentence for failure in failures] == [said] * 2
     assert begun.read_text() == "once "
 
 
@@ -301,15 +281,12 @@ def test_one_case_is_what_it_is_in_the_whole(checkout):
 
 def test_a_part_is_not_taken_for_the_whole(checkout):
     model = ("--model", str(PAIR), "--no-report", "--out", str(checkout.elsewhere / "parts"))
-    done = checkout.check(1, *model, "--case", "main")
-    assert done.returncode == 0, done.stdout + done.stderr
-    done = checkout.check(1, *model, "--case", "main", "--compare-only")
-    assert done.returncode == 0, done.stdout + done.stderr
+    ended(0, checkout.check(1, *model, "--case", "main"))
+    ended(0, checkout.check(1, *model, "--case", "main", "--compare-only"))
     for other in ([], ["--case", "perturbed"]):
         done = checkout.check(1, *model, *other, "--compare-only")
         assert done.returncode == 2 and "holds the case main alone" in done.stderr
     done = checkout.check(1, *model, "--reuse", "torch")
     assert done.returncode == 0 and "run again: changed since: configuration" in done.stdout
-    done = checkout.check(1, *model, "--case", "nosuch")
-    assert done.returncode == 2
+    done = ended(2, checkout.check(1, *model, "--case", "nosuch"))
     assert "--case nosuch: there is no such case; there are main, perturbed" in done.stderr

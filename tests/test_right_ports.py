@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from checkout import CHECKS, ROOT, Checkout
+from checkout import CHECKS, ROOT, Checkout, change
 
 from common.logs.reader import read_log
 from common.logs.result_folder import EXACT, TEACHER_FORCED, ResultFolder
@@ -33,12 +33,8 @@ class Checked:
 
 def wrong(pair: str, folder: Path, old: str, new: str) -> Path:
     """A copy of a user's pair, in whose Paddle model a text is changed."""
-    copy = folder / "wrong" / pair
-    shutil.copytree(ROOT / USERS / pair, copy)
-    path = copy / "paddle_model.py"
-    text = path.read_text()
-    assert old in text
-    path.write_text(text.replace(old, new))
+    copy = shutil.copytree(ROOT / USERS / pair, folder / "wrong" / pair)
+    change(copy / "paddle_model.py", old, new)
     return copy
 
 

@@ -30,6 +30,9 @@ def test_every_import_is_allowed():
     assert rooms.violations() == []
 
 
+BY_NAME = 'X = __import__("importlib").import_module("common.logs.reader")'
+
+
 @pytest.mark.parametrize(
     ("name", "line", "said"),
     [
@@ -43,11 +46,7 @@ def test_every_import_is_allowed():
         ("compare.py", "from common import torch_side", "compare may not import torch_side"),
         ("torch_side.py", "from common.pair.tape import Tape", "torch_side may not import pair"),
         ("verdict/rule.py", "def later():\n    from common.weights import read", "may not import"),
-        (
-            "system/files.py",
-            'X = __import__("importlib").import_module("common.logs.reader")',
-            "not",
-        ),
+        ("system/files.py", BY_NAME, "not"),
     ],
 )
 def test_a_planted_import_is_found(copy, name, line, said):
@@ -90,9 +89,8 @@ def test_the_core_and_the_extras_import_no_extra(copy):
 
 def test_a_circle_is_found(copy):
     add(copy, "system/errors.py", "from common.system.files import whole")
-    assert any(
-        "a circle of imports: common.system." in problem for problem in rooms.violations(copy)
-    )
+    problems = rooms.violations(copy)
+    assert any("a circle of imports: common.system." in problem for problem in problems)
 
 
 def test_what_is_counted():
@@ -117,9 +115,9 @@ def test_a_room_above_its_ceiling_is_found(copy, monkeypatch, capsys):
     assert rooms.above(lines) == []
     lines["common/system"]["lines"] += 1
     lines["common/new"] = lines.pop("tools")
+    most = rooms.CEILINGS["common/system"]
     assert rooms.above(lines) == [
-        f"common/system: {rooms.CEILINGS['common/system'] + 1:,} lines, above its ceiling of "
-        f"{rooms.CEILINGS['common/system']:,}",
+        f"common/system: {most + 1:,} lines, above its ceiling of {most:,}",
         "common/new: no ceiling in CEILINGS, tools/rooms.py",
         "tools: this room is gone",
     ]

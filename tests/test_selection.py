@@ -1,17 +1,18 @@
 """--probe and --no-probe: what is not looked at costs nothing, and what decides stays the same."""
 
 import json
+import shutil
 from pathlib import Path
 
 import numpy as np
 import pytest
-from checkout import Checkout, change
+from builders import arrays_of, ended, printed
+from checkout import change
 
 from common.check.command_line import check_main
 from common.check.reuse import reference_key
 from common.check_all import all_steps
 from common.logs.independence import check_independence
-from common.logs.reader import read_log
 from common.logs.result_folder import ResultFolder
 from common.logs.sidecar import read_sidecar
 from common.pair.pairs import load_pair
@@ -20,6 +21,7 @@ from common.sides.selection import Selection
 from common.sides.session import Session, using
 from common.system.errors import UserError
 
+STEPS_OF_4 = 2  # in the checkout: they are not what is tried
 PAIR = Path(__file__).parent / "pairs" / "small_cnn"
 NAMES = ("encoder", "encoder.0", "encoder.0.norm", "encoder.0.drop", "encoder.10", "head")
 
@@ -115,23 +117,13 @@ SITES = ("features", "norm", "square", "head")
 
 
 @pytest.fixture(scope="module")
-def checkout(tmp_path_factory):
-    """A copy whose step 4 takes two optimizer steps instead of ten: they are not what is tried."""
-    made = Checkout(tmp_path_factory.mktemp("selection"))
-    made.replace("step4_backward/setups.py", "STEPS = 10", "STEPS = 2")
-    return made
-
-
-@pytest.fixture(scope="module")
 def logs(checkout, tmp_path_factory):
     """(folder of step 4's results by the options of a run, its rows)."""
     runs = {}
     for options in ((), ("--no-probe",), TWO):
         out = tmp_path_factory.mktemp("out")
-        arguments = ("--model", str(PAIR), "--no-report", "--out", str(out), "--mode", "eval")
-        arguments += options
-        done, report = checkout.rows(4, *arguments)
-        assert done.returncode == 0, done.stdout + done.stderr
+        arguments = ("--model", str(PAIR), "--no-report", "--mode", "eval", "--out", str(out))
+        done, report = ended(0, checkout.rows(4, *arguments, *options))
         runs[options] = out, {row["key"]: row["verdict"] for row in report["rows"]}, done.stdout
     return runs
 
@@ -142,8 +134,7 @@ def values(out):
     found = {}
     for name, path in files.judged_logs("bp_align_all").items():
         if path is not None and Path(path).is_file():
-            with read_log(path) as log:
-                found |= {(name, key): log[key] for key in log}
+            found |= {(name, key): values for key, values in arrays_of(path).items()}
     return found
 
 
@@ -167,15 +158,13 @@ def test_what_was_looked_at_is_said_and_logs_of_other_probes_are_not_taken(logs,
     out = logs[("--no-probe",)][0]
     step4 = all_steps()[3]
     known = ["--model", str(PAIR), "--out", str(out), "--no-report", "--compare-only"]
-    assert check_main(step4, [*known, "--probe", "norm"]) == 2
-    said = " ".join(capsys.readouterr().err.split())
+    said = " ".join(printed(capsys, 2, check_main(step4, [*known, "--probe", "norm"])).err.split())
     assert "was made with --no-probe, and this check is with --probe norm: give the same" in said
     for arguments, sentence in (
         (["--no-probe", "--probe", "norm"], "--probe and --no-probe exclude each other"),
         (["--no-probe", "--transplant", "smallest"], "smallest looks at every tensor: leave --no"),
     ):
-        assert check_main(step4, [*known[:-1], *arguments]) == 2
-        assert sentence in capsys.readouterr().err
+        assert sentence in printed(capsys, 2, check_main(step4, [*known[:-1], *arguments])).err
     pair, python = load_pair(str(PAIR)), "python"
     keys = [
         json.dumps(reference_key(step4, pair, RunRequest(**told), python, out / "no data"))
@@ -195,10 +184,7 @@ def test_two_sides_that_looked_at_other_modules_are_refused(logs):
 
 
 def test_a_red_check_says_where_it_did_not_look(checkout, tmp_path):
-    pair = tmp_path / "wrong"
-    pair.mkdir()
-    for path in PAIR.glob("*.py"):
-        (pair / path.name).write_text(path.read_text())
+    pair = shutil.copytree(PAIR, tmp_path / "wrong")
     change(pair / "paddle_model.py", "paddle.tanh(", "paddle.sin(")
     arguments = ("--model", str(pair), "--no-report", "--case", "perturbed")
     for options in ("--no-probe",), ("--probe", "norm"):

@@ -2,9 +2,8 @@
 
 import numpy as np
 import pytest
+from builders import printed, write_log
 
-from common.logs.sidecar import Sidecar, write_sidecar
-from common.logs.writer import LogWriter
 from common.show import main, worst_index
 
 NOISE = 1e-8
@@ -21,51 +20,40 @@ def out(tmp_path):
         "choice": rng.integers(0, 9, (5,)),
         "loss": np.array(0.5),
     }
-    for step, model in (
-        ("step1_forward", "mine"),
-        ("step1_forward", "yours"),
-        ("step3_loss", "mine"),
-    ):
-        folder = tmp_path / step / model
+
+    def rounded(value, suffix, dtype):
+        if value.dtype.kind != "f":
+            return value.copy()
+        return (value + NOISE * rng.standard_normal(value.shape) * (suffix == "")).astype(dtype)
+
+    for place in ("step1_forward/mine", "step1_forward/yours", "step3_loss/mine"):
+        folder = tmp_path / place
         folder.mkdir(parents=True)
-        stem = "forward_all" if step == "step1_forward" else "loss_all"
+        stem = "forward_all" if "forward" in place else "loss_all"
         for side in ("torch", "paddle"):
             for suffix, dtype in (("", np.float32), ("_fp64", np.float64)):
-                arrays = {
-                    key: (value + NOISE * rng.standard_normal(value.shape) * (suffix == "")).astype(
-                        dtype
-                    )
-                    if value.dtype.kind == "f"
-                    else value.copy()
-                    for key, value in exact.items()
-                }
+                arrays = {key: rounded(value, suffix, dtype) for key, value in exact.items()}
                 if side == "paddle":
                     arrays["encoder.0.attention"][1, 2, 3] += 0.25
                     arrays["encoder.1.norm"][3, 0] = np.nan
                     arrays["choice"][2] += 1
-                if side == "torch" and model == "mine":
+                elif folder.name == "mine":
                     arrays["only_here"] = np.arange(3.0).astype(dtype)
-                path = folder / f"{stem}_{side}{suffix}.npy"
-                with LogWriter(path) as writer:
-                    for key, value in arrays.items():
-                        writer.add(key, value)
                 places = {"encoder.0.attention": f"mine/{side}_model.py:7"}
-                write_sidecar(path, Sidecar(places=places))
+                write_log(folder / f"{stem}_{side}{suffix}.npy", arrays, {"places": places})
     return tmp_path
 
 
 def test_the_worst_element_is_shown_on_both_sides(out, capsys):
     arguments = ["encoder.0.attention", "--out", str(out), "--model", "mine", "--around", "1"]
-    assert main(arguments) == 0
-    text = capsys.readouterr().out
+    text = printed(capsys, 0, main(arguments)).out
     assert "step 1, mine: encoder.0.attention: DIVERGED" in text
     assert "shape [2, 4, 6], float32 and float64" in text
     assert "torch   mine/torch_model.py:7" in text and "paddle  mine/paddle_model.py:7" in text
     table = [line for line in text.splitlines() if line[2:].startswith("[1, 2, ")]
     assert [line.split("]")[0] for line in table[:3]] == ["  [1, 2, 2", "> [1, 2, 3", "  [1, 2, 4"]
-    torch32, paddle32, torch64, paddle64, diff64, diff32 = map(
-        float, table[1].split("]")[1].split()
-    )
+    numbers = map(float, table[1].split("]")[1].split())
+    torch32, paddle32, torch64, paddle64, diff64, diff32 = numbers
     assert paddle64 - torch64 == pytest.approx(0.25, abs=1e-5)
     assert diff64 == pytest.approx(-0.25) and diff32 == pytest.approx(-0.25, abs=1e-6)
     assert torch32 == pytest.approx(torch64, abs=1e-5)
@@ -75,16 +63,14 @@ def test_the_worst_element_is_shown_on_both_sides(out, capsys):
 
 
 def test_nan_is_what_is_looked_at(out, capsys):
-    assert main(["encoder.1.norm", "--out", str(out), "--model", "yours"]) == 0
-    text = capsys.readouterr().out
+    text = printed(capsys, 0, main(["encoder.1.norm", "--out", str(out), "--model", "yours"])).out
     assert "INVALID" in text
     line = next(line for line in text.splitlines() if line.startswith("> [3, 0]"))
     assert "nan" in line
 
 
 def test_a_key_of_one_side_alone(out, capsys):
-    assert main(["only_here", "--out", str(out)]) == 0
-    text = capsys.readouterr().out
+    text = printed(capsys, 0, main(["only_here", "--out", str(out)])).out
     assert "INVALID" in text and "missing on the paddle side" in text
     assert "paddle32  not there" in text and "paddle64  not there" in text
 
@@ -117,16 +103,14 @@ def test_an_end_or_a_part_is_enough(out, capsys, wanted, key):
     ],
 )
 def test_what_is_not_one_row_is_one_sentence(out, capsys, arguments, told):
-    assert main([*arguments, "--out", str(out)]) == 2
-    captured = capsys.readouterr()
+    captured = printed(capsys, 2, main([*arguments, "--out", str(out)]))
     assert told in captured.err and "Traceback" not in captured.err
     assert captured.out == ""
 
 
 def test_a_log_that_is_none_is_refused(out, capsys):
     (out / "step1_forward" / "mine" / "forward_all_torch.npy").write_bytes(b"no log")
-    assert main(["loss", "--out", str(out), "--model", "mine"]) == 2
-    assert "refused" in capsys.readouterr().err
+    assert "refused" in printed(capsys, 2, main(["loss", "--out", str(out), "--model", "mine"])).err
 
 
 def test_the_worst_is_where_a_side_is_not_finite_or_else_the_largest_difference():

@@ -1,10 +1,10 @@
 """Weights and learning rates that suit a model: less noise, lower rates, only where they must."""
 
 import json
-import shutil
 
 import numpy as np
 import pytest
+from builders import ended
 from checkout import ROOT, Checkout
 
 from common.logs.reader import read_log
@@ -19,11 +19,6 @@ from step4_backward.rates import Watch, moved_in_float32
 from step5_train.envelope import PART_STEPS, parts_of
 
 PAIR = ROOT / "tests" / "pairs" / "deep"
-
-
-@pytest.fixture(scope="module")
-def checkout(tmp_path_factory):
-    return Checkout(tmp_path_factory.mktemp("suits"))
 
 
 # ---- noise --------------------------------------------------------------------------------------
@@ -67,9 +62,8 @@ def test_thirty_layers_get_less_noise_and_all_get_some():
     """The usual noise makes each layer's activations three times larger."""
     layers, calls = 30, []
     state, owners = network(layers, 1 / np.sqrt(32))
-    plain, usual = (
-        forward(s, layers, []) for s in (state, with_noise(PERTURBED, state, owners, seed=0))
-    )
+    both = state, with_noise(PERTURBED, state, owners, seed=0)
+    plain, usual = (forward(one, layers, []) for one in both)
     assert usual.rms["29"] > 1e10 * plain.rms["29"]
     perturbed, level, because = suited(state, owners, 0, lambda s: forward(s, layers, calls))
     assert 0.1 < level < 1 and "without noise" in because
@@ -211,8 +205,7 @@ def sidecars(checkout, step, stem):
 
 
 def test_a_deep_pair_passes_and_its_lost_bias_is_found(checkout):
-    done, report = checkout.rows(1, "--model", str(PAIR), "--no-report")
-    assert done.returncode == 0, done.stdout
+    done, report = ended(0, checkout.rows(1, "--model", str(PAIR), "--no-report"))
     assert "case perturbed: the noise on its weights is 0.5 of the usual" in done.stdout
     noises = [sidecar.noise for sidecar in sidecars(checkout, 1, "forward_all")]
     assert noises[0]["perturbed"]["level"] == 0.5 and noises == noises[:1] * 4
@@ -222,27 +215,22 @@ def test_a_deep_pair_passes_and_its_lost_bias_is_found(checkout):
 
 def test_rates_are_lowered_on_both_sides_and_wrong_momentum_is_found(checkout, tmp_path):
     arguments = ("--model", str(PAIR), "--no-report", "--case", "main")
-    done, _ = checkout.rows(4, *arguments)
-    assert done.returncode == 0, done.stdout
+    done, _ = ended(0, checkout.rows(4, *arguments))
     assert "the learning rate of sgd is 0.001 of the usual" in done.stdout
     assert done.stdout.count("learning rate") == 1, "the others suit it"
     rates = [sidecar.rates for sidecar in sidecars(checkout, 4, "bp_align_all")]
     assert rates[0]["main"]["sgd"]["factor"] == 0.001 and rates == rates[:1] * 4
-    copy = shutil.copytree(checkout.root, tmp_path / "a checkout")
-    faulty = Checkout.__new__(Checkout)
-    faulty.root, faulty.elsewhere = copy, checkout.elsewhere
+    faulty = Checkout(tmp_path)
     own = "self.side.scale_(velocity, self.momentum)"
     off = own.replace("self.momentum", "0.899 if self.side.NAME == 'paddle' else self.momentum")
     faulty.replace("common/sides/optimizer.py", own, off)
-    done, report = faulty.rows(4, *arguments)
-    assert done.returncode == 1
+    done, report = ended(1, faulty.rows(4, *arguments))
     assert report["first_diverged"].startswith("sgd/001/")
 
 
 def test_a_chaotic_pair_passes(checkout):
     arguments = ("--model", str(PAIR), "--no-report", "--case", "main", "--preset", "waves")
-    done, _ = checkout.rows(4, *arguments)
-    assert done.returncode == 0, done.stdout
+    done, _ = ended(0, checkout.rows(4, *arguments))
     assert "float32's rounding of weights and inputs alone moves a loss by" in done.stdout
 
 
@@ -253,8 +241,7 @@ def test_what_float32_cannot_bear_is_lowered_before_anything_is_judged(tmp_path)
     checkout.replace("step4_backward/rates.py", "range(17)", "range(3)")
     checkout.replace("step4_backward/setups.py", "STEPS = 10", "STEPS = 2")
     pair = ROOT / "faults" / "users" / "pairs" / "many_labels"
-    done, report = checkout.rows(4, "--model", str(pair), "--no-report", "--case", "main")
-    assert done.returncode == 0, done.stdout
+    done, report = ended(0, checkout.rows(4, "--model", str(pair), "--no-report", "--case", "main"))
     assert "of the usual; with a larger one float32 moves a loss by" in done.stdout
     rates = [row for row in report["rows"] if row["key"].endswith("sgd/001/lr")]
     assert len(rates) == 1, "only the last run's rows are there"

@@ -1,13 +1,13 @@
 """Large tensors in a log as a sample and sums: judged as whole ones are, and nothing is lost."""
 
-import json
 from dataclasses import replace
 
 import numpy as np
 import pytest
+from builders import write_log
 
 from common.logs.reader import read_log
-from common.logs.sidecar import Sidecar, write_sidecar
+from common.logs.sidecar import Sidecar, read_sidecar, write_sidecar
 from common.logs.sums import SMALLEST, place_of, sample_of, shape_of_sums, summed
 from common.logs.writer import LogWriter
 from common.system.errors import LogError
@@ -79,13 +79,18 @@ def entries():
     yield "i", large + 2, True
 
 
+def log_of_entries(path, **how):
+    with LogWriter(path, **how) as writer:
+        for key, values, whole in entries():
+            writer.add(key, values, whole)
+    return writer
+
+
 def test_a_log_that_outgrows_its_limit_is_as_one_that_sums_from_the_start(tmp_path):
     paths = [tmp_path / name for name in ("limit.npy", "start.npy")]
     hashes = []
     for path, how in zip(paths, ({"limit": 10**6}, {"summing": True}), strict=True):
-        with LogWriter(path, **how) as writer:
-            for key, values, whole in entries():
-                writer.add(key, values, whole)
+        writer = log_of_entries(path, **how)
         assert writer.summing and writer.skipped == ["h"]
         assert writer.sums == {"a": [200, 300], "c": [200, 300], "d": [200, 300]}
         hashes.append(writer.sha256)
@@ -128,10 +133,7 @@ def test_a_log_within_its_limit_has_the_same_bytes(tmp_path):
     contents = []
     for how in ({}, {"limit": 10**9}):
         path = tmp_path / "log.npy"
-        with LogWriter(path, **how) as writer:
-            for key, values, whole in entries():
-                writer.add(key, values, whole)
-        assert not writer.sums
+        assert not log_of_entries(path, **how).sums
         contents.append(path.read_bytes())
     assert contents[0] == contents[1]
 
@@ -151,14 +153,21 @@ def runs(change=lambda name, values: values, shape=SHAPE):
     return arrays
 
 
-def judged(folder, arrays, summing=True, key="block.out", **more):
+def written(folder, arrays, summing=True, **more):
+    """The paths of four logs, of sums or whole."""
     paths = {}
     for name, (side, dtype) in NAMES.items():
         paths[name] = folder / f"{name}.npy"
         with LogWriter(paths[name], summing=summing) as writer:
-            writer.add(key, arrays[name])
+            for key, values in arrays[name].items():
+                writer.add(key, values)
         sidecar = Sidecar(side=side, dtype=dtype, sums=writer.sums, batches={"": SHAPE[0]}, **more)
         write_sidecar(paths[name], sidecar)
+    return paths
+
+
+def judged(folder, arrays, summing=True, key="block.out"):
+    paths = written(folder, {name: {key: values} for name, values in arrays.items()}, summing)
     judgement = judge_logs(**paths)
     return judgement.rows[0], judgement
 
@@ -190,12 +199,8 @@ def half(name, values):
     return values.astype(np.float16) if name == "cand32" else values
 
 
-FAULTS = [
-    (one_element, "DIVERGED"),
-    (one_row, "DIVERGED"),
-    (swapped, "DIVERGED"),
-    (half, "PRECISION"),
-]
+FAULTS = [(one_element, "DIVERGED"), (one_row, "DIVERGED"), (swapped, "DIVERGED")]
+FAULTS += [(half, "PRECISION")]
 
 
 @pytest.mark.parametrize("fault, verdict", FAULTS, ids=lambda value: getattr(value, "__name__", ""))
@@ -209,20 +214,22 @@ def test_a_fault_has_the_verdict_that_it_has_in_a_whole_tensor(tmp_path, fault, 
         assert start <= place < start + rows[0].of_sums
 
 
-def test_nan_on_one_side_is_found(tmp_path):
-    def broken(name, values):
-        values = values.copy()
-        values[0, 0, 0] = np.nan if name == "cand32" else values[0, 0, 0]
-        return values
+def turned(name, values):
+    return values.transpose(0, 2, 1) if name.startswith("cand") else values
 
+
+def broken(name, values):
+    values = values.copy()
+    values[0, 0, 0] = np.nan if name == "cand32" else values[0, 0, 0]
+    return values
+
+
+def test_nan_on_one_side_is_found(tmp_path):
     row, _ = judged(tmp_path, runs(broken))
     assert row.verdict == "INVALID" and "paddle float32" in row.note
 
 
 def test_another_shape_is_found_although_its_sums_are_as_many(tmp_path):
-    def turned(name, values):
-        return values.transpose(0, 2, 1) if name.startswith("cand") else values
-
     row, _ = judged(tmp_path, runs(turned))
     assert shape_of_sums((4, 64, 96)) == shape_of_sums((4, 96, 64))
     assert row.verdict == "INVALID"
@@ -245,38 +252,29 @@ def test_adam_excuses_nothing_of_sums(tmp_path):
 
 
 def test_one_log_of_sums_and_one_that_is_whole(tmp_path):
-    arrays = runs()
-    judged(tmp_path, arrays)
-    with LogWriter(tmp_path / "cand64.npy") as writer:
-        writer.add("block.out", arrays["cand64"])
-    write_sidecar(tmp_path / "cand64.npy", Sidecar(side="paddle", dtype="float64"))
-    paths = {name: tmp_path / f"{name}.npy" for name in NAMES}
+    arrays = {name: {"block.out": values} for name, values in runs().items()}
+    paths = written(tmp_path, arrays)
+    told = {"side": "paddle", "dtype": "float64"}
+    write_log(paths["cand64"], arrays["cand64"], told)
     assert judge_logs(**paths).rows[0].verdict == "ROUNDING"
 
 
 @pytest.mark.parametrize("sums", [{"block.out": [5, 64, 96]}, {"other": [40000]}])
 def test_a_sidecar_that_tells_of_sums_that_are_not_there_is_refused(tmp_path, sums):
-    judged(tmp_path, runs())
-    paths = {name: tmp_path / f"{name}.npy" for name in NAMES}
-    path = paths["ref64"].with_suffix(".json")
-    content = json.loads(path.read_text())
-    write_sidecar(paths["ref64"], replace(Sidecar.from_json(content, path), sums=sums))
+    paths = written(tmp_path, {name: {"block.out": v} for name, v in runs().items()})
+    write_sidecar(paths["ref64"], replace(read_sidecar(paths["ref64"]), sums=sums))
     with pytest.raises(LogError, match="its sidecar says that it holds sums of"):
+        judge_logs(**paths)
         judge_logs(**paths)
 
 
 def test_a_large_value_inside_that_is_shaped_otherwise_is_inside(tmp_path):
     """Channels last on one side: as many sums, of other neighbours."""
-    paths = {}
-    for name, values in runs().items():
-        inner = values.transpose(0, 2, 1) if name.startswith("cand") else values
-        side, dtype = NAMES[name]
-        paths[name] = tmp_path / f"{name}.npy"
-        with LogWriter(paths[name], summing=True) as writer:
-            writer.add("inner", inner)
-            writer.add("logits", values[:, :5, 0])
-        sidecar = Sidecar(side=side, dtype=dtype, sums=writer.sums, batches={"": SHAPE[0]})
-        write_sidecar(paths[name], replace(sidecar, classes={"inner": "own Block"}))
+    arrays = {
+        name: {"inner": turned(name, values), "logits": values[:, :5, 0]}
+        for name, values in runs().items()
+    }
+    paths = written(tmp_path, arrays, classes={"inner": "own Block"})
     inner, logits = judge_logs(**paths).rows
     assert (inner.verdict, inner.excuse, logits.verdict) == ("INSIDE", "other shape", "ROUNDING")
     inner, logits = judge_logs(**paths, strict=True).rows

@@ -8,12 +8,12 @@ import subprocess
 
 import numpy as np
 import pytest
+from builders import write_log
 from checkout import ROOT
 from rich.console import Console
 
 from common.check.result import Result
 from common.check_all import all_steps
-from common.logs.writer import LogWriter
 from common.report import terminal
 from common.report.scores import scores_of
 from common.report.sentences import decided, digits, fewest_digits, headline
@@ -140,50 +140,44 @@ GREEN = dict(gap=1.2e-15, allowed=3.4e-12, noise_ref=2.9e-7, noise_cand=3.1e-7, 
 IS_AT_MOST = "the float64 gap 1.20e-15 is at most 3.40e-12"
 IS_MORE = "the float64 gap 2.00e-09 is more than 3.40e-12"
 ERRORS = "own errors: torch 2.90e-07, paddle 3.10e-07; size 5.00e-01"
+BRINGS = "which what it was fed brings"
+ALLOWED = f"{IS_AT_MOST}, and paddle's own error 3.10e-07"
+BESIDE = "is allowed beside torch's"
+NOISE = "the noise that rounding makes, measured as 5.00e-07; size 5.00e-01"
+OFF, WORSE = dict(gap=2e-9), dict(noise_cand=1e-2, allowed=4.6e-6)
+MEASURED = dict(measured=True, noise=1e-6)
+WORSE_THAN = "is more than 4.60e-06, beside torch's 2.90e-07; the float64 gap is 1.20e-15"
 
 
 @pytest.mark.parametrize(
     ("verdict", "more", "said"),
     [
+        # It was measured, and was not asked.
+        ("ROUNDING", MEASURED, f"plain: {ALLOWED} {BESIDE} 2.90e-07; size 5.00e-01"),
         (
             "ROUNDING",
-            dict(measured=True, noise=1e-6),  # it was, and was not asked
-            f"plain: {IS_AT_MOST}, and paddle's own error 3.10e-07 is allowed beside torch's "
-            "2.90e-07; size 5.00e-01",
+            MEASURED | dict(excuse="measured noise, long sum", noise_ref=2e-9),
+            f"measured: {ALLOWED} {BESIDE} 2.00e-09 and {NOISE}",
         ),
         (
             "ROUNDING",
-            dict(excuse="measured noise, long sum", measured=True, noise=1e-6, noise_ref=2e-9),
-            f"measured: {IS_AT_MOST}, and paddle's own error 3.10e-07 is allowed beside torch's "
-            "2.00e-09 and the noise that rounding makes, measured as 5.00e-07; size 5.00e-01",
+            MEASURED | dict(excuse="measured noise, a repeated run"),
+            f"repeated: {ALLOWED}, the least of its repeated runs, {BESIDE} 2.90e-07 and {NOISE}",
         ),
-        (
-            "ROUNDING",
-            dict(excuse="measured noise, a repeated run", measured=True, noise=1e-6),
-            f"repeated: {IS_AT_MOST}, and paddle's own error 3.10e-07, the least of its repeated "
-            "runs, is allowed beside torch's 2.90e-07 and the noise that rounding makes, measured "
-            "as 5.00e-07; size 5.00e-01",
-        ),
-        ("DIVERGED", dict(gap=2e-9), f"plain: {IS_MORE}; {ERRORS}"),
-        ("DIVERGED", dict(gap=2e-9, measured=True), f"measured: {IS_MORE}; {ERRORS}"),
+        ("DIVERGED", OFF, f"plain: {IS_MORE}; {ERRORS}"),
+        ("DIVERGED", OFF | MEASURED, f"measured: {IS_MORE}; {ERRORS}"),
         (
             "DIVERGED",
-            dict(gap=2e-9, measured=True, note=f"a cause; {FED}"),
+            OFF | dict(measured=True, note=f"a cause; {FED}"),
             f"proven: {IS_MORE}, on torch's values; {ERRORS}",
         ),
-        (
-            "CARRIED",
-            dict(gap=2e-9, note=f"right {FED}"),
-            f"proven: {IS_MORE}, which what it was fed brings; {ERRORS}",
-        ),
-        (
-            "CARRIED",
-            dict(gap=2e-9, note=NO_STEP),
-            f"plain: {IS_MORE}, which what it was fed brings; {ERRORS}",
+        *(
+            ("CARRIED", OFF | {"note": note}, f"{how}: {IS_MORE}, {BRINGS}; {ERRORS}")
+            for note, how in ((f"right {FED}", "proven"), (NO_STEP, "plain"))
         ),
         (
             "CONSTANT",
-            dict(gap=2e-9, excuse=EXCUSE, note="an operator; computed exactly, nothing is left"),
+            OFF | dict(excuse=EXCUSE, note="an operator; computed exactly, nothing is left"),
             f"proven: {IS_MORE}, of the framework's operator; {ERRORS}",
         ),
         (
@@ -191,18 +185,16 @@ ERRORS = "own errors: torch 2.90e-07, paddle 3.10e-07; size 5.00e-01"
             dict(excuse=EXCUSE, note="an operator"),  # that nothing has shown to be the cause
             f"plain: {IS_AT_MOST}, of the framework's operator; {ERRORS}",
         ),
-        ("INSIDE", dict(gap=2e-9), f"inside: {IS_MORE}; {ERRORS}"),
+        ("INSIDE", OFF, f"inside: {IS_MORE}; {ERRORS}"),
         (
             "PRECISION",
-            dict(noise_cand=1e-2, allowed=4.6e-6, measured=True, note=NO_BETTER),
-            "repeated: paddle's own error 1.00e-02 is more than 4.60e-06, beside torch's 2.90e-07; "
-            "the float64 gap is 1.20e-15; size 5.00e-01",
+            WORSE | dict(measured=True, note=NO_BETTER),
+            f"repeated: paddle's own error 1.00e-02 {WORSE_THAN}; size 5.00e-01",
         ),
         (
             "PRECISION",
-            dict(noise_cand=1e-2, allowed=4.6e-6, measure="by itself, rms"),
-            "proven: paddle's own error 1.00e-02 (by itself, rms) is more than 4.60e-06, beside "
-            "torch's 2.90e-07; the float64 gap is 1.20e-15; size 5.00e-01",
+            WORSE | dict(measure="by itself, rms"),
+            f"proven: paddle's own error 1.00e-02 (by itself, rms) {WORSE_THAN}; size 5.00e-01",
         ),
         (
             "CLOSE",
@@ -218,9 +210,8 @@ ERRORS = "own errors: torch 2.90e-07, paddle 3.10e-07; size 5.00e-01"
 def test_what_decided_a_row_is_said_with_its_numbers(verdict, more, said):
     row = Row("main/logits", verdict, **(GREEN | dict(measure="rms", max_abs=1e-6) | more))
     assert decided(row) == said
-    assert terminal.describe(row)[0] == (
-        said or "float32: mean difference –, max 1.00e-06; guide –"
-    )
+    plain = "float32: mean difference –, max 1.00e-06; guide –"
+    assert terminal.describe(row)[0] == (said or plain)
 
 
 def test_how_many_digits_the_sides_share_is_said_once_for_a_result(capsys):
@@ -250,13 +241,8 @@ def test_how_many_digits_the_sides_share_is_said_once_for_a_result(capsys):
     assert "torch and paddle share 3.9 of 4.1 digits here" in terminal.describe(row)
 
 
-NO_OUTPUTS = (
-    "main/grad/logits",
-    "main/adam/003/loss",
-    "main/hash:margin",
-    "main/dense:in/0",
-    "main/buffer/mean",
-)
+NO_OUTPUTS = [f"main/{key}" for key in "grad/logits adam/003/loss hash:margin dense:in/0".split()]
+NO_OUTPUTS += ["main/buffer/mean"]
 
 
 @pytest.mark.parametrize(
@@ -335,18 +321,14 @@ def test_errors_alone_leave_no_empty_table(capsys):
 def logged(folder, stem: str, torch: dict, paddle: dict) -> None:
     """A guide's pair of scores."""
     for side, scores in (("torch", torch), ("paddle", paddle)):
-        with LogWriter(folder / f"{stem}_{side}.npy") as writer:
-            for name, value in scores.items():
-                writer.add(name, np.float64(value))
+        write_log(folder / f"{stem}_{side}.npy", {k: np.float64(v) for k, v in scores.items()})
 
 
 def test_scores_of_steps_2_and_5_are_printed_with_the_guides_limit(capsys, tmp_path):
     torch = {"acc": 0.93, "macro_f1": 0.5, "seed_1/acc": 0.9, "only": 1.0, "nan": np.nan}
     paddle = {"acc": 0.93, "macro_f1": 0.502, "seed_1/acc": 0.901, "nan": np.nan}
-    for step, stem, allowed, failing in (
-        (STEPS[1], "metric", "1e-06", 4),
-        (STEPS[4], "train_align", "0.0015", 3),
-    ):
+    steps = (STEPS[1], "metric", "1e-06", 4), (STEPS[4], "train_align", "0.0015", 3)
+    for step, stem, allowed, failing in steps:
         logged(tmp_path, stem, torch, paddle)
         rows = [Row("logits", "ROUNDING")]
         out = shown(capsys, Result(step, "m", rows=rows, folder=tmp_path), step)

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from builders import printed, python
 from mutant import mutant
 
 from common.pair.sentencepieces import find_model
@@ -85,10 +86,11 @@ FAULTS = [
     ("words", "letters of ASCII alone", r'r"\w+|', r'r"[A-Za-z0-9_]+|'),
     ("words", "unknown words are padding", "get(word, self.unknown_id)", "get(word, 0)"),
     (
-        "words_lower",
-        "offsets in the lowered text",
-        "places = [i for i, mark in enumerate(text) for _ in mark.lower()]",
-        "places = range(10**6)",
+        *("words_lower", "offsets in the lowered text"),
+        *(
+            "places = [i for i, mark in enumerate(text) for _ in mark.lower()]",
+            "places = range(10**6)",
+        ),
     ),
     ("bytes", "bytes of another encoding", '"utf-8", "surrogatepass"):', '"utf-16-le"):'),
     ("bytes", "offset of ids", "byte + BYTE_OFFSET", "byte + BYTE_OFFSET - 1"),
@@ -97,12 +99,7 @@ FAULTS = [
     ("bytes", "cut in front", "ids[:kept]", "ids[len(ids) - kept :]"),
     ("bytes", "length after the cut", "len(ids) + eos for", "min(len(ids), WIDTH) for"),
     ("bytes", "mask of ones", "[row, : kept + eos] = 1", "[row] = 1"),
-    (
-        "bytes",
-        "empty texts dropped",
-        "for text in texts]\n    lengths",
-        "for text in texts if text]\n    lengths",
-    ),
+    ("bytes", "empty texts dropped", "in texts]\n    lengths", "in texts if text]\n    lengths"),
 ]
 
 
@@ -212,8 +209,7 @@ def test_known_answer_of_the_published_model(capsys):
 
 
 def test_pieces_and_ids_are_printed_for_both(model, capsys, monkeypatch):
-    assert pieces.main(["--tokenizer", str(model), SENTENCE]) == 0
-    told = capsys.readouterr().out
+    told = printed(capsys, 0, pieces.main(["--tokenizer", str(model), SENTENCE])).out
     ids, spans = tokenizers.SentencePiece(model).tokens(SENTENCE)
     assert told.count(" ".join(map(str, ids))) == 2 and told.endswith("they agree\n")
     assert f"[{spans[1][0]}:{spans[1][1]}] {SENTENCE[slice(*spans[1])]!r}" in told
@@ -222,14 +218,10 @@ def test_pieces_and_ids_are_printed_for_both(model, capsys, monkeypatch):
         assert pieces.main(["--tokenizer", str(model), text]) == 0, capsys.readouterr().out
         assert "\x1b" not in capsys.readouterr().out
     # The fault: a tokenizer that loses the beginning.
-    wrong = mutant(
-        tokenizers,
-        'def tokens(self, text):\n        """Spans',
-        'def tokens(self, text):\n        text = text[3:]\n        """Spans',
-    )
+    start = "def tokens(self, text):\n        "
+    wrong = mutant(tokenizers, f'{start}"""Spans', f'{start}text = text[3:]\n        """Spans')
     monkeypatch.setattr(pieces, "SentencePiece", wrong.SentencePiece)
-    assert pieces.main(["--tokenizer", str(model), SENTENCE]) == 1
-    told = capsys.readouterr().out
+    told = printed(capsys, 1, pieces.main(["--tokenizer", str(model), SENTENCE])).out
     assert "<- they differ" in told and told.endswith("THEY DIFFER\n")
     assert pieces.main(["--tokenizer", "no such file", SENTENCE]) == 2
     assert pieces.main(["--tokenizer", str(model), "lone \ud800 half"]) == 2
@@ -249,11 +241,9 @@ print(json.dumps([tokenizer(text)["input_ids"] for text in HARD_TEXTS]))
 def test_pieces_are_those_of_the_reference_program(model):
     """It takes special tokens that are written out for what they name, and SentencePiece does not:
     the one text with them is left out."""
-    command = [sys.executable, "-W", "ignore", "-c", REFERENCE, str(model)]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120)
-    assert done.returncode == 0, done.stderr
+    theirs = json.loads(python("-c", REFERENCE, str(model), timeout=120))
     ours = tokenizers.SentencePiece(model)
-    for text, ids in zip(HARD_TEXTS, json.loads(done.stdout), strict=True):
+    for text, ids in zip(HARD_TEXTS, theirs, strict=True):
         if "</s>" not in text:
             assert ours.tokens(text)[0] == ids, ascii(text[:60])
 

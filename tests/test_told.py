@@ -4,27 +4,19 @@ import shutil
 from pathlib import Path
 
 import pytest
-from checkout import Checkout
+from builders import ended, judged
 
 PAIR = Path(__file__).parent / "pairs" / "told"
 NOISE = "NaN is in perturbed alone, on both sides, and main is clean: noise on weights may take one"
 
 
-@pytest.fixture(scope="module")
-def checkout(tmp_path_factory):
-    return Checkout(tmp_path_factory.mktemp("told"))
-
-
 def check(checkout, step, preset, *options, pair=PAIR):
-    arguments = ("--model", str(pair), "--preset", preset, "--no-report")
-    done, report = checkout.rows(step, *arguments, *options)
-    return done, {row["key"]: row for row in (report or {}).get("rows", [])}
+    return judged(checkout, step, pair, "--preset", preset, *options)
 
 
 @pytest.mark.parametrize("step", [1, 3])
 def test_a_correct_port_is_told_nothing(checkout, step):
-    done, rows = check(checkout, step, "default", "--mode", "train")
-    assert done.returncode == 0, done.stdout + done.stderr
+    done, rows = ended(0, check(checkout, step, "default", "--mode", "train"))
     assert NOISE not in done.stdout and not any("axes" in row["note"] for row in rows.values())
 
 
@@ -58,8 +50,7 @@ def test_nan_of_noise_is_told_from_nan_of_the_model(checkout, step):
 )
 @pytest.mark.parametrize("step", [3, 4])
 def test_a_loss_is_a_scalar(checkout, step, fault, what):
-    done, _ = check(checkout, step, fault)
-    assert done.returncode == 2, done.stdout
+    done, _ = ended(2, check(checkout, step, fault))
     assert (
         f"torch_model.py: loss returns a {what}, not a tensor of one value; steps 3, 4 and 5 need "
         "loss(outputs, inputs) -> scalar"
@@ -72,14 +63,12 @@ def test_a_weight_of_another_module_is_named(checkout, tmp_path):
     exchanged += '"second.bias": torch_state["first.bias"]}'
     with open(pair / "case.py", "a") as file:
         file.write(f"\n\ndef convert(torch_state):\n    return {exchanged}\n")
-    done, rows = check(checkout, 1, "default", "--mode", "eval", pair=pair)
-    assert done.returncode == 1, done.stdout + done.stderr
+    done, rows = ended(1, check(checkout, 1, "default", "--mode", "eval", pair=pair))
     for own, other in (("first", "second"), ("second", "first")):
         said = f"its weight {own}.bias is made of torch's {other}.bias, another module's"
         assert said in rows[own]["note"], rows[own]
 
 
 def test_a_weight_that_the_model_changes_is_named(checkout):
-    done, rows = check(checkout, 1, "put in", "--mode", "eval")
-    assert done.returncode == 1, done.stdout + done.stderr
+    done, rows = ended(1, check(checkout, 1, "put in", "--mode", "eval"))
     assert "its weight first.bias is not what was put in" in rows["first"]["note"]

@@ -4,17 +4,11 @@ import shutil
 from pathlib import Path
 
 import pytest
-from checkout import Checkout, change
+from builders import ended, judged, write_pair
+from checkout import change
 
+STEPS_OF_4 = 2  # in the checkout: they are not what is tried
 PAIRS = Path(__file__).parent / "pairs"
-
-
-@pytest.fixture(scope="module")
-def checkout(tmp_path_factory):
-    """A copy whose step 4 takes two optimizer steps instead of ten: they are not what is tried."""
-    made = Checkout(tmp_path_factory.mktemp("train mode"))
-    made.replace("step4_backward/setups.py", "STEPS = 10", "STEPS = 2")
-    return made
 
 
 @pytest.fixture
@@ -28,16 +22,14 @@ def verdicts(report):
 
 
 def test_layers_functions_attention_and_checkpointing_draw_alike(checkout, pair):
-    done, report = checkout.rows(4, "--model", str(pair), "--mode", "train", "--no-report")
-    assert done.returncode == 0, done.stdout + done.stderr
-    found = verdicts(report)
+    done, found = ended(0, judged(checkout, 4, pair, "--mode", "train"))
     rates = {"dropout:p", "dropout#2:p", *(f"feed_forward.dropout#{i}:p" for i in (2, 3, 4))}
     assert rates <= set(found), "each draw is a row, the checkpointed part's once"
     assert {"norm:running_mean", "norm:running_var", "grad/feed_forward.inner.weight"} <= set(found)
     assert "random numbers" not in done.stdout
     # In eval mode nothing is drawn.
-    done, report = checkout.rows(1, "--model", str(pair), "--no-report", "--mode", "eval")
-    assert done.returncode == 0 and not any(key.endswith(":p") for key in verdicts(report))
+    _, found = ended(0, judged(checkout, 1, pair, "--mode", "eval"))
+    assert not any(key.endswith(":p") for key in found)
 
 
 @pytest.mark.parametrize(
@@ -55,13 +47,11 @@ def test_layers_functions_attention_and_checkpointing_draw_alike(checkout, pair)
 )  # fmt: skip
 def test_a_wrong_dropout_is_named(checkout, pair, name, old, new, train, key):
     change(pair / "paddle_model.py", old, new)
-    arguments = ["--mode", "train" if train else "eval"]
-    done, report = checkout.rows(1, "--model", str(pair), "--no-report", *arguments)
-    assert done.returncode == 1, done.stdout + done.stderr
+    words = ("--model", str(pair), "--no-report", "--mode", "train" if train else "eval")
+    done, report = ended(1, checkout.rows(1, *words))
     assert report["first_diverged"] == key
-    assert ("paddle drew uniform numbers of shape [4, 16, 16]" in done.stdout) == (
-        name == "own random numbers"
-    )
+    drew = "paddle drew uniform numbers of shape [4, 16, 16]" in done.stdout
+    assert drew == (name == "own random numbers")
 
 
 # ---- both modes, by default ----------------------------------------------------------------------
@@ -135,13 +125,11 @@ def modes(tmp_path_factory):
     """The folder of the pairs above."""
     base = tmp_path_factory.mktemp("modes")
     for name, (samples, torch, paddle, *inner, _) in PAIRS_OF_MODES.items():
-        (base / name).mkdir()
-        (base / name / "case.py").write_text(CASE.replace("SAMPLES", str(samples)))
-        for side, text, norm, body in zip(
-            ("torch", "paddle"), (TORCH, PADDLE), (torch, paddle), inner, strict=True
-        ):
-            text = text.replace("NORM", norm).replace("DROPPED", body)
-            (base / name / f"{side}_model.py").write_text(text)
+        texts = (
+            text.replace("NORM", norm).replace("DROPPED", body)
+            for text, norm, body in zip((TORCH, PADDLE), (torch, paddle), inner, strict=True)
+        )
+        write_pair(base / name, CASE.replace("SAMPLES", str(samples)), *texts)
     return base
 
 
@@ -193,10 +181,7 @@ def test_one_mode_can_be_asked_for(checkout, modes, mode, said, keys):
 def test_step_4_takes_one_optimizers_steps_in_train_mode(checkout, modes):
     done, report = checkout.rows(4, "--model", str(modes / "momentum"), "--no-report")
     assert done.returncode == 1 and report["first_diverged"] == "train/norm:running_mean"
-    setups = {
-        key.split("/")[1] for key in verdicts(report) if "/000/" in key and key[:6] == "train/"
-    }
-    assert setups == {"sgd"}
-    assert {"adam/001/loss", "train/sgd/001/loss", "train/grad/inner.weight"} <= set(
-        verdicts(report)
-    )
+    keys = set(verdicts(report))
+    in_train = {key.split("/")[1] for key in keys if "/000/" in key and key[:6] == "train/"}
+    assert in_train == {"sgd"}
+    assert {"adam/001/loss", "train/sgd/001/loss", "train/grad/inner.weight"} <= keys

@@ -3,16 +3,17 @@
 import copy
 import json
 import re
-import subprocess
 import sys
 
 import pytest
+from builders import ended, python
 from checkout import ROOT, Checkout, change
 
 from common.check.flags import Parser
 from common.system.errors import UserError
 from common.transplant import operators
 
+SMALL_CNN = str(ROOT / "tests" / "pairs" / "small_cnn")
 # Paddle's own results have other bits than torch's, on this processor at least in the first three.
 CALLS = {
     "layer_norm": "F.layer_norm(x, [8], weight=w[0], bias=w[1], epsilon=1e-5)",
@@ -76,10 +77,8 @@ print(json.dumps(found))
 
 @pytest.fixture(scope="module")
 def calls():
-    command = [*Checkout.interpreter, "-W", "ignore", "-c", PROGRAM, json.dumps(CALLS)]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120)
-    assert done.returncode == 0, done.stderr[-2000:]
-    return json.loads(done.stdout.splitlines()[-1])
+    told = python("-c", PROGRAM, json.dumps(CALLS), warm=True, timeout=120)
+    return json.loads(told.splitlines()[-1])
 
 
 @pytest.mark.parametrize("name", CALLS)
@@ -108,11 +107,6 @@ def test_operators_are_named_and_unknown_ones_refused():
 
 
 # ---- through the check ---------------------------------------------------------------------------
-
-
-@pytest.fixture(scope="module")
-def checkout(tmp_path_factory):
-    return Checkout(tmp_path_factory.mktemp("transplant"))
 
 
 @pytest.fixture(scope="module")
@@ -185,10 +179,8 @@ def test_what_is_left_of_a_gradient_is_the_order_of_its_parts(checkout):
 
 
 def test_the_smallest_set_leaves_nothing_out_and_holds_nothing_more(checkout):
-    run = ("--model", str(ROOT / "tests" / "pairs" / "small_cnn"), "--no-report")
-    run += ("--case", "perturbed")
-    done, _ = checkout.rows(1, *run, "--transplant", "smallest")
-    assert done.returncode == 0, done.stderr
+    run = ("--model", SMALL_CNN, "--no-report", "--case", "perturbed")
+    done, _ = ended(0, checkout.rows(1, *run, "--transplant", "smallest"))
     line = next(line for line in done.stdout.splitlines() if "smallest set, found in" in line)
     names = line.rsplit(" ", 1)[-1]
     assert len(names.split(",")) >= 3
@@ -207,34 +199,27 @@ def test_a_planted_wrong_operator_is_named(tmp_path):
     copy = Checkout(tmp_path)
     change(copy.path("common/models/fastformer/paddle_model.py"), "import paddle\n", PLANTED)
     run = ("--model", "fastformer", "--no-report", "--case", "main")
-    done, report = copy.rows(1, *run, "--transplant", "smallest")
-    assert done.returncode == 1
+    done, report = ended(1, copy.rows(1, *run, "--transplant", "smallest"))
     line = next(line for line in done.stdout.splitlines() if "smallest set that makes" in line)
     assert line.endswith(": exp"), line
 
 
 def test_a_wrong_model_is_not_blamed_on_an_operator(tmp_path):
     copy = Checkout(tmp_path)
-    change(
-        copy.path("common/models/fastformer/paddle_model.py"),
-        "key * global_query)",
-        "key * global_query * 1.001)",
-    )
+    path = copy.path("common/models/fastformer/paddle_model.py")
+    change(path, "key * global_query)", "key * global_query * 1.001)")
     run = ("--model", "fastformer", "--no-report", "--case", "main")
-    done, _ = copy.rows(1, *run, "--transplant", "smallest")
-    assert done.returncode == 1
+    done, _ = ended(1, copy.rows(1, *run, "--transplant", "smallest"))
     assert "no set of operators makes it green" in done.stdout
 
 
 def test_what_a_witness_alone_finds_is_not_blamed_on_an_operator(tmp_path):
     """A trial is judged as the check judges: by its witnesses too."""
     copy = Checkout(tmp_path)
-    change(
-        copy.path("step4_backward/check_step4.py"),
-        "BIAS_ALLOWED * size,",
-        'BIAS_ALLOWED * size - (side == "paddle"),',
-    )
-    run = ("--model", str(ROOT / "tests" / "pairs" / "small_cnn"), "--no-report")
+    bound = "BIAS_ALLOWED * size"
+    path = copy.path("step4_backward/check_step4.py")
+    change(path, f"{bound},", f'{bound} - (side == "paddle"),')
+    run = ("--model", SMALL_CNN, "--no-report")
     done, report = copy.rows(4, *run, "--case", "perturbed", "--transplant", "smallest")
     red = [row["key"] for row in report["rows"] if row["verdict"] == "DIVERGED"]
     assert done.returncode == 1 and red
@@ -260,9 +245,8 @@ def test_a_users_pair_with_convolutions_has_the_same_bits(steady):
     Forward and backward; the optimizer steps pass too, but Adam itself is no operator.  In eval
     mode: in train mode BatchNorm stays Paddle's own.
     """
-    run = ("--model", str(ROOT / "tests" / "pairs" / "small_cnn"), "--mode", "eval")
-    done, report = steady.rows(4, *run, "--transplant", "all", "--no-report")
-    assert done.returncode == 0, done.stderr
+    run = ("--model", SMALL_CNN, "--mode", "eval")
+    done, report = ended(0, steady.rows(4, *run, "--transplant", "all", "--no-report"))
     step = re.compile(r"(^|/)\w+/\d{3}/")
     once = [row for row in report["rows"] if not step.search(row["key"])]
     keys = {row["key"] for row in once}

@@ -1,42 +1,22 @@
 """Logs that somebody sent: nothing in them is executed, and none counts for another run."""
 
-import json
 import os
 import shutil
 
 import numpy as np
 import pytest
-from forged import gadgets, spoil, write_result
+from builders import edit_json, printed, write_log
+from forged import gadgets, judge, spoil
 
-from common.check.command_line import check_main
-from common.check_all import all_steps
 from common.logs.independence import folder_problems
 from common.logs.reader import read_log
-from common.logs.writer import LogWriter
 from common.report.guide_report import GuideReport
-from common.system.checkout import ROOT
 from common.system.errors import LogError
-
-PAIR = str(ROOT / "tests" / "pairs" / "small_cnn")
-
-
-@pytest.fixture
-def folder(tmp_path):
-    """Whole logs of step 1."""
-    write_result(tmp_path / "step1_forward" / "small_cnn")
-    return tmp_path / "step1_forward" / "small_cnn"
-
-
-def judge(folder, *options) -> int:
-    """check_step1.py --compare-only on them, in this process."""
-    arguments = ["--model", PAIR, "--compare-only", "--out", str(folder.parent.parent), *options]
-    return check_main(all_steps()[0], arguments)
 
 
 def test_the_forged_result_is_good(folder, capsys):
     assert folder_problems(folder) == []
-    assert judge(folder, "--no-report") == 0
-    assert "ROUNDING" in capsys.readouterr().out
+    assert "ROUNDING" in printed(capsys, 0, judge(folder, "--no-report")).out
 
 
 def test_a_log_that_claims_transplants_is_not_unpickled(folder, tmp_path, capsys):
@@ -44,8 +24,7 @@ def test_a_log_that_claims_transplants_is_not_unpickled(folder, tmp_path, capsys
     canary = tmp_path / "executed"
     stream = gadgets(f"touch '{canary}'")["value, protocol 4"]
     spoil(folder / "forward_all_paddle.npy", stream, transplanted=["softmax"])
-    assert judge(folder) == 2
-    assert "forward_all_paddle.npy: refused: posix.system" in capsys.readouterr().err
+    assert "forward_all_paddle.npy: refused: posix.system" in printed(capsys, 2, judge(folder)).err
     assert not canary.exists()
 
 
@@ -65,8 +44,7 @@ def test_reprod_logs_own_report_unpickles_nothing(folder, tmp_path):
 
 
 def entries(folder, log, **changes):
-    path = folder / f"{log}.json"
-    path.write_text(json.dumps(json.loads(path.read_text()) | changes))
+    edit_json(folder / f"{log}.json", **changes)
 
 
 def copy(folder, log, name):
@@ -96,33 +74,23 @@ def a_lie_about_the_side(folder):
         entries(folder, log, framework="paddle", frameworks_loaded=["paddle"], framework_file=file)
 
 
-def single_step_for_the_run(folder):
-    entries(folder, "forward_all_paddle_fp64", teacher_forced=True)
-
-
 def single_step_of_nobody(folder):
-    shutil.copy(
-        folder / "forward_all_paddle_fp64.npy", folder / "forward_all_paddle_fp64_single_step.npy"
-    )
-
-
-def run_for_the_single_step(folder):
-    copy(folder, "forward_all_paddle_fp64", "forward_all_paddle_fp64_single_step")
+    shutil.copy(folder / "forward_all_paddle_fp64.npy", folder / f"{TEACHER_FORCED}.npy")
 
 
 def own_operators_as_exact_ones(folder):
     """The teacher-forced run that shows which differences are Paddle's must be what it says."""
-    copy(folder, "forward_all_paddle_fp64", "forward_all_paddle_fp64_single_step_exact")
-    entries(folder, "forward_all_paddle_fp64_single_step_exact", teacher_forced=True)
+    copy(folder, "forward_all_paddle_fp64", f"{TEACHER_FORCED}_exact")
+    entries(folder, f"{TEACHER_FORCED}_exact", teacher_forced=True)
 
 
-def own_operators_as_freely_exact_ones(folder):
-    copy(folder, "forward_all_paddle_fp64", "forward_all_paddle_fp64_exact")
+TEACHER_FORCED = "forward_all_paddle_fp64_single_step"
+EXACT = "forward_all_paddle_fp64_exact"
 
 
 def exact_operators_as_own_ones(folder):
-    copy(folder, "forward_all_paddle_fp64", "forward_all_paddle_fp64_single_step")
-    entries(folder, "forward_all_paddle_fp64_single_step", teacher_forced=True, exact=True)
+    copy(folder, "forward_all_paddle_fp64", TEACHER_FORCED)
+    entries(folder, TEACHER_FORCED, teacher_forced=True, exact=True)
 
 
 def another_log_behind_the_judged(folder):
@@ -136,11 +104,14 @@ PROVENANCE = [
     (a_lie_about_the_side, "hold the same bits: one side's log was given twice"),
     (only_in_fp64, "_all_paddle.npy and forward_all_paddle_fp64.npy are from different inputs"),
     (other_precision, "forward_all_paddle.npy holds a float64 run, not a float32 one"),
-    (single_step_for_the_run, "comes from a run that was fed the reference's values"),
+    (lambda f: entries(f, "forward_all_paddle_fp64", teacher_forced=True),
+     "comes from a run that was fed the reference's values"),
     (single_step_of_nobody, "forward_all_paddle_fp64_single_step.npy has no sidecar"),
-    (run_for_the_single_step, "comes from a run that was not fed the reference's values"),
+    (lambda f: copy(f, "forward_all_paddle_fp64", TEACHER_FORCED),
+     "comes from a run that was not fed the reference's values"),
     (own_operators_as_exact_ones, "comes from a run of Paddle's own operators"),
-    (own_operators_as_freely_exact_ones, "comes from a run of Paddle's own operators"),
+    (lambda f: copy(f, "forward_all_paddle_fp64", EXACT),
+     "comes from a run of Paddle's own operators"),
     (exact_operators_as_own_ones, "comes from a run of exact operators"),
     (another_log_behind_the_judged, "train_full_paddle.npy was made by torch, not paddle"),
     (lambda f: entries(f, "forward_all_paddle", step="loss"), "logs are from different steps"),
@@ -158,8 +129,7 @@ PROVENANCE = [
 @pytest.mark.parametrize(("change", "said"), PROVENANCE)
 def test_logs_of_other_runs_are_refused(folder, capsys, change, said):
     change(folder)
-    assert judge(folder, "--no-report") == 2
-    error = capsys.readouterr().err
+    error = printed(capsys, 2, judge(folder, "--no-report")).err
     assert said in error and error.count("error:") == 1
 
 
@@ -195,8 +165,7 @@ def test_a_log_folder_may_be_a_link(folder, tmp_path, capsys):
 
 def test_a_log_that_is_written_to_while_it_is_read_is_an_error(tmp_path):
     path = tmp_path / "log.npy"
-    with LogWriter(path) as writer:
-        writer.add("a", np.ones(100_000))
+    write_log(path, {"a": np.ones(100_000)})
     with read_log(path) as log:
         assert log["a"].sum() == 100_000
         with open(path, "r+b") as file:

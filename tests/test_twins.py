@@ -33,27 +33,18 @@ class Scores(nn.Module):
         x = torch.gather(x, -1, order)  # twin: another order of arguments
         return torch.cat([x, x], dim=-1) * scale
 '''
-PADDLE = '''"""The paddle side of a sample."""
-
-import paddle
-from paddle import nn
-
-
-class Scores(nn.Layer):
-    """Scores of one query; Paddle and torch agree on these."""
-
-    def __init__(self, size, epsilon=1e-12):
-        super().__init__()
-        self.norm = nn.LayerNorm(size, epsilon=epsilon)
-        self.dense = nn.Linear(size, 1, bias_attr=False)
-
-    def forward(self, x):
-        x = self.dense(self.norm(x))  # (B, T, 1): as in torch
-        scale = 0.125
-        order = paddle.argsort(x, axis=-1, stable=True)
-        x = paddle.take_along_axis(x, order, axis=-1)  # twin: another order of arguments
-        return paddle.concat([x, x], axis=-1) * scale
-'''
+PADDLE = TORCH
+for spelt in (
+    ("The torch side", "The paddle side"),
+    ("import torch\nfrom torch", "import paddle\nfrom paddle"),
+    ("nn.Module", "nn.Layer"),
+    ("eps=epsilon", "epsilon=epsilon"),
+    ("bias=False", "bias_attr=False"),
+    ("torch.argsort(x, dim", "paddle.argsort(x, axis"),
+    ("torch.gather(x, -1, order)", "paddle.take_along_axis(x, order, axis=-1)"),
+    ("torch.cat([x, x], dim", "paddle.concat([x, x], axis"),
+):
+    PADDLE = PADDLE.replace(*spelt)
 
 
 def compare(folder: Path, torch_text: str, paddle_text: str) -> list[spelling.Difference]:
@@ -144,9 +135,8 @@ def test_twin_comment_on_one_side_is_caught(tmp_path, side):
         found = compare(tmp_path, TORCH, replaced(PADDLE, mark, ""))
     else:
         found = compare(tmp_path, replaced(TORCH, mark, ""), PADDLE)
-    assert [d.why for d in found] == [
-        f"only the {side} side says `# twin:`; both must, with the same reason"
-    ]
+    said = f"only the {side} side says `# twin:`; both must, with the same reason"
+    assert [d.why for d in found] == [said]
 
 
 def test_twin_comment_needs_one_reason(tmp_path):
@@ -160,22 +150,16 @@ def test_twin_comment_needs_one_reason(tmp_path):
 def test_needless_twin_comment_is_caught(tmp_path):
     mark = "scale = 0.125"
     found = compare(
-        tmp_path,
-        replaced(TORCH, mark, mark + "  # twin: none"),
-        replaced(PADDLE, mark, mark + "  # twin: none"),
+        tmp_path, *(replaced(t, mark, f"{mark}  # twin: none") for t in (TORCH, PADDLE))
     )
-    assert [d.why for d in found] == [
-        "the table of spellings explains this line: drop its `# twin:`"
-    ]
+    said = "the table of spellings explains this line: drop its `# twin:`"
+    assert [d.why for d in found] == [said]
 
 
 def test_twin_inside_a_string_excuses_nothing(tmp_path):
-    old = "scale = 0.125"
-    found = compare(
-        tmp_path,
-        replaced(TORCH, old, 'scale = "# twin: x"'),
-        replaced(PADDLE, old, 'scale = ("# twin: x")'),
-    )
+    old, x = "scale = 0.125", '"# twin: x"'
+    torch, paddle = (replaced(TORCH, old, f"scale = {x}"), replaced(PADDLE, old, f"scale = ({x})"))
+    found = compare(tmp_path, torch, paddle)
     assert [d.torch_line for d in found] == [17]
 
 

@@ -6,11 +6,10 @@ tests/upcast_calls.py makes what it makes in a process of its own; faults/pairs/
 import ast
 import json
 import shutil
-import subprocess
-import sys
 
 import pytest
-from checkout import ROOT, Checkout
+from builders import ended, judged, python
+from checkout import ROOT, Checkout, change
 from upcast_calls import EXPRESSIONS
 
 from common.logs.result_folder import FLOAT64, ResultFolder
@@ -24,10 +23,7 @@ WIDE = {"float64", "complex128"}
 
 def calls(side, unknown=""):
     """What tests/upcast_calls.py prints."""
-    command = [sys.executable, "-W", "ignore", str(ROOT / "tests" / "upcast_calls.py"), side]
-    done = subprocess.run([*command, unknown], capture_output=True, text=True, cwd=ROOT)
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout)
+    return json.loads(python(str(ROOT / "tests" / "upcast_calls.py"), side, unknown))
 
 
 @pytest.mark.parametrize("side", SIDES)
@@ -61,8 +57,7 @@ takes = {s.name[6:] for s in schemas if s.name.startswith("aten::")
 known = {name.replace(".", "_") for name in (*ASKED, *FROM_DATA)}
 print(sorted(n for n in takes - known if not n.startswith("_") and "__" not in n))
 """
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, cwd=ROOT)
-    left = set(ast.literal_eval(done.stdout))
+    left = set(ast.literal_eval(python("-c", program)))
     assert {name for name in left if "quantize" not in name} == {
         *("view", "view_copy", "to_mkldnn"),  # the same bits as another type; another layout
         *("randperm", "tril_indices", "triu_indices"),  # integers alone
@@ -72,32 +67,25 @@ print(sorted(n for n in takes - known if not n.startswith("_") and "__" not in n
 # ---- whole checks -------------------------------------------------------------------------------
 
 
-@pytest.fixture(scope="module")
-def checkout(tmp_path_factory):
-    return Checkout(tmp_path_factory.mktemp("casts"))
-
-
 def folder_of(tmp_path, changes=(), side="paddle"):
     """A copy of the pair, changed on one side."""
     folder = shutil.copytree(PAIR, tmp_path / "casts")
     path = folder / f"{side}_model.py"
     for old, new in changes:
-        text = path.read_text()
-        assert text.count(old) == 1, f"{old!r} is there {text.count(old)} times"
-        path.write_text(text.replace(old, new))
+        assert path.read_text().count(old) == 1, f"{old!r} is there not once"
+        change(path, old, new)
     return folder
 
 
 def run(checkout, folder, step, *options):
-    return checkout.rows(step, "--model", str(folder), "--no-report", *options)
+    done, rows = judged(checkout, step, folder, *options)
+    return done, rows, [key for key, row in rows.items() if row["verdict"] not in AGREEING]
 
 
 def test_every_row_of_models_that_cast_is_rounding(checkout, tmp_path):
     """And the check says what was upcast, by the lines of the model."""
-    done, report = run(checkout, folder_of(tmp_path), 1)
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert {row["verdict"] for row in report["rows"]} <= AGREEING
-    assert {row["key"].split("/")[0] for row in report["rows"]} == {
+    done, rows, off = ended(0, run(checkout, folder_of(tmp_path), 1))
+    assert not off and {key.split("/")[0] for key in rows} == {
         *("decoder", "relative", "shared", "one_sided", "tables", "complex")
     }
     assert "casts to float32 (or less) inside the model are casts to float64" in done.stdout
@@ -112,17 +100,14 @@ def test_every_row_of_models_that_cast_is_rounding(checkout, tmp_path):
 
 
 def test_gradients_and_steps_of_a_cast_on_one_side_alone_are_rounding(checkout, tmp_path):
-    done, report = run(checkout, folder_of(tmp_path), 4, "--preset", "one_sided")
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert {row["verdict"] for row in report["rows"]} <= AGREEING
-    assert any("/adam/009/weight/" in row["key"] for row in report["rows"])
+    _, rows, off = ended(0, run(checkout, folder_of(tmp_path), 4, "--preset", "one_sided"))
+    assert not off and any("/adam/009/weight/" in key for key in rows)
 
 
 def test_a_transplanted_softmax_in_float32_is_lifted_too(checkout, tmp_path):
     options = ("--case", "decoder", "--transplant", "softmax")
-    done, report = run(checkout, folder_of(tmp_path), 1, *options)
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert {row["verdict"] for row in report["rows"]} <= AGREEING
+    _, rows, off = ended(0, run(checkout, folder_of(tmp_path), 1, *options))
+    assert rows and not off
 
 
 def test_without_the_upcast_they_would_not_be(tmp_path):
@@ -131,75 +116,46 @@ def test_without_the_upcast_they_would_not_be(tmp_path):
     checkout.replace(
         "common/sides/write_log.py", 'upcasting(dtype == "float64")', "upcasting(False)"
     )
-    done, report = run(checkout, PAIR, 1, "--case", "decoder")
-    assert {row["verdict"] for row in report["rows"]} - AGREEING
+    assert run(checkout, PAIR, 1, "--case", "decoder")[2]
 
 
-# what is planted, the case, what is replaced in paddle_model.py, by what, the first row that is off
-FAULTS = [
-    (
-        "an epsilon of 1e-5 for 1e-6",
-        "decoder",
-        "def __init__(self, width, eps=1e-6)",
-        "def __init__(self, width, eps=1e-5)",
-        "blocks.0.norm1",
+EPSILON, MASK = "def __init__(self, width, eps={})", "paddle.triu(ahead, diagonal={})"
+ROTARY, TURNS = "        self.rotary = self.rotary_class(self.size, {})", "turns = {} ** ("
+SOFTMAX = 'F.softmax(scores, axis=-1, dtype="float32").astype(scores.dtype){}'
+DIVISOR = "paddle.arange(0, self.size, 2) / {}"
+# what is planted: the case, what is replaced in paddle_model.py, what is there, what is put in, and
+# the first row that is off
+FAULTS = {
+    "an epsilon of 1e-5 for 1e-6": ("decoder", EPSILON, "1e-6", "1e-5", "norm1"),
+    "a rotary base of 10,500 for 10,000": (
+        *("decoder", ROTARY, "256", "32, 10500.0", "attention.rotary"),
     ),
-    (
-        "a rotary base of 10,500 for 10,000",
-        "decoder",
-        "        self.rotary = self.rotary_class(self.size, 256)",
-        "        self.rotary = self.rotary_class(self.size, 32, 10500.0)",
-        "blocks.0.attention.rotary",
+    "a mask off by one": ("decoder", MASK, "1", "2", ":in/1"),
+    "a factor of 1 - 1e-6 in a softmax": (
+        *("decoder", SOFTMAX, "", " * (1 - 1e-6)", "attention.out:in/0"),
     ),
-    (
-        "a mask off by one",
-        "decoder",
-        "paddle.triu(ahead, diagonal=1)",
-        "paddle.triu(ahead, diagonal=2)",
-        "blocks.0:in/1",
+    "a rotary base of 10,001 for 10,000": ("complex", TURNS, "10000.0", "10001.0", "attention"),
+    "a divisor that float32 just sees, beside casts of the other side": (
+        *("one_sided", DIVISOR, "self.size", "(self.size + 1e-5)", "attention.rotary"),
     ),
-    (
-        "a factor of 1 - 1e-6 in a softmax",
-        "decoder",
-        'F.softmax(scores, axis=-1, dtype="float32").astype(scores.dtype)',
-        'F.softmax(scores, axis=-1, dtype="float32").astype(scores.dtype) * (1 - 1e-6)',
-        "blocks.0.attention.out:in/0",
-    ),
-    (
-        "a rotary base of 10,001 for 10,000",
-        "complex",
-        "turns = 10000.0 ** (",
-        "turns = 10001.0 ** (",
-        "blocks.0.attention",
-    ),
-    (
-        "a divisor that float32 just sees, beside casts of the other side",
-        "one_sided",
-        "paddle.arange(0, self.size, 2) / self.size",
-        "paddle.arange(0, self.size, 2) / (self.size + 1e-5)",
-        "blocks.0.attention.rotary",
-    ),
-]
+}
 
 
-@pytest.mark.parametrize(
-    ("case", "old", "new", "first"), [f[1:] for f in FAULTS], ids=[f[0] for f in FAULTS]
-)
-def test_a_fault_among_casts_is_found_at_its_line(checkout, tmp_path, case, old, new, first):
-    done, report = run(checkout, folder_of(tmp_path, [(old, new)]), 1, "--case", case)
-    assert done.returncode == 1, done.stdout + done.stderr
-    off = [row for row in report["rows"] if row["verdict"] not in AGREEING]
-    assert off[0]["key"] == f"{case}/{first}", [row["key"] for row in off]
-    assert off[0]["verdict"] == "DIVERGED"
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_fault_among_casts_is_found_at_its_line(checkout, tmp_path, fault):
+    case, line, was, new, first = FAULTS[fault]
+    pair = folder_of(tmp_path, [(line.format(was), line.format(new))])
+    _, rows, off = ended(1, run(checkout, pair, 1, "--case", case))
+    assert off[0] == f"{case}/blocks.0.{first}".replace(".:", ":"), off
+    assert rows[off[0]]["verdict"] == "DIVERGED"
 
 
 def test_a_fault_below_float32_is_seen(checkout, tmp_path):
     """A factor of 1 - 1e-7, which the float32 of an unlifted softmax would hide."""
     old = "        return F.softmax(scores, axis=-1)\n"
     new = "        return F.softmax(scores, axis=-1) * (1 - 1e-7)\n"
-    _, report = run(checkout, folder_of(tmp_path, [(old, new)]), 1, "--case", "one_sided")
-    off = [row for row in report["rows"] if row["verdict"] not in AGREEING]
-    assert off[0]["key"] == "one_sided/blocks.0.attention.out:in/0"
+    _, _, off = run(checkout, folder_of(tmp_path, [(old, new)]), 1, "--case", "one_sided")
+    assert off[0] == "one_sided/blocks.0.attention.out:in/0"
 
 
 def test_float32_runs_are_what_they_were(tmp_path):
@@ -208,7 +164,7 @@ def test_float32_runs_are_what_they_were(tmp_path):
     for name, text in (("with", "partial(upcast.patch, self.side, narrow)"), ("without", "None")):
         checkout = Checkout(tmp_path / name)
         checkout.replace("common/sides/worker.py", "partial(upcast.patch, self.side, narrow)", text)
-        done, _ = run(checkout, PAIR, 1, "--case", "decoder", "--case", "relative")
+        run(checkout, PAIR, 1, "--case", "decoder", "--case", "relative")
         files = ResultFolder(checkout.logs(1, "casts"))
         found.append([files.log("forward_all", side).read_bytes() for side in SIDES])
     assert found[0] == found[1]

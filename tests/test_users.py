@@ -3,6 +3,7 @@
 import shutil
 
 import pytest
+from checkout import change
 
 from faults.catalogue import table
 from faults.users import run
@@ -57,8 +58,7 @@ def test_a_wrong_pair_is_a_false_alarm(tmp_path, monkeypatch):
     names = ("many_labels", "attention_module")
     for name in names:
         shutil.copytree(run.FOLDER / name, tmp_path / name)
-    path = tmp_path / "many_labels" / "paddle_model.py"
-    path.write_text(path.read_text().replace("weight * y", "y"))
+    change(tmp_path / "many_labels" / "paddle_model.py", "weight * y", "y")
     monkeypatch.setattr(run, "FOLDER", tmp_path)
     runs = [one for one in run.runs_of(PAIRS) if one.pair.name in names and one.step == 3]
     found = {one["name"]: one for one in run.run(1, lambda text: None, runs)}

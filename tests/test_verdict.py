@@ -3,6 +3,7 @@
 import ast
 import math
 
+import builders
 import numpy as np
 import pytest
 from checkout import CHECKS, ROOT
@@ -16,7 +17,6 @@ from common.verdict.row import AGREEING, FAILING, SEVERITY, claim, count_verdict
 from common.verdict.tolerances import TOLERANCES
 
 EPSILON32 = 6e-8  # relative rounding noise of a float32 run, as drawn below
-EPSILON64 = 1e-16
 STEPS = [str(ROOT.joinpath(check).parent.relative_to(ROOT)) for check in CHECKS.values()]
 
 
@@ -26,19 +26,13 @@ def judge_tensor(key, *arrays, **known):
     return tensor.judge_tensor(key, *pairs, Context(**known))
 
 
+def verdict(*arrays, **known):
+    return judge_tensor("k", *arrays, **known).verdict
+
+
 def four(values, seed=0):
     """(t32, p32, t64, p64) of a correct port: the same values but for rounding."""
-    rng = np.random.default_rng(seed)
-
-    def rounded(size, dtype):
-        return (values * (1 + size * rng.normal(size=values.shape))).astype(dtype)
-
-    return [
-        rounded(EPSILON32, np.float32),
-        rounded(EPSILON32, np.float32),
-        rounded(EPSILON64, np.float64),
-        rounded(EPSILON64, np.float64),
-    ]
+    return list(builders.four(np.random.default_rng(seed), values, noise=EPSILON32))
 
 
 def changed(values, seed, change):
@@ -76,13 +70,11 @@ def test_rounding(seed, scale):
 
 def test_identical_needs_the_same_bits_and_the_same_function():
     t32, _, t64, p64 = four(VALUES)
-    assert judge_tensor("k", t32, t32, t64, p64).verdict == "IDENTICAL"
-    assert judge_tensor("k", t32, t32).verdict == "IDENTICAL"
-    assert judge_tensor("k", t32, t32, t64, p64 * (1 + 1e-3)).verdict == "DIVERGED"
+    assert verdict(t32, t32, t64, p64) == "IDENTICAL"
+    assert verdict(t32, t32) == "IDENTICAL"
+    assert verdict(t32, t32, t64, p64 * (1 + 1e-3)) == "DIVERGED"
     zero = np.zeros(3, np.float32)
-    assert judge_tensor("k", zero, -zero, zero.astype(float), zero.astype(float)).verdict == (
-        "ROUNDING"
-    )
+    assert verdict(zero, -zero, zero.astype(float), zero.astype(float)) == ("ROUNDING")
 
 
 def test_constant():
@@ -90,7 +82,7 @@ def test_constant():
     row = judge_tensor("k", *changed(VALUES, 0, lambda x: x * (1 + 3e-10)), batch=8)
     assert row.verdict == "CONSTANT"
     assert row.gap > row.allowed and row.beyond > 0
-    assert judge_tensor("k", *changed(VALUES, 0, lambda x: x * (1 + 1e-6))).verdict == "DIVERGED"
+    assert verdict(*changed(VALUES, 0, lambda x: x * (1 + 1e-6))) == "DIVERGED"
 
 
 def test_precision():
@@ -101,17 +93,14 @@ def test_precision():
     assert row.noise_cand > row.allowed > row.noise_ref
     assert abs(row.worst_cand - row.worst_ref) > row.allowed
     # A constant beside it does not excuse it.
-    assert judge_tensor("k", t32, coarse, t64, p64 * (1 + 1e-9)).verdict == "PRECISION"
+    assert verdict(t32, coarse, t64, p64 * (1 + 1e-9)) == "PRECISION"
 
 
 def test_precision_of_what_an_optimizer_has_touched():
     t32, _, t64, p64 = four(VALUES)
     noisy = (p64 * (1 + 2e-6 * normal(*VALUES.shape))).astype(np.float32)
-    assert judge_tensor("k", t32, noisy, t64, p64).verdict == "PRECISION"
-    assert (
-        judge_tensor("k", t32, noisy, t64, p64, noisier=noisier(True, 1, 20.0)).verdict
-        == "ROUNDING"
-    )
+    assert verdict(t32, noisy, t64, p64) == "PRECISION"
+    assert verdict(t32, noisy, t64, p64, noisier=noisier(True, 1, 20.0)) == "ROUNDING"
 
 
 def test_precision_of_one_bad_element():
@@ -131,7 +120,7 @@ def test_few_values_that_agree_by_luck_are_no_precision_alarm(count):
         t64 = 1 + rng.random(count)
         noise = 2e-4 * rng.normal(size=(2, count))
         t32, p32 = (t64 + noise).astype(np.float32)
-        alarms += judge_tensor("k", t32, p32, t64, t64, noise=noise_of(2e-4)).verdict == "PRECISION"
+        alarms += verdict(t32, p32, t64, t64, noise=noise_of(2e-4)) == "PRECISION"
     assert alarms == 0
 
 
@@ -149,7 +138,7 @@ def test_one_sample_among_many():
     wrong[17] *= 1 + 1e-11  # too little for the whole tensor's rms
     arrays = four(values)
     arrays[3] = arrays[3] / values * wrong
-    assert judge_tensor("k", *arrays).verdict == "ROUNDING"
+    assert verdict(*arrays) == "ROUNDING"
     row = judge_tensor("k", *arrays, batch=64)
     assert row.verdict == "CONSTANT" and row.sample == 17 and row.worst_index[0] == 17
 
@@ -159,7 +148,7 @@ def test_a_blind_sample_does_not_hide_the_others():
     arrays = four(VALUES)
     arrays[0][3] *= np.float32(1.09)
     arrays[1][3] *= np.float32(1.09)
-    assert judge_tensor("k", *arrays, batch=8).verdict == "ROUNDING"
+    assert verdict(*arrays, batch=8) == "ROUNDING"
     assert judge_tensor("k", *arrays).capped
     arrays[3][5] *= 1 + 1e-8
     assert judge_tensor("k", *arrays, batch=8).sample == 5
@@ -215,7 +204,7 @@ def test_a_large_noise_excuses_only_up_to_the_cap():
     t32, p32, t64, p64 = four(VALUES)
     t32 = (t64 * 1.1).astype(np.float32)
     p32 = (p64 * 1.1001).astype(np.float32)
-    assert judge_tensor("k", t32, p32, t64, p64 * (1 + 1e-6)).verdict == "DIVERGED"
+    assert verdict(t32, p32, t64, p64 * (1 + 1e-6)) == "DIVERGED"
     row = judge_tensor("k", t32, p32, t64, p64)
     assert row.verdict == "ROUNDING" and row.capped
 
@@ -247,7 +236,7 @@ def test_nan_and_infinity_on_one_side_always_fail(bad, where, full):
         if not where & {0, 1}:
             return
     if len(where) == 4 and np.isinf(bad):  # equal infinities are equal
-        assert judge_tensor("k", *arrays).verdict == ("ROUNDING" if full else "CLOSE")
+        assert verdict(*arrays) == ("ROUNDING" if full else "CLOSE")
         arrays[1][0, 1, 2] = -bad  # of the other sign they are not
     row = judge_tensor("k", *arrays)
     assert row.verdict == "INVALID" and row.mean_abs is None and row.max_abs is None
@@ -323,7 +312,7 @@ def test_values_whose_squares_no_float_holds(scale):
     t64 = scale * normal(50)
     with np.errstate(over="ignore"):
         t32 = t64.astype(np.float32) if scale < 1 else np.zeros(50, np.float32)
-    assert judge_tensor("k", t32, t32, t64, t64).verdict == "IDENTICAL"
+    assert verdict(t32, t32, t64, t64) == "IDENTICAL"
     row = judge_tensor("k", t32, t32, t64, t64 * 1.1)
     assert row.verdict == "DIVERGED" and 0.5 < row.scale / scale < 5
 
@@ -429,27 +418,18 @@ def test_what_float32_has_no_digit_of():
     noise = noise_of(3.0, 1e-8)
     row = judge_tensor("k", t32, p32, t64, p64, noise=noise)
     assert row.verdict == "ROUNDING" and row.capped
-    assert judge_tensor("k", t32, p32, t64, p64 * (1 + 1e-5), noise=noise).verdict == "DIVERGED"
+    assert verdict(t32, p32, t64, p64 * (1 + 1e-5), noise=noise) == "DIVERGED"
 
 
 def test_long_sums_may_be_noisier():
     """One by one on one side, in a tree on the other; short sums may not."""
     t32, _, t64, p64 = four(100_000 * np.ones(40))
     p32 = (p64 * (1 + 3e-5 * normal(40))).astype(np.float32)
-    assert judge_tensor("k", t32, p32, t64, p64).verdict == "PRECISION"
-    assert (
-        judge_tensor("k", t32, p32, t64, p64, noisier=noisier(False, 4096, 1.0)).verdict
-        == "PRECISION"
-    )
-    assert (
-        judge_tensor("k", t32, p32, t64, p64, noisier=noisier(False, 200_000, 1.0)).verdict
-        == "ROUNDING"
-    )
+    assert verdict(t32, p32, t64, p64) == "PRECISION"
+    assert verdict(t32, p32, t64, p64, noisier=noisier(False, 4096, 1.0)) == "PRECISION"
+    assert verdict(t32, p32, t64, p64, noisier=noisier(False, 200_000, 1.0)) == "ROUNDING"
     coarse = (p64 * (1 + 5e-3 * normal(40))).astype(np.float32)  # ten times TF32's noise
-    assert (
-        judge_tensor("k", t32, coarse, t64, p64, noisier=noisier(False, 10**9, 1.0)).verdict
-        == "PRECISION"
-    )
+    assert verdict(t32, coarse, t64, p64, noisier=noisier(False, 10**9, 1.0)) == "PRECISION"
 
 
 def test_a_tail_of_which_nothing_is_left():
@@ -457,9 +437,9 @@ def test_a_tail_of_which_nothing_is_left():
     t64, zero = 2e-14 * np.ones(30), np.zeros(30, np.float32)
     p64 = t64 + 3e-17 * normal(30)
     noise = noise_of(1e-8, 2e-17)
-    assert judge_tensor("k", zero, zero, t64, p64).verdict == "DIVERGED"
-    assert judge_tensor("k", zero, zero, t64, p64, noise=noise).verdict == "IDENTICAL"
-    assert judge_tensor("k", zero, zero, t64, t64 + 1e-14, noise=noise).verdict == "DIVERGED"
+    assert verdict(zero, zero, t64, p64) == "DIVERGED"
+    assert verdict(zero, zero, t64, p64, noise=noise) == "IDENTICAL"
+    assert verdict(zero, zero, t64, t64 + 1e-14, noise=noise) == "DIVERGED"
 
 
 def zero_in_exact_arithmetic(gap, **known):
@@ -480,17 +460,17 @@ def test_a_forward_tensor_that_is_zero_in_exact_arithmetic():
 def test_a_margin_is_judged_by_the_size_of_the_scores():
     t64 = 1e-9 * np.abs(normal(30))
     arrays = [t64.astype(np.float32), (t64 + 6e-8).astype(np.float32), t64, t64 + 2e-16]
-    assert judge_tensor("k", *arrays).verdict != "ROUNDING"
-    assert judge_tensor("k", *arrays, difference_of=1.0).verdict == "ROUNDING"
+    assert verdict(*arrays) != "ROUNDING"
+    assert verdict(*arrays, difference_of=1.0) == "ROUNDING"
     arrays[3] = t64 + 1e-6
-    assert judge_tensor("k", *arrays, difference_of=1.0).verdict == "DIVERGED"
+    assert verdict(*arrays, difference_of=1.0) == "DIVERGED"
 
 
 def test_underflow_is_no_precision_alarm():
     t64 = 1e-73 * normal(30)
     t32, p32 = t64.astype(np.float32), 3e-38 * np.ones(30, np.float32)
-    assert judge_tensor("k", t32, p32, t64, t64).verdict == "ROUNDING"
-    assert judge_tensor("k", t32, 1e-30 + p32, t64, t64).verdict == "PRECISION"
+    assert verdict(t32, p32, t64, t64) == "ROUNDING"
+    assert verdict(t32, 1e-30 + p32, t64, t64) == "PRECISION"
 
 
 def test_infinities_of_a_mask():
@@ -502,7 +482,7 @@ def test_infinities_of_a_mask():
     assert row.verdict == "ROUNDING" and row.mean_abs is None and row.guide_passed is False
     assert "2048 of 4096 values are the same infinities on every side, as of a mask" in row.note
     arrays[3][0, 1] *= 1 + 1e-5
-    assert judge_tensor("k", *arrays, batch=8).verdict == "DIVERGED"
+    assert verdict(*arrays, batch=8) == "DIVERGED"
 
 
 @pytest.mark.parametrize("where", [0, 1, 2, 3])
@@ -512,15 +492,15 @@ def test_a_mask_that_is_not_the_same_is_invalid(where, bad):
     for array in arrays:
         array[0, 0, 0] = -np.inf
     arrays[where][0, 0, 0] = bad
-    assert judge_tensor("k", *arrays).verdict == "INVALID"
+    assert verdict(*arrays) == "INVALID"
 
 
 def test_nothing_but_infinities_is_invalid():
     arrays = [np.full(3, -np.inf, dtype) for dtype in ("f4", "f4", "f8", "f8")]
-    assert judge_tensor("k", *arrays).verdict == "INVALID"
+    assert verdict(*arrays) == "INVALID"
     for array in arrays:
         array[0] = np.nan  # which --allow nan takes out: still nothing is left
-    assert judge_tensor("k", *arrays, allow_nan=True).verdict == "INVALID"
+    assert verdict(*arrays, allow_nan=True) == "INVALID"
 
 
 # ---- excuses ------------------------------------------------------------------------------------
@@ -567,10 +547,8 @@ def test_a_constant_beside_noise_that_was_measured():
 
 def test_what_fails_has_no_excuse():
     assert gap(1e-5, 1e-7).verdict == "DIVERGED" and gap(1e-5, 1e-7).excuse == ""
-    assert (
-        noisy(3e-5).verdict == "PRECISION"
-        and noisy(3e-5, noisier=noisier(False, 4096, 1.0)).excuse == ""
-    )
+    assert noisy(3e-5).verdict == "PRECISION"
+    assert noisy(3e-5, noisier=noisier(False, 4096, 1.0)).excuse == ""
 
 
 # ---- no float64 path ----------------------------------------------------------------------------
@@ -588,9 +566,9 @@ def test_a_cast_inside_the_model_is_judged_by_float32_alone():
     assert row.verdict == "CLOSE" and row.gap is None
     assert "torch's and paddle's float64 run holds float32 values here: weights that" in row.note
     assert "float32 alone decides" in row.note
-    assert judge_tensor("k", *cast(1e-2), batch=8).verdict == "DIVERGED"
+    assert verdict(*cast(1e-2), batch=8) == "DIVERGED"
     t32, p32, *_ = cast()
-    assert judge_tensor("k", t32, p32, t32, p32).verdict == "CLOSE", "its log is float32 itself"
+    assert verdict(t32, p32, t32, p32) == "CLOSE", "its log is float32 itself"
 
 
 def test_a_cast_on_one_side_names_that_side():
@@ -598,16 +576,14 @@ def test_a_cast_on_one_side_names_that_side():
     row = judge_tensor("k", t32, p32, t64, p32.astype(np.float64))
     assert row.verdict == "CLOSE" and row.note.startswith("paddle's float64 run holds float32")
     assert judge_tensor("k", t32, p32, t64, p32).note == row.note
-    assert judge_tensor("k", t32, p32.astype(float), t64, p64).verdict == "INVALID"
+    assert verdict(t32, p32.astype(float), t64, p64) == "INVALID"
 
 
 def test_the_local_run_of_a_cast_is_judged_by_itself():
     t32, p32 = four(VALUES)[:2]
     t64, local = t32.astype(np.float64), p32.astype(np.float64)
-    assert judge_tensor("k", t32, t32, t64, local, teacher_forced=True).verdict == "CLOSE"
-    assert judge_tensor(
-        "k", t32, t32, t64, np.float32(1.01) * local, teacher_forced=True
-    ).verdict == ("DIVERGED")
+    assert verdict(t32, t32, t64, local, teacher_forced=True) == "CLOSE"
+    assert verdict(t32, t32, t64, np.float32(1.01) * local, teacher_forced=True) == ("DIVERGED")
 
 
 @pytest.mark.parametrize("dtype", ["f2", "bf16"])
@@ -618,7 +594,7 @@ def test_half_precision_gets_one_verdict_and_says_so(dtype):
         return (values.astype("f4").view("u4") & np.uint32(0xFFFF0000)).view("f4")
 
     same = half(VALUES)
-    assert judge_tensor("k", same, same, same, same).verdict == "IDENTICAL"
+    assert verdict(same, same, same, same) == "IDENTICAL"
     other = half(VALUES * (1 + 5e-3))
     row = judge_tensor("k", same, other, same, other)
     assert row.verdict == "DIVERGED" and "the model casts to half precision" in row.note
@@ -651,26 +627,23 @@ def near_tie():
     return scores
 
 
+def judge_choices(scores, *runs):
+    """torch's choices in float64 beside those of the other three runs, or of their scores."""
+    runs = (choice_of(run) if isinstance(run, np.ndarray) else run for run in runs)
+    return judge_choice("k", choice_of(scores), margin_of(scores), *runs)
+
+
 def test_equal_choices_are_identical():
     scores = near_tie()
-    run = choice_of(scores.astype(np.float32).astype(float))
-    run = Choice(choice_of(scores).choice, run.scores)
-    row = judge_choice("k", choice_of(scores), margin_of(scores), run, run, choice_of(scores))
+    run = Choice(choice_of(scores).choice, scores.astype(np.float32).astype(float))
+    row = judge_choices(scores, run, run, scores)
     assert row.verdict == "IDENTICAL" and row.beyond == 0
 
 
 def test_a_flip_below_the_noise():
-    scores = near_tie()
-    noisy = scores.copy()
+    scores, noisy = near_tie(), near_tie()
     noisy[0, 5] += 1e-6
-    row = judge_choice(
-        "k",
-        choice_of(scores),
-        margin_of(scores),
-        choice_of(scores.astype(np.float32)),
-        choice_of(noisy.astype(np.float32)),
-        choice_of(scores),
-    )
+    row = judge_choices(scores, scores.astype(np.float32), noisy.astype(np.float32), scores)
     assert (row.verdict, row.beyond, row.worst_index) == ("FLIP", 1, (0,))
     assert row.excuse == "near tie"
     assert row.gap == pytest.approx(1e-8, rel=0.1) and row.allowed > row.gap
@@ -683,33 +656,22 @@ def test_a_choice_above_the_noise_is_diverged():
     wrong = choice_of(scores)
     wrong.choice = wrong.choice.copy()
     wrong.choice[7] = (wrong.choice[7] + 1) % 8
-    good = choice_of(scores)
-    row = judge_choice("k", good, margin_of(scores), good, wrong, good)
+    row = judge_choices(scores, scores, wrong, scores)
     assert (row.verdict, row.beyond, row.worst_index) == ("DIVERGED", 1, (7,))
-    row = judge_choice("k", good, margin_of(scores), good, good, wrong)
+    row = judge_choices(scores, scores, scores, wrong)
     assert row.verdict == "DIVERGED" and "paddle float64" in row.note
 
 
 def test_float64_scores_are_allowed_no_more_than_rounding():
     """In float64 the scores of another function may not excuse the flip that they cause."""
-    scores = near_tie()
-    other = scores.copy()
+    scores, other = near_tie(), near_tie()
     other[0, 5] += 1e-6
-    row = judge_choice(
-        "k",
-        choice_of(scores),
-        margin_of(scores),
-        choice_of(scores.astype(np.float32)),
-        choice_of(scores),
-        choice_of(other),
-    )
-    assert row.verdict == "DIVERGED"
+    assert judge_choices(scores, scores.astype(np.float32), scores, other).verdict == "DIVERGED"
 
 
 def test_a_tie_broken_otherwise_is_diverged():
-    scores = np.zeros((3, 4))
-    other = Choice(np.full(3, 3), scores)
-    row = judge_choice("k", choice_of(scores), margin_of(scores), None, other, other)
+    other = Choice(np.full(3, 3), np.zeros((3, 4)))
+    row = judge_choices(other.scores, None, other, other)
     assert row.verdict == "DIVERGED" and row.beyond == 3
 
 
@@ -722,7 +684,7 @@ def test_choices_that_cannot_be_compared():
         Choice(good.choice.astype(float), scores),
         Choice(good.choice, scores * np.nan),
     ):
-        assert judge_choice("k", good, margin, good, bad, good).verdict == "INVALID"
+        assert judge_choices(scores, good, bad, good).verdict == "INVALID"
     assert judge_choice("k", good, margin[:3], good, good, good).verdict == "INVALID"
 
 

@@ -9,6 +9,7 @@ import sys
 import time
 
 import pytest
+from builders import ended
 from checkout import ROOT, Checkout
 
 from common.system.processes import Child
@@ -112,8 +113,7 @@ def run(python, module, folder, *arguments, **options):
 
 def seen(python, module, folder, **options):
     """What PROBE prints."""
-    done = run(python, module, folder, "an argument", input="a line\n", **options)
-    assert done.returncode == 0, done.stderr
+    done = ended(0, run(python, module, folder, "an argument", input="a line\n", **options))
     return json.loads(done.stdout)
 
 
@@ -332,8 +332,7 @@ def test_a_check_leaves_the_same_bytes_as_a_cold_one(interpreters, tmp_path, ste
     for python in (sys.executable, interpreters.python):
         checkout.interpreter = (python,)
         out = tmp_path / ("cold" if python == sys.executable else "warm")
-        done = checkout.check(step, *more, "--no-report", "--out", str(out))
-        assert done.returncode == 0, done.stdout + done.stderr
+        ended(0, checkout.check(step, *more, "--no-report", "--out", str(out)))
         left[out.name] = logs_of(out)
     reference = [name for name in left["cold"] if name.endswith("reference.json")]
     for name in reference:  # names the Python that was asked for

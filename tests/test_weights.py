@@ -69,11 +69,8 @@ PROJECTIONS = [(f"{name}.{local}", (4, 4)[: 2 - i]) for i, local in enumerate(("
 def attention(path, within=()):
     """Both sides' owners of one attention below a path."""
     theirs = owners(*((f"{path}.{name}", "MultiheadAttention", s) for name, s in ATTENTION))
-    ours = owners(
-        *((f"{path}.{n}", "Linear", s, True, None, (*within, "MultiHeadAttention"))
-          for n, s in PROJECTIONS)
-    )  # fmt: skip
-    return theirs, ours
+    more = (True, None, (*within, "MultiHeadAttention"))
+    return theirs, owners(*((f"{path}.{name}", "Linear", s, *more) for name, s in PROJECTIONS))
 
 
 def test_fused_rows_go_to_three_projections_and_their_gradients_come_back():
@@ -99,10 +96,6 @@ def test_fused_rows_go_to_three_projections_and_their_gradients_come_back():
 def test_a_decoder_s_cross_attention_has_its_torch_name_in_probes_too():
     theirs, _ = attention("dec.0.multihead_attn")
     _, ours = attention("dec.0.cross_attn", ("", "LayerList", "TransformerDecoderLayer"))
-    ours = {
-        key: own._replace(within=("", "LayerList", "TransformerDecoderLayer", "MultiHeadAttention"))
-        for key, own in ours.items()
-    }
     layout = Layout(theirs, ours)
     assert layout.entries["dec.0.cross_attn.q_proj.bias"].rows == (0, 4)
     assert layout.rename("dec.0.cross_attn.out_proj:in/0") == "dec.0.multihead_attn.out_proj:in/0"
@@ -177,16 +170,15 @@ def test_a_square_in_a_class_of_the_model_s_own_lies_as_the_others_of_its_class(
     square = own("b.weight", "Mixed", 4, 4)
     known = own("b.weight", "Linear", 4, 4, kind="Linear")
     as_paddle = own("a.weight", "Conv1D", 2, 6)
-    with pytest.raises(
-        LayoutError, match=r"b.weight is square and its class, Mixed.*common.new` finds it"
-    ):
+    said = "b.weight is square and its class, Mixed"
+    with pytest.raises(LayoutError, match=f"{said}.*common.new` finds it"):
         Layout(as_paddle | square, ours)
     assert Layout(as_paddle | known, ours).entries["b.weight"].transposed
     assert Layout(own("a.weight", "Other", 6, 2) | square, ours).entries["b.weight"].transposed
     # Two ways in one class.
     ours |= owners(("c.weight", "Linear", (3, 5)))
     both = own("a.weight", "Mixed", 2, 6) | square | own("c.weight", "Mixed", 5, 3)
-    with pytest.raises(LayoutError, match=r"b.weight is square and its class, Mixed"):
+    with pytest.raises(LayoutError, match=said):
         Layout(both, ours)
     # What `convert` says is known.
     layout = Layout(both, ours, convert=lambda state: {"b.weight": state["b.weight"]})
@@ -202,10 +194,9 @@ def test_a_buffer_of_positions_needs_no_partner_and_a_parameter_does():
     state = {"fc.weight": np.eye(4)}
     assert list(layout.to_paddle(state)) == ["fc.weight"]
     for key, parameter in (("embeddings.position_ids", True), ("embeddings.scale", False)):
+        more = owners((key, "", (9,), parameter))
         with pytest.raises(LayoutError, match=f"only in the Paddle model: {key}"):
-            Layout(
-                {"fc.weight": LINEAR}, {"fc.weight": LINEAR, **owners((key, "", (9,), parameter))}
-            )
+            Layout({"fc.weight": LINEAR}, {"fc.weight": LINEAR, **more})
 
 
 def test_ties_must_be_on_both_sides():
@@ -289,13 +280,8 @@ def test_a_convert_that_does_anything_else_is_refused(convert, words):
 
 def test_rename_takes_the_longest_prefix_of_whole_names():
     rename = make_rename({"a": "x", "a.b": "y"})
-    assert [rename(n) for n in ("a.c", "a.b.c", "ab.c", "a", "a:in/0")] == [
-        "x.c",
-        "y.c",
-        "ab.c",
-        "x",
-        "x:in/0",
-    ]
+    names = ("a.c", "a.b.c", "ab.c", "a", "a:in/0")
+    assert list(map(rename, names)) == ["x.c", "y.c", "ab.c", "x", "x:in/0"]
 
 
 def test_parameters_that_another_module_holds_too_are_not_a_module_s_own():

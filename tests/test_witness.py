@@ -5,13 +5,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from checkout import Checkout, change
+from builders import ended, judged, write_log
+from checkout import change
 
 from common.logs.result_folder import FLOAT64, ResultFolder
-from common.logs.sidecar import Sidecar, write_sidecar
-from common.logs.writer import LogWriter
 from step4_backward.check_step4 import witnesses
 
+STEPS_OF_4 = 1  # in the checkout: they are not what is tried
 PAIR = Path(__file__).parent / "pairs" / "small_cnn"
 # What torch and Paddle found of one loss, once each: the slope, and the rounding over the step.
 SLOPE, NOISE = 4.65e-2, {"torch": 1.1e-13, "paddle": 1e-17}
@@ -26,9 +26,7 @@ def found(folder, **off):
         seen |= {"gradient_norm": 0.1, "largest_weight": 1.0, "directional": SLOPE}
         seen |= {"finite_difference": SLOPE + by, "finite_step": 1e-5, "loss_noise": NOISE[side]}
         path = ResultFolder(folder).log("bp_align_all", side, FLOAT64)
-        with LogWriter(path) as writer:
-            writer.add("grad/weight", np.ones(2))
-        write_sidecar(path, Sidecar(witness={"main": seen}))
+        write_log(path, {"grad/weight": np.ones(2)}, {"witness": {"main": seen}})
     rows, notes = witnesses(folder, None)
     kept = {r.key.removeprefix("main/witness/"): r for r in rows if "finite" in r.key}
     return kept, notes
@@ -63,17 +61,13 @@ def test_what_torch_alone_lacks_says_nothing(tmp_path):
     assert not rows and "in torch itself the loss rises by" in notes[0]
 
 
-def test_a_pair_that_detaches_on_both_sides(tmp_path):
+def test_a_pair_that_detaches_on_both_sides(checkout, tmp_path):
     """Both sides' runs; then on Paddle's side alone, where its own witness says so."""
-    checkout = Checkout(tmp_path)
-    checkout.replace("step4_backward/setups.py", "STEPS = 10", "STEPS = 1")
     pair = shutil.copytree(PAIR, tmp_path / "small_cnn")
-    options = ("--model", str(pair), "--no-report", "--mode", "eval")
     attached, detached = "self.square(self.norm(x))", "self.square(self.norm(x).detach())"
     change(pair / "paddle_model.py", attached, detached)
-    done, report = checkout.rows(4, *options)
-    keys = {row["key"]: row["verdict"] for row in report["rows"]}
-    assert done.returncode == 1 and keys["main/witness/finite_difference/paddle"] == "DIVERGED"
+    _, rows = ended(1, judged(checkout, 4, pair, "--mode", "eval"))
+    assert rows["main/witness/finite_difference/paddle"]["verdict"] == "DIVERGED"
     change(pair / "torch_model.py", attached, detached)
-    done, report = checkout.rows(4, *options)
-    assert done.returncode == 0 and DETACHED in done.stdout, done.stdout
+    done, _ = ended(0, judged(checkout, 4, pair, "--mode", "eval"))
+    assert DETACHED in done.stdout, done.stdout

@@ -1,0 +1,138 @@
+"""What several files of tests build and run: logs, pairs, checks that end as they must."""
+
+import atexit
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections import defaultdict
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+from checkout import ROOT, Checkout
+
+from common.logs.reader import read_log
+from common.logs.sidecar import Sidecar, write_sidecar
+from common.logs.writer import LogWriter
+from tools.twins import translate
+
+
+def ended(status, run):
+    """A finished command, or a pair of it and what it wrote: it ended with this status."""
+    done = run[0] if isinstance(run, tuple) else run
+    assert done.returncode == status, f"{done.stdout}{done.stderr}"
+    return run
+
+
+def python(*arguments, warm=False, status=0, env=None, **more):
+    """Run Python on the checkout, in a warm interpreter if asked for; what it printed."""
+    done = subprocess.run(
+        [*(Checkout.interpreter if warm else (sys.executable,)), "-W", "ignore", *arguments],
+        env=os.environ | {"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"} | (env or {}),
+        **{"capture_output": True, "text": True, "cwd": ROOT} | more,
+    )
+    return ended(status, done).stdout
+
+
+def write_log(path, arrays, told=None):
+    """A log of these, with a sidecar where entries of one are given; its writer."""
+    with LogWriter(path) as writer:
+        for key, values in arrays.items():
+            writer.add(key, np.asarray(values))
+    if told is not None:
+        write_sidecar(path, Sidecar(**told))
+    return writer
+
+
+def arrays_of(path):
+    """Key -> array of a log."""
+    with read_log(path) as log:
+        return {key: log[key].copy() for key in log}
+
+
+def write_pair(folder: Path, case, torch, paddle):
+    """A pair of somebody's own; its folder."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, text in (("case", case), ("torch_model", torch), ("paddle_model", paddle)):
+        (folder / f"{name}.py").write_text(text)
+    return folder
+
+
+def edit_json(path, **entries):
+    """Put other entries into a file of JSON."""
+    path.write_text(json.dumps(json.loads(path.read_text()) | entries))
+
+
+RUNS = ("ref32", "cand32", "ref64", "cand64")
+
+
+def four(rng, values, other=None, noise=6e-8):
+    """One tensor in these runs, each with its precision's rounding; the candidate's is `other`."""
+
+    def rounded(values, size, dtype):
+        return (values * (1 + size * rng.standard_normal(np.shape(values)))).astype(dtype)
+
+    pair = (values, values if other is None else other)
+    return tuple(
+        rounded(one, size, dtype)
+        for size, dtype in ((noise, np.float32), (1e-16, np.float64))
+        for one in pair
+    )
+
+
+def judged(checkout, step, pair, *options):
+    """A check of a pair without its page: the finished command, and its rows by their keys."""
+    done, report = checkout.rows(step, "--model", str(pair), "--no-report", *options)
+    return done, {row["key"]: row for row in (report or {}).get("rows", [])}
+
+
+@cache
+def translated(name, *changes):
+    """A folder with one of tests/pairs whose port is its reference's text in Paddle's words.
+
+    changes   (old, new) of that text, where the port differs
+    """
+    source = ROOT / "tests" / "pairs" / name
+    text = translate((source / "torch_model.py").read_text())
+    for old, new in changes:
+        assert text.count(old) == 1, old
+        text = text.replace(old, new)
+    folder = Path(tempfile.mkdtemp(prefix="pairs-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    made = shutil.copytree(source, folder / name)
+    (made / "paddle_model.py").write_text(text)
+    return made
+
+
+@cache
+def golden(file, case=""):
+    """The arrays of one case of a reference program, by kind: sd, in, out, grad, …"""
+    kinds = defaultdict(dict)
+    with np.load(ROOT / "tests" / "goldens" / f"{file}.npz", allow_pickle=False) as arrays:
+        for key in arrays.files:
+            name, _, path = key.rpartition("|")
+            kind, _, path = path.partition("/")
+            if name == case or not name:
+                kinds[kind][path] = arrays[key]
+    return kinds
+
+
+def assert_gradients(found, expected):
+    """Each is within 1e-5 of its size.  What moves nothing, as a bias before a softmax or what
+    shifts every logit, has noise for a gradient, seen below 1e-7: it is held to the largest."""
+    assert set(found) == set(expected)
+    whole = max(np.abs(values).max() for values in expected.values())
+    for name, values in expected.items():
+        scale = np.abs(values).max()
+        scale = whole if scale < 1e-6 * whole else scale
+        assert np.abs(found[name] - values).max() <= 1e-5 * scale, name
+
+
+def printed(capsys, status, found):
+    """What a command that ended with `found` has printed: it is this status."""
+    told = capsys.readouterr()
+    assert found == status, told.out + told.err
+    return told

@@ -1,0 +1,433 @@
+"""fastformer and fast_transformer: both twins against the reference, each other and NumPy."""
+
+import importlib
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from builders import assert_gradients, golden, python
+
+HERE = Path(__file__).resolve().parent
+SIDES = ("torch", "paddle")
+MODELS = ("fastformer", "fast_transformer")
+CASE = {name: importlib.import_module(f"common.models.{name}.case") for name in MODELS}
+DEFAULT = {name: CASE[name].CONFIGS["default"] for name in MODELS}
+LUCID = {"num_tokens": 100, "depth": 2, "absolute_pos_emb": True}
+# The golden files' models: case -> model, file, configuration.
+GOLDEN = {
+    "fastformer": (
+        "fastformer",
+        "fastformer_wuch15_b",
+        {
+            "_name": "Fastformer",  # a key of the authors' file that no model needs
+            "vocab_size": 100,
+            "hidden_size": 48,
+            "hidden_dropout_prob": 0.0,
+            "num_hidden_layers": 2,
+            "hidden_act": "gelu",
+            "num_attention_heads": 6,
+            "intermediate_size": 40,
+            "max_position_embeddings": 40,
+            "layer_norm_eps": 1e-12,
+            "initializer_range": 0.02,
+            "pooler_type": "weightpooler",
+            "num_labels": 4,
+        },
+    ),
+    "lucid_abs": (
+        "fast_transformer",
+        "fast_transformer_lucid",
+        LUCID | {"dim": 32, "max_seq_len": 64, "heads": 4, "dim_head": 16, "head": "lm"},
+    ),
+    "seed001_cls_b": (
+        "fast_transformer",
+        "fast_transformer_lucid",
+        LUCID
+        | {"dim": 40, "max_seq_len": 48, "heads": 8, "dim_head": 12}
+        | {"head": "classification", "num_labels": 5},
+    ),
+}
+CASES = [(model, name) for model in MODELS for name in CASE[model].CASES["default"]]
+
+
+def shapes_of(ask, model, config, side="torch"):
+    """Key -> shape of a model's weights, in torch's layout."""
+    return json.loads(str(ask(model, side, config)["shapes"]))
+
+
+def perturbed(ask, model, config, seed=0):
+    """Weights in which no bias is 0 and no gain 1, float64, torch's layout; ties are kept."""
+    rng = np.random.default_rng(seed)
+    state = {}
+    for key, shape in shapes_of(ask, model, config).items():
+        first = key
+        for tied in ("to_q_attn_logits", "to_k_attn_logits"):
+            if tied in key:
+                first = key[: key.index("layers.")] + f"layers.0.0.fn.{tied}.weight"
+        if first in state:
+            state[key] = state[first]
+        elif key.endswith("pos_emb.freqs"):
+            state[key] = 10000.0 ** -(np.arange(shape[0]) / shape[0])
+        else:
+            norm = ("norm" in key.lower() or "to_logits.0" in key) and key.endswith("weight")
+            # fast_transformer's embeddings as in the reference: Paddle keeps LayerNorm's 1e-5 in
+            # float32, and on vectors much smaller than 1 that alone is more than the 1e-12 asked
+            # for below.
+            scale = 1.0 if "_emb.weight" in key else 0.2 if norm or model != "fastformer" else 0.3
+            state[key] = scale * rng.standard_normal(shape) + (1.0 if norm else 0.0)
+    return state
+
+
+def gradients(answer):
+    """Name -> gradient of an answer, and the largest value of all."""
+    grads = {key[5:]: values for key, values in answer.items() if key.startswith("grad/")}
+    return grads, max(np.abs(values).max() for values in grads.values())
+
+
+@pytest.mark.parametrize("case", GOLDEN)
+@pytest.mark.parametrize("side", SIDES)
+def test_golden(ask, side, case):
+    model, file, config = GOLDEN[case]
+    arrays = golden(file, case)
+    names = {"ids": "input_ids", "mask": "attention_mask", "labels": "labels"}
+    inputs = {name: arrays["in"][key] for key, name in names.items() if key in arrays["in"]}
+    assert len(inputs) == 2 + (model == "fast_transformer")
+    answer = ask(model, side, config, arrays["sd"], inputs, train=True)
+    assert answer["error"] == ""
+    assert set(json.loads(str(answer["keys"]))) == set(arrays["sd"])
+    logits = arrays["out"]["score" if model == "fastformer" else "y"]
+    assert np.abs(answer["logits"] - logits).max() <= 1e-5
+    assert abs(answer["loss"] - arrays["out"]["loss"]) <= 1e-5
+    grads, _ = gradients(answer)
+    assert_gradients(grads, arrays["grad"])  # tied projections once, under their first name
+    # Padding is a word like any other; in fastformer alone it learns nothing.
+    ending = ("word_embedding.weight", "token_emb.weight")
+    (words,) = (name for name in grads if name.endswith(ending))
+    assert grads[words][0].any() == (model != "fastformer") and arrays["sd"][words][0].any()
+
+
+@pytest.mark.parametrize("model, name", CASES)
+def test_sides_agree_in_float64(ask, model, name):
+    row = CASE[model].CASES["default"][name]
+    config = DEFAULT[model] | row.get("config", {})
+    inputs = CASE[model].make_inputs(config, 1, **row.get("inputs", {}))
+    state = perturbed(ask, model, config)
+    torch, paddle = (ask(model, side, config, state, inputs, "float64") for side in SIDES)
+    assert torch["logits"].dtype == paddle["logits"].dtype == np.float64
+    assert set(torch) == set(paddle)
+    _, whole = gradients(torch)
+    floats = [key for key, values in torch.items() if values.dtype.kind == "f"]
+    for key in floats:
+        scale = whole if key.startswith("grad/") else np.abs(torch[key]).max()
+        assert np.abs(paddle[key] - torch[key]).max() <= 1e-12 * scale, key
+    assert len(floats) > 30
+
+
+def norm(state, prefix, x, epsilon):
+    """LayerNorm over the last axis."""
+    centred = x - x.mean(-1, keepdims=True)
+    scaled = centred / np.sqrt((centred**2).mean(-1, keepdims=True) + epsilon)
+    return scaled * state[f"{prefix}.weight"] + state[f"{prefix}.bias"]
+
+
+def linear(state, name, x):
+    """A Linear of that name."""
+    return x @ state[f"{name}.weight"].T + state[f"{name}.bias"]
+
+
+def softmax(logits):
+    """Over the first axis."""
+    exps = np.exp(logits - logits.max(0))
+    return exps / exps.sum(0)
+
+
+def fastformer_attention(state, prefix, x, bias, heads):
+    """Section 3.2 for one row in NumPy: x (T, C), bias (T) -> (T, C)"""
+    width = x.shape[1] // heads
+    query, key = linear(state, f"{prefix}.query", x), linear(state, f"{prefix}.key", x)
+    scores = linear(state, f"{prefix}.query_att", query)
+    alpha = softmax(scores / width**0.5 + bias[:, None])  # (T, H)
+    mixed = (np.repeat(alpha, width, 1) * query).sum(0) * key
+    beta = softmax(linear(state, f"{prefix}.key_att", mixed) / width**0.5 + bias[:, None])
+    global_key = (np.repeat(beta, width, 1) * mixed).sum(0)
+    return linear(state, f"{prefix}.transform", global_key * query) + query
+
+
+def test_maths_of_fastformer_by_hand(ask):
+    config = DEFAULT["fastformer"] | {"hidden_act": "relu", "num_hidden_layers": 1}
+    state = perturbed(ask, "fastformer", config)
+    inputs = CASE["fastformer"].make_inputs(config, 2, mask="holes", masked_rows=True)
+    answer = ask("fastformer", "torch", config, state, inputs, "float64")
+    trunk, layer = "fastformer_model", "fastformer_model.encoders.0"
+    output = f"{layer}.attention.output"
+    for row, ids in enumerate(inputs["input_ids"]):
+        mask = inputs["attention_mask"][row].astype(float)
+        x = state["word_embedding.weight"][ids] + state[f"{trunk}.position_embeddings.weight"]
+        x = norm(state, f"{trunk}.LayerNorm", x, 1e-12)
+        y = fastformer_attention(state, f"{layer}.attention.self", x, (1 - mask) * -1e4, 4)
+        x = norm(state, f"{output}.LayerNorm", x + linear(state, f"{output}.dense", y), 1e-12)
+        y = np.maximum(linear(state, f"{layer}.intermediate.dense", x), 0)
+        y = linear(state, f"{layer}.output.dense", y)
+        x = norm(state, f"{layer}.output.LayerNorm", x + y, 1e-12)
+        e = np.tanh(linear(state, f"{trunk}.poolers.0.att_fc1", x))
+        alpha = np.exp(linear(state, f"{trunk}.poolers.0.att_fc2", e)) * mask[:, None]
+        pooled = (alpha / (alpha.sum() + 1e-8) * x).sum(0)
+        expected = linear(state, "dense_linear", pooled)
+        assert np.abs(answer["logits"][row] - expected).max() <= 1e-12 * np.abs(expected).max()
+
+
+def turn(x, freqs):
+    """Rotary positions by complex numbers: x (T, D) -> its first half turned, (T, D)"""
+    half = 2 * len(freqs)
+    points = x[:, 0:half:2] + 1j * x[:, 1:half:2]
+    points = points * np.exp(1j * np.arange(len(x))[:, None] * freqs)
+    turned = x.copy()
+    turned[:, 0:half:2], turned[:, 1:half:2] = points.real, points.imag
+    return turned
+
+
+def lucid_attention(state, prefix, x, mask, heads, width):
+    """One row and one head after the other in NumPy: x (T, C), mask (T) bool -> (T, C)"""
+
+    def weights(vectors, name):
+        logits = vectors @ state[f"{prefix}.{name}.weight"][0] / width**0.5
+        return softmax(np.where(mask, logits, -np.finfo(np.float64).max))
+
+    qkv = x @ state[f"{prefix}.to_qkv.weight"].T
+    freqs = state.get(f"{prefix}.pos_emb.freqs")
+    parts = []
+    for head in range(heads):
+        q, k, v = (
+            qkv[:, (i * heads + head) * width : (i * heads + head + 1) * width] for i in range(3)
+        )
+        tq, tk, tv = (q, k, v) if freqs is None else (turn(part, freqs) for part in (q, k, v))
+        halve = (lambda y: y) if freqs is None else (lambda y: y[:, ::2] + y[:, 1::2])
+        mixed = halve(k * (weights(q, "to_q_attn_logits") @ tq))
+        u = halve(tv * (weights(mixed, "to_k_attn_logits") @ tk))
+        parts.append(linear(state, f"{prefix}.to_r", u) + q)
+    return linear(state, f"{prefix}.to_out", np.concatenate(parts, 1))
+
+
+@pytest.mark.parametrize("absolute", [True, False])
+def test_maths_of_fast_transformer_by_hand(ask, absolute):
+    """A model without feed-forward: its last Linear is 0, so that no erf is needed."""
+    config = DEFAULT["fast_transformer"] | {"absolute_pos_emb": absolute, "max_seq_len": 11}
+    state = perturbed(ask, "fast_transformer", config)
+    state |= {key: 0 * values for key, values in state.items() if ".1.fn.2." in key}
+    inputs = CASE["fast_transformer"].make_inputs(config, 2, mask="holes", masked_rows=True)
+    answer = ask("fast_transformer", "torch", config, state, inputs, "float64")
+    for row, ids in enumerate(inputs["input_ids"]):
+        x = state["token_emb.weight"][ids]
+        x = x + state["abs_pos_emb.weight"] if absolute else x
+        for i in range(2):
+            y, mask = norm(state, f"layers.{i}.0.norm", x, 1e-5), inputs["attention_mask"][row]
+            x = x + lucid_attention(state, f"layers.{i}.0.fn", y, mask, 3, 8)
+        expected = linear(state, "to_logits.1", norm(state, "to_logits.0", x, 1e-5))
+        assert np.abs(answer["logits"][row] - expected).max() <= 1e-12 * np.abs(expected).max()
+
+
+ROTARY = """
+import sys
+import numpy as np
+side = __import__("common." + sys.argv[1] + "_side", fromlist=["tensor"])
+models = __import__(f"common.models.fast_transformer.{sys.argv[1]}_model", fromlist=["x"])
+side.set_up("float64", "cpu", 0)
+rotary = models.RotaryEmbedding(8)
+x = np.load(sys.argv[2])
+np.savez(sys.argv[3], y=side.array(rotary(side.tensor(x))), freqs=side.array(rotary.freqs))
+"""
+
+
+@pytest.mark.parametrize("side", SIDES)
+def test_rotary(side, tmp_path):
+    rng = np.random.default_rng(0)
+    x = rng.standard_normal([2, 10, 3, 16])  # (B, T, H, D)
+    x[1] = x[1, :1]  # the same vector at every position
+    np.save(tmp_path / "x.npy", x)
+    python("-c", ROTARY, side, str(tmp_path / "x.npy"), str(tmp_path / "y.npz"))
+    with np.load(tmp_path / "y.npz") as file:
+        y, freqs = file["y"], file["freqs"]
+    assert np.allclose(freqs, [1, 0.1, 0.01, 0.001], rtol=1e-15)
+    expected = np.stack([[turn(row[:, head], freqs) for head in range(3)] for row in x])
+    assert np.abs(y - expected.swapaxes(1, 2)).max() <= 1e-14
+    assert np.array_equal(y[..., 8:], x[..., 8:])  # the second half stays
+    assert np.array_equal(y[:, 0], x[:, 0])  # so does position 0
+    assert np.allclose(np.linalg.norm(y, axis=-1), np.linalg.norm(x, axis=-1), rtol=1e-14)
+    # The product of one vector at two positions depends on their distance alone.
+    dots = np.einsum("ihd,jhd->hij", y[1], y[1])
+    assert np.allclose(dots[:, 1:, 1:], dots[:, :-1, :-1], rtol=1e-13)
+    assert not np.allclose(dots[:, 0, 1:], dots[:, 0, :-1], rtol=1e-3)
+
+
+@pytest.mark.parametrize("head", ["lm", "classification"])
+@pytest.mark.parametrize("absolute", [True, False])
+@pytest.mark.parametrize("side", SIDES)
+def test_keys(ask, side, absolute, head):
+    """The reference's keys and shapes; a shared projection is listed under each layer."""
+    config = DEFAULT["fast_transformer"] | {"absolute_pos_emb": absolute, "head": head}
+    expected = {"token_emb.weight": [100, 32]}
+    if absolute:
+        expected["abs_pos_emb.weight"] = [40, 32]
+    mixed = 8 if absolute else 4
+
+    def layer(name, rows, columns):
+        return {f"{name}.weight": [rows, columns], f"{name}.bias": [rows]}
+
+    for i in range(2):
+        attention, rest = f"layers.{i}.0.fn.", f"layers.{i}.1."
+        expected |= {f"layers.{i}.0.norm.weight": [32], f"layers.{i}.0.norm.bias": [32]}
+        expected |= {attention + "to_qkv.weight": [72, 32]}
+        expected |= {attention + "to_q_attn_logits.weight": [1, 8]}
+        expected |= {attention + "to_k_attn_logits.weight": [1, mixed]}
+        expected |= layer(attention + "to_r", 8, mixed) | layer(attention + "to_out", 32, 24)
+        if not absolute:
+            expected |= {attention + "pos_emb.freqs": [2]}
+        expected |= {rest + "norm.weight": [32], rest + "norm.bias": [32]}
+        expected |= layer(rest + "fn.0", 64, 32) | layer(rest + "fn.2", 32, 64)
+    if head == "lm":
+        expected |= {"to_logits.0.weight": [32], "to_logits.0.bias": [32]}
+        expected |= layer("to_logits.1", 100, 32)
+    else:
+        expected |= layer("pooler.att_fc1", 32, 32) | layer("pooler.att_fc2", 1, 32)
+        expected = {f"fastformer_model.{key}": shape for key, shape in expected.items()}
+        expected |= layer("dense_linear", 5, 32)
+    assert shapes_of(ask, "fast_transformer", config, side) == expected
+
+
+@pytest.mark.parametrize("side", SIDES)
+def test_projections_are_tied(ask, side):
+    """Their gradient is the sum over the layers: a change of the one tensor moves every layer."""
+    config = DEFAULT["fast_transformer"]
+    state = perturbed(ask, "fast_transformer", config)
+    inputs = CASE["fast_transformer"].make_inputs(config, 3)
+    answer = ask("fast_transformer", side, config, state, inputs, "float64")
+    for tied in ("to_q_attn_logits", "to_k_attn_logits"):
+        assert [key for key in answer if tied in key] == [f"grad/layers.0.0.fn.{tied}.weight"]
+        first, second = (f"layers.{i}.0.fn.{tied}.weight" for i in range(2))
+        ends = []
+        for step in (1e-5, -1e-5):
+            moved = state[first] + step * np.eye(8)[3:4]
+            moved = state | {first: moved, second: moved}
+            ends.append(ask("fast_transformer", side, config, moved, inputs, "float64")["loss"])
+        slope = (ends[0] - ends[1]) / 2e-5
+        assert abs(slope - answer[f"grad/{first}"][0, 3]) <= 1e-6 * abs(slope)
+
+
+@pytest.mark.parametrize("change", [None, {"absolute_pos_emb": True}, {"absolute_pos_emb": False}])
+@pytest.mark.parametrize("side", SIDES)
+def test_masks(ask, side, change):
+    model = "fast_transformer" if change else "fastformer"
+    config = DEFAULT[model] | (change or {})
+    state = perturbed(ask, model, config)
+    ids = CASE[model].make_inputs(config, 3, mask="default", masked_rows=True)["input_ids"]
+    kept = ids != 0
+
+    def logits(ids, **mask):
+        return ask(model, side, config, state, {"input_ids": ids} | mask, "float64")["logits"]
+
+    known = logits(ids)
+    last = kept.astype(np.float64) if model == "fastformer" else 3 * kept.astype(np.int32)
+    for mask in (kept, kept.astype(np.int64), last):
+        assert np.array_equal(known, logits(ids, attention_mask=mask))
+    # What stands in the padding does not matter; rows do not see each other.
+    other = logits(np.where(kept, ids, 7), attention_mask=kept)
+    alone = logits(ids[1:2])
+    if model == "fastformer":
+        # A row of padding alone is pooled to nothing: the head's bias is left.
+        assert np.array_equal(known[-1], state["dense_linear.bias"])
+        bound, kept = 1e-12, np.s_[:2]
+    else:
+        assert np.isfinite(known).all()  # a row of padding alone has equal weights
+        assert np.abs(other[~kept] - known[~kept]).max() > 1e-3
+        bound = 1e-12 * np.abs(known).max()
+    assert np.abs(other[kept] - known[kept]).max() <= bound
+    assert np.abs(alone[0] - known[1]).max() <= bound
+
+
+@pytest.mark.parametrize("side", SIDES)
+def test_padding_is_pooled(ask, side):
+    """As in seed 001: the classification head's pooling has no mask."""
+    config = DEFAULT["fast_transformer"] | {"head": "classification"}
+    state = perturbed(ask, "fast_transformer", config)
+    ids = CASE["fast_transformer"].make_inputs(config, 3)["input_ids"][1:2]
+    mask = ids != 0
+    inputs = [{"input_ids": row, "attention_mask": mask} for row in (ids, np.where(mask, ids, 7))]
+    first, second = (
+        ask("fast_transformer", side, config, state, given, "float64")["logits"] for given in inputs
+    )
+    assert np.abs(first - second).max() > 1e-3
+
+
+@pytest.mark.parametrize("side", SIDES)
+def test_dropout_in_training_only(ask, side):
+    config = DEFAULT["fastformer"]
+    inputs = {"input_ids": CASE["fastformer"].make_inputs(config, 4)["input_ids"]}
+    state = perturbed(ask, "fastformer", config)
+    quiet, loud = (
+        ask("fastformer", side, config, state, inputs, "float64", train)["logits"]
+        for train in (False, True)
+    )
+    assert np.abs(quiet - loud).max() > 1e-3
+
+
+@pytest.mark.parametrize(
+    "model, change",
+    [
+        ("fastformer", {"hidden_dropout_prob": 0.5}),
+        ("fast_transformer", {"head": "classification", "dropout": 0.5}),  # before the pooling
+    ],
+)
+def test_dropout_is_the_same_on_both_sides(ask, model, change):
+    config = DEFAULT[model] | change
+    inputs = CASE[model].make_inputs(config, 5)
+    state = perturbed(ask, model, config)
+    torch, paddle = (
+        ask(model, side, config, state, inputs, "float64", True)["logits"] for side in SIDES
+    )
+    assert np.abs(torch - paddle).max() <= 1e-12 * np.abs(torch).max()
+    quiet = ask(model, "torch", config, state, inputs, "float64")["logits"]
+    assert np.abs(torch - quiet).max() > 1e-3
+
+
+LONGEST = {"fastformer": "max_position_embeddings", "fast_transformer": "max_seq_len"}
+
+
+@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize("side", SIDES)
+def test_too_many_tokens(ask, model, side):
+    answer = ask(model, side, DEFAULT[model], None, {"input_ids": np.ones([1, 41], np.int64)})
+    expected = f"input_ids has 41 tokens; allowed: up to {LONGEST[model]}, which is 40."
+    assert str(answer["error"]) == f"{model}: {expected}"
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_inputs_reach_the_edges(model):
+    make_inputs = CASE[model].make_inputs
+    for name, config in CASE[model].CONFIGS.items():
+        inputs = make_inputs(config, 0, masked_rows=True)
+        ids, labels = inputs["input_ids"], inputs["labels"]
+        assert ids.dtype == labels.dtype == np.int64, name
+        lengths = (ids != 0).sum(1)
+        assert lengths[0] == ids.shape[1] == config[LONGEST[model]]
+        assert 0 < lengths[1] < lengths[0] and lengths[2] == 0
+        words = config["vocab_size" if model == "fastformer" else "num_tokens"]
+        assert ids[1, 0] == ids[1, 1] and 0 <= ids.max() < words
+        if config["head"] == "lm":
+            assert labels.shape == ids.shape and labels.max() < words
+            assert (labels == -100).any() and (labels >= 0).any(1).all()
+        else:
+            assert set(labels) < set(range(config["num_labels"])) and labels.any()
+        again = make_inputs(config, 0, masked_rows=True)
+        assert all(np.array_equal(inputs[key], again[key]) for key in inputs)
+    with pytest.raises(ValueError, match="mask is 'none'; allowed: 'explicit'"):
+        make_inputs(DEFAULT[model], 0, mask="none")
+
+
+@pytest.mark.parametrize(
+    "model, preset",
+    [("fastformer", "default"), ("fast_transformer", "default"), ("fast_transformer", "rotary")],
+)
+def test_default_is_small(ask, model, preset):
+    shapes = shapes_of(ask, model, CASE[model].CONFIGS[preset])
+    assert sum(np.prod(shape) for shape in shapes.values()) <= 40_000
