@@ -127,6 +127,7 @@ def mean_difference(a: np.ndarray, b: np.ndarray) -> np.floating:
 
 
 def check_submission(part) -> None:
+    """Check the guide's pair, its report, and the same in other dialects, of check.py's part."""
     if not has_pair(part.guide):
         return
     dialects = names(part.guide)
