@@ -226,7 +226,7 @@ def _reached(room: str, files: dict[str, Path], imports: Sequence[Import]) -> se
 CORE = "core"  # common/ without its models, and the steps
 # Room -> how many lines of Python it may have.
 CEILINGS = {
-    "core": 35_320,
+    "core": 34_780,
     "common": 830,
     "common/bundles": 1_840,
     "common/check": 3_340,
@@ -234,9 +234,9 @@ CEILINGS = {
     "common/models": 5_750,
     "common/pair": 3_060,
     "common/report": 2_220,
-    "common/sides": 7_270,
+    "common/sides": 6_850,
     "common/system": 1_830,
-    "common/transplant": 1_650,
+    "common/transplant": 1_600,
     "common/verdict": 2_800,
     "common/weights": 2_760,
     "extras": 10,
@@ -252,11 +252,11 @@ CEILINGS = {
     "extras/sources": 770,
     "extras/trainers": 1_500,
     "faults": 12_490,
-    "step1_forward": 130,
-    "step2_metric": 800,
+    "step1_forward": 120,
+    "step2_metric": 790,
     "step3_loss": 110,
     "step4_backward": 1_040,
-    "step5_train": 1_950,
+    "step5_train": 1_890,
     "tests": 28_160,
     "tools": 4_620,
 }
