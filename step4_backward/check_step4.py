@@ -71,7 +71,9 @@ def witnesses(folder: Path, pair) -> tuple[list[Row], list[str]]:
             unfit[f"of {case}"] = "torch's own gradient is no number"
             continue
         # What rounding does to either side's loss is luck: the larger counts.
-        noise = np.fmax.reduce([_noise(seen) for seen in of.values()])
+        noise = LOSS_NOISE * np.fmax.reduce(
+            [s.get("loss_noise", 0.0) / s.get("finite_step", 1e-5) for s in of.values()]
+        )
         rows += [row for side, seen in of.items() for row in _of_case(case, side, seen, noise)]
         if len(of) == len(SIDES):
             alike[f"{case}/witness/finite_difference"] = abs(np.subtract(*map(_off, of.values())))
@@ -91,11 +93,6 @@ def witnesses(folder: Path, pair) -> tuple[list[Row], list[str]]:
 def _off(seen: dict) -> float:
     """By how much more than its gradient says a side's loss rises along a direction."""
     return seen.get("finite_difference", np.nan) - seen["directional"]
-
-
-def _noise(seen: dict) -> float:
-    """What the rounding of a side's loss makes of a finite difference."""
-    return LOSS_NOISE * seen.get("loss_noise", 0.0) / seen.get("finite_step", 1e-5)
 
 
 def _of_case(case: str, side: str, seen: dict, noise: float) -> list[Row]:

@@ -69,24 +69,22 @@ def trained_alike(folder: Path, pair) -> tuple[list[Row], list[str]]:
     files, settings = ResultFolder(folder), settings_of(folder, pair)
     patient = bool(settings["patience"])
     with ExitStack() as stack:
-        logs = [stack.enter_context(read_log(files.log("train_full", side))) for side in SIDES]
+        logs, drawn = (
+            [stack.enter_context(read_log(files.log(stem, side))) for side in SIDES]
+            for stem in ("train_full", "train_init")
+        )
         envelope, parts, notes = envelope_of(folder, pair)
         # Causes first: the first row that is off is where to look.
-        rows = _course(*logs, patient)
+        rows = judge_initial(*drawn) + _course(*logs, patient)
         drifts = drift(*(log["curve/loss"] for log in logs), envelope, folder, parts)
         rows += [*drifts, *_ends(folder, logs, envelope)]
         stopped, early = _early_stops(*logs, settings)
         of_processes, shared = as_one(folder, pair.name)
-        rows += stopped + of_processes
         learnt = [_learnt(side, log) for side, log in zip(SIDES, logs, strict=True)]
         of_seeds = _seeds(folder, *logs, patient)
-    limits = [row.allowed for row in drifts]
-    draw_curves(folder, pair.name, [steps for _, steps in parts], limits)
-    with ExitStack() as stack:
-        torch_init, paddle_init = (
-            stack.enter_context(read_log(files.log("train_init", side))) for side in SIDES
-        )
-        rows = judge_initial(torch_init, paddle_init) + rows + learnt + of_seeds
+        rows += [*stopped, *of_processes, *learnt, *of_seeds]
+        limits = [row.allowed for row in drifts]
+        draw_curves(folder, pair.name, logs, [steps for _, steps in parts], limits)
     notes += [
         f"{row.key}: {row.note}" for row in of_seeds if row.size > 1 and row.key[:6] == "seeds/"
     ]

@@ -5,31 +5,30 @@ from pathlib import Path
 
 import numpy as np
 
-from common.logs.reader import read_log
 from common.logs.result_folder import ResultFolder
 from common.pair.case_hooks import CURVES
 from common.report import marks
+from common.system.frameworks import SIDES
 
 LIMIT = {"color": marks.RED, "linewidth": 1.4, "linestyle": "--"}
 MARKS_OF_A_CURVE = 12  # of each side, between those of the other
 
 
 def draw_curves(
-    folder: Path, model: str, parts: Sequence[np.ndarray], limits: Sequence[float]
+    folder: Path, model: str, logs, parts: Sequence[np.ndarray], limits: Sequence[float]
 ) -> Path:
     """Write train_curves.png in a model's log folder of step 5; returns its path.
 
+    logs    of both sides' trainings
     parts   the steps of each part of the training whose drift is judged
     limits  what was allowed of it
     """
-    with (
-        read_log(ResultFolder(folder).log("train_full", "torch")) as torch_log,
-        read_log(ResultFolder(folder).log("train_full", "paddle")) as paddle_log,
-    ):
-        losses = {"torch": torch_log["curve/loss"], "paddle": paddle_log["curve/loss"]}
-        curves = {f"curve/{name}" for name in CURVES}
-        score = next(k for k in torch_log if k.startswith("curve/") and k not in curves)
-        scores = {"torch": torch_log[score], "paddle": paddle_log[score]}
+    curves = {f"curve/{name}" for name in CURVES}
+    score = next(k for k in logs[0] if k.startswith("curve/") and k not in curves)
+    losses, scores = (
+        {side: log[key] for side, log in zip(SIDES, logs, strict=True)}
+        for key in ("curve/loss", score)
+    )
     target = ResultFolder(folder).training_curves()
     name = score.rpartition("/")[2].replace("_", " ")
     marks.save(curves_figure(model, losses, name, scores, parts, limits), target)

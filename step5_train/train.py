@@ -74,7 +74,7 @@ def whole_training(run, samples, settings, steps, twin):
     model, optimizer = prepared(run, settings, steps, per_epoch, twin)
     start = {name: run.side.array(value).copy() for name, value in run.parameters(model)}
     buffers, own = run.buffers(model), f"twin_{twin}/" if twin else ""
-    progress = Training(run, model, optimizer, settings, per_epoch, steps, run.group, twin)
+    progress = Training(run, model, optimizer, settings, per_epoch, steps, twin)
     judging = whole_batches(run.samples("validation") or run.samples("test"), settings)
     test = whole_batches(run.samples("test"), settings)
     with run.session.unrecorded():

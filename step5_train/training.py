@@ -76,25 +76,13 @@ class Training:
     file belongs to another training, or is no checkpoint.
     """
 
-    def __init__(
-        self,
-        run,
-        model,
-        optimizer,
-        settings: Mapping,
-        per_epoch: int,
-        steps: int,
-        group=None,
-        twin: int = 0,
-    ):
+    def __init__(self, run, model, optimizer, settings: Mapping, per_epoch, steps, twin=0):
         """`run` is the twin's; `per_epoch` and `steps` count those of an epoch and of all of it.
 
-        group   the processes that share the training (common/sides/group.py); None: one
         twin    the number of a self-twin; 0: the run itself
         """
-        self._processes, rank = (group.count, group.rank) if group else (1, 0)
-        self._writes = rank == 0
-        self._from_first = group.from_first if self._processes > 1 else None
+        self._processes = run.group.count
+        self._writes = run.group.rank == 0
         self.run = run
         self.model = model
         self.optimizer = optimizer
@@ -143,10 +131,8 @@ class Training:
 
         It follows from the scores alone, which a checkpoint holds.
         """
-        patience = self.settings["patience"]
-        return (
-            stops_after(self.scores, self.settings, patience) <= self.epoch if patience else False
-        )
+        patience = self.settings["patience"] or math.inf
+        return stops_after(self.scores, self.settings, patience) <= self.epoch
 
     def _improved(self) -> list[bool]:
         return improved(self.scores, self.settings, equal=bool(self.settings["patience"]))
@@ -208,9 +194,7 @@ class Training:
         arrays = {
             _KEY: np.array(self._key),
             _SCORES: np.array(json.dumps(self.scores)),
-            "losses": np.array(self.losses),
-            "rates": np.array(self.rates),
-            "orders": np.array(self.orders, dtype=np.int64),
+            **{name: np.array(getattr(self, name)) for name in _CURVES},
             "digest": np.frombuffer(self._digest, np.uint8),
             "step_of_epoch": np.int64(self.step_of_epoch),
             "log_bytes": np.int64(self._log.stat().st_size),
@@ -225,12 +209,12 @@ class Training:
 
     def _everywhere(self, path: Path) -> Path | None:
         """A file of the first process's, as a file of this one; None where there is none."""
-        there = self._writes and path.is_file()
-        if self._from_first is None:
-            return path if there else None
-        data = self._from_first(path.read_bytes() if there else b"")
+        there = path if self._writes and path.is_file() else None
+        if self._processes == 1:
+            return there
+        data = self.run.group.from_first(there.read_bytes() if there else b"")
         if self._writes or not data:
-            return path if there else None
+            return there
         own = self.run.folder / path.name
         own.write_bytes(data)
         return own

@@ -190,7 +190,10 @@ class Emulation:
                     ) from error
         result = own(*self._wide(list(arguments)), **self._wide(options))
         if plain in _FROM_RESULT and not result.stop_gradient:
-            _round(result, str(half).replace("paddle.", ""))
+            # Where its values are: what its gradient has kept of it is rounded too.
+            address = ctypes.cast(result.data_ptr(), ctypes.POINTER(ctypes.c_float))
+            values = np.ctypeslib.as_array(address, (int(result.size),))
+            values[:] = rounded(values, str(half).replace("paddle.", ""))
         return self._cast_all(result, {paddle.float32: half})
 
     def _wide(self, values, more=None):
@@ -224,13 +227,6 @@ class Emulation:
         own(copy, *self._wide(others), **self._wide(options))
         paddle.assign(self._cast(copy, first.dtype), first)
         return first
-
-
-def _round(tensor, dtype: str) -> None:
-    """Round a float32 tensor's values where they are: what its gradient has kept of it, too."""
-    address = ctypes.cast(tensor.data_ptr(), ctypes.POINTER(ctypes.c_float))
-    values = np.ctypeslib.as_array(address, (int(tensor.size),))
-    values[:] = rounded(values, dtype)
 
 
 def _is_type(value: object) -> bool:

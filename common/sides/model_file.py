@@ -12,7 +12,6 @@ from common.pair.pairs import Pair
 from common.sides.upcast import upcasting
 from common.system.checkout import ROOT
 from common.system.errors import UserError
-from common.system.frameworks import SIDES
 from common.system.intercept import Intercept
 from common.system.memory import no_collections
 
@@ -74,11 +73,6 @@ def _import_again(pair: Pair, side: ModuleType) -> ModuleType:
         for name in _own_modules(pair):
             del sys.modules[name]
         sys.modules.update(own)
-
-
-def frameworks_loaded() -> list[str]:
-    """Which of torch and paddle this process holds."""
-    return [side for side in SIDES if side in sys.modules]
 
 
 def forbid_compat() -> None:

@@ -12,6 +12,7 @@ Sohier et al., arXiv:1807.09655), here at the level of operators.
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -104,7 +105,8 @@ class Moved(TorchDispatchMode):
         self._number += 1
         if not function._schema.is_mutable:
             kept = args[3:] if name in _WRITING else ()
-            args, kwargs = nested(self._operand, args), nested(self._operand, kwargs)
+            rounded = partial(self._value, size=self.size)
+            args, kwargs = nested(rounded, args), nested(rounded, kwargs)
             args = (*args[: len(args) - len(kept)], *kept)
         found = function(*args, **kwargs)
         size = self.size * math.sqrt(terms(name, args, found))
@@ -115,9 +117,6 @@ class Moved(TorchDispatchMode):
         if name in _OF_ONE and is_wide(found):
             return found + self._drawn(found) * size * _OF_ONE[name](*args)
         return nested(lambda value: self._value(value, size), found)
-
-    def _operand(self, value):
-        return self._value(value, self.size)
 
     def _value(self, value, size: float):
         """The values, moved, but for whole numbers that float32 holds, such as those of a mask.

@@ -16,12 +16,9 @@ _MODELS = f"{_COMMON}models/"
 _STEPS = tuple(f"{path.as_posix()}/" for path in (*ROOT.glob("step[1-5]_*"), ROOT / "extras"))
 # They stand before Paddle's own functions.
 _EXACT = tuple(f"{_COMMON}transplant/{name}.py" for name in ("exact", "formulas"))
-
 _MADE_AT = "_made_at"
-
 # Paddle's published models are models, though they come with the framework.
 _FRAMEWORK_FILE = re.compile(r"/(site|dist)-packages/(torch|paddle(?!/vision/models/)|numpy)/")
-
 _PACKAGES = re.compile(r".*/(site|dist)-packages/")
 
 

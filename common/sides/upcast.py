@@ -27,19 +27,16 @@ from common.system.intercept import Handle, Intercept
 
 @dataclass
 class Upcast:
-    """Whether this process upcasts, and what it has upcast.
-
-    counts   file:line of the model -> what stands there ("float64 to float32") -> calls
-    caches   what `functools.lru_cache` made since `patch`: a table in it has a precision
-    always   stands before a framework's functions, and is on while upcasting
-    swapped  is put there while upcasting, not for good: what is called too often to ask each time
-    """
+    """Whether this process upcasts, and what it has upcast."""
 
     on: bool = False
+    # file:line of the model -> what stands there ("float64 to float32") -> calls
     counts: dict[str, dict[str, int]] = field(default_factory=dict)
+    # What `functools.lru_cache` made since `patch`: a table in it has a precision.
     caches: weakref.WeakSet = field(default_factory=weakref.WeakSet)
+    # Stands before a framework's functions, and is on while upcasting.
     always: list[Intercept] = field(default_factory=list)
-    swapped: list = field(default_factory=list)
+    swapped: list = field(default_factory=list)  # is put and taken away: what is called too often
 
 
 _upcast = Upcast()

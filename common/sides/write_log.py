@@ -25,7 +25,7 @@ from common.pair.tape import Tape
 from common.pair.task import ForcedAlike, TeacherForced, Whole
 from common.sides.draws import Draws, Dropouts
 from common.sides.job import Job
-from common.sides.model_file import frameworks_loaded, torch_is_paddle
+from common.sides.model_file import torch_is_paddle
 from common.sides.modes import why_not_run
 from common.sides.places import short_place
 from common.sides.run import Run, stored
@@ -34,7 +34,7 @@ from common.sides.session import Session, using
 from common.sides.upcast import upcasting
 from common.system.checkout import ROOT
 from common.system.errors import UserError
-from common.system.frameworks import SETTINGS
+from common.system.frameworks import SETTINGS, SIDES
 from common.system.half import HALF
 from common.system.hashes import arrays_sha256
 
@@ -179,12 +179,14 @@ def _of_job(job: Job) -> dict[str, object]:
     """What a sidecar says of who made a log, and of what was asked for."""
     side, pair, request = job.side, job.pair, job.request
     scripts = _module_name().partition(f".{side.NAME}.")[0].replace(".", "/")  # step1_forward
+    packages = imported_packages(pair, side.NAME)  # of the pair's files, such as transformers
+    versions = {name: getattr(sys.modules.get(name), "__version__", None) for name in packages}
     environment = {
         "python": platform.python_version(),
         "executable": sys.executable,
         "numpy": np.__version__,
         "platform": platform.platform(),
-        **_libraries(job),
+        **{name: version for name, version in versions.items() if isinstance(version, str)},
         **{name: os.environ[name] for name in SETTINGS if name in os.environ},
     }
     return dict(
@@ -194,7 +196,7 @@ def _of_job(job: Job) -> dict[str, object]:
         framework=side.NAME,
         framework_version=side.VERSION,
         framework_file=str(side.FILE),
-        frameworks_loaded=frameworks_loaded(),
+        frameworks_loaded=[name for name in SIDES if name in sys.modules],
         torch_is_paddle=torch_is_paddle(),
         device=request.device,
         preset=request.preset,
@@ -235,13 +237,6 @@ def _of_session(session: Session, places: Mapping[str, np.ndarray]) -> dict[str,
         made={layer: _shortened(place) for layer, place in session.made.items() if place},
         computed=session.computed,
     )
-
-
-def _libraries(job: Job) -> dict[str, str]:
-    """Package that the pair's files import -> its version, such as transformers'."""
-    packages = imported_packages(job.pair, job.side.NAME)
-    versions = {name: getattr(sys.modules.get(name), "__version__", None) for name in packages}
-    return {name: version for name, version in versions.items() if isinstance(version, str)}
 
 
 def _kept(job: Job, path: Path) -> dict[str, object]:

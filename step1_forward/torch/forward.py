@@ -14,6 +14,7 @@ if __name__ == "__main__":  # by its path too; --help needs no framework
 
 from common.sides import torch_side as side
 from common.sides.worker import cases_with_decoding, main
+from step1_forward.decoding import decode
 
 
 def forward(run):
@@ -28,20 +29,6 @@ def forward(run):
         outputs = run.call(model, run.tensors())
     run.log_nested("", outputs, whole=True)
     run.log_buffers(model, before)
-
-
-def decode(run, model, ids):
-    """Log the same of a prompt, then of each token behind it, with a cache of those before it.
-
-    ids (B, T) int64, of which the last `run.case.decode` come one by one.
-    """
-    cache = None
-    for end in range(ids.shape[1] - run.case.decode, ids.shape[1] + 1):
-        run.session.begin(prefix=f"{run.prefix}token_{end}/")
-        tokens = ids[:, :end] if cache is None else ids[:, end - 1 : end]
-        inputs = {"input_ids": tokens, "past_buckets_states": cache, "use_cache": True}
-        outputs = run.log_nested(f"token_{end}", run.call(model, inputs))
-        cache = outputs["past_buckets_states"]
 
 
 if __name__ == "__main__":
