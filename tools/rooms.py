@@ -226,13 +226,13 @@ def _reached(room: str, files: dict[str, Path], imports: Sequence[Import]) -> se
 CORE = "core"  # common/ without its models, and the steps
 # Room -> how many lines of Python it may have.
 CEILINGS = {
-    "core": 34_860,
-    "common": 730,
+    "core": 34_870,
+    "common": 760,
     "common/bundles": 1_840,
-    "common/check": 3_190,
+    "common/check": 3_180,
     "common/logs": 3_750,
     "common/models": 5_750,
-    "common/pair": 2_940,
+    "common/pair": 2_930,
     "common/report": 2_220,
     "common/sides": 7_270,
     "common/system": 1_820,
