@@ -17,12 +17,14 @@ if __name__ == "__main__":  # by its path too, and under a Python that will not 
 
     begin("numpy")
 
+import argparse
+import os
 from collections.abc import Sequence
 
 from common.bundles.check import Verification, verify_bundle
-from common.check.flags import Parser
-from common.check.guard import guarded
 from common.logs.pickle_machine import escaped
+from common.system.errors import UserError
+from common.system.files import fill_standard_streams
 from common.system.json_file import write_json
 
 _SHOWN = 20  # problems; --json has all
@@ -30,7 +32,27 @@ _SHOWN = 20  # problems; --json has all
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """The command; returns the exit status."""
-    parser = Parser(__doc__, "python -m common.verify")
+    options = _parser().parse_args(arguments)
+    fill_standard_streams()
+    try:
+        return _verify(options)
+    except BrokenPipeError:  # nobody reads on; nor may Python complain of it when it ends
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+    except UserError as error:
+        print(f"error: {escaped(str(error))}", file=sys.stderr)
+    except OSError as error:
+        print(f"error: {error.strerror or error}: {error.filename}", file=sys.stderr)
+    except KeyboardInterrupt:
+        print("error: stopped: nothing was written", file=sys.stderr)
+    return 2
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m common.verify",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
     parser.add_argument("bundle", type=Path, metavar="BUNDLE", help="the file: log/bundle.zip")
     parser.add_argument(
         "--root", default="", metavar="ROOT", help="what its author says it is: --root 3fa9…"
@@ -48,9 +70,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         metavar="FOLDER",
         help="of --rerun, your copy of a pair that is not built in: --pair my_model",
     )
-    parser.take_other("json", help="write all that was found: --json found.json")
-    options = parser.parse_args(arguments)
-    return guarded(False, lambda: _verify(options))
+    parser.add_argument(
+        "--json", type=Path, metavar="FILE", help="write all that was found: --json found.json"
+    )
+    return parser
 
 
 def _verify(options) -> int:

@@ -8,7 +8,7 @@ import warnings
 from collections.abc import Callable
 from contextlib import suppress
 
-from common.logs.pickle_machine import escaped
+from common.report import terminal as report
 from common.system.errors import UserError
 from common.system.files import fill_standard_streams
 from common.system.signals import Stopped, stoppable
@@ -27,41 +27,32 @@ def guarded(debug: bool, action: Callable[[], int], hint: str = "") -> int:
         with stoppable():
             return action()
     except UserError as error:
-        _say_error(str(error))
+        report.say_error(str(error))
     except KeyboardInterrupt as error:
         word = f" by {error}" if isinstance(error, Stopped) else ""
-        _say_error(
+        report.say_error(
             f"stopped{word}: what was finished is in its place, all else is as it was before{hint}"
         )
     except BrokenPipeError:  # nobody reads on; nor may Python complain of it when it ends
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
     except OSError as error:
-        _say_error(f"{error.strerror or error}: {error.filename or _no_file(error)}")
+        report.say_error(f"{error.strerror or error}: {error.filename or _no_file(error)}")
     except Exception as error:
         if debug:
             raise
         frames = traceback.extract_tb(error.__traceback__)
         frame = [frame for frame in frames if not frame.filename.startswith("<frozen")][-1]
         if isinstance(error, ModuleNotFoundError):
-            _say_error(
+            report.say_error(
                 f"{frame.filename}:{frame.lineno} needs {error.name}, which {sys.executable} has "
                 "not: use .venv/bin/python, which `make install` sets up, or install it there"
             )
             return 2
-        _say_error(
+        report.say_error(
             f"internal error at {frame.filename}:{frame.lineno}: {type(error).__name__}: {error}; "
             "--debug shows the traceback"
         )
     return 2
-
-
-def _say_error(sentence: str) -> None:
-    try:
-        from common.report.terminal import say_error
-    except ModuleNotFoundError:  # without rich: `python -m common.verify` needs NumPy alone
-        print(f"error: {escaped(sentence)}", file=sys.stderr)
-    else:
-        say_error(sentence)
 
 
 def _no_file(error: OSError) -> str:
