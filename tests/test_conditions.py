@@ -135,6 +135,13 @@ def test_a_check_stopped_while_its_workers_run(out, number):
     assert not list(base.glob(".*")) and contents(out) == before
 
 
+def make_results(base, *names):
+    """Folders that know their own names."""
+    for name in names:
+        (base / name).mkdir()
+        (base / name / "which").write_text(name)
+
+
 SWAP = """
 import os, signal, sys
 from pathlib import Path
@@ -159,9 +166,7 @@ folders.put_in_place(base / "made", base / "model")
 
 @pytest.mark.parametrize("fatal", [1, 2, 3, 4])
 def test_a_check_killed_while_it_swaps_leaves_the_former_or_the_new_result(tmp_path, fatal):
-    for name in ("model", "made"):
-        (tmp_path / name).mkdir()
-        (tmp_path / name / "which").write_text(name)
+    make_results(tmp_path, "model", "made")
     command = [sys.executable, "-c", SWAP, str(tmp_path), str(fatal)]
     ended(0 if fatal == 4 else -signal.SIGKILL, subprocess.run(command, cwd=ROOT))
     remove_abandoned(tmp_path)
@@ -170,9 +175,7 @@ def test_a_check_killed_while_it_swaps_leaves_the_former_or_the_new_result(tmp_p
 
 
 def test_ctrl_c_waits_for_the_swap(tmp_path, monkeypatch):
-    for name in ("model", "made"):
-        (tmp_path / name).mkdir()
-        (tmp_path / name / "which").write_text(name)
+    make_results(tmp_path, "model", "made")
     real = os.replace
 
     def replace(*paths):
@@ -224,9 +227,7 @@ def test_what_runs_beside_ends_where_the_rest_does(tmp_path):
 
     def waits():
         with working_folder(tmp_path):
-            process = Process(
-                [sys.executable, "-c", "import time; time.sleep(60)"], print, asks=True
-            )
+            process = Process([sys.executable, "-c", SLEEP], print, asks=True)
             try:
                 begun.append(process)
                 process.answer()
@@ -270,8 +271,7 @@ def test_a_swap_that_cannot_be_done_brings_the_former_result_back(tmp_path, monk
 
 
 def test_a_former_result_goes_though_another_check_swaps_at_that_moment(tmp_path, monkeypatch):
-    for name in ("model", "made"):
-        (tmp_path / name).mkdir()
+    make_results(tmp_path, "model", "made")
     replace = os.replace
 
     def replace_and_be_overtaken(source, target):
@@ -285,8 +285,7 @@ def test_a_former_result_goes_though_another_check_swaps_at_that_moment(tmp_path
 
 
 def test_a_result_does_not_take_the_place_of_a_link(tmp_path):
-    for name in ("elsewhere", "made"):
-        (tmp_path / name).mkdir()
+    make_results(tmp_path, "elsewhere", "made")
     (tmp_path / "model").symlink_to("elsewhere")
     with pytest.raises(UserError, match="model is a symbolic link, whose place no result can take"):
         put_in_place(tmp_path / "made", tmp_path / "model")

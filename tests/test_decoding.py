@@ -245,35 +245,29 @@ def test_what_no_cache_can_be_used_with(one):
     cache = model(ids, use_cache=True)["past_buckets_states"]
     newest = ids[:, :1]
 
-    def sentence(model, *inputs, **options):
+    def refused(said, model, *inputs, **options):
         with pytest.raises(ValueError) as caught:
             model(*inputs, **options)
-        return str(caught.value)
+        assert str(caught.value) == f"reformer: {said}"
 
-    assert sentence(model, ids, past_buckets_states=cache) == (
-        "reformer: input_ids has shape [3, 40]; allowed with a cache: [3, 1], the newest token of "
-        "each sample."
-    )
-    assert sentence(model, newest, past_buckets_states=cache[:2]) == (
-        "reformer: past_buckets_states is of 2 layers; allowed: 3."
-    )
-    assert sentence(model, newest, newest * 0, past_buckets_states=cache) == (
-        "reformer: attention_mask hides a token; allowed with a cache: none or all ones."
-    )
+    said = "input_ids has shape [3, 40]; allowed with a cache: [3, 1], the newest token of"
+    said += " each sample."
+    refused(said, model, ids, past_buckets_states=cache)
+    said = "past_buckets_states is of 2 layers; allowed: 3."
+    refused(said, model, newest, past_buckets_states=cache[:2])
+    said = "attention_mask hides a token; allowed with a cache: none or all ones."
+    refused(said, model, newest, newest * 0, past_buckets_states=cache)
     for _ in range(8):
         cache = model(newest, newest * 0 + 1, past_buckets_states=cache, use_cache=True)
         cache = cache["past_buckets_states"]
-    assert sentence(model, newest, past_buckets_states=cache) == (
-        "reformer: input_ids has 1 tokens behind 48 in the cache; allowed: up to 48, the number of "
-        "positions."
-    )
-    assert sentence(model.train() or model, ids, use_cache=True) == (
-        "reformer: a cache in training; allowed: in eval mode alone."
-    )
+    said = "input_ids has 1 tokens behind 48 in the cache; allowed: up to 48, the number of"
+    said += " positions."
+    refused(said, model, newest, past_buckets_states=cache)
+    said = "a cache in training; allowed: in eval mode alone."
+    refused(said, model.train() or model, ids, use_cache=True)
     other = SMALL | {"head": "classification", "is_decoder": False}
-    assert sentence(one.build(other, weights_for(other)), ids, use_cache=True) == (
-        "reformer: a cache with head 'classification'; allowed: with 'lm' and 'none'."
-    )
+    said = "a cache with head 'classification'; allowed: with 'lm' and 'none'."
+    refused(said, one.build(other, weights_for(other)), ids, use_cache=True)
 
 
 # ---- step 1 -------------------------------------------------------------------------------------

@@ -25,14 +25,8 @@ from tools import red
 BY_ID = {fault.id: fault for fault in FAULTS}
 # One for each way in which a fault is planted or found.
 REPRESENTATIVES = (
-    "layernorm-epsilon-small",
-    "dropout-left-out",
-    "bias-left-out",
-    "relu-gradient",
-    "torch-on-both-sides",
-    "stale-log",
-    "case-kept",
-    "class-weights-mean",
+    *("layernorm-epsilon-small", "dropout-left-out", "bias-left-out", "relu-gradient"),
+    *("torch-on-both-sides", "stale-log", "case-kept", "class-weights-mean"),
     "large-one-element-once",
 )
 
@@ -106,9 +100,8 @@ def test_result_of_another_checkout_is_not_believed(tmp_path, monkeypatch):
         (tmp_path / folder).mkdir(parents=True)
     source = tmp_path / "common" / "a_source.py"
     source.write_text("1\n")
-    monkeypatch.setattr(
-        record, "sources_sha256", functools.partial(record.sources_sha256, tmp_path)
-    )
+    here = functools.partial(record.sources_sha256, tmp_path)
+    monkeypatch.setattr(record, "sources_sha256", here)
     pair = {"name": "networks norms/pooling/x", "step": 4, "exit_code": 0}
     found = {"faults": [{"id": "x"}], "hard": [pair], "sources": record.sources_sha256()}
     path.write_text(json.dumps(found))
@@ -230,32 +223,15 @@ def test_no_fault_is_found_while_an_output_that_is_off_is_green(worker, changes,
 def _found(**changes) -> dict:
     says = {"reprod_log": "passes", "padiff": "fails"}
     fault = {
-        "id": "x",
-        "area": "norms",
-        "what": "a fault",
-        "model": "fastformer",
-        "step": 1,
-        "wanted": "logits",
-        "refused": False,
-        "exit_code": 1,
-        "caught": True,
-        "origin_right": True,
-        "patched_line": False,
-        "first": "main/logits",
-        "origins": ["main/logits"],
-        "sentence": "",
-        "earlier": {},
-        "peers": says,
-        "control_peers": says,
+        **{"id": "x", "area": "norms", "what": "a fault", "model": "fastformer", "step": 1},
+        **{"wanted": "logits", "refused": False, "exit_code": 1, "caught": True},
+        **{"origin_right": True, "patched_line": False, "first": "main/logits"},
+        **{"origins": ["main/logits"], "sentence": "", "earlier": {}},
+        **{"peers": says, "control_peers": says},
     }
     control = {"exit_code": 0, "peers": says}
-    return {
-        "faults": [fault | changes],
-        "controls": [control],
-        "hard": [],
-        "seconds": 1.0,
-        "cpu_seconds": 1.0,
-    }
+    found = {"faults": [fault | changes], "controls": [control], "hard": []}
+    return found | {"seconds": 1.0, "cpu_seconds": 1.0}
 
 
 def test_result_passes_only_if_all_is_caught_and_no_alarm_is_false():
