@@ -1,11 +1,11 @@
 """examples/gallery: its files, its stored results against the findings, its pages, resuming."""
 
 import subprocess
-import sys
 import threading
 from dataclasses import replace
 
 import pytest
+from checkout import Checkout
 
 from common.system.checkout import ROOT
 from common.system.errors import UserError
@@ -136,7 +136,7 @@ def test_findings_say_where_and_have_their_program():
 def test_a_program_shows_what_its_finding_says(name):
     """Those that need the two frameworks alone."""
     script = HERE / "findings" / f"{name}.py"
-    command = [sys.executable, "-P", "-W", "ignore", str(script)]
+    command = [*Checkout.interpreter, "-W", "ignore", str(script)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120)
     assert done.returncode == 1 and done.stdout and "Traceback" not in done.stderr, done.stderr
 
