@@ -43,19 +43,25 @@ from faults.warm import Interpreters  # noqa: E402
 # These change what a process is started with, or are about processes: each has its own.
 COLD = ("test_check", "test_conditions", "test_environments")
 
-# The files that take longest begin first, or the suite would wait for one of them at its end.
-LONGEST = (
-    *(
-        "test_readme",
-        "test_parallel",
-        "test_processes",
-        "test_training",
-        "test_sidecars",
-        "test_checkpoints",
-    ),
-    *("test_faults", "test_conditions", "test_generate", "test_transplant", "test_hard"),
-    *("test_warm", "test_example", "test_check", "test_pages", "test_decoding"),
-)
+# The files that run whole programs most of the time, in the order of what they compute: they begin
+# first, or the suite would wait for one of them at its end, and `--core` leaves them out.
+LONGEST = """
+    readme training right_ports export processes sidecars hard warm report_page propose checkpoints
+    transplant faults parallel new_pair forecasting request offload conditions example lift own_pair
+    loader check reference depth suits everywhere gallery reformer provenance decoding keep everyday
+    train_mode half
+""".split()
+
+
+def pytest_addoption(parser):
+    """What `make test-core` gives."""
+    parser.addoption("--core", action="store_true", help="without the files that take long")
+
+
+def pytest_ignore_collect(collection_path, config):
+    """With --core, not even import what is left out."""
+    left_out = config.getoption("--core") and collection_path.stem.removeprefix("test_") in LONGEST
+    return True if left_out else None
 
 
 def pytest_configure(config):
@@ -70,7 +76,7 @@ def pytest_configure(config):
 def pytest_collection_modifyitems(items):
     """The longest files first."""
     rank = {name: i for i, name in enumerate(LONGEST)}
-    items.sort(key=lambda item: rank.get(item.path.stem, len(rank)))
+    items.sort(key=lambda item: rank.get(item.path.stem.removeprefix("test_"), len(rank)))
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -1,4 +1,4 @@
-"""A group of processes that share step 5's training, forked from one that has the framework.
+"""A group of processes that share a training, forked from one that has the framework.
 
     python tests/forked_group.py A-LAUNCHER'S-COMMAND-LINE
 
@@ -7,14 +7,27 @@ a warm interpreter this process has it.  Ends with the worst of their exit statu
 """
 
 import os
+import re
 import runpy
+import shlex
 import socket
 import sys
+from pathlib import Path
+
+
+def in_place_of_launchers(folder, interpreter):
+    """Options for a check whose groups are forked, where a launcher imports for each process."""
+    python, warm = folder / "forking python", shlex.join(interpreter)
+    forked = f"{warm} -W ignore {shlex.quote(str(Path(__file__).resolve()))}"
+    launcher = f'case "$*" in *common.system.launched*) exec {forked} "$@";; esac'
+    python.write_text(f'#!/bin/sh\n{launcher}\nexec {warm} "$@"\n')
+    python.chmod(0o755)
+    return ("--torch-python", str(python), "--paddle-python", str(python))
 
 
 def main(words):
     """See the module's docstring."""
-    side = "torch" if any("torch.train" in word for word in words) else "paddle"
+    script = re.search(r"step\d_\w+\.(torch|paddle)\.\w+", " ".join(words).replace("/", "."))[0]
     count = next(int(words[i + 1]) for i, word in enumerate(words) if word.startswith("--nproc"))
     paths = [word for word in words if word.endswith(".json")]
     ports = [free_port() for _ in range(count)]
@@ -24,8 +37,8 @@ def main(words):
         if member == 0:
             os.environ.update(told(rank, ports))
             sys.path.insert(0, os.getcwd())
-            sys.argv = ["train", *paths]
-            runpy.run_module(f"step5_train.{side}.train", run_name="__main__", alter_sys=True)
+            sys.argv = [script, *paths]
+            runpy.run_module(script, run_name="__main__", alter_sys=True)
             os._exit(0)
         members.append(member)
     return max(os.waitstatus_to_exitcode(os.waitpid(member, 0)[1]) for member in members)

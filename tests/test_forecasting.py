@@ -27,6 +27,9 @@ def checkout(tmp_path_factory):
     copy = Checkout(tmp_path_factory.mktemp("forecasting"))
     path = copy.path("common/models/informer/case.py")
     path.write_text(path.read_text() + EARLY)
+    series = copy.path("fake_data/seasons.csv")  # its last rows are enough, and train faster
+    head, *rows = series.read_text().splitlines(keepends=True)
+    series.write_text("".join([head, *rows[-900:]]))
     return copy
 
 

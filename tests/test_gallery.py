@@ -1,12 +1,12 @@
 """examples/gallery: its files, its stored results against the findings, its pages, resuming."""
 
 import subprocess
-import sys
 import threading
 from dataclasses import replace
 
 import pytest
 from builders import ended
+from checkout import Checkout
 
 from common.system.checkout import ROOT
 from common.system.errors import UserError
@@ -136,7 +136,8 @@ def test_findings_say_where_and_have_their_program():
 @pytest.mark.parametrize("name", [f.name for f in FINDINGS if f.kind == "theirs" and not f.program])
 def test_a_program_shows_what_its_finding_says(name):
     """Those that need the two frameworks alone."""
-    command = [sys.executable, "-P", "-W", "ignore", str(HERE / "findings" / f"{name}.py")]
+    script = HERE / "findings" / f"{name}.py"
+    command = [*Checkout.interpreter, "-W", "ignore", str(script)]
     done = ended(1, subprocess.run(command, capture_output=True, text=True, timeout=120))
     assert done.stdout and "Traceback" not in done.stderr, done.stderr
 

@@ -1,10 +1,12 @@
-"""Data parallelism: several processes with a part of a batch each against one with all of it."""
+"""Data parallelism: several processes with a part of a batch each, forked here and in test_readme
+started by the frameworks' launchers, against one with all of it."""
 
 import json
 from contextlib import ExitStack
 
 import pytest
 from checkout import Checkout
+from forked_group import in_place_of_launchers
 
 from faults.worker import plant
 
@@ -13,13 +15,15 @@ CHECK = "step4_backward/check_parallel.py"
 
 @pytest.fixture(scope="module")
 def checkout(tmp_path_factory):
-    return Checkout(tmp_path_factory.mktemp("parallel"))
+    made = Checkout(tmp_path_factory.mktemp("parallel"))
+    made.forked = in_place_of_launchers(made.elsewhere, made.interpreter)
+    return made
 
 
 def run(checkout, *arguments):
     report = checkout.elsewhere / "parallel.json"
     report.unlink(missing_ok=True)
-    options = [*arguments, "--json", str(report), "--no-report"]
+    options = [*arguments, *checkout.forked, "--json", str(report), "--no-report"]
     done = checkout.python(str(checkout.path(CHECK)), *options)
     return done, report
 
@@ -30,11 +34,8 @@ def test_two_processes_have_one_process_gradients_on_both_sides(checkout):
     rows = json.loads(path.read_text())["rows"]
     for model in ("reformer", "fastformer", "fast_transformer"):
         for side in ("torch", "paddle"):
-            found = [
-                row
-                for row in rows
-                if row["model"] == model and row["key"].startswith(f"{side}/0/grad/")
-            ]
+            start = f"{side}/0/grad/"
+            found = [r for r in rows if r["model"] == model and r["key"].startswith(start)]
             assert len(found) > 20, (model, side)
             for row in found:
                 assert row["verdict"] in ("IDENTICAL", "ROUNDING"), row["key"]

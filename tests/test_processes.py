@@ -4,7 +4,6 @@ import importlib
 import json
 import os
 import re
-import shlex
 import shutil
 import signal
 import subprocess
@@ -13,6 +12,7 @@ import time
 import numpy as np
 import pytest
 from checkout import CHECKS, ROOT, Checkout
+from forked_group import in_place_of_launchers
 
 from common.pair.case_hooks import make_data
 from common.pair.data import save_arrays
@@ -168,22 +168,7 @@ def members(out):
     return found
 
 
-@pytest.fixture
-def without_launchers(tmp_path):
-    """Options for a check whose processes are forked, where a launcher would import for each."""
-    python = tmp_path / "python"
-    warm = shlex.join(Checkout.interpreter)
-    forked = shlex.quote(str(ROOT / "tests" / "forked_group.py"))
-    python.write_text(
-        f'#!/bin/sh\ncase "$*" in\n*common.system.launched*)'
-        f' exec {warm} -W ignore {forked} "$@";;\n'
-        f'*) exec {warm} "$@";;\nesac\n'
-    )
-    python.chmod(0o755)
-    return ("--torch-python", str(python), "--paddle-python", str(python))
-
-
-def test_a_process_that_dies_ends_all_and_others_go_on(checkout, tmp_path, without_launchers):
+def test_a_process_that_dies_ends_all_and_others_go_on(checkout, tmp_path):
     out = tmp_path / "out"
     kept = out / "step5_train" / ".checkpoints" / "text_classifier"
     first = subprocess.Popen(
@@ -204,7 +189,8 @@ def test_a_process_that_dies_ends_all_and_others_go_on(checkout, tmp_path, witho
     ]  # fmt: skip
 
     report = tmp_path / "rows.json"
-    more = ("--processes", "4", "--resume", "--json", str(report), *without_launchers)
+    forked = in_place_of_launchers(tmp_path, Checkout.interpreter)
+    more = ("--processes", "4", "--resume", "--json", str(report), *forked)
     done = subprocess.run(
         check(checkout, out, *more), cwd=checkout.elsewhere, capture_output=True, text=True
     )
@@ -224,19 +210,13 @@ def test_a_process_that_dies_ends_all_and_others_go_on(checkout, tmp_path, witho
 
 
 def test_what_launchers_say_of_a_process_that_was_ended():
-    torchrun = [
-        "Failures:",
-        "[1]:",
-        "  rank      : 0 (local_rank: 0)",
-        "  exitcode  : -15 (pid: 9)",
-    ]
+    torchrun = ["Failures:", "[1]:", "  rank      : 0 (local_rank: 0)"]
+    torchrun += ["  exitcode  : -15 (pid: 9)"]
     torchrun += ["Root Cause (first observed failure):", "[0]:", "  rank      : 3 (local_rank: 1)"]
     torchrun += ["  exitcode  : -9 (pid: 10)  (SIGKILL)"]
     paddle = ["LAUNCH INFO 2026 rank: -1", "LAUNCH ERROR Container failed !!!"]
-    paddle += [
-        "Container rank 3 status failed cmd ['a'] code -9 log x",
-        "LAUNCH INFO Exit code -15",
-    ]
+    paddle += ["Container rank 3 status failed cmd ['a'] code -9 log x"]
+    paddle += ["LAUNCH INFO Exit code -15"]
     for told in (torchrun, paddle):
         assert _how_one_ended(told).startswith("process 3 was ended by SIGKILL")
     # Both ended before the launcher looked, and it names the one that had lost the other.
@@ -306,6 +286,8 @@ def test_without_samples_of_other_lengths_the_first_axis_is_theirs():
 
 # ---- refused ------------------------------------------------------------------------------------
 
+TWO = ["--processes", "2", "--nnodes", "2"]
+
 
 @pytest.mark.parametrize(
     ("words", "said"),
@@ -319,15 +301,9 @@ def test_without_samples_of_other_lengths_the_first_axis_is_theirs():
         (["--node-rank", "1"], "--node-rank has no use without --processes N"),
         (["--processes", "2", "--master", "a:1"], "--master has no use without --nnodes N"),
         (["--processes", "3", "--nnodes", "2", "--master", "a:1"], "give a multiple"),
-        (["--processes", "2", "--nnodes", "2"], "--master HOST:PORT"),
-        (
-            ["--processes", "2", "--nnodes", "2", "--master", "a"],
-            "HOST:PORT, the same on each, not a",
-        ),
-        (
-            ["--processes", "2", "--nnodes", "2", "--master", "a:1", "--node-rank", "2"],
-            "2 machines have the numbers 0 to 1",
-        ),
+        (TWO, "--master HOST:PORT"),
+        ([*TWO, "--master", "a"], "HOST:PORT, the same on each, not a"),
+        ([*TWO, "--master", "a:1", "--node-rank", "2"], "2 machines have the numbers 0 to 1"),
     ],
 )
 def test_options_that_do_not_go_together_are_refused(words, said, capsys, monkeypatch, tmp_path):

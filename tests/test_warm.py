@@ -326,10 +326,11 @@ def logs_of(out):
     ],
     ids=["4", "2", "transplant"],
 )
-def test_a_check_leaves_the_same_bytes_as_a_cold_one(interpreters, tmp_path, step, more):
+def test_a_check_leaves_the_same_bytes_as_a_cold_one(request, tmp_path, step, more):
+    warm_python = request.config.warm_python  # all tests' own servers: they have imported
     checkout = Checkout(tmp_path / "checkout")
     left = {}
-    for python in (sys.executable, interpreters.python):
+    for python in (sys.executable, warm_python):
         checkout.interpreter = (python,)
         out = tmp_path / ("cold" if python == sys.executable else "warm")
         ended(0, checkout.check(step, *more, "--no-report", "--out", str(out)))

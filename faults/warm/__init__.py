@@ -64,10 +64,7 @@ class Interpreters:
     """
 
     def __init__(
-        self,
-        cold: bool = False,
-        python: str = sys.executable,
-        names: Iterable[str] | None = None,
+        self, cold: bool = False, python: str = sys.executable, names: Iterable[str] | None = None
     ):
         self.real = self.python = python
         self.folder: Path | None = None

@@ -57,8 +57,12 @@ def server_of(arguments):
         return "reference" if quiet else None
     if name == "forked_group.py":  # which stands for a launcher
         words = " ".join(rest).replace("/", ".")  # a module or a script
-        sides = [side for side in ("torch", "paddle") if f"{side}.train" in words]
+        sides = [
+            s for s in ("torch", "paddle") if f"{s}.train" in words or f"{s}.parallel" in words
+        ]
         return sides[0] if quiet and sides else None
+    if quiet and "/gallery/findings/" in rest[0]:  # programs that import both frameworks
+        return "transplant"
     if name in SIDES_SCRIPTS:
         return rest[1] if quiet and rest[1:2] in (["torch"], ["paddle"]) else None
     if name in ("check_step2.py", "check_step5.py"):

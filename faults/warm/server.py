@@ -27,15 +27,12 @@ import types
 
 # Read after the start, if at all: a run may have its own.
 _FREE = ("PYTHONPATH", "PYTHONUNBUFFERED", "ALIGNMENT_WORKBENCH_PARENT", "COLUMNS", "LINES")
+_FREE += ("PWD", "OLDPWD", "SHLVL", "_")  # a shell's own: a wrapper of Python sets them anew
 _FREE_PREFIX = "PYTEST_"
 # Set by importing Paddle, scikit-learn and transformers: a test that did so hands them on, and
 # would be refused for it.  A process that imports these sets them itself.
-SET_BY_IMPORTS = (
-    "CUSTOM_DEVICE_ROOT",
-    "KMP_DUPLICATE_LIB_OK",
-    "KMP_INIT_AT_FORK",
-    "TORCHINDUCTOR_CACHE_DIR",
-)
+SET_BY_IMPORTS = ("CUSTOM_DEVICE_ROOT", "KMP_DUPLICATE_LIB_OK", "KMP_INIT_AT_FORK")
+SET_BY_IMPORTS += ("TORCHINDUCTOR_CACHE_DIR",)
 _PATIENCE_S = 20.0
 _LONGEST = 1 << 22
 
