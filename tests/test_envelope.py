@@ -138,7 +138,7 @@ def test_a_stored_envelope_is_refused_once_anything_has_changed(tmp_path, monkey
     request = RunRequest()
     told = {"spreads": {}, "depends_on": envelope.depends_on(tmp_path, request)}
     write_json(envelope.stored_file(pair, "default"), told)
-    assert envelope.stored(tmp_path, pair, request)[0].stored
+    assert envelope.stored(tmp_path, pair, request) == ({}, "")
     found, why = envelope.stored(tmp_path, pair, replace(request, epochs=2))
     assert found is None and "of another options: measured anew" in why
     monkeypatch.setattr(envelope, "_TRAINING", envelope._TRAINING[1:])
