@@ -22,11 +22,11 @@ os.environ["PYTHONPATH"] = os.pathsep.join(
 # Small tensors gain nothing from many threads, and test files run side by side.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
-from common.system.processes import processor_is_amd  # noqa: E402  (NumPy reads the number of threads)
+from common.system.processes import environment  # noqa: E402  (NumPy reads the number of threads)
 
-# As the workers have it. Intel's processors obey it too, and leave the path that users are on.
-if processor_is_amd():
-    os.environ.setdefault("MKL_DEBUG_CPU_TYPE", "5")
+# As the workers have it: what a test runs itself would else run in no warm interpreter.
+own = {k: v for k, v in environment().items() if k.startswith(("MALLOC_", "MKL_", "OMP_"))}
+os.environ.update(own)
 # Figures are written, never shown.
 os.environ.setdefault("MPLBACKEND", "Agg")
 # Started in the background, a suite has these ignored, and so would all that it starts.
