@@ -226,13 +226,13 @@ def _reached(room: str, files: dict[str, Path], imports: Sequence[Import]) -> se
 CORE = "core"  # common/ without its models, and the steps
 # Room -> how many lines of Python it may have.
 CEILINGS = {
-    "core": 33_710,
+    "core": 33_720,
     "common": 750,
     "common/bundles": 1_750,
     "common/check": 3_180,
     "common/logs": 3_590,
     "common/models": 5_750,
-    "common/pair": 2_940,
+    "common/pair": 2_950,
     "common/report": 2_030,
     "common/sides": 6_840,
     "common/system": 1_820,
@@ -257,7 +257,7 @@ CEILINGS = {
     "step3_loss": 110,
     "step4_backward": 1_040,
     "step5_train": 1_890,
-    "tests": 26_790,
+    "tests": 26_810,
     "tools": 4_620,
 }
 _TOPS = ("faults", "tests", "tools")  # further folders that are counted, each as one room

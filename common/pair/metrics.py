@@ -206,15 +206,24 @@ def confusion(labels: np.ndarray, predictions: np.ndarray, num_classes: int) -> 
     """How often class i was predicted as class j, at [i, j]: (num_classes, num_classes), int64.
 
     `labels` and `predictions` are (N,), integers in 0 .. num_classes - 1.
-    Raises ValueError where there are none, or a label is out of range.
+    Raises ValueError where they are empty, of different lengths, no integers or out of range.
     """
-    if not labels.size:
-        raise ValueError("there is nothing to score")
-    if labels.min() < 0 or labels.max() >= num_classes:
+    labels, predictions = np.asarray(labels), np.asarray(predictions)
+    if labels.shape != predictions.shape or labels.ndim != 1:
         raise ValueError(
-            f"labels reach from {labels.min()} to {labels.max()}; classes are 0 .. "
-            f"{num_classes - 1}"
+            f"labels {labels.shape} and predictions {predictions.shape} must be one list each, "
+            "of one length"
         )
+    if labels.size == 0:
+        raise ValueError("there is nothing to score")
+    for name, values in (("labels", labels), ("predictions", predictions)):
+        if values.dtype.kind not in "iu":
+            raise ValueError(f"{name} must be integers, not {values.dtype}")
+        if values.min() < 0 or values.max() >= num_classes:
+            raise ValueError(
+                f"{name} reach from {values.min()} to {values.max()}; "
+                f"classes are 0 .. {num_classes - 1}"
+            )
     counts = np.bincount(
         labels.astype(np.int64) * num_classes + predictions.astype(np.int64),
         minlength=num_classes**2,

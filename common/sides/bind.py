@@ -26,9 +26,9 @@ INSTRUMENTS = (
 )
 
 
-def bind(side):
-    """Give a side what is public in INSTRUMENTS; what takes `side` first will have it."""
-    for module in INSTRUMENTS:
+def bind(side, modules=INSTRUMENTS):
+    """Give a side what is public in these modules; what takes `side` first will have it."""
+    for module in modules:
         for name, value in list(vars(module).items()):
             if name.startswith("_") or getattr(value, "__module__", "") != module.__name__:
                 continue

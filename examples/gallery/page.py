@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from common.report.html_page import TONES
+from common.report.terminal import TONES
 from common.system.checkout import ROOT
 from common.system.files import write_text
 from examples.gallery.run import Check, Outcome, Result
