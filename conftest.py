@@ -47,9 +47,9 @@ COLD = ("test_check", "test_conditions", "test_environments")
 # first, or the suite would wait for one of them at its end, and `--core` leaves them out.
 LONGEST = """
     readme training right_ports export processes sidecars hard warm report_page propose checkpoints
-    transplant faults parallel new_pair forecasting request offload conditions example upcast own_pair
-    loader check reference depth suits everywhere gallery reformer provenance decoding keep everyday
-    train_mode half
+    transplant faults parallel new_pair forecasting request offload conditions example upcast
+    own_pair loader check reference depth suits everywhere gallery reformer provenance decoding keep
+    everyday train_mode half
 """.split()
 
 

@@ -1,6 +1,6 @@
 """What one framework's calls make, plain and upcast; for tests/test_upcast.py.
 
-    python tests/upcast_calls.py torch|paddle [NAME]   NAME: a function that the upcast does not know
+    python tests/upcast_calls.py torch|paddle [NAME]   NAME: a function that upcasting forgets
 
 Prints JSON: "made", expression -> the dtypes that it makes [in a float32 run, upcast, in a float32
 run again]; "counts" as a sidecar has them; "tables", the dtypes of one that outlives a model.
