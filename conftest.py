@@ -25,8 +25,9 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 from common.system.processes import environment  # noqa: E402  (NumPy reads the number of threads)
 
 # As the workers have it: what a test runs itself would else run in no warm interpreter.
-own = {k: v for k, v in environment().items() if k.startswith(("MALLOC_", "MKL_", "OMP_"))}
-os.environ.update(own)
+for name, value in environment().items():
+    if name.startswith(("MALLOC_", "MKL_", "OMP_")):
+        os.environ[name] = value
 # Figures are written, never shown.
 os.environ.setdefault("MPLBACKEND", "Agg")
 # Started in the background, a suite has these ignored, and so would all that it starts.

@@ -43,8 +43,8 @@ def behind(run, reached):
         with run.unclipped():
             seen = witnesses(run)
         # JSON has no word for a float that is not finite.
-        plain = {k: isinstance(v, float) and not np.isfinite(v) for k, v in seen.items()}
-        run.notes["witness"] = {k: None if plain[k] else v for k, v in seen.items()}
+        endless = {k for k, v in seen.items() if isinstance(v, float) and not np.isfinite(v)}
+        run.notes["witness"] = {k: None if k in endless else v for k, v in seen.items()}
     if takes_steps(run):
         chosen = run.suited.given.get(run.case.name or "main", {}).get("setups", ())
         given = [setup for setup in SETUPS if setup in chosen]

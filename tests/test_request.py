@@ -19,6 +19,7 @@ from common.check.flags import Parser, of
 from common.check.options import OPTIONS
 from common.check_all import all_steps
 from common.pair.option import options_of
+from common.pair.pairs import Pair
 from common.pair.request import RunRequest
 from common.pair.task import TeacherForced
 from common.pair.worker_process import WorkerProcess
@@ -40,8 +41,9 @@ def test_a_request_comes_back_and_every_field_is_explained(tmp_path):
     path = tmp_path / "request.json"
     edit_json(path, task={"name": "Usual"}, single_step=False, feed=None)  # of earlier versions
     assert RunRequest.read(path) == request
-    edit_json(path, task={"name": "SingleStep"})
-    assert RunRequest.read(path).task == TeacherForced()
+    edit_json(path, task={"name": "SingleStep"}, data_weights="stirred")
+    assert RunRequest.read(path) == replace(request, task=TeacherForced(), data_weights="perturbed")
+    assert Pair._case("a", {}, {"weights": "stirred"}, train=False).weights == "perturbed"
     assert RunRequest("reformer", weights="stirred") == RunRequest("reformer", weights="perturbed")
     source = (ROOT / "common" / "pair" / "request.py").read_text()
     for name in {field.name for field in fields(RunRequest)} - set(options_of(RunRequest)):

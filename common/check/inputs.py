@@ -107,11 +107,12 @@ class Inputs:
         except UserError as error:
             self.errors[pair.name] = _failure(error)
             return False
-        documents = parts.pop(TEXT, None)
-        if documents:
-            save_arrays(folder / f"{TEXT}.npz", documents)
-        samples = {f"{part}/{k}": v for part, arrays in parts.items() for k, v in arrays.items()}
-        save_arrays(folder / f"{SAMPLES}.npz", samples)
+        files: dict[str, dict] = {}
+        for part, arrays in parts.items():
+            stem, prefix = (TEXT, "") if part == TEXT else (SAMPLES, f"{part}/")
+            files.setdefault(stem, {}).update({f"{prefix}{k}": v for k, v in arrays.items()})
+        for stem, arrays in files.items():
+            save_arrays(folder / f"{stem}.npz", arrays)
         return True
 
     def read_data(self, pair: Pair, preset: str, folder: Path) -> None:

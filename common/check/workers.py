@@ -237,8 +237,9 @@ class Workers:
         cases  those to run; none means those of the check
         """
         ResultFolder(self.work / pair.name).take_over(folder)
-        task = TeacherForced(feed="fed.npz") if fed else TeacherForced(free=True, exact=True)
+        task = TeacherForced(free=True, exact=True)
         if fed is not None:
+            task = TeacherForced(feed="fed.npz")
             states.save_state(folder / task.feed, fed)
         task = replace(task, stepping=self.stepping.get(pair.name, ()))
         more = {"cases": tuple(cases)} if cases else {}

@@ -18,10 +18,18 @@ from common.system.frameworks import SIDES
 from common.system.hashes import file_sha256, same_bits
 
 # What the two logs of a pair must agree on, and what it is called.
-_MUST_AGREE = {entry: f"{entry}s" for entry in ("step", "model", "preset", "seed")}
-_MUST_AGREE |= {"mode": "modes (--mode)", "probes": "probes (--probe)"}
-_MUST_AGREE |= {"no_probe": "probes (--no-probe)", "dtype": "dtypes"}
-_MUST_AGREE |= {"inputs_sha256": "inputs", "weights_sha256": "weights"}
+_MUST_AGREE = {
+    "step": "steps",
+    "model": "models",
+    "preset": "presets",
+    "seed": "seeds",
+    "mode": "modes (--mode)",
+    "probes": "probes (--probe)",
+    "no_probe": "probes (--no-probe)",
+    "dtype": "dtypes",
+    "inputs_sha256": "inputs",
+    "weights_sha256": "weights",
+}
 # Of these, what all logs of a folder must agree on, and what all logs of one stem.
 _ONE_RUN = ("model", "preset", "seed", "mode", "probes", "no_probe")
 _ONE_START = ("inputs_sha256", "weights_sha256")

@@ -30,6 +30,7 @@ _FORMER = (
     *("single_step", "feed", "stepping", "free", "exact", "describe", "structure", "round_trip"),
     *("save", "fed_alike", "whole", "noise", "again"),
 )
+_FORMER_TASKS = {"SingleStep": "TeacherForced", "FedAlike": "ForcedAlike"}
 FROM_STDIN = "-"  # in place of requests' paths: a worker reads them line by line, each as JSON text
 
 
@@ -210,6 +211,8 @@ class RunRequest:
     def of(cls, entries: Mapping[str, object], name: object) -> "RunRequest":
         """A request from its fields, where all of them are such as they may be."""
         entries = {key: value for key, value in entries.items() if value or key not in _FORMER}
+        if entries.get("data_weights") in tuple(FORMER_WORDS):
+            entries["data_weights"] = FORMER_WORDS[entries["data_weights"]]
         request = _read(cls, entries, f"{name}: a request", name)
         if not request.model and not isinstance(request.task, Save):
             raise UserError(f"{name}: this request names no model")
@@ -235,7 +238,8 @@ def _read(cls: type, entries: Mapping, what: str, path: object):
             raise UserError(f"{what} has no field {name!r}; it has {', '.join(known) or 'none'}")
         if kinds[name] == Task and isinstance(value, dict):
             task = dict(value)
-            kind = TASKS.get(task.pop("name", None))
+            named = task.pop("name", None)
+            kind = TASKS.get(_FORMER_TASKS.get(named, named))
             if kind is not None:
                 values[name] = _read(kind, task, f"{path}: this task", path)
                 continue

@@ -76,8 +76,8 @@ class Save:
     path: str = ""
 
 
-Run = Usual | TeacherForced | ForcedAlike | Whole | Noise | Again
-Task = Run | Describe | Inspect | RoundTrip | Save
+_Logged = Usual | TeacherForced | ForcedAlike | Whole | Noise | Again
+Task = _Logged | Describe | Inspect | RoundTrip | Save
 
 
 def label(task: Task) -> str:
@@ -87,4 +87,3 @@ def label(task: Task) -> str:
 
 
 TASKS = {kind.__name__: kind for kind in get_args(Task)}
-TASKS |= {"SingleStep": TeacherForced, "FedAlike": ForcedAlike}  # as earlier versions call them

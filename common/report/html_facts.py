@@ -21,15 +21,25 @@ from common.verdict.row import Row
 UNREADABLE = (LogError, UserError, OSError, ValueError, KeyError, MemoryError)
 
 MOST_LINES = 60  # of reprod_log's report
+_MOST_BYTES = 1 << 16  # that are read of it, from either end
 MOST_CHOICES = 400  # whose margins are read, of one result
 SHOWN_CHOICES = 25
 
 # Sidecar field, and what the page calls it: of an environment, and of a result alone.
-_ENVIRONMENT = {"framework": "framework", "framework_version": "version"}
-_ENVIRONMENT |= {"framework_file": "imported from", "device": "device"}
-_OF_A_RESULT = {"preset": "preset", "seed": "seed", "weights": "weights"}
-_OF_A_RESULT |= {"inputs_sha256": "inputs, SHA-256", "weights_sha256": "weights, SHA-256"}
-_OF_A_RESULT |= {"time": "ended"}
+_ENVIRONMENT = (
+    ("framework", "framework"),
+    ("framework_version", "version"),
+    ("framework_file", "imported from"),
+    ("device", "device"),
+)
+_OF_A_RESULT = (
+    ("preset", "preset"),
+    ("seed", "seed"),
+    ("weights", "weights"),
+    ("inputs_sha256", "inputs, SHA-256"),
+    ("weights_sha256", "weights, SHA-256"),
+    ("time", "ended"),
+)
 _OF_THE_HOST = {"python": "Python", "numpy": "NumPy"}
 
 
@@ -53,7 +63,7 @@ def environments(results: Sequence[tuple[str, Mapping[str, Sidecar]]]) -> dict[t
     for title, sidecars in results:
         if not sidecars:
             continue
-        rows = [(word, *_both(sidecars, name)) for name, word in _ENVIRONMENT.items()]
+        rows = [(word, *_both(sidecars, name)) for name, word in _ENVIRONMENT]
         hosts = [sidecars[side].environment if side in sidecars else {} for side in SIDES]
         for name in dict.fromkeys(key for host in hosts for key in host):
             values = (visible(host.get(name, "–")) for host in hosts)
@@ -64,7 +74,7 @@ def environments(results: Sequence[tuple[str, Mapping[str, Sidecar]]]) -> dict[t
 
 def what_ran(sidecars: Mapping[str, Sidecar]) -> list[tuple[str, str, str]]:
     """Preset, seed, weights and hashes of a result: what, torch's, Paddle's."""
-    rows = [(word, *_both(sidecars, name)) for name, word in _OF_A_RESULT.items()]
+    rows = [(word, *_both(sidecars, name)) for name, word in _OF_A_RESULT]
     return [row for row in rows if row[1:] != ("–", "–")]
 
 
@@ -76,13 +86,22 @@ def _both(sidecars: Mapping[str, Sidecar], name: str) -> tuple[str, ...]:
 def diff_log_words(path: Path) -> list[str]:
     """reprod_log's own report; of a long one its beginning and its end, with a line between."""
     try:
-        lines = path.read_text(encoding="utf-8", errors="replace").split("\n")
+        size = path.stat().st_size
+        with path.open("rb") as file:
+            head = file.read(_MOST_BYTES)
+            file.seek(max(len(head), size - _MOST_BYTES))
+            tail = file.read()
     except OSError:
         return []
-    lines = [visible(line.expandtabs(4).rstrip()) for line in lines if line.strip()]
-    if len(lines) > MOST_LINES:
+    lines = _text_lines(head) + _text_lines(tail)
+    if len(lines) > MOST_LINES or size > 2 * _MOST_BYTES:
         lines = [*lines[: MOST_LINES - 2], f"… (the rest is in {path.name})", lines[-1]]
     return lines
+
+
+def _text_lines(content: bytes) -> list[str]:
+    lines = content.decode("utf-8", errors="replace").split("\n")
+    return [visible(line.expandtabs(4).rstrip()) for line in lines if line.strip()]
 
 
 def choices_of(

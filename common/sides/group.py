@@ -10,7 +10,6 @@ import hashlib
 import math
 from contextlib import contextmanager
 from functools import partial
-from itertools import accumulate, groupby
 
 import numpy as np
 
@@ -144,11 +143,17 @@ class Group:
         values = [value for _, value in parameters]
         reached = np.array([value.grad is not None for value in values], np.int64)
         reached = self._side.array(self.sum(self._side.tensor(reached)))
-        values = [value for value, some in zip(values, reached, strict=True) if some]
-        ends = accumulate(math.prod(value.shape) for value in values)
-        ended = zip(ends, values, strict=True)
-        for _, bucket in groupby(ended, lambda pair: pair[0] // _BUCKET):
-            self._add([value for _, value in bucket], copies)
+        bucket, held = [], 0
+        for value, some in zip(values, reached, strict=True):
+            size = math.prod(value.shape)
+            if held + size > _BUCKET and bucket:
+                self._add(bucket, copies)
+                bucket, held = [], 0
+            if some:
+                bucket.append(value)
+                held += size
+        if bucket:
+            self._add(bucket, copies)
 
     def _add(self, values, copies):
         concat, zeros = self._side.lib.concat, self._side.lib.zeros_like

@@ -302,11 +302,11 @@ class _Logs:
             for number, run in enumerate(runs.AGAIN, 1):
                 self.write(run, "float32", forced, again=number)
         elif isinstance(task, tasks.TeacherForced):
-            self._single_step(task, forced)
+            self._teacher_forced(task, forced)
         else:
             self._usual(forced)
 
-    def _single_step(self, task: tasks.TeacherForced, forced) -> None:
+    def _teacher_forced(self, task: tasks.TeacherForced, forced) -> None:
         run = runs.EXACT if task.exact else runs.TEACHER_FORCED
         if task.free:
             self.write(runs.FREE_EXACT, "float64", forced, {})

@@ -16,9 +16,8 @@ def children(values: object) -> list[tuple[object, object]] | None:
     """(key, value) of each child of a container; None for what is no container."""
     if isinstance(values, MutableMapping):
         return list(values.items())
-    if isinstance(values, tuple) and hasattr(
-        values, "_asdict"
-    ):  # the other side may have a ModelOutput
+    # The other side may have a ModelOutput in its place.
+    if isinstance(values, tuple) and hasattr(values, "_asdict"):
         return list(values._asdict().items())
     if isinstance(values, list | tuple):
         return list(enumerate(values))

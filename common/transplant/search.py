@@ -174,7 +174,7 @@ def _differing(tally: dict[str, dict]) -> list[str]:
 class Search:
     """The fewest operators that torch must compute to reach the goal; a trial is a run of Paddle.
 
-    workers   starts the Paddle side; its plain run is there, with torch's logs, weights and choices
+    workers  starts the Paddle side; its plain run is there, with torch's logs, weights and choices
     green   whether that run's verdict passed
     judge   (folder) -> exit status of the logs in it
     """

@@ -163,7 +163,7 @@ class Comparisons:
         """A row beside the one of the runs as they were."""
         arrays = [self.logs.get(name, key) for name in RUNS[which]]
         if which == "fed" and str(key) in self._choices["ref32"]:
-            choice = self._forced_choice(key)
+            choice = self._teacher_forced_choice(key)
             if choice is not None:
                 return choice
         if any(array is None for array in arrays):
@@ -258,7 +258,7 @@ class Comparisons:
             return None
         return judge_choice(str(key), runs[base], margin, others[0], runs["cand32"], others[1])
 
-    def _forced_choice(self, key: Key) -> Row | None:
+    def _teacher_forced_choice(self, key: Key) -> Row | None:
         """The same on the reference's values; there is no float32 run of it."""
         reference, fed = (self._read_choice(name, key) for name in ("ref64", "local64"))
         margin = self._part_of_choice("ref64", key, "margin")

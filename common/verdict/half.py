@@ -35,30 +35,48 @@ _RUNS = ("ref32", "step_ref64", "step_cand", "step_cand64")
 _PASSING = (*AGREEING, "INSIDE", "CONSTANT")
 
 
-# How an error is measured; along: the part that goes each vector's own way, as a part of that.
-_WAYS = ("rms", "max", "along")
+@dataclass(frozen=True)
+class _Errors:
+    """How large the error of one tensor is, in three ways."""
+
+    rms: float
+    max: float
+    along: float  # of the part that goes each vector's own way, as a part of the vector
 
 
 @dataclass(frozen=True)
 class Measured:
-    """Both sides' errors of one tensor in _WAYS, each fed what torch had in half precision."""
+    """Both sides' errors of one tensor, each fed what torch had in half precision."""
 
-    reference: np.ndarray
-    candidate: np.ndarray
-    allowed: np.ndarray
+    reference: _Errors
+    candidate: _Errors
+    allowed: _Errors
     scale: float  # of the tensor
     finite: bool  # the candidate has no infinity or NaN where the reference has none
 
     @property
-    def shares(self) -> np.ndarray:
-        """The candidate's errors as parts of what they may be."""
-        off = self.candidate > 0.0
-        return np.divide(self.candidate, self.allowed, out=np.zeros(len(_WAYS)), where=off)
+    def shares(self) -> dict[str, float]:
+        """The candidate's error as a part of what it may be, measured in each way."""
+        return {
+            name: getattr(self.candidate, name) / getattr(self.allowed, name)
+            for name in ("rms", "max", "along")
+            if getattr(self.candidate, name) > 0.0
+        }
+
+    @property
+    def decides(self) -> str:
+        """The measure that uses most of what is allowed; empty where there is no error."""
+        return max(self.shares, key=self.shares.get, default="")
+
+    @property
+    def share(self) -> float:
+        """How much of what is allowed it uses."""
+        return max(self.shares.values(), default=0.0) if self.finite else np.inf
 
     @property
     def ratio(self) -> float | None:
         """The candidate's error over the reference's; None where that has none."""
-        return float(self.candidate[0] / self.reference[0]) if self.reference[0] else None
+        return self.candidate.rms / self.reference.rms if self.reference.rms else None
 
 
 class Half:
@@ -118,21 +136,20 @@ class Half:
         found = self.measure(key, bool(narrower), row.inside)
         if found is None:
             return None
-        if found.finite and found.scale < tolerance("noise_only") * found.reference[0]:
+        if found.finite and found.scale < tolerance("noise_only") * found.reference.rms:
             return None  # zero in exact arithmetic: rounding is all that it holds
-        shares = found.shares
-        if not found.finite or shares.max() > 1.0:
+        if found.share > 1.0:
             row.decide("PRECISION")
             row.origin, row.inside = True, False
             row.measure, row.note = BY_ITSELF, "; ".join(narrower)
-            if not found.finite:
+            if found.share == np.inf:
                 row.note = f"Paddle's {self.dtype} has infinities or NaN where torch's has none"
             else:
-                way = int(shares.argmax())
-                row.measure += f", {'along its vectors' if way == 2 else _WAYS[way]}"
-                row.noise_ref = float(found.reference[way])
-                row.noise_cand = float(found.candidate[way])
-                row.allowed, row.scale = float(found.allowed[way]), found.scale
+                name = found.decides
+                row.measure += f", {'along its vectors' if name == 'along' else name}"
+                row.noise_ref = getattr(found.reference, name)
+                row.noise_cand = getattr(found.candidate, name)
+                row.allowed, row.scale = getattr(found.allowed, name), found.scale
         return found.ratio
 
     def measure(self, key: Key, caused: bool, inside: bool) -> Measured | None:
@@ -157,14 +174,12 @@ class Half:
         allowed = self._allowed(own, exact, caused, inside)
         return Measured(reference, candidate, allowed, rms(exact), bool(finite))
 
-    def _allowed(
-        self, own: np.ndarray, exact: np.ndarray, caused: bool, inside: bool
-    ) -> np.ndarray:
+    def _allowed(self, own: np.ndarray, exact: np.ndarray, caused: bool, inside: bool) -> _Errors:
         """How large the candidate's error may be, from the reference's.
 
         A value inside may be rounded once where the reference does not round it.
         """
-        (error, largest, along_error), epsilon = _errors(own, exact), EPSILONS[self.dtype]
+        reference, epsilon = _errors(own, exact), EPSILONS[self.dtype]
         # Of few values, or few that count, the measured size is chance.
         values = 1.0 + tolerance("half_spread") / np.sqrt(_effective(own))
         along = _along(own, exact)
@@ -172,19 +187,18 @@ class Half:
         factor = tolerance("half_caused" if caused else "half")
         # What float32 makes of it, where neither side rounds to half precision.
         none = tolerance("half_exact") * epsilon
-        rounds = error > none * rms(exact)
+        rounds = reference.rms > none * rms(exact)
         once = 0.0 if rounds or not inside else epsilon / 2
         root = np.sqrt(exact.shape[-1]) if exact.ndim else 1.0
         # What single roundings make of it, each by itself; of one vector it is small by chance.
         size, most, least = rms(exact), np.abs(exact).max(), SMALLEST[self.dtype]
-        chance = error / size / root if size else 0.0
+        chance = reference.rms / size / root if size else 0.0
         chance *= 1.0 + 2.0 * tolerance("half_spread") / np.sqrt(along.size)
-        allowed = (
-            max(factor * values * error, once * size, least, none * size),
-            max(2.0 * factor * values * largest, 2.0 * once * most, least, none * most),
-            max(factor * vectors * along_error, factor * chance, 2 * once / root, none),
+        return _Errors(
+            max(factor * values * reference.rms, once * size, least, none * size),
+            max(2.0 * factor * values * reference.max, 2.0 * once * most, least, none * most),
+            max(factor * vectors * reference.along, factor * chance, 2 * once / root, none),
         )
-        return np.array(allowed)
 
     def narrower(self, key: Key) -> list[str]:
         """What the candidate computes on narrower types than the reference, where a row is made.
@@ -207,7 +221,9 @@ def _within(modules: Mapping[str, int], case: str) -> frozenset[str]:
 
 def _along(error: np.ndarray, exact: np.ndarray) -> np.ndarray:
     """Of each vector along the last axis: what part of itself its error adds to it."""
-    width = exact.shape[-1] if exact.ndim else 1
+    if not exact.ndim:
+        return np.zeros(1)
+    width = exact.shape[-1]
     if width < 2:
         return np.zeros(1)
     error, exact = error.reshape(-1, width), exact.reshape(-1, width)
@@ -216,8 +232,8 @@ def _along(error: np.ndarray, exact: np.ndarray) -> np.ndarray:
     return (error * exact).sum(axis=1)[kept] / squares[kept] if kept.any() else np.zeros(1)
 
 
-def _errors(error: np.ndarray, exact: np.ndarray) -> np.ndarray:
-    return np.array([rms(error), float(np.abs(error).max()), rms(_along(error, exact))])
+def _errors(error: np.ndarray, exact: np.ndarray) -> _Errors:
+    return _Errors(rms(error), float(np.abs(error).max()), rms(_along(error, exact)))
 
 
 def _effective(values: np.ndarray) -> float:

@@ -30,7 +30,7 @@ def with_noise(
     """The initial state with noise from the tape; ties stay tied, other buffers as they are.
 
     kind
-    perturbed        no bias stays 0 and no gain 1, so that losing or swapping one would show:
+    perturbed      no bias stays 0 and no gain 1, so that losing or swapping one would show:
                    0.1 N(0, 1) is added to vectors, 0.5 N(0, 1) / sqrt(last axis) to weights
     trained-like   heavy rows and large gains, as training makes them, and with them large
                    activations: a matrix's rows are scaled by `gain` exp(0.8 N(0, 1)), a norm's

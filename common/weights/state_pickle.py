@@ -19,9 +19,18 @@ from common.system.files import read_into
 
 # torch's storage classes -> the dtype of their elements; bfloat16 is no NumPy dtype.
 BFLOAT16 = "bfloat16"
-_SHORT = {"Float": "f4", "Double": "f8", "Half": "f2", "BFloat16": BFLOAT16, "Long": "i8"}
-_SHORT |= {"Int": "i4", "Short": "i2", "Char": "i1", "Byte": "u1", "Bool": "b1"}
-STORAGES = {f"{name}Storage": code for name, code in _SHORT.items()}
+STORAGES = {
+    "FloatStorage": "f4",
+    "DoubleStorage": "f8",
+    "HalfStorage": "f2",
+    "BFloat16Storage": BFLOAT16,
+    "LongStorage": "i8",
+    "IntStorage": "i4",
+    "ShortStorage": "i2",
+    "CharStorage": "i1",
+    "ByteStorage": "u1",
+    "BoolStorage": "b1",
+}
 _TORCH = {
     ("collections", "OrderedDict"): "ordered",
     ("torch._utils", "_rebuild_tensor"): "tensor",
