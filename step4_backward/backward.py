@@ -6,7 +6,7 @@ from functools import partial
 import numpy as np
 
 from common.pair.data import LABELS
-from common.pair.task import Noise, TeacherForced, Whole
+from common.pair.task import Again, Noise, TeacherForced, Whole
 from common.sides.session import Session, using
 from common.sides.suited import Unsuited
 from common.system.errors import UserError
@@ -38,7 +38,8 @@ def behind(run, reached):
     # Whatever follows would read all weights again.
     if isinstance(run.request.task, Whole) or run.request.offload:
         return
-    usual = run.session.reference is None and not isinstance(run.request.task, Noise)
+    closer = isinstance(run.request.task, Noise | Again)
+    usual = run.session.reference is None and not closer
     if run.dtype == "float64" and usual and run.case.like is None:
         with run.unclipped():
             seen = witnesses(run)
@@ -47,10 +48,12 @@ def behind(run, reached):
         run.notes["witness"] = {k: None if k in endless else v for k, v in seen.items()}
     if takes_steps(run):
         chosen = run.suited.given.get(run.case.name or "main", {}).get("setups", ())
-        given = [setup for setup in SETUPS if setup in chosen]
+        setups = [IN_TRAIN_MODE] if run.case.like is not None else SETUPS
+        if closer:
+            setups = [setup for setup in setups if setup in run.request.task.setups]
+        given = [setup for setup in setups if setup in chosen]
         if given:
             given_steps(run, given, reached)
-        setups = [IN_TRAIN_MODE] if run.case.like is not None else SETUPS
         for setup in (setup for setup in setups if setup not in given):
             run.progress(f"{run.case.name or 'main'} {setup}")
             optimizer_steps(run, setup)

@@ -341,10 +341,10 @@ def logs(tmp_path, arrays, noise=None):
 def test_a_case_in_doubt_asks_for_the_noise_and_one_that_is_settled_does_not(tmp_path):
     lucky = four(noise_ref=1e-9)
     asked = judge_logs(**logs(tmp_path, lucky))
-    assert asked.asks_noise == ("main",) and asked.exit_code == 1
+    assert asked.asks_noise == (("main", ""),) and asked.exit_code == 1
     assert any("how far rounding moves them was not measured" in note for note in asked.notes)
     lost = judge_logs(**logs(tmp_path, four(noise_cand=1e-2), measured()))
-    assert lost.asks_noise == () and lost.asks_again == ("main",)
+    assert lost.asks_noise == () and lost.asks_again == (("main", ""),)
     settled = judge_logs(**logs(tmp_path, lucky, measured()))
     assert settled.asks_noise == () and settled.exit_code == 0
     assert judge_logs(**logs(tmp_path, four())).asks_noise == ()

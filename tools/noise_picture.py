@@ -126,8 +126,10 @@ def check(script: str, *arguments: str) -> None:
             and not any(words in row.note for words in ELSEWHERE)
         }
         if workers and rows:
-            cases = sorted({Key.parse(key, result.cases).case_name for key in rows})
-            failed = workers.look_closer(Noise(), pair, cases)
+            keys = [Key.parse(key, result.cases) for key in rows]
+            passes = {(key.case_name, key.setup) for key in keys}
+            for _ in ("the first run of each size", "the others"):
+                failed = workers.look_closer(Noise(), pair, passes)
             told = {"step": step.number, "model": pair.name, "group": group, "failed": failed}
             told |= {"exit_code": result.exit_code}
             told |= {"rows": list(numbers(folder, step.judged[0], rows))}

@@ -253,9 +253,9 @@ def _looked_closer(
     A row that is less exact than float32 is by its noise may be so by luck, which does not repeat.
     """
     found = judgements.values()
-    failed = workers.look_closer(Noise(), pair, (c for one in found for c in one.asks_noise))
+    failed = workers.look_closer(Noise(), pair, (p for one in found for p in one.asks_noise))
     if failed is None:
-        failed = workers.look_closer(Again(), pair, (c for one in found for c in one.asks_again))
+        failed = workers.look_closer(Again(), pair, (p for one in found for p in one.asks_again))
     if failed:
         result.notes.append(f"rows that are in doubt could not be looked at once more: {failed}")
     return failed == ""

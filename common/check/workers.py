@@ -49,7 +49,7 @@ class Workers:
         self.pythons = inputs.pythons
         self.work = inputs.work
         self.on_progress = inputs.on_progress
-        self._done: dict[tuple[str, str], set[str]] = {}  # model, what -> cases
+        self._done: dict[tuple[str, str], set[tuple[str, str]]] = {}  # model, what -> passes
         self.stepping: dict[str, tuple[str, ...]] = {}  # model -> cases of further runs' steps
         self._seeds: dict[str, int] = {}  # model -> seeds that it goes on with
         self._processes: dict[tuple[str, int | None], WorkerProcess] = {}  # (side, threads) -> it
@@ -197,21 +197,30 @@ class Workers:
                 launches.append(launch)
         return self._further("torch", pair, Whole(), launches)
 
-    def look_closer(self, task: Noise | Again, pair: Pair, cases: Iterable[str]) -> str | None:
-        """Have torch measure the noise of what it logged of cases, or Paddle repeat its runs.
+    def look_closer(
+        self, task: Noise | Again, pair: Pair, passes: Iterable[tuple[str, str]]
+    ) -> str | None:
+        """Have torch measure the noise of what it logged, or Paddle repeat its runs.
 
+        passes  cases and set-ups of the optimizer, as a judgement asks for them
         Returns None where nothing was left to do.
         """
-        side = "torch" if task == Noise() else "paddle"
-        known = self._done.setdefault((pair.name, label(task)), set())
-        cases = tuple(case for case in dict.fromkeys(cases) if case not in known)
-        if not (cases and any(launch.teacher_forced for launch in self.step.launches)):
+        side, passes = "torch" if task == Noise() else "paddle", set(passes)
+        done = self._done.setdefault((pair.name, label(task)), set())
+        asked = passes - done
+        if side == "torch" and not asked:
+            done = self._done.setdefault((pair.name, "further noise"), set())
+            task, asked = Noise(further=True), passes - done
+        if not (asked and any(launch.teacher_forced for launch in self.step.launches)):
             return None
-        known.update(cases)
+        done |= asked
         if side not in self.pythons:
             return "torch's logs were brought, and torch runs no more"
-        cases = tuple(sorted(known)) if task == Again() else cases
-        return self._further(side, pair, task, cases=cases)
+        cases, setups = (
+            tuple(sorted(set(names) - {""}))
+            for names in zip(*(asked if side == "torch" else done), strict=True)
+        )
+        return self._further(side, pair, replace(task, setups=setups), cases=cases)
 
     def forget_whole(self, pair: Pair) -> None:
         """Remove what was logged whole for teacher-forced runs."""

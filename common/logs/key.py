@@ -67,6 +67,11 @@ class Key:
         return self.case + self.run
 
     @property
+    def setup(self) -> str:
+        """The optimizer's set-up whose steps it is of; empty for a case's first pass."""
+        return self.run.partition("/")[0]
+
+    @property
     def group(self) -> str:
         """The path up to and including the kind: its tensors share one scale; empty for no kind.
 

@@ -113,6 +113,8 @@ class Sidecar:
     hidden_rows: dict[str, list[str]] = note()
     # Case -> torch's names of weights that came out of the model with other bits.
     read_back: dict[str, list[str]] = note()
+    # Of measured noise: prefix of a case's keys and the set-up -> its runs with float32's rounding.
+    moved: dict[str, int] = note()
     # Case -> recurrent layer -> its dropout, which no run draws.
     recurrent_dropout_not_drawn: dict[str, dict[str, float]] = note(kinds.NAMED_RATES)
     # Case -> the random numbers that the model drew by itself and got from the tape.

@@ -44,10 +44,17 @@ class Whole:
 class Noise:
     """The float64 run again and again, with float32's rounding in its operators."""
 
+    # The optimizer's set-ups whose steps are taken too.
+    setups: tuple[str, ...] = ()
+    # Whether it is the runs that are left after the first of each size.
+    further: bool = False
+
 
 @dataclass(frozen=True)
 class Again:
     """The float32 run again, from weights and inputs one unit in the last place away."""
+
+    setups: tuple[str, ...] = ()  # as `Noise` has them
 
 
 @dataclass(frozen=True)

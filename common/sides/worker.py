@@ -284,7 +284,7 @@ class _Logs:
             note_not_forced(self.files.log(job.stem, self.side, runs.HALF_STEP64), not_forced)
         elif isinstance(task, tasks.Noise):
             moving = importlib.import_module("common.sides.noise_in_torch")
-            moving.measure(job, partial(self.write, forced=_load_choices(self.choices)))
+            moving.measure(job, task, partial(self.write, forced=_load_choices(self.choices)))
         else:
             self._write_from_weights(task)
 

@@ -14,6 +14,7 @@ import numpy as np
 
 from common.logs.independence import ENOUGH_FLOATS
 from common.logs.key import Key
+from common.logs.noise import SEEDS
 from common.logs.of_a_run import AGAIN, LOGS, Logs, not_judged
 from common.logs.pickle_machine import escaped
 from common.logs.result_folder import ResultFolder
@@ -46,10 +47,11 @@ class Judgement:
     # A run in which Paddle's inexact operators are exact would show more: fed, or fed nothing.
     asks_exact: bool = False
     asks_free: bool = False
-    # Cases with rows that do not pass, and that the noise decides, which was not measured there.
-    asks_noise: tuple[str, ...] = ()
-    # Cases with rows that are less exact than float32, by a run that was not repeated.
-    asks_again: tuple[str, ...] = ()
+    # Passes with rows that do not pass, and that the noise decides, which was not measured there:
+    # a case and the optimizer's set-up, empty for the case's first pass.
+    asks_noise: tuple[tuple[str, str], ...] = ()
+    # The same of rows that are less exact than float32, by a run that was not repeated.
+    asks_again: tuple[tuple[str, str], ...] = ()
 
     @property
     def verdict(self) -> str:
@@ -79,24 +81,34 @@ class Judgement:
         return None if row is None else row.key
 
     def ask(self, comparisons: Comparisons, keys: Sequence[Key]) -> None:
-        """Ask for what would show more of the rows up to the first that fails whatever it shows."""
-        logs, unmeasured, lost = comparisons.logs, [], []
+        """Ask for what would show more of the rows up to the first that fails whatever it shows.
+
+        And of those behind it whose cases were looked at.
+        """
+        logs, failed, unmeasured = comparisons.logs, False, []
+        moved = logs.sidecars["noise"].moved
+        looked_at = {name: set(logs.sidecars[name].batches) for name in ("noise", AGAIN[0])}
+        asked: dict[str, dict[tuple[str, str], None]] = {name: {} for name in looked_at}
         for row, key in zip(self.rows, keys, strict=True):
             if row.verdict not in FAILING:
                 continue
-            doubted = in_doubt(comparisons.row(OWN, key))
-            if doubted and logs.get("noise", key) is None:
-                unmeasured.append(key.case_name)
-            elif doubted and row.verdict == "PRECISION" and logs.get(AGAIN[0], key) is None:
-                lost.append(key.case_name)
-            else:
-                break
-        self.asks_noise, self.asks_again = (tuple(dict.fromkeys(n)) for n in (unmeasured, lost))
+            measured, asks = logs.get("noise", key) is not None, ""
+            if in_doubt(comparisons.row(OWN, key)):
+                if not measured or moved.get(key.case + key.setup, SEEDS[0]) < SEEDS[0]:
+                    asks = "noise"
+                elif row.verdict == "PRECISION" and logs.get(AGAIN[0], key) is None:
+                    asks = AGAIN[0]
+            failed = failed or not asks
+            if asks and (not failed or key.case in looked_at[asks]):
+                asked[asks][key.case_name, key.setup] = None
+                unmeasured += [] if measured else [key.case_name]
+            failed = failed or measured and asks == "noise"
+        self.asks_noise, self.asks_again = (tuple(asked[name]) for name in looked_at)
         if unmeasured:
+            cases = escaped(", ".join(dict.fromkeys(unmeasured)))
             self.notes.append(
-                f"rows of {escaped(', '.join(self.asks_noise))} fail beside one float32 run of "
-                "torch's: how far rounding moves them was not measured, which a check that runs "
-                "torch does"
+                f"rows of {cases} fail beside one float32 run of torch's: how far rounding moves "
+                "them was not measured, which a check that runs torch does"
             )
 
     def as_json(self) -> dict[str, object]:
