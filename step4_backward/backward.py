@@ -238,10 +238,14 @@ def optimizer_steps(run, setup):
 
     What was logged of a rate that does not suit the model is taken back out of the log.
     """
-    case = run.case.name
+    case, first = run.case.name, run.first_case or "main"
     factor = run.suited.rates.get(case or "main", {}).get(setup, {}).get("factor")
     if factor is None and run.chooses:
         because, most = "", FACTORS[0]
+        suits_eval = run.suited.rates.get(first, {}).get(setup)
+        if run.case.like is not None and suits_eval and suits_eval["factor"] < most:
+            # Where float32 shows that a rate does not suit, both precisions run again.
+            because, most = f"the steps of case {first} are too long", suits_eval["factor"]
         for factor in FACTORS:
             if factor > most and factor != FACTORS[-1]:
                 continue
