@@ -2,6 +2,7 @@
 
 import copy
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -9,9 +10,11 @@ import torch
 from builders import RUNS, write_log
 from torch.nn import functional as F
 
-from common.logs.noise import SIZES, distance, distances
+from common.check.workers import Workers
+from common.logs.noise import SEEDS, SIZES, distance, distances
 from common.logs.sidecar import read_sidecar, write_sidecar
-from common.sides.noise_in_torch import Moved
+from common.pair.task import Again, Noise
+from common.sides.noise_in_torch import BLOCK, Moved
 from common.sides.run import beside
 from common.verdict.context import Context
 from common.verdict.judge import judge_logs
@@ -141,6 +144,11 @@ def test_moves_are_drawn_by_their_seed_and_leave_float32_and_copies_alone():
         same = x * 2.0
         kept = [x.T, x.clone(), x.relu(), torch.cat([x, x]), x.float() * 2.0, x.argmax()]
     assert torch.equal(one, same) and not torch.equal(one, x * 2.0)
+    large = torch.randn(5, BLOCK // 4, dtype=torch.float64)  # moved in blocks where it can be
+    with Moved(3, SINGLE):
+        contiguous = large * 2.0
+    with Moved(3, SINGLE):
+        assert torch.equal(contiguous.T, large.T * 2.0)
     plain = [x.T, x.clone(), x.relu(), torch.cat([x, x]), x.float() * 2.0, x.argmax()]
     assert all(map(torch.equal, kept, plain))
     with Moved(3, SINGLE):  # as torch keeps them without computing
@@ -327,14 +335,14 @@ def test_a_repeated_run_starts_beside_this_one_and_leaves_flags_alone():
 # ---- in whole logs ------------------------------------------------------------------------------
 
 
-def logs(tmp_path, arrays, noise=None):
+def logs(tmp_path, arrays, noise=None, key="main/y", moved=None):
     arrays = [values.astype(np.float32) for values in arrays[:2]] + list(arrays[2:])
     paths, told = {}, {"batches": {"main/": 4}}
     for name, values in zip((*RUNS, "noise"), (*arrays, noise), strict=True):
         if values is not None:
             paths[name] = tmp_path / f"{name}.npy"
-            more = {} if name == "noise" else {"side": "torch"}
-            write_log(paths[name], {"main/y": values}, told | more)
+            more = {"moved": moved or {}} if name == "noise" else {"side": "torch"}
+            write_log(paths[name], {key: values}, told | more)
     return paths
 
 
@@ -348,6 +356,67 @@ def test_a_case_in_doubt_asks_for_the_noise_and_one_that_is_settled_does_not(tmp
     settled = judge_logs(**logs(tmp_path, lucky, measured()))
     assert settled.asks_noise == () and settled.exit_code == 0
     assert judge_logs(**logs(tmp_path, four())).asks_noise == ()
+
+
+def test_a_pass_is_asked_for_until_all_runs_of_it_are_there(tmp_path):
+    """By itself: what an optimizer's steps leave needs no run of the other set-ups."""
+    key, arrays = "main/sgd/003/grad/w", four(noise_cand=1e-2)
+    asked = judge_logs(**logs(tmp_path, arrays, key=key))
+    assert (asked.asks_noise, asked.asks_again) == ((("main", "sgd"),), ())
+    for runs, of_noise in ((1, (("main", "sgd"),)), (SEEDS[0], ())):
+        found = judge_logs(**logs(tmp_path, arrays, measured(), key, {"main/sgd": runs}))
+        assert found.exit_code == 1 and found.asks_noise == of_noise
+        assert not any("was not measured" in note for note in found.notes)
+    assert found.asks_again == (("main", "sgd"),)
+
+
+def test_behind_a_row_that_fails_anyway_only_a_case_that_was_measured_is_asked_for(tmp_path):
+    """So that what a red check says of later rows does not hang on how few runs came first."""
+    wrong, doubted = four(gap=1e-2), four(noise_cand=1e-2)
+    arrays = {
+        name: {"main/y": a, "main/sgd/000/grad/w": b, "other/y": b}
+        for name, a, b in zip(RUNS, wrong, doubted, strict=True)
+    }
+    told = {"side": "torch", "batches": {"main/": 4, "other/": 4}}
+    paths = {name: tmp_path / f"{name}.npy" for name in RUNS}
+    for name in RUNS:
+        values = arrays[name].items()
+        kept = {k: v.astype(np.float32) if name.endswith("32") else v for k, v in values}
+        write_log(paths[name], kept, told)
+    assert judge_logs(**paths).asks_noise == ()
+    paths["noise"] = tmp_path / "noise.npy"
+    write_log(paths["noise"], {"main/y": measured()}, {"batches": {"main/": 4}})
+    assert judge_logs(**paths).asks_noise == (("main", "sgd"),)
+
+
+def test_one_run_of_each_size_is_asked_for_first_and_the_others_once(tmp_path):
+    asked = []
+
+    def further(side, pair, task, cases):
+        asked.append((side, type(task), getattr(task, "further", None), cases, task.setups))
+        return ""
+
+    workers = SimpleNamespace(
+        _done={},
+        _further=further,
+        pythons={"torch": "python", "paddle": "python"},
+        step=SimpleNamespace(launches=[SimpleNamespace(teacher_forced=True)]),
+    )
+    pair, first, second = SimpleNamespace(name="pair"), ("main", ""), ("padding", "adam")
+
+    def look(task, *passes):
+        return Workers.look_closer(workers, task, pair, passes)
+
+    assert [look(Noise(), first), look(Noise(), first), look(Noise(), first)] == ["", "", None]
+    assert [look(Noise(), first, second), look(Noise(), first, second)] == ["", ""]
+    assert [look(Again(), first), look(Again(), second), look(Again(), first)] == ["", "", None]
+    main, padding = (("main",), ()), (("padding",), ("adam",))
+    assert asked == [
+        *(("torch", Noise, further, *main) for further in (False, True)),
+        *(("torch", Noise, further, *padding) for further in (False, True)),
+        ("paddle", Again, None, *main),
+        ("paddle", Again, None, ("main", "padding"), ("adam",)),  # its logs are written anew
+    ]
 
 
 def test_half_precision_is_neither_measured_so_nor_repeated_in_float32(tmp_path):
