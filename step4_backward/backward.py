@@ -191,7 +191,7 @@ def witnesses(run):
     run.side.clear_gradients(model)
     if run.session.half:
         return seen | {"half": True}  # steps of half precision hide any slope
-    return seen | finite_difference(loss_at, seen["directional"])
+    return seen | finite_difference(loss_at, seen["directional"], seen["gradient_norm"])
 
 
 def direction_of_norm_1(run, start):
@@ -206,26 +206,24 @@ def direction_of_norm_1(run, start):
     return {name: run.layout.from_torch(name, draws.get) for name in start}
 
 
-def finite_difference(loss_at, slope):
+def finite_difference(loss_at, slope, norm):
     """By how much the loss rises along a direction, at the step that brings it nearest to a slope.
 
-    And the rounding of the loss, where the first step did not do.
+    norm  the gradient's
+    And the rounding of the loss, where no step did.
     """
-    best, seen = np.inf, {}
+    rises, near = {}, 1e-7 * abs(slope) + 1e-10 * norm  # a tenth of what check_step4.py allows
     for shift in WITNESS_STEPS:
-        rise = (loss_at(shift) - loss_at(-shift)) / (2.0 * shift)
-        off = abs(rise - slope) - 2.0 * seen.get("loss_noise", 0.0) / shift
-        if off < best:
-            best = off
-            seen |= {"finite_difference": rise, "finite_step": shift}
-        if off <= 1e-7 * abs(slope):
-            break  # as near as needed
-        if shift == WITNESS_STEPS[0]:
-            # Rounding of the loss: shifts too small to bend it leave nothing else.
-            middle = loss_at(0.0)
-            bends = [loss_at(h) + loss_at(-h) - 2.0 * middle for h in NOISE_STEPS]
-            seen["loss_noise"] = max(2.0**-52 * abs(middle), *map(abs, bends))
-    return seen
+        rises[shift] = (loss_at(shift) - loss_at(-shift)) / (2.0 * shift)
+        if abs(rises[shift] - slope) <= near:
+            return {"finite_difference": rises[shift], "finite_step": shift}
+    # Rounding of the loss: shifts too small to bend it leave nothing else.
+    middle = loss_at(0.0)
+    bends = [loss_at(h) + loss_at(-h) - 2.0 * middle for h in NOISE_STEPS]
+    noise = max(2.0**-52 * abs(middle), *map(abs, bends))
+    off = {shift: abs(rise - slope) - 2.0 * noise / shift for shift, rise in rises.items()}
+    best = min(off, key=lambda shift: np.nan_to_num(off[shift], nan=np.inf))
+    return {"finite_difference": rises[best], "finite_step": best, "loss_noise": noise}
 
 
 def norm_of(arrays):
