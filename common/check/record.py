@@ -21,7 +21,7 @@ from common.check.result import Result
 from common.check.steps import Step
 from common.logs.reader import read_log
 from common.logs.result_folder import ResultFolder
-from common.logs.sidecar import Sidecar, read_sidecar, sidecar_path
+from common.logs.sidecar import Sidecar, sidecar_of, sidecar_path
 from common.pair.case_hooks import data_preset, training
 from common.pair.option import options_of
 from common.pair.pairs import Pair
@@ -45,7 +45,7 @@ _MOST_STEPS = 2000  # of a training's losses, that are kept each by itself
 def write_record(folder: Path, result: Result, options: CheckOptions, pair: Pair) -> None:
     """Write what was found into the folder of its logs."""
     files, step = ResultFolder(folder), result.step
-    sidecars = {log.name: read_sidecar(log) or Sidecar() for log, _ in files.logs()}
+    sidecars = {log.name: sidecar_of(log) for log, _ in files.logs()}
     asked = asked_of(step.judged[0], folder)
     first = result.first_diverged
     told = {"schema": 1, "step": step.number, "other": step.other, "model": result.model}
@@ -74,7 +74,7 @@ def write_record(folder: Path, result: Result, options: CheckOptions, pair: Pair
 
 def asked_of(stem: str, folder: Path) -> dict[str, object]:
     """What the torch side was asked for, where it is not the default."""
-    request = request_of(read_sidecar(ResultFolder(folder).log(stem, "torch")) or Sidecar())
+    request = request_of(sidecar_of(ResultFolder(folder).log(stem, "torch")))
     for path in (folder / "request_torch.json", folder / "request_torch_full.json"):
         if path.is_file():
             with suppress(UserError):  # of a later version

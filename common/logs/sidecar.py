@@ -272,6 +272,11 @@ def read_sidecar(log_path: str | os.PathLike) -> Sidecar | None:
         raise LogError(f"this sidecar cannot be read: {error}") from None
 
 
+def sidecar_of(log_path: str | os.PathLike) -> Sidecar:
+    """What a log's sidecar says; one that says nothing where there is none."""
+    return read_sidecar(log_path) or Sidecar()
+
+
 # In `classes`, before the class of a model's own modules: the other side need not have them.
 OWN = "own"
 

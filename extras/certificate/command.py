@@ -41,7 +41,7 @@ from common.check.flags import Parser
 from common.check.guard import guarded
 from common.check.options import CheckOptions
 from common.logs.result_folder import CERTIFICATE_FILE, FLOAT32, FLOAT64, ResultFolder
-from common.logs.sidecar import Sidecar, made_by, read_sidecar
+from common.logs.sidecar import Sidecar, made_by, sidecar_of
 from common.pair.pairs import EVAL, Pair, is_checkpoint, load_pairs
 from common.pair.request import RunRequest
 from common.pair.task import ROUND_TRIP, RoundTrip, TeacherForced
@@ -262,7 +262,7 @@ def read_checkpoint(certificate: Certificate, checkpoint: Checkpoint) -> None:
 
 def _read_logs(certificate: Certificate, folder: Path) -> None:
     sidecars = {
-        (side, run): read_sidecar(ResultFolder(folder).log("forward_all", side, run)) or Sidecar()
+        (side, run): sidecar_of(ResultFolder(folder).log("forward_all", side, run))
         for side in SIDES
         for run in (FLOAT32, FLOAT64)
     }

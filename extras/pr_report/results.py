@@ -10,7 +10,7 @@ from pathlib import Path
 
 from common.bundles.archive import Archive
 from common.logs.result_folder import BESIDE, CERTIFICATE_FILE, RESULT_FILE
-from common.logs.sidecar import Sidecar, read_sidecar
+from common.logs.sidecar import Sidecar, sidecar_of
 from common.pair.pairs import EVAL, TRAIN, load_pairs
 from common.pair.provenance import changed_sources, workbench_sha256
 from common.system.checkout import ROOT
@@ -202,7 +202,7 @@ def _run(path: Path, said: dict) -> Run:
                 f"{file} is not the file that {path.name} tells of: it was changed, or put in from "
                 "another result; run the check again"
             )
-    sides = {s: read_sidecar(folder / f"{said['judged'][0]}_{s}.npy") or Sidecar() for s in SIDES}
+    sides = {s: sidecar_of(folder / f"{said['judged'][0]}_{s}.npy") for s in SIDES}
     for side, sidecar in sides.items():
         if sidecar.model != said["model"]:
             raise UserError(f"{folder}: its {side} log is of {sidecar.model}, not {said['model']}")
