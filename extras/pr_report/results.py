@@ -6,6 +6,7 @@ the same cases, the same weights; whatever contradicts that is refused in one se
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 
 from common.bundles.archive import Archive
@@ -18,6 +19,7 @@ from common.system.errors import UserError
 from common.system.frameworks import SETTINGS, SIDES
 from common.system.hashes import file_sha256
 from common.system.json_file import load_json, load_sealed
+from extras.pr_report.facts import facts
 
 # Where common.certificate leaves its own, wherever the checks wrote to.
 CERTIFICATES = ROOT / "step1_forward" / "log" / "certificate"
@@ -34,6 +36,11 @@ class Run:
     path: Path
     said: dict  # result.json
     sides: dict[str, Sidecar]  # of the first judged logs
+
+    @cached_property
+    def facts(self) -> dict[str, object]:
+        """The figures of its logs that people report."""
+        return facts(self.path, self.said)
 
     @property
     def step(self) -> int:
@@ -184,7 +191,7 @@ def _files(folders: Sequence[Path], name: str) -> list[Path]:
 def _told(path: Path) -> dict:
     """What a result.json says; raises UserError where a part is missing or was changed."""
     said = load_sealed(path)
-    missing = {"step", "other", "model", "pair", "judged", "files", "facts", "rows"} - set(said)
+    missing = {"step", "other", "model", "pair", "judged", "files", "outputs", "rows"} - set(said)
     if missing:
         raise UserError(f"{path}: refused: it has no {', '.join(sorted(missing))}")
     return said
