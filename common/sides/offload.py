@@ -11,7 +11,6 @@ import functools
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from common.sides.hooks import hook_outputs
 from common.sides.session import current
 from common.system.tree import tree_leaves, tree_map
 
@@ -67,7 +66,7 @@ class Offload:
         self._lasting = []  # in memory till the model's forward ends
         for _, module in side.modules(model):
             vars(module)["_offload"] = self
-        hook_outputs(model, self._end)
+        side.hook_outputs(model, self._end)
 
     @property
     def absent(self):
