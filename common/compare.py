@@ -20,8 +20,8 @@ if __name__ == "__main__":  # by its path too, and under a Python that will not 
 
 from collections.abc import Sequence
 
-from common.check.flags import Parser
 from common.check.guard import guarded
+from common.check.options import Parser
 from common.logs.independence import check_independence, from_one_side
 from common.logs.sidecar import read_sidecar
 from common.report import terminal as report

@@ -22,8 +22,8 @@ from difflib import get_close_matches
 
 import numpy as np
 
-from common.check.flags import Parser, natural
 from common.check.guard import guarded
+from common.check.options import Parser, natural
 from common.check.steps import Step
 from common.check_all import all_steps
 from common.logs.pickle_machine import printable

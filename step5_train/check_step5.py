@@ -25,7 +25,7 @@ from itertools import count, takewhile
 import numpy as np
 
 from common.check.command_line import check_main
-from common.check.flags import Parser, of, positive
+from common.check.options import Parser, of, positive
 from common.check.steps import Step
 from common.logs.reader import read_log
 from common.logs.result_folder import FLOAT64, ResultFolder

@@ -37,9 +37,8 @@ from pathlib import Path
 from rich.markup import escape
 from rich.table import Table
 
-from common.check.flags import Parser
 from common.check.guard import guarded
-from common.check.options import CheckOptions
+from common.check.options import CheckOptions, Parser
 from common.logs.result_folder import CERTIFICATE_FILE, FLOAT32, FLOAT64, ResultFolder
 from common.logs.sidecar import Sidecar, made_by, sidecar_of
 from common.pair.pairs import EVAL, Pair, is_checkpoint, load_pairs

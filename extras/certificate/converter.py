@@ -24,8 +24,8 @@ from pathlib import Path
 
 import numpy as np
 
-from common.check.flags import Parser
 from common.check.guard import guarded
+from common.check.options import Parser
 from common.pair.pairs import Pair, load_pair
 from common.report import terminal as report
 from common.system.errors import UserError

@@ -16,9 +16,8 @@ from pathlib import Path
 import numpy as np
 
 from common.check.command_line import check
-from common.check.flags import OF_EVERY_CHECK, Parser
 from common.check.guard import guarded
-from common.check.options import CheckOptions
+from common.check.options import OF_EVERY_CHECK, CheckOptions, Parser
 from common.check.result import Result
 from common.check.steps import Launch, Step
 from common.logs.reader import read_log

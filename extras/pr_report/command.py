@@ -12,8 +12,8 @@ lines say so), 2 no report: results are missing, torn, stale, or of several mode
 from collections.abc import Sequence
 from pathlib import Path
 
-from common.check.flags import Parser
 from common.check.guard import guarded
+from common.check.options import Parser
 from common.check.result import shown
 from common.report import terminal as report
 from common.system.checkout import ROOT
