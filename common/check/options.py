@@ -264,7 +264,7 @@ class Parser(argparse.ArgumentParser):
             message = f"{', '.join(names)}{said}{did_you_mean(names[0], taken)}"
         self.exit(2, f"error: {printable(message)} ({self.prog} --help lists what it takes)\n")
 
-    def _values_asked_for(self, words: Sequence[str]) -> tuple[list[str], list[str]]:
+    def _values_asked_for(self, words: Sequence[str]) -> tuple[list[Option], list[str]]:
         """The options whose values are asked for, and the words beside them."""
         taken = {option for action in self._actions for option in action.option_strings}
         asked, others = [], []
@@ -274,7 +274,7 @@ class Parser(argparse.ArgumentParser):
             one = OPTIONS.get(name.removeprefix("--")) if name in taken else None
             lists = one is not None and (one.name in LISTED or one.told.get("choices"))
             if lists and (value if is_joined else word) == HELP:
-                asked.append(one.name)
+                asked.append(one)
                 others = others if is_joined else others[:-1]
             else:
                 others.append(word)

@@ -16,7 +16,6 @@ from rich.table import Table
 from common.check.options import CheckOptions
 from common.check.result import shown
 from common.check.runner import base_folder
-from common.check.sides import asked
 from common.check.steps import Step
 from common.logs.reader import read_log
 from common.logs.result_folder import FLOAT64, TRAINERS_FILE, ResultFolder
@@ -30,6 +29,7 @@ from common.system.errors import UserError
 from common.system.frameworks import SIDES
 from common.system.json_file import write_json
 from common.system.npz import read_npz
+from extras.shared.sides import asked
 from extras.trainers import trainers
 from extras.trainers.first_loss import BATCH, Candidate, candidates
 from extras.trainers.loss_logs import Curve, read_losses, together, told
