@@ -20,9 +20,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from common.check.bundle import NAME, bundle_results, judge_again, say_written
-from common.check.flags import Parser
 from common.check.guard import guarded
-from common.check.options import CheckOptions
+from common.check.options import CheckOptions, Parser
 from common.check_all import all_steps
 from common.system.checkout import ROOT
 

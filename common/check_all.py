@@ -26,9 +26,8 @@ import importlib
 
 from common.check.bundle import NAME, bundle_results, say_written
 from common.check.command_line import write_page
-from common.check.flags import OF_EVERY_CHECK, Parser, of
 from common.check.guard import guarded
-from common.check.options import CheckOptions
+from common.check.options import OF_EVERY_CHECK, CheckOptions, Parser, of
 from common.check.report_json import report_text
 from common.check.result import Result, overall_exit
 from common.check.runner import run_step

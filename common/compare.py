@@ -20,10 +20,10 @@ if __name__ == "__main__":  # by its path too, and under a Python that will not 
 
 from collections.abc import Sequence
 
-from common.check.flags import Parser
 from common.check.guard import guarded
+from common.check.options import Parser
 from common.logs.independence import check_independence, from_one_side
-from common.logs.sidecar import read_sidecar
+from common.logs.sidecar import Sidecar, sidecar_of
 from common.report import terminal as report
 from common.system.errors import UserError
 from common.system.json_file import write_json
@@ -58,7 +58,7 @@ def _compare(options) -> int:
     if options.ref64 is not None:
         pairs.append((options.ref64, options.cand64))
     for pair in pairs if "same" not in options.allow else ():
-        found = from_one_side(*pair, *map(read_sidecar, pair))
+        found = from_one_side(*pair, *map(sidecar_of, pair))
         if found:  # that they agree shows nothing
             raise UserError(
                 f"{found}, which shows nothing of a port: give one log of each framework, or add "
@@ -77,12 +77,12 @@ def _compare(options) -> int:
 
 def _who_made_them(ref: Path, cand: Path) -> list[str]:
     """What is known about who made two logs; notes here, where check_stepN.py would refuse."""
-    sidecars = [read_sidecar(ref), read_sidecar(cand)]
-    if sidecars == [None, None]:
-        notes = [f"provenance unknown: {ref.name} and {cand.name} have no sidecars"]
-        problems = check_independence(ref, cand, None, None)
-        return notes + [problem for problem in problems if "no sidecar" not in problem]
-    return check_independence(ref, cand, *sidecars)
+    sidecars = [sidecar_of(ref), sidecar_of(cand)]
+    problems = check_independence(ref, cand, *sidecars)
+    if sidecars != [Sidecar(), Sidecar()]:
+        return problems
+    notes = [f"provenance unknown: {ref.name} and {cand.name} have no sidecars"]
+    return notes + [problem for problem in problems if "no sidecar" not in problem]
 
 
 def _show(judgement: Judgement, options) -> None:

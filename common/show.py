@@ -22,14 +22,14 @@ from difflib import get_close_matches
 
 import numpy as np
 
-from common.check.flags import Parser, natural
 from common.check.guard import guarded
+from common.check.options import Parser, natural
 from common.check.steps import Step
 from common.check_all import all_steps
 from common.logs.pickle_machine import printable
 from common.logs.reader import read_log
 from common.logs.result_folder import FLOAT32, FLOAT64, ResultFolder
-from common.logs.sidecar import Sidecar, read_sidecar
+from common.logs.sidecar import sidecar_of
 from common.logs.sums import sample_of
 from common.report.terminal import describe, place_of
 from common.system.errors import UserError
@@ -177,7 +177,7 @@ def shown(source: StepLogs, key: str, around: int) -> list[str]:
     if row is not None:
         lines += [f"  {line}" for line in describe(row)]
     for side in SIDES:
-        sidecar = read_sidecar(ResultFolder(source.folder).log(source.stem, side)) or Sidecar()
+        sidecar = sidecar_of(ResultFolder(source.folder).log(source.stem, side))
         lines.append(f"  {side:<7} {place_of(sidecar.places, key)}")
     lines += ["", *_values(arrays, row, around)]
     if at:

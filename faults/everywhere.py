@@ -40,8 +40,8 @@ from dataclasses import asdict, dataclass, field
 from rich.console import Console
 from rich.table import Table
 
-from common.check.flags import positive
 from common.check.guard import guarded
+from common.check.options import positive
 from common.system.checkout import ROOT
 from common.system.errors import UserError
 from common.system.files import write_text

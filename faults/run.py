@@ -27,8 +27,8 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 
-from common.check.flags import positive
 from common.check.guard import guarded
+from common.check.options import positive
 from common.report import terminal as report
 from common.system.errors import UserError
 from common.system.files import write_text

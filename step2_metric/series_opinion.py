@@ -11,7 +11,7 @@ import numpy as np
 
 from common.logs.reader import read_log
 from common.logs.result_folder import ResultFolder
-from common.logs.sidecar import Sidecar, read_sidecar
+from common.logs.sidecar import sidecar_of
 from common.pair.case_hooks import SOURCE_FILE, data_preset
 from common.pair.sources import source_settings
 from common.system.frameworks import SIDES
@@ -27,7 +27,7 @@ MONTHS = {"train": (0, 12), "validation": (12, 4), "test": (16, 4)}
 
 def series_opinion(folder: Path, pair, data: Path) -> tuple[list[Row], list[str]]:
     """Rows pandas/INPUT/SIDE: how far a side's first test batch is from what is derived here."""
-    told = read_sidecar(ResultFolder(folder).log("metric_all", "torch")) or Sidecar()
+    told = sidecar_of(ResultFolder(folder).log("metric_all", "torch"))
     preset = data_preset(pair, told.preset or "default")
     settings = source_settings(pair, preset)
     if not settings or settings["source"] != "ett":

@@ -130,17 +130,6 @@ def _kind(mark: str) -> str:
     return "blank" if mark.isspace() else "other"
 
 
-def plain_pieces(processor, text: str) -> list[tuple[int, str]]:
-    """(id, piece) of a text by the library's plain encode, which is asked for each alone.
-
-    What the model does not know it gives as it stands in the text; here it has the unknown's name.
-    """
-    ids, pieces = processor.encode(text), processor.encode(text, out_type=str)
-    unknown = processor.unk_id()
-    name = processor.id_to_piece(unknown)
-    return [(i, name if i == unknown else p) for i, p in zip(ids, pieces, strict=True)]
-
-
 def pieces_opinion(side: str, processor, log) -> list[Row]:
     """Ids against the library's plain encode; what they decode to; where their spans point."""
     name = "tokenizer/sentencepiece"

@@ -21,9 +21,8 @@ if __name__ == "__main__":
 from dataclasses import replace
 
 from common.check.command_line import check
-from common.check.flags import Parser
 from common.check.guard import guarded
-from common.check.options import CheckOptions
+from common.check.options import CheckOptions, Parser
 from common.check.steps import Launch, Step
 from common.logs.reader import read_log
 from common.logs.result_folder import FLOAT32, FLOAT64, ResultFolder

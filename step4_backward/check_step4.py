@@ -20,7 +20,7 @@ from common.check.steps import Launch, Step
 from common.logs.pickle_machine import printable
 from common.logs.reader import read_log
 from common.logs.result_folder import FLOAT64, ResultFolder
-from common.logs.sidecar import Sidecar, read_sidecar, sidecar_path
+from common.logs.sidecar import sidecar_of, sidecar_path
 from common.system.errors import UserError
 from common.system.frameworks import SIDES
 from common.verdict.row import Row, claim, exit_code
@@ -51,7 +51,7 @@ def witnesses(folder: Path, pair) -> tuple[list[Row], list[str]]:
         path = ResultFolder(folder).log("bp_align_all", side, FLOAT64)
         if not path.is_file():
             continue  # a pair without a float64 path, which a note says
-        sidecar = read_sidecar(path) or Sidecar()
+        sidecar = sidecar_of(path)
         for case, seen in sidecar.witness.items():
             numbers = {key: np.nan if value is None else value for key, value in seen.items()}
             found.setdefault(case, {})[side] = numbers

@@ -4,8 +4,6 @@ The request's `processes` says into how many parts a batch is cut: alone, one pr
 all.
 """
 
-import inspect
-
 import numpy as np
 
 from common.pair.case_hooks import training
@@ -38,14 +36,13 @@ def parallel(replicate, averaged, run):
     replica = replicate(model)
     settings = training(run.pair, run.case.config, run.data_preset)
     rule = side.Optimizer(run.parameters(model), "adam", settings["lr"], constant)
-    accepted = inspect.signature(model.forward).parameters
     for step, batch in enumerate(shared(run, run.samples("train"), rows)):
         run.session.begin(step, prefix=f"{run.prefix}{step}/")
         tensors = {key: side.tensor(values) for key, values in batch.items()}
         # Choices are each process's own, of another shape than one process's: they are no rows, but
         # float32 goes on with float64's.
         with run.session.unrecorded(), averaged(replica), run.drawing():
-            outputs = replica(**{key: value for key, value in tensors.items() if key in accepted})
+            outputs = replica(**run.of_forward(model, tensors))
             loss = run.loss(outputs, tensors)
             loss.backward()
         run.log(f"{step}/loss", group.mean(loss))

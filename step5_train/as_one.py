@@ -12,7 +12,7 @@ from pathlib import Path
 from common.check.steps import Launch
 from common.logs.reader import read_log
 from common.logs.result_folder import ResultFolder
-from common.logs.sidecar import Sidecar, read_sidecar
+from common.logs.sidecar import sidecar_of
 from common.system.frameworks import SIDES
 from common.verdict.row import Row, first_bad_row
 from step4_backward.check_parallel import several
@@ -39,7 +39,7 @@ def launches_of(processes: int) -> tuple[Launch, ...]:
 
 def as_one(folder: Path, model: str) -> tuple[list[Row], list[str]]:
     """What shows that several processes trained as one does, and a note; nothing of one process."""
-    told = read_sidecar(ResultFolder(folder).log("train_full", "torch")) or Sidecar()
+    told = sidecar_of(ResultFolder(folder).log("train_full", "torch"))
     count = told.processes.get("main", 1)
     if count == 1:
         return [], []

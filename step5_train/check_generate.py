@@ -10,13 +10,10 @@ from pathlib import Path
 # This folder holds folders called torch and paddle: the checkout takes its place in the search.
 if __name__ == "__main__":
     sys.path[0] = str(Path(__file__).resolve().parent.parent)
-    from common.system.start import begin
 
-    begin("numpy", "rich")
+from common.system.start import forward
 
-from common.system.extras import run
-
-main = partial(run, "check_generate")
+main = partial(forward, "check_generate")  # extras/generation
 
 if __name__ == "__main__":
     sys.exit(main())

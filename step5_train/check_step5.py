@@ -25,11 +25,11 @@ from itertools import count, takewhile
 import numpy as np
 
 from common.check.command_line import check_main
-from common.check.flags import Parser, of, positive
+from common.check.options import Parser, of, positive
 from common.check.steps import Step
 from common.logs.reader import read_log
 from common.logs.result_folder import FLOAT64, ResultFolder
-from common.logs.sidecar import Sidecar, read_sidecar
+from common.logs.sidecar import sidecar_of
 from common.pair.case_hooks import CURVES, best_score, data_preset, training
 from common.pair.metrics import RELATIVE
 from common.pair.request import RunRequest
@@ -102,7 +102,7 @@ def envelope_of(folder: Path, pair) -> tuple[Envelope, list, list[str]]:
         with read_log(files.log("train_full", side)) as log:
             losses.append(log["curve/loss"].size)
             epochs = log["curve/order"].size
-    told = read_sidecar(files.log("train_full", "torch")) or Sidecar()
+    told = sidecar_of(files.log("train_full", "torch"))
     per_epoch = told.steps_per_epoch.get("main") or math.ceil(losses[0] / epochs)
     path = folder / "request_torch_full.json"
     request = RunRequest.read(path) if path.is_file() else RunRequest()
@@ -155,7 +155,7 @@ def settings_of(folder: Path, pair) -> dict[str, object]:
 
 
 def _preset(folder: Path, pair) -> str:
-    told = read_sidecar(ResultFolder(folder).log("train_full", "torch")) or Sidecar()
+    told = sidecar_of(ResultFolder(folder).log("train_full", "torch"))
     return data_preset(pair, told.preset or "default")
 
 
@@ -327,7 +327,7 @@ def more_seeds(result, folder: Path) -> int:
     undecided = [row.key for row in result.rows if row.verdict == "UNDECIDED"]
     if not all(key.startswith("seeds/") for key in undecided):
         return 0
-    cars = [read_sidecar(ResultFolder(folder).log("train_full", s)) or Sidecar() for s in SIDES]
+    cars = [sidecar_of(ResultFolder(folder).log("train_full", s)) for s in SIDES]
     seeds = max(1, len(cars[0].batches))
     short = max(car.elapsed_s for car in cars) < SHORT_S * seeds
     alone = cars[0].processes.get("main", 1) == 1

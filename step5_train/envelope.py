@@ -37,7 +37,7 @@ import numpy as np
 
 from common.logs.reader import read_log
 from common.logs.result_folder import FLOAT64, ResultFolder
-from common.logs.sidecar import Sidecar, read_sidecar
+from common.logs.sidecar import sidecar_of
 from common.pair.pairs import Pair
 from common.pair.request import RunRequest
 from common.system.checkout import ROOT
@@ -197,7 +197,7 @@ def drift(torch_loss, paddle_loss, envelope: Envelope, folder: Path, parts) -> l
     folder  of the result, whose first steps say what float32 is off, and whether the model chooses
     """
     noise = first_noise(folder, "/loss")
-    first = read_sidecar(ResultFolder(folder).log("train_first", "torch")) or Sidecar()
+    first = sidecar_of(ResultFolder(folder).log("train_first", "torch"))
     ahead = 2 if first.choices else 1
     found = [envelope[f"drift/{name}"] for name, _ in parts]
     widest = [
@@ -251,10 +251,7 @@ def depends_on(folder: Path, request: RunRequest) -> dict[str, str]:
     """All that an envelope depends on, but the processor: name -> a hash, or the value itself."""
     asked = {n: getattr(request, n) for n in ("seed", "dtype", "weights", "transplant", "device")}
     asked |= {n: getattr(request, n) for n in ("epochs", "steps", "autocast")}
-    cars = {
-        side: read_sidecar(ResultFolder(folder).log("train_first", side)) or Sidecar()
-        for side in SIDES
-    }
+    cars = {side: sidecar_of(ResultFolder(folder).log("train_first", side)) for side in SIDES}
     return {
         "options": json.dumps(asked),
         **of_the_checkout({n: of for car in cars.values() for n, of in car.sources.items()}),

@@ -331,7 +331,7 @@ def test_a_writer_that_does_not_transpose_squares_is_caught_by_what_is_read_back
     source, _, checkout = small
     old = "paddle = checkpoint.layout.to_paddle(state)"
     more = "\n        paddle |= {k: v for k, v in state.items() if v.shape == (32, 32)}"
-    checkout.replace("common/weights/write.py", old, old + more)
+    checkout.replace("extras/shared/write.py", old, old + more)
     out, report = tmp_path / "out.pdparams", tmp_path / "report.json"
     options = ("--model", "reformer", "--weights", str(source), "--out", str(out))
     options += ("--json", str(report))

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from common.sides.margins import margins
+from common.sides.instruments import margins
 from common.verdict.choices import Choice, judge_choice
 
 

@@ -342,7 +342,7 @@ def pair_of_logs(folder, ref=None, cand=None, same=False):
 
 
 def problems_of(paths):
-    return check_independence(*paths, *(read_sidecar(path) for path in paths))
+    return check_independence(*paths, *(read_sidecar(path) or Sidecar() for path in paths))
 
 
 AS_PADDLES = "/site-packages/paddle/__init__.py"

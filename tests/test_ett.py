@@ -134,23 +134,6 @@ def test_times_of_every_frequency_are_pandas_own(freq):
     expected = np.stack([np.asarray(own[name](index), float) - 0.5 for name in names], axis=1)
     times = index.to_numpy().astype("datetime64[s]")
     assert np.allclose(ett.marks(times, freq, "timeF"), expected, atol=1e-15)
-    later = ett.following(times[-3], freq, 2)
-    unit = "datetime64[D]" if freq in "ma" else "datetime64[s]"
-    assert np.array_equal(later.astype(unit), times[-2:].astype(unit))
-
-
-def test_the_sample_behind_the_end():
-    config = CONFIGS["default"]
-    request = SourceRequest(SEASONS, {"source": "ett", "split": "share"}, config, 0, None, print)
-    arrays, later = ett.future(request)
-    sample = part_of(arrays, "predict")
-    values = ett.read_series(SEASONS)[2]
-    scaled = StandardScaler().fit(values).transform(values)  # of all rows
-    assert np.allclose(sample["x_enc"][0], scaled[-24:], atol=1e-12)
-    assert np.allclose(sample["x_dec"][0][:12], scaled[-12:], atol=1e-12)
-    assert not sample["x_dec"][0][12:].any() and len(sample["x_enc"]) == 1
-    assert str(later[0]) == "2016-08-30T00:00:00" and len(later) == 6
-    assert sample["x_mark_dec"].shape == (1, 18, 4)
 
 
 @pytest.mark.parametrize("text, sentence", [

@@ -17,7 +17,7 @@ import pytest
 from packaging.requirements import Requirement
 from pages import blocks
 
-from common.check.flags import Parser
+from common.check.options import Parser
 from common.check_all import all_steps
 from tools import install
 

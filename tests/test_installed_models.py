@@ -9,8 +9,8 @@ import pytest
 from builders import ended
 from checkout import Checkout
 
-from common.sides.hooks import hook_inputs
 from common.sides.places import of_framework_file, short_place
+from common.sides.probes import hook_inputs
 from common.system.checkout import ROOT
 from common.system.tree import tree_map
 from common.verdict.judge import judge_logs

@@ -8,7 +8,7 @@ from common.logs.leading import KEPT, LARGEST, can_be_led, leading_places, led
 from common.logs.reader import read_log
 from common.logs.sidecar import Sidecar, write_sidecar
 from common.logs.writer import LogWriter
-from common.sides.margins import margins
+from common.sides.instruments import margins
 from common.verdict.choices import Choice, judge_choice
 from common.verdict.judge import judge_logs
 

@@ -10,11 +10,9 @@ import pytest
 from checkout import ROOT
 
 from common import certificate, check_all, converter, show
-from common.check import flags
 from common.check.added import added_to
 from common.check.command_line import check_main
-from common.check.flags import OF_JUDGING, Parser, of
-from common.check.options import OPTIONS, CheckOptions
+from common.check.options import LISTED, OF_JUDGING, OPTIONS, CheckOptions, Parser, of
 from common.check.result import Result
 from common.check_all import all_steps
 from common.pair.pairs import built_in_models
@@ -128,7 +126,7 @@ def test_every_option_either_judges_or_runs():
         *("offload", *of("half", "optimizers", "training", "machines")),
     }
     assert runs | set(OF_JUDGING) == set(OPTIONS) and not runs & set(OF_JUDGING)
-    assert set(flags.LISTED) <= set(OPTIONS)
+    assert set(LISTED) <= set(OPTIONS)
 
 
 @pytest.mark.parametrize(

@@ -15,8 +15,7 @@ import pytest
 from builders import edit_json, ended
 from checkout import ROOT, Checkout, change
 
-from common.check.flags import Parser, of
-from common.check.options import OPTIONS
+from common.check.options import OPTIONS, Parser, of
 from common.check_all import all_steps
 from common.pair.option import options_of
 from common.pair.pairs import Pair
@@ -104,7 +103,7 @@ def test_no_option_is_declared_twice():
             continue
         text = path.read_text()
         names = re.findall(r"add_argument\(\s*\"--([a-z0-9-]+)\"", text)
-        if path.name == "flags.py":
+        if path.name == "options.py":
             names += list(OPTIONS)
         for name in names:
             declared.setdefault(name, []).append(path.name)

@@ -73,9 +73,10 @@ def test_nor_do_they_through_a_third_room(copy):
 def test_the_core_and_the_extras_import_no_extra(copy):
     extra = copy / "extras" / "one" / "command.py"
     step = copy / "step5_train" / "torch" / "train.py"
-    for file, line in ((extra, "from extras.one import words"), (step, "import numpy")):
+    own = "from extras.one import words\nfrom extras.shared import tables"
+    for file, lines in ((extra, own), (step, "import numpy")):
         file.parent.mkdir(parents=True)
-        file.write_text(f"{line}\n")
+        file.write_text(f"{lines}\n")
     assert rooms.violations(copy) == []
     add(copy, "check/steps.py", "def later():\n    from extras.one.command import main")
     extra.write_text("import extras.other\n")

@@ -14,7 +14,7 @@ from common.check.reuse import reference_key
 from common.check_all import all_steps
 from common.logs.independence import check_independence
 from common.logs.result_folder import ResultFolder
-from common.logs.sidecar import read_sidecar
+from common.logs.sidecar import sidecar_of
 from common.pair.pairs import load_pair
 from common.pair.request import RunRequest
 from common.sides.selection import Selection
@@ -177,7 +177,7 @@ def test_two_sides_that_looked_at_other_modules_are_refused(logs):
     """As where --reference brings torch logs that were made without the option."""
     files = [ResultFolder(logs[o][0] / "step4_backward" / "small_cnn") for o in ((), TWO)]
     paths = [files[0].log("bp_align_all", "torch"), files[1].log("bp_align_all", "paddle")]
-    problems = check_independence(*paths, *map(read_sidecar, paths))
+    problems = check_independence(*paths, *map(sidecar_of, paths))
     assert problems == [
         "the two logs are from different probes (--probe): [] and ['features.?', 'norm']"
     ]

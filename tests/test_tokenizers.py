@@ -8,12 +8,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from builders import printed, python
+from builders import python
 from mutant import mutant
 
 from common.pair.sentencepieces import find_model
 from common.system.errors import UserError
-from step2_metric import pieces, tokenizer_opinion, tokenizers
+from step2_metric import tokenizer_opinion, tokenizers
 from step2_metric.hard_texts import HARD_TEXTS, SENTENCE
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -196,36 +196,13 @@ def test_planted_faults_in_pieces_are_seen(model, key, old, new):
 
 
 @pytest.mark.skipif(not PUBLISHED.is_file(), reason=f"{PUBLISHED} is not here")
-def test_known_answer_of_the_published_model(capsys):
+def test_known_answer_of_the_published_model():
     """Seed R4, as a reader of step 2's page sees it."""
     tokenizer = tokenizers.SentencePiece(PUBLISHED)
     ids, spans = tokenizer.tokens(SENTENCE)
     assert " ".join(map(str, ids)) == KNOWN
     assert "".join(SENTENCE[start:end] for start, end in spans) == SENTENCE
     assert tokenizer.eos_id == 2
-    assert pieces.main(["--tokenizer", str(PUBLISHED.parent), SENTENCE]) == 0
-    told = capsys.readouterr().out.splitlines()
-    assert f"ids, both sides:    {KNOWN}" in told and f"ids, third opinion: {KNOWN}" in told
-
-
-def test_pieces_and_ids_are_printed_for_both(model, capsys, monkeypatch):
-    told = printed(capsys, 0, pieces.main(["--tokenizer", str(model), SENTENCE])).out
-    ids, spans = tokenizers.SentencePiece(model).tokens(SENTENCE)
-    assert told.count(" ".join(map(str, ids))) == 2 and told.endswith("they agree\n")
-    assert f"[{spans[1][0]}:{spans[1][1]}] {SENTENCE[slice(*spans[1])]!r}" in told
-    # What the model does not know, what a terminal would take for a command, and nothing at all.
-    for text in ("a \N{SNOWMAN} \x1b[31m b", ""):
-        assert pieces.main(["--tokenizer", str(model), text]) == 0, capsys.readouterr().out
-        assert "\x1b" not in capsys.readouterr().out
-    # The fault: a tokenizer that loses the beginning.
-    start = "def tokens(self, text):\n        "
-    wrong = mutant(tokenizers, f'{start}"""Spans', f'{start}text = text[3:]\n        """Spans')
-    monkeypatch.setattr(pieces, "SentencePiece", wrong.SentencePiece)
-    told = printed(capsys, 1, pieces.main(["--tokenizer", str(model), SENTENCE])).out
-    assert "<- they differ" in told and told.endswith("THEY DIFFER\n")
-    assert pieces.main(["--tokenizer", "no such file", SENTENCE]) == 2
-    assert pieces.main(["--tokenizer", str(model), "lone \ud800 half"]) == 2
-    assert "TEXT: not UTF-8" in capsys.readouterr().err
 
 
 REFERENCE = """

@@ -9,7 +9,7 @@ import pytest
 from builders import ended, python
 from checkout import ROOT, Checkout, change
 
-from common.check.flags import Parser
+from common.check.options import Parser
 from common.system.errors import UserError
 from common.transplant import operators
 

@@ -34,7 +34,7 @@ import numpy as np
 from common.check.guard import guarded
 from common.logs.reader import read_log
 from common.logs.result_folder import ResultFolder
-from common.logs.sidecar import Sidecar, read_sidecar
+from common.logs.sidecar import sidecar_of
 from common.pair.pairs import TRAINED_LIKE
 from common.report import marks
 from common.report import terminal as report
@@ -130,7 +130,7 @@ def distances(folder: Path) -> Iterator[dict]:
     """
     paths = [ResultFolder(folder).log("forward_all", *log) for log in LOGS.values()]
     for path in paths:
-        if (read_sidecar(path) or Sidecar()).sums:
+        if sidecar_of(path).sums:
             raise UserError(f"{path}: a sample of large tensors; run the check with --keep all")
     with ExitStack() as stack:
         logs = [stack.enter_context(read_log(path)) for path in paths]

@@ -28,8 +28,8 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from common.check.flags import Parser, positive
 from common.check.guard import guarded
+from common.check.options import Parser, positive
 from common.pair.pairs import load_pair
 from common.pair.tape import Tape
 from common.report import terminal as report

@@ -193,7 +193,7 @@ def of_bare(side: str, pair: Everyday, options: argparse.Namespace, folder: Path
     }
     request.write_text(json.dumps(asked))
     command = [python.path, "-W", "ignore", "-m", "tools.bare", side, str(request)]
-    variables = environment() | dict(python.variables or {})
+    variables = environment() | dict(python.variables)
     measured = measure(command, (folder,), said, variables)
     if not answer.is_file():
         last = "\n".join(said.read_text(errors="replace").strip().splitlines()[-LAST_LINES:])

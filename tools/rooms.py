@@ -7,7 +7,7 @@
 A room is a folder of common/, or a file beside the folders, which is a command.  An arrow is a room
 that imports another; a room stands one floor above the highest that it imports.  Imports are read
 from the source, those inside functions too, so that nothing has to be installed.  The core, which
-is common/ and the steps, imports no extra, and no extra imports another.
+is common/ and the steps, imports no extra, and no extra imports another but extras/shared.
 
 Lines are counted as they stand, and those of code: with a token that is neither a comment nor a
 docstring.  The ceiling is of the former; raising one is a commit of its own, which says why.  Exit
@@ -34,6 +34,7 @@ from graphlib import CycleError, TopologicalSorter
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = "common"
 EXTRAS = "extras"
+SHARED = f"{EXTRAS}.shared"  # what several of them need and the core does not
 
 # What a folder may import besides itself.
 FOLDERS: dict[str, set[str]] = {
@@ -191,7 +192,7 @@ def _imports_of_extras(root: Path) -> list[str]:
         own = f"{EXTRAS}.{folder.name}" if folder.parent.name == EXTRAS else None
         for path in sorted(folder.rglob("*.py")):
             for line, name in _names_in(path.read_text(encoding="utf-8")):
-                is_own = own is not None and f"{name}.".startswith(f"{own}.")
+                is_own = own is not None and f"{name}.".startswith((f"{own}.", f"{SHARED}."))
                 if name.partition(".")[0] == EXTRAS and not is_own:
                     where = f"{path.relative_to(root)}:{line}"
                     found.append(f"{where}: {own or 'the core'} may not import {name}")
@@ -226,38 +227,39 @@ def _reached(room: str, files: dict[str, Path], imports: Sequence[Import]) -> se
 CORE = "core"  # common/ without its models, and the steps
 # Room -> how many lines of Python it may have.
 CEILINGS = {
-    "core": 33_780,
+    "core": 33_130,
     "common": 750,
     "common/bundles": 1_750,
-    "common/check": 3_190,
+    "common/check": 2_950,
     "common/logs": 3_590,
     "common/models": 5_750,
-    "common/pair": 2_950,
+    "common/pair": 2_810,
     "common/report": 2_050,
-    "common/sides": 6_850,
-    "common/system": 1_820,
+    "common/sides": 6_730,
+    "common/system": 1_810,
     "common/transplant": 1_600,
     "common/verdict": 2_690,
-    "common/weights": 2_650,
+    "common/weights": 2_580,
     "extras": 10,
-    "extras' tests": 5_710,
+    "extras' tests": 5_760,
     "extras/agreement": 1_400,
     "extras/bench": 860,
-    "extras/certificate": 660,
-    "extras/forecast": 280,
+    "extras/certificate": 780,
+    "extras/forecast": 320,
     "extras/generation": 1_710,
     "extras/new_pair": 4_920,
-    "extras/pr_report": 1_740,
+    "extras/pr_report": 1_880,
     "extras/publish": 2_150,
+    "extras/shared": 320,
     "extras/sources": 770,
     "extras/trainers": 1_500,
     "faults": 12_490,
     "step1_forward": 120,
-    "step2_metric": 790,
+    "step2_metric": 710,
     "step3_loss": 110,
     "step4_backward": 1_040,
-    "step5_train": 1_890,
-    "tests": 26_810,
+    "step5_train": 1_880,
+    "tests": 26_770,
     "tools": 4_620,
 }
 _TOPS = ("faults", "tests", "tools")  # further folders that are counted, each as one room

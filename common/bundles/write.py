@@ -16,7 +16,7 @@ from common.bundles.archive import SCHEMA, ArchiveWriter, safe_part
 from common.bundles.rows import Reads, Watched, differences, made_of, same_made
 from common.logs.guide_pair import has_pair
 from common.logs.result_folder import LogName, ResultFolder
-from common.logs.sidecar import Sidecar, read_sidecar, sidecar_path
+from common.logs.sidecar import sidecar_of, sidecar_path
 from common.logs.writer import LogWriter
 from common.system.errors import UserError
 from common.system.frameworks import SIDES
@@ -103,7 +103,7 @@ def _of_sidecars(written: Sequence["_Writing"]) -> dict[str, object]:
     environments, seeds = [], set()
     for one in written:
         for path, name in one.files.logs():
-            sidecar = read_sidecar(path) or Sidecar()
+            sidecar = sidecar_of(path)
             environment = plan.environment_of(name.side, sidecar)
             if environment not in environments:
                 environments.append(environment)
@@ -267,7 +267,7 @@ class _Evidence:
     def _of_guide(self) -> list[plan.Place]:
         keys: dict[str, None] = {}
         for side in SIDES:
-            sidecar = read_sidecar(self.writing.files.log(self.writing.guide, side)) or Sidecar()
+            sidecar = sidecar_of(self.writing.files.log(self.writing.guide, side))
             keys |= dict.fromkeys(sidecar.selected.get("keys", {}).values())
         return [(stem, key) for stem in self.logs for key in keys if (stem, key) in self.of_place]
 
@@ -353,7 +353,7 @@ class _Evidence:
             if path.name in self.writing.handed_in:
                 continue
             size = path.stat().st_size
-            about = {"bytes": size, "sha256": (read_sidecar(path) or Sidecar()).log_sha256}
+            about = {"bytes": size, "sha256": sidecar_of(path).log_sha256}
             whole = name.stem in self.whole if path.name in judged else size <= SMALL_BYTES
             about["inside"] = "whole" if whole else "part" if path.name in judged else "none"
             if whole:

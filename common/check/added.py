@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from common.check.flags import Parser
+from common.check.options import Parser
 from common.check.steps import Step
 from common.system import extras
 from common.system.errors import UserError

@@ -16,7 +16,7 @@ from common.check.result import Result, shown
 from common.check.runner import base_folder, judge_model
 from common.check.steps import Step
 from common.logs.result_folder import ResultFolder
-from common.logs.sidecar import Sidecar, read_sidecar
+from common.logs.sidecar import sidecar_of
 from common.pair.pairs import load_pairs
 from common.report import html_page
 from common.report import terminal as report
@@ -40,7 +40,7 @@ def judge_again(steps: Sequence[Step], options: CheckOptions) -> list[Result]:
             logs = [ResultFolder(folder).log(step.judged[0], side) for side in SIDES]
             if not all(log.is_file() for log in logs):
                 continue
-            told = read_sidecar(logs[0]) or Sidecar()
+            told = sidecar_of(logs[0])
             how = replace(options, run=request_of(told), compare_only=True)
             result = judge_model(step, pair, folder, how)
             result.folder = folder

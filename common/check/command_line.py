@@ -9,9 +9,8 @@ from functools import partial
 from pathlib import Path
 
 from common.check.added import added_to
-from common.check.flags import Parser
 from common.check.guard import guarded
-from common.check.options import CheckOptions
+from common.check.options import CheckOptions, Parser
 from common.check.report_json import report_text
 from common.check.result import Result, overall_exit, shown
 from common.check.runner import base_folder, run_step

@@ -4,31 +4,31 @@ import argparse
 from collections.abc import Sequence
 
 from common.check.guard import guarded
-from common.check.options import OPTIONS
 from common.pair.case_hooks import reads_file
+from common.pair.option import Option
 from common.pair.pairs import BOTH, Pair, built_in_models, load_pairs
 from common.report import terminal as report
 from common.transplant.operators import ALL, SMALLEST
 from common.transplant.table import TABLE
 
 
-def show_values(asked: Sequence[str], told: argparse.Namespace) -> int:
+def show_values(asked: Sequence[Option], told: argparse.Namespace) -> int:
     """Print what options take; returns the exit status.
 
-    asked    the options, by their names
     told     what the rest of the command line says
     """
 
     def show() -> int:
-        for name in asked:
-            for line in _lines(name, told):
+        for one in asked:
+            for line in _lines(one, told):
                 report.say(line)
         return 0
 
     return guarded(getattr(told, "debug", False), show)
 
 
-def _lines(name: str, told: argparse.Namespace) -> list[str]:
+def _lines(one: Option, told: argparse.Namespace) -> list[str]:
+    name = one.name
     if name == "model":
         return [
             f"--model: {', '.join(built_in_models())}, all of them (all), or a folder with "
@@ -43,7 +43,7 @@ def _lines(name: str, told: argparse.Namespace) -> list[str]:
         models = told.model if isinstance(told.model, list) else [told.model or "all"]
         preset = getattr(told, "preset", "default")
         return [_of_model(name, pair, preset, told) for pair in load_pairs(models)]
-    return [f"--{name}: {', '.join(OPTIONS[name].told['choices'])}"]
+    return [f"--{name}: {', '.join(one.told['choices'])}"]
 
 
 def _of_model(name: str, pair: Pair, preset: str, told: argparse.Namespace) -> str:

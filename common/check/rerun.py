@@ -23,7 +23,7 @@ from common.check.steps import Step
 from common.logs.pickle_machine import printable
 from common.logs.reader import read_log
 from common.logs.result_folder import FLOAT32, FLOAT64, ResultFolder
-from common.logs.sidecar import Sidecar, read_sidecar
+from common.logs.sidecar import sidecar_of
 from common.pair.pairs import built_in_models, is_checkpoint, load_pair
 from common.pair.request import RunRequest
 from common.report import terminal as report
@@ -167,7 +167,7 @@ def _note_sources(
     old: Path, new: Path, stem: str, side: str, title: str, found: Verification
 ) -> None:
     """Say where the model's files, or the versions, are not those of the bundle."""
-    told = [read_sidecar(ResultFolder(f).log(stem, side)) or Sidecar() for f in (old, new)]
+    told = [sidecar_of(ResultFolder(f).log(stem, side)) for f in (old, new)]
     if told[0].sources != told[1].sources:
         found.notes.append(f"{title}: {side}'s model here is another text than the bundle's")
     versions = [f"{s.framework} {s.framework_version}" for s in told]

@@ -13,7 +13,7 @@ from common.logs.independence import folder_problems, two_environments
 from common.logs.pickle_machine import escaped
 from common.logs.reader import read_log
 from common.logs.result_folder import FLOAT32, FLOAT64, ResultFolder
-from common.logs.sidecar import Sidecar, read_sidecar
+from common.logs.sidecar import Sidecar, sidecar_of
 from common.pair.pairs import EVAL, SAME, TRAIN, Pair
 from common.pair.provenance import changed_sources
 from common.pair.request import RunRequest
@@ -314,7 +314,7 @@ def refuse_unfit(
         raise UserError(f"{shown(folder)}: {'; '.join(problems)}")
     asked = probe_options(run)
     for (_, side), log in logs.items():
-        told = read_sidecar(log) or Sidecar()
+        told = sidecar_of(log)
         changed = [] if made_now else changed_sources(told.sources, pair, side)
         if changed:
             raise UserError(
@@ -347,7 +347,7 @@ def _named_cases(cases: Sequence[str]) -> str:
 def _sidecars(folder: Path, step: Step, side: str, run: str = FLOAT32) -> list[Sidecar]:
     """The sidecars of a side's judged logs."""
     logs = [ResultFolder(folder).log(stem, side, run) for stem in step.judged]
-    return [read_sidecar(log) or Sidecar() for log in logs]
+    return [sidecar_of(log) for log in logs]
 
 
 def _upcasts(folder: Path, step: Step) -> list[str]:

@@ -14,7 +14,7 @@ from common.check.record import ASKED
 from common.check.steps import Step
 from common.logs.guide_pair import is_of_former_version
 from common.logs.result_folder import LogName, ResultFolder
-from common.logs.sidecar import Sidecar, read_sidecar
+from common.logs.sidecar import sidecar_of
 from common.pair.pairs import Pair, is_checkpoint
 from common.pair.provenance import changed_sources, model_sources, workbench_sha256
 from common.pair.request import RunRequest
@@ -77,7 +77,7 @@ def _damage(folder: Path) -> str:
     if not logs:
         return "there are no former logs"
     for log in logs:
-        sidecar = read_sidecar(log) or Sidecar()
+        sidecar = sidecar_of(log)
         if sidecar.side != "torch" or sidecar.framework != "torch":
             return f"{log.name} was not made by torch"
         if log.is_symlink() or sidecar.log_sha256 != file_sha256(log):
@@ -122,7 +122,7 @@ def find_reference(given: Path, step: Step, pair: Pair) -> Path:
 def differing_reference(folder: Path, pair: Pair) -> str:
     """A note where a reference was made from other sources than the pair's here; or empty."""
     for log, name in ResultFolder(folder).logs():
-        changed = changed_sources((read_sidecar(log) or Sidecar()).sources, pair, "torch")
+        changed = changed_sources(sidecar_of(log).sources, pair, "torch")
         if name == LogName(name.stem, "torch") and changed:
             return f"the reference was made from another {', '.join(changed)} than the one here"
     return ""

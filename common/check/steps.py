@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from common.check.flags import OF_EVERY_CHECK, of
+from common.check.options import OF_EVERY_CHECK, of
 from common.logs.guide_pair import full_stem
 from common.pair.request import RunRequest
 from common.system.checkout import ROOT

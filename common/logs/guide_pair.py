@@ -28,7 +28,7 @@ import numpy as np
 from common.logs.pickle_machine import printable
 from common.logs.reader import Log, read_log
 from common.logs.result_folder import ResultFolder
-from common.logs.sidecar import Sidecar, read_sidecar, seal, write_sidecar
+from common.logs.sidecar import Sidecar, seal, sidecar_of, write_sidecar
 from common.logs.writer import LogWriter
 from common.system.frameworks import SIDES
 from common.system.hashes import file_sha256, same_bits
@@ -168,7 +168,7 @@ def is_of_former_version(path: Path) -> bool:
 
     Full logs were called so before there were pairs.
     """
-    return path.is_file() and not (read_sidecar(path) or Sidecar()).selected
+    return path.is_file() and not sidecar_of(path).selected
 
 
 def pair_problems(folder: Path, stem: str) -> list[str]:
@@ -189,7 +189,7 @@ class _Selection:
         self.stem = stem
         self.path = files.log(stem, side)
         self.full_path = files.log(full_stem(stem), side)
-        self.told = read_sidecar(self.full_path) or Sidecar()
+        self.told = sidecar_of(self.full_path)
         paths = self.full_path, files.log(full_stem(stem), SIDES[0])
         self.logs = [stack.enter_context(read_log(path)) for path in paths]  # its own, and torch's
         self.keys, self.called = _selected(stem, self.logs[0], self.told, self.logs[1])
@@ -198,7 +198,7 @@ class _Selection:
         """True where the file was selected from this very full log."""
         if not self.path.is_file():
             return False
-        source = (read_sidecar(self.path) or Sidecar()).selected
+        source = sidecar_of(self.path).selected
         return source.get("sha256") == self.told.log_sha256
 
     def write(self) -> None:
@@ -228,7 +228,7 @@ class _Selection:
         again = f"delete {name}, and this check selects it anew from {full_name}"
         if not self.path.exists() and not self.path.is_symlink():
             return []
-        sidecar = read_sidecar(self.path) or Sidecar()
+        sidecar = sidecar_of(self.path)
         if not sidecar.selected:
             return [f"{name} has no sidecar that says what it was selected from: {again}"]
         if not self.is_there():

@@ -13,7 +13,7 @@ from common.logs.guide_pair import has_pair
 from common.logs.pickle_machine import escaped
 from common.logs.reader import read_log
 from common.logs.result_folder import LogName, ResultFolder
-from common.logs.sidecar import Sidecar, read_sidecar
+from common.logs.sidecar import Sidecar, sidecar_of
 from common.system.frameworks import SIDES
 from common.system.hashes import file_sha256, same_bits
 
@@ -48,7 +48,7 @@ def folder_problems(folder: Path, fresh: Collection[str] = ()) -> list[str]:
     logs = {path: name for path, name in ResultFolder(folder).logs() if not has_pair(name.stem)}
     for path in logs:
         read_log(path).close()
-    return _problems(logs, {path: read_sidecar(path) for path in logs}, fresh)
+    return _problems(logs, {path: sidecar_of(path) for path in logs}, fresh)
 
 
 def sidecar_problems(logs: Mapping[Path, LogName], sidecars: Mapping[Path, Sidecar]) -> list[str]:
@@ -58,7 +58,7 @@ def sidecar_problems(logs: Mapping[Path, LogName], sidecars: Mapping[Path, Sidec
 
 def _problems(
     logs: Mapping[Path, LogName],
-    sidecars: Mapping[Path, Sidecar | None],
+    sidecars: Mapping[Path, Sidecar],
     fresh: Collection[str],
     contents: bool = True,
 ) -> list[str]:
@@ -111,8 +111,8 @@ def _mixed(logs: Mapping[Path, LogName], sidecars: Mapping[Path, Sidecar]) -> li
 def check_independence(
     ref_path: str | os.PathLike,
     cand_path: str | os.PathLike,
-    ref_sidecar: Sidecar | None,
-    cand_sidecar: Sidecar | None,
+    ref: Sidecar,
+    cand: Sidecar,
     fresh: Collection[str] = (),
     contents: bool = True,
 ) -> list[str]:
@@ -124,7 +124,6 @@ def check_independence(
     process and logs that are the same to the last bit; so does `told_apart` the latter, since two
     frameworks may well agree so on a small model.
     """
-    ref, cand = ref_sidecar or Sidecar(), cand_sidecar or Sidecar()
     problems = own_problems(Path(ref_path), ref, "torch", fresh)
     problems += own_problems(Path(cand_path), cand, "paddle", fresh)
     problems += _disagreements(ref, cand)
@@ -140,11 +139,10 @@ def check_independence(
 def from_one_side(
     ref_path: str | os.PathLike,
     cand_path: str | os.PathLike,
-    ref_sidecar: Sidecar | None,
-    cand_sidecar: Sidecar | None,
+    ref: Sidecar,
+    cand: Sidecar,
 ) -> str:
     """Why two logs, which may be anybody's, are from one side; empty where nothing says so."""
-    ref, cand = ref_sidecar or Sidecar(), cand_sidecar or Sidecar()
     names = f"{Path(ref_path).name} and {Path(cand_path).name}"
     for sidecar in (ref, cand):
         if sidecar.torch_is_paddle:
@@ -190,12 +188,10 @@ def told_apart(ref: Sidecar, cand: Sidecar) -> bool:
     return sealed and (ref.framework, cand.framework) == SIDES
 
 
-def own_problems(
-    path: Path, sidecar: Sidecar | None, side: str, fresh: Collection[str] = ()
-) -> list[str]:
+def own_problems(path: Path, sidecar: Sidecar, side: str, fresh: Collection[str] = ()) -> list[str]:
     """What a log's own sidecar says against it; see check_independence for `fresh`."""
     problems = []
-    if sidecar in (None, Sidecar()):
+    if sidecar == Sidecar():
         return [f"{path.name} has no sidecar: nobody knows what made it"]
     if sidecar.framework != side:
         return [f"{path.name} was made by {escaped(str(sidecar.framework))}, not {side}"]

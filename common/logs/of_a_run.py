@@ -17,7 +17,7 @@ from common.logs.key import BUFFER, Key, parent_of
 from common.logs.leading import KEPT
 from common.logs.pickle_machine import escaped, printable
 from common.logs.reader import read_log
-from common.logs.sidecar import CHOICE, IN_PLACE, OWN, Sidecar, places_of_scores, read_sidecar
+from common.logs.sidecar import CHOICE, IN_PLACE, OWN, Sidecar, places_of_scores, sidecar_of
 from common.logs.sums import can_be_summed, shape_of_sums, summed
 from common.system.errors import LogError
 
@@ -46,7 +46,7 @@ class Logs:
                 self._logs[name] = source
             elif source is not None:
                 self._logs[name] = stack.enter_context(read_log(source))
-                self.sidecars[name] = read_sidecar(source) or Sidecar()
+                self.sidecars[name] = sidecar_of(source)
         self.cases = tuple(self.sidecars["ref32"].batches)
         # Key -> the shape of a tensor of which some log has a sample and sums only, by the log.
         self._sums: dict[str, dict[str, tuple[int, ...]]] = {}

@@ -16,7 +16,7 @@ from common.logs.key import Key
 from common.logs.match import likeness, same_elements
 from common.logs.reader import Log, read_log
 from common.logs.result_folder import FLOAT64, HALF_STEP, WHOLE, ResultFolder
-from common.logs.sidecar import Sidecar, read_sidecar
+from common.logs.sidecar import sidecar_of
 
 
 class Values(Mapping):
@@ -141,7 +141,7 @@ def reference_values(
         for run in runs:
             path = files.log(stem, side, run)
             if path.is_file() or run == runs[-1]:
-                sums = (read_sidecar(path) or Sidecar()).sums
+                sums = sidecar_of(path).sums
                 logs.append((stack.enter_context(read_log(path)), frozenset((*sums, *without))))
         yield Values(logs)
 
@@ -150,7 +150,7 @@ def reference_values(
 def teacher_values(files: ResultFolder, stem: str) -> Iterator[TeacherValues]:
     """What a float64 run of the Paddle side can be fed of torch's values."""
     own = reference_values(files, stem, (FLOAT64,), side="paddle")
-    told = read_sidecar(files.log(stem, "paddle", FLOAT64)) or Sidecar()
+    told = sidecar_of(files.log(stem, "paddle", FLOAT64))
     inside = {} if told.built_in else told.classes  # twins mean the same, line by line
     with reference_values(files, stem) as values, own as others:
         yield TeacherValues(values, others, inside)

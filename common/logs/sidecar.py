@@ -222,18 +222,6 @@ def seal(sidecar: Sidecar) -> str:
     return hashlib.sha256(json.dumps(made).encode()).hexdigest()
 
 
-def made_by(sidecars: Mapping[str, Sidecar]) -> dict[str, object]:
-    """What made a result, as what other commands leave says it, from both sides' sidecars.
-
-    versions (of the frameworks) and sources (file -> hash), by side; weights_sha256, of torch's
-    """
-    return {
-        "versions": {side: told.framework_version for side, told in sidecars.items()},
-        "sources": {side: told.sources for side, told in sidecars.items()},
-        "weights_sha256": sidecars["torch"].weights_sha256,
-    }
-
-
 def places_of_scores(sidecar: Sidecar) -> set[str]:
     """Keys of a log that say which scores it keeps of its choices: no tensors of the model's."""
     return {parts["places"] for parts in sidecar.choices.values() if "places" in parts}
@@ -270,6 +258,11 @@ def read_sidecar(log_path: str | os.PathLike) -> Sidecar | None:
         return Sidecar.from_json(load_json(path), path)
     except UserError as error:
         raise LogError(f"this sidecar cannot be read: {error}") from None
+
+
+def sidecar_of(log_path: str | os.PathLike) -> Sidecar:
+    """What a log's sidecar says; one that says nothing where there is none."""
+    return read_sidecar(log_path) or Sidecar()
 
 
 # In `classes`, before the class of a model's own modules: the other side need not have them.

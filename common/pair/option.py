@@ -16,7 +16,7 @@ class Option:
 
     name: str  # as it is typed, without the dashes
     help_text: str
-    of: str  # the group of commands that take it (common/check/flags.py)
+    of: str  # the group of commands that take it (common/check/options.py)
     told: Mapping[str, object]  # what argparse is told beside the help
     least: int | None = None  # of a number: the smallest that it takes
     kept: bool = True  # it makes other results: a record of a run keeps it

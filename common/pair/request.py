@@ -34,7 +34,7 @@ _FORMER_TASKS = {"SingleStep": "TeacherForced", "FedAlike": "ForcedAlike"}
 FROM_STDIN = "-"  # in place of requests' paths: a worker reads them line by line, each as JSON text
 
 
-# What declares an option of a group (common/check/flags.py).
+# What declares an option of a group (common/check/options.py).
 _run, _half, _cases = (partial(option, of=group) for group in ("run", "half", "cases"))
 _training, _machines = partial(option, of="training"), partial(option, of="machines", kept=False)
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from common.logs.reader import read_log
 from common.logs.result_folder import FLOAT32, FLOAT64, ResultFolder
-from common.logs.sidecar import Sidecar, read_sidecar
+from common.logs.sidecar import Sidecar, read_sidecar, sidecar_of
 from common.report.html_rows import visible
 from common.system.errors import LogError, UserError
 from common.system.frameworks import SIDES
@@ -135,7 +135,7 @@ def choices_of(
 def _margins(files: ResultFolder, stem: str, wanted: Sequence[str]) -> dict[str, float]:
     path = files.log(stem, "torch", FLOAT64)
     path = path if path.is_file() else files.log(stem, "torch", FLOAT32)
-    ledger = (read_sidecar(path) or Sidecar()).choices
+    ledger = sidecar_of(path).choices
     found = {}
     with read_log(path) as log:
         for key in wanted:

@@ -11,7 +11,7 @@ from pathlib import Path
 from common.logs.guide_pair import full_stem, is_no_share, is_over_torch
 from common.logs.reader import read_log
 from common.logs.result_folder import ResultFolder
-from common.logs.sidecar import Sidecar, read_sidecar
+from common.logs.sidecar import sidecar_of
 from common.system.errors import UserError
 from common.system.frameworks import SIDES
 
@@ -71,7 +71,7 @@ def scores_of(folder: Path, stem: str, limit: float) -> list[Score]:
         return []
     with suppress(UserError), ExitStack() as stack:  # the result itself says what cannot be read
         pairs = [stack.enter_context(read_log(path)) for path in logs]
-        keys = (read_sidecar(logs[0]) or Sidecar()).selected.get("keys", {})
+        keys = sidecar_of(logs[0]).selected.get("keys", {})
         over = {key: full for key, full in keys.items() if is_over_torch(key, full)}
         full = [ResultFolder(folder).log(full_stem(stem), side) for side in SIDES] if over else []
         whole = [stack.enter_context(read_log(path)) for path in full]

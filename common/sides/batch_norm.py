@@ -14,7 +14,6 @@ from functools import cache
 
 import numpy as np
 
-from common.sides.hooks import hook_outputs
 from common.sides.session import current
 
 _NAMES = ("running_mean", "running_var")  # torch's, and those of the rows
@@ -58,7 +57,7 @@ def keep_unbiased_statistics(side, layer):
                 statistic.set_value(module._momentum * was + (1.0 - module._momentum) * now)
 
     layer.register_forward_pre_hook(before)
-    hook_outputs(layer, after)
+    side.hook_outputs(layer, after)
     return layer
 
 
@@ -164,7 +163,7 @@ def follow_statistics(side, name, module):
             session.note_place(key, type(module).__name__)
 
     module.register_forward_pre_hook(before)
-    hook_outputs(module, after)
+    side.hook_outputs(module, after)
 
 
 def _kept(module):

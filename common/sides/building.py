@@ -1,7 +1,4 @@
-"""How a run comes to its model: built as its file says, or without what the weights overwrite.
-
-And which of the buffers that it is built with are constants.
-"""
+"""A run's model built without what its weights overwrite; which buffers it makes are constants."""
 
 import importlib
 from collections.abc import Callable, Mapping
@@ -14,34 +11,7 @@ _ANOTHER_SEED = 1009  # added to the run's own
 BLANK_FROM = 1 << 20  # values; a smaller model is built in no time
 
 
-def with_weights(run):
-    """The case's model with the shared weights in it, and what it was built with (`_filled`)."""
-
-    def filled_blank(model, blanks):
-        found = _filled(run, model)
-        for value in run.offload.absent if run.offload else ():
-            blanks.overwritten(value)
-        return None if blanks.left(found[0]) else found
-
-    found = None
-    if not run.request.certify or run.request.offload:
-        found = _of_blank(run, filled_blank)
-    return _filled(run, run.construct()) if found is None else found
-
-
-def _filled(run, model):
-    """The model that was built, its draws followed, with the shared weights in it.
-
-    And name -> array of all of it that is not learned, as it was built.
-    """
-    model = run.side.follow(model)
-    made = {name: values.copy() for name, values in run.side.unlearned(model)}
-    _leave_constants(run, made)
-    run.load(model, run.start())
-    return model, made
-
-
-def _of_blank(run, use: Callable):
+def of_blank(run, use: Callable):
     """What `use` makes of the case's model, built without the values that its weights overwrite.
 
     None where it is too small to be worth it, and where a constructor uses what it draws: such a
@@ -67,7 +37,7 @@ def _of_blank(run, use: Callable):
     return found
 
 
-def _leave_constants(run, made: Mapping[str, np.ndarray]) -> None:
+def leave_constants(run, made: Mapping[str, np.ndarray]) -> None:
     """Leave what float32 rounds of the reference's constants, for both sides' float64 runs.
 
     Weights are stored in float32.  A buffer that nothing but the model's own code has made is
@@ -90,7 +60,7 @@ def alike(run, found: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
     """Of what a model was built with: that which another seed builds alike."""
     unlearned = run.side.unlearned
     with run.side.seeded(run.request.seed + _ANOTHER_SEED):
-        other = _of_blank(run, lambda m, blanks: None if blanks.read else dict(unlearned(m)))
+        other = of_blank(run, lambda m, blanks: None if blanks.read else dict(unlearned(m)))
         other = dict(unlearned(run.construct())) if other is None else other
     return {
         name: values

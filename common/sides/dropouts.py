@@ -12,7 +12,6 @@ drew so.
 import math
 from functools import cache, partial
 
-from common.sides.hooks import hook_outputs
 from common.sides.session import current
 from common.system.aliases import under_its_names
 from common.system.intercept import Intercept, as_handle
@@ -66,7 +65,7 @@ def follow(side, model):
     for name, module in side.modules(model):
         if not isinstance(module, called_through):
             module.register_forward_pre_hook(partial(_enter, name))
-            hook_outputs(module, _leave)
+            side.hook_outputs(module, _leave)
         if isinstance(module, (*side.BATCH_NORMS, *side.OLDER_BATCH_NORMS)):
             side.follow_statistics(name, module)
     return model

@@ -8,12 +8,39 @@ the embedding that is also its head, stays till the end of the model's forward.
 """
 
 import functools
+import gc
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from common.sides.hooks import hook_outputs
 from common.sides.session import current
 from common.system.tree import tree_leaves, tree_map
+from common.weights.layers import Entry
+from common.weights.layout import Layout
+from common.weights.round_trip import is_one_way, same_bits
+
+
+def of_files(run, model, state):
+    """Let each part of a run's model read its weights, this state, through the run's layout."""
+    layout = run.layout if isinstance(run.layout, Layout) else None
+    changed = run.notes.setdefault("read_back", [])
+    one_way = run.notes.get("paddle_to_torch", [])
+
+    def read(key):
+        if layout is None:
+            return state.get(key)
+        entry = layout.entries.get(key)
+        if isinstance(entry, Entry):
+            return entry.seen_in(state)
+        return entry and entry.from_torch(state)
+
+    def check(key, found, values):
+        if not same_bits(found, values):
+            changed.extend(layout.entries[key].torch_keys if layout else [key])
+        if layout is not None and run.request.certify and is_one_way(layout, key, found):
+            one_way.append(key)
+
+    gc.collect()  # a former model refers to itself, through what surrounds its parts
+    return Offload(model, read, check, run.side)
 
 
 @dataclass
@@ -67,7 +94,7 @@ class Offload:
         self._lasting = []  # in memory till the model's forward ends
         for _, module in side.modules(model):
             vars(module)["_offload"] = self
-        hook_outputs(model, self._end)
+        side.hook_outputs(model, self._end)
 
     @property
     def absent(self):

@@ -1,6 +1,5 @@
 """One run of a step's function: what it is given, and how it logs."""
 
-import gc
 import hashlib
 import importlib
 import inspect
@@ -26,7 +25,7 @@ from common.sides import building
 from common.sides.job import Job
 from common.sides.library_loader import layout_of
 from common.sides.model_file import load_model_file
-from common.sides.offload import Offload
+from common.sides.offload import of_files
 from common.sides.places import noting_makers
 from common.sides.session import Session, current
 from common.sides.suited import Suited
@@ -36,16 +35,10 @@ from common.system.matrices import contiguous
 from common.system.memory import no_collections
 from common.system.tree import join_path, tree_map
 from common.weights import states as weights
-from common.weights.layers import Entry, own_parameters
+from common.weights.layers import own_parameters
 from common.weights.layout import Layout, SameLayout
 from common.weights.loaded import LoadedLayout
-from common.weights.round_trip import (
-    changed_keys,
-    filled_padding_rows,
-    is_one_way,
-    one_way_keys,
-    same_bits,
-)
+from common.weights.round_trip import changed_keys, filled_padding_rows, one_way_keys
 
 
 class Run:
@@ -186,7 +179,10 @@ class Run:
     def build(self, training: bool | None = None):
         """The case's model with the shared weights, in this run's precision and mode."""
         training = self.training if training is None else training
-        model, self.made = building.with_weights(self)
+        found = None
+        if not self.request.certify or self.request.offload:
+            found = building.of_blank(self, self._filled_blank)
+        model, self.made = found or self._filled(self.construct())
         model.train() if training else model.eval()  # older Paddle's return None
         rates = self.side.fix_recurrent_dropout(model, training)
         if rates:
@@ -194,6 +190,24 @@ class Run:
         names = (name for name, _ in self.side.probed_modules(model))
         self.session.draws.own_sites = {self.session.rename(name) for name in names}
         return model
+
+    def _filled(self, model):
+        """The model that was built, its draws followed, with the shared weights in it.
+
+        And name -> array of all of it that is not learned, as it was built.
+        """
+        model = self.side.follow(model)
+        made = {name: values.copy() for name, values in self.side.unlearned(model)}
+        building.leave_constants(self, made)
+        self.load(model, self.start())
+        return model, made
+
+    def _filled_blank(self, model, blanks):
+        """The same of one that was built without these; None where something is missing still."""
+        found = self._filled(model)
+        for value in self.offload.absent if self.offload else ():
+            blanks.overwritten(value)
+        return None if blanks.left(found[0]) else found
 
     def construct(self):
         """The case's model as its file builds it."""
@@ -278,7 +292,8 @@ class Run:
                 self.notes["hidden_rows"] = filled_padding_rows(self.layout, state)
         layout = self.layout
         if self.request.offload:
-            self._leave_in_files(model, state)
+            self.offload = of_files(self, model, state)
+            self._count_parameters(model)
             return
         values = layout.to_paddle(state, False) if isinstance(layout, Layout) else state
         self.side.load_state(model, values)
@@ -292,30 +307,6 @@ class Run:
         names = [name for name, _ in self.side.probed_modules(model)]
         for name, count in own_parameters(self.side.owners(model), names).items():
             self.session.modules[self.prefix + self.session.rename(name)] = count
-
-    def _leave_in_files(self, model, state: Mapping[str, np.ndarray]) -> None:
-        """Let each part of the model read its weights when it runs, through the layout."""
-        layout = self.layout if isinstance(self.layout, Layout) else None
-        changed = self.notes.setdefault("read_back", [])
-        one_way = self.notes.get("paddle_to_torch", [])
-
-        def read(key: str) -> np.ndarray | None:
-            if layout is None:
-                return state.get(key)
-            entry = layout.entries.get(key)
-            if isinstance(entry, Entry):
-                return entry.seen_in(state)
-            return entry and entry.from_torch(state)
-
-        def check(key: str, found: np.ndarray, values: np.ndarray) -> None:
-            if not same_bits(found, values):
-                changed.extend(layout.entries[key].torch_keys if layout else [key])
-            if layout is not None and self.request.certify and is_one_way(layout, key, found):
-                one_way.append(key)
-
-        gc.collect()  # a former model refers to itself, through what surrounds its parts
-        self.offload = Offload(model, read, check, self.side)
-        self._count_parameters(model)
 
     def learn_probed(self, model) -> None:
         """With --offload ask for the gradients of those weights alone that --probe names.

@@ -35,7 +35,6 @@ from common.pair.request import FROM_STDIN, RunRequest, error_file, rank_folder
 from common.sides import choices, dropouts, random_functions, upcast
 from common.sides.draws import Restart
 from common.sides.job import Job
-from common.sides.library_round_trip import round_trip
 from common.sides.model_file import forbid_compat
 from common.sides.places import error_sentence, of_framework_file
 from common.sides.run import Run
@@ -237,11 +236,9 @@ def run_model(job: Job, dtypes: Sequence[str]) -> None:
     task = job.request.task
     if isinstance(task, tasks.Describe):
         describe(job)
-    elif isinstance(task, tasks.Inspect):  # for an extra
+    elif isinstance(task, tasks.Inspect | tasks.RoundTrip):  # for an extra
         extras = importlib.import_module("common.system.extras")
-        extras.load("alignment_workbench.requests", "structure")(job)
-    elif isinstance(task, tasks.RoundTrip):
-        round_trip(job)
+        extras.load("alignment_workbench.requests", tasks.label(task))(job)
     else:
         _Logs(job, dtypes).write_all()
 

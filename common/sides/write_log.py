@@ -17,7 +17,7 @@ import numpy as np
 from common.logs.draws import Groups
 from common.logs.key import PLACES
 from common.logs.result_folder import FLOAT32, FLOAT64, LogName, ResultFolder
-from common.logs.sidecar import SCHEMA, Sidecar, places_of_scores, read_sidecar, seal, write_sidecar
+from common.logs.sidecar import SCHEMA, Sidecar, places_of_scores, seal, sidecar_of, write_sidecar
 from common.logs.writer import LogWriter
 from common.pair.pairs import EVAL, TRAIN, Case
 from common.pair.provenance import imported_packages, model_sources, workbench_sha256
@@ -252,7 +252,7 @@ def _kept(job: Job, path: Path) -> dict[str, object]:
     for run in (FLOAT64, FLOAT32):
         first = files.log(job.stem, "torch", run)
         if first != path and first.is_file():
-            told = read_sidecar(first) or Sidecar()
+            told = sidecar_of(first)
             return {"summing": bool(told.sums) or bool(places_of_scores(told))}
     return {"limit": MOST_BYTES, "summing": any(map(job.is_large, job.cases))}
 
@@ -291,7 +291,7 @@ def _listed_by_reference(job: Job, case: str, what: str) -> Groups:
     logs = [files.log(job.stem, "torch", run) for run in (FLOAT64, FLOAT32)]
     logs += [path for path, name in files.logs() if name.side == "torch"]
     for log in logs:
-        listed = getattr(read_sidecar(log) or Sidecar(), what)
+        listed = getattr(sidecar_of(log), what)
         if listed:
             return listed.get(case) or next(iter(listed.values()))
     return ()

@@ -10,7 +10,7 @@ import platform
 import subprocess
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from common.system.checkout import ROOT
@@ -55,13 +55,10 @@ _said: dict[str, dict] = {}  # a Python's path -> what it said of itself
 
 @dataclass(frozen=True)
 class Interpreter:
-    """A Python that can run a side, and what it said of itself."""
+    """A Python that can run a side."""
 
     path: str
-    python: str = ""
-    framework: str = ""  # the framework's version
-    numpy: str = ""
-    variables: Mapping[str, str] | None = None  # to be set in the environment of a worker
+    variables: Mapping[str, str] = field(default_factory=dict)  # its workers' environment has them
 
 
 def interpreter(side: str, python: str | None) -> str:
@@ -70,7 +67,7 @@ def interpreter(side: str, python: str | None) -> str:
     python    what --torch-python or --paddle-python says; None for this Python
     """
     answer = find_interpreter(side, python, environment(), ROOT)
-    set_variables(answer.path, answer.variables or {})
+    set_variables(answer.path, answer.variables)
     return answer.path
 
 
@@ -111,9 +108,7 @@ def find_interpreter(
             f"{option} (Python {answer['python']}) has no {' and no '.join(missing)}: install "
             f"{'it' if len(missing) == 1 else 'them'} there, or name another Python"
         )
-    return Interpreter(
-        str(path), answer["python"], answer[side], answer["numpy"], _variables(side, answer)
-    )
+    return Interpreter(str(path), _variables(side, answer))
 
 
 def versions(python: str) -> str:

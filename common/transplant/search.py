@@ -20,7 +20,7 @@ from common.logs.key import Key, parent_of
 from common.logs.pickle_machine import printable
 from common.logs.reader import read_log
 from common.logs.result_folder import ResultFolder
-from common.logs.sidecar import Sidecar, read_sidecar
+from common.logs.sidecar import sidecar_of
 from common.pair.pairs import Pair
 from common.system.errors import UserError
 from common.system.frameworks import SIDES
@@ -64,7 +64,7 @@ def transplant_notes(folder: Path, stems: Sequence[str], rows: Sequence[Row]) ->
 
     rows  of the table of its verdicts
     """
-    sidecar = read_sidecar(ResultFolder(folder).log(stems[0], "paddle")) or Sidecar()
+    sidecar = sidecar_of(ResultFolder(folder).log(stems[0], "paddle"))
     if not sidecar.transplanted:
         return []
     tally = _tally(folder, stems)
@@ -157,7 +157,7 @@ def _tally(folder: Path, stems: Sequence[str]) -> dict[str, dict]:
     """Operator -> its counts, from the float32 sidecars of a transplanted run."""
     tally: dict[str, dict] = {}
     for stem in stems:
-        sidecar = read_sidecar(ResultFolder(folder).log(stem, "paddle")) or Sidecar()
+        sidecar = sidecar_of(ResultFolder(folder).log(stem, "paddle"))
         tally |= sidecar.operators
     return {name: counts for name, counts in tally.items() if name in TABLE}
 

@@ -2,8 +2,8 @@
 
 `TABLE` maps an operator's name (what --transplant takes) to the functions of Paddle that it stands
 for, each with the same computation in torch.  Those take Paddle's arguments, as tensors of torch.
-Where torch has no such form they raise Untaken, and Paddle's own function runs.  functional.py and
-tensors.py, beside this file, fill the table; patch.py puts its functions in place.
+Where torch has no such form they raise Untaken, and Paddle's own function runs.  operators.py,
+beside this file, fills the table; patch.py puts its functions in place.
 
 torch is imported when the first of them runs: the check's process asks for the names alone.
 """

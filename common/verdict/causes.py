@@ -23,6 +23,7 @@ CLIPPED = (
     "largest (on CPU), and these are farther apart; logsumexp has no such limit"
 )
 _CLIPPED_FROM = 64.0
+NOISE_ONLY = "zero in exact arithmetic: noise on both sides"
 
 
 def explain(row: Row, key: Key, logs: Logs, clipped: Callable[[Key], bool]) -> None:
@@ -135,6 +136,3 @@ def note_gradient(row: Row, ref: np.ndarray, cand: np.ndarray) -> None:
         row.add_note(NOISE_ONLY)
     elif values.size > 1 and (values == values[0]).all():
         row.add_note("constant")
-
-
-NOISE_ONLY = "zero in exact arithmetic: noise on both sides"

@@ -16,7 +16,7 @@ whether it is seen computing on a narrower type than the reference does there (i
 `computed`): `tolerances.py` has the two factors.  NumPy only.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -87,7 +87,10 @@ class Half:
         self.dtype = logs.sidecars["ref32"].dtype
         self._computed = [logs.sidecars[name].computed for name in ("ref32", "cand32")]
         modules = logs.sidecars["ref32"].modules
-        self._modules = {case: _within(modules, case) for case in (*logs.cases, "")}
+        self._modules = {
+            case: frozenset(name[len(case) :] for name in modules if name.startswith(case))
+            for case in (*logs.cases, "")
+        }
 
     @property
     def on(self) -> bool:
@@ -213,10 +216,6 @@ class Half:
             return []
         said = (side.get(f"{key.case}{name}", {}) for side in self._computed)
         return narrower_operators(*said, widest=key.is_gradient)
-
-
-def _within(modules: Mapping[str, int], case: str) -> frozenset[str]:
-    return frozenset(name[len(case) :] for name in modules if name.startswith(case))
 
 
 def _along(error: np.ndarray, exact: np.ndarray) -> np.ndarray:

@@ -62,34 +62,27 @@ class Inside:
                     rows[i] = matched[i] = row
         off = [i for i in off if i not in matched]
         reasons = {i: self._why(self.keys[i]) for i in off}
-        started = self._cases_that_start_elsewhere(rows, reasons)
+        # Where something starts, somewhere, at more than a mask's number, that is named first: -1e4
+        # and -inf mask alike, unless a score is as large as the first.
+        started = {
+            self.keys[i].case
+            for i, row in enumerate(rows)
+            if row.origin and is_off(row) and reasons.get(i, VALUES) in (ORDER, VALUES)
+        }
         for i, why in reasons.items():
             cut = self._lost(self.keys[i]) or self.keys[i].local == "p"  # or no dropout there
             lacking = rows[i].verdict == "INVALID" and why == MISSING and not cut
             unlike = rows[i].verdict == "INVALID" and why == SHAPE
             harmless = why == TYPE or why == MASK and self.keys[i].case in started
             harmless |= self._is_taken_right(i, rows)
+            output = Key.parse(self.keys[i].output, self._logs.cases)
             # The same in float64 and less exact in float32: cast down, and not built otherwise.
             other = aligned and rows[i].verdict != "PRECISION"
             if other or lacking or harmless or unlike and not self._rearranged(i, rows):
                 make_inside(rows[i], why)
-            elif (
-                why == ORDER
-                and self._why(Key.parse(self.keys[i].output, self._logs.cases)) == ORDER
-            ):
+            elif why == ORDER and self._why(output) == ORDER:
                 rows[i].excuse = ORDER  # so far: what is made of it has the same numbers too
         return _said(rows, list(matched.values()), aligned)
-
-    def _cases_that_start_elsewhere(self, rows: Sequence[Row], reasons: dict[int, str]) -> set[str]:
-        """The cases in which what is off starts, somewhere, at more than a mask's number.
-
-        That is named first: -1e4 and -inf mask alike, unless a score is as large as the first.
-        """
-        return {
-            self.keys[i].case
-            for i, row in enumerate(rows)
-            if row.origin and is_off(row) and reasons.get(i, VALUES) in (ORDER, VALUES)
-        }
 
     def settle_carried(self, rows: Sequence[Row], strict: bool) -> None:
         """Make CONSTANT what is CARRIED and comes of Paddle's inexact operators alone.

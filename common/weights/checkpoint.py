@@ -199,7 +199,6 @@ def describe(
     python: str,
     preset: str,
     work: Path,
-    on_progress=None,
     cases: tuple[str, ...] = (),
     offload: bool = False,
 ) -> dict[str, Owner]:
@@ -214,7 +213,7 @@ def describe(
     published = str(work / FOLDER) if (work / FOLDER / f"{pair.name}.json").is_file() else None
     told = {"published": published, "cases": cases, "offload": offload, "task": Describe()}
     request = RunRequest(pair.model, preset, **told)
-    run_side(side, python, request, folder / "request.json", on_progress)
+    run_side(side, python, request, folder / "request.json")
     return load_owners(ResultFolder(folder).owners())
 
 

@@ -25,8 +25,8 @@ import signal
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 
-from common.check.flags import Parser, positive
 from common.check.guard import guarded
+from common.check.options import Parser, positive
 from common.report import terminal
 from common.system.checkout import ROOT
 from common.system.errors import UserError

@@ -25,7 +25,7 @@ from common.check.bundle import commit
 from common.check.steps import Step
 from common.logs.reader import read_log
 from common.logs.result_folder import ResultFolder
-from common.logs.sidecar import Sidecar, read_sidecar
+from common.logs.sidecar import Sidecar, sidecar_of
 from common.report.terminal import behind_table, place_of
 from common.system.checkout import ROOT
 from common.system.errors import UserError
@@ -339,7 +339,7 @@ def _differs_in_train_mode(base: Path) -> bool:
 
 
 def _sidecars(folder: ResultFolder, step: Step) -> dict[str, Sidecar]:
-    return {side: read_sidecar(folder.log(step.judged[0], side)) or Sidecar() for side in SIDES}
+    return {side: sidecar_of(folder.log(step.judged[0], side)) for side in SIDES}
 
 
 def _places(folder: ResultFolder, step: Step, key: str) -> dict[str, str]:

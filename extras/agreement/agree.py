@@ -26,11 +26,9 @@ from rich.table import Table
 from common.check.options import CheckOptions
 from common.check.result import shown
 from common.check.runner import base_folder
-from common.check.sides import Sides, asked
 from common.check.steps import Step
 from common.check.unfinished import Unfinished
 from common.logs.result_folder import AGREEMENT_FILE
-from common.logs.sidecar import made_by
 from common.pair.pairs import load_pairs
 from common.report import terminal as report
 from common.system.errors import UserError
@@ -41,6 +39,8 @@ from extras.agreement import agreement
 from extras.agreement.agreement import Found
 from extras.agreement.choosing import ANSWERS, BATCHES, answer_file
 from extras.agreement.examples import Batch, Examples, open_examples
+from extras.shared.made_by import made_by
+from extras.shared.sides import Sides, asked
 
 BATCH_SIZE = 32
 STEM = "agree"

@@ -8,8 +8,7 @@ from argparse import Namespace
 from pathlib import Path
 
 from common.check.added import Added
-from common.check.flags import Parser, positive
-from common.check.options import CheckOptions
+from common.check.options import CheckOptions, Parser, positive
 from common.check.steps import Step
 from common.system.errors import UserError
 from extras.agreement.agree import BATCH_SIZE, agree

@@ -37,11 +37,10 @@ from pathlib import Path
 from rich.markup import escape
 from rich.table import Table
 
-from common.check.flags import Parser
 from common.check.guard import guarded
-from common.check.options import CheckOptions
+from common.check.options import CheckOptions, Parser
 from common.logs.result_folder import CERTIFICATE_FILE, FLOAT32, FLOAT64, ResultFolder
-from common.logs.sidecar import Sidecar, made_by, read_sidecar
+from common.logs.sidecar import Sidecar, sidecar_of
 from common.pair.pairs import EVAL, Pair, is_checkpoint, load_pairs
 from common.pair.request import RunRequest
 from common.pair.task import ROUND_TRIP, RoundTrip, TeacherForced
@@ -58,6 +57,7 @@ from common.verdict.row import HARMLESS, Row, exit_code, worst
 from common.weights.checkpoint import FOLDER, Checkpoint, prepare
 from common.weights.layout import BIASED, UNBIASED
 from common.weights.loaded import LOADED
+from extras.shared.made_by import made_by
 
 # Where each certificate is kept, for `python -m common.pr_report`.
 OUT = ROOT / "step1_forward" / "log" / "certificate"
@@ -262,7 +262,7 @@ def read_checkpoint(certificate: Certificate, checkpoint: Checkpoint) -> None:
 
 def _read_logs(certificate: Certificate, folder: Path) -> None:
     sidecars = {
-        (side, run): read_sidecar(ResultFolder(folder).log("forward_all", side, run)) or Sidecar()
+        (side, run): sidecar_of(ResultFolder(folder).log("forward_all", side, run))
         for side in SIDES
         for run in (FLOAT32, FLOAT64)
     }

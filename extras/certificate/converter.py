@@ -24,8 +24,8 @@ from pathlib import Path
 
 import numpy as np
 
-from common.check.flags import Parser
 from common.check.guard import guarded
+from common.check.options import Parser
 from common.pair.pairs import Pair, load_pair
 from common.report import terminal as report
 from common.system.errors import UserError
@@ -36,8 +36,8 @@ from common.system.interpreters import interpreter
 from common.weights.checkpoint import Checkpoint, fill_in, prepare
 from common.weights.read import CONFIG, find, parts, read
 from common.weights.round_trip import one_way_keys
-from common.weights.write import FORMATS, write
 from extras.certificate.command import Certificate, read_checkpoint, read_layout, show
+from extras.shared.write import FORMATS, write
 
 FOLDERS = {"torch": "model.safetensors", "paddle": "model_state.pdparams"}
 

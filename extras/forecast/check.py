@@ -16,9 +16,8 @@ from pathlib import Path
 import numpy as np
 
 from common.check.command_line import check
-from common.check.flags import OF_EVERY_CHECK, Parser
 from common.check.guard import guarded
-from common.check.options import CheckOptions
+from common.check.options import OF_EVERY_CHECK, CheckOptions, Parser
 from common.check.result import Result
 from common.check.steps import Launch, Step
 from common.logs.reader import read_log
@@ -28,13 +27,12 @@ from common.pair.case_hooks import ENTRIES_FILE, SAMPLES, data_preset
 from common.pair.data import save_arrays
 from common.pair.pairs import Pair, is_checkpoint, load_pairs
 from common.pair.sources import ett
-from common.pair.sources.request import SourceRequest
 from common.report import terminal as report
 from common.system.errors import UserError
 from common.system.frameworks import SIDES
 from common.system.json_file import write_json
 from common.weights.checkpoint import configured
-from extras.forecast.forecast import PART, draw, with_known, write_table
+from extras.forecast.forecast import PART, draw, samples, write_table
 
 STEP = Step(
     number=5,
@@ -97,12 +95,10 @@ class Series:
         if path is None or not path.is_file():
             raise UserError(f"--data {path or ''}: give the CSV file whose end is forecast")
         self.config = ett.told(pair.config(preset))
-        request = SourceRequest(path, settings, self.config, 0, None, lambda text: None)
-        arrays, self.times = ett.future(request)
-        self.arrays = with_known(arrays, self.config)
         dates, names, values = ett.read_series(path)
         values, names = ett.chosen_columns(path, values, names, self.config, settings["split"])
-        self.names = names[-len(arrays["constants/target_mean"]) :]
+        self.arrays, self.times = samples(path, self.config, dates, values)
+        self.names = names[-len(self.arrays["constants/target_mean"]) :]
         self.values, self.path = values[:, -len(self.names) :], path
 
     def save(self, folder: Path) -> None:

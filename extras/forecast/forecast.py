@@ -7,9 +7,14 @@ from pathlib import Path
 
 import numpy as np
 
+from common.pair.sources import ett
+from common.pair.windows import STARTS
+from common.system.errors import UserError
 from common.system.files import write_text
 
 PART = "predict"  # of the data file
+# Seconds between two rows.
+_STEPS = {"s": 1, "t": 60, "h": 3600, "d": 86400, "b": 86400, "w": 7 * 86400}
 
 
 def folder_of(data: str, model: str) -> Path:
@@ -17,14 +22,48 @@ def folder_of(data: str, model: str) -> Path:
     return Path(data) / model
 
 
-def with_known(arrays: dict[str, np.ndarray], config: dict) -> dict[str, np.ndarray]:
-    """The samples of common/pair/sources/ett.py's `future`, and before it one with its truth.
+def samples(
+    path: Path, config: dict, dates: np.ndarray, values: np.ndarray
+) -> tuple[dict[str, np.ndarray], np.ndarray]:
+    """What is forecast of a file's rows, as PART of the data, and the times behind it (pred_len,).
 
-    That is the last sample whose forecast the file itself holds.
+    The one sample behind the file's end; before it the last whose forecast the file itself holds.
+    The scaler is fitted on all rows, as the reference does where it predicts.
     """
-    last = arrays[f"{PART}/starts"]
-    known = last - config["pred_len"]
-    return {**arrays, f"{PART}/starts": np.concatenate([known[known >= 0], last])}
+    if len(values) < config["seq_len"]:
+        raise UserError(
+            f"--data {path}: {len(values)} rows; the model reads {config['seq_len']} of them"
+        )
+    ahead = config["pred_len"]
+    later = following(dates[-1], config["freq"], ahead)
+    mean, deviation = ett.scaler(values)
+    targets = 1 if config["features"] in ("MS", "S") else values.shape[1]
+    blank, times = np.zeros((ahead, values.shape[1])), np.concatenate([dates, later])
+    last = len(values) - config["seq_len"]
+    arrays = {
+        "series/values": np.concatenate([(values - mean) / deviation, blank]),
+        "series/marks": ett.marks(times, config["freq"], config["embed"]),
+        "series/labels": np.concatenate([values, blank])[:, -targets:],
+        "constants/target_mean": mean[-targets:],
+        "constants/target_std": deviation[-targets:],
+        f"{PART}/{STARTS}": np.array([start for start in (last - ahead, last) if start >= 0]),
+        **ett.layout(config),
+    }
+    return arrays, later
+
+
+def following(last: np.datetime64, freq: str, count: int) -> np.ndarray:
+    """The times of the rows to come (count,), datetime64[s]: one of `freq` after the other."""
+    if freq in ("m", "a"):  # the ends of months and years
+        now = last.astype("datetime64[M]" if freq == "m" else "datetime64[Y]")
+        ends = (now + np.arange(1, count + 2)).astype("datetime64[D]") - 1
+        passed = int(last.astype("datetime64[D]") >= ends[0])  # of the one that runs
+        return ends[passed : passed + count].astype("datetime64[s]")
+    times = last + np.arange(1, count + 1) * np.timedelta64(_STEPS[freq], "s")
+    if freq == "b":  # Monday to Friday
+        days = last.astype("datetime64[D]")
+        times = np.busday_offset(days, np.arange(1, count + 1), roll="backward") + (last - days)
+    return times.astype("datetime64[s]")
 
 
 def write_table(path: Path, times: np.ndarray, columns: dict[str, np.ndarray]) -> None:

@@ -25,9 +25,8 @@ from pathlib import Path
 import numpy as np
 
 from common.check.command_line import write_step_page
-from common.check.flags import OF_EVERY_CHECK, OF_HALF, OF_JUDGING, Parser
 from common.check.guard import guarded
-from common.check.options import CheckOptions
+from common.check.options import OF_EVERY_CHECK, OF_HALF, OF_JUDGING, CheckOptions, Parser
 from common.check.report_json import report_text
 from common.check.result import overall_exit
 from common.check.runner import base_folder, run_step

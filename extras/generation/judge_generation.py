@@ -54,7 +54,7 @@ import numpy as np
 
 from common.logs.reader import read_log
 from common.logs.result_folder import FLOAT32, FLOAT64, UNFORCED, ResultFolder
-from common.logs.sidecar import Sidecar, made_by, read_sidecar
+from common.logs.sidecar import Sidecar, sidecar_of
 from common.pair.pairs import PERTURBED
 from common.system.frameworks import SIDES
 from common.verdict.choices import Choice, judge_choice
@@ -69,6 +69,7 @@ from extras.generation.generation import (
     PADDED_LIBRARY,
     order_of,
 )
+from extras.shared.made_by import made_by
 
 STEM = "generate"
 CASE = "main"  # the only one that is run
@@ -112,7 +113,7 @@ class Generated:
                 if path.is_file()
             }
             for key, log in logs.items():
-                found.sidecars[key] = read_sidecar(paths[key]) or Sidecar()
+                found.sidecars[key] = sidecar_of(paths[key])
                 found._take(key, log)
             best = logs[found.best("torch")]
             for number in range(len(found.choices[found.best("torch")])):

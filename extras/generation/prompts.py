@@ -1,6 +1,6 @@
 """Prompts as token ids, and ids as text; the check's process only.
 
-Tokenizers are those of common/pair/coders.py, or of a user's pair the functions of its case.py
+Tokenizers are those of extras/shared/coders.py, or of a user's pair the functions of its case.py
 
     encode       (text) -> ids
     decode       (ids) -> text
@@ -11,11 +11,11 @@ from pathlib import Path
 import numpy as np
 
 from common.pair.case_hooks import call_hook
-from common.pair.coders import PIECES, decoded, tokenizer
 from common.pair.nested import flat
 from common.pair.pairs import Pair
 from common.pair.sentencepieces import MODEL
 from common.system.errors import UserError
+from extras.shared.coders import PIECES, decoded, tokenizer
 
 OWN_ROWS = 4  # of a pair's inputs, at most, where no prompt is given
 

@@ -27,8 +27,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from common.check.command_line import check_main
-from common.check.flags import Parser
 from common.check.guard import guarded
+from common.check.options import Parser
 from common.pair.pairs import built_in_models
 from common.report import terminal as report
 from common.system.errors import UserError

@@ -20,8 +20,8 @@ import numpy as np
 from common.logs.result_folder import ResultFolder
 from common.pair.pairs import PERTURBED, Case
 from common.pair.task import TRY
-from common.sides.hooks import hooked
 from common.sides.job import Job
+from common.sides.probes import hooked
 from common.sides.run import Run
 from common.sides.session import Session, using
 from common.sides.settings import settings_of

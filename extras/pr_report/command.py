@@ -4,7 +4,7 @@
         [RESULTS ...] [--out FILE.md]
 
 RESULTS are folders that checks wrote to (their --out, or a result folder); by default the steps'
-own, step*/log.  Nothing is computed again: what has no result is listed with the command that makes
+own, step*/log.  Nothing is run again: what has no result is listed with the command that makes
 one.  Exit status: 0 what there is agrees, 1 something is red (the file is written, and its first
 lines say so), 2 no report: results are missing, torn, stale, or of several models.
 """
@@ -12,8 +12,8 @@ lines say so), 2 no report: results are missing, torn, stale, or of several mode
 from collections.abc import Sequence
 from pathlib import Path
 
-from common.check.flags import Parser
 from common.check.guard import guarded
+from common.check.options import Parser
 from common.check.result import shown
 from common.report import terminal as report
 from common.system.checkout import ROOT

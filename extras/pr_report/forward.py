@@ -27,7 +27,7 @@ from extras.pr_report.results import Found, Run
 
 def _outputs(runs: Sequence[Run]) -> Iterator[tuple[Run, dict]]:
     for run in runs:
-        for output in run.said["facts"]["outputs"]:
+        for output in run.facts["outputs"]:
             yield run, output
 
 
@@ -182,7 +182,7 @@ def top(found: Found, kind: Kind) -> list:
 
 def unit_claims(found: Found, kind: Kind) -> Iterator[Claim]:
     for run in found.of(1):
-        for one in run.said["facts"]["outputs"][:1]:
+        for one in run.facts["outputs"][:1]:
             pairs = list(zip(*one["first"], strict=True))
             undefined = any(None in pair for pair in pairs)
             off = None if undefined else max(abs(a - b) for a, b in pairs)
@@ -194,7 +194,7 @@ def unit_claims(found: Found, kind: Kind) -> Iterator[Claim]:
 def unit(found: Found, kind: Kind) -> list:
     blocks: list = []
     for run in found.of(1):
-        for one in run.said["facts"]["outputs"][:1]:
+        for one in run.facts["outputs"][:1]:
             fields = {"count": len(one["first"][0]), "output": one["key"], "run": run_name(run)}
             lists = [", ".join(map(value, values)) for values in one["first"]]
             lines = "torch = [{}]\npaddle = [{}]".format(*lists)

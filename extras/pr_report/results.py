@@ -6,11 +6,12 @@ the same cases, the same weights; whatever contradicts that is refused in one se
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 
 from common.bundles.archive import Archive
 from common.logs.result_folder import BESIDE, CERTIFICATE_FILE, RESULT_FILE
-from common.logs.sidecar import Sidecar, read_sidecar
+from common.logs.sidecar import Sidecar, sidecar_of
 from common.pair.pairs import EVAL, TRAIN, load_pairs
 from common.pair.provenance import changed_sources, workbench_sha256
 from common.system.checkout import ROOT
@@ -18,6 +19,7 @@ from common.system.errors import UserError
 from common.system.frameworks import SETTINGS, SIDES
 from common.system.hashes import file_sha256
 from common.system.json_file import load_json, load_sealed
+from extras.pr_report.facts import facts
 
 # Where common.certificate leaves its own, wherever the checks wrote to.
 CERTIFICATES = ROOT / "step1_forward" / "log" / "certificate"
@@ -34,6 +36,11 @@ class Run:
     path: Path
     said: dict  # result.json
     sides: dict[str, Sidecar]  # of the first judged logs
+
+    @cached_property
+    def facts(self) -> dict[str, object]:
+        """The figures of its logs that people report."""
+        return facts(self.path, self.said)
 
     @property
     def step(self) -> int:
@@ -184,7 +191,7 @@ def _files(folders: Sequence[Path], name: str) -> list[Path]:
 def _told(path: Path) -> dict:
     """What a result.json says; raises UserError where a part is missing or was changed."""
     said = load_sealed(path)
-    missing = {"step", "other", "model", "pair", "judged", "files", "facts", "rows"} - set(said)
+    missing = {"step", "other", "model", "pair", "judged", "files", "outputs", "rows"} - set(said)
     if missing:
         raise UserError(f"{path}: refused: it has no {', '.join(sorted(missing))}")
     return said
@@ -202,7 +209,7 @@ def _run(path: Path, said: dict) -> Run:
                 f"{file} is not the file that {path.name} tells of: it was changed, or put in from "
                 "another result; run the check again"
             )
-    sides = {s: read_sidecar(folder / f"{said['judged'][0]}_{s}.npy") or Sidecar() for s in SIDES}
+    sides = {s: sidecar_of(folder / f"{said['judged'][0]}_{s}.npy") for s in SIDES}
     for side, sidecar in sides.items():
         if sidecar.model != said["model"]:
             raise UserError(f"{folder}: its {side} log is of {sidecar.model}, not {said['model']}")

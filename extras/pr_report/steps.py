@@ -40,7 +40,7 @@ def step_claims(step: int, evidence: str) -> Callable:
 
 def _measured(run: Run, evidence: str) -> Say:
     """The largest difference of what the guide asks for in a step; of gradients, of all."""
-    told = run.said["facts"]
+    told = run.facts
     if evidence == "gradients":
         return Say(
             "largest",
@@ -85,7 +85,7 @@ def metric(found: Found, kind: Kind) -> list:
 
 def _scores(run: Run) -> list[tuple]:
     rows = []
-    for name, torch, paddle, limit in run.said["facts"].get("scores", []):
+    for name, torch, paddle, limit in run.facts["scores"]:
         off = None if torch is None or paddle is None else abs(torch - paddle)
         passed = met(off is not None and off <= limit)
         rows.append((name, value(torch), value(paddle), number(off), f"{limit:g}", passed))
@@ -103,7 +103,7 @@ def loss(found: Found, kind: Kind) -> list:
                 number(abs(both[0] - both[1])),
                 Say("v_" + verdicts[key]),
             )
-            for key, both in run.said["facts"]["values"].items()
+            for key, both in run.facts["values"].items()
             if key in verdicts
         ]
         columns = ("loss_name", "torch", "paddle", "difference", "our_verdict")
@@ -149,7 +149,7 @@ def optimizer(found: Found, kind: Kind) -> list:
     blocks: list = []
     for run in found.of(4):
         losses: dict[str, list] = {}
-        for key, both in run.said["facts"]["values"].items():
+        for key, both in run.facts["values"].items():
             step = _LOSS_OF_STEP.fullmatch(key)
             if step:
                 losses.setdefault(step["setup"], []).append((int(step["step"]) + 1, *both))
@@ -181,7 +181,7 @@ def optimizer_claims(found: Found, kind: Kind) -> Iterator[Claim]:
 
 def training_claims(found: Found, kind: Kind) -> Iterator[Claim]:
     for run in found.of(5):
-        told = run.said["facts"].get("training") or {}
+        told = run.facts.get("training") or {}
         fields = {"what": Say("loss_difference"), "value": number(told.get("largest"))}
         yield claim("training", run, Say("largest", fields), Say("by_eye"), None)
 
@@ -193,9 +193,9 @@ _OF_LOSSES = ("mean", "median", "mean_abs", "relative", "largest")
 def training(found: Found, kind: Kind) -> list:
     blocks: list = []
     for run in found.of(5):
-        told = run.said["facts"].get("training")
+        told = run.facts.get("training")
         blocks.append(Say("training_said", {"run": run_name(run)}))
-        settings = [(f"`{n}`", str(v)) for n, v in run.said["facts"].get("settings", {}).items()]
+        settings = [(f"`{n}`", str(v)) for n, v in run.said.get("settings", {}).items()]
         blocks.append(Table("settings", ("item", "value"), settings))
         if told:
             rows = [

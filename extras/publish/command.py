@@ -18,8 +18,8 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from common.check.flags import Parser
 from common.check.guard import guarded
+from common.check.options import Parser
 from common.pair.pairs import load_pair
 from common.report import terminal as report
 from common.system.frameworks import SIDES

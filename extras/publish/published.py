@@ -21,7 +21,7 @@ from common.system.frameworks import SETTINGS
 from common.weights.checkpoint import FOLDER, Checkpoint, describe, prepare, run_side
 from common.weights.layout import Layout
 from common.weights.states import load_owners, load_state
-from common.weights.write import write
+from extras.shared.write import write
 
 STEM = "forward_all"
 

@@ -16,11 +16,10 @@ from rich.table import Table
 from common.check.options import CheckOptions
 from common.check.result import shown
 from common.check.runner import base_folder
-from common.check.sides import asked
 from common.check.steps import Step
 from common.logs.reader import read_log
 from common.logs.result_folder import FLOAT64, TRAINERS_FILE, ResultFolder
-from common.logs.sidecar import Sidecar, read_sidecar
+from common.logs.sidecar import sidecar_of
 from common.pair.case_hooks import data_preset, make_data, reads_file, training
 from common.pair.pairs import EVAL, Pair, load_pairs
 from common.pair.provenance import changed_sources, model_sources
@@ -30,6 +29,7 @@ from common.system.errors import UserError
 from common.system.frameworks import SIDES
 from common.system.json_file import write_json
 from common.system.npz import read_npz
+from extras.shared.sides import asked
 from extras.trainers import trainers
 from extras.trainers.first_loss import BATCH, Candidate, candidates
 from extras.trainers.loss_logs import Curve, read_losses, together, told
@@ -120,7 +120,7 @@ def _here(folder: Path, pair: Pair) -> tuple[dict[str, Curve], Envelope | None] 
     paths = {side: files.log("train_full", side) for side in SIDES}
     if not all(path.is_file() for path in paths.values()):
         return None
-    cars = {side: read_sidecar(paths[side]) or Sidecar() for side in SIDES}
+    cars = {side: sidecar_of(paths[side]) for side in SIDES}
     if any(changed_sources(cars[side].sources, pair, side) for side in SIDES):
         return None
     curves = {}

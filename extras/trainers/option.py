@@ -7,8 +7,7 @@ from argparse import Namespace
 from pathlib import Path
 
 from common.check.added import Added
-from common.check.flags import Parser
-from common.check.options import CheckOptions
+from common.check.options import CheckOptions, Parser
 from common.check.steps import Step
 from common.system.errors import UserError
 from extras.trainers.beside import Logged, beside

@@ -28,8 +28,8 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from common.check.flags import positive
 from common.check.guard import guarded
+from common.check.options import positive
 from common.system.checkout import ROOT
 from common.system.errors import UserError
 from common.verdict.row import exit_code, worst

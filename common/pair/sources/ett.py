@@ -66,8 +66,6 @@ _RANGES = {
     "month": (1, 11),
 }
 _TABLES = ("month", "day", "weekday", "hour")  # rows of tables; and quarters of an hour
-# Seconds between two rows.
-_STEPS = {"s": 1, "t": 60, "h": 3600, "d": 86400, "b": 86400, "w": 7 * 86400}
 
 
 def build(request: SourceRequest, progress: Path) -> Dataset:
@@ -104,35 +102,6 @@ def build(request: SourceRequest, progress: Path) -> Dataset:
     if parts["test"][1] < len(values):
         notes.append(f"data: {len(values) - parts['test'][1]:,} rows behind the test are not used")
     return Dataset(arrays, entries, notes + uneven(dates))
-
-
-def future(request: SourceRequest) -> tuple[dict[str, np.ndarray], np.ndarray]:
-    """The one sample behind a file's end, as PART `predict`, and its times (pred_len,).
-
-    The scaler is fitted on all rows, as the reference does where it predicts.
-    """
-    config, path = told(request.config), request.path
-    dates, names, values = read_series(path)
-    values, names = chosen_columns(path, values, names, config, request.settings["split"])
-    if len(values) < config["seq_len"]:
-        raise UserError(
-            f"--data {path}: {len(values)} rows; the model reads {config['seq_len']} of them"
-        )
-    ahead = config["pred_len"]
-    later = following(dates[-1], config["freq"], ahead)
-    mean, deviation = scaler(values)
-    targets = 1 if config["features"] in ("MS", "S") else values.shape[1]
-    blank = np.zeros((ahead, values.shape[1]))
-    arrays = {
-        "series/values": np.concatenate([(values - mean) / deviation, blank]),
-        "series/marks": marks(np.concatenate([dates, later]), config["freq"], config["embed"]),
-        "series/labels": np.concatenate([values, blank])[:, -targets:],
-        "constants/target_mean": mean[-targets:],
-        "constants/target_std": deviation[-targets:],
-        f"predict/{STARTS}": np.array([len(values) - config["seq_len"]]),
-        **layout(config),
-    }
-    return arrays, later
 
 
 def told(config: dict) -> dict:
@@ -315,20 +284,6 @@ def parts_of(dates: np.ndarray) -> dict[str, np.ndarray]:
         "week": np.array(weeks, np.int64)[which],
         "month": (months - years).astype(np.int64) + 1,
     }
-
-
-def following(last: np.datetime64, freq: str, count: int) -> np.ndarray:
-    """The times of the rows to come (count,), datetime64[s]: one of `freq` after the other."""
-    if freq in ("m", "a"):  # the ends of months and years
-        now = last.astype("datetime64[M]" if freq == "m" else "datetime64[Y]")
-        ends = (now + np.arange(1, count + 2)).astype("datetime64[D]") - 1
-        passed = int(last.astype("datetime64[D]") >= ends[0])  # of the one that runs
-        return ends[passed : passed + count].astype("datetime64[s]")
-    times = last + np.arange(1, count + 1) * np.timedelta64(_STEPS[freq], "s")
-    if freq == "b":  # Monday to Friday
-        days = last.astype("datetime64[D]")
-        times = np.busday_offset(days, np.arange(1, count + 1), roll="backward") + (last - days)
-    return times.astype("datetime64[s]")
 
 
 SOURCE = Source(

@@ -13,13 +13,13 @@ from hf_reformer import TINY, drawing, reference_model, state_of
 
 from common.logs.reader import read_log
 from common.logs.writer import LogWriter
-from common.pair import coders
 from common.pair.tape import Tape
 from common.system.errors import UserError
 from common.weights.states import save_state
 from extras.generation import check as check_generate
 from extras.generation import prompts
 from extras.generation.generation import Request, draw_scores, order_of
+from extras.shared import coders
 from faults.worker import plant
 
 PROMPT = "Reformer"

@@ -16,7 +16,7 @@ import pytest
 from bundled import PAIR, write_logs
 
 from common.check.options import CheckOptions
-from common.check.record import losses_facts, output_facts, write_record
+from common.check.record import write_record
 from common.check.result import Result
 from common.check.runner import run_step
 from common.check_all import all_steps
@@ -28,6 +28,7 @@ from common.system.json_file import load_json, load_sealed, write_json, write_se
 from common.verdict.row import FAILING, claim
 from extras.pr_report import claims, forward, sections, steps
 from extras.pr_report import command as pr_report
+from extras.pr_report.facts import facts, losses_facts, output_facts
 from extras.pr_report.words import LANGUAGES, table
 
 MODEL = "small_cnn"
@@ -165,7 +166,9 @@ def problems(text: str, status: int, base: Path, kind: str, lang: str) -> list[s
     """What a report says otherwise than the results below a folder do."""
     place = LANGUAGES.index(lang)
     found, tables = [], read_tables(text)
-    results = [load_sealed(path) for path in sorted(base.rglob("result.json"))]
+    paths = sorted(base.rglob("result.json"))
+    results = [load_sealed(path) for path in paths]
+    figures = {said["step"]: facts(p.parent, said) for p, said in zip(paths, results, strict=True)}
     of_step = {said["step"]: said for said in results}
     red = any(said["exit_code"] for said in results)
     head = "\n".join(text.splitlines()[:4])
@@ -198,7 +201,7 @@ def problems(text: str, status: int, base: Path, kind: str, lang: str) -> list[s
     names = {n: table()[n][place] for n in ("mean", "max", "rms", "torch", "paddle", "limit_met")}
     if 1 in of_step:
         heading = HEADINGS["forward"][place]
-        for one in of_step[1]["facts"]["outputs"]:
+        for one in figures[1]["outputs"]:
             for name in ("mean", "max", "rms"):
                 cells = [
                     c
@@ -216,7 +219,7 @@ def problems(text: str, status: int, base: Path, kind: str, lang: str) -> list[s
         if step not in of_step:
             continue
         heading = HEADINGS[name][place]
-        told = of_step[step]["facts"]
+        told = figures[step]
         wanted = {f"`{k}`": v for k, v in told["values"].items()} if step == 3 else {}
         wanted |= {str(s): v for s, *v in (told.get("training") or {"shown": []})["shown"]}
         for side in (0, 1):

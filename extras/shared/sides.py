@@ -11,7 +11,7 @@ from pathlib import Path
 
 from common.check.options import CheckOptions
 from common.logs.result_folder import FLOAT32, FLOAT64, ResultFolder
-from common.logs.sidecar import Sidecar, read_sidecar
+from common.logs.sidecar import Sidecar, sidecar_of
 from common.pair.case_hooks import data_case, data_preset
 from common.pair.pairs import TRAIN, Case, Pair, is_checkpoint
 from common.pair.request import RunRequest
@@ -123,4 +123,4 @@ class Sides:
 
     def sidecar(self, side: str) -> Sidecar:
         """What a side's last float32 log says of itself."""
-        return read_sidecar(ResultFolder(self.folder).log(self.stem, side, FLOAT32)) or Sidecar()
+        return sidecar_of(ResultFolder(self.folder).log(self.stem, side, FLOAT32))

@@ -1,0 +1,1 @@
+"""What several extras need and the core does not."""
