@@ -75,6 +75,7 @@ SAMPLES = {
     "processes": {"main": 2},
     "computed": {"block": {"rsqrt float32": 2}},
     "not_forced": ["layers.0.norm"],
+    "moved": {"main/": 1},
     "kernels": "torch's own kernels",
     "autocast": True,
     "inexact": {"": {"selu": 3e-8}},
