@@ -77,17 +77,20 @@ def whole_training(run, samples, settings, steps, twin):
     progress = Training(run, model, optimizer, settings, per_epoch, steps, twin)
     judging = whole_batches(run.samples("validation") or run.samples("test"), settings)
     test = whole_batches(run.samples("test"), settings)
+    last = None
     with run.session.unrecorded():
         while not progress.ended:
             one_epoch(run, model, optimizer, samples, settings, progress)
-            progress.end_epoch(scored(run, model, judging, settings)[0])
+            last = scored(run, model, judging, settings)
+            progress.end_epoch(last[0])
     log_buffers(run, model, buffers, f"{own}final/")
     ends = ((start[name], run.side.array(value)) for name, value in run.parameters(model))
     moved_most = max(float(np.abs(end - begun).max(initial=0.0)) for begun, end in ends)
     with run.session.unrecorded():
         if run.samples("validation"):
             progress.take_best()
-        scores, outputs = scored(run, model, test, settings)
+            last = None  # of other weights
+        scores, outputs = last or scored(run, model, test, settings)
         # What Paddle's own running variance makes of the outputs is no part of the training.
         with run.side.unbiased_variances(model) as others:
             if others and not run.samples("validation"):

@@ -12,6 +12,7 @@ import sys
 from types import SimpleNamespace
 
 import pytest
+from builders import few_digits
 
 import faults.worker as worker_module
 from common.system.errors import UserError
@@ -75,6 +76,7 @@ def test_origin_is_a_whole_key_behind_a_case():
 @pytest.fixture(scope="module")
 def worker(tmp_path_factory):
     worker = Worker(tmp_path_factory.mktemp("faults"))
+    few_digits(worker.checkout)
     yield worker
     worker.close()
 

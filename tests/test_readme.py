@@ -4,10 +4,10 @@ import json
 import re
 import shutil
 import subprocess
-from pathlib import Path
 
 import numpy as np
 import pytest
+from builders import few_digits
 from checkout import ROOT, Checkout
 from pages import DOCS, README, README_CN, run_commands
 
@@ -17,7 +17,7 @@ from common.logs.reader import read_log
 from common.logs.result_folder import FLOAT64, ResultFolder
 from common.verdict.measures import rms
 from tools import page_tables
-from tools.readme import fill, main, results_table
+from tools.readme import _rows, draw_verdicts, fill, main, results_table
 
 GREEN = ("IDENTICAL", "ROUNDING", "FLIP")
 # Of its near ties: masked scores lie so far below the others that Paddle's softmax clips them.
@@ -29,14 +29,9 @@ FEW_STEPS = ("--steps", "12", "--allow", "undecided")
 
 @pytest.fixture(scope="module")
 def checkout(tmp_path_factory):
-    """A copy in which `make check` has been run, with a few steps of one epoch in step 5.
-
-    Of the digits it has 200 of 1,797: scoring all of them takes most of the time of steps 2 and 5,
-    and nothing below asks for so many.
-    """
+    """A copy in which `make check` has been run, with a few steps of one epoch in step 5."""
     made = Checkout(tmp_path_factory.mktemp("readme"), pairs=("examples/text_classifier",))
-    few = "(part[:200] for part in load_digits(return_X_y=True))"
-    made.replace("common/pair/data.py", "load_digits(return_X_y=True)", few)
+    few_digits(made)
     arguments = ("-m", "common.check_all", "--epochs", "1", *FEW_STEPS)
     made.everything = subprocess.run(
         [*made.interpreter, *arguments], cwd=made.root, capture_output=True, text=True, timeout=900
@@ -217,13 +212,9 @@ def test_each_part_goes_to_its_page(tmp_path, monkeypatch, capsys):
         assert sum("0.15 %" in line and "ROUNDING" in line for line in lines) == 1
     results = (tmp_path / "docs" / "results.md").read_text()
     assert "* `m`: as good as each other" in results and "| 5 | ROUNDING, 1 rows" in results
-    changed = [page for page in PAGES if page.read_text() != read_copy(tmp_path, page)]
+    changed = [p for p in PAGES if p.read_text() != (tmp_path / p.relative_to(ROOT)).read_text()]
     assert [page.name for page in changed] == ["README.md", "README_cn.md", "results.md"]
     assert (tmp_path / "pics" / "verdicts.png").is_file()
-
-
-def read_copy(folder, page):
-    return (folder / page.relative_to(ROOT)).read_text()
 
 
 def test_a_missing_report_is_a_sentence(tmp_path, capsys):
@@ -232,10 +223,6 @@ def test_a_missing_report_is_a_sentence(tmp_path, capsys):
 
 
 def test_pictures_are_drawn(checkout, tmp_path):
-    report = checkout.root / "log" / "report.json"
-    shutil.copy(report, tmp_path / "report.json")
-    from tools.readme import _rows, draw_verdicts
-
-    target = Path(tmp_path) / "verdicts.png"
-    draw_verdicts(_rows(report), {}, target)
+    target = tmp_path / "verdicts.png"
+    draw_verdicts(_rows(checkout.root / "log" / "report.json"), {}, target)
     assert target.read_bytes().startswith(b"\x89PNG")

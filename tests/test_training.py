@@ -22,7 +22,8 @@ from common.pair.request import RunRequest
 from step5_train.equivalence import interval, judge_seeds, reached, sentence
 
 EXAMPLE = ROOT / "examples" / "text_classifier"
-STEPS = "80"
+STEPS = "40"
+OPTIONS = ["--model", str(EXAMPLE), "--steps", STEPS, "--checkpoint-every", "7", "--no-report"]
 LINE = re.compile(
     r"\[\d{4}/\d\d/\d\d \d\d:\d\d:\d\d\] root INFO: \[Train\]\[Epoch \d+/\d+\]\[Iter: \d+/\d+\]"
     r"lr: [\d.]+, loss: [\d.]+, batch_cost: [\d.]+ s, reader_cost: [\d.]+ s, avg_samples: [\d.]+, "
@@ -31,13 +32,14 @@ LINE = re.compile(
 
 
 @pytest.fixture(scope="module")
-def checkout(tmp_path_factory):
-    return Checkout(tmp_path_factory.mktemp("training"))
+def one_twin(tmp_path_factory):
+    made = Checkout(tmp_path_factory.mktemp("training"))
+    made.replace("step5_train/training.py", "TWINS = 3", "TWINS = 1")  # gone on with as three are
+    return made
 
 
 def run_to_the_end(checkout, out, *more):
-    options = ["--model", str(EXAMPLE), "--steps", STEPS, "--no-report", "--out", str(out)]
-    return checkout.check(5, *options, "--checkpoint-every", "7", *more)
+    return checkout.check(5, *OPTIONS, "--out", str(out), *more)
 
 
 def interrupted(checkout, out, *, cold=False):
@@ -45,9 +47,8 @@ def interrupted(checkout, out, *, cold=False):
 
     cold   the check and its workers are processes of their own
     """
-    options = ["--model", str(EXAMPLE), "--steps", STEPS, "--no-report", "--out", str(out)]
     python = [sys.executable] if cold else checkout.interpreter
-    command = [*python, str(checkout.path(CHECKS[5])), *options, "--checkpoint-every", "7"]
+    command = [*python, str(checkout.path(CHECKS[5])), *OPTIONS, "--out", str(out)]
     check = subprocess.Popen(
         command, cwd=checkout.elsewhere, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
     )
@@ -109,28 +110,28 @@ def different(a, b):
 
 
 @pytest.fixture(scope="module")
-def whole(checkout):
-    out = checkout.elsewhere / "whole"
-    done = run_to_the_end(checkout, out)
+def whole(one_twin):
+    out = one_twin.elsewhere / "whole"
+    done = run_to_the_end(one_twin, out)
     assert done.returncode == 0, done.stdout + done.stderr
     return out / "step5_train" / EXAMPLE.name
 
 
 @pytest.fixture(scope="module")
-def stopped(checkout):
+def stopped(one_twin):
     """A training that was killed, by processes of its own; its folder, and how far it got."""
-    out = checkout.elsewhere / "stopped"
-    done = interrupted(checkout, out, cold=True)
+    out = one_twin.elsewhere / "stopped"
+    done = interrupted(one_twin, out, cold=True)
     assert done and min(done.values()) < int(STEPS), done
     return out, done
 
 
 def test_a_killed_training_goes_on_and_ends_bit_for_bit_where_it_would_have(
-    checkout, whole, stopped
+    one_twin, whole, stopped
 ):
     kept, done = stopped
-    out = shutil.copytree(kept, checkout.elsewhere / "gone on with")
-    resumed = run_to_the_end(checkout, out, "--resume")
+    out = shutil.copytree(kept, one_twin.elsewhere / "gone on with")
+    resumed = run_to_the_end(one_twin, out, "--resume")
     assert resumed.returncode == 0, resumed.stdout + resumed.stderr
     folder = out / "step5_train" / EXAMPLE.name
     assert different(arrays(whole), arrays(folder)) == []
@@ -142,17 +143,17 @@ def test_a_killed_training_goes_on_and_ends_bit_for_bit_where_it_would_have(
     assert not (out / "step5_train" / ".checkpoints").exists()
 
 
-def test_an_optimizer_that_forgets_shows(checkout, whole):
+def test_an_optimizer_that_forgets_shows(one_twin, whole):
     name = "step5_train/training.py"
-    original = checkout.path(name).read_text()
-    out = checkout.elsewhere / "forgetful"
-    checkout.replace(name, '        self.optimizer.load_state(parts["optimizer/"])\n', "")
+    original = one_twin.path(name).read_text()
+    out = one_twin.elsewhere / "forgetful"
+    one_twin.replace(name, '        self.optimizer.load_state(parts["optimizer/"])\n', "")
     try:
-        done = interrupted(checkout, out)
+        done = interrupted(one_twin, out)
         assert min(done.values()) < int(STEPS), done
-        resumed = run_to_the_end(checkout, out, "--resume")
+        resumed = run_to_the_end(one_twin, out, "--resume")
     finally:
-        checkout.path(name).write_text(original)
+        one_twin.path(name).write_text(original)
     assert resumed.returncode in (0, 1), resumed.stderr
     assert different(arrays(whole), arrays(out / "step5_train" / EXAMPLE.name))
 
@@ -265,18 +266,18 @@ def test_what_a_checkpoint_forgets_shows(tmp_path, line, differs):
     assert {key for key in whole if again[key] != whole[key]} == set(differs.split())
 
 
-def test_a_checkpoint_of_another_training_is_refused(checkout, stopped):
-    out = shutil.copytree(stopped[0], checkout.elsewhere / "another")
-    done = run_to_the_end(checkout, out, "--resume", "--seed", "1")
+def test_a_checkpoint_of_another_training_is_refused(one_twin, stopped):
+    out = shutil.copytree(stopped[0], one_twin.elsewhere / "another")
+    done = run_to_the_end(one_twin, out, "--resume", "--seed", "1")
     assert done.returncode == 2
     assert re.search(r"begun with another .*\brun\b.*without --resume", done.stderr), done.stderr
     kept = out / "step5_train" / ".checkpoints" / EXAMPLE.name
     for path in kept.glob("*/last.npz"):
         os.truncate(path, path.stat().st_size // 2)
-    done = run_to_the_end(checkout, out, "--resume")
+    done = run_to_the_end(one_twin, out, "--resume")
     assert done.returncode == 2 and "not a checkpoint" in done.stderr
     assert "Traceback" not in done.stderr
-    done = run_to_the_end(checkout, out, "--steps", "12")
+    done = run_to_the_end(one_twin, out, "--steps", "12")
     assert done.returncode == 0, done.stdout + done.stderr
     assert "set aside" in done.stdout
 

@@ -6,8 +6,9 @@ The workers write these into their sidecars, the check's process compares them.
 import ast
 import hashlib
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
+from functools import cache
 from pathlib import Path
 
 from common.pair.pairs import Pair
@@ -38,19 +39,23 @@ def imported_packages(pair: Pair, side: str) -> list[str]:
     found: set[str] = set()
     for name in model_sources(pair, side):
         with suppress(ValueError, SyntaxError):  # of another Python: nothing that runs imports it
-            found.update(module.partition(".")[0] for module, _ in _imports(pair.folder / name))
+            text = (pair.folder / name).read_text(encoding="utf-8")
+            found.update(module.partition(".")[0] for module, _ in _imports(text))
     return sorted(found - {*sys.stdlib_module_names, *SIDES, "common", "numpy"})
 
 
-def _imports(path: Path) -> Iterator[tuple[str, list[str]]]:
+@cache  # every log of a process asks for the same files
+def _imports(source: str) -> list[tuple[str, list[str]]]:
     """(module, what is taken from it by name) of what a file imports, but from its own package."""
     with ONE_SYNTAX_TREE:
-        tree = ast.parse(path.read_text(encoding="utf-8"))
+        tree = ast.parse(source)
+    found = []
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
-            yield from ((alias.name, []) for alias in node.names)
+            found += [(alias.name, []) for alias in node.names]
         elif isinstance(node, ast.ImportFrom) and not node.level:
-            yield node.module, [alias.name for alias in node.names]
+            found.append((node.module, [alias.name for alias in node.names]))
+    return found
 
 
 def workbench_sha256(pair: Pair, side: str, step_folder: str) -> str:
@@ -85,7 +90,7 @@ def _imported_of_steps(scripts: Iterable[Path]) -> set[Path]:
         if path in imported:
             continue
         imported.add(path)
-        for module, names in _imports(path):
+        for module, names in _imports(path.read_text(encoding="utf-8")):
             if module.startswith(("step", "extras.")):
                 package = ROOT.joinpath(*module.split("."))
                 files = [(package / name).with_suffix(".py") for name in ("", *names)]
