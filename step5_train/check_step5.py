@@ -220,15 +220,18 @@ def _learnt(side: str, log) -> Row:
     """Did a side train at all?  UNDECIDED where it did not: alike is then no finding.
 
     The loss must fall from the first fifth of the training to the last by more than the mean's own
-    error there (twice), weights must move, and predictions be of more than one class.
+    error there (twice), weights must move, and predictions be of more than one class.  One loss at
+    each end has no error that could be known.
     """
     losses = np.asarray(log["curve/loss"], np.float64)
-    fifth = max(1, losses.size // 5)
+    fifth = max(min(2, losses.size // 2), losses.size // 5, 1)
     ends = losses[:fifth], losses[-fifth:]
     fell = float(ends[0].mean() - ends[1].mean())
     noise = math.sqrt(sum(np.var(end, ddof=min(1, end.size - 1)) / end.size for end in ends))
     said = []
-    if not fell > LEARNT * noise:
+    if fifth == 1:
+        said.append(f"{losses.size} steps are too few to tell")
+    elif not fell > LEARNT * noise:
         said.append(f"its loss fell by {fell:.2g} with an error of {noise:.1g}")
     if not float(log["moved"]) > 0.0:
         said.append("no weight moved")

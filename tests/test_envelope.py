@@ -13,7 +13,7 @@ from common.pair.request import RunRequest
 from common.system.frameworks import SIDES
 from common.system.json_file import load_json, write_json
 from step5_train import envelope
-from step5_train.check_step5 import _predictions
+from step5_train.check_step5 import _learnt, _predictions
 from step5_train.envelope import drift, parts_of, spread, spread_of_choices, spreads_of
 
 RNG = np.random.default_rng(5)
@@ -98,6 +98,16 @@ def test_the_limit_can_fail_wherever_the_training_is(tmp_path):
     chaotic = spreads_of(runs(3e-2, growth=0), runs(3e-2, growth=0), PARTS)
     for row in drift(LOSS, 1.5 * LOSS, chaotic, tmp_path, PARTS):
         assert row.verdict == "DIVERGED", row
+
+
+@pytest.mark.parametrize(
+    ("losses", "verdict"),
+    [((3, 2.9, 1, 1.1), "ROUNDING"), ((2, 1, 2.1, 1.1), "UNDECIDED"), ((3, 1), "UNDECIDED")],
+)
+def test_a_short_training_is_held_against_its_own_scatter(losses, verdict):
+    row = _learnt("torch", {"curve/loss": np.array(losses), "moved": np.float64(1)})
+    assert row.verdict == verdict
+    assert row.gap > 0 or "2 steps are too few to tell" in row.note
 
 
 def test_predictions_that_differ_in_more_samples_than_self_twins_do_are_red():
