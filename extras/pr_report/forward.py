@@ -5,7 +5,6 @@ from collections.abc import Iterator, Sequence
 
 from common.logs.key import Key
 from extras.pr_report.claims import (
-    STEP_COLUMNS,
     Claim,
     Kind,
     claim,
@@ -16,7 +15,7 @@ from extras.pr_report.claims import (
     red_rows,
     run_name,
     shape,
-    step_row,
+    steps_table,
     tensors,
     value,
     worst,
@@ -31,7 +30,7 @@ def _outputs(runs: Sequence[Run]) -> Iterator[tuple[Run, dict]]:
             yield run, output
 
 
-_HEAD = ("dtype", "seed", "case", "output")
+_HEAD = "dtype seed case output"
 
 
 def _head(run: Run, one: dict) -> tuple[str, ...]:
@@ -59,7 +58,6 @@ def forward(found: Found, kind: Kind, half: bool = False) -> list:
     name = "half" if half else "forward"
     measure, limit = kind.half if half else kind.forward
     blocks: list = [Say(f"{name}_said")]
-    columns = (*_HEAD, "shape", "mean", "max", "rms", "p99", "cosine")
     rows, ours, more = [], [], []
     for run, one in _outputs(runs):
         head = _head(run, one)
@@ -77,39 +75,29 @@ def forward(found: Found, kind: Kind, half: bool = False) -> list:
         fields = {"what": Say(measure), "value": f"{limit:g}"}
         blocks += [
             Say("limit_said", fields),
-            Table(f"{name}_outputs", (*columns, "limit_met"), rows),
+            Table(f"{_HEAD} shape mean max rms p99 cosine limit_met", rows),
         ]
-        columns = (
-            *_HEAD,
-            "error_torch",
-            "error_paddle",
-            "gap",
-            "allowed",
-        )
-        blocks += [Say(f"{name}_ours"), Table(f"{name}_errors", (*columns, "our_verdict"), ours)]
-        columns = (*_HEAD, "mean_torch", "mean_paddle", "std_torch")
-        columns += ("std_paddle", "relative_mean", "relative_max")
-        blocks.append(Folded(Say("more_figures"), [Table(f"{name}_more", columns, more)]))
+        columns = f"{_HEAD} error_torch error_paddle gap allowed our_verdict"
+        blocks += [Say(f"{name}_ours"), Table(columns, ours)]
+        columns = f"{_HEAD} mean_torch mean_paddle std_torch std_paddle relative_mean relative_max"
+        blocks.append(Folded(Say("more_figures"), [Table(columns, more)]))
     else:
         blocks.append(Say("no_outputs"))
     for run in runs:
         if half:
             blocks += [Say("worse_said", {"run": run_name(run), "worse": _worse(run)})]
-        blocks += _layers(run, name)
+        blocks += _layers(run)
         blocks += red_rows(run)
         blocks += notes(run)
     if half:
         steps = [*found.of(3, True), *found.of(4, True)]
         if steps:
-            blocks += [
-                Say("half_steps"),
-                Table("half_steps", STEP_COLUMNS, list(map(step_row, steps))),
-            ]
+            blocks += [Say("half_steps"), steps_table(steps)]
         blocks += [block for run in steps for block in (*red_rows(run), *notes(run))]
     return blocks
 
 
-def _layers(run: Run, name: str) -> list:
+def _layers(run: Run) -> list:
     """The first case layer by layer, the parts of its first layer, then every case in a line."""
     rows_of: dict[str, list[tuple[Key, dict]]] = {}
     for row in run.said["rows"]:
@@ -123,22 +111,22 @@ def _layers(run: Run, name: str) -> list:
     case, rows = first
     whole = [(k, r) for k, r in rows if not re.search(r"\.\d+\.", f"{k.site}")]
     fields = {"case": case.rstrip("/") or "main", "run": run_name(run)}
-    blocks += [Say("layers_said", fields), tensors(f"{name}_layers", whole)]
+    blocks += [Say("layers_said", fields), tensors(whole)]
     inner = next((m for k, _ in rows if (m := re.match(r"(.*?\.\d+)\.", k.site))), None)
     if inner is not None:
         parts = [(k, r) for k, r in rows if k.site.startswith(inner[1] + ".")]
         title = Say("parts_said", {"layer": inner[1], "case": fields["case"]})
-        blocks.append(Folded(title, [tensors(f"{name}_parts", parts)]))
+        blocks.append(Folded(title, [tensors(parts)]))
     title = Say("all_said", {"count": len(rows), "case": fields["case"]})
-    blocks.append(Folded(title, [tensors(f"{name}_all", rows)]))
+    blocks.append(Folded(title, [tensors(rows)]))
     lines = []
     for case, own in rows_of.items():
         told = [row for _, row in own]
         figures = (number(largest(told, n)) for n in ("mean_abs", "max_abs"))
         verdict = Say("v_" + worst([row["verdict"] for row in told]))
         lines.append((case.rstrip("/") or "main", str(len(own)), *figures, verdict))
-    columns = ("case", "rows", "largest_mean", "largest_max", "our_verdict")
-    return [*blocks, Say("cases_said"), Table(f"{name}_cases", columns, lines)]
+    table = Table("case rows largest_mean largest_max our_verdict", lines)
+    return [*blocks, Say("cases_said"), table]
 
 
 # ---- top k, unit tests
@@ -174,9 +162,8 @@ def top(found: Found, kind: Kind) -> list:
         ids.append((*head, *(", ".join(map(str, side)) for side in one["next_ids"])))
     if not rows:
         return []
-    columns = _HEAD
-    table = Table("top", (*columns, "k", "same_top1", "same_top", "cosine"), rows)
-    last = Table("top_ids", (*columns, "torch", "paddle"), ids)
+    table = Table(f"{_HEAD} k same_top1 same_top cosine", rows)
+    last = Table(f"{_HEAD} torch paddle", ids)
     return [Say("top_said"), table, Say("top_ids_said"), last]
 
 

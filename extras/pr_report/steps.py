@@ -5,10 +5,10 @@ from collections.abc import Callable, Iterator
 
 from common.logs.key import Key
 from extras.pr_report.claims import (
-    STEP_COLUMNS,
     Claim,
     Kind,
     claim,
+    judged_rows,
     largest,
     loss_table,
     met,
@@ -16,7 +16,7 @@ from extras.pr_report.claims import (
     number,
     red_rows,
     run_name,
-    step_row,
+    steps_table,
     tensors,
     value,
     worst,
@@ -74,22 +74,19 @@ def _rows_of(run: Run, evidence: str) -> list[dict]:
 def metric(found: Found, kind: Kind) -> list:
     blocks: list = []
     for run in found.of(2):
-        rows = _scores(run)
-        if rows:
-            columns = ("score", "torch", "paddle", "difference", "limit", "limit_met")
-            blocks += [Say("metric_said"), Table("metric", columns, rows)]
-        blocks += [Table("metric_rows", STEP_COLUMNS, [step_row(run)]), *red_rows(run)]
-        blocks += notes(run)
+        blocks += [*_scores(run, "metric_said"), steps_table([run]), *red_rows(run), *notes(run)]
     return blocks
 
 
-def _scores(run: Run) -> list[tuple]:
+def _scores(run: Run, said: str) -> list:
+    """The scores that a run gave, below what is said of them; nothing where it gave none."""
     rows = []
     for name, torch, paddle, limit in run.facts["scores"]:
         off = None if torch is None or paddle is None else abs(torch - paddle)
         passed = met(off is not None and off <= limit)
         rows.append((name, value(torch), value(paddle), number(off), f"{limit:g}", passed))
-    return rows
+    table = Table("score torch paddle difference limit limit_met", rows)
+    return [Say(said), table] if rows else []
 
 
 def loss(found: Found, kind: Kind) -> list:
@@ -106,13 +103,13 @@ def loss(found: Found, kind: Kind) -> list:
             for key, both in run.facts["values"].items()
             if key in verdicts
         ]
-        columns = ("loss_name", "torch", "paddle", "difference", "our_verdict")
+        columns = "loss_name torch paddle difference our_verdict"
         trained = [row for row in rows if row[0].strip("`").rpartition("/")[2] == "loss"]
         others = [row for row in rows if row not in trained]
-        blocks += [Say("loss_said", {"run": run_name(run)}), Table("loss", columns, trained)]
+        blocks += [Say("loss_said", {"run": run_name(run)}), Table(columns, trained)]
         if others:
             title = Say("losses_said", {"count": len(others)})
-            blocks.append(Folded(title, [Table("losses", columns, others)]))
+            blocks.append(Folded(title, [Table(columns, others)]))
         blocks += [*red_rows(run), *notes(run)]
     return blocks
 
@@ -129,15 +126,12 @@ def gradients(found: Found, kind: Kind) -> list:
             zero = str(sum(bool(row.get("noise_only")) for row in rows))
             verdict = Say("v_" + worst([row["verdict"] for row in rows]))
             lines.append((case.rstrip("/") or "main", str(len(rows)), *figures, zero, verdict))
-        columns = ("case", "gradients_count", "largest_mean", "largest_max", "zero", "our_verdict")
-        blocks += [
-            Say("gradients_said", {"run": run_name(run)}),
-            Table("gradients", columns, lines),
-        ]
+        table = Table("case gradients_count largest_mean largest_max zero our_verdict", lines)
+        blocks += [Say("gradients_said", {"run": run_name(run)}), table]
         first = next(iter(of_case.values()), [])
         keyed = [(Key.parse(row["key"], run.cases), row) for row in first]
         title = Say("gradients_all", {"count": len(keyed)})
-        blocks.append(Folded(title, [tensors("gradients_all", keyed)]))
+        blocks.append(Folded(title, [tensors(keyed)]))
         blocks += [*red_rows(run), *notes(run)]
     return blocks
 
@@ -161,12 +155,14 @@ def optimizer(found: Found, kind: Kind) -> list:
             lines.append((f"`{setup}`", str(len(told)), str(len(rows)), number(largest), verdict))
         if not lines:
             continue
-        columns = ("setup", "steps", "rows", "largest_loss", "our_verdict")
         fields = {"run": run_name(run)}
-        blocks += [Say("optimizer_said", fields), Table("optimizer", columns, lines)]
+        blocks += [
+            Say("optimizer_said", fields),
+            Table("setup steps rows largest_loss our_verdict", lines),
+        ]
         for setup, told in losses.items():
             title = Say("setup_said", {"setup": setup})
-            blocks.append(Folded(title, [loss_table("optimizer_losses", told, every=True)]))
+            blocks.append(Folded(title, [loss_table(told, every=True)]))
     return blocks
 
 
@@ -196,7 +192,7 @@ def training(found: Found, kind: Kind) -> list:
         told = run.facts.get("training")
         blocks.append(Say("training_said", {"run": run_name(run)}))
         settings = [(f"`{n}`", str(v)) for n, v in run.said.get("settings", {}).items()]
-        blocks.append(Table("settings", ("item", "value"), settings))
+        blocks.append(Table("item value", settings))
         if told:
             rows = [
                 (Say("steps"), str(told["steps"])),
@@ -204,25 +200,11 @@ def training(found: Found, kind: Kind) -> list:
                 *((Say(f"d_{n}"), number(told[n])) for n in _OF_LOSSES),
                 (Say("signs"), f"{told['above']}/{told['below']}"),
             ]
-            blocks += [loss_table("training_losses", told["shown"])]
-            blocks += [Table("training", ("item", "value"), rows)]
+            blocks += [loss_table(told["shown"]), Table("item value", rows)]
         picture = run.path / "train_curves.png"
         if picture.is_file():
             blocks.append(Picture(Say("curves", {"model": found.model}), picture))
-        rows = _scores(run)
-        if rows:
-            columns = ("score", "torch", "paddle", "difference", "limit", "limit_met")
-            blocks += [Say("scores_said"), Table("training_scores", columns, rows)]
-        lines = [
-            (
-                f"`{row['key']}`",
-                *(number(row.get(name)) for name in ("gap", "allowed")),
-                Say("v_" + row["verdict"]),
-            )
-            for row in run.said["rows"]
-            if row["key"].startswith(_OF_A_TRAINING)
-        ]
-        columns = ("row", "difference", "allowed", "our_verdict")
-        blocks += [Say("drift_said"), Table("training_rows", columns, lines), *red_rows(run)]
-        blocks += notes(run)
+        blocks += _scores(run, "scores_said")
+        drift = [row for row in run.said["rows"] if row["key"].startswith(_OF_A_TRAINING)]
+        blocks += [Say("drift_said"), judged_rows(drift), *red_rows(run), *notes(run)]
     return blocks
