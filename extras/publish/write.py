@@ -49,11 +49,8 @@ def publish(
     out, python = options.out.absolute(), pythons["paddle"]
     package = package_name(pair.name)
     take(pair.folder, package, pair.built_in)  # what cannot stand alone is refused at once
-    chosen = options.preset, options.case, options.weights, options.seed
-    published = run_both(pair, *chosen, pythons, work, on_progress)
-    samples, why_none = samples_of(
-        published.pair, published.case, options.preset, options.seed, options.data, on_progress
-    )
+    published = run_both(pair, options, pythons, work, on_progress)
+    samples, why_none = samples_of(published.pair, published.case, options, on_progress)
     out.parent.mkdir(parents=True, exist_ok=True)
     folder = Path(tempfile.mkdtemp(prefix=f".{out.name}.", dir=out.parent))
     try:
