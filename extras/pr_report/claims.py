@@ -88,13 +88,9 @@ def run_name(run: Run) -> str:
     """Which result a line is of."""
     other = f" {run.other}" if run.other else ""
     asked = run.said["asked"]
-    more = [f"{n.replace('_', '-')} {joined_words(v)}" for n, v in asked.items() if n != "dtype"]
+    told = {n: " ".join(map(str, v)) if isinstance(v, list) else v for n, v in asked.items()}
+    more = [f"{n.replace('_', '-')} {v}" for n, v in told.items() if n != "dtype"]
     return ", ".join([f"step {run.step}{other} {run.dtype}", *more])
-
-
-def joined_words(told: object) -> str:
-    """An option's value, or its values, as text."""
-    return " ".join(map(str, told)) if isinstance(told, list) else str(told)
 
 
 def claim(evidence: str, run: Run, measured: object, limit: object, passed: bool | None) -> Claim:
@@ -163,6 +159,11 @@ def judged_rows(rows: Sequence[dict]) -> Table:
         for r in rows
     ]
     return Table("row difference allowed our_verdict", lines)
+
+
+def largest_of(what: str, value: float | None) -> Say:
+    """The largest of some differences, in words."""
+    return Say("largest", {"what": Say(what), "value": number(value)})
 
 
 def shape(sizes: Sequence[int]) -> str:

@@ -9,6 +9,7 @@ from extras.pr_report.claims import (
     Kind,
     claim,
     largest,
+    largest_of,
     met,
     notes,
     number,
@@ -44,11 +45,10 @@ def forward_claims(found: Found, kind: Kind, half: bool = False) -> Iterator[Cla
     for run in found.of(1, half):
         values = [output[measure] for _, output in _outputs([run])]
         off = None if not values or None in values else max(values)
-        fields = {"what": Say(measure), "value": number(off)}
         passed = None if not values else off is not None and off < limit
         below = Say("below", {"what": Say(measure), "value": f"{limit:g}"})
         evidence = "half" if half else "forward"
-        yield claim(evidence, run, Say("largest", fields), below, passed)
+        yield claim(evidence, run, largest_of(measure, off), below, passed)
 
 
 def forward(found: Found, kind: Kind, half: bool = False) -> list:
@@ -173,9 +173,9 @@ def unit_claims(found: Found, kind: Kind) -> Iterator[Claim]:
             pairs = list(zip(*one["first"], strict=True))
             undefined = any(None in pair for pair in pairs)
             off = None if undefined else max(abs(a - b) for a, b in pairs)
-            fields = {"what": Say("max"), "value": number(off)}
             limit = Say("below", {"what": Say("max"), "value": "0.01"})
-            yield claim("unit", run, Say("largest", fields), limit, off is not None and off < 1e-2)
+            passed = off is not None and off < 1e-2
+            yield claim("unit", run, largest_of("max", off), limit, passed)
 
 
 def unit(found: Found, kind: Kind) -> list:

@@ -10,6 +10,7 @@ from extras.pr_report.claims import (
     claim,
     judged_rows,
     largest,
+    largest_of,
     loss_table,
     met,
     notes,
@@ -42,10 +43,7 @@ def _measured(run: Run, evidence: str) -> Say:
     """The largest difference of what the guide asks for in a step; of gradients, of all."""
     told = run.facts
     if evidence == "gradients":
-        return Say(
-            "largest",
-            {"what": Say("max"), "value": number(largest(_rows_of(run, evidence), "max_abs"))},
-        )
+        return largest_of("max", largest(_rows_of(run, evidence), "max_abs"))
     if evidence == "metric":
         pairs = [(torch, paddle) for _, torch, paddle, _ in told["scores"]]
     else:
@@ -54,8 +52,7 @@ def _measured(run: Run, evidence: str) -> Say:
         pairs = asked or list(losses.values())  # of an optimizer's steps the guide asks for SGD's
     values = [None if None in both else abs(both[0] - both[1]) for both in pairs]
     off = None if not values or None in values else max(values)
-    what = "score_difference" if evidence == "metric" else "loss_difference"
-    return Say("largest", {"what": Say(what), "value": number(off)})
+    return largest_of("score_difference" if evidence == "metric" else "loss_difference", off)
 
 
 def _rows_of(run: Run, evidence: str) -> list[dict]:
@@ -178,8 +175,8 @@ def optimizer_claims(found: Found, kind: Kind) -> Iterator[Claim]:
 def training_claims(found: Found, kind: Kind) -> Iterator[Claim]:
     for run in found.of(5):
         told = run.facts.get("training") or {}
-        fields = {"what": Say("loss_difference"), "value": number(told.get("largest"))}
-        yield claim("training", run, Say("largest", fields), Say("by_eye"), None)
+        measured = largest_of("loss_difference", told.get("largest"))
+        yield claim("training", run, measured, Say("by_eye"), None)
 
 
 _OF_A_TRAINING = ("train/drift", "train/final", "train/order", "train/lr", "seeds/")

@@ -45,11 +45,7 @@ class Published:
 
 
 def run_both(
-    pair: Pair,
-    options,
-    pythons: Mapping[str, str],
-    work: Path,
-    on_progress: Callable[[str], None],
+    pair: Pair, options, pythons: Mapping[str, str], work: Path, on_progress: Callable[[str], None]
 ) -> Published:
     """Run both sides of one case and collect what is published of it.
 

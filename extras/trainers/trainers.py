@@ -193,10 +193,7 @@ def over(found: Together, envelope: Envelope) -> list[list[np.ndarray]] | None:
 
 
 def why(
-    found: Together,
-    precision: Precision,
-    candidates: Sequence[Candidate],
-    own: Mapping[str, float],
+    found: Together, precision: Precision, candidates: Sequence[Candidate], own: Mapping[str, float]
 ) -> dict[str, str]:
     """The cause of first losses that differ, as far as it can be told: kind, said, of.
 
