@@ -121,24 +121,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _certify(options) -> int:
-    run = RunRequest(
-        preset=options.preset,
-        mode=EVAL,  # weights are the same in both
-        device=options.device,
-        seed=options.seed,
-        weights=options.weights,
-        offload=options.offload,
-    )
-    CheckOptions(run).refuse_with_offload()
+    asked = CheckOptions.of(options)
+    asked.refuse_with_offload()
+    run = replace(asked.run, mode=EVAL)  # weights are the same in both
     if run.offload and options.round_trip:
         raise UserError("--offload and --round-trip exclude each other: that writes all weights")
-    pairs = load_pairs(options.model or ["all"])
+    pairs = load_pairs(asked.models)
     for pair in pairs:
         pair.config(run.preset)
-    pythons = {"torch": options.torch_python, "paddle": options.paddle_python}
     folder = tempfile.TemporaryDirectory(prefix="certificate-")
     with folder as name, report.progress() as on_progress:
-        certificates = certify(pairs, run, pythons, Path(name), on_progress, options.round_trip)
+        certificates = certify(
+            pairs, run, asked.pythons, Path(name), on_progress, options.round_trip
+        )
     for certificate in certificates:
         show(certificate)
         path = OUT / certificate.model / CERTIFICATE_FILE

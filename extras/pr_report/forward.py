@@ -178,15 +178,13 @@ def unit_claims(found: Found, kind: Kind) -> Iterator[Claim]:
             yield claim("unit", run, largest_of("max", off), limit, passed)
 
 
-def unit(found: Found, kind: Kind) -> list:
-    blocks: list = []
+def unit(found: Found, kind: Kind) -> Iterator:
     for run in found.of(1):
         for one in run.facts["outputs"][:1]:
             fields = {"count": len(one["first"][0]), "output": one["key"], "run": run_name(run)}
             lists = [", ".join(map(value, values)) for values in one["first"]]
             lines = "torch = [{}]\npaddle = [{}]".format(*lists)
-            blocks += [Say("unit_said", fields), Code(lines, "python")]
-    return blocks
+            yield from [Say("unit_said", fields), Code(lines, "python")]
 
 
 def half(found: Found, kind: Kind) -> list:

@@ -71,11 +71,10 @@ def generation_claims(found: Found, kind: Kind) -> Iterator[Claim]:
         yield _plain_claim("generation", said, "generation", measured, limit, passed)
 
 
-def generation(found: Found, kind: Kind) -> list:
-    blocks: list = []
+def generation(found: Found, kind: Kind) -> Iterator:
     for said in _plain(found, GENERATION_FILE):
         word = "sampling_said" if said.get("how", {}).get("sample") else "generation_said"
-        blocks.append(Say(word, {"run": _plain_name(said, "generation")}))
+        yield Say(word, {"run": _plain_name(said, "generation")})
         rows, wrong, tops = [], [], []
         for i, prompt in enumerate(said["prompts"]):
             shown = prompt["text"] if prompt.get("text") else shape(prompt["prompt"])
@@ -97,28 +96,28 @@ def generation(found: Found, kind: Kind) -> list:
                 ids = (shape(step["top10"][side]) for side in ("torch", "paddle"))
                 cosine = "–" if step["cosine"] is None else f"{step['cosine']:.12f}"
                 tops.append((str(i), *ids, Say("yes" if step["equal_top10"] else "no"), cosine))
-        blocks.append(Table("prompt_number prompt same_tokens torch paddle", rows))
+        yield Table("prompt_number prompt same_tokens torch paddle", rows)
         texts = [
             (str(i), *(f"`{_cell(prompt['texts'][side])}`" for side in ("torch", "paddle")))
             for i, prompt in enumerate(said["prompts"])
             if (prompt.get("texts") or {}).get("torch") is not None
         ]
         if texts:
-            blocks += [Say("texts_said"), Table("prompt_number torch paddle", texts)]
+            yield from [Say("texts_said"), Table("prompt_number torch paddle", texts)]
         if wrong:
             columns = "prompt_number token reference torch paddle margin "
             columns += "error_torch error_paddle our_verdict"
-            blocks += [Say("generation_wrong"), Table(columns, wrong)]
+            yield from [Say("generation_wrong"), Table(columns, wrong)]
         if tops:
-            blocks += [Say("generation_top"), Table("prompt_number torch paddle same cosine", tops)]
+            yield Say("generation_top")
+            yield Table("prompt_number torch paddle same cosine", tops)
         itself = [
             (o["side"], o["way"], number(o["gap"]), number(o["allowed"]), Say("v_" + o["verdict"]))
             for o in said["itself"]
         ]
         if itself:
-            blocks += [Say("itself_said"), Table("side way gap allowed our_verdict", itself)]
-        blocks += noted("generation", said.get("notes", ()))
-    return blocks
+            yield from [Say("itself_said"), Table("side way gap allowed our_verdict", itself)]
+        yield from noted("generation", said.get("notes", ()))
 
 
 def agreement_claims(found: Found, kind: Kind) -> Iterator[Claim]:
@@ -130,12 +129,11 @@ def agreement_claims(found: Found, kind: Kind) -> Iterator[Claim]:
         yield _plain_claim("agreement", said, "agreement", measured, limit, passed)
 
 
-def agreement(found: Found, kind: Kind) -> list:
-    blocks: list = []
+def agreement(found: Found, kind: Kind) -> Iterator:
     for said in _plain(found, AGREEMENT_FILE):
         data = said["data"]
         fields = {"path": data["path"], "examples": data["examples"], "kind": data["kind"]}
-        blocks.append(Say("agreement_said", fields | {"sha256": data["sha256"]}))
+        yield Say("agreement_said", fields | {"sha256": data["sha256"]})
         rows = []
         for one in said["choices"]:
             top5 = one.get("top5") or {}
@@ -150,10 +148,10 @@ def agreement(found: Found, kind: Kind) -> list:
                     met(share >= AGREEMENT),
                 )
             )
-        blocks.append(Table("output same_top1 share top5_set top5_order limit_met", rows))
+        yield Table("output same_top1 share top5_set top5_order limit_met", rows)
         counts = said["counts"]
         columns = " ".join(f"n_{name}" for name in counts)
-        blocks.append(Table(columns, [tuple(map(str, counts.values()))]))
+        yield Table(columns, [tuple(map(str, counts.values()))])
         wrong = [
             (
                 *(str(one["example"]), f"`{one['choice']}`", str(one["rank"])),
@@ -165,9 +163,8 @@ def agreement(found: Found, kind: Kind) -> list:
         if wrong:
             table = Table("example output rank torch paddle margin allowed our_verdict", wrong)
             count = {"count": len(said["disagreements"]), "shown": len(wrong)}
-            blocks.append(Folded(Say("disagreements", count), [table]))
-        blocks += noted("agreement", said.get("notes", ()))
-    return blocks
+            yield Folded(Say("disagreements", count), [table])
+        yield from noted("agreement", said.get("notes", ()))
 
 
 def trainers_claims(found: Found, kind: Kind) -> Iterator[Claim]:
@@ -178,8 +175,7 @@ def trainers_claims(found: Found, kind: Kind) -> Iterator[Claim]:
         yield _plain_claim("trainers", said, "trainers", measured, limit, None)
 
 
-def trainers(found: Found, kind: Kind) -> list:
-    blocks: list = []
+def trainers(found: Found, kind: Kind) -> Iterator:
     for said in _plain(found, TRAINERS_FILE):
         rows = []
         for side in ("torch", "paddle"):
@@ -187,19 +183,18 @@ def trainers(found: Found, kind: Kind) -> list:
             steps = f"{one['first_step']}–{one['last_step']}"
             file = f"`{one['file']}`" if one["file"] else Say("own_training")
             rows.append((side, file, one["format"], str(one["name"]), str(one["logged"]), steps))
-        blocks += [Say("trainers_said"), Table("side file format name logged steps", rows)]
+        yield from [Say("trainers_said"), Table("side file format name logged steps", rows)]
         compared = said["compared"]
         curve = list(zip(compared["steps"], compared["torch"], compared["paddle"], strict=True))
-        blocks += [loss_table(curve)]
-        blocks.append(Picture(Say("curves", {"model": found.model}), compared))
-        blocks += [Say("trainers_by", {"by": said["by"]}), judged_rows(said["rows"])]
+        yield loss_table(curve)
+        yield Picture(Say("curves", {"model": found.model}), compared)
+        yield from [Say("trainers_by", {"by": said["by"]}), judged_rows(said["rows"])]
         cause = said.get("cause")
         if cause:
-            blocks.append(Say("cause", {"kind": cause["kind"], "said": cause["said"]}))
+            yield Say("cause", {"kind": cause["kind"], "said": cause["said"]})
         if said["cannot_show"]:
-            blocks += [Say("cannot_show"), Code("\n".join(said["cannot_show"]))]
-        blocks += noted("trainers", said.get("notes", ()))
-    return blocks
+            yield from [Say("cannot_show"), Code("\n".join(said["cannot_show"]))]
+        yield from noted("trainers", said.get("notes", ()))
 
 
 def weights_claims(found: Found, kind: Kind) -> Iterator[Claim]:
@@ -216,8 +211,7 @@ def _unequal(said: dict, *ways: str) -> int:
     return sum(not all(row.get(way) for way in ways) for row in said["rows"])
 
 
-def weights(found: Found, kind: Kind) -> list:
-    blocks: list = []
+def weights(found: Found, kind: Kind) -> Iterator:
     loaders = {told for run in found.runs for told in run.sides["paddle"].loader.values()}
     for said in _plain(found, CERTIFICATE_FILE):
         trip = said.get("round_trip")
@@ -228,16 +222,15 @@ def weights(found: Found, kind: Kind) -> list:
             *((n, len(said[n]), len(said[n])) for n in ("only_torch", "only_paddle")),
         ]
         rows = [(Say(way), str(count), str(wrong)) for way, count, wrong in off]
-        blocks += [Say("weights_said"), Table("way entries off", rows), Say(word)]
+        yield from [Say("weights_said"), Table("way entries off", rows), Say(word)]
         if said["problems"]:
-            blocks += [Say("problems"), Code("\n".join(said["problems"]))]
+            yield from [Say("problems"), Code("\n".join(said["problems"]))]
         kinds = Counter((row["kind"], row["change"]) for row in said["rows"])
         lines = [(kind, change, str(count)) for (kind, change), count in kinds.items()]
-        blocks.append(Table("layer conversion entries", lines))
-        blocks += noted("certificate", said.get("notes", ()))
+        yield Table("layer conversion entries", lines)
+        yield from noted("certificate", said.get("notes", ()))
     if loaders:
-        blocks += [Say("loader_said"), Code("\n".join(sorted(loaders)))]
-    return blocks
+        yield from [Say("loader_said"), Code("\n".join(sorted(loaders)))]
 
 
 def _cell(text: str) -> str:

@@ -28,7 +28,7 @@ def sections(found: Found, kind: str) -> list:
     claims += _others(found, claims)
     told = [*_status(found, claims), _summary(claims), _environment(found)]
     for name in limits.order:
-        blocks = (_guide if name == "guide" else _EVIDENCE[name][0])(found, limits)
+        blocks = [*(_guide if name == "guide" else _EVIDENCE[name][0])(found, limits)]
         if blocks:
             told.append(Section(name, blocks))
     return [*told, _commands(found), _not_checked(found, claims), _trust(found)]
@@ -148,9 +148,7 @@ def _told(said: dict, name: str) -> str:
 
 def _kernels(run: Run) -> Say:
     half = run.dtype in ("bfloat16", "float16")
-    if not half:
-        return Say("real_kernels")
-    return Say("real_kernels" if run.sides["paddle"].device == "gpu" else "emulated")
+    return Say("emulated" if half and run.sides["paddle"].device != "gpu" else "real_kernels")
 
 
 # ---- what is missing
@@ -176,10 +174,9 @@ def _word(passed: bool | None) -> object:
 
 def _commands(found: Found) -> Section:
     commands = dict.fromkeys(run.said["command"] for run in found.runs)
-    of = {name: command for name, command in _MAKERS.items() if name != CERTIFICATE_FILE}
-    for name in (*of, CERTIFICATE_FILE):
+    for name, command in _MAKERS.items():
         if found.plain.get(name):
-            commands[_command(_MAKERS[name], found)] = None
+            commands[_command(command, found)] = None
     return Section("commands", [Say("commands_said"), Code("\n".join(commands), "sh")])
 
 

@@ -68,11 +68,9 @@ def _rows_of(run: Run, evidence: str) -> list[dict]:
     return [r for _, r in keyed]
 
 
-def metric(found: Found, kind: Kind) -> list:
-    blocks: list = []
+def metric(found: Found, kind: Kind) -> Iterator:
     for run in found.of(2):
-        blocks += [*_scores(run, "metric_said"), steps_table([run]), *red_rows(run), *notes(run)]
-    return blocks
+        yield from [*_scores(run, "metric_said"), steps_table([run]), *red_rows(run), *notes(run)]
 
 
 def _scores(run: Run, said: str) -> list:
@@ -86,8 +84,7 @@ def _scores(run: Run, said: str) -> list:
     return [Say(said), table] if rows else []
 
 
-def loss(found: Found, kind: Kind) -> list:
-    blocks: list = []
+def loss(found: Found, kind: Kind) -> Iterator:
     for run in found.of(3):
         verdicts = {row["key"]: row["verdict"] for row in run.said["rows"]}
         rows = [
@@ -103,16 +100,14 @@ def loss(found: Found, kind: Kind) -> list:
         columns = "loss_name torch paddle difference our_verdict"
         trained = [row for row in rows if row[0].strip("`").rpartition("/")[2] == "loss"]
         others = [row for row in rows if row not in trained]
-        blocks += [Say("loss_said", {"run": run_name(run)}), Table(columns, trained)]
+        yield from [Say("loss_said", {"run": run_name(run)}), Table(columns, trained)]
         if others:
             title = Say("losses_said", {"count": len(others)})
-            blocks.append(Folded(title, [Table(columns, others)]))
-        blocks += [*red_rows(run), *notes(run)]
-    return blocks
+            yield Folded(title, [Table(columns, others)])
+        yield from [*red_rows(run), *notes(run)]
 
 
-def gradients(found: Found, kind: Kind) -> list:
-    blocks: list = []
+def gradients(found: Found, kind: Kind) -> Iterator:
     for run in found.of(4):
         of_case: dict[str, list[dict]] = {}
         for row in _rows_of(run, "gradients"):
@@ -124,20 +119,18 @@ def gradients(found: Found, kind: Kind) -> list:
             verdict = Say("v_" + worst([row["verdict"] for row in rows]))
             lines.append((case.rstrip("/") or "main", str(len(rows)), *figures, zero, verdict))
         table = Table("case gradients_count largest_mean largest_max zero our_verdict", lines)
-        blocks += [Say("gradients_said", {"run": run_name(run)}), table]
+        yield from [Say("gradients_said", {"run": run_name(run)}), table]
         first = next(iter(of_case.values()), [])
         keyed = [(Key.parse(row["key"], run.cases), row) for row in first]
         title = Say("gradients_all", {"count": len(keyed)})
-        blocks.append(Folded(title, [tensors(keyed)]))
-        blocks += [*red_rows(run), *notes(run)]
-    return blocks
+        yield Folded(title, [tensors(keyed)])
+        yield from [*red_rows(run), *notes(run)]
 
 
 _LOSS_OF_STEP = re.compile(r"(?P<setup>.*?)/?(?P<step>\d{3})/loss")
 
 
-def optimizer(found: Found, kind: Kind) -> list:
-    blocks: list = []
+def optimizer(found: Found, kind: Kind) -> Iterator:
     for run in found.of(4):
         losses: dict[str, list] = {}
         for key, both in run.facts["values"].items():
@@ -153,20 +146,18 @@ def optimizer(found: Found, kind: Kind) -> list:
         if not lines:
             continue
         fields = {"run": run_name(run)}
-        blocks += [
-            Say("optimizer_said", fields),
-            Table("setup steps rows largest_loss our_verdict", lines),
-        ]
+        yield Say("optimizer_said", fields)
+        yield Table("setup steps rows largest_loss our_verdict", lines)
         for setup, told in losses.items():
             title = Say("setup_said", {"setup": setup})
-            blocks.append(Folded(title, [loss_table(told, every=True)]))
-    return blocks
+            yield Folded(title, [loss_table(told, every=True)])
 
 
 def optimizer_claims(found: Found, kind: Kind) -> Iterator[Claim]:
     for run in found.of(4):
-        if optimizer(Found(found.model, found.pair, [run]), kind):
-            yield from step_claims(4, "optimizer")(Found(found.model, found.pair, [run]), kind)
+        alone = Found(found.model, found.pair, [run])
+        if any(optimizer(alone, kind)):
+            yield from step_claims(4, "optimizer")(alone, kind)
 
 
 # ---- training
@@ -183,13 +174,12 @@ _OF_A_TRAINING = ("train/drift", "train/final", "train/order", "train/lr", "seed
 _OF_LOSSES = ("mean", "median", "mean_abs", "relative", "largest")
 
 
-def training(found: Found, kind: Kind) -> list:
-    blocks: list = []
+def training(found: Found, kind: Kind) -> Iterator:
     for run in found.of(5):
         told = run.facts.get("training")
-        blocks.append(Say("training_said", {"run": run_name(run)}))
+        yield Say("training_said", {"run": run_name(run)})
         settings = [(f"`{n}`", str(v)) for n, v in run.said.get("settings", {}).items()]
-        blocks.append(Table("item value", settings))
+        yield Table("item value", settings)
         if told:
             rows = [
                 (Say("steps"), str(told["steps"])),
@@ -197,11 +187,10 @@ def training(found: Found, kind: Kind) -> list:
                 *((Say(f"d_{n}"), number(told[n])) for n in _OF_LOSSES),
                 (Say("signs"), f"{told['above']}/{told['below']}"),
             ]
-            blocks += [loss_table(told["shown"]), Table("item value", rows)]
+            yield from [loss_table(told["shown"]), Table("item value", rows)]
         picture = run.path / "train_curves.png"
         if picture.is_file():
-            blocks.append(Picture(Say("curves", {"model": found.model}), picture))
-        blocks += _scores(run, "scores_said")
+            yield Picture(Say("curves", {"model": found.model}), picture)
+        yield from _scores(run, "scores_said")
         drift = [row for row in run.said["rows"] if row["key"].startswith(_OF_A_TRAINING)]
-        blocks += [Say("drift_said"), judged_rows(drift), *red_rows(run), *notes(run)]
-    return blocks
+        yield from [Say("drift_said"), judged_rows(drift), *red_rows(run), *notes(run)]

@@ -67,7 +67,8 @@ def beside(step: Step, given: Namespace) -> int:
         raise UserError(f"{how}, which hides single steps: log the loss of each step")
     envelope, notes = _envelope(here, curves, precision)
     judged = trainers.judge(found, precision, envelope)
-    judged.notes = [*_notes(curves), *judged.notes, *notes]
+    of_curves = [f"{side}: {note}" for side, curve in curves.items() for note in curve.notes]
+    judged.notes = [*of_curves, *judged.notes, *notes]
     made: list[Candidate] = []
     if judged.rows[0].key == "train/first" and judged.rows[0].verdict == "DIVERGED":
         own: dict[str, float] = {}
@@ -225,10 +226,6 @@ def _batches(pair: Pair, options: CheckOptions, file: Path | None) -> list[dict[
 
 
 # ---- what people see ----------------------------------------------------------------------------
-
-
-def _notes(curves: Mapping[str, Curve]) -> list[str]:
-    return [f"{side}: {note}" for side, curve in curves.items() for note in curve.notes]
 
 
 def show(result: dict, curves: Mapping[str, Curve], judged: Judged, place: Path) -> None:
