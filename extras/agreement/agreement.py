@@ -87,9 +87,7 @@ class Found:
 
 
 def compare(
-    torch: Mapping[str, np.ndarray],
-    paddle: Mapping[str, np.ndarray],
-    mask: np.ndarray | None,
+    torch: Mapping[str, np.ndarray], paddle: Mapping[str, np.ndarray], mask: np.ndarray | None
 ) -> tuple[dict[str, dict], list[Found]]:
     """Choice -> its counts, and every decision that differs, of both sides' answers to a batch.
 

@@ -22,10 +22,6 @@ class Program:
     environment: str = OWN  # of examples/gallery/environments
     program: str = ""  # "module:function" where it is none of programs.py
 
-    def request(self) -> dict:
-        """What extras/bench/side.py is told."""
-        return {"program": self.program or self.name, "setting": self.setting}
-
 
 @dataclass(frozen=True)
 class Comparison:

@@ -31,7 +31,8 @@ class Process:
     def __init__(self, program: Program, python: str, folder: Path, lean: bool = False):
         self.program, self.said = program, folder / f"{program.name}_said.txt"
         request = folder / f"{program.name}.json"
-        request.write_text(json.dumps(program.request()))
+        asked = {"program": program.program or program.name, "setting": program.setting}
+        request.write_text(json.dumps(asked))
         variables = environment() | dict.fromkeys(ONE_THREAD, "1") | {"BENCH_FOLDER": str(folder)}
         if lean:
             variables = {k: v for k, v in variables.items() if k not in KEEPS_MEMORY} | GIVES_BACK

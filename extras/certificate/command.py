@@ -117,45 +117,31 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser.take("offload", "torch-python", "paddle-python", "json", "debug").parse_args(
         arguments
     )
-    run = RunRequest(
-        preset=options.preset,
-        mode=EVAL,  # weights are the same in both
-        device=options.device,
-        seed=options.seed,
-        weights=options.weights,
-        offload=options.offload,
-    )
-    pythons = {"torch": options.torch_python, "paddle": options.paddle_python}
-    return guarded(
-        options.debug,
-        lambda: _certify(options.model, run, pythons, options.json, options.round_trip),
-    )
+    return guarded(options.debug, lambda: _certify(options))
 
 
-def _certify(
-    models: list[str] | None,
-    run: RunRequest,
-    pythons: Mapping[str, str | None],
-    json_path: Path | None,
-    round_trip: bool,
-) -> int:
-    CheckOptions(run).refuse_with_offload()
-    if run.offload and round_trip:
+def _certify(options) -> int:
+    asked = CheckOptions.of(options)
+    asked.refuse_with_offload()
+    run = replace(asked.run, mode=EVAL)  # weights are the same in both
+    if run.offload and options.round_trip:
         raise UserError("--offload and --round-trip exclude each other: that writes all weights")
-    pairs = load_pairs(models or ["all"])
+    pairs = load_pairs(asked.models)
     for pair in pairs:
         pair.config(run.preset)
     folder = tempfile.TemporaryDirectory(prefix="certificate-")
     with folder as name, report.progress() as on_progress:
-        certificates = certify(pairs, run, pythons, Path(name), on_progress, round_trip)
+        certificates = certify(
+            pairs, run, asked.pythons, Path(name), on_progress, options.round_trip
+        )
     for certificate in certificates:
         show(certificate)
         path = OUT / certificate.model / CERTIFICATE_FILE
         path.parent.mkdir(parents=True, exist_ok=True)
         write_json(path, {"schema": 1, **certificate.as_json()})
-    if json_path:
+    if options.json:
         text = json.dumps([certificate.as_json() for certificate in certificates], indent=1)
-        write_text(json_path, text)
+        write_text(options.json, text)
     return max(certificate.exit_code for certificate in certificates)
 
 

@@ -17,7 +17,6 @@ Exit status: 0 written and certified, 2 not written.
 
 import json
 import os
-import shutil
 import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -30,7 +29,7 @@ from common.pair.pairs import Pair, load_pair
 from common.report import terminal as report
 from common.system.errors import UserError
 from common.system.files import write_text
-from common.system.folders import put_in_place
+from common.system.folders import put_in_place, working_folder
 from common.system.frameworks import SIDES
 from common.system.interpreters import interpreter
 from common.weights.checkpoint import Checkpoint, fill_in, prepare
@@ -126,8 +125,9 @@ def _refuse_foreign(out: Path) -> None:
 def _write(pair, checkpoint, options, pythons, work, out: Path, name: str) -> Certificate:
     """Write to a temporary folder, read it again, and rename it to OUT if it is certified."""
     out.parent.mkdir(parents=True, exist_ok=True)
-    folder = Path(tempfile.mkdtemp(prefix=f".{out.name}.", dir=out.parent))
-    try:
+    with working_folder(out.parent) as beside:
+        folder = beside / "written"
+        folder.mkdir()
         path = folder / (name or FOLDERS[options.to])
         write(path, checkpoint, pythons, work)
         path.chmod(0o644)  # safetensors makes a file that its user alone can read
@@ -141,8 +141,6 @@ def _write(pair, checkpoint, options, pythons, work, out: Path, name: str) -> Ce
             (folder / CONFIG).write_text(config + "\n")
             folder.chmod(0o755)
             put_in_place(folder, out)
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
     return certificate
 
 

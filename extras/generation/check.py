@@ -43,13 +43,7 @@ from common.verdict.row import Row, claim
 from common.weights.checkpoint import configured
 from extras.generation import prompts
 from extras.generation.generation import BY, CACHE, LIBRARY, LOOP, Request
-from extras.generation.judge_generation import (
-    Generated,
-    document,
-    itself_rows,
-    left_out,
-    varied,
-)
+from extras.generation.judge_generation import Generated, document, itself_rows, left_out, varied
 
 PROMPT = "The "
 TOKENS, PAIR_TOKENS = 64, 32

@@ -111,11 +111,7 @@ class Decoder:
         """What takes a mask, and positions too where anything does."""
         library = self._library_model()
         for network, wanted in ((self.model, POSITIONS), (library, POSITIONS), (self.model, MASK)):
-            names = (
-                self.names
-                if network is self.model
-                else {IDS: IDS, MASK: MASK, POSITIONS: POSITIONS}
-            )
+            names = self.names if network is self.model else NAMES
             takes = parameters(network) if network is not None else {}
             if {names.get(MASK), names.get(wanted)} <= takes.keys():
                 return network
@@ -221,7 +217,8 @@ class Decoder:
             ids, mask, positions = self._batch(until=n)
             steps.append(self.plain(ids, mask, positions))
         # Other padding in the same places must not matter.
-        ids, mask, positions = self._batch(until=0, pad=self._other_pad())
+        other = (self.request.pad + 1) % self.logits[0].shape[-1]
+        ids, mask, positions = self._batch(until=0, pad=other)
         other = self.plain(ids, mask, positions)
         for number in range(len(self.ids)):
             self._note(PADDED, number, [step[number] for step in steps])
@@ -337,10 +334,6 @@ class Decoder:
                 return module
         return None
 
-    def _other_pad(self) -> int:
-        """Another token than the one that prompts are padded with."""
-        return (self.request.pad + 1) % self.logits[0].shape[-1]
-
     def _batch(self, numbers: Sequence[int] = (), until: int | None = None, pad: int | None = None):
         """ids, mask and positions (B, T) of prompts with what follows them, padded on the left."""
         pad = self.request.pad if pad is None else pad
@@ -392,13 +385,8 @@ def token_names(pair, config: Mapping, takes: Mapping[str, inspect.Parameter]) -
             )
         names[IDS] = given[0]
     kinds = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
-    others = [
-        name
-        for name, one in takes.items()
-        if one.default is inspect.Parameter.empty
-        and one.kind not in kinds
-        and name not in names.values()
-    ]
+    needed = [n for n, one in takes.items() if one.default is one.empty and one.kind not in kinds]
+    others = [name for name in needed if name not in names.values()]
     if others:
         raise UserError(
             f"--model {pair.name}: its forward also needs {', '.join(others)}: only models that go "

@@ -3,6 +3,7 @@
 NumPy only: the check writes the request, the workers read it.
 """
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -53,29 +54,16 @@ class Request:
 
     def save(self, folder: Path) -> None:
         """Write the request where a model's workers look for their data."""
-        numbers = {name: np.asarray(getattr(self, name)) for name in _NUMBERS}
-        arrays = {k: v.astype(np.int64) if v.dtype == bool else v for k, v in numbers.items()}
-        arrays["ids"] = np.concatenate(self.prompts)
-        arrays["lengths"] = np.array([ids.size for ids in self.prompts])
-        for name, known in _WORDS.items():
-            arrays[name] = np.array([known.index(word) for word in getattr(self, name)], np.int64)
-        save_arrays(folder / f"{STEM}.npz", arrays)
+        told = vars(self) | {"prompts": [ids.tolist() for ids in self.prompts]}
+        text = np.frombuffer(json.dumps(told).encode(), np.uint8)
+        save_arrays(folder / f"{STEM}.npz", {"json": text})
 
     @classmethod
     def of(cls, data: Mapping[str, Mapping[str, np.ndarray]]) -> "Request":
         """The request among a run's data."""
-        arrays = data[STEM]
-        numbers = {name: kind(arrays[name]) for name, kind in _NUMBERS.items()}
-        ends = np.cumsum(arrays["lengths"])[:-1]
-        words = {name: tuple(known[i] for i in arrays[name]) for name, known in _WORDS.items()}
-        return cls(tuple(np.split(arrays["ids"], ends)), **numbers, **words)
-
-
-_NUMBERS = {
-    **{"tokens": int, "sample": bool, "temperature": float, "top_k": int},
-    **{"end": int, "padded": bool, "pad": int},
-}
-_WORDS = {"cache": SIDES, "by": BY, "asked": BY}
+        told = json.loads(data[STEM]["json"].tobytes())
+        told = {k: tuple(value) if isinstance(value, list) else value for k, value in told.items()}
+        return cls(**told | {"prompts": tuple(map(np.array, told["prompts"]))})
 
 
 def choose(logits: np.ndarray, request: Request, draw: float) -> tuple[np.ndarray, np.ndarray]:

@@ -28,19 +28,10 @@ class Conflict:
         return f"{self.file}:{self.line}: your edit and the new translation differ; keep one"
 
 
-@dataclass(frozen=True)
-class Merged:
-    """The new version with the user's edits in it."""
-
-    texts: Mapping[str, str]  # place -> text
-    conflicts: tuple[Conflict, ...]
-    kept: tuple[str, ...]  # places whose edits were kept
-
-
 def merge(
     former: Mapping[str, str], yours: Mapping[str, str], new: Mapping[str, str], folder: Path
-) -> Merged:
-    """The new version of some files, with what the user has edited and added.
+) -> tuple[dict[str, str], tuple[Conflict, ...], tuple[str, ...]]:
+    """Place -> text of the new version with the user's edits, its conflicts, whose edits were kept.
 
     former   place -> text as it was generated last
     yours    place -> text as it is now
@@ -62,7 +53,7 @@ def merge(
             kept.append(place)
         if text is not None:
             texts[place] = text
-    return Merged(texts, tuple(conflicts), tuple(kept))
+    return texts, tuple(conflicts), tuple(kept)
 
 
 def texts_in(folder: Path) -> dict[str, str]:

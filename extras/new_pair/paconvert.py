@@ -138,26 +138,25 @@ def translate(
     target.parent.mkdir(parents=True, exist_ok=True)
     with working_folder(target.parent) as work:
         texts = _translated(sources, work, python)
-        merged = merge(former, yours, texts, target)
+        merged, *edits = merge(former, yours, texts, target)
         finished = work / "finished"
         record = json.dumps({"paconvert": VERSION, "files": texts}, indent=1, sort_keys=True)
-        for place, text in {**merged.texts, RECORD: record + "\n"}.items():
+        for place, text in {**merged, RECORD: record + "\n"}.items():
             (finished / place).parent.mkdir(parents=True, exist_ok=True)
             (finished / place).write_text(text, encoding="utf-8")
         put_in_place(finished, target)
     files = {module.place.as_posix(): module.path for module in sources.modules.values()}
     left = []
     for place, file in files.items():
-        if place in merged.texts:
+        if place in merged:
             shown = str(file) if spec.file else place
-            left += _left_in(merged.texts[place], file, shown, target / place)
+            left += _left_in(merged[place], file, shown, target / place)
     entry, folder = sources.entry, target.absolute()
     return Translation(
         Spec(entry.name, spec.name, folder / entry.place, folder, first=True),
         {place: files.get(place) for place in texts},
         tuple(left),
-        merged.conflicts,
-        merged.kept,
+        *edits,
     )
 
 

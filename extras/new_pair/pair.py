@@ -78,7 +78,7 @@ def make_pair(
     write_pair(work, _texts(plan, proposal, False), [])
     if not problem:
         on_progress("which weights are which")
-        proposal = of_pair(work, asked.chosen["torch"], asked.chosen["paddle"], asked.seed)
+        proposal = of_pair(work, asked.chosen, asked.seed)
     lines = [*remarks(plan, asked.inputs), *proposal.proofs, *proposal.open]
     if translation:
         lines += remarks_on_translation(translation)

@@ -1,7 +1,7 @@
 """RENAME and `convert` of a pair, proposed, each with its proof.
 
-    of_pair(folder, torch_python, paddle_python, seed)   builds both sides and asks them
-    propose(torch, paddle)                               of two structures
+    of_pair(folder, chosen, seed)   builds both sides and asks them
+    propose(torch, paddle)          of two structures
 
 NumPy only.  What is proposed is judged by common.certificate as any other.
 """
@@ -146,21 +146,19 @@ def names_of(paddle: Unit, torch: Unit, match: Match) -> dict[str, str]:
     return names
 
 
-def of_pair(
-    folder: Path, torch_python: str | None = None, paddle_python: str | None = None, seed: int = 0
-) -> Proposal:
+def of_pair(folder: Path, chosen: Mapping[str, str | None], seed: int = 0) -> Proposal:
     """The same for a pair's folder, whose case.py has no RENAME yet.
 
+    chosen   side -> the Python that was named for it
     Raises UserError where a side cannot be built.
     """
     pair = load_pair(str(folder))
-    pythons = {"torch": torch_python, "paddle": paddle_python}
     see = RunRequest(model=pair.model, seed=seed, task=Inspect(SEE))
     with ExitStack() as stack:
         work = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="propose-")))
         processes = {}
         for side in SIDES:
-            python = interpreter(side, pythons[side])
+            python = interpreter(side, chosen[side])
             process = WorkerProcess(python, f"step1_forward.{side}.forward")
             processes[side] = stack.enter_context(process)
             process.ask(see, work / f"request_{side}.json")

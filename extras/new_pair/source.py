@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator, Mapping
 from itertools import product
 
+from extras.new_pair.assignment import alike, grouped
 from extras.new_pair.recipes import HELPERS, Recipe
 
 # A text, or the number of one of a stack: what layers and experts of a kind differ in.
@@ -18,15 +19,13 @@ def convert_source(recipes: Mapping[str, Recipe]) -> str:
         return ""
     lines = ["def convert(state):", f'    """{_DOCSTRING}"""', "    made = {}"]
     statements = [f'made["{key}"] = {recipe.code}' for key, recipe in recipes.items()]
-    blocks: dict[tuple, list[str]] = {}
-    for loops, body in folded(statements):
-        blocks.setdefault(tuple(loops), []).append(body)
+    blocks = grouped(folded(statements), lambda block: tuple(block[0]))
     for loops, bodies in blocks.items():
         indent = "    "
         for name, numbers in loops:
             lines.append(f"{indent}for {name} in {numbers}:")
             indent += "    "
-        for body in bodies:
+        for _, body in bodies:
             lines += _statement(body, indent)
     text = "\n".join([*lines, "    return made"]) + "\n"
     helpers = [helper for call, helper in HELPERS.items() if re.search(rf"[ \[(]{call}\(", text)]
@@ -61,11 +60,8 @@ def folded(statements: list[str]) -> Iterator[tuple[list[tuple[str, str]], str]]
 
     A loop is (name, what it runs over, as source).
     """
-    groups: dict[str, list[str]] = {}
-    for statement in statements:
-        kind = _TEXT.sub(lambda text: re.sub(r"\d+", "#", text[0]), statement)
-        groups.setdefault(kind, []).append(statement)
-    for same in groups.values():
+    kinds = grouped(statements, lambda one: _TEXT.sub(lambda text: alike(text[0]), one))
+    for same in kinds.values():
         yield from _folded(same)
 
 

@@ -107,10 +107,8 @@ class Structure:
             for half in HALVES if key in self.apart else ("",):
                 local, shape = owner.local + half, owner.shape[:-1] if half else owner.shape
                 unit.entries[local] = owner._replace(local=local, shape=shape)
-        for call in self.calls:
-            if call.module in found:
-                found[call.module].calls.append(call)
         for name, unit in found.items():
+            unit.calls = self.calls_of(name)
             unit.leaf = not any(
                 other != name and (other.startswith(f"{name}.") or not name) for other in found
             )

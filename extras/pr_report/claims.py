@@ -88,13 +88,9 @@ def run_name(run: Run) -> str:
     """Which result a line is of."""
     other = f" {run.other}" if run.other else ""
     asked = run.said["asked"]
-    more = [f"{n.replace('_', '-')} {joined_words(v)}" for n, v in asked.items() if n != "dtype"]
+    told = {n: " ".join(map(str, v)) if isinstance(v, list) else v for n, v in asked.items()}
+    more = [f"{n.replace('_', '-')} {v}" for n, v in told.items() if n != "dtype"]
     return ", ".join([f"step {run.step}{other} {run.dtype}", *more])
-
-
-def joined_words(told: object) -> str:
-    """An option's value, or its values, as text."""
-    return " ".join(map(str, told)) if isinstance(told, list) else str(told)
 
 
 def claim(evidence: str, run: Run, measured: object, limit: object, passed: bool | None) -> Claim:
@@ -111,7 +107,7 @@ def largest(rows: Sequence[dict], name: str) -> float | None:
     return None if not values or None in values else max(values)
 
 
-def tensors(name: str, rows: Sequence[tuple[Key, dict]], more: bool = False) -> Table:
+def tensors(rows: Sequence[tuple[Key, dict]], more: bool = False) -> Table:
     """Tensors, a row each, without their case; `more`: with what each side's own error is."""
     figures = ("mean_abs", "max_abs", *(("noise_ref", "noise_cand") if more else ()))
     figures += ("gap", "allowed")
@@ -126,8 +122,8 @@ def tensors(name: str, rows: Sequence[tuple[Key, dict]], more: bool = False) -> 
     if len(rows) > MOST_ROWS:
         left = Say("left_out", {"count": len(rows) - MOST_ROWS})
         lines.append((left, *"–" * (len(figures) + 1)))
-    own = ("error_torch", "error_paddle") if more else ()
-    return Table(name, ("tensor", "mean", "max", *own, "gap", "allowed", "our_verdict"), lines)
+    own = "error_torch error_paddle " if more else ""
+    return Table(f"tensor mean max {own}gap allowed our_verdict", lines)
 
 
 def red_rows(run: Run) -> list:
@@ -137,7 +133,7 @@ def red_rows(run: Run) -> list:
     if not rows or not run.red:
         return []
     blocks: list = [Say("red_rows", {"run": run_name(run), "count": len(rows)})]
-    blocks.append(tensors("red_rows", [(Key.parse(row["key"]), row) for row in rows], more=True))
+    blocks.append(tensors([(Key.parse(row["key"]), row) for row in rows], more=True))
     why = [f"{row['key']}: {row['note']}" for row in rows[:_MOST_WHY] if row.get("note")]
     blocks += [Code("\n".join(why))] if why else []
     places = run.said.get("places", {})
@@ -148,10 +144,26 @@ def red_rows(run: Run) -> list:
 
 def notes(run: Run) -> list:
     """What the check noted, in its own words."""
-    if not run.said["notes"]:
-        return []
-    text = "\n".join(run.said["notes"])
-    return [Folded(Say("notes", {"run": run_name(run)}), [Code(text)])]
+    return noted(run_name(run), run.said["notes"])
+
+
+def noted(name: str, told: Sequence[str]) -> list:
+    """The same of any result."""
+    return [Folded(Say("notes", {"run": name}), [Code("\n".join(told))])] if told else []
+
+
+def judged_rows(rows: Sequence[dict]) -> Table:
+    """Rows that no tensor stands behind."""
+    lines = [
+        (f"`{r['key']}`", number(r.get("gap")), number(r.get("allowed")), Say("v_" + r["verdict"]))
+        for r in rows
+    ]
+    return Table("row difference allowed our_verdict", lines)
+
+
+def largest_of(what: str, value: float | None) -> Say:
+    """The largest of some differences, in words."""
+    return Say("largest", {"what": Say(what), "value": number(value)})
 
 
 def shape(sizes: Sequence[int]) -> str:
@@ -159,17 +171,18 @@ def shape(sizes: Sequence[int]) -> str:
     return "[" + ", ".join(map(str, sizes)) + "]"
 
 
-STEP_COLUMNS = ("result", "rows", "mean", "max", "our_verdict")
+def steps_table(runs: Sequence[Run]) -> Table:
+    """Whole results, a line each."""
+    return Table("result rows mean max our_verdict", list(map(_step_row, runs)))
 
 
-def step_row(run: Run) -> tuple:
-    """A whole result in a line of STEP_COLUMNS."""
+def _step_row(run: Run) -> tuple:
     rows = run.said["rows"]
     numbers = (number(largest(rows, name)) for name in ("mean_abs", "max_abs"))
     return (f"`{run_name(run)}`", str(len(rows)), *numbers, Say("v_" + run.said["verdict"]))
 
 
-def loss_table(name: str, told: Sequence[tuple], every: bool = False) -> Table:
+def loss_table(told: Sequence[tuple], every: bool = False) -> Table:
     """Both sides' losses beside each other: of a long training at the steps that reports show."""
     kept = told
     if not every and len(told) > len(_KEY_STEPS) + 4:
@@ -179,4 +192,4 @@ def loss_table(name: str, told: Sequence[tuple], every: bool = False) -> Table:
         (str(step), value(a), value(b), "–" if None in (a, b) else f"{b - a:+.9f}")
         for step, a, b in kept
     ]
-    return Table(name, ("step_number", "torch", "paddle", "paddle_less_torch"), rows)
+    return Table("step_number torch paddle paddle_less_torch", rows)

@@ -51,9 +51,7 @@ def _parser() -> Parser:
         help="of which model, where there are several: --model llama",
     )
     parser.take_other(
-        "out",
-        metavar="FILE",
-        help="the file to write; log/pr-MODEL-KIND-LANG.md: --out report.md",
+        "out", metavar="FILE", help="the file to write; log/pr-MODEL-KIND-LANG.md: --out report.md"
     )
     return parser.take("debug")
 

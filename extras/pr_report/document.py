@@ -14,10 +14,9 @@ class Say:
 
 @dataclass(frozen=True)
 class Table:
-    """A table: its columns are words, a cell is a text or a word."""
+    """A table: its columns are words, in one text; a cell is a text or a word."""
 
-    name: str
-    columns: tuple[str, ...]
+    columns: str
     rows: list[tuple]
 
 

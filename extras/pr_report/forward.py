@@ -5,18 +5,18 @@ from collections.abc import Iterator, Sequence
 
 from common.logs.key import Key
 from extras.pr_report.claims import (
-    STEP_COLUMNS,
     Claim,
     Kind,
     claim,
     largest,
+    largest_of,
     met,
     notes,
     number,
     red_rows,
     run_name,
     shape,
-    step_row,
+    steps_table,
     tensors,
     value,
     worst,
@@ -31,7 +31,7 @@ def _outputs(runs: Sequence[Run]) -> Iterator[tuple[Run, dict]]:
             yield run, output
 
 
-_HEAD = ("dtype", "seed", "case", "output")
+_HEAD = "dtype seed case output"
 
 
 def _head(run: Run, one: dict) -> tuple[str, ...]:
@@ -45,11 +45,10 @@ def forward_claims(found: Found, kind: Kind, half: bool = False) -> Iterator[Cla
     for run in found.of(1, half):
         values = [output[measure] for _, output in _outputs([run])]
         off = None if not values or None in values else max(values)
-        fields = {"what": Say(measure), "value": number(off)}
         passed = None if not values else off is not None and off < limit
         below = Say("below", {"what": Say(measure), "value": f"{limit:g}"})
         evidence = "half" if half else "forward"
-        yield claim(evidence, run, Say("largest", fields), below, passed)
+        yield claim(evidence, run, largest_of(measure, off), below, passed)
 
 
 def forward(found: Found, kind: Kind, half: bool = False) -> list:
@@ -59,7 +58,6 @@ def forward(found: Found, kind: Kind, half: bool = False) -> list:
     name = "half" if half else "forward"
     measure, limit = kind.half if half else kind.forward
     blocks: list = [Say(f"{name}_said")]
-    columns = (*_HEAD, "shape", "mean", "max", "rms", "p99", "cosine")
     rows, ours, more = [], [], []
     for run, one in _outputs(runs):
         head = _head(run, one)
@@ -77,39 +75,29 @@ def forward(found: Found, kind: Kind, half: bool = False) -> list:
         fields = {"what": Say(measure), "value": f"{limit:g}"}
         blocks += [
             Say("limit_said", fields),
-            Table(f"{name}_outputs", (*columns, "limit_met"), rows),
+            Table(f"{_HEAD} shape mean max rms p99 cosine limit_met", rows),
         ]
-        columns = (
-            *_HEAD,
-            "error_torch",
-            "error_paddle",
-            "gap",
-            "allowed",
-        )
-        blocks += [Say(f"{name}_ours"), Table(f"{name}_errors", (*columns, "our_verdict"), ours)]
-        columns = (*_HEAD, "mean_torch", "mean_paddle", "std_torch")
-        columns += ("std_paddle", "relative_mean", "relative_max")
-        blocks.append(Folded(Say("more_figures"), [Table(f"{name}_more", columns, more)]))
+        columns = f"{_HEAD} error_torch error_paddle gap allowed our_verdict"
+        blocks += [Say(f"{name}_ours"), Table(columns, ours)]
+        columns = f"{_HEAD} mean_torch mean_paddle std_torch std_paddle relative_mean relative_max"
+        blocks.append(Folded(Say("more_figures"), [Table(columns, more)]))
     else:
         blocks.append(Say("no_outputs"))
     for run in runs:
         if half:
             blocks += [Say("worse_said", {"run": run_name(run), "worse": _worse(run)})]
-        blocks += _layers(run, name)
+        blocks += _layers(run)
         blocks += red_rows(run)
         blocks += notes(run)
     if half:
         steps = [*found.of(3, True), *found.of(4, True)]
         if steps:
-            blocks += [
-                Say("half_steps"),
-                Table("half_steps", STEP_COLUMNS, list(map(step_row, steps))),
-            ]
+            blocks += [Say("half_steps"), steps_table(steps)]
         blocks += [block for run in steps for block in (*red_rows(run), *notes(run))]
     return blocks
 
 
-def _layers(run: Run, name: str) -> list:
+def _layers(run: Run) -> list:
     """The first case layer by layer, the parts of its first layer, then every case in a line."""
     rows_of: dict[str, list[tuple[Key, dict]]] = {}
     for row in run.said["rows"]:
@@ -123,22 +111,22 @@ def _layers(run: Run, name: str) -> list:
     case, rows = first
     whole = [(k, r) for k, r in rows if not re.search(r"\.\d+\.", f"{k.site}")]
     fields = {"case": case.rstrip("/") or "main", "run": run_name(run)}
-    blocks += [Say("layers_said", fields), tensors(f"{name}_layers", whole)]
+    blocks += [Say("layers_said", fields), tensors(whole)]
     inner = next((m for k, _ in rows if (m := re.match(r"(.*?\.\d+)\.", k.site))), None)
     if inner is not None:
         parts = [(k, r) for k, r in rows if k.site.startswith(inner[1] + ".")]
         title = Say("parts_said", {"layer": inner[1], "case": fields["case"]})
-        blocks.append(Folded(title, [tensors(f"{name}_parts", parts)]))
+        blocks.append(Folded(title, [tensors(parts)]))
     title = Say("all_said", {"count": len(rows), "case": fields["case"]})
-    blocks.append(Folded(title, [tensors(f"{name}_all", rows)]))
+    blocks.append(Folded(title, [tensors(rows)]))
     lines = []
     for case, own in rows_of.items():
         told = [row for _, row in own]
         figures = (number(largest(told, n)) for n in ("mean_abs", "max_abs"))
         verdict = Say("v_" + worst([row["verdict"] for row in told]))
         lines.append((case.rstrip("/") or "main", str(len(own)), *figures, verdict))
-    columns = ("case", "rows", "largest_mean", "largest_max", "our_verdict")
-    return [*blocks, Say("cases_said"), Table(f"{name}_cases", columns, lines)]
+    table = Table("case rows largest_mean largest_max our_verdict", lines)
+    return [*blocks, Say("cases_said"), table]
 
 
 # ---- top k, unit tests
@@ -174,9 +162,8 @@ def top(found: Found, kind: Kind) -> list:
         ids.append((*head, *(", ".join(map(str, side)) for side in one["next_ids"])))
     if not rows:
         return []
-    columns = _HEAD
-    table = Table("top", (*columns, "k", "same_top1", "same_top", "cosine"), rows)
-    last = Table("top_ids", (*columns, "torch", "paddle"), ids)
+    table = Table(f"{_HEAD} k same_top1 same_top cosine", rows)
+    last = Table(f"{_HEAD} torch paddle", ids)
     return [Say("top_said"), table, Say("top_ids_said"), last]
 
 
@@ -186,20 +173,18 @@ def unit_claims(found: Found, kind: Kind) -> Iterator[Claim]:
             pairs = list(zip(*one["first"], strict=True))
             undefined = any(None in pair for pair in pairs)
             off = None if undefined else max(abs(a - b) for a, b in pairs)
-            fields = {"what": Say("max"), "value": number(off)}
             limit = Say("below", {"what": Say("max"), "value": "0.01"})
-            yield claim("unit", run, Say("largest", fields), limit, off is not None and off < 1e-2)
+            passed = off is not None and off < 1e-2
+            yield claim("unit", run, largest_of("max", off), limit, passed)
 
 
-def unit(found: Found, kind: Kind) -> list:
-    blocks: list = []
+def unit(found: Found, kind: Kind) -> Iterator:
     for run in found.of(1):
         for one in run.facts["outputs"][:1]:
             fields = {"count": len(one["first"][0]), "output": one["key"], "run": run_name(run)}
             lists = [", ".join(map(value, values)) for values in one["first"]]
             lines = "torch = [{}]\npaddle = [{}]".format(*lists)
-            blocks += [Say("unit_said", fields), Code(lines, "python")]
-    return blocks
+            yield from [Say("unit_said", fields), Code(lines, "python")]
 
 
 def half(found: Found, kind: Kind) -> list:

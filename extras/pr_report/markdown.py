@@ -80,7 +80,7 @@ class _Writer:
         return self._table(block)
 
     def _table(self, table: Table) -> list[str]:
-        names = [self.text(Say(name)) for name in table.columns]
+        names = [self.text(Say(name)) for name in table.columns.split()]
         rows = [[self.text(cell).replace("|", "\\|") for cell in row] for row in table.rows]
         lines = [f"| {' | '.join(row)} |" for row in (names, ["---"] * len(names), *rows)]
         return [*lines, ""]

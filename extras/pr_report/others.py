@@ -1,5 +1,6 @@
 """What other commands have found: generation, agreement on data, trainers, the certificate."""
 
+from collections import Counter
 from collections.abc import Iterator
 
 from common.logs.result_folder import (
@@ -14,8 +15,10 @@ from extras.pr_report.claims import (
     MOST_ROWS,
     Claim,
     Kind,
+    judged_rows,
     loss_table,
     met,
+    noted,
     number,
     shape,
 )
@@ -68,11 +71,10 @@ def generation_claims(found: Found, kind: Kind) -> Iterator[Claim]:
         yield _plain_claim("generation", said, "generation", measured, limit, passed)
 
 
-def generation(found: Found, kind: Kind) -> list:
-    blocks: list = []
+def generation(found: Found, kind: Kind) -> Iterator:
     for said in _plain(found, GENERATION_FILE):
         word = "sampling_said" if said.get("how", {}).get("sample") else "generation_said"
-        blocks.append(Say(word, {"run": _plain_name(said, "generation")}))
+        yield Say(word, {"run": _plain_name(said, "generation")})
         rows, wrong, tops = [], [], []
         for i, prompt in enumerate(said["prompts"]):
             shown = prompt["text"] if prompt.get("text") else shape(prompt["prompt"])
@@ -94,38 +96,28 @@ def generation(found: Found, kind: Kind) -> list:
                 ids = (shape(step["top10"][side]) for side in ("torch", "paddle"))
                 cosine = "–" if step["cosine"] is None else f"{step['cosine']:.12f}"
                 tops.append((str(i), *ids, Say("yes" if step["equal_top10"] else "no"), cosine))
-        columns = ("prompt_number", "prompt", "same_tokens", "torch", "paddle")
-        blocks.append(Table("generation", columns, rows))
+        yield Table("prompt_number prompt same_tokens torch paddle", rows)
         texts = [
             (str(i), *(f"`{_cell(prompt['texts'][side])}`" for side in ("torch", "paddle")))
             for i, prompt in enumerate(said["prompts"])
             if (prompt.get("texts") or {}).get("torch") is not None
         ]
         if texts:
-            columns = ("prompt_number", "torch", "paddle")
-            blocks += [Say("texts_said"), Table("generation_texts", columns, texts)]
+            yield from [Say("texts_said"), Table("prompt_number torch paddle", texts)]
         if wrong:
-            columns = ("prompt_number", "token", "reference", "torch", "paddle", "margin")
-            more = ("error_torch", "error_paddle", "our_verdict")
-            blocks += [Say("generation_wrong"), Table("generation_wrong", (*columns, *more), wrong)]
+            columns = "prompt_number token reference torch paddle margin "
+            columns += "error_torch error_paddle our_verdict"
+            yield from [Say("generation_wrong"), Table(columns, wrong)]
         if tops:
-            columns = ("prompt_number", "torch", "paddle", "same", "cosine")
-            blocks += [Say("generation_top"), Table("generation_top", columns, tops)]
+            yield Say("generation_top")
+            yield Table("prompt_number torch paddle same cosine", tops)
         itself = [
             (o["side"], o["way"], number(o["gap"]), number(o["allowed"]), Say("v_" + o["verdict"]))
             for o in said["itself"]
         ]
         if itself:
-            columns = ("side", "way", "gap", "allowed", "our_verdict")
-            blocks += [Say("itself_said"), Table("itself", columns, itself)]
-        blocks += _plain_notes(said, "generation")
-    return blocks
-
-
-def _plain_notes(said: dict, name: str) -> list:
-    if not said.get("notes"):
-        return []
-    return [Folded(Say("notes", {"run": name}), [Code("\n".join(said["notes"]))])]
+            yield from [Say("itself_said"), Table("side way gap allowed our_verdict", itself)]
+        yield from noted("generation", said.get("notes", ()))
 
 
 def agreement_claims(found: Found, kind: Kind) -> Iterator[Claim]:
@@ -137,12 +129,11 @@ def agreement_claims(found: Found, kind: Kind) -> Iterator[Claim]:
         yield _plain_claim("agreement", said, "agreement", measured, limit, passed)
 
 
-def agreement(found: Found, kind: Kind) -> list:
-    blocks: list = []
+def agreement(found: Found, kind: Kind) -> Iterator:
     for said in _plain(found, AGREEMENT_FILE):
         data = said["data"]
         fields = {"path": data["path"], "examples": data["examples"], "kind": data["kind"]}
-        blocks.append(Say("agreement_said", fields | {"sha256": data["sha256"]}))
+        yield Say("agreement_said", fields | {"sha256": data["sha256"]})
         rows = []
         for one in said["choices"]:
             top5 = one.get("top5") or {}
@@ -157,11 +148,10 @@ def agreement(found: Found, kind: Kind) -> list:
                     met(share >= AGREEMENT),
                 )
             )
-        columns = ("output", "same_top1", "share", "top5_set", "top5_order", "limit_met")
-        blocks.append(Table("agreement", columns, rows))
+        yield Table("output same_top1 share top5_set top5_order limit_met", rows)
         counts = said["counts"]
-        columns = tuple(f"n_{name}" for name in counts)
-        blocks.append(Table("agreement_counts", columns, [tuple(map(str, counts.values()))]))
+        columns = " ".join(f"n_{name}" for name in counts)
+        yield Table(columns, [tuple(map(str, counts.values()))])
         wrong = [
             (
                 *(str(one["example"]), f"`{one['choice']}`", str(one["rank"])),
@@ -171,12 +161,10 @@ def agreement(found: Found, kind: Kind) -> list:
             for one in said["disagreements"][:MOST_ROWS]
         ]
         if wrong:
-            columns = ("example", "output", "rank", "torch", "paddle", "margin", "allowed")
-            table = Table("disagreements", (*columns, "our_verdict"), wrong)
+            table = Table("example output rank torch paddle margin allowed our_verdict", wrong)
             count = {"count": len(said["disagreements"]), "shown": len(wrong)}
-            blocks.append(Folded(Say("disagreements", count), [table]))
-        blocks += _plain_notes(said, "agreement")
-    return blocks
+            yield Folded(Say("disagreements", count), [table])
+        yield from noted("agreement", said.get("notes", ()))
 
 
 def trainers_claims(found: Found, kind: Kind) -> Iterator[Claim]:
@@ -187,8 +175,7 @@ def trainers_claims(found: Found, kind: Kind) -> Iterator[Claim]:
         yield _plain_claim("trainers", said, "trainers", measured, limit, None)
 
 
-def trainers(found: Found, kind: Kind) -> list:
-    blocks: list = []
+def trainers(found: Found, kind: Kind) -> Iterator:
     for said in _plain(found, TRAINERS_FILE):
         rows = []
         for side in ("torch", "paddle"):
@@ -196,25 +183,18 @@ def trainers(found: Found, kind: Kind) -> list:
             steps = f"{one['first_step']}–{one['last_step']}"
             file = f"`{one['file']}`" if one["file"] else Say("own_training")
             rows.append((side, file, one["format"], str(one["name"]), str(one["logged"]), steps))
-        columns = ("side", "file", "format", "name", "logged", "steps")
-        blocks += [Say("trainers_said"), Table("trainers", columns, rows)]
+        yield from [Say("trainers_said"), Table("side file format name logged steps", rows)]
         compared = said["compared"]
         curve = list(zip(compared["steps"], compared["torch"], compared["paddle"], strict=True))
-        blocks += [loss_table("trainers_losses", curve)]
-        blocks.append(Picture(Say("curves", {"model": found.model}), compared))
-        lines = [
-            (f"`{r['key']}`", number(r["gap"]), number(r["allowed"]), Say("v_" + r["verdict"]))
-            for r in said["rows"]
-        ]
-        columns = ("row", "difference", "allowed", "our_verdict")
-        blocks += [Say("trainers_by", {"by": said["by"]}), Table("trainers_rows", columns, lines)]
+        yield loss_table(curve)
+        yield Picture(Say("curves", {"model": found.model}), compared)
+        yield from [Say("trainers_by", {"by": said["by"]}), judged_rows(said["rows"])]
         cause = said.get("cause")
         if cause:
-            blocks.append(Say("cause", {"kind": cause["kind"], "said": cause["said"]}))
+            yield Say("cause", {"kind": cause["kind"], "said": cause["said"]})
         if said["cannot_show"]:
-            blocks += [Say("cannot_show"), Code("\n".join(said["cannot_show"]))]
-        blocks += _plain_notes(said, "trainers")
-    return blocks
+            yield from [Say("cannot_show"), Code("\n".join(said["cannot_show"]))]
+        yield from noted("trainers", said.get("notes", ()))
 
 
 def weights_claims(found: Found, kind: Kind) -> Iterator[Claim]:
@@ -231,8 +211,7 @@ def _unequal(said: dict, *ways: str) -> int:
     return sum(not all(row.get(way) for way in ways) for row in said["rows"])
 
 
-def weights(found: Found, kind: Kind) -> list:
-    blocks: list = []
+def weights(found: Found, kind: Kind) -> Iterator:
     loaders = {told for run in found.runs for told in run.sides["paddle"].loader.values()}
     for said in _plain(found, CERTIFICATE_FILE):
         trip = said.get("round_trip")
@@ -243,24 +222,15 @@ def weights(found: Found, kind: Kind) -> list:
             *((n, len(said[n]), len(said[n])) for n in ("only_torch", "only_paddle")),
         ]
         rows = [(Say(way), str(count), str(wrong)) for way, count, wrong in off]
-        blocks += [
-            Say("weights_said"),
-            Table("weights", ("way", "entries", "off"), rows),
-            Say(word),
-        ]
+        yield from [Say("weights_said"), Table("way entries off", rows), Say(word)]
         if said["problems"]:
-            blocks += [Say("problems"), Code("\n".join(said["problems"]))]
-        kinds: dict[str, int] = {}
-        for row in said["rows"]:
-            kinds[f"{row['kind']}: {row['change']}"] = (
-                kinds.get(f"{row['kind']}: {row['change']}", 0) + 1
-            )
-        lines = [(k.partition(": ")[0], k.partition(": ")[2], str(n)) for k, n in kinds.items()]
-        blocks.append(Table("conversion", ("layer", "conversion", "entries"), lines))
-        blocks += _plain_notes(said, "certificate")
+            yield from [Say("problems"), Code("\n".join(said["problems"]))]
+        kinds = Counter((row["kind"], row["change"]) for row in said["rows"])
+        lines = [(kind, change, str(count)) for (kind, change), count in kinds.items()]
+        yield Table("layer conversion entries", lines)
+        yield from noted("certificate", said.get("notes", ()))
     if loaders:
-        blocks += [Say("loader_said"), Code("\n".join(sorted(loaders)))]
-    return blocks
+        yield from [Say("loader_said"), Code("\n".join(sorted(loaders)))]
 
 
 def _cell(text: str) -> str:

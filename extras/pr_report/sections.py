@@ -24,11 +24,11 @@ from extras.pr_report.results import Found, Run
 def sections(found: Found, kind: str) -> list:
     """Status first, then the sections of the kind's order that there are results for."""
     limits = KINDS[kind]
-    claims = [claim for name in EVIDENCE for claim in _CLAIMS[name](found, limits)]
+    claims = [claim for name in EVIDENCE for claim in _EVIDENCE[name][1](found, limits)]
     claims += _others(found, claims)
     told = [*_status(found, claims), _summary(claims), _environment(found)]
     for name in limits.order:
-        blocks = _SECTIONS[name](found, limits)
+        blocks = [*(_guide if name == "guide" else _EVIDENCE[name][0])(found, limits)]
         if blocks:
             told.append(Section(name, blocks))
     return [*told, _commands(found), _not_checked(found, claims), _trust(found)]
@@ -79,8 +79,8 @@ def _summary(claims: Sequence[Claim]) -> Section:
         (Say(c.evidence), f"`{c.run}`", c.measured, c.limit, met(c.met), Say("v_" + c.verdict))
         for c in sorted(claims, key=lambda claim: not claim.red)
     ]
-    columns = ("evidence", "result", "measured", "their_limit", "limit_met", "our_verdict")
-    return Section("summary", [Table("summary", columns, rows), Say("verdicts"), Say("limits")])
+    table = Table("evidence result measured their_limit limit_met our_verdict", rows)
+    return Section("summary", [table, Say("verdicts"), Say("limits")])
 
 
 def _missing(claims: Sequence[Claim]) -> list[str]:
@@ -104,7 +104,7 @@ def _environment(found: Found) -> Section:
             ", ".join(f"{n} `{h[:12]}`" for n, h in s.sources.items()) for s in first.values()
         ]
         rows.append((Say("sources"), *(one or "–" for one in sources)))
-        blocks.append(Table("environment", ("item", "torch", "paddle"), rows))
+        blocks.append(Table("item torch paddle", rows))
         rows = []
         for run in found.runs:
             one = run.sides["torch"]
@@ -120,9 +120,8 @@ def _environment(found: Found) -> Section:
                     (one.time or "–")[:16].replace("T", " "),
                 )
             )
-        columns = ("step", "dtype", "modes", "preset", "seed", "weights_from", "weights_hash")
-        columns += ("inputs_hash", "device", "kernels", "time")
-        blocks.append(Table("results", columns, rows))
+        columns = "step dtype modes preset seed weights_from weights_hash inputs_hash device "
+        blocks.append(Table(columns + "kernels time", rows))
         if any(run.dtype in ("bfloat16", "float16") for run in found.runs):
             blocks.append(Say("kernels_said"))
     rows = [
@@ -138,8 +137,8 @@ def _environment(found: Found) -> Section:
         for _, said in told
     ]
     if rows:
-        columns = ("result", "dtype", "preset", "seed", "weights_from", "weights_hash", "device")
-        blocks += [Say("others_said"), Table("others", (*columns, "framework", "time"), rows)]
+        columns = "result dtype preset seed weights_from weights_hash device framework time"
+        blocks += [Say("others_said"), Table(columns, rows)]
     return Section("environment", blocks)
 
 
@@ -149,9 +148,7 @@ def _told(said: dict, name: str) -> str:
 
 def _kernels(run: Run) -> Say:
     half = run.dtype in ("bfloat16", "float16")
-    if not half:
-        return Say("real_kernels")
-    return Say("real_kernels" if run.sides["paddle"].device == "gpu" else "emulated")
+    return Say("emulated" if half and run.sides["paddle"].device != "gpu" else "real_kernels")
 
 
 # ---- what is missing
@@ -167,8 +164,8 @@ def _guide(found: Found, kind: Kind) -> list:
             rows.append((f"`{run_name(run)}`", f"`{said['report']}`", limit, *map(_word, passed)))
     if not rows:
         return []
-    columns = ("result", "diff_log", "limit_mean", "reprod_log", "guide_keys", "guide_tensors")
-    return [Say("guide_said"), Table("guide", columns, rows)]
+    table = Table("result diff_log limit_mean reprod_log guide_keys guide_tensors", rows)
+    return [Say("guide_said"), table]
 
 
 def _word(passed: bool | None) -> object:
@@ -177,10 +174,9 @@ def _word(passed: bool | None) -> object:
 
 def _commands(found: Found) -> Section:
     commands = dict.fromkeys(run.said["command"] for run in found.runs)
-    of = {name: command for name, command in _MAKERS.items() if name != CERTIFICATE_FILE}
-    for name in (*of, CERTIFICATE_FILE):
+    for name, command in _MAKERS.items():
         if found.plain.get(name):
-            commands[_command(_MAKERS[name], found)] = None
+            commands[_command(command, found)] = None
     return Section("commands", [Say("commands_said"), Code("\n".join(commands), "sh")])
 
 
@@ -189,21 +185,6 @@ _MAKERS = {
     AGREEMENT_FILE: "python step2_metric/check_step2.py --agree DATA",
     TRAINERS_FILE: "python step5_train/check_step5.py --torch-losses FILE --paddle-losses FILE",
     CERTIFICATE_FILE: "python -m common.certificate --round-trip",
-}
-_STEPS = {
-    "forward": "python step1_forward/check_step1.py",
-    "half": "python step1_forward/check_step1.py --dtype bfloat16 --out bf16",
-    "top": "python step1_forward/check_step1.py",
-    "unit": "python step1_forward/check_step1.py",
-    "metric": "python step2_metric/check_step2.py",
-    "loss": "python step3_loss/check_step3.py",
-    "gradients": "python step4_backward/check_step4.py",
-    "optimizer": "python step4_backward/check_step4.py",
-    "training": "python step5_train/check_step5.py",
-    "generation": _MAKERS[GENERATION_FILE],
-    "agreement": _MAKERS[AGREEMENT_FILE],
-    "trainers": _MAKERS[TRAINERS_FILE],
-    "weights": _MAKERS[CERTIFICATE_FILE],
 }
 
 
@@ -221,10 +202,10 @@ def _command(command: str, found: Found) -> str:
 
 
 def _not_checked(found: Found, claims: Sequence[Claim]) -> Section:
-    rows = [(Say(name), f"`{_command(_STEPS[name], found)}`") for name in _missing(claims)]
+    rows = [(Say(name), f"`{_command(_EVIDENCE[name][2], found)}`") for name in _missing(claims)]
     blocks: list = [Say("not_checked_said" if rows else "all_checked")]
     if rows:
-        blocks.append(Table("not_checked", ("evidence", "command"), rows))
+        blocks.append(Table("evidence command", rows))
     narrow = [run for run in found.runs if {"cases", "probes", "no_probe"} & set(run.said["asked"])]
     for run in narrow:
         blocks.append(Say("narrow", {"run": run_name(run)}))
@@ -243,39 +224,26 @@ def _trust(found: Found) -> Section:
         ]
         content = file_sha256(run.path / RESULT_FILE)
         rows.append((f"`{run_name(run)}`", "`result.json`", f"`{content}`"))
-    blocks: list = [Say("trust_said"), Table("hashes", ("result", "file", "sha256"), rows)]
+    blocks: list = [Say("trust_said"), Table("result file sha256", rows)]
     blocks += [Say("bundle", bundle) for bundle in found.bundles]
     return Section("trust", blocks)
 
 
-_SECTIONS: dict[str, Callable] = {
-    "forward": forward.forward,
-    "half": forward.half,
-    "top": forward.top,
-    "unit": forward.unit,
-    "generation": others.generation,
-    "agreement": others.agreement,
-    "trainers": others.trainers,
-    "weights": others.weights,
-    "metric": steps.metric,
-    "loss": steps.loss,
-    "gradients": steps.gradients,
-    "optimizer": steps.optimizer,
-    "training": steps.training,
-    "guide": _guide,
-}
-_CLAIMS: dict[str, Callable] = {
-    "forward": forward.forward_claims,
-    "half": forward.half_claims,
-    "top": forward.top_claims,
-    "unit": forward.unit_claims,
-    "generation": others.generation_claims,
-    "agreement": others.agreement_claims,
-    "trainers": others.trainers_claims,
-    "weights": others.weights_claims,
-    "metric": steps.step_claims(2, "metric"),
-    "loss": steps.step_claims(3, "loss"),
-    "gradients": steps.step_claims(4, "gradients"),
-    "optimizer": steps.optimizer_claims,
-    "training": steps.training_claims,
+_STEP = "python step{0}_{1}/check_step{0}.py"
+_FORWARD, _BACKWARD = _STEP.format(1, "forward"), _STEP.format(4, "backward")
+# Evidence -> its section, its lines of the summary, and the command that makes its result.
+_EVIDENCE: dict[str, tuple[Callable, Callable, str]] = {
+    "forward": (forward.forward, forward.forward_claims, _FORWARD),
+    "half": (forward.half, forward.half_claims, f"{_FORWARD} --dtype bfloat16 --out bf16"),
+    "top": (forward.top, forward.top_claims, _FORWARD),
+    "unit": (forward.unit, forward.unit_claims, _FORWARD),
+    "generation": (others.generation, others.generation_claims, _MAKERS[GENERATION_FILE]),
+    "agreement": (others.agreement, others.agreement_claims, _MAKERS[AGREEMENT_FILE]),
+    "trainers": (others.trainers, others.trainers_claims, _MAKERS[TRAINERS_FILE]),
+    "weights": (others.weights, others.weights_claims, _MAKERS[CERTIFICATE_FILE]),
+    "metric": (steps.metric, steps.step_claims(2, "metric"), _STEP.format(2, "metric")),
+    "loss": (steps.loss, steps.step_claims(3, "loss"), _STEP.format(3, "loss")),
+    "gradients": (steps.gradients, steps.step_claims(4, "gradients"), _BACKWARD),
+    "optimizer": (steps.optimizer, steps.optimizer_claims, _BACKWARD),
+    "training": (steps.training, steps.training_claims, _STEP.format(5, "train")),
 }

@@ -5,18 +5,19 @@ from collections.abc import Callable, Iterator
 
 from common.logs.key import Key
 from extras.pr_report.claims import (
-    STEP_COLUMNS,
     Claim,
     Kind,
     claim,
+    judged_rows,
     largest,
+    largest_of,
     loss_table,
     met,
     notes,
     number,
     red_rows,
     run_name,
-    step_row,
+    steps_table,
     tensors,
     value,
     worst,
@@ -42,10 +43,7 @@ def _measured(run: Run, evidence: str) -> Say:
     """The largest difference of what the guide asks for in a step; of gradients, of all."""
     told = run.facts
     if evidence == "gradients":
-        return Say(
-            "largest",
-            {"what": Say("max"), "value": number(largest(_rows_of(run, evidence), "max_abs"))},
-        )
+        return largest_of("max", largest(_rows_of(run, evidence), "max_abs"))
     if evidence == "metric":
         pairs = [(torch, paddle) for _, torch, paddle, _ in told["scores"]]
     else:
@@ -54,8 +52,7 @@ def _measured(run: Run, evidence: str) -> Say:
         pairs = asked or list(losses.values())  # of an optimizer's steps the guide asks for SGD's
     values = [None if None in both else abs(both[0] - both[1]) for both in pairs]
     off = None if not values or None in values else max(values)
-    what = "score_difference" if evidence == "metric" else "loss_difference"
-    return Say("largest", {"what": Say(what), "value": number(off)})
+    return largest_of("score_difference" if evidence == "metric" else "loss_difference", off)
 
 
 def _rows_of(run: Run, evidence: str) -> list[dict]:
@@ -71,29 +68,23 @@ def _rows_of(run: Run, evidence: str) -> list[dict]:
     return [r for _, r in keyed]
 
 
-def metric(found: Found, kind: Kind) -> list:
-    blocks: list = []
+def metric(found: Found, kind: Kind) -> Iterator:
     for run in found.of(2):
-        rows = _scores(run)
-        if rows:
-            columns = ("score", "torch", "paddle", "difference", "limit", "limit_met")
-            blocks += [Say("metric_said"), Table("metric", columns, rows)]
-        blocks += [Table("metric_rows", STEP_COLUMNS, [step_row(run)]), *red_rows(run)]
-        blocks += notes(run)
-    return blocks
+        yield from [*_scores(run, "metric_said"), steps_table([run]), *red_rows(run), *notes(run)]
 
 
-def _scores(run: Run) -> list[tuple]:
+def _scores(run: Run, said: str) -> list:
+    """The scores that a run gave, below what is said of them; nothing where it gave none."""
     rows = []
     for name, torch, paddle, limit in run.facts["scores"]:
         off = None if torch is None or paddle is None else abs(torch - paddle)
         passed = met(off is not None and off <= limit)
         rows.append((name, value(torch), value(paddle), number(off), f"{limit:g}", passed))
-    return rows
+    table = Table("score torch paddle difference limit limit_met", rows)
+    return [Say(said), table] if rows else []
 
 
-def loss(found: Found, kind: Kind) -> list:
-    blocks: list = []
+def loss(found: Found, kind: Kind) -> Iterator:
     for run in found.of(3):
         verdicts = {row["key"]: row["verdict"] for row in run.said["rows"]}
         rows = [
@@ -106,19 +97,17 @@ def loss(found: Found, kind: Kind) -> list:
             for key, both in run.facts["values"].items()
             if key in verdicts
         ]
-        columns = ("loss_name", "torch", "paddle", "difference", "our_verdict")
+        columns = "loss_name torch paddle difference our_verdict"
         trained = [row for row in rows if row[0].strip("`").rpartition("/")[2] == "loss"]
         others = [row for row in rows if row not in trained]
-        blocks += [Say("loss_said", {"run": run_name(run)}), Table("loss", columns, trained)]
+        yield from [Say("loss_said", {"run": run_name(run)}), Table(columns, trained)]
         if others:
             title = Say("losses_said", {"count": len(others)})
-            blocks.append(Folded(title, [Table("losses", columns, others)]))
-        blocks += [*red_rows(run), *notes(run)]
-    return blocks
+            yield Folded(title, [Table(columns, others)])
+        yield from [*red_rows(run), *notes(run)]
 
 
-def gradients(found: Found, kind: Kind) -> list:
-    blocks: list = []
+def gradients(found: Found, kind: Kind) -> Iterator:
     for run in found.of(4):
         of_case: dict[str, list[dict]] = {}
         for row in _rows_of(run, "gradients"):
@@ -129,24 +118,19 @@ def gradients(found: Found, kind: Kind) -> list:
             zero = str(sum(bool(row.get("noise_only")) for row in rows))
             verdict = Say("v_" + worst([row["verdict"] for row in rows]))
             lines.append((case.rstrip("/") or "main", str(len(rows)), *figures, zero, verdict))
-        columns = ("case", "gradients_count", "largest_mean", "largest_max", "zero", "our_verdict")
-        blocks += [
-            Say("gradients_said", {"run": run_name(run)}),
-            Table("gradients", columns, lines),
-        ]
+        table = Table("case gradients_count largest_mean largest_max zero our_verdict", lines)
+        yield from [Say("gradients_said", {"run": run_name(run)}), table]
         first = next(iter(of_case.values()), [])
         keyed = [(Key.parse(row["key"], run.cases), row) for row in first]
         title = Say("gradients_all", {"count": len(keyed)})
-        blocks.append(Folded(title, [tensors("gradients_all", keyed)]))
-        blocks += [*red_rows(run), *notes(run)]
-    return blocks
+        yield Folded(title, [tensors(keyed)])
+        yield from [*red_rows(run), *notes(run)]
 
 
 _LOSS_OF_STEP = re.compile(r"(?P<setup>.*?)/?(?P<step>\d{3})/loss")
 
 
-def optimizer(found: Found, kind: Kind) -> list:
-    blocks: list = []
+def optimizer(found: Found, kind: Kind) -> Iterator:
     for run in found.of(4):
         losses: dict[str, list] = {}
         for key, both in run.facts["values"].items():
@@ -161,19 +145,19 @@ def optimizer(found: Found, kind: Kind) -> list:
             lines.append((f"`{setup}`", str(len(told)), str(len(rows)), number(largest), verdict))
         if not lines:
             continue
-        columns = ("setup", "steps", "rows", "largest_loss", "our_verdict")
         fields = {"run": run_name(run)}
-        blocks += [Say("optimizer_said", fields), Table("optimizer", columns, lines)]
+        yield Say("optimizer_said", fields)
+        yield Table("setup steps rows largest_loss our_verdict", lines)
         for setup, told in losses.items():
             title = Say("setup_said", {"setup": setup})
-            blocks.append(Folded(title, [loss_table("optimizer_losses", told, every=True)]))
-    return blocks
+            yield Folded(title, [loss_table(told, every=True)])
 
 
 def optimizer_claims(found: Found, kind: Kind) -> Iterator[Claim]:
     for run in found.of(4):
-        if optimizer(Found(found.model, found.pair, [run]), kind):
-            yield from step_claims(4, "optimizer")(Found(found.model, found.pair, [run]), kind)
+        alone = Found(found.model, found.pair, [run])
+        if any(optimizer(alone, kind)):
+            yield from step_claims(4, "optimizer")(alone, kind)
 
 
 # ---- training
@@ -182,21 +166,20 @@ def optimizer_claims(found: Found, kind: Kind) -> Iterator[Claim]:
 def training_claims(found: Found, kind: Kind) -> Iterator[Claim]:
     for run in found.of(5):
         told = run.facts.get("training") or {}
-        fields = {"what": Say("loss_difference"), "value": number(told.get("largest"))}
-        yield claim("training", run, Say("largest", fields), Say("by_eye"), None)
+        measured = largest_of("loss_difference", told.get("largest"))
+        yield claim("training", run, measured, Say("by_eye"), None)
 
 
 _OF_A_TRAINING = ("train/drift", "train/final", "train/order", "train/lr", "seeds/")
 _OF_LOSSES = ("mean", "median", "mean_abs", "relative", "largest")
 
 
-def training(found: Found, kind: Kind) -> list:
-    blocks: list = []
+def training(found: Found, kind: Kind) -> Iterator:
     for run in found.of(5):
         told = run.facts.get("training")
-        blocks.append(Say("training_said", {"run": run_name(run)}))
+        yield Say("training_said", {"run": run_name(run)})
         settings = [(f"`{n}`", str(v)) for n, v in run.said.get("settings", {}).items()]
-        blocks.append(Table("settings", ("item", "value"), settings))
+        yield Table("item value", settings)
         if told:
             rows = [
                 (Say("steps"), str(told["steps"])),
@@ -204,25 +187,10 @@ def training(found: Found, kind: Kind) -> list:
                 *((Say(f"d_{n}"), number(told[n])) for n in _OF_LOSSES),
                 (Say("signs"), f"{told['above']}/{told['below']}"),
             ]
-            blocks += [loss_table("training_losses", told["shown"])]
-            blocks += [Table("training", ("item", "value"), rows)]
+            yield from [loss_table(told["shown"]), Table("item value", rows)]
         picture = run.path / "train_curves.png"
         if picture.is_file():
-            blocks.append(Picture(Say("curves", {"model": found.model}), picture))
-        rows = _scores(run)
-        if rows:
-            columns = ("score", "torch", "paddle", "difference", "limit", "limit_met")
-            blocks += [Say("scores_said"), Table("training_scores", columns, rows)]
-        lines = [
-            (
-                f"`{row['key']}`",
-                *(number(row.get(name)) for name in ("gap", "allowed")),
-                Say("v_" + row["verdict"]),
-            )
-            for row in run.said["rows"]
-            if row["key"].startswith(_OF_A_TRAINING)
-        ]
-        columns = ("row", "difference", "allowed", "our_verdict")
-        blocks += [Say("drift_said"), Table("training_rows", columns, lines), *red_rows(run)]
-        blocks += notes(run)
-    return blocks
+            yield Picture(Say("curves", {"model": found.model}), picture)
+        yield from _scores(run, "scores_said")
+        drift = [row for row in run.said["rows"] if row["key"].startswith(_OF_A_TRAINING)]
+        yield from [Say("drift_said"), judged_rows(drift), *red_rows(run), *notes(run)]

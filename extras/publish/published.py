@@ -45,25 +45,19 @@ class Published:
 
 
 def run_both(
-    pair: Pair,
-    preset: str,
-    case_name: str | None,
-    weights: str | None,
-    seed: int,
-    pythons: Mapping[str, str],
-    work: Path,
-    on_progress: Callable[[str], None],
+    pair: Pair, options, pythons: Mapping[str, str], work: Path, on_progress: Callable[[str], None]
 ) -> Published:
     """Run both sides of one case and collect what is published of it.
 
     Raises UserError, in a side's own words where it cannot run the model.
     """
+    preset, weights, seed = options.preset, options.weights, options.seed
     from_file = is_checkpoint(weights)
     if from_file:
         on_progress("reading the weights")
         pair, checkpoint = prepare(pair, weights, preset, False, pythons, work, both=True)
         file = checkpoint.files.path
-    case = _case(pair, preset, case_name, weights)
+    case = _case(pair, preset, options.case, weights)
     if from_file:
         origin = f"{file.name} of {file.parent.name}", f"{file.parent.name} 中的 {file.name}"
     elif weights == TRAINED_LIKE:

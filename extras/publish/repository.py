@@ -75,8 +75,8 @@ def write_repository(folder: Path, published: Published, settings: Settings) -> 
     if samples is not None:
         programs.append("eval.py")
         _write_metrics(package, own_metric, settings)
-        _write_arrays(folder / "data" / "train.npz", samples.train)
-        _write_arrays(folder / "data" / "test.npz", samples.test)
+        write_arrays(folder / "data" / "train.npz", samples.train)
+        write_arrays(folder / "data" / "test.npz", samples.test)
         if _has_loss(sources.modules[MODEL]):
             programs.append("train.py")
             title = "Schedules of the learning rate: step number -> factor."
@@ -85,7 +85,7 @@ def write_repository(folder: Path, published: Published, settings: Settings) -> 
         _write_program(folder / program, program, settings)
     (folder / "weights").mkdir()
     shutil.copyfile(published.weights, folder / "weights" / "model_state.pdparams")
-    _write_arrays(folder / "example" / "inputs.npz", published.inputs)
+    write_arrays(folder / "example" / "inputs.npz", published.inputs)
     requirements = _requirements(sources, settings)
     (folder / "requirements.txt").write_text("".join(f"{r}\n" for r in requirements))
     _write_config(folder, published, settings)
@@ -96,12 +96,8 @@ def write_repository(folder: Path, published: Published, settings: Settings) -> 
     return sources
 
 
-def write_outputs(folder: Path, outputs: Mapping[str, np.ndarray]) -> None:
-    """Put the outputs of the example beside its inputs."""
-    _write_arrays(folder / "example" / "outputs.npz", outputs)
-
-
-def _write_arrays(path: Path, arrays: Mapping[str, np.ndarray]) -> None:
+def write_arrays(path: Path, arrays: Mapping[str, np.ndarray]) -> None:
+    """Write a batch, or a set of samples."""
     path.parent.mkdir(exist_ok=True)
     np.savez_compressed(path, **arrays)
 

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 
@@ -35,13 +34,13 @@ class Samples:
 
 
 def samples_of(
-    pair: Pair, case: Case, preset: str, seed: int, path: Path | None, on_progress: Callable
+    pair: Pair, case: Case, options, on_progress: Callable
 ) -> tuple[Samples | None, str]:
     """The data of steps 2 and 5 where the exported model is the one that those steps train.
 
-    path    what --data says
     Returns None and the reason where there are none.
     """
+    preset, seed, path = options.preset, options.seed, options.data
     chosen = data_preset(pair, preset)
     complete = getattr(pair.case, "complete", dict)
     from_file = reads_file(pair, preset)

@@ -1,16 +1,15 @@
 """From a pair to a repository in its place: run, write, try, rename."""
 
 import shutil
-import tempfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from common.pair.pairs import Pair
 from common.system.checkout import ROOT
 from common.system.errors import UserError
-from common.system.folders import put_in_place
+from common.system.folders import put_in_place, working_folder
 from extras.publish.published import run_both
-from extras.publish.repository import Settings, package_name, write_outputs, write_repository
+from extras.publish.repository import Settings, package_name, write_arrays, write_repository
 from extras.publish.samples import samples_of
 from extras.publish.self_check import check_bits, last_line, run_alone
 from extras.publish.source import take
@@ -39,24 +38,16 @@ def refuse_place(out: Path, overwrite: bool, pair: Pair) -> None:
 
 
 def publish(
-    pair: Pair,
-    options,
-    pythons: Mapping[str, str],
-    work: Path,
-    on_progress: Callable[[str], None],
+    pair: Pair, options, pythons: Mapping[str, str], work: Path, on_progress: Callable[[str], None]
 ) -> list[str]:
     """Export and check; returns what to say.  Raises UserError, and writes nothing then."""
     out, python = options.out.absolute(), pythons["paddle"]
     package = package_name(pair.name)
     take(pair.folder, package, pair.built_in)  # what cannot stand alone is refused at once
-    chosen = options.preset, options.case, options.weights, options.seed
-    published = run_both(pair, *chosen, pythons, work, on_progress)
-    samples, why_none = samples_of(
-        published.pair, published.case, options.preset, options.seed, options.data, on_progress
-    )
+    published = run_both(pair, options, pythons, work, on_progress)
+    samples, why_none = samples_of(published.pair, published.case, options, on_progress)
     out.parent.mkdir(parents=True, exist_ok=True)
-    folder = Path(tempfile.mkdtemp(prefix=f".{out.name}.", dir=out.parent))
-    try:
+    with working_folder(out.parent) as folder:
         settings = Settings(package, published.versions, samples)
         repository = folder / "repository"
         write_repository(repository, published, settings)
@@ -72,12 +63,10 @@ def publish(
         if settings.no_program or not settings.free_batch:
             shutil.rmtree(repository)
             write_repository(repository, published, settings)
-        write_outputs(repository, published.outputs)
+        write_arrays(repository / "example" / "outputs.npz", published.outputs)
         for name in _MADE_BY_PROGRAMS:
             shutil.rmtree(repository / name, ignore_errors=True)
         put_in_place(repository, out)
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
     outputs = "output" if count == 1 else "outputs"
     lines = [f"predict.py: same bits as the Paddle model: {count} {outputs}", said]
     lines.append(f"weights: {published.origin}")

@@ -23,7 +23,6 @@ training set's words, then the test set's.
 import csv
 import re
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 
 from common.pair.sources.request import Dataset, Source, SourceRequest
@@ -74,25 +73,19 @@ def build(request: SourceRequest, progress: Path) -> Dataset:
 
 def _read(request: SourceRequest) -> tuple[Samples, Samples | None, list[str]]:
     """Training, test (None where there is none), and notes."""
-    path = request.path
-    if path.is_file():
-        train, notes = _table(path, request)
+    path, other = request.path, None
+    tables = [path / f"train{suffix}" for suffix in (".csv", ".tsv")]
+    path = next((table for table in tables if table.is_file()), path)
+    read = _table if path.is_file() else _folder
+    if read is _table and path.stem == "train":
         other = path.with_name("test" + path.suffix)
-        if path.stem != "train" or not other.is_file():
-            return train, None, notes
-        test, more = _table(other, request)
-        return train, test, notes + more
-    for suffix in (".csv", ".tsv"):
-        if (path / f"train{suffix}").is_file():
-            return _read(replace(request, path=path / f"train{suffix}"))
-    if (path / "train").is_dir():
-        train, notes = _folder(path / "train", request)
-        if not (path / "test").is_dir():
-            return train, None, notes
-        test, more = _folder(path / "test", request)
-        return train, test, notes + more
-    train, notes = _folder(path, request)
-    return train, None, notes
+    elif (path / "train").is_dir():
+        path, other = path / "train", path / "test"
+    train, notes = read(path, request)
+    if other is None or not (other.is_file() if read is _table else other.is_dir()):
+        return train, None, notes
+    test, more = read(other, request)
+    return train, test, notes + more
 
 
 def _split(samples: Samples, seed: int) -> tuple[Samples, Samples]:

@@ -28,10 +28,7 @@ class Vocabulary:
         return len(self.ids) + 1
 
     def rows(
-        self,
-        texts: Sequence[str],
-        length: int,
-        on_progress: Callable[[str], None] = lambda text: None,
+        self, texts: Sequence[str], length: int, on_progress: Callable[[str], None]
     ) -> np.ndarray:
         """Ids (N, length), int32, cut or padded on the right; every word gets an id, cut or not."""
         ids = np.full((len(texts), length), PADDING, np.int32)
@@ -49,7 +46,7 @@ def labelled(
     parts: dict[str, list[tuple[int, str]]],
     lower: bool,
     lengths: dict[str, int],
-    on_progress: Callable[[str], None] = lambda text: None,
+    on_progress: Callable[[str], None],
 ) -> tuple[dict[str, np.ndarray], int]:
     """(label, text) of each part -> PART/NAME arrays, and the vocabulary's size with padding.
 

@@ -6,8 +6,8 @@ losses differ, the reference's model is asked what it gives for that batch under
 the labels and to reduce.  extras/trainers/trainers.py judges and says what is written.
 """
 
+from argparse import Namespace
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -40,26 +40,16 @@ BATCHES = 4  # of the pair's own data: another one of them is another order
 STEM = "first_loss"
 
 
-@dataclass(frozen=True)
-class Logged:
-    """What the command line says of somebody's trainings."""
-
-    torch: Path | None
-    paddle: Path | None
-    name: str | None = None  # of the column or tag
-    dtype: str = "float32"
-    batch: Path | None = None  # an .npz with the first step's
-
-
-def beside(step: Step, options: CheckOptions, logged: Logged, json_path: Path | None) -> int:
-    """Judge logged trainings of one model; returns the exit status."""
+def beside(step: Step, given: Namespace) -> int:
+    """Judge logged trainings of one model, as the command line says; returns the exit status."""
+    options = CheckOptions.of(given)
     pairs = load_pairs(options.models)
     if len(pairs) != 1:
         raise UserError("name the one --model that was trained: --model FOLDER")
     pair = pairs[0]
     base = base_folder(step, options)
-    files = {"torch": logged.torch, "paddle": logged.paddle}
-    curves = {side: read_losses(path, logged.name) for side, path in files.items() if path}
+    files = {"torch": given.torch_losses, "paddle": given.paddle_losses}
+    curves = {side: read_losses(path, given.losses_name) for side, path in files.items() if path}
     here = _here(base / pair.name, pair)
     for side in SIDES:
         if side not in curves:
@@ -70,19 +60,20 @@ def beside(step: Step, options: CheckOptions, logged: Logged, json_path: Path | 
                 )
             curves[side] = here[0][side]
     curves = {side: curves[side] for side in SIDES}
-    precision = Precision(curves["torch"], curves["paddle"], logged.dtype)
+    precision = Precision(curves["torch"], curves["paddle"], given.losses_dtype)
     found = together(curves["torch"], curves["paddle"], precision.alike)
     how = trainers.smoothed(found, precision)
     if how:
         raise UserError(f"{how}, which hides single steps: log the loss of each step")
     envelope, notes = _envelope(here, curves, precision)
     judged = trainers.judge(found, precision, envelope)
-    judged.notes = [*_notes(curves), *judged.notes, *notes]
+    of_curves = [f"{side}: {note}" for side, curve in curves.items() for note in curve.notes]
+    judged.notes = [*of_curves, *judged.notes, *notes]
     made: list[Candidate] = []
     if judged.rows[0].key == "train/first" and judged.rows[0].verdict == "DIVERGED":
         own: dict[str, float] = {}
         if found.widths[0] == 1:
-            made, own, more = _candidates(base, pair, options, logged.batch)
+            made, own, more = _candidates(base, pair, options, given.first_batch)
             judged.notes += more
         judged.cause = trainers.why(found, precision, made, own)
         off = abs(own.get("torch", 0.0) - own.get("paddle", 0.0))
@@ -103,8 +94,8 @@ def beside(step: Step, options: CheckOptions, logged: Logged, json_path: Path | 
     place.parent.mkdir(parents=True, exist_ok=True)
     write_json(place, result)
     show(result, curves, judged, place)
-    if json_path:
-        write_json(json_path, result)
+    if given.json:
+        write_json(given.json, result)
     return result["exit_code"]
 
 
@@ -235,10 +226,6 @@ def _batches(pair: Pair, options: CheckOptions, file: Path | None) -> list[dict[
 
 
 # ---- what people see ----------------------------------------------------------------------------
-
-
-def _notes(curves: Mapping[str, Curve]) -> list[str]:
-    return [f"{side}: {note}" for side, curve in curves.items() for note in curve.notes]
 
 
 def show(result: dict, curves: Mapping[str, Curve], judged: Judged, place: Path) -> None:

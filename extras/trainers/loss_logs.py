@@ -69,7 +69,10 @@ def read_losses(path: Path, name: str | None = None) -> Curve:
     name    of the column or tag; without it the one that is called loss
     """
     if path.is_dir():
-        return _of_events(path, _event_files(path), name)
+        found = sorted(p for p in path.iterdir() if "tfevents" in p.name or "vdlrecords" in p.name)
+        if not found:
+            raise UserError(f"{path}: no event file of TensorBoard or VisualDL is in this folder")
+        return _of_events(path, found, name)
     if not path.exists():
         raise UserError(f"{path}: there is no such file")
     if "tfevents" in path.name or "vdlrecords" in path.name:
@@ -152,13 +155,6 @@ def _of_text(path: Path, text: str, name: str | None) -> Curve:
     return _of_rows(path, "training log", rows, "loss")
 
 
-def _event_files(folder: Path) -> list[Path]:
-    found = sorted(p for p in folder.iterdir() if "tfevents" in p.name or "vdlrecords" in p.name)
-    if not found:
-        raise UserError(f"{folder}: no event file of TensorBoard or VisualDL is in this folder")
-    return found
-
-
 def _of_events(path: Path, files: Sequence[Path], name: str | None) -> Curve:
     visualdl = "vdlrecords" in files[0].name
     found: dict[str, list[dict]] = {}
@@ -195,7 +191,9 @@ def _of_rows(path: Path, kind: str, rows: Sequence[dict], name: str | None) -> C
     else:
         steps = [_whole(path, step, row.get(step)) for row in kept]
     digits = _step_of_values([str(row[name]) for row in kept])
-    steps, losses, more = _in_order(path, steps, losses, _epochs(by_name, kept))
+    epoch = by_name.get("epoch")
+    epochs = [str(row.get(epoch)) for row in kept] if epoch else None
+    steps, losses, more = _in_order(path, steps, losses, epochs)
     numbers = np.array(steps, np.int64), np.array(losses)
     return Curve(str(path), kind, name, *numbers, None, digits, (*notes, *more))
 
@@ -248,11 +246,6 @@ def _whole(path: Path, name: str, value: object) -> int:
         return int(number)
     except (ValueError, OverflowError):
         raise UserError(f"{path}: {name} is {str(value)[:40]!r}, not a step") from None
-
-
-def _epochs(by_name: dict[str, str], rows: Sequence[dict]) -> list[str] | None:
-    epoch = by_name.get("epoch")
-    return [str(row.get(epoch)) for row in rows] if epoch else None
 
 
 def _step_of_values(texts: Sequence[str]) -> float:
@@ -436,12 +429,15 @@ def smoothing(raw: np.ndarray, other: np.ndarray, allowed: float) -> str:
         return ""
     if np.abs(np.cumsum(a) / np.arange(1, count + 1) - b).max() <= 2 * allowed:
         return "the mean of all losses since the start"
-    for words, weight, guess in (
-        ("a moving average", (b[1] - a[1]) / (a[0] - a[1]), _moving),
-        ("TensorBoard's smoothing", (a[1] - b[1]) / (b[1] - a[0]), _tensorboard),
+    # TensorBoard's begins at 0, and divides by what has come together of the weights.
+    for words, weight, start, divided in (
+        ("a moving average", (b[1] - a[1]) / (a[0] - a[1]), a[0], False),
+        ("TensorBoard's smoothing", (a[1] - b[1]) / (b[1] - a[0]), 0.0, True),
     ):
         if LEAST_WEIGHT < weight < 1.0:
-            near = np.abs(guess(a, weight) - b).max()
+            guess = _moving(a, weight, start)
+            guess /= 1.0 - weight ** np.arange(1, count + 1) if divided else 1.0
+            near = np.abs(guess - b).max()
             # The weight comes from two values, which are written with few digits.
             slack = allowed * (2.0 + 4.0 * np.abs(a - a[0]).max() / abs(a[0] - a[1]))
             if near <= slack:
@@ -449,16 +445,8 @@ def smoothing(raw: np.ndarray, other: np.ndarray, allowed: float) -> str:
     return ""
 
 
-def _moving(values: np.ndarray, weight: float) -> np.ndarray:
-    smooth = [values[0]]
-    for value in values[1:]:
+def _moving(values: np.ndarray, weight: float, start: float) -> np.ndarray:
+    smooth = [start]
+    for value in values:
         smooth.append(weight * smooth[-1] + (1.0 - weight) * value)
-    return np.array(smooth)
-
-
-def _tensorboard(values: np.ndarray, weight: float) -> np.ndarray:
-    last, smooth = 0.0, []
-    for number, value in enumerate(values, 1):
-        last = weight * last + (1.0 - weight) * value
-        smooth.append(last / (1.0 - weight**number))
-    return np.array(smooth)
+    return np.array(smooth[1:])

@@ -7,10 +7,10 @@ from argparse import Namespace
 from pathlib import Path
 
 from common.check.added import Added
-from common.check.options import CheckOptions, Parser
+from common.check.options import Parser
 from common.check.steps import Step
 from common.system.errors import UserError
-from extras.trainers.beside import Logged, beside
+from extras.trainers.beside import beside
 from extras.trainers.trainers import ALLOWED
 
 # What logged losses go by; other options of this check mean nothing there.
@@ -61,14 +61,7 @@ def run(step: Step, given: Namespace) -> int:
     idle = [f"--{name}" for name, _ in given.typed if name not in WITH_LOSSES]
     if idle:
         raise UserError(f"{', '.join(idle)} has no use with logged losses: leave it out")
-    logged = Logged(
-        given.torch_losses,
-        given.paddle_losses,
-        given.losses_name,
-        given.losses_dtype,
-        given.first_batch,
-    )
-    return beside(step, CheckOptions.of(given), logged, given.json)
+    return beside(step, given)
 
 
 ADDED = Added(add, OF_LOSSES, run)

@@ -143,13 +143,11 @@ def judge(found: Together, precision: Precision, envelope: Envelope | None) -> J
     judged.notes.append(f"the first {run} of {len(equal)} losses are equal but for rounding")
     aligned = over(found, envelope) if envelope is not None else None
     if aligned is None:
-        if not apart.any():
-            judged.rows.append(Row("train/later", "IDENTICAL", gap=0.0, size=torch.size))
-            return judged
-        relative = float((apart / np.maximum(np.abs(torch), 1e-300)).max())
-        row = Row("train/later", "CLOSE", gap=relative, size=torch.size)
-        row.measure = "max"
-        row.note = f"at most {relative:.1e} of the loss apart, which alone proves nothing"
+        row = Row("train/later", "IDENTICAL", gap=0.0, size=torch.size)
+        if apart.any():
+            row.gap = float((apart / np.maximum(np.abs(torch), 1e-300)).max())
+            row.verdict, row.measure = "CLOSE", "max"
+            row.note = f"at most {row.gap:.1e} of the loss apart, which alone proves nothing"
         judged.rows.append(row)
         return judged
     judged.by = "self-twin"
@@ -195,10 +193,7 @@ def over(found: Together, envelope: Envelope) -> list[list[np.ndarray]] | None:
 
 
 def why(
-    found: Together,
-    precision: Precision,
-    candidates: Sequence[Candidate],
-    own: Mapping[str, float],
+    found: Together, precision: Precision, candidates: Sequence[Candidate], own: Mapping[str, float]
 ) -> dict[str, str]:
     """The cause of first losses that differ, as far as it can be told: kind, said, of.
 
@@ -323,16 +318,7 @@ def as_json(
             "ratio": _number(b / a) if a else None,
         },
         "by": judged.by,
-        "rows": [
-            {
-                "key": row.key,
-                "verdict": row.verdict,
-                "gap": _number(row.gap),
-                "allowed": _number(row.allowed),
-                "note": row.note,
-            }
-            for row in judged.rows
-        ],
+        "rows": [_row(row) for row in judged.rows],
         "cause": judged.cause,
         "candidates": [
             {
@@ -345,6 +331,11 @@ def as_json(
         "cannot_show": judged.cannot_show,
         "notes": judged.notes,
     }
+
+
+def _row(row: Row) -> dict[str, object]:
+    numbers = {"gap": _number(row.gap), "allowed": _number(row.allowed)}
+    return {"key": row.key, "verdict": row.verdict, **numbers, "note": row.note}
 
 
 def _side(curve: Curve) -> dict[str, object]:

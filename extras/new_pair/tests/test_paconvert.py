@@ -122,33 +122,32 @@ FORMER = {"a.py": "one\ntwo\nthree\nfour\nfive\n", "gone.py": "x\n", "kept.py": 
 def test_edits_and_a_new_translation_are_merged(tmp_path):
     yours = {**FORMER, "a.py": "ONE\ntwo\nthree\nfour\nfive\n", "kept.py": "y\n", "own.py": "z\n"}
     new = {"a.py": "one\ntwo\nthree\nfour\nFIVE\n", "more.py": "w\n"}
-    merged = merge(FORMER, yours, new, tmp_path)
-    assert merged.texts == {
+    texts, conflicts, kept = merge(FORMER, yours, new, tmp_path)
+    assert texts == {
         "a.py": "ONE\ntwo\nthree\nfour\nFIVE\n",
         "kept.py": "y\n",  # no longer translated, but edited
         "more.py": "w\n",
         "own.py": "z\n",
     }
-    assert merged.kept == ("a.py", "kept.py")
-    assert not merged.conflicts
+    assert kept == ("a.py", "kept.py")
+    assert not conflicts
 
 
 @needs_git
 def test_a_conflict_is_marked_and_nothing_is_lost(tmp_path):
     yours = {"a.py": FORMER["a.py"].replace("three", "mine")}
     new = {"a.py": FORMER["a.py"].replace("three", "theirs")}
-    merged = merge({"a.py": FORMER["a.py"]}, yours, new, tmp_path)
-    [conflict] = merged.conflicts
+    texts, (conflict,), _ = merge({"a.py": FORMER["a.py"]}, yours, new, tmp_path)
     assert (conflict.file, conflict.line) == (tmp_path / "a.py", 3)
     for version in ("mine", "three", "theirs"):
-        assert f"\n{version}\n" in merged.texts["a.py"]
+        assert f"\n{version}\n" in texts["a.py"]
     with pytest.raises(UserError, match="a.py:3: a conflict of the last --update still stands"):
-        merge(new, merged.texts, new, tmp_path)
+        merge(new, texts, new, tmp_path)
 
 
 def test_an_edit_that_the_new_translation_makes_too_is_no_conflict(tmp_path):
     text = {"a.py": "the same\n"}
-    assert merge(FORMER, text, text, tmp_path).texts["a.py"] == "the same\n"
+    assert merge(FORMER, text, text, tmp_path)[0]["a.py"] == "the same\n"
 
 
 # ---- a stand-in for PaConvert -------------------------------------------------------------------

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from checkout import Checkout
 
+from common.system.frameworks import SIDES
 from common.weights.layers import Owner, make_rename
 from extras.new_pair.propose import Proposal, of_pair
 from extras.new_pair.propose import propose as propose_of
@@ -109,7 +110,7 @@ def propose(pair, request):
 
     def of(torch, paddle, case=CASE) -> Proposal:
         python = request.config.warm_python
-        return of_pair(pair(torch, paddle, case), python, python)
+        return of_pair(pair(torch, paddle, case), dict.fromkeys(SIDES, python))
 
     return of
 
@@ -970,7 +971,7 @@ def proposed(request, tmp_path_factory):
     for side, source in MANY.items():
         (folder / f"{side}_model.py").write_text(HEAD[side] + source)
     python = request.config.warm_python
-    proposal = of_pair(folder, python, python)
+    proposal = of_pair(folder, dict.fromkeys(SIDES, python))
     assert not proposal.open, proposal.open
     return rename_source(proposal.rename) + "\n\n" + proposal.convert
 

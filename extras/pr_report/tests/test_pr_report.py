@@ -272,7 +272,7 @@ def test_every_word_is_there_in_both_languages_with_the_same_fields():
         assert len(both) == 2 and all(both), name
         assert set(fields.findall(both[0])) == set(fields.findall(both[1])), name
     for kind in claims.KINDS.values():
-        assert sorted(kind.order) == sorted(sections._SECTIONS)
+        assert sorted(kind.order) == sorted([*sections._EVIDENCE, "guide"])
 
 
 def test_each_sentence_says_all_that_it_is_given(base, monkeypatch):
@@ -321,12 +321,12 @@ def test_logs_that_were_not_judged_are_named(base):
     assert problems(text, status, base, "formers", "en") == []
 
 
-def _without_failing(name, rows, more=False):
-    return _tensors(name, [(key, row) for key, row in rows if row["verdict"] not in FAILING], more)
+def _without_failing(rows, more=False):
+    return _tensors([(key, row) for key, row in rows if row["verdict"] not in FAILING], more)
 
 
-def _swapped(name, told, every=False):
-    return claims.loss_table(name, [(step, b, a) for step, a, b in told])
+def _swapped(told, every=False):
+    return claims.loss_table([(step, b, a) for step, a, b in told])
 
 
 _tensors = claims.tensors
