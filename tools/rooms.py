@@ -227,7 +227,7 @@ def _reached(room: str, files: dict[str, Path], imports: Sequence[Import]) -> se
 CORE = "core"  # common/ without its models, and the steps
 # Room -> how many lines of Python it may have.
 CEILINGS = {
-    "core": 33_130,
+    "core": 33_140,
     "common": 750,
     "common/bundles": 1_750,
     "common/check": 2_950,
@@ -257,9 +257,9 @@ CEILINGS = {
     "step1_forward": 120,
     "step2_metric": 710,
     "step3_loss": 110,
-    "step4_backward": 1_040,
-    "step5_train": 1_880,
-    "tests": 26_770,
+    "step4_backward": 1_050,
+    "step5_train": 1_890,
+    "tests": 26_850,
     "tools": 4_620,
 }
 _TOPS = ("faults", "tests", "tools")  # further folders that are counted, each as one room
