@@ -143,10 +143,11 @@ def judge(found: Together, precision: Precision, envelope: Envelope | None) -> J
     judged.notes.append(f"the first {run} of {len(equal)} losses are equal but for rounding")
     aligned = over(found, envelope) if envelope is not None else None
     if aligned is None:
-        row = Row("train/later", "IDENTICAL", gap=0.0, size=torch.size)
+        gap = float((apart / np.maximum(np.abs(torch), 1e-300)).max(initial=0.0))
+        verdict = "CLOSE" if apart.any() else "IDENTICAL"
+        row = Row("train/later", verdict, gap=gap, size=torch.size)
         if apart.any():
-            row.gap = float((apart / np.maximum(np.abs(torch), 1e-300)).max())
-            row.verdict, row.measure = "CLOSE", "max"
+            row.measure = "max"
             row.note = f"at most {row.gap:.1e} of the loss apart, which alone proves nothing"
         judged.rows.append(row)
         return judged
