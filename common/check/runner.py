@@ -179,7 +179,7 @@ def judge_model(
     """Judge one model's logs of one step; an unreadable or refused log is the result's error.
 
     workers  those that have just made the logs: they can be asked for a teacher-forced run
-    guide   reprod_log's own report, where one is wanted
+    guide    reprod_log's own report, where one is wanted
     """
     start = time.perf_counter()
     result = Result(

@@ -49,7 +49,7 @@ class Workers:
         self.pythons = inputs.pythons
         self.work = inputs.work
         self.on_progress = inputs.on_progress
-        self._done: dict[tuple[str, str], set[tuple[str, str]]] = {}  # model, what -> passes
+        self._done: dict[tuple[str, Task], set[tuple[str, str]]] = {}  # model, what -> passes
         self.stepping: dict[str, tuple[str, ...]] = {}  # model -> cases of further runs' steps
         self._seeds: dict[str, int] = {}  # model -> seeds that it goes on with
         self._processes: dict[tuple[str, int | None], WorkerProcess] = {}  # (side, threads) -> it
@@ -206,11 +206,11 @@ class Workers:
         Returns None where nothing was left to do.
         """
         side, passes = "torch" if task == Noise() else "paddle", set(passes)
-        done = self._done.setdefault((pair.name, label(task)), set())
+        done = self._done.setdefault((pair.name, task), set())
+        if side == "torch" and passes <= done:
+            task = Noise(further=True)
+            done = self._done.setdefault((pair.name, task), set())
         asked = passes - done
-        if side == "torch" and not asked:
-            done = self._done.setdefault((pair.name, "further noise"), set())
-            task, asked = Noise(further=True), passes - done
         if not (asked and any(launch.teacher_forced for launch in self.step.launches)):
             return None
         done |= asked

@@ -175,8 +175,8 @@ class Search:
     """The fewest operators that torch must compute to reach the goal; a trial is a run of Paddle.
 
     workers  starts the Paddle side; its plain run is there, with torch's logs, weights and choices
-    green   whether that run's verdict passed
-    judge   (folder) -> exit status of the logs in it
+    green    whether that run's verdict passed
+    judge    (folder) -> exit status of the logs in it
     """
 
     def __init__(self, workers, step, pair: Pair, green: bool, judge: Callable):

@@ -90,7 +90,8 @@ class Judgement:
         looked_at = {name: set(logs.sidecars[name].batches) for name in ("noise", AGAIN[0])}
         asked: dict[str, dict[tuple[str, str], None]] = {name: {} for name in looked_at}
         for row, key in zip(self.rows, keys, strict=True):
-            if row.verdict not in FAILING:
+            of_a_case = not failed or any(key.case in cases for cases in looked_at.values())
+            if row.verdict not in FAILING or not of_a_case:
                 continue
             measured, asks = logs.get("noise", key) is not None, ""
             if in_doubt(comparisons.row(OWN, key)):

@@ -28,7 +28,8 @@ def sections(found: Found, kind: str) -> list:
     claims += _others(found, claims)
     told = [*_status(found, claims), _summary(claims), _environment(found)]
     for name in limits.order:
-        blocks = [*(_guide if name == "guide" else _EVIDENCE[name][0])(found, limits)]
+        section = _guide if name == "guide" else _EVIDENCE[name][0]
+        blocks = list(section(found, limits))
         if blocks:
             told.append(Section(name, blocks))
     return [*told, _commands(found), _not_checked(found, claims), _trust(found)]
