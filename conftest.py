@@ -22,7 +22,7 @@ os.environ["PYTHONPATH"] = os.pathsep.join(
 # Small tensors gain nothing from many threads, and test files run side by side.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
-from common.system.processes import environment  # noqa: E402  (NumPy reads the number of threads)
+from twincheck.common.system.processes import environment  # noqa: E402  (NumPy reads the number of threads)
 
 # As the workers have it: what a test runs itself would else run in no warm interpreter.
 for name, value in environment().items():

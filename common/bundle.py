@@ -12,18 +12,18 @@ from pathlib import Path
 
 if __name__ == "__main__":  # by its path too, and under a Python that will not do
     sys.path[0] = str(Path(__file__).resolve().parent.parent)
-    from common.system.start import begin
+    from twincheck.common.system.start import begin
 
     begin("numpy", "rich")
 
 from collections.abc import Sequence
 from dataclasses import replace
 
-from common.check.bundle import NAME, bundle_results, judge_again, say_written
-from common.check.guard import guarded
-from common.check.options import CheckOptions, Parser
-from common.check_all import all_steps
-from common.system.checkout import ROOT
+from twincheck.common.check.bundle import NAME, bundle_results, judge_again, say_written
+from twincheck.common.check.guard import guarded
+from twincheck.common.check.options import CheckOptions, Parser
+from twincheck.common.check_all import all_steps
+from twincheck.common.system.checkout import ROOT
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -18,26 +18,26 @@ if __name__ == "__main__":  # by its path too, and under a Python that will not 
     # Till all is imported, and nothing begun, Ctrl-C ends it without a word.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     sys.path[0] = str(Path(__file__).resolve().parent.parent)
-    from common.system.start import begin
+    from twincheck.common.system.start import begin
 
     begin("numpy", "rich")
 
 import importlib
 
-from common.check.bundle import NAME, bundle_results, say_written
-from common.check.command_line import write_page
-from common.check.guard import guarded
-from common.check.options import OF_EVERY_CHECK, CheckOptions, Parser, of
-from common.check.report_json import report_text
-from common.check.result import Result, overall_exit
-from common.check.runner import run_step
-from common.check.steps import Step
-from common.pair.pairs import load_pairs
-from common.report import html_page
-from common.report import terminal as report
-from common.system.checkout import ROOT
-from common.system.files import write_text
-from common.system.signals import Beside
+from twincheck.common.check.bundle import NAME, bundle_results, say_written
+from twincheck.common.check.command_line import write_page
+from twincheck.common.check.guard import guarded
+from twincheck.common.check.options import OF_EVERY_CHECK, CheckOptions, Parser, of
+from twincheck.common.check.report_json import report_text
+from twincheck.common.check.result import Result, overall_exit
+from twincheck.common.check.runner import run_step
+from twincheck.common.check.steps import Step
+from twincheck.common.pair.pairs import load_pairs
+from twincheck.common.report import html_page
+from twincheck.common.report import terminal as report
+from twincheck.common.system.checkout import ROOT
+from twincheck.common.system.files import write_text
+from twincheck.common.system.signals import Beside
 
 
 def all_steps() -> list[Step]:

@@ -14,21 +14,21 @@ from pathlib import Path
 
 if __name__ == "__main__":  # by its path too, and under a Python that will not do
     sys.path[0] = str(Path(__file__).resolve().parent.parent)
-    from common.system.start import begin
+    from twincheck.common.system.start import begin
 
     begin("numpy", "rich")
 
 from collections.abc import Sequence
 
-from common.check.guard import guarded
-from common.check.options import Parser
-from common.logs.independence import check_independence, from_one_side
-from common.logs.sidecar import Sidecar, sidecar_of
-from common.report import terminal as report
-from common.system.errors import UserError
-from common.system.json_file import write_json
-from common.verdict.judge import Judgement, judge_logs
-from common.verdict.row import first_bad_row
+from twincheck.common.check.guard import guarded
+from twincheck.common.check.options import Parser
+from twincheck.common.logs.independence import check_independence, from_one_side
+from twincheck.common.logs.sidecar import Sidecar, sidecar_of
+from twincheck.common.report import terminal as report
+from twincheck.common.system.errors import UserError
+from twincheck.common.system.json_file import write_json
+from twincheck.common.verdict.judge import Judgement, judge_logs
+from twincheck.common.verdict.row import first_bad_row
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -7,7 +7,7 @@ from pathlib import Path
 if __name__ == "__main__":  # by its path too
     sys.path[0] = str(Path(__file__).resolve().parent.parent)
 
-from common.system.start import forward
+from twincheck.common.system.start import forward
 
 main = partial(forward, "new")  # extras/new_pair
 

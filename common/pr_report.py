@@ -10,7 +10,7 @@ from pathlib import Path
 if __name__ == "__main__":  # by its path too
     sys.path[0] = str(Path(__file__).resolve().parent.parent)
 
-from common.system.start import forward
+from twincheck.common.system.start import forward
 
 main = partial(forward, "pr_report")  # extras/pr_report
 

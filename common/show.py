@@ -11,7 +11,7 @@ from pathlib import Path
 
 if __name__ == "__main__":  # by its path too, and under a Python that will not do
     sys.path[0] = str(Path(__file__).resolve().parent.parent)
-    from common.system.start import begin
+    from twincheck.common.system.start import begin
 
     begin("numpy", "rich")
 
@@ -22,20 +22,20 @@ from difflib import get_close_matches
 
 import numpy as np
 
-from common.check.guard import guarded
-from common.check.options import Parser, natural
-from common.check.steps import Step
-from common.check_all import all_steps
-from common.logs.pickle_machine import printable
-from common.logs.reader import read_log
-from common.logs.result_folder import FLOAT32, FLOAT64, ResultFolder
-from common.logs.sidecar import sidecar_of
-from common.logs.sums import sample_of
-from common.report.terminal import describe, place_of
-from common.system.errors import UserError
-from common.system.frameworks import SIDES
-from common.verdict.judge import judge_folder
-from common.verdict.row import Row
+from twincheck.common.check.guard import guarded
+from twincheck.common.check.options import Parser, natural
+from twincheck.common.check.steps import Step
+from twincheck.common.check_all import all_steps
+from twincheck.common.logs.pickle_machine import printable
+from twincheck.common.logs.reader import read_log
+from twincheck.common.logs.result_folder import FLOAT32, FLOAT64, ResultFolder
+from twincheck.common.logs.sidecar import sidecar_of
+from twincheck.common.logs.sums import sample_of
+from twincheck.common.report.terminal import describe, place_of
+from twincheck.common.system.errors import UserError
+from twincheck.common.system.frameworks import SIDES
+from twincheck.common.verdict.judge import judge_folder
+from twincheck.common.verdict.row import Row
 
 # Column -> side and run of its log, reference first.
 _RUNS = {"32": FLOAT32, "64": FLOAT64}

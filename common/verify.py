@@ -13,7 +13,7 @@ from pathlib import Path
 
 if __name__ == "__main__":  # by its path too, and under a Python that will not do
     sys.path[0] = str(Path(__file__).resolve().parent.parent)
-    from common.system.start import begin
+    from twincheck.common.system.start import begin
 
     begin("numpy")
 
@@ -21,11 +21,11 @@ import argparse
 import os
 from collections.abc import Sequence
 
-from common.bundles.check import Verification, verify_bundle
-from common.logs.pickle_machine import escaped
-from common.system.errors import UserError
-from common.system.files import fill_standard_streams
-from common.system.json_file import write_json
+from twincheck.common.bundles.check import Verification, verify_bundle
+from twincheck.common.logs.pickle_machine import escaped
+from twincheck.common.system.errors import UserError
+from twincheck.common.system.files import fill_standard_streams
+from twincheck.common.system.json_file import write_json
 
 _SHOWN = 20  # problems; --json has all
 
@@ -83,8 +83,8 @@ def _verify(options) -> int:
             found.notes.append("not run again: what is there contradicts itself already")
         else:
             # Only here are the checks, and with them the frameworks, needed.
-            from common.check.rerun import rerun
-            from common.check_all import all_steps
+            from twincheck.common.check.rerun import rerun
+            from twincheck.common.check_all import all_steps
 
             rerun(options.bundle, all_steps(), options.pair, found)
     if options.json is not None:

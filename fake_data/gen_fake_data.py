@@ -13,7 +13,7 @@ from pathlib import Path
 
 if __name__ == "__main__":  # by its path too, and under a Python that will not do
     sys.path[0] = str(Path(__file__).resolve().parent.parent)
-    from common.system.start import begin
+    from twincheck.common.system.start import begin
 
     begin("numpy")
 
@@ -24,12 +24,12 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from common.pair.data import load_arrays, save_arrays
-from common.pair.pairs import built_in_models, load_pair
-from common.system.checkout import FAKE_DATA_SEED
-from common.system.errors import UserError
-from common.system.hashes import arrays_sha256
-from fake_data.like_real import make_ag_news, make_enwik8, make_reviews, make_seasons
+from twincheck.common.pair.data import load_arrays, save_arrays
+from twincheck.common.pair.pairs import built_in_models, load_pair
+from twincheck.common.system.checkout import FAKE_DATA_SEED
+from twincheck.common.system.errors import UserError
+from twincheck.common.system.hashes import arrays_sha256
+from twincheck.fake_data.like_real import make_ag_news, make_enwik8, make_reviews, make_seasons
 
 HERE = Path(__file__).resolve().parent
 

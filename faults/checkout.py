@@ -40,7 +40,7 @@ class Checkout:
         self.elsewhere.mkdir(parents=True)
         ignore = shutil.ignore_patterns("log", "tests", ".work-*", "*.pyc.*")
         steps = (str(Path(check).parent) for check in CHECKS.values())
-        for name in ("common", "extras", "fake_data", *steps, *pairs):
+        for name in ("twincheck", "common", "extras", "fake_data", *steps, *pairs):
             # The copy has the compiled files too, or each would be compiled once more.
             compileall.compile_dir(ROOT / name, quiet=2)
             shutil.copytree(ROOT / name, self.root / name, ignore=ignore)

@@ -15,7 +15,7 @@ from pathlib import Path
 
 if __name__ == "__main__":  # by its path too, and under a Python that will not do
     sys.path[0] = str(Path(__file__).resolve().parent.parent)
-    from common.system.start import begin
+    from twincheck.common.system.start import begin
 
     begin("numpy", "rich")
 
@@ -29,15 +29,15 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from common.check.guard import guarded
-from common.system.checkout import ROOT
-from common.system.errors import UserError
-from common.system.files import write_text
-from common.system.frameworks import SIDES
-from common.system.interpreters import find_interpreter
-from common.system.processes import environment
 from faults.checkout import CHECKS
 from faults.everyday_catalogue import BERT, FAULTS, PRELUDE, VISION, EverydayFault
+from twincheck.common.check.guard import guarded
+from twincheck.common.system.checkout import ROOT
+from twincheck.common.system.errors import UserError
+from twincheck.common.system.files import write_text
+from twincheck.common.system.frameworks import SIDES
+from twincheck.common.system.interpreters import find_interpreter
+from twincheck.common.system.processes import environment
 
 LIBRARIES = {
     VISION: {"torch": "torchvision", "paddle": "paddle.vision"},

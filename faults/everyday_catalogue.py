@@ -16,7 +16,7 @@ PRELUDE = '''
 import paddle
 from paddle.nn import functional as F
 
-from common.sides.optimizer import Optimizer
+from twincheck.common.sides.optimizer import Optimizer
 
 _build_without_fault = build
 

@@ -20,7 +20,7 @@ from pathlib import Path
 
 if __name__ == "__main__":  # by its path too, and under a Python that will not do
     sys.path[0] = str(Path(__file__).resolve().parent.parent)
-    from common.system.start import begin
+    from twincheck.common.system.start import begin
 
     begin("numpy", "rich")
 
@@ -40,18 +40,18 @@ from dataclasses import asdict, dataclass, field
 from rich.console import Console
 from rich.table import Table
 
-from common.check.guard import guarded
-from common.check.options import positive
-from common.system.checkout import ROOT
-from common.system.errors import UserError
-from common.system.files import write_text
-from common.system.half import EPSILONS
-from common.verdict.tolerances import tolerance
 from faults import hard, run
 from faults.catalogue import FAULTS
 from faults.fault import USERS, Fault
 from faults.warm import Interpreters
 from faults.worker import Check
+from twincheck.common.check.guard import guarded
+from twincheck.common.check.options import positive
+from twincheck.common.system.checkout import ROOT
+from twincheck.common.system.errors import UserError
+from twincheck.common.system.files import write_text
+from twincheck.common.system.half import EPSILONS
+from twincheck.common.verdict.tolerances import tolerance
 
 USUAL = "OMP_NUM_THREADS=1"  # what tests and `make faults` run under; the others are compared to it
 PATHS = (

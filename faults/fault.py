@@ -9,8 +9,8 @@ from dataclasses import dataclass, fields, replace
 from functools import cache
 from pathlib import Path
 
-from common.pair.pairs import load_pair
-from common.system.checkout import ROOT
+from twincheck.common.pair.pairs import load_pair
+from twincheck.common.system.checkout import ROOT
 
 MODELS = "common/models"
 SMALL_CNN = "tests/pairs/small_cnn"

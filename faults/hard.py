@@ -12,7 +12,7 @@ from pathlib import Path
 
 if __name__ == "__main__":  # by its path too, and under a Python that will not do
     sys.path[0] = str(Path(__file__).resolve().parent.parent)
-    from common.system.start import begin
+    from twincheck.common.system.start import begin
 
     begin("numpy", "rich")
 
@@ -27,13 +27,13 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from common.check.guard import guarded
-from common.check.options import positive
-from common.system.checkout import ROOT
-from common.system.errors import UserError
-from common.verdict.row import exit_code, worst
 from faults.checkout import CHECKS
 from faults.warm import Interpreters
+from twincheck.common.check.guard import guarded
+from twincheck.common.check.options import positive
+from twincheck.common.system.checkout import ROOT
+from twincheck.common.system.errors import UserError
+from twincheck.common.verdict.row import exit_code, worst
 
 PAIRS = Path(__file__).resolve().parent / "pairs"
 

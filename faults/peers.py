@@ -16,7 +16,7 @@ from pathlib import Path
 
 if __name__ == "__main__":  # by its path too; --help needs no framework
     sys.path[0] = str(Path(__file__).resolve().parent.parent)
-    from common.system.start import begin, show_help
+    from twincheck.common.system.start import begin, show_help
 
     show_help(__doc__)
     begin("numpy", "reprod_log")
@@ -28,9 +28,9 @@ from collections.abc import Collection
 
 import numpy as np
 
-from common.logs.reader import read_log
-from common.system.errors import UserError
 from faults.checkout import ROOT
+from twincheck.common.logs.reader import read_log
+from twincheck.common.system.errors import UserError
 
 PADIFF_RTOL = 1e-7
 NO_LOGS = "no logs"

@@ -11,13 +11,13 @@ import platform
 from importlib.metadata import version
 from pathlib import Path
 
-from common.system.processes import environment
 from faults.checkout import CHECKS, ROOT
 from faults.worker import PAIRS
+from twincheck.common.system.processes import environment
 
 RESULT = ROOT / "log" / "faults.json"
 _STEPS = (str(Path(check).parent) for check in CHECKS.values())
-_FOLDERS = ("common", "extras", "fake_data", "faults", *_STEPS)
+_FOLDERS = ("twincheck", "common", "extras", "fake_data", "faults", *_STEPS)
 _DISTRIBUTIONS = ("torch", "paddlepaddle", "numpy", "scipy", "scikit-learn", "reprod_log")
 _SETTINGS = ("OMP_", "MKL_", "ATEN_", "ONEDNN_", "DNNL_")  # what tells a library how to compute
 _MADE = {"log", "__pycache__"}  # folders of what is made here

@@ -15,7 +15,7 @@ from pathlib import Path
 
 if __name__ == "__main__":  # by its path too, and under a Python that will not do
     sys.path[0] = str(Path(__file__).resolve().parent.parent)
-    from common.system.start import begin
+    from twincheck.common.system.start import begin
 
     begin("numpy", "rich")
 
@@ -27,11 +27,6 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 
-from common.check.guard import guarded
-from common.check.options import positive
-from common.report import terminal as report
-from common.system.errors import UserError
-from common.system.files import write_text
 from faults import hard, show
 from faults.catalogue import FAULTS
 from faults.fault import Fault, twice
@@ -39,6 +34,11 @@ from faults.record import RESULT, sources_sha256
 from faults.users import run as users
 from faults.warm import Interpreters
 from faults.worker import Check, Worker
+from twincheck.common.check.guard import guarded
+from twincheck.common.check.options import positive
+from twincheck.common.report import terminal as report
+from twincheck.common.system.errors import UserError
+from twincheck.common.system.files import write_text
 
 ORIGINS_WANTED = 0.95
 # Faults of one check that a worker takes at a time: each worker makes a correct run of its own.

@@ -6,8 +6,8 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from common.report import marks
 from faults.fault import AREAS
+from twincheck.common.report import marks
 
 MARKS = {"caught": "[green]caught[/green]", "missed": "[red]MISSED[/red]"}
 # What a tile shows: its colour, the mark in it and that mark's colour, and what it means.

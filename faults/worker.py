@@ -8,9 +8,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from common.logs.result_folder import ResultFolder
-from common.logs.sidecar import read_sidecar
-from common.verdict.row import HARMLESS
 from faults import peers
 from faults.catalogue import FAULTS
 from faults.checkout import CHECKS, Checkout
@@ -25,6 +22,9 @@ from faults.fault import (
     Fault,
     cases_of,
 )
+from twincheck.common.logs.result_folder import ResultFolder
+from twincheck.common.logs.sidecar import read_sidecar
+from twincheck.common.verdict.row import HARMLESS
 
 # Of the logs that the two other tools are given: every tensor that is compared here.
 STEMS = {1: "forward_all", 2: "metric_all", 3: "loss_all", 4: "bp_align_all", 5: "train_align_all"}

@@ -9,20 +9,20 @@ from pathlib import Path
 # This folder holds folders called torch and paddle: the checkout takes its place in the search.
 if __name__ == "__main__":
     sys.path[0] = str(Path(__file__).resolve().parent.parent)
-    from common.system.start import begin
+    from twincheck.common.system.start import begin
 
     begin("numpy", "rich")
 
 import numpy as np
 
-from common.check.command_line import check_main
-from common.check.steps import Launch, Step
-from common.logs.reader import read_log
-from common.logs.result_folder import ResultFolder
-from common.pair.sentencepieces import MODEL
-from common.verdict.row import Row, claim
-from step2_metric.series_opinion import forecast_opinion, series_opinion
-from step2_metric.tokenizer_opinion import tokenizer_opinion
+from twincheck.common.check.command_line import check_main
+from twincheck.common.check.steps import Launch, Step
+from twincheck.common.logs.reader import read_log
+from twincheck.common.logs.result_folder import ResultFolder
+from twincheck.common.pair.sentencepieces import MODEL
+from twincheck.common.verdict.row import Row, claim
+from twincheck.step2_metric.series_opinion import forecast_opinion, series_opinion
+from twincheck.step2_metric.tokenizer_opinion import tokenizer_opinion
 
 SCORE_ALLOWED = 1e-12  # scores are ratios of small counts: only their last bits may differ
 SEED_EPSILON = 1e-8  # in the denominators of the seed's macro-F

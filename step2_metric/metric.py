@@ -4,13 +4,13 @@ import hashlib
 
 import numpy as np
 
-from common.pair.case_hooks import TEXT
-from common.pair.data import BYTE_OFFSET, count, split_documents
-from common.pair.metrics import classification
-from common.pair.sentencepieces import MODEL
-from common.sides.evaluate import evaluate
-from step2_metric.hard_texts import HARD_TEXTS
-from step2_metric.tokenizers import Bytes, SentencePiece, Words, encode
+from twincheck.common.pair.case_hooks import TEXT
+from twincheck.common.pair.data import BYTE_OFFSET, count, split_documents
+from twincheck.common.pair.metrics import classification
+from twincheck.common.pair.sentencepieces import MODEL
+from twincheck.common.sides.evaluate import evaluate
+from twincheck.step2_metric.hard_texts import HARD_TEXTS
+from twincheck.step2_metric.tokenizers import Bytes, SentencePiece, Words, encode
 
 SCORED_TOKENS = 1 << 13  # of a language model's test set: its logits are a vocabulary times more
 SHOWN = 5  # whole batches in the log, as the guide asks; the others as hashes

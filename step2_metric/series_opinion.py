@@ -9,14 +9,14 @@ from pathlib import Path
 
 import numpy as np
 
-from common.logs.reader import read_log
-from common.logs.result_folder import ResultFolder
-from common.logs.sidecar import sidecar_of
-from common.pair.case_hooks import SOURCE_FILE, data_preset
-from common.pair.sources import source_settings
-from common.system.frameworks import SIDES
-from common.system.json_file import load_json
-from common.verdict.row import Row, claim
+from twincheck.common.logs.reader import read_log
+from twincheck.common.logs.result_folder import ResultFolder
+from twincheck.common.logs.sidecar import sidecar_of
+from twincheck.common.pair.case_hooks import SOURCE_FILE, data_preset
+from twincheck.common.pair.sources import source_settings
+from twincheck.common.system.frameworks import SIDES
+from twincheck.common.system.json_file import load_json
+from twincheck.common.verdict.row import Row, claim
 
 INPUTS = ("x_enc", "x_mark_enc", "x_dec", "x_mark_dec", "labels")
 ALLOWED = 1e-12  # of a scaled value: roundings of its mean and deviation

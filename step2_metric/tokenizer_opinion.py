@@ -14,14 +14,14 @@ from pathlib import Path
 
 import numpy as np
 
-from common.logs.reader import read_log
-from common.logs.result_folder import ResultFolder
-from common.pair.data import BYTE_OFFSET, PADDING
-from common.pair.sentencepieces import load_processor
-from common.system.errors import UserError
-from common.system.frameworks import SIDES
-from common.verdict.row import Row, claim
-from step2_metric.hard_texts import HARD_TEXTS
+from twincheck.common.logs.reader import read_log
+from twincheck.common.logs.result_folder import ResultFolder
+from twincheck.common.pair.data import BYTE_OFFSET, PADDING
+from twincheck.common.pair.sentencepieces import load_processor
+from twincheck.common.system.errors import UserError
+from twincheck.common.system.frameworks import SIDES
+from twincheck.common.verdict.row import Row, claim
+from twincheck.step2_metric.hard_texts import HARD_TEXTS
 
 Tokens = tuple[list[int], list[tuple[int, int]]]  # ids, and (start, end) in characters
 BLANK = "\u2581"  # what SentencePiece writes for one

@@ -14,9 +14,9 @@ import re
 
 import numpy as np
 
-from common.pair.data import BYTE_OFFSET, PADDING
-from common.pair.sentencepieces import load_processor
-from common.system.errors import UserError
+from twincheck.common.pair.data import BYTE_OFFSET, PADDING
+from twincheck.common.pair.sentencepieces import load_processor
+from twincheck.common.system.errors import UserError
 
 
 class Bytes:

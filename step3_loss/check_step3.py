@@ -9,13 +9,13 @@ from pathlib import Path
 # This folder holds folders called torch and paddle: the checkout takes its place in the search.
 if __name__ == "__main__":
     sys.path[0] = str(Path(__file__).resolve().parent.parent)
-    from common.system.start import begin
+    from twincheck.common.system.start import begin
 
     begin("numpy", "rich")
 
 
-from common.check.command_line import check_main
-from common.check.steps import Launch, Step
+from twincheck.common.check.command_line import check_main
+from twincheck.common.check.steps import Launch, Step
 
 STEP = Step(
     number=3,

@@ -5,16 +5,16 @@ from functools import partial
 
 import numpy as np
 
-from common.pair.data import LABELS
-from common.pair.task import Again, Noise, TeacherForced, Whole
-from common.sides.session import Session, using
-from common.sides.suited import Unsuited
-from common.system.errors import UserError
-from common.system.half import HALF
-from common.weights.states import load_owners
-from step4_backward.given import SCALES, normalised
-from step4_backward.rates import FACTORS, Watch, moved_in_float32
-from step4_backward.setups import GIVEN, IN_TRAIN_MODE, SETUPS, STEPS
+from twincheck.common.pair.data import LABELS
+from twincheck.common.pair.task import Again, Noise, TeacherForced, Whole
+from twincheck.common.sides.session import Session, using
+from twincheck.common.sides.suited import Unsuited
+from twincheck.common.system.errors import UserError
+from twincheck.common.system.half import HALF
+from twincheck.common.weights.states import load_owners
+from twincheck.step4_backward.given import SCALES, normalised
+from twincheck.step4_backward.rates import FACTORS, Watch, moved_in_float32
+from twincheck.step4_backward.setups import GIVEN, IN_TRAIN_MODE, SETUPS, STEPS
 
 # Of each weight: its gradient, and three tensors a step.
 PER_WEIGHT = 1 + 3 * STEPS * len(SETUPS)

@@ -14,21 +14,21 @@ from pathlib import Path
 # This folder holds folders called torch and paddle: the checkout takes its place in the search.
 if __name__ == "__main__":
     sys.path[0] = str(Path(__file__).resolve().parent.parent)
-    from common.system.start import begin
+    from twincheck.common.system.start import begin
 
     begin("numpy", "rich")
 
 from dataclasses import replace
 
-from common.check.command_line import check
-from common.check.guard import guarded
-from common.check.options import CheckOptions, Parser
-from common.check.steps import Launch, Step
-from common.logs.reader import read_log
-from common.logs.result_folder import FLOAT32, FLOAT64, ResultFolder
-from common.system.frameworks import SIDES
-from common.verdict.judge import judge_logs
-from common.verdict.row import Row, claim
+from twincheck.common.check.command_line import check
+from twincheck.common.check.guard import guarded
+from twincheck.common.check.options import CheckOptions, Parser
+from twincheck.common.check.steps import Launch, Step
+from twincheck.common.logs.reader import read_log
+from twincheck.common.logs.result_folder import FLOAT32, FLOAT64, ResultFolder
+from twincheck.common.system.frameworks import SIDES
+from twincheck.common.verdict.judge import judge_logs
+from twincheck.common.verdict.row import Row, claim
 
 
 def same_as_one(folder: Path, pair) -> tuple[list[Row], list[str]]:

@@ -9,21 +9,21 @@ from pathlib import Path
 # This folder holds folders called torch and paddle: the checkout takes its place in the search.
 if __name__ == "__main__":
     sys.path[0] = str(Path(__file__).resolve().parent.parent)
-    from common.system.start import begin
+    from twincheck.common.system.start import begin
 
     begin("numpy", "rich")
 
 import numpy as np
 
-from common.check.command_line import check_main
-from common.check.steps import Launch, Step
-from common.logs.pickle_machine import printable
-from common.logs.reader import read_log
-from common.logs.result_folder import FLOAT64, ResultFolder
-from common.logs.sidecar import sidecar_of, sidecar_path
-from common.system.errors import UserError
-from common.system.frameworks import SIDES
-from common.verdict.row import Row, claim, exit_code
+from twincheck.common.check.command_line import check_main
+from twincheck.common.check.steps import Launch, Step
+from twincheck.common.logs.pickle_machine import printable
+from twincheck.common.logs.reader import read_log
+from twincheck.common.logs.result_folder import FLOAT64, ResultFolder
+from twincheck.common.logs.sidecar import sidecar_of, sidecar_path
+from twincheck.common.system.errors import UserError
+from twincheck.common.system.frameworks import SIDES
+from twincheck.common.verdict.row import Row, claim, exit_code
 
 # Each allowance with its reason; the largest that was measured is in this folder's README.
 SGD_ULPS = 4  # roundings of one weight in w - lr g, seen through a division by lr

@@ -6,10 +6,10 @@ all.
 
 import numpy as np
 
-from common.pair.case_hooks import training
-from common.pair.data import count
-from common.pair.schedules import constant
-from common.pair.shares import PartOfTape, Share
+from twincheck.common.pair.case_hooks import training
+from twincheck.common.pair.data import count
+from twincheck.common.pair.schedules import constant
+from twincheck.common.pair.shares import PartOfTape, Share
 
 STEPS = 3
 PART = 8  # samples of one process; so a whole batch has that many times the processes

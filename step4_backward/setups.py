@@ -1,6 +1,6 @@
 """The four optimizer set-ups of step 4 and the schedules; NumPy only, shared by both sides."""
 
-from common.pair.schedules import constant, warm_up
+from twincheck.common.pair.schedules import constant, warm_up
 
 STEPS = 10  # optimizer steps of each set-up; the guide asks for at least two
 

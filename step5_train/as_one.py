@@ -9,15 +9,15 @@ from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 
-from common.check.steps import Launch
-from common.logs.reader import read_log
-from common.logs.result_folder import ResultFolder
-from common.logs.sidecar import sidecar_of
-from common.system.frameworks import SIDES
-from common.verdict.row import Row, first_bad_row
-from step4_backward.check_parallel import several
-from step4_backward.setups import STEPS
-from step5_train.envelope import drift, measured, parts_of, runs_of
+from twincheck.common.check.steps import Launch
+from twincheck.common.logs.reader import read_log
+from twincheck.common.logs.result_folder import ResultFolder
+from twincheck.common.logs.sidecar import sidecar_of
+from twincheck.common.system.frameworks import SIDES
+from twincheck.common.verdict.row import Row, first_bad_row
+from twincheck.step4_backward.check_parallel import several
+from twincheck.step4_backward.setups import STEPS
+from twincheck.step5_train.envelope import drift, measured, parts_of, runs_of
 
 ONE, SEVERAL, ALONE = "train_shared", "train_several", "train_alone"  # stems
 

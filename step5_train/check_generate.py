@@ -11,7 +11,7 @@ from pathlib import Path
 if __name__ == "__main__":
     sys.path[0] = str(Path(__file__).resolve().parent.parent)
 
-from common.system.start import forward
+from twincheck.common.system.start import forward
 
 main = partial(forward, "check_generate")  # extras/generation
 

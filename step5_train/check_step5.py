@@ -13,7 +13,7 @@ from pathlib import Path
 # This folder holds folders called torch and paddle: the checkout takes its place in the search.
 if __name__ == "__main__":
     sys.path[0] = str(Path(__file__).resolve().parent.parent)
-    from common.system.start import begin
+    from twincheck.common.system.start import begin
 
     begin("numpy", "rich")
 
@@ -24,25 +24,25 @@ from itertools import count, takewhile
 
 import numpy as np
 
-from common.check.command_line import check_main
-from common.check.options import Parser, of, positive
-from common.check.steps import Step
-from common.logs.reader import read_log
-from common.logs.result_folder import FLOAT64, ResultFolder
-from common.logs.sidecar import sidecar_of
-from common.pair.case_hooks import CURVES, best_score, data_preset, training
-from common.pair.metrics import RELATIVE
-from common.pair.request import RunRequest
-from common.report.scores import figure, scores_of
-from common.report.sentences import what_is_wrong
-from common.report.terminal import guide_word
-from common.system.errors import UserError
-from common.system.frameworks import SIDES
-from common.verdict.row import Row, claim, first_bad_row, worst
-from step4_backward.rates import Watch
-from step5_train.as_one import as_one, launches_of
-from step5_train.curves import draw_curves
-from step5_train.envelope import (
+from twincheck.common.check.command_line import check_main
+from twincheck.common.check.options import Parser, of, positive
+from twincheck.common.check.steps import Step
+from twincheck.common.logs.reader import read_log
+from twincheck.common.logs.result_folder import FLOAT64, ResultFolder
+from twincheck.common.logs.sidecar import sidecar_of
+from twincheck.common.pair.case_hooks import CURVES, best_score, data_preset, training
+from twincheck.common.pair.metrics import RELATIVE
+from twincheck.common.pair.request import RunRequest
+from twincheck.common.report.scores import figure, scores_of
+from twincheck.common.report.sentences import what_is_wrong
+from twincheck.common.report.terminal import guide_word
+from twincheck.common.system.errors import UserError
+from twincheck.common.system.frameworks import SIDES
+from twincheck.common.verdict.row import Row, claim, first_bad_row, worst
+from twincheck.step4_backward.rates import Watch
+from twincheck.step5_train.as_one import as_one, launches_of
+from twincheck.step5_train.curves import draw_curves
+from twincheck.step5_train.envelope import (
     Envelope,
     Spread,
     drift,
@@ -55,9 +55,9 @@ from step5_train.envelope import (
     runs_of,
     stored,
 )
-from step5_train.equivalence import judge_seeds, one_seed, reached, sentence
-from step5_train.judge_initial import judge_initial
-from step5_train.training import stops_after
+from twincheck.step5_train.equivalence import judge_seeds, one_seed, reached, sentence
+from twincheck.step5_train.judge_initial import judge_initial
+from twincheck.step5_train.training import stops_after
 
 # The check goes on to so many seeds by itself where a side's training takes less than SHORT_S each.
 MOST_SEEDS, SHORT_S = 5, 120.0

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import numpy as np
 
-from common.logs.result_folder import ResultFolder
-from common.pair.case_hooks import CURVES
-from common.report import marks
-from common.system.frameworks import SIDES
+from twincheck.common.logs.result_folder import ResultFolder
+from twincheck.common.pair.case_hooks import CURVES
+from twincheck.common.report import marks
+from twincheck.common.system.frameworks import SIDES
 
 LIMIT = {"color": marks.RED, "linewidth": 1.4, "linestyle": "--"}
 MARKS_OF_A_CURVE = 12  # of each side, between those of the other

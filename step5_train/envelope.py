@@ -35,16 +35,16 @@ from pathlib import Path
 
 import numpy as np
 
-from common.logs.reader import read_log
-from common.logs.result_folder import FLOAT64, ResultFolder
-from common.logs.sidecar import sidecar_of
-from common.pair.pairs import Pair
-from common.pair.request import RunRequest
-from common.system.checkout import ROOT
-from common.system.frameworks import SIDES
-from common.system.hashes import file_sha256
-from common.system.json_file import load_json
-from common.verdict.row import Row, claim
+from twincheck.common.logs.reader import read_log
+from twincheck.common.logs.result_folder import FLOAT64, ResultFolder
+from twincheck.common.logs.sidecar import sidecar_of
+from twincheck.common.pair.pairs import Pair
+from twincheck.common.pair.request import RunRequest
+from twincheck.common.system.checkout import ROOT
+from twincheck.common.system.frameworks import SIDES
+from twincheck.common.system.hashes import file_sha256
+from twincheck.common.system.json_file import load_json
+from twincheck.common.verdict.row import Row, claim
 
 # One false alarm in so many rows, if the test's distribution were exact.
 ALARMS = 10_000

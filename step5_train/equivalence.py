@@ -17,8 +17,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from common.report.scores import compared
-from common.verdict.row import FAILING, Row
+from twincheck.common.report.scores import compared
+from twincheck.common.verdict.row import FAILING, Row
 
 LEVEL = 0.95
 DIFFERENT_LEVEL = 0.99  # an interval at this level that leaves out 0 is a difference

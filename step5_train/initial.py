@@ -5,8 +5,8 @@ step5_train/judge_initial.py says whether they come from the same distributions.
 
 import numpy as np
 
-from common.sides.run import stored
-from common.sides.session import Session, using
+from twincheck.common.sides.run import stored
+from twincheck.common.sides.session import Session, using
 
 SEEDS = 8  # draws of the whole model on each side
 FIRST_SEED = 1000  # none of them is the seed of the run itself

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from common.verdict.row import Row, claim
+from twincheck.common.verdict.row import Row, claim
 
 LEVEL = 1e-4  # probability that a right port is called wrong, over all its parameters together
 # A constant that a framework computes, such as a table of sines, may round elsewhere.

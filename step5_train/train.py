@@ -16,19 +16,19 @@ import time
 
 import numpy as np
 
-from common.logs.key import BUFFER
-from common.pair.case_hooks import training
-from common.pair.data import count
-from common.pair.metrics import classification, regression
-from common.pair.provenance import model_sources
-from common.pair.schedules import schedule
-from common.sides.evaluate import evaluate
-from common.sides.worker import DTYPES
-from common.system.errors import UserError
-from common.system.hashes import arrays_sha256
-from step4_backward.setups import STEPS
-from step5_train.initial import initial_weights
-from step5_train.training import LOG_EVERY, STEPS_ALONE, TWINS, Training
+from twincheck.common.logs.key import BUFFER
+from twincheck.common.pair.case_hooks import training
+from twincheck.common.pair.data import count
+from twincheck.common.pair.metrics import classification, regression
+from twincheck.common.pair.provenance import model_sources
+from twincheck.common.pair.schedules import schedule
+from twincheck.common.sides.evaluate import evaluate
+from twincheck.common.sides.worker import DTYPES
+from twincheck.common.system.errors import UserError
+from twincheck.common.system.hashes import arrays_sha256
+from twincheck.step4_backward.setups import STEPS
+from twincheck.step5_train.initial import initial_weights
+from twincheck.step5_train.training import LOG_EVERY, STEPS_ALONE, TWINS, Training
 
 BETAS = (0.9, 0.999)  # of Adam: both frameworks' own
 

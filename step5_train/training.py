@@ -23,16 +23,16 @@ from pathlib import Path
 
 import numpy as np
 
-from common.logs.result_folder import ResultFolder
-from common.pair.case_hooks import best_score
-from common.pair.provenance import model_sources, workbench_sha256
-from common.system.errors import UserError
-from common.system.files import whole
-from common.system.frameworks import SETTINGS
-from common.system.hashes import arrays_sha256
-from common.system.json_file import write_json
-from common.system.npz import read_npz
-from common.weights.states import load_state, save_state
+from twincheck.common.logs.result_folder import ResultFolder
+from twincheck.common.pair.case_hooks import best_score
+from twincheck.common.pair.provenance import model_sources, workbench_sha256
+from twincheck.common.system.errors import UserError
+from twincheck.common.system.files import whole
+from twincheck.common.system.frameworks import SETTINGS
+from twincheck.common.system.hashes import arrays_sha256
+from twincheck.common.system.json_file import write_json
+from twincheck.common.system.npz import read_npz
+from twincheck.common.weights.states import load_state, save_state
 
 LOG_EVERY = 10  # steps
 TWINS = 3  # self-twins of a side; with the run itself four, which is how far apart rounding leads

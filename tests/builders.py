@@ -14,10 +14,10 @@ from pathlib import Path
 import numpy as np
 from checkout import ROOT, Checkout
 
-from common.logs.reader import read_log
-from common.logs.sidecar import Sidecar, write_sidecar
-from common.logs.writer import LogWriter
 from tools.twins import translate
+from twincheck.common.logs.reader import read_log
+from twincheck.common.logs.sidecar import Sidecar, write_sidecar
+from twincheck.common.logs.writer import LogWriter
 
 
 def ended(status, run):

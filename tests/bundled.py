@@ -7,17 +7,17 @@ from pathlib import Path
 import numpy as np
 from builders import arrays_of, write_log
 
-from common.bundles.archive import MANIFEST, Archive, ArchiveWriter
-from common.bundles.plan import INSIDE, ROWS, rows_hash
-from common.bundles.submission import mean_difference
-from common.check.bundle import bundle_results, judge_again
-from common.check.options import CheckOptions
-from common.check_all import all_steps
-from common.logs.guide_pair import bring_pair, has_pair
-from common.logs.reader import read_log
-from common.logs.sidecar import Sidecar, seal, write_sidecar
-from common.system.checkout import ROOT
-from common.verdict.row import SEVERITY, exit_code, worst
+from twincheck.common.bundles.archive import MANIFEST, Archive, ArchiveWriter
+from twincheck.common.bundles.plan import INSIDE, ROWS, rows_hash
+from twincheck.common.bundles.submission import mean_difference
+from twincheck.common.check.bundle import bundle_results, judge_again
+from twincheck.common.check.options import CheckOptions
+from twincheck.common.check_all import all_steps
+from twincheck.common.logs.guide_pair import bring_pair, has_pair
+from twincheck.common.logs.reader import read_log
+from twincheck.common.logs.sidecar import Sidecar, seal, write_sidecar
+from twincheck.common.system.checkout import ROOT
+from twincheck.common.verdict.row import SEVERITY, exit_code, worst
 
 PAIR = str(ROOT / "tests" / "pairs" / "small_cnn")
 FORWARD, BACKWARD = (f"evidence/{s}/small_cnn" for s in ("step1_forward", "step4_backward"))

@@ -10,13 +10,13 @@ import zipfile
 import numpy as np
 from builders import write_log
 
-from common.check.command_line import check_main
-from common.check_all import all_steps
-from common.logs.guide_pair import bring_pair
-from common.logs.sidecar import sidecar_path
-from common.system.checkout import ROOT
-from common.system.hashes import file_sha256
-from common.system.json_file import write_json
+from twincheck.common.check.command_line import check_main
+from twincheck.common.check_all import all_steps
+from twincheck.common.logs.guide_pair import bring_pair
+from twincheck.common.logs.sidecar import sidecar_path
+from twincheck.common.system.checkout import ROOT
+from twincheck.common.system.hashes import file_sha256
+from twincheck.common.system.json_file import write_json
 
 HEADER = {"descr": "|O", "fortran_order": False, "shape": ()}
 

@@ -30,10 +30,10 @@ def owner(model, key):
 
 def main(side_name):
     """Answer requests until there are no more."""
-    side = importlib.import_module(f"common.{side_name}_side")
+    side = importlib.import_module(f"twincheck.common.{side_name}_side")
     for line in sys.stdin:
         model_name, request_path, answer_path = line.rstrip("\n").split("\t")
-        models = importlib.import_module(f"common.models.{model_name}.{side_name}_model")
+        models = importlib.import_module(f"twincheck.common.models.{model_name}.{side_name}_model")
         answer_one(side, models, request_path, answer_path)
         print("done", flush=True)
 

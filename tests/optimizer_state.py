@@ -12,7 +12,7 @@ import sys
 
 import numpy as np
 
-from common.pair.schedules import warm_up
+from twincheck.common.pair.schedules import warm_up
 
 NAMES = ("first.weight", "first.bias", "second")
 SHAPES = ((3, 4), (4,), (4, 2))
@@ -29,7 +29,7 @@ def steps(side, parameters, optimizer, first, last):
 
 def main(name):
     """See the module's docstring."""
-    side = importlib.import_module(f"common.{name}_side")
+    side = importlib.import_module(f"twincheck.common.{name}_side")
     side.set_up("float32", "cpu", 0)
     found = {}
     for kind in ("adam", "adamw", "sgd"):

@@ -12,9 +12,9 @@ import numpy as np
 from builders import python
 from checkout import CHECKS, ROOT, Checkout
 
-from common.logs.reader import read_log
-from common.pair.pairs import load_pair
-from common.weights.checkpoint import configured
+from twincheck.common.logs.reader import read_log
+from twincheck.common.pair.pairs import load_pair
+from twincheck.common.weights.checkpoint import configured
 
 HEADS = {
     "none": "ReformerModel",

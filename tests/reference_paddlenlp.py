@@ -16,9 +16,9 @@ import numpy as np  # noqa: E402
 import paddle  # noqa: E402
 from paddlenlp.transformers import ReformerModelWithLMHead  # noqa: E402
 
-from common.logs.reader import read_log  # noqa: E402
-from common.models.reformer import case  # noqa: E402
-from common.system.json_file import load_json  # noqa: E402
+from twincheck.common.logs.reader import read_log  # noqa: E402
+from twincheck.common.models.reformer import case  # noqa: E402
+from twincheck.common.system.json_file import load_json  # noqa: E402
 
 
 def main(folder, logs):

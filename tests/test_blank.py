@@ -11,14 +11,14 @@ import numpy as np
 import pytest
 from builders import write_pair
 
-from common.pair.pairs import Case, load_pair
-from common.pair.request import RunRequest
-from common.sides import building
-from common.sides.job import Job
-from common.sides.run import Run
-from common.sides.session import Session, using
-from common.sides.shared_weights import make_weights
-from common.system.frameworks import SIDES
+from twincheck.common.pair.pairs import Case, load_pair
+from twincheck.common.pair.request import RunRequest
+from twincheck.common.sides import building
+from twincheck.common.sides.job import Job
+from twincheck.common.sides.run import Run
+from twincheck.common.sides.session import Session, using
+from twincheck.common.sides.shared_weights import make_weights
+from twincheck.common.system.frameworks import SIDES
 
 CASE = """
 import numpy as np
@@ -147,7 +147,7 @@ def folder(tmp_path_factory):
 
 @cache
 def of(side: str):
-    return importlib.import_module(f"common.sides.{side}_side")
+    return importlib.import_module(f"twincheck.common.sides.{side}_side")
 
 
 def built(folder, kind: str, side: str, dtype: str, blank: bool, monkeypatch):
@@ -204,7 +204,7 @@ def test_a_model_built_blank_holds_what_it_holds_otherwise(folder, kind, side, m
 @pytest.mark.parametrize("found, kind", [("left", "attribute"), ("in_constants", "drawn_saved")])
 def test_what_is_not_overwritten_would_be_seen_in_torch(folder, found, kind, monkeypatch):
     """Plants blanks that nobody looks for, with anything in them."""
-    blanks = importlib.import_module("common.sides.blank_in_torch").Blanks
+    blanks = importlib.import_module("twincheck.common.sides.blank_in_torch").Blanks
     add = blanks.add
 
     def add_filled(self, value):
@@ -219,7 +219,7 @@ def test_what_is_not_overwritten_would_be_seen_in_torch(folder, found, kind, mon
 
 def test_what_is_not_overwritten_would_be_seen_in_paddle(folder, monkeypatch):
     """Plants the same; most of what is computed of no memory Paddle refuses by itself."""
-    blanks = importlib.import_module("common.sides.blank_in_paddle").Blanks
+    blanks = importlib.import_module("twincheck.common.sides.blank_in_paddle").Blanks
     monkeypatch.setattr(blanks, "has", lambda self, value: False)
     assert differing(folder, "numpy", "paddle", "float32", monkeypatch)[0]
 
@@ -228,7 +228,7 @@ def test_what_is_not_overwritten_would_be_seen_in_paddle(folder, monkeypatch):
 def test_a_small_model_is_drawn_and_a_large_one_is_not(folder, side, monkeypatch):
     """Counts the values that a random function of the framework fills."""
     kept = building.BLANK_FROM
-    blanks = importlib.import_module(f"common.sides.blank_in_{side}").Blanks
+    blanks = importlib.import_module(f"twincheck.common.sides.blank_in_{side}").Blanks
     entered = []
     enter = blanks.__enter__
     monkeypatch.setattr(blanks, "__enter__", lambda self: entered.append(1) or enter(self))

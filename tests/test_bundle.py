@@ -18,17 +18,17 @@ from builders import printed, python
 from bundled import BACKWARD, FORWARD, Forgery, make_bundle
 from forged import gadgets, write_pickled
 
-from common import bundle as command
-from common import verify
-from common.bundles import write as writing
-from common.bundles.archive import MANIFEST, Archive, ArchiveError, is_safe
-from common.bundles.check import verify_bundle
-from common.bundles.submission import NoReport, read_report
-from common.check.bundle import bundle_results
-from common.check.options import CheckOptions
-from common.check.runner import run_step
-from common.check_all import all_steps
-from common.pair.request import RunRequest
+from twincheck.common import bundle as command
+from twincheck.common import verify
+from twincheck.common.bundles import write as writing
+from twincheck.common.bundles.archive import MANIFEST, Archive, ArchiveError, is_safe
+from twincheck.common.bundles.check import verify_bundle
+from twincheck.common.bundles.submission import NoReport, read_report
+from twincheck.common.check.bundle import bundle_results
+from twincheck.common.check.options import CheckOptions
+from twincheck.common.check.runner import run_step
+from twincheck.common.check_all import all_steps
+from twincheck.common.pair.request import RunRequest
 
 NLP, CV, SAMPLES = (f"submission/small_cnn/{name}" for name in ("nlp/log_reprod", "cv", "samples"))
 LOG = f"{FORWARD}/forward_all_paddle_fp64.npy"
@@ -532,7 +532,7 @@ def _longer(content: bytes) -> bytes:
 
 
 def test_too_many_files_are_refused(bundle, monkeypatch):
-    monkeypatch.setattr("common.bundles.archive.MAX_FILES", 10)
+    monkeypatch.setattr("twincheck.common.bundles.archive.MAX_FILES", 10)
     with pytest.raises(ArchiveError, match="more than 10"):
         verify_bundle(bundle)
 
@@ -571,7 +571,7 @@ def test_running_again_finds_what_nothing_inside_speaks_against(
 ):
     """Another seed, put in everywhere: the tensors of that seed are others."""
     python = request.config.warm_python
-    monkeypatch.setattr("common.check.runner.interpreter", lambda *_: python)
+    monkeypatch.setattr("twincheck.common.check.runner.interpreter", lambda *_: python)
     step = all_steps()[0]
     run = RunRequest(cases=("main",), probes=("dense_linear",))
     options = CheckOptions(run, ("fastformer",), tmp_path, no_report=True)
@@ -590,7 +590,7 @@ def test_running_again_finds_what_nothing_inside_speaks_against(
 
 
 def test_a_pair_of_somebody_else_is_not_run(bundle, monkeypatch, capsys):
-    monkeypatch.setattr("common.check.rerun.run_step", lambda *_: pytest.fail("run"))
+    monkeypatch.setattr("twincheck.common.check.rerun.run_step", lambda *_: pytest.fail("run"))
     assert verify.main([str(bundle), "--rerun"]) == 0
     assert "not run again: a pair that is not of this checkout" in capsys.readouterr().out
 

@@ -9,8 +9,8 @@ import zipfile
 import numpy as np
 import pytest
 
-from common.system.errors import UserError
-from common.weights.read import find, read
+from twincheck.common.system.errors import UserError
+from twincheck.common.weights.read import find, read
 
 STATE = {"a.weight": np.arange(6, dtype=np.float32).reshape(2, 3), "a.bias": np.ones(2, np.float32)}
 

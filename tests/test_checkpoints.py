@@ -11,11 +11,11 @@ from checkout import ROOT, Checkout
 from published import ALLOWED, HEADS, TINY, check, command, differences, transformers, worst
 from safetensors.numpy import load_file, save_file
 
-from common.models.reformer.case import DEFAULTS, complete, publish, published
-from common.pair.pairs import load_pair
-from common.system.errors import UserError
-from common.weights.checkpoint import configured, fit, prepare
-from common.weights.read import find, parts, read
+from twincheck.common.models.reformer.case import DEFAULTS, complete, publish, published
+from twincheck.common.pair.pairs import load_pair
+from twincheck.common.system.errors import UserError
+from twincheck.common.weights.checkpoint import configured, fit, prepare
+from twincheck.common.weights.read import find, parts, read
 
 FORMS = ("safe", "bin", "legacy", "shards", "bin_shards")
 OF_HEAD = {  # what step 1 reads of each head; step 4 reads its safetensors
@@ -290,8 +290,8 @@ assert state["lm_head.bias"].data_ptr() == state["lm_head.decoder.bias"].data_pt
 LOADS_IN_PADDLE = """
 import json, sys
 import paddle
-from common.models.reformer.case import published
-from common.models.reformer.paddle_model import build
+from twincheck.common.models.reformer.case import published
+from twincheck.common.models.reformer.paddle_model import build
 folder = sys.argv[1]
 model = build(published(json.load(open(folder + "/config.json"))))
 for name in ("/x.pdparams", "/of_paddle/model_state.pdparams"):

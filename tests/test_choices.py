@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from common.sides.instruments import margins
-from common.verdict.choices import Choice, judge_choice
+from twincheck.common.sides.instruments import margins
+from twincheck.common.verdict.choices import Choice, judge_choice
 
 
 def normal(*shape, seed=0):

@@ -12,14 +12,14 @@ import numpy as np
 import pytest
 from builders import RUNS, ended, printed, python, write_log
 
-from common.compare import main
-from common.logs.independence import check_independence
-from common.logs.key import Key
-from common.logs.of_a_run import class_of
-from common.logs.sidecar import Sidecar, read_sidecar, seal, write_sidecar
-from common.system.errors import UserError
-from common.verdict.judge import judge_logs
-from common.verdict.tolerances import TOLERANCES
+from twincheck.common.compare import main
+from twincheck.common.logs.independence import check_independence
+from twincheck.common.logs.key import Key
+from twincheck.common.logs.of_a_run import class_of
+from twincheck.common.logs.sidecar import Sidecar, read_sidecar, seal, write_sidecar
+from twincheck.common.system.errors import UserError
+from twincheck.common.verdict.judge import judge_logs
+from twincheck.common.verdict.tolerances import TOLERANCES
 
 
 def normal(shape, seed=0):
@@ -518,7 +518,7 @@ def test_internal_errors_are_a_sentence_unless_debug(tmp_path, capsys, monkeypat
     def broken(*args, **kwargs):
         raise ZeroDivisionError("planted")
 
-    monkeypatch.setattr("common.compare.judge_logs", broken)
+    monkeypatch.setattr("twincheck.common.compare.judge_logs", broken)
     error = printed(capsys, 2, main(logs)).err
     assert "internal error at " in error and "ZeroDivisionError: planted; --debug" in error
     with pytest.raises(ZeroDivisionError):

@@ -13,15 +13,15 @@ import pytest
 from builders import ended
 from forged import write_result
 
-from common.check.command_line import check_main
-from common.check_all import all_steps
-from common.logs.writer import LogWriter
-from common.system.checkout import ROOT
-from common.system.errors import UserError
-from common.system.files import whole
-from common.system.folders import put_in_place, remove_abandoned, working_folder
-from common.system.processes import Process
-from common.system.signals import Beside, Stopped, put_off, stoppable
+from twincheck.common.check.command_line import check_main
+from twincheck.common.check_all import all_steps
+from twincheck.common.logs.writer import LogWriter
+from twincheck.common.system.checkout import ROOT
+from twincheck.common.system.errors import UserError
+from twincheck.common.system.files import whole
+from twincheck.common.system.folders import put_in_place, remove_abandoned, working_folder
+from twincheck.common.system.processes import Process
+from twincheck.common.system.signals import Beside, Stopped, put_off, stoppable
 
 PAIR = str(ROOT / "tests" / "pairs" / "small_cnn")
 CHECK = [sys.executable, str(ROOT / "step1_forward" / "check_step1.py"), "--model", PAIR]
@@ -72,14 +72,14 @@ def alive(pid: int) -> bool:
 
 PARENT = """
 import sys, time
-from common.system.processes import Child
+from twincheck.common.system.processes import Child
 child = Child([sys.executable, "-c", sys.argv[1]], {"PYTHONPATH": sys.argv[2]})
 print(child.pid, flush=True)
 time.sleep(60)
 """
 WORKER = """
 import subprocess, sys, time
-from common.system.processes import watch
+from twincheck.common.system.processes import watch
 watch()
 loader = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
 print(loader.pid, flush=True)
@@ -145,7 +145,7 @@ def make_results(base, *names):
 SWAP = """
 import os, signal, sys
 from pathlib import Path
-from common.system import folders
+from twincheck.common.system import folders
 base, fatal = Path(sys.argv[1]), int(sys.argv[2])
 real, calls = os.replace, []
 def replace(*paths):
@@ -263,7 +263,7 @@ def test_make_check_stopped_while_it_trains_beside_the_other_steps(tmp_path, num
 def test_a_swap_that_cannot_be_done_brings_the_former_result_back(tmp_path, monkeypatch):
     (tmp_path / "model").mkdir()
     (tmp_path / "model" / "which").write_text("former")
-    monkeypatch.setattr("common.system.folders._PAUSE_S", 0.0)
+    monkeypatch.setattr("twincheck.common.system.folders._PAUSE_S", 0.0)
     with pytest.raises(UserError, match="No such file or directory; the former result is still"):
         put_in_place(tmp_path / "absent", tmp_path / "model")
     assert (tmp_path / "model" / "which").read_text() == "former"
@@ -297,7 +297,7 @@ def test_a_result_does_not_take_the_place_of_a_link(tmp_path):
 BUSY = """
 import sys
 from pathlib import Path
-from common.system.folders import put_in_place, remove_abandoned, working_folder
+from twincheck.common.system.folders import put_in_place, remove_abandoned, working_folder
 base, name = Path(sys.argv[1]), sys.argv[2]
 for i in range(40):
     remove_abandoned(base)
@@ -333,7 +333,7 @@ def test_the_working_folder_of_another_container_stays(tmp_path):
 
 
 def test_a_newer_result_that_comes_while_one_is_judged_is_judged_instead(out, capsys, monkeypatch):
-    import common.check.result as judging
+    import twincheck.common.check.result as judging
 
     write_result(out / "newer" / "small_cnn", seed=5)
     real, calls = judging.folder_problems, []

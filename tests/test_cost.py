@@ -11,15 +11,15 @@ import numpy as np
 import pytest
 from builders import write_log
 
-from common.logs.reader import read_log
-from common.logs.sidecar import Sidecar, write_sidecar
-from common.logs.sums import SMALLEST
-from common.logs.writer import LogWriter
-from common.report import guide_report
-from common.system import processes
-from common.system.checkout import ROOT
-from common.system.memory import no_collections
-from common.verdict.judge import judge_logs
+from twincheck.common.logs.reader import read_log
+from twincheck.common.logs.sidecar import Sidecar, write_sidecar
+from twincheck.common.logs.sums import SMALLEST
+from twincheck.common.logs.writer import LogWriter
+from twincheck.common.report import guide_report
+from twincheck.common.system import processes
+from twincheck.common.system.checkout import ROOT
+from twincheck.common.system.memory import no_collections
+from twincheck.common.verdict.judge import judge_logs
 
 # What a reprod_log might be that asks more of Paddle than names: it converts what it is given.
 ANOTHER = """
@@ -144,7 +144,7 @@ def test_a_view_is_what_the_array_is():
     """Values of tensors of all kinds; those of usual floats are seen where they are."""
     import paddle
 
-    from common.sides.paddle_side import array, view
+    from twincheck.common.sides.paddle_side import array, view
 
     values = paddle.to_tensor(np.arange(12.0).reshape(3, 4))
     kinds = [values.astype(kind) for kind in ("float32", "bfloat16", "int64", "bool", "complex64")]
@@ -163,7 +163,7 @@ def test_what_stands_in_for_operators_serves_the_model_that_is_built():
     """Made once a process, it speaks for the one that is inside, not for the first."""
     import paddle
 
-    from common.sides.blank_in_paddle import Blanks, Read
+    from twincheck.common.sides.blank_in_paddle import Blanks, Read
 
     first, second = Blanks(), Blanks()
     with first:

@@ -19,8 +19,8 @@ from sklearn.metrics import (
     recall_score,
 )
 
-from common.pair import data, metrics
-from common.system.errors import UserError
+from twincheck.common.pair import data, metrics
+from twincheck.common.system.errors import UserError
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -198,7 +198,7 @@ def test_split_documents_refuses_offsets_that_do_not_fit(offsets):
 def test_numbers_are_widened_and_other_types_stay(side):
     script = f"""
 import numpy as np
-from common.sides.{side}_side import Samples, batches
+from twincheck.common.sides.{side}_side import Samples, batches
 made = {{"a": np.arange(3, dtype=np.int16), "b": np.ones((3, 2), np.int8), "c": np.zeros(3, bool),
         "d": np.zeros(3, np.float32)}}
 batch = next(batches(Samples(made), range(3), 3))
@@ -285,7 +285,7 @@ def test_scores_refuse_what_cannot_be_scored(labels, predictions, sentence):
 READS = """
 import sys
 {before}
-from common.pair import data, metrics
+from twincheck.common.pair import data, metrics
 data.load_arrays(sys.argv[1])
 loaded = {{"sklearn", "torch", "paddle"}} & set(sys.modules)
 print(sorted(loaded))

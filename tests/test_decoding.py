@@ -10,8 +10,8 @@ from checkout import Checkout
 from hf_reformer import TINY, VERSION, drawing, reference_model, state_of
 from test_reformer import SMALL, load, weights_for
 
-from common.models.reformer.case import CASES, make_inputs
-from common.sides.session import Session, using
+from twincheck.common.models.reformer.case import CASES, make_inputs
+from twincheck.common.sides.session import Session, using
 
 BOUND = 1e-12  # of the scale; 2e-15 was measured
 CONFIGS = {

@@ -9,18 +9,18 @@ import pytest
 from builders import python, write_log
 from checkout import ROOT, Checkout
 
-from common.logs.reader import read_log
-from common.system.errors import UserError
 from tools import depth
+from twincheck.common.logs.reader import read_log
+from twincheck.common.system.errors import UserError
 
 
 @pytest.fixture(scope="module")
 def checkpoint(tmp_path_factory):
     """Weights of the preset text that are not the initial ones, in a file."""
-    from common.pair.pairs import load_pair
-    from common.sides import torch_side as side
-    from common.weights.noise import with_noise
-    from common.weights.states import save_state
+    from twincheck.common.pair.pairs import load_pair
+    from twincheck.common.sides import torch_side as side
+    from twincheck.common.weights.noise import with_noise
+    from twincheck.common.weights.states import save_state
 
     pair = load_pair("reformer")
     side.set_up("float32", "cpu", 0)

@@ -9,14 +9,14 @@ import pytest
 from builders import ended
 from checkout import change
 
-from common.check.draws import draw_notes, dropout_notes
-from common.logs.draws import Draw, grouped, pass_at, runs_of, side_by_side
-from common.logs.dropouts import axes_of, partners
-from common.logs.sidecar import Sidecar
-from common.pair.shares import PartOfTape, Share
-from common.pair.tape import KINDS, Tape
-from common.sides.draws import Draws, Dropouts, Restart
-from common.sides.session import Session, using
+from twincheck.common.check.draws import draw_notes, dropout_notes
+from twincheck.common.logs.draws import Draw, grouped, pass_at, runs_of, side_by_side
+from twincheck.common.logs.dropouts import axes_of, partners
+from twincheck.common.logs.sidecar import Sidecar
+from twincheck.common.pair.shares import PartOfTape, Share
+from twincheck.common.pair.tape import KINDS, Tape
+from twincheck.common.sides.draws import Draws, Dropouts, Restart
+from twincheck.common.sides.session import Session, using
 
 PAIR = Path(__file__).parent / "pairs" / "draws"
 
@@ -352,7 +352,7 @@ def frameworks():
     import paddle
     import torch
 
-    from common.sides import dropouts, paddle_side, random_functions, torch_side
+    from twincheck.common.sides import dropouts, paddle_side, random_functions, torch_side
 
     def evaluate(name, expression, dtype, taking=True):
         framework, side = {"torch": (torch, torch_side), "paddle": (paddle, paddle_side)}[name]

@@ -7,14 +7,14 @@ import numpy as np
 import pytest
 from checkout import ROOT
 
-from common.pair.pairs import load_pairs
-from common.pair.provenance import model_sources
-from common.pair.request import RunRequest
-from common.system.frameworks import SIDES
-from common.system.json_file import load_json, write_json
-from step5_train import envelope
-from step5_train.check_step5 import _learnt, _predictions
-from step5_train.envelope import drift, parts_of, spread, spread_of_choices, spreads_of
+from twincheck.common.pair.pairs import load_pairs
+from twincheck.common.pair.provenance import model_sources
+from twincheck.common.pair.request import RunRequest
+from twincheck.common.system.frameworks import SIDES
+from twincheck.common.system.json_file import load_json, write_json
+from twincheck.step5_train import envelope
+from twincheck.step5_train.check_step5 import _learnt, _predictions
+from twincheck.step5_train.envelope import drift, parts_of, spread, spread_of_choices, spreads_of
 
 RNG = np.random.default_rng(5)
 STEPS = 40

@@ -17,13 +17,13 @@ from pathlib import Path
 import pytest
 from builders import ended
 
-from common.logs.independence import two_environments
-from common.logs.sidecar import Sidecar
-from common.system.checkout import ROOT
-from common.system.errors import UserError
-from common.system.interpreters import _said, _variables, find_interpreter
-from common.system.processes import _VARIABLES, Process, how_it_ended
 from tools import install
+from twincheck.common.logs.independence import two_environments
+from twincheck.common.logs.sidecar import Sidecar
+from twincheck.common.system.checkout import ROOT
+from twincheck.common.system.errors import UserError
+from twincheck.common.system.interpreters import _said, _variables, find_interpreter
+from twincheck.common.system.processes import _VARIABLES, Process, how_it_ended
 
 PAIR = Path(__file__).parent / "pairs" / "small_cnn"
 INSTALLED = ROOT / ".environments"

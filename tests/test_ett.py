@@ -8,14 +8,14 @@ import pandas
 import pytest
 from sklearn.preprocessing import StandardScaler
 
-from common.models.informer.case import CONFIGS, DATA
-from common.pair.pairs import load_pair
-from common.pair.sources import ett, prepare
-from common.pair.sources.request import SourceRequest
-from common.pair.windows import part_of
-from common.system.checkout import FAKE_DATA, ROOT
-from common.system.errors import UserError
-from step2_metric.series_opinion import first_samples
+from twincheck.common.models.informer.case import CONFIGS, DATA
+from twincheck.common.pair.pairs import load_pair
+from twincheck.common.pair.sources import ett, prepare
+from twincheck.common.pair.sources.request import SourceRequest
+from twincheck.common.pair.windows import part_of
+from twincheck.common.system.checkout import FAKE_DATA, ROOT
+from twincheck.common.system.errors import UserError
+from twincheck.step2_metric.series_opinion import first_samples
 
 ETTH1 = Path(os.environ.get("ETTH1", ROOT.parent / "shared" / "data" / "ETT" / "ETTh1.csv"))
 SEASONS = FAKE_DATA / "seasons.csv"
@@ -184,5 +184,7 @@ def test_a_data_file_is_built_anew_where_its_builders_changed(tmp_path, monkeypa
     pair, again = load_pair("informer"), "made from the same source before"
     assert again not in prepare(pair, "seasons", None, 0).notes[-1]
     assert again in prepare(pair, "seasons", None, 0).notes[-1]
-    monkeypatch.setattr("common.pair.sources.cache.builders_sha256", lambda folder: "others")
+    monkeypatch.setattr(
+        "twincheck.common.pair.sources.cache.builders_sha256", lambda folder: "others"
+    )
     assert again not in prepare(pair, "seasons", None, 0).notes[-1]

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 from checkout import ROOT
 
-from common.pair.pairs import load_pair
 from tools import bare, everyday
 from tools.measure import Memory, disk_use, measure
+from twincheck.common.pair.pairs import load_pair
 
 MB = 1_000_000
 TINY = ROOT / "tests" / "pairs" / "small_cnn"
@@ -162,7 +162,7 @@ def test_the_whole_command_on_a_tiny_pair(tmp_path, capsys):
 @pytest.mark.parametrize("driven, ran", [(["sgd", "adam"], 20), (["sgd"], 10), (None, 0)])
 def test_bare_passes_of_step_4_are_those_of_the_check(driven, ran):
     """The set-ups that run the model, updates of the others, and witnesses in float64 alone."""
-    from common.sides import torch_side as side
+    from twincheck.common.sides import torch_side as side
 
     request = {"step": 4, "setups": ["sgd", "adam"], "steps": 10}
     pair = load_pair(str(TINY))

@@ -34,8 +34,8 @@ def updates(code, monkeypatch, kind, lr=0.5):
     """Weights after each of ten steps of Paddle's optimizer, under a fault's code."""
     import paddle
 
-    from common.sides import paddle_side
-    from common.sides.optimizer import Optimizer
+    from twincheck.common.sides import paddle_side
+    from twincheck.common.sides.optimizer import Optimizer
 
     for name in ("__init__", "step", "clip"):
         monkeypatch.setattr(Optimizer, name, getattr(Optimizer, name))

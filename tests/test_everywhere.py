@@ -12,10 +12,10 @@ from unittest.mock import create_autospec
 import pytest
 from checkout import ROOT, change
 
-from common.system import processes as runner
-from common.system.errors import UserError
 from faults import everywhere, hard, run
 from faults.everywhere import PATHS, USUAL, Outcome
+from twincheck.common.system import processes as runner
+from twincheck.common.system.errors import UserError
 
 SETTING = "MKL_DEBUG_CPU_TYPE"
 

@@ -11,14 +11,14 @@ import pytest
 from builders import ended
 from checkout import Checkout, change
 
-from common.logs.reader import read_log
-from common.logs.sidecar import read_sidecar
-from common.pair.case_hooks import DEFAULTS, data_cases, make_data, training
-from common.pair.metrics import Evaluation, score
-from common.pair.pairs import Pair
-from common.pair.request import RunRequest
-from common.system.errors import UserError
-from common.system.frameworks import SIDES
+from twincheck.common.logs.reader import read_log
+from twincheck.common.logs.sidecar import read_sidecar
+from twincheck.common.pair.case_hooks import DEFAULTS, data_cases, make_data, training
+from twincheck.common.pair.metrics import Evaluation, score
+from twincheck.common.pair.pairs import Pair
+from twincheck.common.pair.request import RunRequest
+from twincheck.common.system.errors import UserError
+from twincheck.common.system.frameworks import SIDES
 
 EXAMPLE = Path(__file__).resolve().parent.parent / "examples" / "text_classifier"
 COMMANDS = re.findall(r"^python (step\d.*)$", (EXAMPLE / "README.md").read_text(), re.MULTILINE)

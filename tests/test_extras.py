@@ -7,8 +7,8 @@ import pytest
 from builders import ended
 from checkout import ROOT, Checkout
 
-from common.system import extras
-from common.system.errors import UserError
+from twincheck.common.system import extras
+from twincheck.common.system.errors import UserError
 
 POINTS = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["entry-points"]
 
@@ -32,7 +32,7 @@ def test_a_command_without_its_extra_is_a_sentence(core, name):
 
 @pytest.mark.parametrize(
     ("group", "option"),
-    [(g, name) for g in POINTS if g.startswith("alignment_workbench.check_") for name in POINTS[g]],
+    [(g, name) for g in POINTS if g.startswith("twincheck.check_") for name in POINTS[g]],
 )
 def test_an_option_without_its_extra_is_a_sentence(core, group, option):
     done = ended(2, core.check(int(group[-1]), f"--{option}", "anything"))

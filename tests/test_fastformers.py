@@ -11,7 +11,7 @@ from builders import assert_gradients, golden, python
 HERE = Path(__file__).resolve().parent
 SIDES = ("torch", "paddle")
 MODELS = ("fastformer", "fast_transformer")
-CASE = {name: importlib.import_module(f"common.models.{name}.case") for name in MODELS}
+CASE = {name: importlib.import_module(f"twincheck.common.models.{name}.case") for name in MODELS}
 DEFAULT = {name: CASE[name].CONFIGS["default"] for name in MODELS}
 LUCID = {"num_tokens": 100, "depth": 2, "absolute_pos_emb": True}
 # The golden files' models: case -> model, file, configuration.

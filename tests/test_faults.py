@@ -15,13 +15,13 @@ import pytest
 from builders import few_digits
 
 import faults.worker as worker_module
-from common.system.errors import UserError
 from faults import catalogue, record, run, show
 from faults.catalogue import FAULTS
 from faults.checkout import ROOT, Checkout
 from faults.fault import AREAS, Fault
 from faults.worker import COLD, Check, Worker
 from tools import red
+from twincheck.common.system.errors import UserError
 
 BY_ID = {fault.id: fault for fault in FAULTS}
 # One for each way in which a fault is planted or found.

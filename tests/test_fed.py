@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from common.logs.reference import TeacherValues
+from twincheck.common.logs.reference import TeacherValues
 
 RNG = np.random.default_rng(0)
 VALUE = RNG.standard_normal((4, 4, 6))

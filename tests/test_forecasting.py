@@ -12,8 +12,8 @@ import pytest
 from builders import arrays_of, ended
 from checkout import CHECKS, Checkout
 
-from common.logs.reader import read_log
-from step5_train.training import Training
+from twincheck.common.logs.reader import read_log
+from twincheck.step5_train.training import Training
 
 # The epoch with the largest error is the best one here: every later one is worse.
 EARLY = """

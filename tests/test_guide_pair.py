@@ -10,15 +10,15 @@ import pytest
 from builders import arrays_of, edit_json, printed, write_log
 from forged import judge, write_result
 
-from common import compare
-from common.check.result import pair_passed
-from common.check_all import all_steps
-from common.logs.guide_pair import bring_pair, full_stem, guide_keys, pair_problems
-from common.logs.reader import read_log
-from common.logs.sidecar import Sidecar, read_sidecar, seal, sidecar_path, write_sidecar
-from common.report.scores import scores_of
-from common.system.checkout import ROOT
-from common.system.hashes import file_sha256
+from twincheck.common import compare
+from twincheck.common.check.result import pair_passed
+from twincheck.common.check_all import all_steps
+from twincheck.common.logs.guide_pair import bring_pair, full_stem, guide_keys, pair_problems
+from twincheck.common.logs.reader import read_log
+from twincheck.common.logs.sidecar import Sidecar, read_sidecar, seal, sidecar_path, write_sidecar
+from twincheck.common.report.scores import scores_of
+from twincheck.common.system.checkout import ROOT
+from twincheck.common.system.hashes import file_sha256
 
 PAIR = str(ROOT / "tests" / "pairs" / "small_cnn")
 SIDES = ("torch", "paddle")

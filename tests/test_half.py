@@ -5,10 +5,10 @@ import paddle
 import pytest
 import torch
 
-from common.sides.half_in_paddle import Emulation
-from common.system.half import EPSILONS, HALF, rounded
-from common.verdict.half import BY_ITSELF
 from tools.half_table import measured
+from twincheck.common.sides.half_in_paddle import Emulation
+from twincheck.common.system.half import EPSILONS, HALF, rounded
+from twincheck.common.verdict.half import BY_ITSELF
 
 RUNS = ("ref32", "cand32", "ref64", "cand64", "step_ref64", "step_cand64", "step_cand")
 
@@ -171,9 +171,9 @@ def logs(more=1.0, along=0.0, rows=32, width=64, seed=0):
 
 def judged(monkeypatch, runs, computed=({}, {}), inside=False):
     """The row of `block`, in a run in bfloat16 whose sides computed on these types."""
-    from common.logs import of_a_run
-    from common.logs.sidecar import Sidecar
-    from common.verdict import judge
+    from twincheck.common.logs import of_a_run
+    from twincheck.common.logs.sidecar import Sidecar
+    from twincheck.common.verdict import judge
 
     def sidecars(name):
         side = 0 if "ref" in name else 1

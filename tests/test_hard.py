@@ -11,9 +11,9 @@ import pytest
 from builders import ended
 from checkout import ROOT, change
 
-from common.pair.pairs import MODELS, built_in_models
 from faults import hard
 from faults.record import recorded_pairs
+from twincheck.common.pair.pairs import MODELS, built_in_models
 
 PAIRS = ROOT / "faults" / "pairs"
 FEW = {

@@ -32,11 +32,11 @@ CPU_S = 8.0  # for one file; measured: 2.1 s at most
 READERS = """
 import gc, json, sys, time
 from pathlib import Path
-from common.pair.data import load_arrays
-from common.system.errors import UserError
-from common.logs.reader import read_log
-from common.logs.sidecar import read_sidecar
-from common.weights.states import load_owners, load_state
+from twincheck.common.pair.data import load_arrays
+from twincheck.common.system.errors import UserError
+from twincheck.common.logs.reader import read_log
+from twincheck.common.logs.sidecar import read_sidecar
+from twincheck.common.weights.states import load_owners, load_state
 
 def log(path):
     with read_log(path) as log:

@@ -6,12 +6,19 @@ import numpy as np
 import pytest
 from builders import assert_gradients, golden, python
 
-from common.models.informer.case import CASES, CONFIGS, TARGETS, TRAIN, complete, make_inputs
-from common.pair.case_hooks import best_score, training
-from common.pair.metrics import forecast_scores
-from common.pair.pairs import load_pair
-from common.pair.schedules import schedule
-from step5_train.training import stops_after
+from twincheck.common.models.informer.case import (
+    CASES,
+    CONFIGS,
+    TARGETS,
+    TRAIN,
+    complete,
+    make_inputs,
+)
+from twincheck.common.pair.case_hooks import best_score, training
+from twincheck.common.pair.metrics import forecast_scores
+from twincheck.common.pair.pairs import load_pair
+from twincheck.common.pair.schedules import schedule
+from twincheck.step5_train.training import stops_after
 
 # As the golden file's model is built; `out_len`, as the reference's constructor calls pred_len.
 CONFIG = {"model": "informer", "seq_len": 24, "label_len": 12, "out_len": 12, "factor": 2}
@@ -125,7 +132,7 @@ def test_every_paper_s_preset_is_trained_as_the_reference_is():
 LOSSES = """
 import sys
 import numpy as np
-from common import {side}_side as side
+from twincheck.common import {side}_side as side
 side.set_up("float64", "cpu", 0)
 a, b = side.tensor(np.array([[0.5, 3.0]])), side.tensor(np.array([[1.0, 1.0]]))
 for kind in side.REGRESSION_LOSSES:

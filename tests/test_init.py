@@ -6,11 +6,11 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from common.pair.request import RunRequest
-from common.sides.session import Session
-from step5_train import initial
-from step5_train.initial import SEEDS, initial_weights
-from step5_train.judge_initial import judge_initial
+from twincheck.common.pair.request import RunRequest
+from twincheck.common.sides.session import Session
+from twincheck.step5_train import initial
+from twincheck.step5_train.initial import SEEDS, initial_weights
+from twincheck.step5_train.judge_initial import judge_initial
 
 SHAPE = (48, 32)
 

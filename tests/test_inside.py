@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from builders import RUNS, four, write_log
 
-from common.logs import match
-from common.logs.match import Values, likeness
-from common.verdict.judge import judge_logs
+from twincheck.common.logs import match
+from twincheck.common.logs.match import Values, likeness
+from twincheck.common.verdict.judge import judge_logs
 
 RNG = np.random.default_rng(0)
 VALUES = RNG.standard_normal((4, 3, 6))

@@ -9,15 +9,15 @@ import pytest
 from builders import ended, judged, write_log
 from checkout import change
 
-from common.logs.independence import check_independence
-from common.logs.key import Key
-from common.logs.reader import read_log
-from common.logs.sidecar import Sidecar, seal
-from common.system.checkout import ROOT
-from common.verdict.context import Context
-from common.verdict.judge import judge_logs
-from common.verdict.origins import Streams, sketch
-from common.verdict.tensor import judge_tensor
+from twincheck.common.logs.independence import check_independence
+from twincheck.common.logs.key import Key
+from twincheck.common.logs.reader import read_log
+from twincheck.common.logs.sidecar import Sidecar, seal
+from twincheck.common.system.checkout import ROOT
+from twincheck.common.verdict.context import Context
+from twincheck.common.verdict.judge import judge_logs
+from twincheck.common.verdict.origins import Streams, sketch
+from twincheck.common.verdict.tensor import judge_tensor
 
 STEPS_OF_4 = 1  # in the checkout: they are not what is tried
 PAIR = Path(__file__).parent / "pairs" / "inside_out"

@@ -17,9 +17,9 @@ import pytest
 from packaging.requirements import Requirement
 from pages import blocks
 
-from common.check.options import Parser
-from common.check_all import all_steps
 from tools import install
+from twincheck.common.check.options import Parser
+from twincheck.common.check_all import all_steps
 
 ROOT = Path(__file__).resolve().parent.parent
 

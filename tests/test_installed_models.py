@@ -9,11 +9,11 @@ import pytest
 from builders import ended
 from checkout import Checkout
 
-from common.sides.places import of_framework_file, short_place
-from common.sides.probes import hook_inputs
-from common.system.checkout import ROOT
-from common.system.tree import tree_map
-from common.verdict.judge import judge_logs
+from twincheck.common.sides.places import of_framework_file, short_place
+from twincheck.common.sides.probes import hook_inputs
+from twincheck.common.system.checkout import ROOT
+from twincheck.common.system.tree import tree_map
+from twincheck.common.verdict.judge import judge_logs
 
 PUBLISHED = ROOT / "examples" / "transformers_paddlenlp_reformer"
 PACKAGES = "/env/lib/python3.11/site-packages"

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from builders import python
 
-from common.pair.schedules import schedule
-from common.pair.tape import Tape
-from common.sides import session as session_module
-from common.sides.session import Session
+from twincheck.common.pair.schedules import schedule
+from twincheck.common.pair.tape import Tape
+from twincheck.common.sides import session as session_module
+from twincheck.common.sides.session import Session
 
 ROOT = Path(__file__).resolve().parent.parent
 

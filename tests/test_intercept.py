@@ -5,7 +5,7 @@ import types
 
 import pytest
 
-from common.system.intercept import Intercept, as_handle, stand_in
+from twincheck.common.system.intercept import Intercept, as_handle, stand_in
 
 
 class Base:

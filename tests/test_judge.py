@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 from builders import RUNS, four, write_log
 
-from common.logs.noise import distance
-from common.report.sentences import decided
-from common.verdict.comparisons import Memo
-from common.verdict.judge import judge_logs
-from common.verdict.operators import adam_noise
-from common.verdict.row import exit_code
-from common.verdict.rule import MEASURED
+from twincheck.common.logs.noise import distance
+from twincheck.common.report.sentences import decided
+from twincheck.common.verdict.comparisons import Memo
+from twincheck.common.verdict.judge import judge_logs
+from twincheck.common.verdict.operators import adam_noise
+from twincheck.common.verdict.row import exit_code
+from twincheck.common.verdict.rule import MEASURED
 
 RNG = np.random.default_rng(0)
 VALUES = RNG.standard_normal((4, 6))

@@ -9,15 +9,15 @@ import pytest
 from builders import ended, translated
 from checkout import change
 
-from common.logs.guide_pair import has_pair
-from common.logs.reader import read_log
-from common.logs.result_folder import FLOAT64, ResultFolder
-from common.logs.sidecar import Sidecar, read_sidecar, write_sidecar
-from common.pair.pairs import Case
-from common.pair.request import RunRequest
-from common.sides import write_log
-from common.sides.job import Job
-from common.system.errors import UserError
+from twincheck.common.logs.guide_pair import has_pair
+from twincheck.common.logs.reader import read_log
+from twincheck.common.logs.result_folder import FLOAT64, ResultFolder
+from twincheck.common.logs.sidecar import Sidecar, read_sidecar, write_sidecar
+from twincheck.common.pair.pairs import Case
+from twincheck.common.pair.request import RunRequest
+from twincheck.common.sides import write_log
+from twincheck.common.sides.job import Job
+from twincheck.common.system.errors import UserError
 
 STEPS_OF_4 = 1  # in the checkout: they are not what is tried
 PAIR, CODED = translated("wide"), translated("coded")

@@ -2,7 +2,7 @@
 
 import pytest
 
-from common.logs.key import Key, parent_of
+from twincheck.common.logs.key import Key, parent_of
 
 CASES = ("", "main/", "main/deep/", "lm/")
 MAIN = dict(case="main/")

@@ -12,13 +12,13 @@ import pytest
 from builders import arrays_of, ended, judged, write_pair
 from checkout import Checkout, change
 
-from common.logs.result_folder import ResultFolder
-from common.logs.sidecar import read_sidecar
-from common.pair.request import RunRequest
-from common.weights.layers import Owner, count_values
-from common.weights.states import load_state
-from step4_backward.given import SCALES, normalised
-from step4_backward.setups import GIVEN, SETUPS, STEPS
+from twincheck.common.logs.result_folder import ResultFolder
+from twincheck.common.logs.sidecar import read_sidecar
+from twincheck.common.pair.request import RunRequest
+from twincheck.common.weights.layers import Owner, count_values
+from twincheck.common.weights.states import load_state
+from twincheck.step4_backward.given import SCALES, normalised
+from twincheck.step4_backward.setups import GIVEN, SETUPS, STEPS
 
 CASE = """
 import numpy as np

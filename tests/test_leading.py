@@ -4,13 +4,13 @@ import numpy as np
 import pytest
 from test_choices import in_float32, top
 
-from common.logs.leading import KEPT, LARGEST, can_be_led, leading_places, led
-from common.logs.reader import read_log
-from common.logs.sidecar import Sidecar, write_sidecar
-from common.logs.writer import LogWriter
-from common.sides.instruments import margins
-from common.verdict.choices import Choice, judge_choice
-from common.verdict.judge import judge_logs
+from twincheck.common.logs.leading import KEPT, LARGEST, can_be_led, leading_places, led
+from twincheck.common.logs.reader import read_log
+from twincheck.common.logs.sidecar import Sidecar, write_sidecar
+from twincheck.common.logs.writer import LogWriter
+from twincheck.common.sides.instruments import margins
+from twincheck.common.verdict.choices import Choice, judge_choice
+from twincheck.common.verdict.judge import judge_logs
 
 AMONG = 128
 

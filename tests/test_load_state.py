@@ -3,7 +3,7 @@
 import numpy as np
 import torch
 
-from common.sides import torch_side
+from twincheck.common.sides import torch_side
 
 
 class Versioned(torch.nn.Module):

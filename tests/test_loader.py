@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from builders import ended, write_pair
 
-from common.weights.layers import Owner
-from common.weights.loaded import Marks
-from extras.new_pair.loader import loader_lines
+from twincheck.common.weights.layers import Owner
+from twincheck.common.weights.loaded import Marks
+from twincheck.extras.new_pair.loader import loader_lines
 
 CASE = """
 import numpy as np

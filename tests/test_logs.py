@@ -17,13 +17,13 @@ import pytest
 from builders import write_log
 from forged import HEADER, built, gadgets, text, write_pickled
 
-from common.logs.reader import read_log
-from common.logs.sidecar import Sidecar, read_sidecar, sidecar_path, write_sidecar
-from common.logs.writer import LogWriter
-from common.system.errors import LogError
-from common.system.hashes import arrays_sha256, file_sha256
-from common.system.json_file import write_json
-from common.system.npz import read_npz
+from twincheck.common.logs.reader import read_log
+from twincheck.common.logs.sidecar import Sidecar, read_sidecar, sidecar_path, write_sidecar
+from twincheck.common.logs.writer import LogWriter
+from twincheck.common.system.errors import LogError
+from twincheck.common.system.hashes import arrays_sha256, file_sha256
+from twincheck.common.system.json_file import write_json
+from twincheck.common.system.npz import read_npz
 
 
 def refusal(path) -> str:

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from common.system.matrices import contiguous, put
+from twincheck.common.system.matrices import contiguous, put
 
 
 @pytest.mark.parametrize(

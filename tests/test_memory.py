@@ -11,7 +11,7 @@ import pytest
 SCRIPT = """
 import json, os, sys
 import numpy as np
-from common.system.memory import give_back_freed_memory, keep_freed_memory
+from twincheck.common.system.memory import give_back_freed_memory, keep_freed_memory
 
 def resident():
     pages = int(open("/proc/self/statm").read().split()[1])

@@ -84,7 +84,7 @@ REFUSED = {
     "model, change, text", [(model, *row) for model, rows in REFUSED.items() for row in rows]
 )
 def test_a_configuration_that_means_nothing_is_a_sentence(model, change, text):
-    case = importlib.import_module(f"common.models.{model}.case")
+    case = importlib.import_module(f"twincheck.common.models.{model}.case")
     if "; allowed" not in text:
         key, value = next(iter(change.items()))
         text = f"{key} is {value!r}; allowed: {text}"

@@ -8,9 +8,9 @@ import pytest
 from builders import ended, write_pair
 from checkout import CHECKS, ROOT, Checkout, change
 
-from common.logs.reader import read_log
-from common.logs.result_folder import ResultFolder
-from common.pair.nested import flat, nested
+from twincheck.common.logs.reader import read_log
+from twincheck.common.logs.result_folder import ResultFolder
+from twincheck.common.pair.nested import flat, nested
 
 X, Y = np.arange(3), np.ones((2, 2))
 

@@ -10,17 +10,17 @@ import torch
 from builders import RUNS, write_log
 from torch.nn import functional as F
 
-from common.check.workers import Workers
-from common.logs.noise import SEEDS, SIZES, distance, distances
-from common.logs.sidecar import read_sidecar, write_sidecar
-from common.pair.task import Again, Noise
-from common.sides.noise_in_torch import BLOCK, Moved
-from common.sides.run import beside
-from common.verdict.context import Context
-from common.verdict.judge import judge_logs
-from common.verdict.rule import MEASURED, REPEATED
-from common.verdict.tensor import judge_tensor
-from common.verdict.tolerances import tolerance
+from twincheck.common.check.workers import Workers
+from twincheck.common.logs.noise import SEEDS, SIZES, distance, distances
+from twincheck.common.logs.sidecar import read_sidecar, write_sidecar
+from twincheck.common.pair.task import Again, Noise
+from twincheck.common.sides.noise_in_torch import BLOCK, Moved
+from twincheck.common.sides.run import beside
+from twincheck.common.verdict.context import Context
+from twincheck.common.verdict.judge import judge_logs
+from twincheck.common.verdict.rule import MEASURED, REPEATED
+from twincheck.common.verdict.tensor import judge_tensor
+from twincheck.common.verdict.tolerances import tolerance
 
 SINGLE, DOUBLE = SIZES
 

@@ -17,25 +17,25 @@ from builders import ended, write_pair
 from checkout import ROOT, Checkout, change
 from safetensors.numpy import save_file
 
-from common.check.command_line import check_main
-from common.pair.pairs import Case, load_pair
-from common.pair.request import RunRequest
-from common.sides.job import Job
-from common.sides.run import Run
-from common.sides.selection import Selection
-from common.sides.session import Session, using
-from common.sides.shared_weights import make_weights, map_weights
-from common.sides.worker import _asks_for_gradients
-from common.system.errors import UserError
-from common.system.frameworks import SIDES
-from common.system.hashes import arrays_sha256
-from common.weights import checkpoint as checkpoints
-from common.weights import states
-from common.weights.layers import Owner
-from common.weights.mapped import Mapped, read_mapped, safetensors_places
-from common.weights.read import find, read
 from tools.draw_weights import write_drawn
 from tools.twins import translate
+from twincheck.common.check.command_line import check_main
+from twincheck.common.pair.pairs import Case, load_pair
+from twincheck.common.pair.request import RunRequest
+from twincheck.common.sides.job import Job
+from twincheck.common.sides.run import Run
+from twincheck.common.sides.selection import Selection
+from twincheck.common.sides.session import Session, using
+from twincheck.common.sides.shared_weights import make_weights, map_weights
+from twincheck.common.sides.worker import _asks_for_gradients
+from twincheck.common.system.errors import UserError
+from twincheck.common.system.frameworks import SIDES
+from twincheck.common.system.hashes import arrays_sha256
+from twincheck.common.weights import checkpoint as checkpoints
+from twincheck.common.weights import states
+from twincheck.common.weights.layers import Owner
+from twincheck.common.weights.mapped import Mapped, read_mapped, safetensors_places
+from twincheck.common.weights.read import find, read
 
 CASE = """
 import numpy as np
@@ -119,7 +119,7 @@ KINDS = ("plain", "norm", "root", "list", "gru", "shared", "tied")
 
 @cache
 def of(side: str):
-    return importlib.import_module(f"common.sides.{side}_side")
+    return importlib.import_module(f"twincheck.common.sides.{side}_side")
 
 
 @pytest.fixture(scope="module")
@@ -170,7 +170,7 @@ def with_and_without(function, *told, **more):
 def forward(folder, tmp_path, kind, side, dtype, offload):
     """Every value that step 1 logs, and the offload's parts with how much each has in memory."""
     run, logged, session = a_run(folder, tmp_path, kind, side, dtype, offload)
-    step = importlib.import_module(f"step1_forward.{side}.forward")
+    step = importlib.import_module(f"twincheck.step1_forward.{side}.forward")
     most = []
     with using(session):
         build = run.build
@@ -228,7 +228,7 @@ def test_a_forward_is_the_same_to_the_bit_and_leaves_nothing(folder, tmp_path, k
 def gradients(folder, tmp_path, kind, side, dtype, offload, probes):
     """The rows of step 4's gradients."""
     run, logged, session = a_run(folder, tmp_path, kind, side, dtype, offload, probes)
-    step = importlib.import_module(f"step4_backward.{side}.backward")
+    step = importlib.import_module(f"twincheck.step4_backward.{side}.backward")
     most = []
     with using(session):
         if offload:

@@ -8,14 +8,14 @@ import pytest
 import torch
 from torch.nn import functional as T
 
-from common.sides import narrow_in_paddle, narrow_in_torch
-from common.system.intercept import Intercept
-from common.system.json_file import load_json
-from common.transplant import exact as exact_operators
-from common.transplant.formulas import FORMULAS
-from common.verdict.operators import TABLE, of_class, table
 from tools import operators as measuring
 from tools.operators import IMAGES, LABELS, MATRIX, OPERATORS, differences, sides
+from twincheck.common.sides import narrow_in_paddle, narrow_in_torch
+from twincheck.common.system.intercept import Intercept
+from twincheck.common.system.json_file import load_json
+from twincheck.common.transplant import exact as exact_operators
+from twincheck.common.transplant.formulas import FORMULAS
+from twincheck.common.verdict.operators import TABLE, of_class, table
 
 P = paddle.nn.functional
 EXACT = 1e-13

@@ -9,15 +9,15 @@ from pathlib import Path
 import pytest
 from checkout import ROOT
 
-from common import certificate, check_all, converter, show
-from common.check.added import added_to
-from common.check.command_line import check_main
-from common.check.options import LISTED, OF_JUDGING, OPTIONS, CheckOptions, Parser, of
-from common.check.result import Result
-from common.check_all import all_steps
-from common.pair.pairs import built_in_models
-from common.report import commands
-from common.system.errors import UserError
+from twincheck.common import certificate, check_all, converter, show
+from twincheck.common.check.added import added_to
+from twincheck.common.check.command_line import check_main
+from twincheck.common.check.options import LISTED, OF_JUDGING, OPTIONS, CheckOptions, Parser, of
+from twincheck.common.check.result import Result
+from twincheck.common.check_all import all_steps
+from twincheck.common.pair.pairs import built_in_models
+from twincheck.common.report import commands
+from twincheck.common.system.errors import UserError
 
 STEPS = all_steps()
 EXAMPLE = str(ROOT / "examples" / "text_classifier")
@@ -33,11 +33,11 @@ def takers():
         parser = Parser("").take(*step.takes)
         added_to(step, parser)
         yield f"{step.name} and extras", parser, step
-    parallel = importlib.import_module("step4_backward.check_parallel").STEP
+    parallel = importlib.import_module("twincheck.step4_backward.check_parallel").STEP
     yield "parallel", Parser("").take(*parallel.takes, "processes"), parallel
-    generate = importlib.import_module("extras.generation.check")
+    generate = importlib.import_module("twincheck.extras.generation.check")
     yield "generate", generate.options_parser(), generate.STEP
-    predict = importlib.import_module("extras.forecast.check")
+    predict = importlib.import_module("twincheck.extras.forecast.check")
     yield "predict", predict.options_parser(), predict.STEP
 
 
@@ -100,8 +100,8 @@ def test_a_step_repeats_what_it_takes_of_a_whole_checks_options():
 
 
 def test_data_and_losses_say_what_has_no_use_with_them(capsys, monkeypatch):
-    metric = importlib.import_module("step2_metric.check_step2")
-    train = importlib.import_module("step5_train.check_step5")
+    metric = importlib.import_module("twincheck.step2_metric.check_step2")
+    train = importlib.import_module("twincheck.step5_train.check_step5")
     for check, words, said in (
         (metric, ["--agree", "x", "--compare-only", "--strict"], "--compare-only, --strict has no"),
         (metric, ["--batch-size", "3"], "belong to --agree DATA"),

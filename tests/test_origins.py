@@ -7,8 +7,8 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from common.logs.key import Key, parent_code
-from common.verdict.origins import Streams, sketch
+from twincheck.common.logs.key import Key, parent_code
+from twincheck.common.verdict.origins import Streams, sketch
 
 PAIR = Path(__file__).parent / "pairs" / "several_faults"
 OF_PAIR = SimpleNamespace(**runpy.run_path(PAIR / "case.py"))

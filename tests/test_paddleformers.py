@@ -10,7 +10,7 @@ import shutil
 import pytest
 from builders import ended
 
-from common.system.checkout import ROOT
+from twincheck.common.system.checkout import ROOT
 
 EXAMPLE = ROOT / "examples" / "transformers_paddleformers_llama"
 PYTHONS = {side: os.environ.get(f"LLAMA_{side.upper()}") for side in ("torch", "paddle")}

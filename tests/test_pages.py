@@ -25,14 +25,14 @@ from test_hostile import ATTACKS
 from test_tokenizers import KNOWN, PUBLISHED
 from translation import HEADINGS, TRANSLATED, differences
 
-from common.verdict.row import SEVERITY, exit_code
 from examples.gallery.__main__ import RESULTS
 from examples.gallery.run import block, read_result
-from step2_metric import tokenizers
-from step2_metric.hard_texts import SENTENCE
 from tools import page_tables, picture, rooms
 from tools.readme import RED_EXAMPLE, fill_pages, red_block
 from tools.twins import markdown_table
+from twincheck.common.verdict.row import SEVERITY, exit_code
+from twincheck.step2_metric import tokenizers
+from twincheck.step2_metric.hard_texts import SENTENCE
 
 ALL = pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 STEP_HEADINGS = ["Question", "Run", "You should see", "If it differs"]

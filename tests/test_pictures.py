@@ -11,11 +11,11 @@ from matplotlib.lines import Line2D
 from matplotlib.markers import MarkerStyle
 from matplotlib.patches import Patch
 
-from common.report import marks
 from faults import show
-from step5_train.curves import curves_figure
 from tools import depth, noise_picture
 from tools.readme import END, verdicts_figure
+from twincheck.common.report import marks
+from twincheck.step5_train.curves import curves_figure
 
 
 def shape_of(handle):

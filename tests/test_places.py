@@ -8,10 +8,10 @@ from builders import ended
 from checkout import Checkout, change
 from mutant import mutant
 
-from common.report.terminal import place_of
-from common.sides import places
-from common.sides.session import Session
-from common.system.checkout import ROOT
+from twincheck.common.report.terminal import place_of
+from twincheck.common.sides import places
+from twincheck.common.sides.session import Session
+from twincheck.common.system.checkout import ROOT
 
 LAYERS = '''"""Layers that the Paddle side of a pair keeps in a folder of its own."""
 

@@ -9,7 +9,7 @@ import numpy as np
 from builders import ended, translated
 from checkout import change
 
-from common.system.tree import join_path, tree_leaves, tree_map
+from twincheck.common.system.tree import join_path, tree_leaves, tree_map
 
 STEPS_OF_4 = 2  # in the checkout: they are not what is tried
 ODD = translated(  # but for the layer that works in place, and a keyword

@@ -14,17 +14,17 @@ import pytest
 from checkout import CHECKS, ROOT, Checkout, change
 from forked_group import in_place_of_launchers
 
-from common.pair.case_hooks import make_data
-from common.pair.data import save_arrays
-from common.pair.pairs import load_pair
-from common.pair.request import RunRequest, rank_folder
-from common.pair.shares import Axes, PartOfTape, Share
-from common.pair.tape import Tape
-from common.pair.worker_process import _how_one_ended
-from common.system.processes import environment
 from faults.worker import plant
-from step5_train.as_one import first_steps
-from step5_train.check_step5 import main
+from twincheck.common.pair.case_hooks import make_data
+from twincheck.common.pair.data import save_arrays
+from twincheck.common.pair.pairs import load_pair
+from twincheck.common.pair.request import RunRequest, rank_folder
+from twincheck.common.pair.shares import Axes, PartOfTape, Share
+from twincheck.common.pair.tape import Tape
+from twincheck.common.pair.worker_process import _how_one_ended
+from twincheck.common.system.processes import environment
+from twincheck.step5_train.as_one import first_steps
+from twincheck.step5_train.check_step5 import main
 
 SIDES = ("torch", "paddle")
 GREEN = ("IDENTICAL", "ROUNDING")
@@ -311,7 +311,7 @@ TWO = ["--processes", "2", "--nnodes", "2"]
     ],
 )
 def test_options_that_do_not_go_together_are_refused(words, said, capsys, monkeypatch, tmp_path):
-    file = importlib.import_module("step5_train.check_step5").__file__
+    file = importlib.import_module("twincheck.step5_train.check_step5").__file__
     options = ["--model", "fastformer", "--out", str(tmp_path / "out"), *words]
     monkeypatch.setattr("sys.argv", [file, *options])
     try:

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from checkout import ROOT
 
-from common.check.guard import guarded
+from twincheck.common.check.guard import guarded
 
 LEFT_OUT = set(".venv .paconvert .environments .git log tests __pycache__ programs".split())
 # They need the standard library alone, or are started by a program that has looked.

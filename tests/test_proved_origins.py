@@ -2,10 +2,10 @@
 
 import pytest
 
-from common.check import origins
-from common.check.origins import Effect
-from common.verdict.judge import Judgement
-from common.verdict.row import Row
+from twincheck.common.check import origins
+from twincheck.common.check.origins import Effect
+from twincheck.common.verdict.judge import Judgement
+from twincheck.common.verdict.row import Row
 
 LAYERS = ("a.0.mix:in/0", "a.1.mix:in/0")
 

@@ -13,10 +13,10 @@ from pathlib import Path
 import pytest
 from builders import python
 
-from common.pair import provenance
-from common.pair.pairs import load_pair
-from common.system.checkout import ROOT
-from common.system.frameworks import SIDES
+from twincheck.common.pair import provenance
+from twincheck.common.pair.pairs import load_pair
+from twincheck.common.system.checkout import ROOT
+from twincheck.common.system.frameworks import SIDES
 
 STEPS = sorted(path.name for path in ROOT.glob("step*_*"))
 # Step -> what its worker scripts import beside common/.

@@ -21,10 +21,10 @@ from published import (
     worst,
 )
 
-from common.models.reformer.case import CONFIGS, bucket_factors, complete, published
-from common.pair.pairs import load_pair
-from common.pair.tape import Tape
-from common.weights.checkpoint import prepare
+from twincheck.common.models.reformer.case import CONFIGS, bucket_factors, complete, published
+from twincheck.common.pair.pairs import load_pair
+from twincheck.common.pair.tape import Tape
+from twincheck.common.weights.checkpoint import prepare
 
 DATA = ROOT.parent / "shared" / "data"
 SIZES = {"crime_and_punishment": (77, 2_748_224), "enwik8": (149, 149_182_722)}

@@ -10,8 +10,8 @@ from builders import ended
 from paddle import nn
 from paddle.nn import functional as F
 
-from common.sides import quick_in_paddle
-from common.sides.session import current
+from twincheck.common.sides import quick_in_paddle
+from twincheck.common.sides.session import current
 
 PAIR = Path(__file__).parent / "pairs" / "small_cnn"
 PLACES = {"linear": (F, "linear"), "layer_norm": (nn.LayerNorm, "forward")}

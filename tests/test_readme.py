@@ -12,12 +12,12 @@ from checkout import ROOT, Checkout
 from pages import DOCS, README, README_CN, run_commands
 
 import tools.readme
-from common.bundles.check import verify_bundle
-from common.logs.reader import read_log
-from common.logs.result_folder import FLOAT64, ResultFolder
-from common.verdict.measures import rms
 from tools import page_tables
 from tools.readme import _rows, draw_verdicts, fill, main, results_table
+from twincheck.common.bundles.check import verify_bundle
+from twincheck.common.logs.reader import read_log
+from twincheck.common.logs.result_folder import FLOAT64, ResultFolder
+from twincheck.common.verdict.measures import rms
 
 GREEN = ("IDENTICAL", "ROUNDING", "FLIP")
 # Of its near ties: masked scores lie so far below the others that Paddle's softmax clips them.

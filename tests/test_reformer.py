@@ -10,10 +10,16 @@ import numpy as np
 import pytest
 from builders import assert_gradients, golden
 
-from common.models.reformer import case
-from common.models.reformer.case import CASES, CONFIGS, bucket_factors, complete, make_inputs
-from common.sides.session import Session, using
-from common.weights.layout import Layout
+from twincheck.common.models.reformer import case
+from twincheck.common.models.reformer.case import (
+    CASES,
+    CONFIGS,
+    bucket_factors,
+    complete,
+    make_inputs,
+)
+from twincheck.common.sides.session import Session, using
+from twincheck.common.weights.layout import Layout
 
 HERE = Path(__file__).resolve().parent
 SIDES = ("torch", "paddle")
@@ -35,8 +41,8 @@ class Side:
 
     def __init__(self, name):
         self.name = name
-        self.side = importlib.import_module(f"common.{name}_side")
-        self.models = importlib.import_module(f"common.models.reformer.{name}_model")
+        self.side = importlib.import_module(f"twincheck.common.{name}_side")
+        self.models = importlib.import_module(f"twincheck.common.models.reformer.{name}_model")
         self.framework = importlib.import_module(name)
 
     def build(self, config, state=None, dtype="float64", train=False):

@@ -4,10 +4,10 @@ import json
 
 import pytest
 
-from common.check.report_json import PROMISED, report_text
-from common.check.result import Result
-from common.check_all import all_steps
-from common.verdict.row import Row
+from twincheck.common.check.report_json import PROMISED, report_text
+from twincheck.common.check.result import Result
+from twincheck.common.check_all import all_steps
+from twincheck.common.verdict.row import Row
 
 COUNT = 1000
 

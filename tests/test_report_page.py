@@ -16,16 +16,16 @@ import builders
 import numpy as np
 import pytest
 
-from common.check import command_line
-from common.check.result import Result
-from common.report import html_page, html_rows
-from common.report.sentences import decided
-from common.report.source_lines import source_context
-from common.report.terminal import number
-from common.verdict.row import Row, claim
-from step1_forward.check_step1 import STEP as FORWARD
-from step4_backward.check_step4 import STEP as BACKWARD
-from step5_train.check_step5 import STEP as TRAIN
+from twincheck.common.check import command_line
+from twincheck.common.check.result import Result
+from twincheck.common.report import html_page, html_rows
+from twincheck.common.report.sentences import decided
+from twincheck.common.report.source_lines import source_context
+from twincheck.common.report.terminal import number
+from twincheck.common.verdict.row import Row, claim
+from twincheck.step1_forward.check_step1 import STEP as FORWARD
+from twincheck.step4_backward.check_step4 import STEP as BACKWARD
+from twincheck.step5_train.check_step5 import STEP as TRAIN
 
 BROWSER = shutil.which("chromium") or shutil.which("chromium-browser")
 

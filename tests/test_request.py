@@ -15,14 +15,14 @@ import pytest
 from builders import edit_json, ended
 from checkout import ROOT, Checkout, change
 
-from common.check.options import OPTIONS, Parser, of
-from common.check_all import all_steps
-from common.pair.option import options_of
-from common.pair.pairs import Pair
-from common.pair.request import RunRequest
-from common.pair.task import TeacherForced
-from common.pair.worker_process import WorkerProcess
-from common.system.errors import UserError
+from twincheck.common.check.options import OPTIONS, Parser, of
+from twincheck.common.check_all import all_steps
+from twincheck.common.pair.option import options_of
+from twincheck.common.pair.pairs import Pair
+from twincheck.common.pair.request import RunRequest
+from twincheck.common.pair.task import TeacherForced
+from twincheck.common.pair.worker_process import WorkerProcess
+from twincheck.common.system.errors import UserError
 
 PAIR = Path(__file__).parent / "pairs" / "small_cnn"
 LOGS = [f"forward_all_{side}{run}" for side in ("torch", "paddle") for run in ("", "_fp64")]

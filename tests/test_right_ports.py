@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 from checkout import CHECKS, ROOT, Checkout, change
 
-from common.logs.reader import read_log
-from common.logs.result_folder import EXACT, TEACHER_FORCED, ResultFolder
-from common.logs.sidecar import read_sidecar
 from faults.fault import USERS
+from twincheck.common.logs.reader import read_log
+from twincheck.common.logs.result_folder import EXACT, TEACHER_FORCED, ResultFolder
+from twincheck.common.logs.sidecar import read_sidecar
 
 STEPS_OF_4 = 3  # in the checkout, and the first of step 5: how many is not what is tried
 

@@ -16,13 +16,14 @@ MOST_ROOMS, MOST_FLOORS, MOST_ARROWS = 24, 7, 80
 def copy(tmp_path):
     """A copy of common/'s Python files that a test may change."""
     ignore = shutil.ignore_patterns("__pycache__", "*.md")
-    shutil.copytree(ROOT / "common", tmp_path / "common", ignore=ignore)
+    for name in ("common", "twincheck"):
+        shutil.copytree(ROOT / name, tmp_path / name, ignore=ignore)
     return tmp_path
 
 
 def add(copy, name, line):
     """Put an import into a file of the copy, as its last line."""
-    path = copy / "common" / name
+    path = copy / ("twincheck" if name in FACES else "common") / name
     path.write_text(f"{path.read_text()}\n\n{line}\n")
 
 
@@ -30,22 +31,23 @@ def test_every_import_is_allowed():
     assert rooms.violations() == []
 
 
-BY_NAME = 'X = __import__("importlib").import_module("common.logs.reader")'
+FACES = ("torch_side.py", "paddle_side.py")
+BY_NAME = 'X = __import__("importlib").import_module("twincheck.common.logs.reader")'
 
 
 @pytest.mark.parametrize(
     ("name", "line", "said"),
     [
-        ("system/files.py", "import common.logs.reader", "system may not import logs"),
-        ("logs/reader.py", "from common.pair import tape", "logs may not import pair"),
-        ("pair/tape.py", "from common.sides.session import current", "pair may not import sides"),
-        ("verdict/rule.py", "from common.report import terminal", "verdict may not import report"),
-        ("report/terminal.py", "import common.check.steps", "report may not import check"),
-        ("models/fastformer/case.py", "from common.weights import read", "models may not import"),
-        ("compare.py", "from common.sides.session import current", "compare may not import sides"),
-        ("compare.py", "from common import torch_side", "compare may not import torch_side"),
-        ("torch_side.py", "from common.pair.tape import Tape", "torch_side may not import pair"),
-        ("verdict/rule.py", "def later():\n    from common.weights import read", "may not import"),
+        ("system/files.py", "import twincheck.common.logs.reader", "system may not import logs"),
+        ("logs/reader.py", "from twincheck.common.pair import tape", "logs may not import pair"),
+        ("pair/tape.py", "from twincheck.common.sides.session import current", "pair may not import sides"),
+        ("verdict/rule.py", "from twincheck.common.report import terminal", "verdict may not import report"),
+        ("report/terminal.py", "import twincheck.common.check.steps", "report may not import check"),
+        ("models/fastformer/case.py", "from twincheck.common.weights import read", "models may not import"),
+        ("compare.py", "from twincheck.common.sides.session import current", "compare may not import sides"),
+        ("compare.py", "from twincheck import torch_side", "compare may not import torch_side"),
+        ("torch_side.py", "from twincheck.common.pair.tape import Tape", "torch_side may not import pair"),
+        ("verdict/rule.py", "def later():\n    from twincheck.common.weights import read", "may not import"),
         ("system/files.py", BY_NAME, "not"),
     ],
 )
@@ -57,7 +59,7 @@ def test_a_planted_import_is_found(copy, name, line, said):
 
 
 def test_check_and_sides_never_import_each_other(copy):
-    add(copy, "check/steps.py", "from common.sides.session import current")
+    add(copy, "check/steps.py", "from twincheck.common.sides.session import current")
     problems = rooms.violations(copy)
     assert any("check may not import sides" in problem for problem in problems)
     assert any("speak through files alone" in problem for problem in problems)
@@ -65,7 +67,7 @@ def test_check_and_sides_never_import_each_other(copy):
 
 def test_nor_do_they_through_a_third_room(copy):
     """Were the table to allow both arrows, what they make together would still be found."""
-    add(copy, "weights/layers.py", "import common.check.steps")
+    add(copy, "weights/layers.py", "import twincheck.common.check.steps")
     problems = rooms.violations(copy)
     assert "common.check.steps: sides reaches it, although sides and check speak" in str(problems)
 
@@ -89,7 +91,7 @@ def test_the_core_and_the_extras_import_no_extra(copy):
 
 
 def test_a_circle_is_found(copy):
-    add(copy, "system/errors.py", "from common.system.files import whole")
+    add(copy, "system/errors.py", "from twincheck.common.system.files import whole")
     problems = rooms.violations(copy)
     assert any("a circle of imports: common.system." in problem for problem in problems)
 

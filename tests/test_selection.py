@@ -9,17 +9,17 @@ import pytest
 from builders import arrays_of, ended, printed
 from checkout import change
 
-from common.check.command_line import check_main
-from common.check.reuse import reference_key
-from common.check_all import all_steps
-from common.logs.independence import check_independence
-from common.logs.result_folder import ResultFolder
-from common.logs.sidecar import sidecar_of
-from common.pair.pairs import load_pair
-from common.pair.request import RunRequest
-from common.sides.selection import Selection
-from common.sides.session import Session, using
-from common.system.errors import UserError
+from twincheck.common.check.command_line import check_main
+from twincheck.common.check.reuse import reference_key
+from twincheck.common.check_all import all_steps
+from twincheck.common.logs.independence import check_independence
+from twincheck.common.logs.result_folder import ResultFolder
+from twincheck.common.logs.sidecar import sidecar_of
+from twincheck.common.pair.pairs import load_pair
+from twincheck.common.pair.request import RunRequest
+from twincheck.common.sides.selection import Selection
+from twincheck.common.sides.session import Session, using
+from twincheck.common.system.errors import UserError
 
 STEPS_OF_4 = 2  # in the checkout: they are not what is tried
 PAIR = Path(__file__).parent / "pairs" / "small_cnn"
@@ -75,7 +75,7 @@ def test_a_pattern_of_which_nothing_is_seen_is_a_sentence():
 def cost(selection, monkeypatch):
     """(hooks, arrays that were made, keys, output) of a forward pass whose names are renamed."""
     torch = pytest.importorskip("torch")
-    from common.sides import torch_side
+    from twincheck.common.sides import torch_side
 
     made = []
     monkeypatch.setattr(torch_side, "view", lambda value: made.append(1) or value.numpy())

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from builders import printed, write_log
 
-from common.show import main, worst_index
+from twincheck.common.show import main, worst_index
 
 NOISE = 1e-8
 

@@ -11,16 +11,16 @@ from dataclasses import fields, replace
 import pytest
 from checkout import Checkout
 
-from common import compare, show
-from common.check.command_line import check_main
-from common.check_all import all_steps
-from common.logs.independence import folder_problems
-from common.logs.reader import read_log
-from common.logs.result_folder import ResultFolder
-from common.logs.sidecar import Sidecar, read_sidecar, sidecar_path, write_sidecar
-from common.logs.writer import LogWriter
-from common.system.checkout import ROOT
-from common.system.errors import LogError, UserError
+from twincheck.common import compare, show
+from twincheck.common.check.command_line import check_main
+from twincheck.common.check_all import all_steps
+from twincheck.common.logs.independence import folder_problems
+from twincheck.common.logs.reader import read_log
+from twincheck.common.logs.result_folder import ResultFolder
+from twincheck.common.logs.sidecar import Sidecar, read_sidecar, sidecar_path, write_sidecar
+from twincheck.common.logs.writer import LogWriter
+from twincheck.common.system.checkout import ROOT
+from twincheck.common.system.errors import LogError, UserError
 
 PAIR = str(ROOT / "tests" / "pairs" / "small_cnn")
 ESCAPE = "\x1b[2J"

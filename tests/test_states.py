@@ -11,15 +11,15 @@ import numpy as np
 import pytest
 from checkout import ROOT
 
-from common.check.reuse import why_not_reused
-from common.logs.result_folder import ResultFolder
-from common.system import shared_arrays
-from common.system.errors import UserError
-from common.system.json_file import write_json
-from common.system.shared_arrays import SharedFile
-from common.weights import states
-from common.weights.layers import Owner
-from common.weights.states import States
+from twincheck.common.check.reuse import why_not_reused
+from twincheck.common.logs.result_folder import ResultFolder
+from twincheck.common.system import shared_arrays
+from twincheck.common.system.errors import UserError
+from twincheck.common.system.json_file import write_json
+from twincheck.common.system.shared_arrays import SharedFile
+from twincheck.common.weights import states
+from twincheck.common.weights.layers import Owner
+from twincheck.common.weights.states import States
 
 
 @pytest.fixture(params=["memory", "plain"])

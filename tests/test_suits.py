@@ -7,16 +7,16 @@ import pytest
 from builders import ended
 from checkout import ROOT, Checkout
 
-from common.logs.reader import read_log
-from common.logs.sidecar import Sidecar, read_sidecar
-from common.logs.writer import LogWriter
-from common.pair.pairs import PERTURBED
-from common.pair.tape import Tape
-from common.weights.layers import Owner
-from common.weights.noise import with_noise
-from common.weights.suits import ACTIVATIONS, Sizes, suited
-from step4_backward.rates import Watch, moved_in_float32
-from step5_train.envelope import PART_STEPS, parts_of
+from twincheck.common.logs.reader import read_log
+from twincheck.common.logs.sidecar import Sidecar, read_sidecar
+from twincheck.common.logs.writer import LogWriter
+from twincheck.common.pair.pairs import PERTURBED
+from twincheck.common.pair.tape import Tape
+from twincheck.common.weights.layers import Owner
+from twincheck.common.weights.noise import with_noise
+from twincheck.common.weights.suits import ACTIVATIONS, Sizes, suited
+from twincheck.step4_backward.rates import Watch, moved_in_float32
+from twincheck.step5_train.envelope import PART_STEPS, parts_of
 
 PAIR = ROOT / "tests" / "pairs" / "deep"
 

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 from builders import write_log
 
-from common.logs.reader import read_log
-from common.logs.sidecar import Sidecar, read_sidecar, write_sidecar
-from common.logs.sums import SMALLEST, place_of, sample_of, shape_of_sums, summed
-from common.logs.writer import LogWriter
-from common.system.errors import LogError
-from common.verdict.judge import judge_logs
+from twincheck.common.logs.reader import read_log
+from twincheck.common.logs.sidecar import Sidecar, read_sidecar, write_sidecar
+from twincheck.common.logs.sums import SMALLEST, place_of, sample_of, shape_of_sums, summed
+from twincheck.common.logs.writer import LogWriter
+from twincheck.common.system.errors import LogError
+from twincheck.common.verdict.judge import judge_logs
 
 SHAPES = [(SMALLEST,), (70000,), (2, 3, 57, 57), (256, 64), (257, 64), (30522, 3), (1, 20000)]
 NAMES = {

@@ -12,14 +12,14 @@ from builders import write_log
 from checkout import ROOT
 from rich.console import Console
 
-from common.check.result import Result
-from common.check_all import all_steps
-from common.report import terminal
-from common.report.scores import scores_of
-from common.report.sentences import decided, digits, fewest_digits, headline
-from common.verdict.operators import EXCUSE
-from common.verdict.row import FED, NO_STEP, Row, claim
-from common.verdict.rule import NO_BETTER
+from twincheck.common.check.result import Result
+from twincheck.common.check_all import all_steps
+from twincheck.common.report import terminal
+from twincheck.common.report.scores import scores_of
+from twincheck.common.report.sentences import decided, digits, fewest_digits, headline
+from twincheck.common.verdict.operators import EXCUSE
+from twincheck.common.verdict.row import FED, NO_STEP, Row, claim
+from twincheck.common.verdict.rule import NO_BETTER
 
 STEPS = all_steps()
 KEY = "perturbed/blocks.0.norm2"

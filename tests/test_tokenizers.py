@@ -11,10 +11,10 @@ import pytest
 from builders import python
 from mutant import mutant
 
-from common.pair.sentencepieces import find_model
-from common.system.errors import UserError
-from step2_metric import tokenizer_opinion, tokenizers
-from step2_metric.hard_texts import HARD_TEXTS, SENTENCE
+from twincheck.common.pair.sentencepieces import find_model
+from twincheck.common.system.errors import UserError
+from twincheck.step2_metric import tokenizer_opinion, tokenizers
+from twincheck.step2_metric.hard_texts import HARD_TEXTS, SENTENCE
 
 ROOT = Path(__file__).resolve().parent.parent
 PUBLISHED = ROOT.parent / "shared" / "data" / "reformer_crime_and_punishment" / "spiece.model"
@@ -208,7 +208,7 @@ def test_known_answer_of_the_published_model():
 REFERENCE = """
 import json, sys
 from transformers import ReformerTokenizer
-from step2_metric.hard_texts import HARD_TEXTS
+from twincheck.step2_metric.hard_texts import HARD_TEXTS
 tokenizer = ReformerTokenizer(sys.argv[1])
 print(json.dumps([tokenizer(text)["input_ids"] for text in HARD_TEXTS]))
 """

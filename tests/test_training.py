@@ -15,11 +15,11 @@ import pytest
 from checkout import CHECKS, ROOT, Checkout
 from mutant import mutant
 
-import step5_train.training
-from common.logs.reader import read_log
-from common.pair.pairs import load_pair
-from common.pair.request import RunRequest
-from step5_train.equivalence import interval, judge_seeds, reached, sentence
+from twincheck.step5_train import training
+from twincheck.common.logs.reader import read_log
+from twincheck.common.pair.pairs import load_pair
+from twincheck.common.pair.request import RunRequest
+from twincheck.step5_train.equivalence import interval, judge_seeds, reached, sentence
 
 EXAMPLE = ROOT / "examples" / "text_classifier"
 STEPS = "40"
@@ -231,12 +231,12 @@ def fake_training(module, folder, stop, resume):
 
 
 def test_a_checkpoint_holds_all_that_the_next_steps_depend_on(tmp_path):
-    whole = fake_training(step5_train.training, tmp_path / "whole", stop=-1, resume=False)
+    whole = fake_training(training, tmp_path / "whole", stop=-1, resume=False)
     assert len(whole["orders"]) == 3 and len(set(whole["orders"])) == 3
     for stop in range(1, 10):
         folder = tmp_path / str(stop)
-        assert fake_training(step5_train.training, folder, stop, resume=False) is None
-        assert fake_training(step5_train.training, folder, -1, resume=True) == whole, stop
+        assert fake_training(training, folder, stop, resume=False) is None
+        assert fake_training(training, folder, -1, resume=True) == whole, stop
 
 
 ALL = "w mean memory losses rates orders scores log"  # the epochs are others
@@ -256,10 +256,10 @@ ALL = "w mean memory losses rates orders scores log"  # the epochs are others
 )
 def test_what_a_checkpoint_forgets_shows(tmp_path, line, differs):
     """Just where it must show; a crash would show nothing."""
-    forgetful = mutant(step5_train.training, f"        {line}\n", "")
-    whole = fake_training(step5_train.training, tmp_path / "whole", stop=-1, resume=False)
+    forgetful = mutant(training, f"        {line}\n", "")
+    whole = fake_training(training, tmp_path / "whole", stop=-1, resume=False)
     # Within the second epoch; a log that has more than its checkpoint knows of.
-    fake_training(step5_train.training, tmp_path / "stopped", stop=6, resume=False)
+    fake_training(training, tmp_path / "stopped", stop=6, resume=False)
     (log,) = (tmp_path / "stopped").rglob("train.log")
     log.write_text(log.read_text() + "a line after the last checkpoint\n")
     again = fake_training(forgetful, tmp_path / "stopped", stop=-1, resume=True)

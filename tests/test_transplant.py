@@ -9,9 +9,9 @@ import pytest
 from builders import ended, python
 from checkout import ROOT, Checkout, change
 
-from common.check.options import Parser
-from common.system.errors import UserError
-from common.transplant import operators
+from twincheck.common.check.options import Parser
+from twincheck.common.system.errors import UserError
+from twincheck.common.transplant import operators
 
 SMALL_CNN = str(ROOT / "tests" / "pairs" / "small_cnn")
 STEPS_OF_4 = 2  # in the checkout: Adam is no operator
@@ -63,7 +63,7 @@ def run(text):
 
 calls = json.loads(sys.argv[1])
 own = {name: run(text) for name, text in calls.items()}
-from common.transplant.patch import Transplant
+from twincheck.common.transplant.patch import Transplant
 found = {}
 for name, text in calls.items():
     transplant = Transplant([name])

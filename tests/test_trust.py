@@ -8,10 +8,10 @@ import pytest
 from builders import edit_json, printed, write_log
 from forged import gadgets, judge, spoil
 
-from common.logs.independence import folder_problems
-from common.logs.reader import read_log
-from common.report.guide_report import GuideReport
-from common.system.errors import LogError
+from twincheck.common.logs.independence import folder_problems
+from twincheck.common.logs.reader import read_log
+from twincheck.common.report.guide_report import GuideReport
+from twincheck.common.system.errors import LogError
 
 
 def test_the_forged_result_is_good(folder, capsys):

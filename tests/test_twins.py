@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from common.system.errors import UserError
 from tools import twins as spelling
+from twincheck.common.system.errors import UserError
 
 ROOT = Path(__file__).resolve().parent.parent
 PAIRS = spelling.twin_pairs(ROOT)

@@ -12,9 +12,9 @@ from builders import ended, judged, python
 from checkout import ROOT, Checkout, change
 from upcast_calls import EXPRESSIONS
 
-from common.logs.result_folder import FLOAT64, ResultFolder
-from common.logs.sidecar import read_sidecar
-from common.system.frameworks import SIDES
+from twincheck.common.logs.result_folder import FLOAT64, ResultFolder
+from twincheck.common.logs.sidecar import read_sidecar
+from twincheck.common.system.frameworks import SIDES
 
 PAIR = ROOT / "faults" / "pairs" / "casts"
 AGREEING = {"IDENTICAL", "ROUNDING"}
@@ -50,7 +50,7 @@ def test_all_of_torch_that_takes_a_dtype_is_known():
     """By torch's own list of its operators, so that a new one does not pass unseen."""
     program = """
 import torch
-from common.sides.narrow_in_torch import ASKED, FROM_DATA
+from twincheck.common.sides.narrow_in_torch import ASKED, FROM_DATA
 schemas = torch._C._jit_get_all_schemas()
 takes = {s.name[6:] for s in schemas if s.name.startswith("aten::")
          and any(a.name in ("dtype", "out_dtype") for a in s.arguments)}

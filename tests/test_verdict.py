@@ -8,13 +8,21 @@ import numpy as np
 import pytest
 from checkout import CHECKS, ROOT
 
-from common.verdict import tensor
-from common.verdict.causes import note_gradient
-from common.verdict.choices import Choice, judge_choice
-from common.verdict.context import Context, noisier
-from common.verdict.judge import judge_logs
-from common.verdict.row import AGREEING, FAILING, SEVERITY, claim, count_verdicts, exit_code, worst
-from common.verdict.tolerances import TOLERANCES
+from twincheck.common.verdict import tensor
+from twincheck.common.verdict.causes import note_gradient
+from twincheck.common.verdict.choices import Choice, judge_choice
+from twincheck.common.verdict.context import Context, noisier
+from twincheck.common.verdict.judge import judge_logs
+from twincheck.common.verdict.row import (
+    AGREEING,
+    FAILING,
+    SEVERITY,
+    claim,
+    count_verdicts,
+    exit_code,
+    worst,
+)
+from twincheck.common.verdict.tolerances import TOLERANCES
 
 EPSILON32 = 6e-8  # relative rounding noise of a float32 run, as drawn below
 STEPS = [str(ROOT.joinpath(check).parent.relative_to(ROOT)) for check in CHECKS.values()]

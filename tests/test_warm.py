@@ -12,10 +12,10 @@ import pytest
 from builders import ended
 from checkout import ROOT, Checkout
 
-from common.system.processes import Child
 from faults import warm
 from faults.warm import Interpreters
 from faults.warm.server import SET_BY_IMPORTS
+from twincheck.common.system.processes import Child
 
 SMALL_CNN = str(ROOT / "tests" / "pairs" / "small_cnn")
 TEXT_CLASSIFIER = str(ROOT / "examples" / "text_classifier")
@@ -70,7 +70,7 @@ ENDS = {
 WAITS = """
 import os, sys, time
 sys.path.insert(0, sys.argv[2])
-from common.system.processes import watch
+from twincheck.common.system.processes import watch
 watch()
 with open(sys.argv[1] + ".part", "w") as file:
     file.write(str(os.getpid()))

@@ -3,12 +3,12 @@
 import numpy as np
 import pytest
 
-from common.system.errors import UserError
-from common.weights.layers import Owner, make_rename, own_parameters
-from common.weights.layout import Layout, LayoutError
-from common.weights.noise import with_noise
-from common.weights.round_trip import changed_keys, one_way_keys
-from common.weights.states import check_state, load_owners, load_state, save_owners
+from twincheck.common.system.errors import UserError
+from twincheck.common.weights.layers import Owner, make_rename, own_parameters
+from twincheck.common.weights.layout import Layout, LayoutError
+from twincheck.common.weights.noise import with_noise
+from twincheck.common.weights.round_trip import changed_keys, one_way_keys
+from twincheck.common.weights.states import check_state, load_owners, load_state, save_owners
 
 LINEAR = Owner("Linear", "weight", (4, 4), True, "fc.weight")
 

@@ -8,8 +8,8 @@ import pytest
 from builders import ended, judged, write_log
 from checkout import change
 
-from common.logs.result_folder import FLOAT64, ResultFolder
-from step4_backward.check_step4 import witnesses
+from twincheck.common.logs.result_folder import FLOAT64, ResultFolder
+from twincheck.step4_backward.check_step4 import witnesses
 
 STEPS_OF_4 = 1  # in the checkout: they are not what is tried
 PAIR = Path(__file__).parent / "pairs" / "small_cnn"

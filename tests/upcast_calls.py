@@ -134,12 +134,12 @@ def main(name, unknown=""):
     """Make everything three times."""
     # As a model's file that was imported before: Paddle's functions are found all the same.
     before = names_of_paddle() if name == "paddle" else None
-    from common.sides import upcast
+    from twincheck.common.sides import upcast
 
-    narrow = importlib.import_module(f"common.sides.narrow_in_{name}")
+    narrow = importlib.import_module(f"twincheck.common.sides.narrow_in_{name}")
     narrow.ASKED = [known for known in narrow.ASKED if known.rpartition(".")[2] != unknown]
     narrow.CALLED.pop(unknown, None)
-    side = importlib.import_module(f"common.sides.{name}_side")
+    side = importlib.import_module(f"twincheck.common.sides.{name}_side")
     upcast.patch(side, narrow)
     make, names = before or names_of_torch()
     expressions = EXPRESSIONS[name].strip().replace("\n", "|").split("|")

@@ -15,7 +15,7 @@ from pathlib import Path
 
 if __name__ == "__main__":  # by its path too; --help needs no framework
     sys.path[0] = str(Path(__file__).resolve().parent.parent)
-    from common.system.start import begin, show_help
+    from twincheck.common.system.start import begin, show_help
 
     show_help(__doc__)
     begin("numpy")
@@ -184,9 +184,9 @@ def _driven(bare: Bare, update: Callable[[], None]) -> Callable[[], None]:
 def _imported(side_name: str, model: str):
     import importlib
 
-    from common.pair.pairs import load_pair
+    from twincheck.common.pair.pairs import load_pair
 
-    side = importlib.import_module(f"common.sides.{side_name}_side")
+    side = importlib.import_module(f"twincheck.common.sides.{side_name}_side")
     pair = load_pair(model)
     return side, pair.side(side_name), pair
 

@@ -9,11 +9,11 @@ from pathlib import Path
 
 if __name__ == "__main__":  # by its path too, and under a Python that will not do
     sys.path[0] = str(Path(__file__).resolve().parent.parent)
-    from common.system.start import begin
+    from twincheck.common.system.start import begin
 
     begin("numpy", "rich", "matplotlib")
 
-from common.system.extras import run
+from twincheck.common.system.extras import run
 
 main = partial(run, "bench")
 

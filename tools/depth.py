@@ -16,7 +16,7 @@ from pathlib import Path
 
 if __name__ == "__main__":  # by its path too, and under a Python that will not do
     sys.path[0] = str(Path(__file__).resolve().parent.parent)
-    from common.system.start import begin
+    from twincheck.common.system.start import begin
 
     begin("numpy", "rich")
 
@@ -31,19 +31,19 @@ from contextlib import ExitStack
 
 import numpy as np
 
-from common.check.guard import guarded
-from common.logs.reader import read_log
-from common.logs.result_folder import ResultFolder
-from common.logs.sidecar import sidecar_of
-from common.pair.pairs import TRAINED_LIKE
-from common.report import marks
-from common.report import terminal as report
-from common.show import LOGS
-from common.system.checkout import ROOT
-from common.system.errors import UserError
-from common.system.files import whole, write_text
-from common.verdict.row import exit_code
 from tools.readme import PICS, fill
+from twincheck.common.check.guard import guarded
+from twincheck.common.logs.reader import read_log
+from twincheck.common.logs.result_folder import ResultFolder
+from twincheck.common.logs.sidecar import sidecar_of
+from twincheck.common.pair.pairs import TRAINED_LIKE
+from twincheck.common.report import marks
+from twincheck.common.report import terminal as report
+from twincheck.common.show import LOGS
+from twincheck.common.system.checkout import ROOT
+from twincheck.common.system.errors import UserError
+from twincheck.common.system.files import whole, write_text
+from twincheck.common.verdict.row import exit_code
 
 PAGE = ROOT / "docs" / "how-judged.md"
 TABLES = ROOT / "log" / "depth"

@@ -17,7 +17,7 @@ from pathlib import Path
 
 if __name__ == "__main__":  # by its path too, and under a Python that will not do
     sys.path[0] = str(Path(__file__).resolve().parent.parent)
-    from common.system.start import begin
+    from twincheck.common.system.start import begin
 
     begin("numpy", "rich")
 
@@ -28,17 +28,17 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from common.check.guard import guarded
-from common.check.options import Parser, positive
-from common.pair.pairs import load_pair
-from common.pair.tape import Tape
-from common.report import terminal as report
-from common.system.errors import UserError
-from common.system.folders import put_in_place
-from common.system.interpreters import interpreter
-from common.system.json_file import write_json
-from common.weights.checkpoint import FOLDER, describe
-from common.weights.layers import Owner, count_values
+from twincheck.common.check.guard import guarded
+from twincheck.common.check.options import Parser, positive
+from twincheck.common.pair.pairs import load_pair
+from twincheck.common.pair.tape import Tape
+from twincheck.common.report import terminal as report
+from twincheck.common.system.errors import UserError
+from twincheck.common.system.folders import put_in_place
+from twincheck.common.system.interpreters import interpreter
+from twincheck.common.system.json_file import write_json
+from twincheck.common.weights.checkpoint import FOLDER, describe
+from twincheck.common.weights.layers import Owner, count_values
 
 SHARD_BYTES = 2 * 10**9
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 if __name__ == "__main__":  # by its path too, and under a Python that will not do
     sys.path[0] = str(Path(__file__).resolve().parent.parent)
-    from common.system.start import begin
+    from twincheck.common.system.start import begin
 
     begin("numpy", "rich")
 
@@ -23,13 +23,13 @@ import tempfile
 import time
 from dataclasses import asdict
 
-from common.pair.pairs import load_pairs
-from common.pair.request import RunRequest
-from common.system.checkout import ROOT
-from common.system.errors import UserError
-from common.system.json_file import load_json, write_json
-from step5_train.check_step5 import envelope_of
-from step5_train.envelope import depends_on, stored_file
+from twincheck.common.pair.pairs import load_pairs
+from twincheck.common.pair.request import RunRequest
+from twincheck.common.system.checkout import ROOT
+from twincheck.common.system.errors import UserError
+from twincheck.common.system.json_file import load_json, write_json
+from twincheck.step5_train.check_step5 import envelope_of
+from twincheck.step5_train.envelope import depends_on, stored_file
 
 PRESET = RunRequest().preset
 

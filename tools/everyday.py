@@ -15,7 +15,7 @@ from pathlib import Path
 
 if __name__ == "__main__":  # by its path too, and under a Python that will not do
     sys.path[0] = str(Path(__file__).resolve().parent.parent)
-    from common.system.start import begin
+    from twincheck.common.system.start import begin
 
     begin("numpy", "rich")
 
@@ -28,17 +28,17 @@ from collections.abc import Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from common.check.guard import guarded
-from common.pair.pairs import built_in_models
-from common.pair.request import RunRequest
-from common.system.checkout import ROOT
-from common.system.errors import UserError
-from common.system.files import write_text
-from common.system.frameworks import SIDES
-from common.system.interpreters import find_interpreter
-from common.system.processes import environment
-from step4_backward import setups
 from tools.measure import measure
+from twincheck.common.check.guard import guarded
+from twincheck.common.pair.pairs import built_in_models
+from twincheck.common.pair.request import RunRequest
+from twincheck.common.system.checkout import ROOT
+from twincheck.common.system.errors import UserError
+from twincheck.common.system.files import write_text
+from twincheck.common.system.frameworks import SIDES
+from twincheck.common.system.interpreters import find_interpreter
+from twincheck.common.system.processes import environment
+from twincheck.step4_backward import setups
 
 CHECKS = {
     1: "step1_forward/check_step1.py",

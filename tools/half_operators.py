@@ -13,14 +13,14 @@ from pathlib import Path
 
 if __name__ == "__main__":
     sys.path[0] = str(Path(__file__).resolve().parent.parent)
-    from common.system.start import begin
+    from twincheck.common.system.start import begin
 
     begin("numpy", "torch", "paddle")
 
 import argparse
 from collections.abc import Sequence
 
-from common.system.half import EPSILONS, HALF
+from twincheck.common.system.half import EPSILONS, HALF
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

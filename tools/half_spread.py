@@ -13,7 +13,7 @@ from pathlib import Path
 
 if __name__ == "__main__":
     sys.path[0] = str(Path(__file__).resolve().parent.parent)
-    from common.system.start import begin
+    from twincheck.common.system.start import begin
 
     begin("numpy")
 
@@ -25,12 +25,12 @@ from contextlib import ExitStack
 
 import numpy as np
 
-from common.logs.key import Key
-from common.logs.of_a_run import Logs
-from common.logs.result_folder import ResultFolder
-from common.system.checkout import ROOT
-from common.system.half import HALF
-from common.verdict.half import Half, Measured
+from twincheck.common.logs.key import Key
+from twincheck.common.logs.of_a_run import Logs
+from twincheck.common.logs.result_folder import ResultFolder
+from twincheck.common.system.checkout import ROOT
+from twincheck.common.system.half import HALF
+from twincheck.common.verdict.half import Half, Measured
 
 # Name -> model, preset, step.
 MODELS = {

@@ -12,9 +12,9 @@ import torch
 from paddle.nn import functional as paddle_nn
 from torch.nn import functional as torch_nn
 
-from common.sides.half_in_paddle import Emulation
-from common.system.half import rounded
-from common.verdict.measures import rms
+from twincheck.common.sides.half_in_paddle import Emulation
+from twincheck.common.system.half import rounded
+from twincheck.common.verdict.measures import rms
 
 ROWS, WIDTH = 32, 48
 # Name -> torch's, Paddle's, how many arguments; `x` positive values, `s` a square, `i` an image.

@@ -17,7 +17,7 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
-from common.system.errors import UserError
+from twincheck.common.system.errors import UserError
 
 EVERY_S = 0.3
 LOOKING = 0.05  # of the time at most: to count a large process's pages takes a while

@@ -14,7 +14,7 @@ from pathlib import Path
 if __name__ == "__main__":  # by its path too; in the checkout of the check that it runs
     scripts = sys.argv[2:3] * (sys.argv[1:2] == ["--measure"])
     sys.path[:1] = [str(Path(name).resolve().parent.parent) for name in (*scripts, __file__)]
-    from common.system.start import begin
+    from twincheck.common.system.start import begin
 
     begin("matplotlib")
 
@@ -33,16 +33,6 @@ from importlib.metadata import version
 
 import numpy as np
 
-from common.check import runner
-from common.logs.key import Key
-from common.logs.reader import read_log
-from common.logs.result_folder import ResultFolder
-from common.pair.task import Noise
-from common.report import marks
-from common.system.checkout import ROOT
-from common.system.files import write_text
-from common.verdict.measures import rms
-from common.verdict.tolerances import tolerance
 from faults import hard
 from faults.catalogue import FAULTS
 from faults.checkout import CHECKS
@@ -51,6 +41,16 @@ from faults.users import run as users
 from faults.warm import Interpreters
 from faults.worker import Check, Worker, _Planted
 from tools.readme import fill
+from twincheck.common.check import runner
+from twincheck.common.logs.key import Key
+from twincheck.common.logs.reader import read_log
+from twincheck.common.logs.result_folder import ResultFolder
+from twincheck.common.pair.task import Noise
+from twincheck.common.report import marks
+from twincheck.common.system.checkout import ROOT
+from twincheck.common.system.files import write_text
+from twincheck.common.verdict.measures import rms
+from twincheck.common.verdict.tolerances import tolerance
 
 STORED, PICTURE = ROOT / "docs" / "noise.json", ROOT / "pics" / "noise.png"
 PAGE = ROOT / "docs" / "how-judged.md"

@@ -15,7 +15,7 @@ from pathlib import Path
 
 if __name__ == "__main__":  # by its path too, and under a Python that will not do
     sys.path[0] = str(Path(__file__).resolve().parent.parent)
-    from common.system.start import begin
+    from twincheck.common.system.start import begin
 
     begin("numpy", "rich")
 
@@ -27,11 +27,11 @@ from dataclasses import asdict, dataclass
 
 import numpy as np
 
-from common.check.guard import guarded
-from common.system.errors import UserError
-from common.system.files import write_text
-from common.system.json_file import load_json
-from common.verdict.operators import TABLE, Operator, read_table
+from twincheck.common.check.guard import guarded
+from twincheck.common.system.errors import UserError
+from twincheck.common.system.files import write_text
+from twincheck.common.system.json_file import load_json
+from twincheck.common.verdict.operators import TABLE, Operator, read_table
 
 SAME = 1e-2  # of a size: how far two measurements of one operator may part
 NOTHING = 1e-14  # below it a result is exact

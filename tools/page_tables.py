@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 
-from common.system.checkout import ROOT
-from common.verdict.row import worst
+from twincheck.common.system.checkout import ROOT
+from twincheck.common.verdict.row import worst
 
 Words = tuple[str, str]  # English, Chinese
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 if __name__ == "__main__":  # by its path too, and under a Python that will not do
     sys.path[0] = str(Path(__file__).resolve().parent.parent)
-    from common.system.start import begin
+    from twincheck.common.system.start import begin
 
     begin("matplotlib")
 
@@ -18,7 +18,7 @@ import argparse
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from common.system.checkout import ROOT
+from twincheck.common.system.checkout import ROOT
 
 PICTURE = ROOT / "pics" / "tensor-way.png"
 SIZE = (8.0, 7.55)  # inches; the page shows it about as large

@@ -10,7 +10,7 @@ from pathlib import Path
 
 if __name__ == "__main__":  # by its path too, and under a Python that will not do
     sys.path[0] = str(Path(__file__).resolve().parent.parent)
-    from common.system.start import begin
+    from twincheck.common.system.start import begin
 
     begin("numpy", "rich")
 
@@ -18,11 +18,11 @@ import argparse
 import tempfile
 from collections.abc import Mapping, Sequence
 
-from common.system.checkout import ROOT
-from common.verdict.row import FAILING
 from faults.catalogue import FAULTS
 from faults.worker import Check, Worker, _Planted
 from tools.readme import fill
+from twincheck.common.system.checkout import ROOT
+from twincheck.common.verdict.row import FAILING
 
 PAGE = ROOT / "docs" / "results.md"
 PLANTED = (

@@ -16,7 +16,7 @@ from pathlib import Path
 
 if __name__ == "__main__":  # by its path too, and under a Python that will not do
     sys.path[0] = str(Path(__file__).resolve().parent.parent)
-    from common.system.start import begin
+    from twincheck.common.system.start import begin
 
     begin("numpy", "rich")
 
@@ -31,24 +31,24 @@ from contextlib import ExitStack
 from importlib.metadata import version
 from itertools import count
 
-from common.logs.reader import read_log
-from common.logs.result_folder import ResultFolder
-from common.pair.case_hooks import CURVES
-from common.pair.metrics import RELATIVE
-from common.report import marks
-from common.report.marks import save
-from common.report.scores import Score, compared, figure
-from common.report.terminal import COLOURS, guide_word
-from common.system.checkout import ROOT
-from common.system.errors import UserError
-from common.system.frameworks import SIDES
-from common.verdict.row import worst
 from examples.gallery.__main__ import RESULTS
 from examples.gallery.run import Result, read_result
-from step5_train.equivalence import GUIDE
 from tools import page_tables, red
 from tools.page_tables import cells, share
 from tools.twins import markdown_table
+from twincheck.common.logs.reader import read_log
+from twincheck.common.logs.result_folder import ResultFolder
+from twincheck.common.pair.case_hooks import CURVES
+from twincheck.common.pair.metrics import RELATIVE
+from twincheck.common.report import marks
+from twincheck.common.report.marks import save
+from twincheck.common.report.scores import Score, compared, figure
+from twincheck.common.report.terminal import COLOURS, guide_word
+from twincheck.common.system.checkout import ROOT
+from twincheck.common.system.errors import UserError
+from twincheck.common.system.frameworks import SIDES
+from twincheck.common.verdict.row import worst
+from twincheck.step5_train.equivalence import GUIDE
 
 REPORT = ROOT / "log" / "report.json"
 PICS = ROOT / "pics"

@@ -12,7 +12,7 @@ from pathlib import Path
 
 if __name__ == "__main__":  # by its path too, and under a Python that will not do
     sys.path[0] = str(Path(__file__).resolve().parent.parent)
-    from common.system.start import begin
+    from twincheck.common.system.start import begin
 
     begin("numpy", "rich")
 
@@ -21,14 +21,14 @@ import json
 import tempfile
 from collections.abc import Sequence
 
-from common.check.guard import guarded
-from common.report.terminal import behind_table
-from common.system.checkout import ROOT
-from common.system.errors import UserError
-from common.system.files import write_text
 from faults.catalogue import FAULTS
 from faults.checkout import Checkout
 from faults.fault import Fault
+from twincheck.common.check.guard import guarded
+from twincheck.common.report.terminal import behind_table
+from twincheck.common.system.checkout import ROOT
+from twincheck.common.system.errors import UserError
+from twincheck.common.system.files import write_text
 
 ROWS = ROOT / "log" / "red.json"
 SHOWN = "layernorm-epsilon-small"

@@ -19,7 +19,7 @@ from pathlib import Path
 
 if __name__ == "__main__":  # by its path too, and under a Python that will not do
     sys.path[0] = str(Path(__file__).resolve().parent.parent)
-    from common.system.start import begin
+    from twincheck.common.system.start import begin
 
     begin()
 
@@ -33,6 +33,7 @@ from graphlib import CycleError, TopologicalSorter
 
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = "common"
+INSTALLED = "twincheck"  # what the core is imported as; the faces and the programs' door
 EXTRAS = "extras"
 SHARED = f"{EXTRAS}.shared"  # what several of them need and the core does not
 
@@ -69,10 +70,12 @@ class Import:
 
 
 def module_files(root: Path) -> dict[str, Path]:
-    """Dotted module -> file of all of common/, packages under their own name."""
+    """Dotted module -> file of all of common/ and of the faces, packages under their own name."""
     files = {}
-    for path in sorted((root / PACKAGE).rglob("*.py")):
+    faces = [root / INSTALLED / f"{name}.py" for name in FACES]
+    for path in sorted([*(root / PACKAGE).rglob("*.py"), *faces]):
         parts = path.relative_to(root).with_suffix("").parts
+        parts = (PACKAGE, *parts[1:])  # the faces stand beside the rooms
         parts = parts[:-1] if parts[-1] == "__init__" else parts
         files[".".join(parts)] = path
     return files
@@ -93,7 +96,13 @@ def imports_of(root: Path, files: dict[str, Path]) -> list[Import]:
 def _names_in(source: str) -> list[tuple[int, str]]:
     """(line, dotted name) of what a file imports."""
     nodes = ast.walk(ast.parse(source))
-    return [(node.lineno, name) for node in nodes for name in _named_modules(node)]
+    return [(node.lineno, _short(name)) for node in nodes for name in _named_modules(node)]
+
+
+def _short(name: str) -> str:
+    """A module's name from its folder of the checkout on; a face's as if it stood in common/."""
+    short = name.removeprefix(f"{INSTALLED}.")
+    return f"{PACKAGE}.{short}" if short.partition(".")[0] in FACES else short
 
 
 def _named_modules(node: ast.AST) -> Iterable[str]:
@@ -113,7 +122,7 @@ def _named_modules(node: ast.AST) -> Iterable[str]:
             parts = [
                 part.value if isinstance(part, ast.Constant) else "torch" for part in name.values
             ]
-            if not parts[0].startswith(f"{PACKAGE}.models."):
+            if not parts[0].startswith(f"{INSTALLED}.{PACKAGE}.models."):
                 yield "".join(parts)
 
 
@@ -268,12 +277,12 @@ _TOPS = ("faults", "tests", "tools")  # further folders that are counted, each a
 def counted(root: Path = ROOT) -> dict[str, Counter]:
     """Room -> its `lines` as they stand, and those of `code`; the core's, too."""
     found: dict[str, Counter] = {}
-    tops = (*(root / name for name in (PACKAGE, EXTRAS, *_TOPS)), *root.glob("step*/"))
+    tops = (*(root / name for name in (PACKAGE, INSTALLED, EXTRAS, *_TOPS)), *root.glob("step*/"))
     for path in (path for top in sorted(tops) for path in sorted(top.rglob("*.py"))):
         room = _room_with(path.relative_to(root).parts)
         text = path.read_text(encoding="utf-8")
         lines = Counter(lines=len(text.splitlines()), code=_lines_of_code(text))
-        of_core = room.startswith((PACKAGE, "step")) and room != f"{PACKAGE}/models"
+        of_core = room.startswith((PACKAGE, INSTALLED, "step")) and room != f"{PACKAGE}/models"
         for name in (CORE, room) if of_core else (room,):
             found.setdefault(name, Counter()).update(lines)
     return found

@@ -11,7 +11,7 @@ from pathlib import Path
 
 if __name__ == "__main__":  # by its path too, and under a Python that will not do
     sys.path[0] = str(Path(__file__).resolve().parent.parent)
-    from common.system.start import begin
+    from twincheck.common.system.start import begin
 
     begin("numpy", "rich", "jinja2")
 
@@ -24,14 +24,14 @@ from collections.abc import Sequence
 
 from PIL import Image
 
-from common.check.guard import guarded
-from common.check.options import CheckOptions
-from common.check.runner import run_step
-from common.report import html_page
-from common.report import terminal as report
-from common.system.checkout import ROOT
-from common.system.errors import UserError
-from common.system.files import whole
+from twincheck.common.check.guard import guarded
+from twincheck.common.check.options import CheckOptions
+from twincheck.common.check.runner import run_step
+from twincheck.common.report import html_page
+from twincheck.common.report import terminal as report
+from twincheck.common.system.checkout import ROOT
+from twincheck.common.system.errors import UserError
+from twincheck.common.system.files import whole
 
 PICS = ROOT / "pics"
 FAULT = (
@@ -67,7 +67,7 @@ def _main(page: Path) -> int:
 
 def _red_page(folder: Path) -> Path:
     """Step 1 of a copy of Fastformer with the fault."""
-    from step1_forward.check_step1 import STEP
+    from twincheck.step1_forward.check_step1 import STEP
 
     pair = folder / "my_fastformer"
     shutil.copytree(ROOT / "common" / "models" / "fastformer", pair)

@@ -18,7 +18,7 @@ from pathlib import Path
 
 if __name__ == "__main__":  # by its path too, and under a Python that will not do
     sys.path[0] = str(Path(__file__).resolve().parent.parent)
-    from common.system.start import begin
+    from twincheck.common.system.start import begin
 
     begin()
 
@@ -30,7 +30,7 @@ import tokenize
 from collections import Counter
 from dataclasses import dataclass
 
-from common.system.errors import UserError
+from twincheck.common.system.errors import UserError
 
 ROOT = Path(__file__).resolve().parent.parent
 

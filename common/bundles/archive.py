@@ -18,10 +18,10 @@ from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, suppress
 from pathlib import Path
 
-from common.system.errors import UserError
-from common.system.files import open_plain, whole
-from common.system.json_file import MAX_BYTES as MAX_BYTES_OF_JSON
-from common.system.json_file import parse_json
+from twincheck.common.system.errors import UserError
+from twincheck.common.system.files import open_plain, whole
+from twincheck.common.system.json_file import MAX_BYTES as MAX_BYTES_OF_JSON
+from twincheck.common.system.json_file import parse_json
 
 MANIFEST = "manifest.json"
 SCHEMA = 2  # 1: rows were judged by another rule

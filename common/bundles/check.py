@@ -16,9 +16,9 @@ from tempfile import TemporaryDirectory
 
 import numpy as np
 
-from common.bundles import plan, submission
-from common.bundles.archive import MANIFEST, Archive, file_problems, is_safe
-from common.bundles.rows import (
+from twincheck.common.bundles import plan, submission
+from twincheck.common.bundles.archive import MANIFEST, Archive, file_problems, is_safe
+from twincheck.common.bundles.rows import (
     Watched,
     contradiction,
     differences,
@@ -26,18 +26,18 @@ from common.bundles.rows import (
     same_made,
     same_number,
 )
-from common.logs.guide_pair import full_stem
-from common.logs.independence import sidecar_problems
-from common.logs.pickle_machine import printable
-from common.logs.result_folder import FLOAT64, LogName, ResultFolder
-from common.logs.sidecar import CHOICE, Sidecar, read_sidecar
-from common.system.errors import UserError
-from common.system.frameworks import SIDES
-from common.system.hashes import file_sha256
-from common.system.json_file import parse_json
-from common.verdict.comparisons import OWN
-from common.verdict.measures import scale_of
-from common.verdict.row import AGREEING, worst
+from twincheck.common.logs.guide_pair import full_stem
+from twincheck.common.logs.independence import sidecar_problems
+from twincheck.common.logs.pickle_machine import printable
+from twincheck.common.logs.result_folder import FLOAT64, LogName, ResultFolder
+from twincheck.common.logs.sidecar import CHOICE, Sidecar, read_sidecar
+from twincheck.common.system.errors import UserError
+from twincheck.common.system.frameworks import SIDES
+from twincheck.common.system.hashes import file_sha256
+from twincheck.common.system.json_file import parse_json
+from twincheck.common.verdict.comparisons import OWN
+from twincheck.common.verdict.measures import scale_of
+from twincheck.common.verdict.row import AGREEING, worst
 
 _WITNESS = re.compile(
     r"(?P<case>.+)/witness/(?P<kind>sgd_step|finite_difference)/(?P<side>torch|paddle)"

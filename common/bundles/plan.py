@@ -18,10 +18,10 @@ import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields
 
-from common.logs import entry_kinds as kinds
-from common.logs.sidecar import Sidecar
-from common.verdict.comparisons import LOGITS, OWN, RUNS, SKETCH
-from common.verdict.row import AGREEING, SEVERITY, Row, count, exit_code, worst
+from twincheck.common.logs import entry_kinds as kinds
+from twincheck.common.logs.sidecar import Sidecar
+from twincheck.common.verdict.comparisons import LOGITS, OWN, RUNS, SKETCH
+from twincheck.common.verdict.row import AGREEING, SEVERITY, Row, count, exit_code, worst
 
 EVIDENCE, SUBMISSION, TRAINING, REPORTS = "evidence", "submission", "training", "reports"
 ROWS, MADE, INSIDE, SCALES = "rows.jsonl", "made.jsonl", "inside.jsonl", "scales.json"

@@ -12,13 +12,13 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from common.logs.key import Key
-from common.logs.of_a_run import Logs
-from common.verdict.comparisons import Comparisons, Memo
-from common.verdict.half import BY_ITSELF
-from common.verdict.row import Row, claim
-from common.verdict.settle import Settling
-from common.verdict.tolerances import tolerance
+from twincheck.common.logs.key import Key
+from twincheck.common.logs.of_a_run import Logs
+from twincheck.common.verdict.comparisons import Comparisons, Memo
+from twincheck.common.verdict.half import BY_ITSELF
+from twincheck.common.verdict.row import Row, claim
+from twincheck.common.verdict.settle import Settling
+from twincheck.common.verdict.tolerances import tolerance
 
 # Of a number that is measured anew: another processor adds up in another order.
 SAME_NUMBER = 1e-6

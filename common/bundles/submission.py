@@ -15,16 +15,16 @@ from contextlib import ExitStack
 
 import numpy as np
 
-from common.bundles import plan
-from common.bundles.archive import MANIFEST
-from common.logs import entry_kinds as kinds
-from common.logs.guide_pair import STEMS, full_stem, guide_value, has_pair, is_over_torch
-from common.logs.pickle_machine import printable
-from common.logs.reader import Log, read_log
-from common.logs.result_folder import ResultFolder
-from common.logs.sidecar import Sidecar, read_sidecar, sidecar_path
-from common.system.frameworks import SIDES
-from common.system.hashes import file_sha256, same_bits
+from twincheck.common.bundles import plan
+from twincheck.common.bundles.archive import MANIFEST
+from twincheck.common.logs import entry_kinds as kinds
+from twincheck.common.logs.guide_pair import STEMS, full_stem, guide_value, has_pair, is_over_torch
+from twincheck.common.logs.pickle_machine import printable
+from twincheck.common.logs.reader import Log, read_log
+from twincheck.common.logs.result_folder import ResultFolder
+from twincheck.common.logs.sidecar import Sidecar, read_sidecar, sidecar_path
+from twincheck.common.system.frameworks import SIDES
+from twincheck.common.system.hashes import file_sha256, same_bits
 
 NLP, CV, SAMPLES = "nlp", "cv", "samples"
 REPORT = "report"  # beside torch and paddle: which file of a stem

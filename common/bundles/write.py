@@ -11,17 +11,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from common.bundles import plan, submission
-from common.bundles.archive import SCHEMA, ArchiveWriter, safe_part
-from common.bundles.rows import Reads, Watched, differences, made_of, same_made
-from common.logs.guide_pair import has_pair
-from common.logs.result_folder import LogName, ResultFolder
-from common.logs.sidecar import sidecar_of, sidecar_path
-from common.logs.writer import LogWriter
-from common.system.errors import UserError
-from common.system.frameworks import SIDES
-from common.verdict.comparisons import OWN
-from common.verdict.measures import scale_of
+from twincheck.common.bundles import plan, submission
+from twincheck.common.bundles.archive import SCHEMA, ArchiveWriter, safe_part
+from twincheck.common.bundles.rows import Reads, Watched, differences, made_of, same_made
+from twincheck.common.logs.guide_pair import has_pair
+from twincheck.common.logs.result_folder import LogName, ResultFolder
+from twincheck.common.logs.sidecar import sidecar_of, sidecar_path
+from twincheck.common.logs.writer import LogWriter
+from twincheck.common.system.errors import UserError
+from twincheck.common.system.frameworks import SIDES
+from twincheck.common.verdict.comparisons import OWN
+from twincheck.common.verdict.measures import scale_of
 
 MOST_BYTES = 19_000_000  # of a bundle, as far as its tensors decide
 # Of one part's tensors, not packed: enough for some hundred rows of the built-in models.

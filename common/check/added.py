@@ -1,6 +1,6 @@
 """What extras add to a check: options, and what is run in its place where one of them is typed.
 
-The entry points of a check are the group of its script, alignment_workbench.check_step2 for one;
+The entry points of a check are the group of its script, twincheck.check_step2 for one;
 each has the name of an option that it adds, and several may name the same.
 """
 
@@ -10,10 +10,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from common.check.options import Parser
-from common.check.steps import Step
-from common.system import extras
-from common.system.errors import UserError
+from twincheck.common.check.options import Parser
+from twincheck.common.check.steps import Step
+from twincheck.common.system import extras
+from twincheck.common.system.errors import UserError
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ def added_to(step: Step, parser: Parser) -> list[Added]:
 
     An option of an extra that is not there ends the check with a sentence that says so.
     """
-    group = f"alignment_workbench.{Path(step.check).stem}"
+    group = f"twincheck.{Path(step.check).stem}"
     added = []
     for name in extras.entry_points(group):
         try:

@@ -9,21 +9,21 @@ from pathlib import Path
 
 import numpy as np
 
-from common.bundles.write import Part, Written, write_bundle
-from common.check.options import CheckOptions
-from common.check.record import asked_of, repeated, request_of
-from common.check.result import Result, shown
-from common.check.runner import base_folder, judge_model
-from common.check.steps import Step
-from common.logs.result_folder import ResultFolder
-from common.logs.sidecar import sidecar_of
-from common.pair.pairs import load_pairs
-from common.report import html_page
-from common.report import terminal as report
-from common.report.commands import program
-from common.system.checkout import ROOT
-from common.system.errors import UserError
-from common.system.frameworks import SIDES
+from twincheck.common.bundles.write import Part, Written, write_bundle
+from twincheck.common.check.options import CheckOptions
+from twincheck.common.check.record import asked_of, repeated, request_of
+from twincheck.common.check.result import Result, shown
+from twincheck.common.check.runner import base_folder, judge_model
+from twincheck.common.check.steps import Step
+from twincheck.common.logs.result_folder import ResultFolder
+from twincheck.common.logs.sidecar import sidecar_of
+from twincheck.common.pair.pairs import load_pairs
+from twincheck.common.report import html_page
+from twincheck.common.report import terminal as report
+from twincheck.common.report.commands import program
+from twincheck.common.system.checkout import ROOT
+from twincheck.common.system.errors import UserError
+from twincheck.common.system.frameworks import SIDES
 
 NAME = "bundle.zip"
 

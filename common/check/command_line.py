@@ -8,17 +8,17 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 
-from common.check.added import added_to
-from common.check.guard import guarded
-from common.check.options import CheckOptions, Parser
-from common.check.report_json import report_text
-from common.check.result import Result, overall_exit, shown
-from common.check.runner import base_folder, run_step
-from common.check.steps import Step
-from common.report import html_page
-from common.report import terminal as report
-from common.system.errors import UserError
-from common.system.files import write_text
+from twincheck.common.check.added import added_to
+from twincheck.common.check.guard import guarded
+from twincheck.common.check.options import CheckOptions, Parser
+from twincheck.common.check.report_json import report_text
+from twincheck.common.check.result import Result, overall_exit, shown
+from twincheck.common.check.runner import base_folder, run_step
+from twincheck.common.check.steps import Step
+from twincheck.common.report import html_page
+from twincheck.common.report import terminal as report
+from twincheck.common.system.errors import UserError
+from twincheck.common.system.files import write_text
 
 
 def check_main(

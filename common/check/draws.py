@@ -3,10 +3,10 @@
 from collections import Counter
 from collections.abc import Sequence
 
-from common.logs.draws import Draw, Pass, runs_of, side_by_side
-from common.logs.dropouts import partners
-from common.logs.pickle_machine import escaped
-from common.logs.sidecar import Sidecar
+from twincheck.common.logs.draws import Draw, Pass, runs_of, side_by_side
+from twincheck.common.logs.dropouts import partners
+from twincheck.common.logs.pickle_machine import escaped
+from twincheck.common.logs.sidecar import Sidecar
 
 # What a draw of a kind (common/pair/tape.py) is called.
 _NAMES = {

@@ -8,10 +8,10 @@ import warnings
 from collections.abc import Callable
 from contextlib import suppress
 
-from common.report import terminal as report
-from common.system.errors import UserError
-from common.system.files import fill_standard_streams
-from common.system.signals import Stopped, stoppable
+from twincheck.common.report import terminal as report
+from twincheck.common.system.errors import UserError
+from twincheck.common.system.files import fill_standard_streams
+from twincheck.common.system.signals import Stopped, stoppable
 
 
 def guarded(debug: bool, action: Callable[[], int], hint: str = "") -> int:

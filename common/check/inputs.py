@@ -7,13 +7,18 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from common.check.options import CheckOptions
-from common.check.reuse import differing_reference, find_reference, reference_key, why_not_reused
-from common.check.steps import Step
-from common.check.unfinished import Unfinished
-from common.logs.result_folder import ResultFolder
-from common.pair import sources
-from common.pair.case_hooks import (
+from twincheck.common.check.options import CheckOptions
+from twincheck.common.check.reuse import (
+    differing_reference,
+    find_reference,
+    reference_key,
+    why_not_reused,
+)
+from twincheck.common.check.steps import Step
+from twincheck.common.check.unfinished import Unfinished
+from twincheck.common.logs.result_folder import ResultFolder
+from twincheck.common.pair import sources
+from twincheck.common.pair.case_hooks import (
     ENTRIES_FILE,
     SAMPLES,
     SOURCE_FILE,
@@ -22,14 +27,14 @@ from common.pair.case_hooks import (
     make_data,
     reads_file,
 )
-from common.pair.data import TEXT_BYTES, TEXT_COUNT, save_arrays, text
-from common.pair.pairs import TRAIN, Pair, chosen_cases, is_checkpoint
-from common.pair.sentencepieces import MODEL, find_model, load_processor
-from common.pair.worker_process import Failure
-from common.system.errors import UserError
-from common.system.files import link_or_copy
-from common.system.json_file import write_json
-from common.weights import checkpoint
+from twincheck.common.pair.data import TEXT_BYTES, TEXT_COUNT, save_arrays, text
+from twincheck.common.pair.pairs import TRAIN, Pair, chosen_cases, is_checkpoint
+from twincheck.common.pair.sentencepieces import MODEL, find_model, load_processor
+from twincheck.common.pair.worker_process import Failure
+from twincheck.common.system.errors import UserError
+from twincheck.common.system.files import link_or_copy
+from twincheck.common.system.json_file import write_json
+from twincheck.common.weights import checkpoint
 
 
 @dataclass

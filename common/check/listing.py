@@ -3,13 +3,13 @@
 import argparse
 from collections.abc import Sequence
 
-from common.check.guard import guarded
-from common.pair.case_hooks import reads_file
-from common.pair.option import Option
-from common.pair.pairs import BOTH, Pair, built_in_models, load_pairs
-from common.report import terminal as report
-from common.transplant.operators import ALL, SMALLEST
-from common.transplant.table import TABLE
+from twincheck.common.check.guard import guarded
+from twincheck.common.pair.case_hooks import reads_file
+from twincheck.common.pair.option import Option
+from twincheck.common.pair.pairs import BOTH, Pair, built_in_models, load_pairs
+from twincheck.common.report import terminal as report
+from twincheck.common.transplant.operators import ALL, SMALLEST
+from twincheck.common.transplant.table import TABLE
 
 
 def show_values(asked: Sequence[Option], told: argparse.Namespace) -> int:

@@ -12,14 +12,14 @@ from functools import partial
 from pathlib import Path
 from typing import NoReturn
 
-from common.logs.pickle_machine import printable
-from common.pair.option import Option, option, options_of
-from common.pair.pairs import is_checkpoint
-from common.pair.request import RunRequest
-from common.system.errors import UserError
-from common.system.frameworks import SIDES
-from common.system.half import HALF
-from common.system.words import did_you_mean
+from twincheck.common.logs.pickle_machine import printable
+from twincheck.common.pair.option import Option, option, options_of
+from twincheck.common.pair.pairs import is_checkpoint
+from twincheck.common.pair.request import RunRequest
+from twincheck.common.system.errors import UserError
+from twincheck.common.system.frameworks import SIDES
+from twincheck.common.system.half import HALF
+from twincheck.common.system.words import did_you_mean
 
 # Groups of options that some steps do not take.
 _OF_STEPS = ("cases", "half", "probes", "training", "optimizers")
@@ -232,7 +232,7 @@ class Parser(argparse.ArgumentParser):
             words = ["--mode=train" if word == "--train" else word for word in words]
         asked, others = self._values_asked_for(words)
         if asked:
-            from common.check.listing import show_values
+            from twincheck.common.check.listing import show_values
 
             for action in self._actions:
                 action.required = False

@@ -17,18 +17,18 @@ from pathlib import Path
 
 import numpy as np
 
-from common.check.workers import Workers
-from common.logs.key import Key
-from common.logs.of_a_run import Logs
-from common.logs.reference import teacher_values
-from common.logs.result_folder import FREE_EXACT, TEACHER_FORCED, ResultFolder
-from common.logs.sidecar import sidecar_path
-from common.pair.pairs import Pair
-from common.verdict.comparisons import Comparisons
-from common.verdict.inside import VALUES, is_off, make_inside
-from common.verdict.judge import Judgement
-from common.verdict.row import AGREEING, FAILING, ORDER, Row
-from common.verdict.tolerances import tolerance
+from twincheck.common.check.workers import Workers
+from twincheck.common.logs.key import Key
+from twincheck.common.logs.of_a_run import Logs
+from twincheck.common.logs.reference import teacher_values
+from twincheck.common.logs.result_folder import FREE_EXACT, TEACHER_FORCED, ResultFolder
+from twincheck.common.logs.sidecar import sidecar_path
+from twincheck.common.pair.pairs import Pair
+from twincheck.common.verdict.comparisons import Comparisons
+from twincheck.common.verdict.inside import VALUES, is_off, make_inside
+from twincheck.common.verdict.judge import Judgement
+from twincheck.common.verdict.row import AGREEING, FAILING, ORDER, Row
+from twincheck.common.verdict.tolerances import tolerance
 
 MOST = 8  # origins that are tried
 # What is left of the gaps that decide.

@@ -12,23 +12,23 @@ from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 
-from common.check.options import CheckOptions
-from common.check.report_json import report_text
-from common.check.result import Result
-from common.check.steps import Step
-from common.logs.result_folder import ResultFolder
-from common.logs.sidecar import Sidecar, sidecar_of, sidecar_path
-from common.pair.case_hooks import data_preset, training
-from common.pair.option import options_of
-from common.pair.pairs import Pair
-from common.pair.request import RunRequest
-from common.report.sentences import headline
-from common.report.terminal import line_to_look_at
-from common.system.checkout import ROOT
-from common.system.errors import UserError
-from common.system.frameworks import SIDES
-from common.system.hashes import file_sha256
-from common.system.json_file import write_sealed
+from twincheck.common.check.options import CheckOptions
+from twincheck.common.check.report_json import report_text
+from twincheck.common.check.result import Result
+from twincheck.common.check.steps import Step
+from twincheck.common.logs.result_folder import ResultFolder
+from twincheck.common.logs.sidecar import Sidecar, sidecar_of, sidecar_path
+from twincheck.common.pair.case_hooks import data_preset, training
+from twincheck.common.pair.option import options_of
+from twincheck.common.pair.pairs import Pair
+from twincheck.common.pair.request import RunRequest
+from twincheck.common.report.sentences import headline
+from twincheck.common.report.terminal import line_to_look_at
+from twincheck.common.system.checkout import ROOT
+from twincheck.common.system.errors import UserError
+from twincheck.common.system.frameworks import SIDES
+from twincheck.common.system.hashes import file_sha256
+from twincheck.common.system.json_file import write_sealed
 
 # Of a request, what makes other results -> the option that says it.
 ASKED = {dest: one.name for dest, one in options_of(RunRequest).items() if one.kept}

@@ -7,8 +7,8 @@ that agree have there only what tables are made of.
 import json
 from collections.abc import Sequence
 
-from common.check.result import Result, overall_exit
-from common.verdict.row import AGREEING, Row, worst
+from twincheck.common.check.result import Result, overall_exit
+from twincheck.common.verdict.row import AGREEING, Row, worst
 
 # What every row has, in this order; users rely on it.
 PROMISED = ("step", "model", "key", "verdict", "mean_abs", "max_abs")

@@ -12,28 +12,28 @@ from dataclasses import replace
 from itertools import product
 from pathlib import Path
 
-from common.bundles.archive import Archive
-from common.bundles.check import Verification
-from common.bundles.plan import ROWS
-from common.check.options import CheckOptions
-from common.check.record import ASKED
-from common.check.result import Result
-from common.check.runner import run_step
-from common.check.steps import Step
-from common.logs.pickle_machine import printable
-from common.logs.reader import read_log
-from common.logs.result_folder import FLOAT32, FLOAT64, ResultFolder
-from common.logs.sidecar import sidecar_of
-from common.pair.pairs import built_in_models, is_checkpoint, load_pair
-from common.pair.request import RunRequest
-from common.report import terminal as report
-from common.system.errors import UserError
-from common.system.frameworks import SIDES
-from common.system.hashes import same_bits
-from common.system.json_file import parse_json
-from common.verdict.context import Context
-from common.verdict.row import AGREEING
-from common.verdict.tensor import judge_tensor
+from twincheck.common.bundles.archive import Archive
+from twincheck.common.bundles.check import Verification
+from twincheck.common.bundles.plan import ROWS
+from twincheck.common.check.options import CheckOptions
+from twincheck.common.check.record import ASKED
+from twincheck.common.check.result import Result
+from twincheck.common.check.runner import run_step
+from twincheck.common.check.steps import Step
+from twincheck.common.logs.pickle_machine import printable
+from twincheck.common.logs.reader import read_log
+from twincheck.common.logs.result_folder import FLOAT32, FLOAT64, ResultFolder
+from twincheck.common.logs.sidecar import sidecar_of
+from twincheck.common.pair.pairs import built_in_models, is_checkpoint, load_pair
+from twincheck.common.pair.request import RunRequest
+from twincheck.common.report import terminal as report
+from twincheck.common.system.errors import UserError
+from twincheck.common.system.frameworks import SIDES
+from twincheck.common.system.hashes import same_bits
+from twincheck.common.system.json_file import parse_json
+from twincheck.common.verdict.context import Context
+from twincheck.common.verdict.row import AGREEING
+from twincheck.common.verdict.tensor import judge_tensor
 
 # What one side's tensor of then and of now is where rounding explains what differs.
 _BY_ROUNDING = (*AGREEING, "CLOSE", "PRECISION")

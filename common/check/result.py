@@ -6,24 +6,24 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from common.check.draws import draw_notes, dropout_notes
-from common.check.steps import Step
-from common.logs.guide_pair import has_pair, is_of_former_version, pair_problems
-from common.logs.independence import folder_problems, two_environments
-from common.logs.pickle_machine import escaped
-from common.logs.reader import read_log
-from common.logs.result_folder import FLOAT32, FLOAT64, ResultFolder
-from common.logs.sidecar import Sidecar, sidecar_of
-from common.pair.pairs import EVAL, SAME, TRAIN, Pair
-from common.pair.provenance import changed_sources
-from common.pair.request import RunRequest
-from common.report.commands import shown
-from common.system.errors import UserError
-from common.system.frameworks import SIDES
-from common.transplant.search import transplant_notes
-from common.verdict.comparisons import Memo
-from common.verdict.judge import Judgement, judge_logs
-from common.verdict.row import (
+from twincheck.common.check.draws import draw_notes, dropout_notes
+from twincheck.common.check.steps import Step
+from twincheck.common.logs.guide_pair import has_pair, is_of_former_version, pair_problems
+from twincheck.common.logs.independence import folder_problems, two_environments
+from twincheck.common.logs.pickle_machine import escaped
+from twincheck.common.logs.reader import read_log
+from twincheck.common.logs.result_folder import FLOAT32, FLOAT64, ResultFolder
+from twincheck.common.logs.sidecar import Sidecar, sidecar_of
+from twincheck.common.pair.pairs import EVAL, SAME, TRAIN, Pair
+from twincheck.common.pair.provenance import changed_sources
+from twincheck.common.pair.request import RunRequest
+from twincheck.common.report.commands import shown
+from twincheck.common.system.errors import UserError
+from twincheck.common.system.frameworks import SIDES
+from twincheck.common.transplant.search import transplant_notes
+from twincheck.common.verdict.comparisons import Memo
+from twincheck.common.verdict.judge import Judgement, judge_logs
+from twincheck.common.verdict.row import (
     AGREEING,
     Row,
     claim,
@@ -32,7 +32,7 @@ from common.verdict.row import (
     first_bad_row,
     worst,
 )
-from common.verdict.tensor import NAN_ALIKE, judge_tensor
+from twincheck.common.verdict.tensor import NAN_ALIKE, judge_tensor
 
 
 @dataclass

@@ -10,20 +10,20 @@ import json
 import platform
 from pathlib import Path
 
-from common.check.record import ASKED
-from common.check.steps import Step
-from common.logs.guide_pair import is_of_former_version
-from common.logs.result_folder import LogName, ResultFolder
-from common.logs.sidecar import sidecar_of
-from common.pair.pairs import Pair, is_checkpoint
-from common.pair.provenance import changed_sources, model_sources, workbench_sha256
-from common.pair.request import RunRequest
-from common.system.errors import UserError
-from common.system.hashes import file_sha256
-from common.system.interpreters import versions
-from common.system.json_file import load_json
-from common.system.processes import environment
-from common.weights.read import parts
+from twincheck.common.check.record import ASKED
+from twincheck.common.check.steps import Step
+from twincheck.common.logs.guide_pair import is_of_former_version
+from twincheck.common.logs.result_folder import LogName, ResultFolder
+from twincheck.common.logs.sidecar import sidecar_of
+from twincheck.common.pair.pairs import Pair, is_checkpoint
+from twincheck.common.pair.provenance import changed_sources, model_sources, workbench_sha256
+from twincheck.common.pair.request import RunRequest
+from twincheck.common.system.errors import UserError
+from twincheck.common.system.hashes import file_sha256
+from twincheck.common.system.interpreters import versions
+from twincheck.common.system.json_file import load_json
+from twincheck.common.system.processes import environment
+from twincheck.common.weights.read import parts
 
 # Of a request, what torch's logs depend on, beside the weights' content.
 _FIELDS = ({*ASKED} | {"offload"}) - {"weights", "transplant", "processes"}

@@ -11,32 +11,32 @@ from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
-from common.check.inputs import Inputs
-from common.check.options import CheckOptions
-from common.check.origins import prove_origins, run_with_exact_operators
-from common.check.record import write_record
-from common.check.result import Result, refuse_unfit, shown
-from common.check.steps import Step
-from common.check.unfinished import Unfinished
-from common.check.workers import Workers
-from common.logs.guide_pair import bring_pair, has_pair
-from common.logs.key import Key
-from common.logs.result_folder import BESIDE, ResultFolder
-from common.pair.case_hooks import data_preset, training
-from common.pair.pairs import Pair, chosen_cases, is_checkpoint, load_pairs
-from common.pair.request import RunRequest
-from common.pair.task import Again, Noise
-from common.report.guide_report import GuideReport, GuideReports
-from common.system.checkout import ROOT
-from common.system.errors import UserError
-from common.system.files import link_or_copy, write_text
-from common.system.folders import put_in_place, remove_abandoned, version, working_folder
-from common.system.frameworks import SIDES
-from common.system.half import HALF
-from common.system.interpreters import interpreter
-from common.transplant.operators import SMALLEST, chosen
-from common.transplant.search import Search
-from common.verdict.judge import Judgement, judge_folder
+from twincheck.common.check.inputs import Inputs
+from twincheck.common.check.options import CheckOptions
+from twincheck.common.check.origins import prove_origins, run_with_exact_operators
+from twincheck.common.check.record import write_record
+from twincheck.common.check.result import Result, refuse_unfit, shown
+from twincheck.common.check.steps import Step
+from twincheck.common.check.unfinished import Unfinished
+from twincheck.common.check.workers import Workers
+from twincheck.common.logs.guide_pair import bring_pair, has_pair
+from twincheck.common.logs.key import Key
+from twincheck.common.logs.result_folder import BESIDE, ResultFolder
+from twincheck.common.pair.case_hooks import data_preset, training
+from twincheck.common.pair.pairs import Pair, chosen_cases, is_checkpoint, load_pairs
+from twincheck.common.pair.request import RunRequest
+from twincheck.common.pair.task import Again, Noise
+from twincheck.common.report.guide_report import GuideReport, GuideReports
+from twincheck.common.system.checkout import ROOT
+from twincheck.common.system.errors import UserError
+from twincheck.common.system.files import link_or_copy, write_text
+from twincheck.common.system.folders import put_in_place, remove_abandoned, version, working_folder
+from twincheck.common.system.frameworks import SIDES
+from twincheck.common.system.half import HALF
+from twincheck.common.system.interpreters import interpreter
+from twincheck.common.transplant.operators import SMALLEST, chosen
+from twincheck.common.transplant.search import Search
+from twincheck.common.verdict.judge import Judgement, judge_folder
 
 NO_PAIR = (
     "what ran has none of the values that the guide asks for: there is no {0}_torch.npy, no "

@@ -4,10 +4,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from common.check.options import OF_EVERY_CHECK, of
-from common.logs.guide_pair import full_stem
-from common.pair.request import RunRequest
-from common.system.checkout import ROOT
+from twincheck.common.check.options import OF_EVERY_CHECK, of
+from twincheck.common.logs.guide_pair import full_stem
+from twincheck.common.pair.request import RunRequest
+from twincheck.common.system.checkout import ROOT
 
 
 @dataclass(frozen=True)
@@ -115,4 +115,4 @@ class Step:
 
     def module(self, side: str) -> str:
         """What `python -m` runs for a side."""
-        return f"{self.scripts or self.name}.{side}.{self.script}"
+        return f"twincheck.{self.scripts or self.name}.{side}.{self.script}"

@@ -11,9 +11,9 @@ import os
 import shutil
 from pathlib import Path
 
-from common.pair.pairs import Pair
-from common.system.folders import lock_folder
-from common.system.signals import put_off
+from twincheck.common.pair.pairs import Pair
+from twincheck.common.system.folders import lock_folder
+from twincheck.common.system.signals import put_off
 
 _PREVIOUS = ".previous"
 

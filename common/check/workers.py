@@ -10,20 +10,20 @@ from typing import NamedTuple
 
 import numpy as np
 
-from common.check.inputs import Inputs
-from common.check.options import CheckOptions
-from common.check.steps import Launch, Step
-from common.logs.reference import unlike
-from common.logs.result_folder import FLOAT64, HALF_STEP64, WHOLE, LogName, ResultFolder
-from common.logs.sidecar import Sidecar, read_sidecar, sidecar_path
-from common.pair.pairs import Pair
-from common.pair.request import RunRequest, error_file, rank_folder
-from common.pair.task import Again, ForcedAlike, Noise, Task, TeacherForced, Whole, label
-from common.pair.worker_process import WorkerProcess, run_group
-from common.system.half import HALF
-from common.system.shared_arrays import SharedFile
-from common.transplant.operators import SMALLEST
-from common.weights import states
+from twincheck.common.check.inputs import Inputs
+from twincheck.common.check.options import CheckOptions
+from twincheck.common.check.steps import Launch, Step
+from twincheck.common.logs.reference import unlike
+from twincheck.common.logs.result_folder import FLOAT64, HALF_STEP64, WHOLE, LogName, ResultFolder
+from twincheck.common.logs.sidecar import Sidecar, read_sidecar, sidecar_path
+from twincheck.common.pair.pairs import Pair
+from twincheck.common.pair.request import RunRequest, error_file, rank_folder
+from twincheck.common.pair.task import Again, ForcedAlike, Noise, Task, TeacherForced, Whole, label
+from twincheck.common.pair.worker_process import WorkerProcess, run_group
+from twincheck.common.system.half import HALF
+from twincheck.common.system.shared_arrays import SharedFile
+from twincheck.common.transplant.operators import SMALLEST
+from twincheck.common.weights import states
 
 
 class Owed(NamedTuple):

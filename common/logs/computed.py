@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from common.system.half import HALF
+from twincheck.common.system.half import HALF
 
 _TYPES = ("float64", "float32", "float16", "bfloat16")  # from wide to narrow
 

@@ -9,7 +9,7 @@ import math
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from difflib import SequenceMatcher
 
-from common.logs.draws import Draw, Pass
+from twincheck.common.logs.draws import Draw, Pass
 
 Numbers = Iterable[int]  # of draws in a pass
 

@@ -9,13 +9,13 @@ import os
 from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 
-from common.logs.guide_pair import has_pair
-from common.logs.pickle_machine import escaped
-from common.logs.reader import read_log
-from common.logs.result_folder import LogName, ResultFolder
-from common.logs.sidecar import Sidecar, sidecar_of
-from common.system.frameworks import SIDES
-from common.system.hashes import file_sha256, same_bits
+from twincheck.common.logs.guide_pair import has_pair
+from twincheck.common.logs.pickle_machine import escaped
+from twincheck.common.logs.reader import read_log
+from twincheck.common.logs.result_folder import LogName, ResultFolder
+from twincheck.common.logs.sidecar import Sidecar, sidecar_of
+from twincheck.common.system.frameworks import SIDES
+from twincheck.common.system.hashes import file_sha256, same_bits
 
 # What the two logs of a pair must agree on, and what it is called.
 _MUST_AGREE = {

@@ -8,7 +8,7 @@ changes.  A choice that rounding decides is among the largest: it is judged as f
 
 import numpy as np
 
-from common.logs.sums import SMALLEST, weighted_sums
+from twincheck.common.logs.sums import SMALLEST, weighted_sums
 
 KEPT = 8  # of each choice
 LARGEST = KEPT  # which of the numbers is the run's own largest score; the sum is behind it

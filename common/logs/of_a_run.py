@@ -10,16 +10,23 @@ from functools import cached_property
 
 import numpy as np
 
-from common.logs import result_folder
-from common.logs.guide_pair import guide_value
-from common.logs.independence import told_apart, transplanted
-from common.logs.key import BUFFER, Key, parent_of
-from common.logs.leading import KEPT
-from common.logs.pickle_machine import escaped, printable
-from common.logs.reader import read_log
-from common.logs.sidecar import CHOICE, IN_PLACE, OWN, Sidecar, places_of_scores, sidecar_of
-from common.logs.sums import can_be_summed, shape_of_sums, summed
-from common.system.errors import LogError
+from twincheck.common.logs import result_folder
+from twincheck.common.logs.guide_pair import guide_value
+from twincheck.common.logs.independence import told_apart, transplanted
+from twincheck.common.logs.key import BUFFER, Key, parent_of
+from twincheck.common.logs.leading import KEPT
+from twincheck.common.logs.pickle_machine import escaped, printable
+from twincheck.common.logs.reader import read_log
+from twincheck.common.logs.sidecar import (
+    CHOICE,
+    IN_PLACE,
+    OWN,
+    Sidecar,
+    places_of_scores,
+    sidecar_of,
+)
+from twincheck.common.logs.sums import can_be_summed, shape_of_sums, summed
+from twincheck.common.system.errors import LogError
 
 LOGS = {name: f"{side}'s {what}" for name, (side, _, what) in result_folder.JUDGED.items()}
 AGAIN = tuple(run.strip("_") for run in result_folder.AGAIN)

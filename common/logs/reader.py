@@ -19,9 +19,9 @@ from pathlib import Path
 
 import numpy as np
 
-from common.logs.pickle_machine import Machine, Refused, StoredArray, flatten, printable
-from common.system.errors import LogError, UserError
-from common.system.files import ONE_SYNTAX_TREE, open_plain, same_file
+from twincheck.common.logs.pickle_machine import Machine, Refused, StoredArray, flatten, printable
+from twincheck.common.system.errors import LogError, UserError
+from twincheck.common.system.files import ONE_SYNTAX_TREE, open_plain, same_file
 
 _MAX_HEADER_BYTES = 1024
 _KEPT_BYTES = 1 << 27  # of arrays that have several keys, while a log is read

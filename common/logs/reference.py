@@ -12,11 +12,11 @@ from contextlib import ExitStack, contextmanager
 
 import numpy as np
 
-from common.logs.key import Key
-from common.logs.match import likeness, same_elements
-from common.logs.reader import Log, read_log
-from common.logs.result_folder import FLOAT64, HALF_STEP, WHOLE, ResultFolder
-from common.logs.sidecar import sidecar_of
+from twincheck.common.logs.key import Key
+from twincheck.common.logs.match import likeness, same_elements
+from twincheck.common.logs.reader import Log, read_log
+from twincheck.common.logs.result_folder import FLOAT64, HALF_STEP, WHOLE, ResultFolder
+from twincheck.common.logs.sidecar import sidecar_of
 
 
 class Values(Mapping):

@@ -32,8 +32,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from common.system.files import link_or_copy
-from common.system.frameworks import SIDES
+from twincheck.common.system.files import link_or_copy
+from twincheck.common.system.frameworks import SIDES
 
 # Which run a log is of: what its name has behind the side.
 FLOAT32, FLOAT64, TEACHER_FORCED, UNFORCED = "", "_fp64", "_fp64_single_step", "_unforced"

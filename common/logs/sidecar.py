@@ -11,10 +11,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 
-from common.logs import entry_kinds as kinds
-from common.logs.pickle_machine import printable
-from common.system.errors import LogError, UserError
-from common.system.json_file import load_json, write_json
+from twincheck.common.logs import entry_kinds as kinds
+from twincheck.common.logs.pickle_machine import printable
+from twincheck.common.system.errors import LogError, UserError
+from twincheck.common.system.json_file import load_json, write_json
 
 SCHEMA = 1  # the newest that this version reads
 # What earlier versions call an entry.

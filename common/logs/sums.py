@@ -15,7 +15,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from common.system.matrices import contiguous
+from twincheck.common.system.matrices import contiguous
 
 SMALLEST = 1 << 14  # values: a tensor with fewer is kept whole
 _SAMPLE, _SUMS = 192, 768  # of a tensor; of its rows, where those are told apart, a part each

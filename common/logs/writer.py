@@ -20,12 +20,12 @@ from pathlib import Path
 
 import numpy as np
 
-from common.logs.key import MARGIN, PLACES, SCORES
-from common.logs.leading import can_be_led, leading_places, led
-from common.logs.pickle_machine import DTYPES, MAX_TEXT_BYTES
-from common.logs.sums import SMALLEST, can_be_summed, summed
-from common.system.errors import UserError
-from common.system.matrices import contiguous
+from twincheck.common.logs.key import MARGIN, PLACES, SCORES
+from twincheck.common.logs.leading import can_be_led, leading_places, led
+from twincheck.common.logs.pickle_machine import DTYPES, MAX_TEXT_BYTES
+from twincheck.common.logs.sums import SMALLEST, can_be_summed, summed
+from twincheck.common.system.errors import UserError
+from twincheck.common.system.matrices import contiguous
 
 # NumPy 1.26 and 2 both know the old name of this function, and neither warns about it.
 _RECONSTRUCT = b"cnumpy.core.multiarray\n_reconstruct\n"

@@ -12,11 +12,11 @@ from pathlib import Path
 
 import numpy as np
 
-from common.pair.pairs import Case, Pair
-from common.pair.request import RunRequest
-from common.pair.schedules import SCHEDULES
-from common.system.errors import UserError
-from common.system.json_file import load_json
+from twincheck.common.pair.pairs import Case, Pair
+from twincheck.common.pair.request import RunRequest
+from twincheck.common.pair.schedules import SCHEDULES
+from twincheck.common.system.errors import UserError
+from twincheck.common.system.json_file import load_json
 
 # The training set-up, where case.py does not say otherwise.
 DEFAULTS = {

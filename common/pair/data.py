@@ -17,10 +17,10 @@ from pathlib import Path
 
 import numpy as np
 
-from common.system.errors import UserError
-from common.system.files import whole
-from common.system.hashes import arrays_sha256
-from common.system.npz import read_npz
+from twincheck.common.system.errors import UserError
+from twincheck.common.system.files import whole
+from twincheck.common.system.hashes import arrays_sha256
+from twincheck.common.system.npz import read_npz
 
 PADDING = 0
 INK = 16  # a black pixel of a digit

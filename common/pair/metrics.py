@@ -8,10 +8,16 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from common.pair.case_hooks import CURVES, call_hook, describe_arrays, describe_value, hook_place
-from common.pair.data import TEXT_VOCABULARY
-from common.pair.pairs import Pair
-from common.system.errors import UserError
+from twincheck.common.pair.case_hooks import (
+    CURVES,
+    call_hook,
+    describe_arrays,
+    describe_value,
+    hook_place,
+)
+from twincheck.common.pair.data import TEXT_VOCABULARY
+from twincheck.common.pair.pairs import Pair
+from twincheck.common.system.errors import UserError
 
 
 def score(

@@ -72,12 +72,12 @@ from types import ModuleType
 
 import numpy as np
 
-from common.pair.nested import flat
-from common.system.checkout import FAKE_DATA, FAKE_DATA_SEED, ROOT
-from common.system.errors import UserError
-from common.system.json_file import load_json
-from common.system.npz import read_npz
-from common.system.words import did_you_mean
+from twincheck.common.pair.nested import flat
+from twincheck.common.system.checkout import FAKE_DATA, FAKE_DATA_SEED, ROOT
+from twincheck.common.system.errors import UserError
+from twincheck.common.system.json_file import load_json
+from twincheck.common.system.npz import read_npz
+from twincheck.common.system.words import did_you_mean
 
 # What --weights takes beside a checkpoint (common/weights/noise.py).
 TRAINED_LIKE, PERTURBED = WORDS = ("trained-like", "perturbed")
@@ -300,7 +300,7 @@ def _load(path: Path) -> ModuleType:
     """A file of a pair as a module."""
     folder = path.parent
     if folder.parent == MODELS:
-        return importlib.import_module(f"common.models.{folder.name}.{path.stem}")
+        return importlib.import_module(f"twincheck.common.models.{folder.name}.{path.stem}")
     name = f"pair_{folder.name}_{path.stem}"
     if getattr(sys.modules.get(name), "__file__", "") == str(path):
         return sys.modules[name]

@@ -11,11 +11,11 @@ from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
-from common.pair.pairs import Pair
-from common.system.checkout import FAKE_DATA, ROOT
-from common.system.files import ONE_SYNTAX_TREE
-from common.system.frameworks import SIDES
-from common.system.hashes import file_sha256
+from twincheck.common.pair.pairs import Pair
+from twincheck.common.system.checkout import FAKE_DATA, ROOT
+from twincheck.common.system.files import ONE_SYNTAX_TREE
+from twincheck.common.system.frameworks import SIDES
+from twincheck.common.system.hashes import file_sha256
 
 # The rooms of common/ whose code runs in a worker, or prepares what a worker is given.
 _ROOMS_OF_A_LOG = ("system", "logs", "pair", "weights", "transplant", "sides")
@@ -41,7 +41,7 @@ def imported_packages(pair: Pair, side: str) -> list[str]:
         with suppress(ValueError, SyntaxError):  # of another Python: nothing that runs imports it
             text = (pair.folder / name).read_text(encoding="utf-8")
             found.update(module.partition(".")[0] for module, _ in _imports(text))
-    return sorted(found - {*sys.stdlib_module_names, *SIDES, "common", "numpy"})
+    return sorted(found - {*sys.stdlib_module_names, *SIDES, "common", "twincheck", "numpy"})
 
 
 @cache  # every log of a process asks for the same files
@@ -75,7 +75,7 @@ def workbench_files(pair: Pair, side: str, step_folder: str) -> list[Path]:
     """
     common, other = ROOT / "common", SIDES[1 - SIDES.index(side)]
     files = {path for room in _ROOMS_OF_A_LOG for path in (common / room).rglob("*.py")}
-    files |= {common / "__init__.py", common / f"{side}_side.py"}
+    files |= {common / "__init__.py", ROOT / "twincheck" / f"{side}_side.py"}
     files |= _imported_of_steps((ROOT / step_folder / side).glob("*.py"))
     if pair.built_in:
         files |= {common / "models" / "__init__.py", *FAKE_DATA.glob(f"{pair.name}.npz")}
@@ -91,8 +91,9 @@ def _imported_of_steps(scripts: Iterable[Path]) -> set[Path]:
             continue
         imported.add(path)
         for module, names in _imports(path.read_text(encoding="utf-8")):
-            if module.startswith(("step", "extras.")):
-                package = ROOT.joinpath(*module.split("."))
+            own = module.removeprefix("twincheck.")
+            if own.startswith(("step", "extras.")):
+                package = ROOT.joinpath(*own.split("."))
                 files = [(package / name).with_suffix(".py") for name in ("", *names)]
                 waiting += [file for file in files if file.is_file()]
     return imported

@@ -17,12 +17,12 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
-from common.pair.option import option
-from common.pair.pairs import BOTH, EVAL, FORMER_WORDS, MODES
-from common.pair.task import TASKS, Save, Task, TeacherForced, Usual
-from common.system.errors import UserError
-from common.system.half import HALF
-from common.system.json_file import load_json, write_json
+from twincheck.common.pair.option import option
+from twincheck.common.pair.pairs import BOTH, EVAL, FORMER_WORDS, MODES
+from twincheck.common.pair.task import TASKS, Save, Task, TeacherForced, Usual
+from twincheck.common.system.errors import UserError
+from twincheck.common.system.half import HALF
+from twincheck.common.system.json_file import load_json, write_json
 
 PHASES = ("first", "full", "self", "shared", "alone")  # of step 5
 # What earlier versions asked in fields of their own, where a request has its task now.

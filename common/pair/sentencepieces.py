@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from common.system.errors import UserError
+from twincheck.common.system.errors import UserError
 
 MODEL = "spiece.model"  # the file's name beside published weights
 

@@ -7,7 +7,7 @@ would draw for the whole batch, so that several train as one does.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from common.pair.tape import Tape
+from twincheck.common.pair.tape import Tape
 
 Shape = tuple[int, ...]
 

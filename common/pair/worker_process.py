@@ -15,12 +15,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from common.pair.request import FROM_STDIN, RunRequest, error_file, rank_folder
-from common.system.checkout import ROOT
-from common.system.errors import UserError
-from common.system.frameworks import SIDES
-from common.system.json_file import load_json
-from common.system.processes import Process, ending, how_it_ended
+from twincheck.common.pair.request import FROM_STDIN, RunRequest, error_file, rank_folder
+from twincheck.common.system.checkout import ROOT
+from twincheck.common.system.errors import UserError
+from twincheck.common.system.frameworks import SIDES
+from twincheck.common.system.json_file import load_json
+from twincheck.common.system.processes import Process, ending, how_it_ended
 
 _FAILED = 2  # the status of a worker that has written why it failed
 # How long a machine's launcher waits for the others, which may have something to do first.
@@ -40,7 +40,7 @@ class Failure:
 class WorkerProcess:
     """One side's process, which answers requests in their order until it is told to end.
 
-    module   what `python -m` runs, such as step1_forward.torch.forward
+    module   what `python -m` runs, such as twincheck.step1_forward.torch.forward
     threads  of the framework, unless the user's environment says otherwise
     """
 
@@ -215,9 +215,9 @@ def _launcher(module: str, request: RunRequest, logs: Path) -> list[str]:
     else:
         where = ["--nnodes", nodes, "--rank", rank, "--master", request.master]
         where = ["--log_dir", str(logs), *(where if request.nnodes > 1 else [])]
-        script = str(ROOT.joinpath(*module.split(".")).with_suffix(".py"))
+        script = str(ROOT.joinpath(*module.split(".")[1:]).with_suffix(".py"))
         run = ["paddle.distributed.launch", "--nproc_per_node", number, *where, script]
-    return ["common.system.launched", *run]
+    return ["twincheck.common.system.launched", *run]
 
 
 def _side(module: str) -> str:

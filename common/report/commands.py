@@ -7,8 +7,8 @@ import sys
 from collections.abc import Container
 from pathlib import Path
 
-from common.logs.key import Key, parent_of
-from common.system.checkout import ROOT
+from twincheck.common.logs.key import Key, parent_of
+from twincheck.common.system.checkout import ROOT
 
 PAGE = "docs/red-check.md"
 # Options that step 1 of the same model takes over, and that a judging of its logs does.

@@ -9,9 +9,9 @@ import sys
 from contextlib import suppress
 from pathlib import Path
 
-from common.system.checkout import ROOT
-from common.system.processes import Child, environment
-from common.system.start import installed
+from twincheck.common.system.checkout import ROOT
+from twincheck.common.system.processes import Child, environment
+from twincheck.common.system.start import installed
 
 # reprod_log's own load_info unpickles, which executes what a log's sender put in: the logs are read
 # here, tensor by tensor, and compared and reported on by reprod_log.
@@ -19,8 +19,8 @@ from common.system.start import installed
 # types: they stand in, and where more is wanted, Paddle is imported after all.
 _REPORT = """
 import json, os, sys, types
-from common.logs.reader import read_log
-from common.system.processes import watch
+from twincheck.common.logs.reader import read_log
+from twincheck.common.system.processes import watch
 watch()
 
 class Info(dict):

@@ -11,13 +11,13 @@ from pathlib import Path
 
 import numpy as np
 
-from common.logs.key import Key
-from common.logs.reader import read_log
-from common.logs.result_folder import ResultFolder
-from common.pair.case_hooks import CURVES
-from common.report.html_rows import visible
-from common.system.frameworks import SIDES
-from common.verdict.row import FAILING, Row
+from twincheck.common.logs.key import Key
+from twincheck.common.logs.reader import read_log
+from twincheck.common.logs.result_folder import ResultFolder
+from twincheck.common.pair.case_hooks import CURVES
+from twincheck.common.report.html_rows import visible
+from twincheck.common.system.frameworks import SIDES
+from twincheck.common.verdict.row import FAILING, Row
 
 LEFT, RIGHT, TOP, BOTTOM = 58, 12, 10, 40  # margins
 MOST_POINTS = 600  # of a series

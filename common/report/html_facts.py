@@ -9,13 +9,13 @@ from types import SimpleNamespace
 
 import numpy as np
 
-from common.logs.reader import read_log
-from common.logs.result_folder import FLOAT32, FLOAT64, ResultFolder
-from common.logs.sidecar import Sidecar, read_sidecar, sidecar_of
-from common.report.html_rows import visible
-from common.system.errors import LogError, UserError
-from common.system.frameworks import SIDES
-from common.verdict.row import Row
+from twincheck.common.logs.reader import read_log
+from twincheck.common.logs.result_folder import FLOAT32, FLOAT64, ResultFolder
+from twincheck.common.logs.sidecar import Sidecar, read_sidecar, sidecar_of
+from twincheck.common.report.html_rows import visible
+from twincheck.common.system.errors import LogError, UserError
+from twincheck.common.system.frameworks import SIDES
+from twincheck.common.verdict.row import Row
 
 # What reading a log or a sidecar of anybody's may raise.
 UNREADABLE = (LogError, UserError, OSError, ValueError, KeyError, MemoryError)

@@ -18,19 +18,19 @@ from textwrap import dedent
 from types import SimpleNamespace
 from urllib.parse import quote
 
-from common.logs.sidecar import Sidecar
-from common.report import html_charts as charts
-from common.report import html_facts as facts
-from common.report import terminal
-from common.report.commands import next_commands
-from common.report.html_rows import PackedRows, rows_shown, visible
-from common.report.scores import figure, scores_of
-from common.report.sentences import fewest_digits, number
-from common.report.source_lines import source_context
-from common.system.errors import UserError
-from common.system.files import whole
-from common.system.frameworks import SIDES
-from common.verdict.row import FAILING, SEVERITY, Row, count_verdicts, worst_row
+from twincheck.common.logs.sidecar import Sidecar
+from twincheck.common.report import html_charts as charts
+from twincheck.common.report import html_facts as facts
+from twincheck.common.report import terminal
+from twincheck.common.report.commands import next_commands
+from twincheck.common.report.html_rows import PackedRows, rows_shown, visible
+from twincheck.common.report.scores import figure, scores_of
+from twincheck.common.report.sentences import fewest_digits, number
+from twincheck.common.report.source_lines import source_context
+from twincheck.common.system.errors import UserError
+from twincheck.common.system.files import whole
+from twincheck.common.system.frameworks import SIDES
+from twincheck.common.verdict.row import FAILING, SEVERITY, Row, count_verdicts, worst_row
 
 FILE = "report.html"
 SHOWN_ORIGINS = 5

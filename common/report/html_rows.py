@@ -7,11 +7,11 @@ packed by gzip, to which columns and keys that are alike are no burden.
 import math
 from collections.abc import Iterable, Mapping, Sequence
 
-from common.report.sentences import PLAIN, decided_text, digits, is_output
-from common.report.source_lines import SourceLine, source_context
-from common.report.terminal import badness, describe, place_of
-from common.system.frameworks import SIDES
-from common.verdict.row import AGREEING, FAILING, SEVERITY, Row
+from twincheck.common.report.sentences import PLAIN, decided_text, digits, is_output
+from twincheck.common.report.source_lines import SourceLine, source_context
+from twincheck.common.report.terminal import badness, describe, place_of
+from twincheck.common.system.frameworks import SIDES
+from twincheck.common.verdict.row import AGREEING, FAILING, SEVERITY, Row
 
 NUMBERS = ("mean_abs", "max_abs", "noise_ref", "noise_cand", "gap", "scale", "allowed")
 

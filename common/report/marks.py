@@ -6,7 +6,7 @@ stand side by side, one is light and the other dark, so that a print in grey doe
 
 from pathlib import Path
 
-from common.system.files import whole
+from twincheck.common.system.files import whole
 
 ORANGE, SKY, GREEN, BLUE, RED = "#e69f00", "#56b4e9", "#009e73", "#0072b2", "#d55e00"
 GREY, BLACK = "#767676", "#000000"

@@ -8,12 +8,12 @@ from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from common.logs.guide_pair import full_stem, is_no_share, is_over_torch
-from common.logs.reader import read_log
-from common.logs.result_folder import ResultFolder
-from common.logs.sidecar import sidecar_of
-from common.system.errors import UserError
-from common.system.frameworks import SIDES
+from twincheck.common.logs.guide_pair import full_stem, is_no_share, is_over_torch
+from twincheck.common.logs.reader import read_log
+from twincheck.common.logs.result_folder import ResultFolder
+from twincheck.common.logs.sidecar import sidecar_of
+from twincheck.common.system.errors import UserError
+from twincheck.common.system.frameworks import SIDES
 
 STEMS = ("metric", "train_align")  # of pairs that hold scores
 _DIGITS = 7  # significant ones: a float32's

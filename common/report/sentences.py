@@ -4,16 +4,16 @@ import math
 import re
 from collections.abc import Collection, Iterable, Mapping
 
-from common.logs.key import Key, parent_of
-from common.logs.pickle_machine import printable
-from common.logs.sidecar import setting_text
-from common.system.frameworks import SIDES
-from common.verdict.causes import A_CLIPPED_LOSS
-from common.verdict.half import BY_ITSELF
-from common.verdict.operators import EXCUSE, NOTHING_LEFT
-from common.verdict.row import AGREEING, FED, NO_STEP, NOT_FED, Row
-from common.verdict.rule import MEASURED, NO_BETTER, REPEATED
-from common.verdict.settle import OF_CONSTANTS
+from twincheck.common.logs.key import Key, parent_of
+from twincheck.common.logs.pickle_machine import printable
+from twincheck.common.logs.sidecar import setting_text
+from twincheck.common.system.frameworks import SIDES
+from twincheck.common.verdict.causes import A_CLIPPED_LOSS
+from twincheck.common.verdict.half import BY_ITSELF
+from twincheck.common.verdict.operators import EXCUSE, NOTHING_LEFT
+from twincheck.common.verdict.row import AGREEING, FED, NO_STEP, NOT_FED, Row
+from twincheck.common.verdict.rule import MEASURED, NO_BETTER, REPEATED
+from twincheck.common.verdict.settle import OF_CONSTANTS
 
 _KINDS = {
     "weight": "the weight",

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
-from common.system.checkout import ROOT
-from common.system.errors import UserError
-from common.system.files import open_plain
+from twincheck.common.system.checkout import ROOT
+from twincheck.common.system.errors import UserError
+from twincheck.common.system.files import open_plain
 
 _PLACE = re.compile(r"(?P<file>[^\0\n]+?\.py):(?P<line>\d{1,7})(?: \(.*\))?", re.DOTALL)
 _MOST_BYTES = 4 << 20  # of a source file

@@ -17,16 +17,16 @@ from rich.progress import Progress, ProgressColumn, SpinnerColumn, Task, TimeEla
 from rich.table import Column, Table
 from rich.text import Text
 
-from common.logs.key import BUFFER, Key, parent_of
-from common.logs.pickle_machine import escaped as visible
-from common.logs.sums import shape_of_sums
-from common.report import sentences
-from common.report.commands import next_commands, page
-from common.report.scores import allowed, figure, scores_of
-from common.report.sentences import headline, number, what_differs, what_is_wrong
-from common.report.source_lines import source_context
-from common.verdict.half import BY_ITSELF
-from common.verdict.row import AGREEING, SEVERITY, Row, count_verdicts, share, worst_row
+from twincheck.common.logs.key import BUFFER, Key, parent_of
+from twincheck.common.logs.pickle_machine import escaped as visible
+from twincheck.common.logs.sums import shape_of_sums
+from twincheck.common.report import sentences
+from twincheck.common.report.commands import next_commands, page
+from twincheck.common.report.scores import allowed, figure, scores_of
+from twincheck.common.report.sentences import headline, number, what_differs, what_is_wrong
+from twincheck.common.report.source_lines import source_context
+from twincheck.common.verdict.half import BY_ITSELF
+from twincheck.common.verdict.row import AGREEING, SEVERITY, Row, count_verdicts, share, worst_row
 
 # Tone of a verdict, on the page too -> its verdicts; and its colour in a terminal.
 _TONES = {

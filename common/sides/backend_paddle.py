@@ -7,7 +7,7 @@ import paddle
 import paddle.distributed.fleet.utils
 from paddle import nn
 
-from common.system.matrices import contiguous
+from twincheck.common.system.matrices import contiguous
 
 lib, AXIS = paddle, "axis"
 MODULE, FUNCTION = nn.Layer, paddle.autograd.PyLayer

@@ -10,7 +10,7 @@ import torch
 import torch.utils.checkpoint
 from torch import nn
 
-from common.system.matrices import contiguous
+from twincheck.common.system.matrices import contiguous
 
 # As PYTORCH_JIT=0 does: what is scripted runs as plain Python, since nothing can be seen in it, no
 # draw given and no cast upcast otherwise.  What it computes is the same.

@@ -14,7 +14,7 @@ from functools import cache
 
 import numpy as np
 
-from common.sides.session import current
+from twincheck.common.sides.session import current
 
 _NAMES = ("running_mean", "running_var")  # torch's, and those of the rows
 

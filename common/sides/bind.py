@@ -7,7 +7,7 @@ calls things) and the instruments.  These ask it for both, so that two sides can
 import inspect
 from functools import partial
 
-from common.sides import (
+from twincheck.common.sides import (
     batch_norm,
     dropouts,
     group,

@@ -18,8 +18,8 @@ from functools import cache, partial
 import paddle
 from paddle.base import core
 
-from common.sides.backend_paddle import random_state
-from common.system.intercept import Intercept, stand_in
+from twincheck.common.sides.backend_paddle import random_state
+from twincheck.common.system.intercept import Intercept, stand_in
 
 _Tensor = paddle.Tensor
 # Random operators -> where the shape and the dtype stand of what they make.

@@ -20,7 +20,7 @@ from torch.multiprocessing.reductions import StorageWeakRef
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
-from common.system.intercept import Intercept
+from twincheck.common.system.intercept import Intercept
 
 _Tensor = torch.Tensor
 _own_storage = _Tensor.untyped_storage

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
-from common.weights import states as weights
+from twincheck.common.weights import states as weights
 
 _ANOTHER_SEED = 1009  # added to the run's own
 BLANK_FROM = 1 << 20  # values; a smaller model is built in no time
@@ -22,7 +22,7 @@ def of_blank(run, use: Callable):
     if not run.request.offload and sum(v.size for v in run.start().values()) <= BLANK_FROM:
         return None
     found, before = None, run.side.generator_state()
-    blanks = importlib.import_module(f"common.sides.blank_in_{run.side.NAME}").Blanks()
+    blanks = importlib.import_module(f"twincheck.common.sides.blank_in_{run.side.NAME}").Blanks()
     try:
         with blanks:
             model = run.construct()

@@ -10,10 +10,10 @@ What only one side calls is passed over: its results are judged where they are u
 
 from functools import cache
 
-from common.logs.sidecar import CHOICE
-from common.sides.session import current
-from common.system.aliases import under_its_names
-from common.system.intercept import Intercept
+from twincheck.common.logs.sidecar import CHOICE
+from twincheck.common.sides.session import current
+from twincheck.common.system.aliases import under_its_names
+from twincheck.common.system.intercept import Intercept
 
 
 @cache

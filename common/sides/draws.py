@@ -13,8 +13,8 @@ from contextlib import contextmanager
 from dataclasses import replace
 from functools import cached_property
 
-from common.logs.draws import Draw, Groups, Pass, Runs, grouped, pass_at, runs_of
-from common.logs.dropouts import axes_of, partners
+from twincheck.common.logs.draws import Draw, Groups, Pass, Runs, grouped, pass_at, runs_of
+from twincheck.common.logs.dropouts import axes_of, partners
 
 
 class _Listed:

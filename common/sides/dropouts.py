@@ -12,9 +12,9 @@ drew so.
 import math
 from functools import cache, partial
 
-from common.sides.session import current
-from common.system.aliases import under_its_names
-from common.system.intercept import Intercept, as_handle
+from twincheck.common.sides.session import current
+from twincheck.common.system.aliases import under_its_names
+from twincheck.common.system.intercept import Intercept, as_handle
 
 _ALPHA = -1.7580993408473766  # SELU's value far below zero: -scale * alpha (Klambauer et al. 2017)
 _UPSCALE = "upscale_in_train"  # Paddle's other mode scales in eval mode instead

@@ -1,8 +1,8 @@
 """A model's scores on samples, in batches by the framework's own loader."""
 
-from common.pair.data import count
-from common.pair.metrics import Evaluation
-from common.system.tree import named_leaves
+from twincheck.common.pair.data import count
+from twincheck.common.pair.metrics import Evaluation
+from twincheck.common.system.tree import named_leaves
 
 
 def evaluate(run, model, samples, batch_size, group=None):

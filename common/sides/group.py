@@ -13,10 +13,10 @@ from functools import partial
 
 import numpy as np
 
-from common.pair.shares import Axes, ListingTape, PartOfTape, Share, rows_of
-from common.sides.session import Session, using
-from common.system.errors import LostProcess, UserError
-from common.system.tree import join_path, tree_leaves, tree_map
+from twincheck.common.pair.shares import Axes, ListingTape, PartOfTape, Share, rows_of
+from twincheck.common.sides.session import Session, using
+from twincheck.common.system.errors import LostProcess, UserError
+from twincheck.common.system.tree import join_path, tree_leaves, tree_map
 
 _BUCKET = 1 << 23  # values that are summed at a time, at most, beside those of one parameter
 

@@ -16,10 +16,10 @@ from functools import partial
 import numpy as np
 import paddle
 
-from common.sides.session import current
-from common.system.half import HALF, rounded
-from common.system.intercept import Intercept
-from common.system.tree import tree_leaves, tree_map
+from twincheck.common.sides.session import current
+from twincheck.common.system.half import HALF, rounded
+from twincheck.common.system.intercept import Intercept
+from twincheck.common.system.tree import tree_leaves, tree_map
 
 _HALF = (paddle.bfloat16, paddle.float16)
 # Their kernels take parameters in float32 beside an input in half precision.

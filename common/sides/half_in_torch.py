@@ -11,9 +11,9 @@ from contextlib import contextmanager
 import torch
 from torch.overrides import TorchFunctionMode
 
-from common.sides.session import current
-from common.system.half import HALF
-from common.system.tree import tree_leaves
+from twincheck.common.sides.session import current
+from twincheck.common.system.half import HALF
+from twincheck.common.system.tree import tree_leaves
 
 _DEVICES = {"cpu": "cpu", "gpu": "cuda"}
 

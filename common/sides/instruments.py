@@ -6,8 +6,8 @@ they may use are in losses.py.
 
 import numpy as np
 
-from common.sides.probes import join_site
-from common.sides.session import current
+from twincheck.common.sides.probes import join_site
+from twincheck.common.sides.session import current
 
 
 def named(side, model):

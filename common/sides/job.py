@@ -5,12 +5,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from types import ModuleType
 
-from common.logs.result_folder import ResultFolder
-from common.pair.pairs import Case, Pair
-from common.pair.request import RunRequest
-from common.weights.layers import count_values
-from common.weights.layout import Layout
-from common.weights.states import States, load_owners
+from twincheck.common.logs.result_folder import ResultFolder
+from twincheck.common.pair.pairs import Case, Pair
+from twincheck.common.pair.request import RunRequest
+from twincheck.common.weights.layers import count_values
+from twincheck.common.weights.layout import Layout
+from twincheck.common.weights.states import States, load_owners
 
 
 @dataclass(frozen=True)

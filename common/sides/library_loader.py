@@ -19,15 +19,15 @@ from pathlib import Path
 
 import numpy as np
 
-from common.pair.pairs import Case, Pair
-from common.pair.request import PHASES
-from common.sides.model_file import load_model_file
-from common.system.errors import UserError
-from common.system.json_file import load_json, write_json
-from common.weights import states as weights
-from common.weights.layers import Owner
-from common.weights.layout import Layout
-from common.weights.loaded import (
+from twincheck.common.pair.pairs import Case, Pair
+from twincheck.common.pair.request import PHASES
+from twincheck.common.sides.model_file import load_model_file
+from twincheck.common.system.errors import UserError
+from twincheck.common.system.json_file import load_json, write_json
+from twincheck.common.weights import states as weights
+from twincheck.common.weights.layers import Owner
+from twincheck.common.weights.layout import Layout
+from twincheck.common.weights.loaded import (
     PASSES,
     Loaded,
     LoadedLayout,
@@ -36,7 +36,7 @@ from common.weights.loaded import (
     tie_problems,
     unloaded,
 )
-from common.weights.round_trip import same_bits
+from twincheck.common.weights.round_trip import same_bits
 
 FROM_PRETRAINED, SAVE_PRETRAINED = "from_pretrained", "save_pretrained"
 # Entries of a configuration that say who wrote the folder, not how the model computes.

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from common.pair.data import count, pad_batch
+from twincheck.common.pair.data import count, pad_batch
 
 _WIDEST = {"i": np.int64, "u": np.int64, "f": np.float64}
 

@@ -9,12 +9,12 @@ import sys
 from pathlib import Path
 from types import ModuleType
 
-from common.pair.pairs import Pair
-from common.sides.upcast import upcasting
-from common.system.checkout import ROOT
-from common.system.errors import UserError
-from common.system.intercept import Intercept
-from common.system.memory import no_collections
+from twincheck.common.pair.pairs import Pair
+from twincheck.common.sides.upcast import upcasting
+from twincheck.common.system.checkout import ROOT
+from twincheck.common.system.errors import UserError
+from twincheck.common.system.intercept import Intercept
+from twincheck.common.system.memory import no_collections
 
 COMPAT = (
     "paddle.enable_compat() makes `import torch` give Paddle, so that both logs would come from "

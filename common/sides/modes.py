@@ -9,11 +9,11 @@ from contextlib import suppress
 
 import numpy as np
 
-from common.pair.pairs import SAME
-from common.sides.places import error_sentence
-from common.sides.session import Session, using
-from common.system.errors import UserError
-from common.system.tree import named_leaves
+from twincheck.common.pair.pairs import SAME
+from twincheck.common.sides.places import error_sentence
+from twincheck.common.sides.session import Session, using
+from twincheck.common.system.errors import UserError
+from twincheck.common.system.tree import named_leaves
 
 
 def why_not_run(run) -> str:

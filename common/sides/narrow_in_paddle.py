@@ -8,9 +8,9 @@ Whatever its default dtype, Paddle makes float32 there; torch makes floats of th
 import numpy as np
 import paddle
 
-from common.sides import upcast
-from common.system.intercept import Handle, Intercept
-from common.transplant.exact import lp_pool
+from twincheck.common.sides import upcast
+from twincheck.common.system.intercept import Handle, Intercept
+from twincheck.common.transplant.exact import lp_pool
 
 # Paddle's functions end in those of _C_ops, by whatever name a model has imported them.
 ASKED = (

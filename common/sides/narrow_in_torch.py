@@ -8,8 +8,8 @@ Paddle has no counterpart to these tensor types.
 import torch
 from torch.nn import functional as F
 
-from common.sides import upcast
-from common.system.intercept import Handle, Intercept, as_handle, stand_in
+from twincheck.common.sides import upcast
+from twincheck.common.system.intercept import Handle, Intercept, as_handle, stand_in
 
 # Of torch and of its tensors: all whose schema has a dtype, but for those that read the same bits
 # as another type (view), make integers alone, or quantize.

@@ -19,12 +19,12 @@ import numpy as np
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from common.logs.noise import SEEDS, SIZES, distances
-from common.logs.reader import read_log
-from common.logs.result_folder import FLOAT64, MOVED, NOISE, ROUNDED
-from common.logs.sidecar import Sidecar, read_sidecar, seal, sidecar_path, write_sidecar
-from common.logs.writer import LogWriter
-from common.pair.task import Noise
+from twincheck.common.logs.noise import SEEDS, SIZES, distances
+from twincheck.common.logs.reader import read_log
+from twincheck.common.logs.result_folder import FLOAT64, MOVED, NOISE, ROUNDED
+from twincheck.common.logs.sidecar import Sidecar, read_sidecar, seal, sidecar_path, write_sidecar
+from twincheck.common.logs.writer import LogWriter
+from twincheck.common.pair.task import Noise
 
 # What they return was there before, or is exact: nothing is rounded.
 EXACT = frozenset(

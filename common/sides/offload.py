@@ -12,11 +12,11 @@ import gc
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from common.sides.session import current
-from common.system.tree import tree_leaves, tree_map
-from common.weights.layers import Entry
-from common.weights.layout import Layout
-from common.weights.round_trip import is_one_way, same_bits
+from twincheck.common.sides.session import current
+from twincheck.common.system.tree import tree_leaves, tree_map
+from twincheck.common.weights.layers import Entry
+from twincheck.common.weights.layout import Layout
+from twincheck.common.weights.round_trip import is_one_way, same_bits
 
 
 def of_files(run, model, state):

@@ -6,8 +6,8 @@ name.
 
 import sys
 
-from common.sides.backend_paddle import *  # noqa: F403  (handed on)
-from common.sides.bind import bind
-from common.sides.losses import REGRESSION_LOSSES  # noqa: F401  (handed on)
+from twincheck.common.sides.backend_paddle import *  # noqa: F403  (handed on)
+from twincheck.common.sides.bind import bind
+from twincheck.common.sides.losses import REGRESSION_LOSSES  # noqa: F401  (handed on)
 
 bind(sys.modules[__name__])

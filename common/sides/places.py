@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
 
-from common.system.checkout import ROOT
-from common.system.intercept import Intercept
+from twincheck.common.system.checkout import ROOT
+from twincheck.common.system.intercept import Intercept
 
 _COMMON = f"{ROOT.as_posix()}/common/"
 _MODELS = f"{_COMMON}models/"

@@ -4,11 +4,11 @@ from collections.abc import Callable
 from contextlib import contextmanager
 from functools import cache, partial, wraps
 
-from common.logs.sidecar import IN_PLACE, OWN
-from common.sides.places import made_at
-from common.sides.session import current
-from common.sides.settings import settings_of
-from common.system.tree import tree_map
+from twincheck.common.logs.sidecar import IN_PLACE, OWN
+from twincheck.common.sides.places import made_at
+from twincheck.common.sides.session import current
+from twincheck.common.sides.settings import settings_of
+from twincheck.common.system.tree import tree_map
 
 _ATTENTION = "multiheadattention"  # in small letters: each framework has its own
 _FULL = ("float32", "float64", "complex64", "complex128")

@@ -16,8 +16,8 @@ import paddle
 from paddle.autograd import PyLayer
 from paddle.nn import functional as F
 
-from common.sides.session import current
-from common.system.intercept import Intercept, as_handle
+from twincheck.common.sides.session import current
+from twincheck.common.system.intercept import Intercept, as_handle
 
 _VIEWS = paddle.get_flags("FLAGS_use_stride_kernel")
 

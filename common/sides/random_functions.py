@@ -17,8 +17,8 @@ from functools import partial
 
 import numpy as np
 
-from common.sides.session import current
-from common.system.intercept import stand_in
+from twincheck.common.sides.session import current
+from twincheck.common.system.intercept import stand_in
 
 _running = []  # the function of the framework that runs now: what it calls draws nothing
 
@@ -26,7 +26,7 @@ _running = []  # the function of the framework that runs now: what it calls draw
 @functools.cache
 def patch(side):
     """Put the tape behind this framework's random functions; a seed in a model's code is moot."""
-    own = importlib.import_module(f"common.sides.draws_in_{side.NAME}")
+    own = importlib.import_module(f"twincheck.common.sides.draws_in_{side.NAME}")
     for owner, name, make in _replacements(side, own):
         plain = getattr(owner, name)
         stand_in(owner, name, functools.wraps(plain)(make(plain)))

@@ -12,33 +12,33 @@ from pathlib import Path
 
 import numpy as np
 
-from common.logs.key import BUFFER
-from common.logs.sidecar import OWN
-from common.logs.writer import LogWriter
-from common.pair.case_hooks import SAMPLES, data_preset
-from common.pair.data import load_arrays
-from common.pair.nested import nested
-from common.pair.pairs import Case
-from common.pair.request import RunRequest
-from common.pair.windows import part_of
-from common.sides import building
-from common.sides.job import Job
-from common.sides.library_loader import layout_of
-from common.sides.model_file import load_model_file
-from common.sides.offload import of_files
-from common.sides.places import noting_makers
-from common.sides.session import Session, current
-from common.sides.suited import Suited
-from common.system.errors import UserError
-from common.system.half import HALF, rounded
-from common.system.matrices import contiguous
-from common.system.memory import no_collections
-from common.system.tree import join_path, tree_map
-from common.weights import states as weights
-from common.weights.layers import own_parameters
-from common.weights.layout import Layout, SameLayout
-from common.weights.loaded import LoadedLayout
-from common.weights.round_trip import changed_keys, filled_padding_rows, one_way_keys
+from twincheck.common.logs.key import BUFFER
+from twincheck.common.logs.sidecar import OWN
+from twincheck.common.logs.writer import LogWriter
+from twincheck.common.pair.case_hooks import SAMPLES, data_preset
+from twincheck.common.pair.data import load_arrays
+from twincheck.common.pair.nested import nested
+from twincheck.common.pair.pairs import Case
+from twincheck.common.pair.request import RunRequest
+from twincheck.common.pair.windows import part_of
+from twincheck.common.sides import building
+from twincheck.common.sides.job import Job
+from twincheck.common.sides.library_loader import layout_of
+from twincheck.common.sides.model_file import load_model_file
+from twincheck.common.sides.offload import of_files
+from twincheck.common.sides.places import noting_makers
+from twincheck.common.sides.session import Session, current
+from twincheck.common.sides.suited import Suited
+from twincheck.common.system.errors import UserError
+from twincheck.common.system.half import HALF, rounded
+from twincheck.common.system.matrices import contiguous
+from twincheck.common.system.memory import no_collections
+from twincheck.common.system.tree import join_path, tree_map
+from twincheck.common.weights import states as weights
+from twincheck.common.weights.layers import own_parameters
+from twincheck.common.weights.layout import Layout, SameLayout
+from twincheck.common.weights.loaded import LoadedLayout
+from twincheck.common.weights.round_trip import changed_keys, filled_padding_rows, one_way_keys
 
 
 class Run:
@@ -91,7 +91,7 @@ class Run:
             inputs = pair.inputs(case, request.preset, request.seed)
             self.inputs = {k: rounded(v, request.stored_dtype) for k, v in inputs.items()}
         self.batch = next((v.shape[0] for v in self.inputs.values() if v.ndim), None)
-        self.half = importlib.import_module(f"common.sides.half_in_{side.NAME}")
+        self.half = importlib.import_module(f"twincheck.common.sides.half_in_{side.NAME}")
         self.module = load_model_file(pair, side, stored(dtype, request))
         if job.transplant:
             job.transplant.way.put()  # again: a model's file may have replaced some

@@ -9,7 +9,7 @@ import difflib
 from collections.abc import Iterable, Sequence
 from fnmatch import fnmatchcase
 
-from common.system.errors import UserError
+from twincheck.common.system.errors import UserError
 
 _SHOWN = 5  # names in a sentence
 

@@ -14,11 +14,11 @@ from contextlib import contextmanager
 
 import numpy as np
 
-from common.logs.draws import Draw
-from common.pair.tape import Tape
-from common.sides.draws import Draws, Dropouts
-from common.sides.places import line_of_model
-from common.sides.selection import Selection
+from twincheck.common.logs.draws import Draw
+from twincheck.common.pair.tape import Tape
+from twincheck.common.sides.draws import Draws, Dropouts
+from twincheck.common.sides.places import line_of_model
+from twincheck.common.sides.selection import Selection
 
 # Bytes of masks kept from a reversible layer's run for its recomputation, one a value: a small
 # model's all, and no more than a few layers' of a long text, whose memory must not grow with depth.

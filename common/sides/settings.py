@@ -5,7 +5,7 @@ A check names the one that differs where a layer computes something else from th
 
 import math
 
-from common.logs.sidecar import IN_WORDS
+from twincheck.common.logs.sidecar import IN_WORDS
 
 # What a sentence calls a setting -> where torch's layers keep it, and where Paddle's do.
 _KEPT = {

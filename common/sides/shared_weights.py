@@ -6,20 +6,20 @@ from pathlib import Path
 
 import numpy as np
 
-from common.pair.pairs import PERTURBED, Case, is_checkpoint
-from common.sides.job import Job
-from common.sides.library_loader import Carrier, has_loader
-from common.sides.model_file import load_model_file
-from common.sides.sizes import measuring
-from common.sides.suited import Suited
-from common.system.errors import UserError
-from common.system.half import rounded
-from common.system.json_file import load_json
-from common.system.memory import no_collections
-from common.weights import states as weights
-from common.weights.mapped import read_mapped
-from common.weights.noise import with_noise
-from common.weights.suits import suited
+from twincheck.common.pair.pairs import PERTURBED, Case, is_checkpoint
+from twincheck.common.sides.job import Job
+from twincheck.common.sides.library_loader import Carrier, has_loader
+from twincheck.common.sides.model_file import load_model_file
+from twincheck.common.sides.sizes import measuring
+from twincheck.common.sides.suited import Suited
+from twincheck.common.system.errors import UserError
+from twincheck.common.system.half import rounded
+from twincheck.common.system.json_file import load_json
+from twincheck.common.system.memory import no_collections
+from twincheck.common.weights import states as weights
+from twincheck.common.weights.mapped import read_mapped
+from twincheck.common.weights.noise import with_noise
+from twincheck.common.weights.suits import suited
 
 
 def make_weights(job: Job) -> None:
@@ -93,7 +93,9 @@ def describe(job: Job) -> None:
     model = None
     if job.request.offload:
         with suppress(Exception):  # it computes with what it draws
-            with importlib.import_module(f"common.sides.blank_in_{job.side.NAME}").Blanks():
+            with importlib.import_module(
+                f"twincheck.common.sides.blank_in_{job.side.NAME}"
+            ).Blanks():
                 model = build(dict(config))
     model = build(config) if model is None else model
     weights.save_owners(job.files.owners(), job.side.owners(model))

@@ -4,14 +4,14 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
-from common.pair.case_hooks import SAMPLES
-from common.pair.pairs import Case
-from common.sides.job import Job
-from common.sides.run import Run
-from common.sides.session import Session, using
-from common.sides.upcast import upcasting
-from common.system.tree import tree_leaves
-from common.weights.suits import Sizes
+from twincheck.common.pair.case_hooks import SAMPLES
+from twincheck.common.pair.pairs import Case
+from twincheck.common.sides.job import Job
+from twincheck.common.sides.run import Run
+from twincheck.common.sides.session import Session, using
+from twincheck.common.sides.upcast import upcasting
+from twincheck.common.system.tree import tree_leaves
+from twincheck.common.weights.suits import Sizes
 
 _PART_OF_DATA = 8  # samples, where a step runs on a data set
 

@@ -10,10 +10,10 @@ NumPy only and the same on both sides.
 
 from pathlib import Path
 
-from common.logs import entry_kinds as kinds
-from common.logs.result_folder import ResultFolder
-from common.system.errors import UserError
-from common.system.json_file import load_json, write_json
+from twincheck.common.logs import entry_kinds as kinds
+from twincheck.common.logs.result_folder import ResultFolder
+from twincheck.common.system.errors import UserError
+from twincheck.common.system.json_file import load_json, write_json
 
 _KINDS = {
     "noise": kinds.NOISES,

@@ -4,9 +4,9 @@ from contextlib import contextmanager
 
 import numpy as np
 
-from common.system.errors import UserError
-from common.system.half import HALF
-from common.system.matrices import contiguous
+from twincheck.common.system.errors import UserError
+from twincheck.common.system.half import HALF
+from twincheck.common.system.matrices import contiguous
 
 _COMPLEX = {"float32": "complex64", "float64": "complex128"}
 

@@ -21,8 +21,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from common.sides.places import line_of_model, of_framework_file
-from common.system.intercept import Handle, Intercept
+from twincheck.common.sides.places import line_of_model, of_framework_file
+from twincheck.common.system.intercept import Handle, Intercept
 
 
 @dataclass

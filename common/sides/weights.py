@@ -4,7 +4,7 @@ import warnings
 
 import numpy as np
 
-from common.weights.layers import Owner, layer_kind, why_no_partner
+from twincheck.common.weights.layers import Owner, layer_kind, why_no_partner
 
 
 def framework_class(side, module):

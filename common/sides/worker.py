@@ -26,30 +26,40 @@ from types import ModuleType
 
 import numpy as np
 
-from common.logs import result_folder as runs
-from common.logs.reference import reference_values, teacher_values, unlike
-from common.logs.sidecar import note_not_forced, read_sidecar, write_sidecar
-from common.pair import task as tasks
-from common.pair.pairs import Case, Pair, chosen_cases, load_pair
-from common.pair.request import FROM_STDIN, RunRequest, error_file, rank_folder
-from common.sides import choices, dropouts, random_functions, upcast
-from common.sides.draws import Restart
-from common.sides.job import Job
-from common.sides.model_file import forbid_compat
-from common.sides.places import error_sentence, of_framework_file
-from common.sides.run import Run
-from common.sides.session import Session, current
-from common.sides.shared_weights import describe, make_weights, map_weights, read_folders, save
-from common.sides.suited import Unsuited
-from common.sides.write_log import refuse_full_disk, write_log
-from common.system.errors import LostProcess, UserError
-from common.system.half import HALF
-from common.system.memory import do_not_keep_freed_memory, give_back_freed_memory, keep_freed_memory
-from common.system.npz import read_npz
-from common.system.processes import leave, watch, watch_launcher
-from common.transplant import operators
-from common.weights import states as weights
-from common.weights.layout import LayoutError
+from twincheck.common.logs import result_folder as runs
+from twincheck.common.logs.reference import reference_values, teacher_values, unlike
+from twincheck.common.logs.sidecar import note_not_forced, read_sidecar, write_sidecar
+from twincheck.common.pair import task as tasks
+from twincheck.common.pair.pairs import Case, Pair, chosen_cases, load_pair
+from twincheck.common.pair.request import FROM_STDIN, RunRequest, error_file, rank_folder
+from twincheck.common.sides import choices, dropouts, random_functions, upcast
+from twincheck.common.sides.draws import Restart
+from twincheck.common.sides.job import Job
+from twincheck.common.sides.model_file import forbid_compat
+from twincheck.common.sides.places import error_sentence, of_framework_file
+from twincheck.common.sides.run import Run
+from twincheck.common.sides.session import Session, current
+from twincheck.common.sides.shared_weights import (
+    describe,
+    make_weights,
+    map_weights,
+    read_folders,
+    save,
+)
+from twincheck.common.sides.suited import Unsuited
+from twincheck.common.sides.write_log import refuse_full_disk, write_log
+from twincheck.common.system.errors import LostProcess, UserError
+from twincheck.common.system.half import HALF
+from twincheck.common.system.memory import (
+    do_not_keep_freed_memory,
+    give_back_freed_memory,
+    keep_freed_memory,
+)
+from twincheck.common.system.npz import read_npz
+from twincheck.common.system.processes import leave, watch, watch_launcher
+from twincheck.common.transplant import operators
+from twincheck.common.weights import states as weights
+from twincheck.common.weights.layout import LayoutError
 
 DTYPES = ("float64", "float32")
 ASKS_FOR_GRADIENTS = (
@@ -100,7 +110,7 @@ class Worker:
                 return 0
             pair = load_pair(request.model).of_checkpoint(request.published)
             if self.side.NAME == "paddle":
-                quick = importlib.import_module("common.sides.quick_in_paddle")
+                quick = importlib.import_module("twincheck.common.sides.quick_in_paddle")
                 # Views, though the model writes through none: Paddle's copies have no kernels in
                 # half precision, what torch hands over in a transplant may be laid out otherwise,
                 # and a GPU has no need of them.
@@ -136,7 +146,7 @@ class Worker:
         if self.transplanted == "":
             self.transplant, self.transplanted = _transplant(wanted), wanted
             self.exact = _exact() if self.side.NAME == "paddle" else None
-            narrow = importlib.import_module(f"common.sides.narrow_in_{self.side.NAME}")
+            narrow = importlib.import_module(f"twincheck.common.sides.narrow_in_{self.side.NAME}")
             # From the inside out: the last is asked first, and leads to those before it.
             for put in (
                 self.transplant and self.transplant.way.put,
@@ -237,8 +247,8 @@ def run_model(job: Job, dtypes: Sequence[str]) -> None:
     if isinstance(task, tasks.Describe):
         describe(job)
     elif isinstance(task, tasks.Inspect | tasks.RoundTrip):  # for an extra
-        extras = importlib.import_module("common.system.extras")
-        extras.load("alignment_workbench.requests", tasks.label(task))(job)
+        extras = importlib.import_module("twincheck.common.system.extras")
+        extras.load("twincheck.requests", tasks.label(task))(job)
     else:
         _Logs(job, dtypes).write_all()
 
@@ -280,7 +290,7 @@ class _Logs:
                 self.write(runs.HALF_STEP64, "float64", _load_choices(self.choices), reference)
             note_not_forced(self.files.log(job.stem, self.side, runs.HALF_STEP64), not_forced)
         elif isinstance(task, tasks.Noise):
-            moving = importlib.import_module("common.sides.noise_in_torch")
+            moving = importlib.import_module("twincheck.common.sides.noise_in_torch")
             moving.measure(job, task, partial(self.write, forced=_load_choices(self.choices)))
         else:
             self._write_from_weights(task)
@@ -357,7 +367,7 @@ def _exact():
         session = current()
         return session.prefix + session.rename(session.site_of_draw())
 
-    exact = importlib.import_module("common.transplant.exact")
+    exact = importlib.import_module("twincheck.common.transplant.exact")
     return exact.Exact(site, lambda: current().probing or current().watching)
 
 
@@ -367,7 +377,7 @@ def _transplant(text: str | None):
         return None
     names = operators.chosen(text)
     try:
-        patch = importlib.import_module("common.transplant.patch")
+        patch = importlib.import_module("twincheck.common.transplant.patch")
         return patch.Transplant(names, lambda: current().site_of_draw(), upcast.wanted)
     except ModuleNotFoundError as error:
         raise UserError(

@@ -14,29 +14,36 @@ from pathlib import Path
 
 import numpy as np
 
-from common.logs.draws import Groups
-from common.logs.key import PLACES
-from common.logs.result_folder import FLOAT32, FLOAT64, LogName, ResultFolder
-from common.logs.sidecar import SCHEMA, Sidecar, places_of_scores, seal, sidecar_of, write_sidecar
-from common.logs.writer import LogWriter
-from common.pair.pairs import EVAL, TRAIN, Case
-from common.pair.provenance import imported_packages, model_sources, workbench_sha256
-from common.pair.tape import Tape
-from common.pair.task import ForcedAlike, TeacherForced, Whole
-from common.sides.draws import Draws, Dropouts
-from common.sides.job import Job
-from common.sides.model_file import torch_is_paddle
-from common.sides.modes import why_not_run
-from common.sides.places import short_place
-from common.sides.run import Run, stored
-from common.sides.selection import Selection
-from common.sides.session import Session, using
-from common.sides.upcast import upcasting
-from common.system.checkout import ROOT
-from common.system.errors import UserError
-from common.system.frameworks import SETTINGS, SIDES
-from common.system.half import HALF
-from common.system.hashes import arrays_sha256
+from twincheck.common.logs.draws import Groups
+from twincheck.common.logs.key import PLACES
+from twincheck.common.logs.result_folder import FLOAT32, FLOAT64, LogName, ResultFolder
+from twincheck.common.logs.sidecar import (
+    SCHEMA,
+    Sidecar,
+    places_of_scores,
+    seal,
+    sidecar_of,
+    write_sidecar,
+)
+from twincheck.common.logs.writer import LogWriter
+from twincheck.common.pair.pairs import EVAL, TRAIN, Case
+from twincheck.common.pair.provenance import imported_packages, model_sources, workbench_sha256
+from twincheck.common.pair.tape import Tape
+from twincheck.common.pair.task import ForcedAlike, TeacherForced, Whole
+from twincheck.common.sides.draws import Draws, Dropouts
+from twincheck.common.sides.job import Job
+from twincheck.common.sides.model_file import torch_is_paddle
+from twincheck.common.sides.modes import why_not_run
+from twincheck.common.sides.places import short_place
+from twincheck.common.sides.run import Run, stored
+from twincheck.common.sides.selection import Selection
+from twincheck.common.sides.session import Session, using
+from twincheck.common.sides.upcast import upcasting
+from twincheck.common.system.checkout import ROOT
+from twincheck.common.system.errors import UserError
+from twincheck.common.system.frameworks import SETTINGS, SIDES
+from twincheck.common.system.half import HALF
+from twincheck.common.system.hashes import arrays_sha256
 
 # Of the reference's float64 log, the first to be written: a step of a model has four, which come to
 # three times that, and at most two of teacher-forced runs.
@@ -75,7 +82,7 @@ def write_log(
     """
     request, start = job.request, time.perf_counter()
     fed = request.teacher_forced or TeacherForced()
-    half = importlib.import_module(f"common.sides.half_in_{job.side.NAME}")
+    half = importlib.import_module(f"twincheck.common.sides.half_in_{job.side.NAME}")
     log, ran = LogWriter(path, **_kept(job, path), places=forced), _Ran()
     watching = _watching(job, dtype, reference is not None)
     widening = upcasting(dtype == "float64")
@@ -301,7 +308,7 @@ def _module_name() -> str:
     """The dotted name of the script that is running, such as step1_forward.torch.forward."""
     script = sys.modules["__main__"]
     if getattr(script, "__spec__", None):
-        return script.__spec__.name
+        return script.__spec__.name.removeprefix("twincheck.")
     path = Path(sys.argv[0]).resolve()  # it was run by its path
     if path.is_relative_to(ROOT):
         return ".".join(path.relative_to(ROOT).with_suffix("").parts)

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from common.system.intercept import Handle
+from twincheck.common.system.intercept import Handle
 
 ALIASES = {
     "torch": {"x": "input", "axis": "dim", "keepdims": "keepdim"},

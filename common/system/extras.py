@@ -9,10 +9,10 @@ import tomllib
 from collections.abc import Callable, Sequence
 from importlib import metadata
 
-from common.system.checkout import ROOT
-from common.system.errors import UserError
+from twincheck.common.system.checkout import ROOT
+from twincheck.common.system.errors import UserError
 
-COMMANDS = "alignment_workbench.commands"  # name -> a function of the arguments; gives the status
+COMMANDS = "twincheck.commands"  # name -> a function of the arguments; gives the status
 
 
 def entry_points(group: str) -> dict[str, metadata.EntryPoint]:

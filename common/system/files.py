@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from common.system.errors import UserError
+from twincheck.common.system.errors import UserError
 
 # A file with holes (a sparse file) can be far longer than what is stored of it: reading it would
 # take for ever.

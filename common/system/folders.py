@@ -12,8 +12,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from common.system.errors import UserError
-from common.system.signals import put_off
+from twincheck.common.system.errors import UserError
+from twincheck.common.system.signals import put_off
 
 _TRIES = 40
 _PAUSE_S = 0.05

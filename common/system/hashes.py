@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from common.system.files import open_plain
+from twincheck.common.system.files import open_plain
 
 
 def file_sha256(path: str | os.PathLike, links: bool = False) -> str:

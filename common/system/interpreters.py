@@ -13,10 +13,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from common.system.checkout import ROOT
-from common.system.errors import UserError
-from common.system.processes import environment, set_variables
-from common.system.start import OLDEST_PYTHON, installed
+from twincheck.common.system.checkout import ROOT
+from twincheck.common.system.errors import UserError
+from twincheck.common.system.processes import environment, set_variables
+from twincheck.common.system.start import OLDEST_PYTHON, installed
 
 PATIENCE_S = 60.0  # a cold disk, a wrapper that starts a container
 

@@ -4,8 +4,8 @@ import hashlib
 import json
 import os
 
-from common.system.errors import UserError
-from common.system.files import open_plain, whole
+from twincheck.common.system.errors import UserError
+from twincheck.common.system.files import open_plain, whole
 
 # The largest sidecar seen has 1.3 MB (8,800 tensors); parsed, JSON takes up to 30 times its size.
 MAX_BYTES = 1 << 24

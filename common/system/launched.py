@@ -1,6 +1,6 @@
 """Run a module that starts processes, such as torchrun, and end it when its parent is gone.
 
-    python -m common.system.launched MODULE ARGUMENT…
+    python -m twincheck.common.system.launched MODULE ARGUMENT…
 
 A launcher knows nothing of the check that started it, and would go on without.
 """
@@ -11,8 +11,8 @@ from pathlib import Path
 
 if __name__ == "__main__":  # by its path too
     sys.path[0] = str(Path(__file__).resolve().parents[2])
-    from common.system.processes import watch
-    from common.system.start import show_help
+    from twincheck.common.system.processes import watch
+    from twincheck.common.system.start import show_help
 
     show_help(__doc__)
     watch()

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from common.system.files import ONE_SYNTAX_TREE, open_plain, read_into
+from twincheck.common.system.files import ONE_SYNTAX_TREE, open_plain, read_into
 
 # Deflate can shrink zeros to a thousandth, random floats only by a tenth.  So what unpacks to more
 # than MAX_RATIO times its file, and to more than a small machine can spare, is no weights file.

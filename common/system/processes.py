@@ -21,9 +21,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from common.system.checkout import ROOT
-from common.system.frameworks import ON_GPU
-from common.system.signals import is_beside, raise_if_stopped
+from twincheck.common.system.checkout import ROOT
+from twincheck.common.system.frameworks import ON_GPU
+from twincheck.common.system.signals import is_beside, raise_if_stopped
 
 _PARENT = "ALIGNMENT_WORKBENCH_PARENT"  # the number of the pipe's end, for the child
 _KEPT_LINES = 500  # of what a worker says on standard error

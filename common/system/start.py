@@ -39,7 +39,7 @@ def begin_side(framework, doc):
 def forward(name, arguments=None):
     """Run the command of an extra, whose --help says what it takes; returns the exit status."""
     begin("numpy", "rich")
-    from common.system.extras import run
+    from twincheck.common.system.extras import run
 
     return run(name, arguments)
 

@@ -23,10 +23,10 @@ from functools import partial
 import numpy as np
 import paddle
 
-from common.system.intercept import Intercept
-from common.transplant import formulas
-from common.transplant.formulas import BY_PATH, batch_norm
-from common.transplant.table import Untaken, by_name
+from twincheck.common.system.intercept import Intercept
+from twincheck.common.transplant import formulas
+from twincheck.common.transplant.formulas import BY_PATH, batch_norm
+from twincheck.common.transplant.table import Untaken, by_name
 
 OFF, WATCH, UPCAST, UNCLIP = "off", "watch", "upcast", "unclip"
 

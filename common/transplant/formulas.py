@@ -10,7 +10,7 @@ from collections.abc import Callable
 import numpy as np
 import paddle
 
-from common.transplant.table import Untaken
+from twincheck.common.transplant.table import Untaken
 
 FORMULAS: dict[str, Callable] = {}  # operator -> its exact formula
 BY_PATH: dict[str, tuple[str, Callable]] = {}  # Paddle's name -> operator, and what stands for it

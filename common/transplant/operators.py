@@ -5,9 +5,9 @@ A function here takes Paddle's arguments by name; what it has no default for has
 
 import operator as python
 
-from common.system.errors import UserError
-from common.system.words import did_you_mean
-from common.transplant.table import (
+from twincheck.common.system.errors import UserError
+from twincheck.common.system.words import did_you_mean
+from twincheck.common.transplant.table import (
     TABLE,
     F,
     Untaken,

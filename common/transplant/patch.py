@@ -18,10 +18,10 @@ import paddle
 import torch
 from paddle.utils import dlpack
 
-from common.system.intercept import Intercept
-from common.system.tree import tree_leaves, tree_map
-from common.transplant.operators import TABLE
-from common.transplant.table import Untaken, by_name
+from twincheck.common.system.intercept import Intercept
+from twincheck.common.system.tree import tree_leaves, tree_map
+from twincheck.common.transplant.operators import TABLE
+from twincheck.common.transplant.table import Untaken, by_name
 
 
 @dataclass

@@ -16,16 +16,16 @@ from pathlib import Path
 
 import numpy as np
 
-from common.logs.key import Key, parent_of
-from common.logs.pickle_machine import printable
-from common.logs.reader import read_log
-from common.logs.result_folder import ResultFolder
-from common.logs.sidecar import sidecar_of
-from common.pair.pairs import Pair
-from common.system.errors import UserError
-from common.system.frameworks import SIDES
-from common.transplant.operators import ALL, TABLE
-from common.verdict.row import Row
+from twincheck.common.logs.key import Key, parent_of
+from twincheck.common.logs.pickle_machine import printable
+from twincheck.common.logs.reader import read_log
+from twincheck.common.logs.result_folder import ResultFolder
+from twincheck.common.logs.sidecar import sidecar_of
+from twincheck.common.pair.pairs import Pair
+from twincheck.common.system.errors import UserError
+from twincheck.common.system.frameworks import SIDES
+from twincheck.common.transplant.operators import ALL, TABLE
+from twincheck.common.verdict.row import Row
 
 
 @dataclass

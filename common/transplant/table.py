@@ -13,7 +13,7 @@ import inspect
 from collections.abc import Callable
 from functools import cache
 
-from common.system.aliases import ALIASES
+from twincheck.common.system.aliases import ALIASES
 
 TABLE: dict[str, dict[str, Callable]] = {}  # operator -> {Paddle's name: torch's computation}
 

@@ -9,13 +9,13 @@ from collections.abc import Callable
 
 import numpy as np
 
-from common.logs.draws import runs_of, side_by_side
-from common.logs.dropouts import partners
-from common.logs.key import Key, parent_of
-from common.logs.of_a_run import Logs, class_of
-from common.logs.pickle_machine import escaped
-from common.verdict.operators import adam_noise, table
-from common.verdict.row import Row
+from twincheck.common.logs.draws import runs_of, side_by_side
+from twincheck.common.logs.dropouts import partners
+from twincheck.common.logs.key import Key, parent_of
+from twincheck.common.logs.of_a_run import Logs, class_of
+from twincheck.common.logs.pickle_machine import escaped
+from twincheck.common.verdict.operators import adam_noise, table
+from twincheck.common.verdict.row import Row
 
 A_CLIPPED_LOSS = "a clipped loss"
 CLIPPED = (

@@ -11,10 +11,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from common.logs.leading import KEPT, LARGEST
-from common.verdict.row import Row
-from common.verdict.rule import rounding_bound
-from common.verdict.tolerances import tolerance
+from twincheck.common.logs.leading import KEPT, LARGEST
+from twincheck.common.verdict.row import Row
+from twincheck.common.verdict.rule import rounding_bound
+from twincheck.common.verdict.tolerances import tolerance
 
 
 @dataclass(slots=True)

@@ -14,18 +14,18 @@ from functools import cached_property, partial
 
 import numpy as np
 
-from common.logs.key import BUFFER, Key
-from common.logs.of_a_run import AGAIN, STATISTICS, Logs
-from common.logs.sums import place_of, sample_of
-from common.system.half import EPSILONS, HALF, overflowing
-from common.verdict import causes
-from common.verdict.choices import Choice, judge_choice
-from common.verdict.context import Context, longest_sums, noisier
-from common.verdict.measures import scale_of
-from common.verdict.operators import adam_noise
-from common.verdict.origins import sketch
-from common.verdict.row import Row
-from common.verdict.tensor import judge_tensor, mismatch
+from twincheck.common.logs.key import BUFFER, Key
+from twincheck.common.logs.of_a_run import AGAIN, STATISTICS, Logs
+from twincheck.common.logs.sums import place_of, sample_of
+from twincheck.common.system.half import EPSILONS, HALF, overflowing
+from twincheck.common.verdict import causes
+from twincheck.common.verdict.choices import Choice, judge_choice
+from twincheck.common.verdict.context import Context, longest_sums, noisier
+from twincheck.common.verdict.measures import scale_of
+from twincheck.common.verdict.operators import adam_noise
+from twincheck.common.verdict.origins import sketch
+from twincheck.common.verdict.row import Row
+from twincheck.common.verdict.tensor import judge_tensor, mismatch
 
 OWN = "own"
 # Row -> the runs that it compares, in the rule's order.

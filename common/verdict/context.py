@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from common.system.half import EPSILONS
-from common.verdict.tolerances import tolerance
+from twincheck.common.system.half import EPSILONS
+from twincheck.common.verdict.tolerances import tolerance
 
 
 def longest_sums(shapes: Sequence[Sequence[int]]) -> list[int]:

@@ -21,14 +21,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from common.logs.computed import narrower_operators
-from common.logs.key import Key, parent_code
-from common.logs.of_a_run import Logs
-from common.logs.pickle_machine import printable
-from common.system.half import EPSILONS, HALF, SMALLEST
-from common.verdict.measures import rms
-from common.verdict.row import AGREEING, Row
-from common.verdict.tolerances import tolerance
+from twincheck.common.logs.computed import narrower_operators
+from twincheck.common.logs.key import Key, parent_code
+from twincheck.common.logs.of_a_run import Logs
+from twincheck.common.logs.pickle_machine import printable
+from twincheck.common.system.half import EPSILONS, HALF, SMALLEST
+from twincheck.common.verdict.measures import rms
+from twincheck.common.verdict.row import AGREEING, Row
+from twincheck.common.verdict.tolerances import tolerance
 
 BY_ITSELF = "by itself"  # begins the name of how a row was measured that is judged here
 _RUNS = ("ref32", "step_ref64", "step_cand", "step_cand64")

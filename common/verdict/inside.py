@@ -14,13 +14,13 @@ from functools import cached_property
 
 import numpy as np
 
-from common.logs.key import Key
-from common.logs.match import Values, likeness, masks_alike, same_elements
-from common.logs.pickle_machine import printable
-from common.verdict.comparisons import Comparisons
-from common.verdict.operators import EXCUSE, NOTHING_LEFT, Operators
-from common.verdict.row import AGREEING, FAILING, HARMLESS, ORDER, Row, exit_code
-from common.verdict.tensor import judge_tensor
+from twincheck.common.logs.key import Key
+from twincheck.common.logs.match import Values, likeness, masks_alike, same_elements
+from twincheck.common.logs.pickle_machine import printable
+from twincheck.common.verdict.comparisons import Comparisons
+from twincheck.common.verdict.operators import EXCUSE, NOTHING_LEFT, Operators
+from twincheck.common.verdict.row import AGREEING, FAILING, HARMLESS, ORDER, Row, exit_code
+from twincheck.common.verdict.tensor import judge_tensor
 
 # Why a value is INSIDE.
 MISSING, SHAPE, VALUES = "missing", "other shape", "other values"

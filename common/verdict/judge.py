@@ -12,22 +12,22 @@ from pathlib import Path
 
 import numpy as np
 
-from common.logs.independence import ENOUGH_FLOATS
-from common.logs.key import Key
-from common.logs.noise import SEEDS
-from common.logs.of_a_run import AGAIN, LOGS, Logs, not_judged
-from common.logs.pickle_machine import escaped
-from common.logs.result_folder import ResultFolder
-from common.system.half import HALF
-from common.verdict.causes import A_CLIPPED_LOSS, NOISE_ONLY
-from common.verdict.comparisons import OWN, Comparisons, Memo
-from common.verdict.half import BY_ITSELF, Half
-from common.verdict.inside import Inside
-from common.verdict.operators import made_exact
-from common.verdict.row import FAILING, HARMLESS, Row, exit_code, first_bad_row, worst
-from common.verdict.rule import MEASURED, REPEATED
-from common.verdict.settle import Settling
-from common.verdict.tolerances import tolerance
+from twincheck.common.logs.independence import ENOUGH_FLOATS
+from twincheck.common.logs.key import Key
+from twincheck.common.logs.noise import SEEDS
+from twincheck.common.logs.of_a_run import AGAIN, LOGS, Logs, not_judged
+from twincheck.common.logs.pickle_machine import escaped
+from twincheck.common.logs.result_folder import ResultFolder
+from twincheck.common.system.half import HALF
+from twincheck.common.verdict.causes import A_CLIPPED_LOSS, NOISE_ONLY
+from twincheck.common.verdict.comparisons import OWN, Comparisons, Memo
+from twincheck.common.verdict.half import BY_ITSELF, Half
+from twincheck.common.verdict.inside import Inside
+from twincheck.common.verdict.operators import made_exact
+from twincheck.common.verdict.row import FAILING, HARMLESS, Row, exit_code, first_bad_row, worst
+from twincheck.common.verdict.rule import MEASURED, REPEATED
+from twincheck.common.verdict.settle import Settling
+from twincheck.common.verdict.tolerances import tolerance
 
 # What it took beside the plain rule -> the same in words.
 _CLOSER = {

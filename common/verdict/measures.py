@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from common.verdict.row import Row
+from twincheck.common.verdict.row import Row
 
 BLOCK = 1 << 15  # elements that are worked on at a time: a few float64 buffers stay in the cache
 _SMALL = 1 << 12  # elements of which five float64 buffers stay there

@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
 
-from common.logs.key import Key, parent_of
-from common.logs.of_a_run import Logs
-from common.system.json_file import load_json
-from common.verdict.row import Row
-from common.verdict.tolerances import tolerance
+from twincheck.common.logs.key import Key, parent_of
+from twincheck.common.logs.of_a_run import Logs
+from twincheck.common.system.json_file import load_json
+from twincheck.common.verdict.row import Row
+from twincheck.common.verdict.tolerances import tolerance
 
 TABLE = Path(__file__).with_suffix(".json")
 EXCUSE = "the framework's operator"

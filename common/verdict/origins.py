@@ -7,8 +7,8 @@ is seen again at the inputs of every module that it is added to.  NumPy only.
 
 import numpy as np
 
-from common.logs.key import Key
-from common.verdict.tolerances import tolerance
+from twincheck.common.logs.key import Key
+from twincheck.common.verdict.tolerances import tolerance
 
 _PARTS = 16  # of a difference, of each of which the sum is remembered
 

@@ -21,11 +21,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from common.system.hashes import same_bits
-from common.verdict.context import Context
-from common.verdict.measures import Measures, locate, measure
-from common.verdict.row import Row
-from common.verdict.tolerances import tolerance
+from twincheck.common.system.hashes import same_bits
+from twincheck.common.verdict.context import Context
+from twincheck.common.verdict.measures import Measures, locate, measure
+from twincheck.common.verdict.row import Row
+from twincheck.common.verdict.tolerances import tolerance
 
 # What it took beside the plain rule: the noise, measured; further runs of the candidate, such as
 # where rounding has put an activation across a ReLU's 0; what an implementation is measured to do.

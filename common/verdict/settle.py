@@ -8,13 +8,20 @@ and every origin is found.  What is CONSTANT is shown by a further run.  Reads n
 
 from dataclasses import dataclass, field
 
-from common.logs.key import Key, parent_code
-from common.logs.of_a_run import class_of
-from common.verdict.causes import A_CLIPPED_LOSS, explain
-from common.verdict.comparisons import NOT_IN_FLOAT64, OWN, Comparisons
-from common.verdict.operators import EXCUSE, NOTHING_LEFT, Operators, of_class, table, told
-from common.verdict.origins import Streams
-from common.verdict.row import AGREEING, FAILING, FED, NO_STEP, NOT_FED, Row
+from twincheck.common.logs.key import Key, parent_code
+from twincheck.common.logs.of_a_run import class_of
+from twincheck.common.verdict.causes import A_CLIPPED_LOSS, explain
+from twincheck.common.verdict.comparisons import NOT_IN_FLOAT64, OWN, Comparisons
+from twincheck.common.verdict.operators import (
+    EXCUSE,
+    NOTHING_LEFT,
+    Operators,
+    of_class,
+    table,
+    told,
+)
+from twincheck.common.verdict.origins import Streams
+from twincheck.common.verdict.row import AGREEING, FAILING, FED, NO_STEP, NOT_FED, Row
 
 OF_CONSTANTS = (
     "torch computes the same where its constants are rounded to float32, as Paddle keeps an "

@@ -7,12 +7,12 @@ from copy import copy
 
 import numpy as np
 
-from common.system.hashes import same_bits
-from common.verdict.context import BY_ITSELF, Context
-from common.verdict.measures import BLOCK, locate, rms
-from common.verdict.row import AGREEING, Row
-from common.verdict.rule import judge_floats
-from common.verdict.tolerances import tolerance
+from twincheck.common.system.hashes import same_bits
+from twincheck.common.verdict.context import BY_ITSELF, Context
+from twincheck.common.verdict.measures import BLOCK, locate, rms
+from twincheck.common.verdict.row import AGREEING, Row
+from twincheck.common.verdict.rule import judge_floats
+from twincheck.common.verdict.tolerances import tolerance
 
 # Of float32's mantissa.  That all values have them 0 by chance happens to a few values only.
 _LOW_BITS = np.uint32(0xFFF)

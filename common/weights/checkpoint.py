@@ -17,19 +17,19 @@ from pathlib import Path
 
 import numpy as np
 
-from common.logs.result_folder import ResultFolder
-from common.pair.pairs import EVAL, TRAIN, Pair
-from common.pair.request import RunRequest
-from common.pair.task import Describe
-from common.pair.worker_process import WorkerProcess
-from common.system.errors import UserError
-from common.system.frameworks import SIDES
-from common.system.json_file import load_json, write_json
-from common.weights.layers import Owner
-from common.weights.layout import Layout
-from common.weights.mapped import Mapped
-from common.weights.read import CheckpointFiles, Stored, find, read
-from common.weights.states import check_state, load_owners, save_owners, save_state
+from twincheck.common.logs.result_folder import ResultFolder
+from twincheck.common.pair.pairs import EVAL, TRAIN, Pair
+from twincheck.common.pair.request import RunRequest
+from twincheck.common.pair.task import Describe
+from twincheck.common.pair.worker_process import WorkerProcess
+from twincheck.common.system.errors import UserError
+from twincheck.common.system.frameworks import SIDES
+from twincheck.common.system.json_file import load_json, write_json
+from twincheck.common.weights.layers import Owner
+from twincheck.common.weights.layout import Layout
+from twincheck.common.weights.mapped import Mapped
+from twincheck.common.weights.read import CheckpointFiles, Stored, find, read
+from twincheck.common.weights.states import check_state, load_owners, save_owners, save_state
 
 FOLDER = ".published"
 _SHOWN = 3  # names in a note; the certificate has all

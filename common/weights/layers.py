@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from common.system.matrices import contiguous, put
+from twincheck.common.system.matrices import contiguous, put
 
 
 class Owner(NamedTuple):

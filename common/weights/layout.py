@@ -10,9 +10,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from common.system.errors import UserError
-from common.system.matrices import contiguous
-from common.weights.layers import (
+from twincheck.common.system.errors import UserError
+from twincheck.common.system.matrices import contiguous
+from twincheck.common.weights.layers import (
     CONSTANTS,
     TRANSPOSED,
     Entry,
@@ -24,7 +24,7 @@ from common.weights.layers import (
     torch_path,
     why_no_partner,
 )
-from common.weights.traced_convert import Converted, Parts, State, trace
+from twincheck.common.weights.traced_convert import Converted, Parts, State, trace
 
 Pairs = Iterable[tuple[str, np.ndarray]]
 

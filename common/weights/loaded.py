@@ -12,10 +12,10 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from common.system.errors import UserError
-from common.weights.layers import Entry, Owner
-from common.weights.layout import Layout, LayoutError
-from common.weights.traced_convert import Converted, Parts, State, grouped
+from twincheck.common.system.errors import UserError
+from twincheck.common.weights.layers import Entry, Owner
+from twincheck.common.weights.layout import Layout, LayoutError
+from twincheck.common.weights.traced_convert import Converted, Parts, State, grouped
 
 PASSES = 2
 NOWHERE = -1  # in place of an element's number: no element of the folder

@@ -15,11 +15,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from common.logs.pickle_machine import Refused, printable
-from common.system.errors import UserError
-from common.system.hashes import arrays_sha256
-from common.system.json_file import load_json, write_json
-from common.weights.saved_by_torch import widened
+from twincheck.common.logs.pickle_machine import Refused, printable
+from twincheck.common.system.errors import UserError
+from twincheck.common.system.hashes import arrays_sha256
+from twincheck.common.system.json_file import load_json, write_json
+from twincheck.common.weights.saved_by_torch import widened
 
 SAFE_DTYPES = {
     "F64": "<f8", "F32": "<f4", "F16": "<f2", "BF16": "<u2", "I64": "<i8", "I32": "<i4",

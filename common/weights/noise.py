@@ -8,9 +8,9 @@ from functools import partial
 
 import numpy as np
 
-from common.pair.pairs import PERTURBED, TRAINED_LIKE
-from common.pair.tape import LARGE, Tape
-from common.weights.layers import Owner
+from twincheck.common.pair.pairs import PERTURBED, TRAINED_LIKE
+from twincheck.common.pair.tape import LARGE, Tape
+from twincheck.common.weights.layers import Owner
 
 _MEAN, _VARIANCE = "running_mean", "running_var"
 

@@ -19,14 +19,19 @@ from pathlib import Path
 
 import numpy as np
 
-from common.logs.pickle_machine import Refused, printable
-from common.system.errors import UserError
-from common.system.files import open_plain
-from common.system.json_file import load_json
-from common.system.npz import read_npz
-from common.weights.mapped import LONGEST_HEADER, Mapped, safetensors_places
-from common.weights.saved_by_torch import LEGACY_MAGIC, read_torch_legacy, read_torch_zip, widened
-from common.weights.state_pickle import PaddleMachine, paddle_arrays, read_stored
+from twincheck.common.logs.pickle_machine import Refused, printable
+from twincheck.common.system.errors import UserError
+from twincheck.common.system.files import open_plain
+from twincheck.common.system.json_file import load_json
+from twincheck.common.system.npz import read_npz
+from twincheck.common.weights.mapped import LONGEST_HEADER, Mapped, safetensors_places
+from twincheck.common.weights.saved_by_torch import (
+    LEGACY_MAGIC,
+    read_torch_legacy,
+    read_torch_zip,
+    widened,
+)
+from twincheck.common.weights.state_pickle import PaddleMachine, paddle_arrays, read_stored
 
 CONFIG = "config.json"
 # In the order of preference, which is transformers': safetensors before .bin.

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping
 
 import numpy as np
 
-from common.weights.layers import Entry
-from common.weights.layout import Layout, SameLayout
+from twincheck.common.weights.layers import Entry
+from twincheck.common.weights.layout import Layout, SameLayout
 
 _BLOCK = 1 << 16  # values that are compared at a time: they stay in the processor's cache
 

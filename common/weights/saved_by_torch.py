@@ -11,9 +11,15 @@ import zipfile
 
 import numpy as np
 
-from common.logs.pickle_machine import Refused
-from common.system.files import read_into
-from common.weights.state_pickle import BFLOAT16, Storage, StoredTensor, TorchMachine, torch_tensors
+from twincheck.common.logs.pickle_machine import Refused
+from twincheck.common.system.files import read_into
+from twincheck.common.weights.state_pickle import (
+    BFLOAT16,
+    Storage,
+    StoredTensor,
+    TorchMachine,
+    torch_tensors,
+)
 
 # The first bytes of a file in the format before PyTorch 1.6.
 LEGACY_MAGIC = b"\x80\x02\x8a\nl\xfc\x9cF\xf9 j\xa8P\x19."

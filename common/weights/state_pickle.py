@@ -14,8 +14,15 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from common.logs.pickle_machine import Machine, Refused, StoredArray, _Global, _Text, printable
-from common.system.files import read_into
+from twincheck.common.logs.pickle_machine import (
+    Machine,
+    Refused,
+    StoredArray,
+    _Global,
+    _Text,
+    printable,
+)
+from twincheck.common.system.files import read_into
 
 # torch's storage classes -> the dtype of their elements; bfloat16 is no NumPy dtype.
 BFLOAT16 = "bfloat16"

@@ -12,16 +12,16 @@ from pathlib import Path
 
 import numpy as np
 
-from common.logs.pickle_machine import printable
-from common.pair.pairs import TRAINED_LIKE
-from common.system import shared_arrays
-from common.system.errors import UserError
-from common.system.files import whole
-from common.system.hashes import arrays_sha256
-from common.system.json_file import load_json, write_json
-from common.system.npz import read_npz
-from common.weights.layers import Owner
-from common.weights.mapped import Mapped
+from twincheck.common.logs.pickle_machine import printable
+from twincheck.common.pair.pairs import TRAINED_LIKE
+from twincheck.common.system import shared_arrays
+from twincheck.common.system.errors import UserError
+from twincheck.common.system.files import whole
+from twincheck.common.system.hashes import arrays_sha256
+from twincheck.common.system.json_file import load_json, write_json
+from twincheck.common.system.npz import read_npz
+from twincheck.common.weights.layers import Owner
+from twincheck.common.weights.mapped import Mapped
 
 # A state of more bytes is handed over in memory.  What is smaller takes no time and little disk,
 # and can be read with NumPy afterwards.

@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from common.pair.pairs import PERTURBED
-from common.weights.layers import Owner
-from common.weights.noise import LEVELS, with_noise
+from twincheck.common.pair.pairs import PERTURBED
+from twincheck.common.weights.layers import Owner
+from twincheck.common.weights.noise import LEVELS, with_noise
 
 # Allowed of the rms of an inner tensor, times its own without noise: two decades.  One that is
 # smaller than 1 there may come to 100: nothing overflows or saturates by that alone.

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from common.system.errors import UserError
+from twincheck.common.system.errors import UserError
 
 State = Mapping[str, np.ndarray]
 # Torch key -> (flat indices in the torch entry, flat indices in the Paddle entry that they go to).

@@ -16,7 +16,7 @@ from pathlib import Path
 
 if __name__ == "__main__":  # by its path too, and under a Python that will not do
     sys.path[0] = str(Path(__file__).resolve().parent.parent.parent)
-    from common.system.start import begin
+    from twincheck.common.system.start import begin
 
     begin("numpy", "rich", "jinja2")
 
@@ -25,15 +25,15 @@ import signal
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 
-from common.check.guard import guarded
-from common.check.options import Parser, positive
-from common.report import terminal
-from common.system.checkout import ROOT
-from common.system.errors import UserError
-from common.system.words import did_you_mean
 from examples.gallery import environments, page, run
 from examples.gallery.run import Gallery, Result, read_result, write_result
 from examples.gallery.table import HERE, Line, read_findings, read_lines
+from twincheck.common.check.guard import guarded
+from twincheck.common.check.options import Parser, positive
+from twincheck.common.report import terminal
+from twincheck.common.system.checkout import ROOT
+from twincheck.common.system.errors import UserError
+from twincheck.common.system.words import did_you_mean
 
 CACHE = ROOT / ".environments" / "gallery"
 RESULTS = HERE / "results"

@@ -11,10 +11,10 @@ import venv
 from collections.abc import Sequence
 from pathlib import Path
 
-from common.system.errors import UserError
-from common.system.folders import lock_folder
 from examples.gallery.table import HERE, Edit, sha256
 from tools.install import TORCH_INDEX, InstallError, torch_index
+from twincheck.common.system.errors import UserError
+from twincheck.common.system.folders import lock_folder
 
 STAMP = "complete"
 

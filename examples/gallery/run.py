@@ -21,26 +21,26 @@ from pathlib import Path
 
 import numpy as np
 
-from common.check.bundle import commit
-from common.check.steps import Step
-from common.logs.reader import read_log
-from common.logs.result_folder import ResultFolder
-from common.logs.sidecar import Sidecar, sidecar_of
-from common.report.terminal import behind_table, place_of
-from common.system.checkout import ROOT
-from common.system.errors import UserError
-from common.system.files import write_text
-from common.system.frameworks import SIDES
-from common.system.hashes import file_sha256
-from common.system.processes import Child, environment
-from common.verdict.inside import SHAPE
-from common.verdict.row import SEVERITY, worst
 from examples.gallery import environments
 from examples.gallery.table import HERE, Edit, Finding, Line, sha256
 from faults.warm import Interpreters
-from step1_forward.check_step1 import STEP as FORWARD
-from step3_loss.check_step3 import STEP as LOSS
-from step4_backward.check_step4 import STEP as BACKWARD
+from twincheck.common.check.bundle import commit
+from twincheck.common.check.steps import Step
+from twincheck.common.logs.reader import read_log
+from twincheck.common.logs.result_folder import ResultFolder
+from twincheck.common.logs.sidecar import Sidecar, sidecar_of
+from twincheck.common.report.terminal import behind_table, place_of
+from twincheck.common.system.checkout import ROOT
+from twincheck.common.system.errors import UserError
+from twincheck.common.system.files import write_text
+from twincheck.common.system.frameworks import SIDES
+from twincheck.common.system.hashes import file_sha256
+from twincheck.common.system.processes import Child, environment
+from twincheck.common.verdict.inside import SHAPE
+from twincheck.common.verdict.row import SEVERITY, worst
+from twincheck.step1_forward.check_step1 import STEP as FORWARD
+from twincheck.step3_loss.check_step3 import STEP as LOSS
+from twincheck.step4_backward.check_step4 import STEP as BACKWARD
 
 STEPS = (FORWARD, LOSS, BACKWARD)
 NEW = ("-m", "common.new")

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from common.system.errors import UserError
+from twincheck.common.system.errors import UserError
 
 HERE = Path(__file__).resolve().parent
 KINDS = ("theirs", "default", "ours")

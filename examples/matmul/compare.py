@@ -11,7 +11,7 @@ from pathlib import Path
 
 if __name__ == "__main__":  # --help needs no framework
     sys.path[0] = str(Path(__file__).resolve().parents[2])
-    from common.system.start import begin, show_help
+    from twincheck.common.system.start import begin, show_help
 
     show_help(__doc__)
     begin("numpy", "torch", "paddle", "rich")

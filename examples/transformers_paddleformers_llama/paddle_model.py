@@ -3,7 +3,7 @@
 from paddle import nn
 from paddleformers import transformers
 
-from common.paddle_side import cross_entropy
+from twincheck.paddle_side import cross_entropy
 
 
 class Decoder(nn.Layer):

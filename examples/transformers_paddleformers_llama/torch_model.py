@@ -3,7 +3,7 @@
 import transformers
 from torch import nn
 
-from common.torch_side import cross_entropy
+from twincheck.torch_side import cross_entropy
 
 
 class Decoder(nn.Module):

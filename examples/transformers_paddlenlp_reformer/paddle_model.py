@@ -4,7 +4,7 @@ import paddle
 from paddle import nn
 from paddlenlp.transformers import ReformerConfig, ReformerModelWithLMHead
 
-from common.paddle_side import current, cross_entropy, tensor
+from twincheck.paddle_side import current, cross_entropy, tensor
 
 
 class Reformer(nn.Layer):

@@ -5,7 +5,7 @@ from torch import nn
 from transformers.models.reformer.configuration_reformer import ReformerConfig
 from transformers.models.reformer.modeling_reformer import ReformerModelWithLMHead
 
-from common.torch_side import cross_entropy, current, tensor
+from twincheck.torch_side import cross_entropy, current, tensor
 
 
 class Reformer(nn.Module):

@@ -23,24 +23,24 @@ from pathlib import Path
 import numpy as np
 from rich.table import Table
 
-from common.check.options import CheckOptions
-from common.check.result import shown
-from common.check.runner import base_folder
-from common.check.steps import Step
-from common.check.unfinished import Unfinished
-from common.logs.result_folder import AGREEMENT_FILE
-from common.pair.pairs import load_pairs
-from common.report import terminal as report
-from common.system.errors import UserError
-from common.system.frameworks import SIDES
-from common.system.json_file import load_json, write_json
-from common.system.npz import read_npz
-from extras.agreement import agreement
-from extras.agreement.agreement import Found
-from extras.agreement.choosing import ANSWERS, BATCHES, answer_file
-from extras.agreement.examples import Batch, Examples, open_examples
-from extras.shared.made_by import made_by
-from extras.shared.sides import Sides, asked
+from twincheck.common.check.options import CheckOptions
+from twincheck.common.check.result import shown
+from twincheck.common.check.runner import base_folder
+from twincheck.common.check.steps import Step
+from twincheck.common.check.unfinished import Unfinished
+from twincheck.common.logs.result_folder import AGREEMENT_FILE
+from twincheck.common.pair.pairs import load_pairs
+from twincheck.common.report import terminal as report
+from twincheck.common.system.errors import UserError
+from twincheck.common.system.frameworks import SIDES
+from twincheck.common.system.json_file import load_json, write_json
+from twincheck.common.system.npz import read_npz
+from twincheck.extras.agreement import agreement
+from twincheck.extras.agreement.agreement import Found
+from twincheck.extras.agreement.choosing import ANSWERS, BATCHES, answer_file
+from twincheck.extras.agreement.examples import Batch, Examples, open_examples
+from twincheck.extras.shared.made_by import made_by
+from twincheck.extras.shared.sides import Sides, asked
 
 BATCH_SIZE = 32
 STEM = "agree"

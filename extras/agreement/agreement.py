@@ -55,7 +55,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from common.verdict.tolerances import tolerance
+from twincheck.common.verdict.tolerances import tolerance
 
 SCHEMA = 1
 MAINTAINERS = 0.998  # of top-1, what reviewers of ports of vision models ask for

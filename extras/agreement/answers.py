@@ -8,13 +8,13 @@ import inspect
 
 import numpy as np
 
-from common.pair.case_hooks import data_case
-from common.system.errors import UserError
-from common.system.files import whole
-from common.system.hashes import arrays_sha256
-from common.system.npz import read_npz
-from common.system.tree import named_leaves
-from extras.agreement.choosing import answer, answer_file, batch_files
+from twincheck.common.pair.case_hooks import data_case
+from twincheck.common.system.errors import UserError
+from twincheck.common.system.files import whole
+from twincheck.common.system.hashes import arrays_sha256
+from twincheck.common.system.npz import read_npz
+from twincheck.common.system.tree import named_leaves
+from twincheck.extras.agreement.choosing import answer, answer_file, batch_files
 
 
 def agree(run):

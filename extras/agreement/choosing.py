@@ -20,9 +20,9 @@ from pathlib import Path
 
 import numpy as np
 
-from common.pair.case_hooks import call_hook, describe_arrays, hook_place
-from common.pair.pairs import Pair
-from common.system.errors import UserError
+from twincheck.common.pair.case_hooks import call_hook, describe_arrays, hook_place
+from twincheck.common.pair.pairs import Pair
+from twincheck.common.system.errors import UserError
 
 BATCHES, ANSWERS = "batches", "answers"
 HOOK = "agreement"

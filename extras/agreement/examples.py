@@ -20,13 +20,13 @@ from pathlib import Path
 
 import numpy as np
 
-from common.pair.case_hooks import call_hook, describe_value, hook_place
-from common.pair.data import pad_batch
-from common.pair.pairs import Case, Pair
-from common.system.errors import UserError
-from common.system.files import open_plain, read_into
-from common.system.npz import read_header
-from extras.shared.coders import tokenizer
+from twincheck.common.pair.case_hooks import call_hook, describe_value, hook_place
+from twincheck.common.pair.data import pad_batch
+from twincheck.common.pair.pairs import Case, Pair
+from twincheck.common.system.errors import UserError
+from twincheck.common.system.files import open_plain, read_into
+from twincheck.common.system.npz import read_header
+from twincheck.extras.shared.coders import tokenizer
 
 READ_EXAMPLE, READ_TEXT = "read_example", "read_text"
 IDS, MASK = "input_ids", "attention_mask"

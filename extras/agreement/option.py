@@ -7,11 +7,11 @@ otherwise, and does rounding decide there?
 from argparse import Namespace
 from pathlib import Path
 
-from common.check.added import Added
-from common.check.options import CheckOptions, Parser, positive
-from common.check.steps import Step
-from common.system.errors import UserError
-from extras.agreement.agree import BATCH_SIZE, agree
+from twincheck.common.check.added import Added
+from twincheck.common.check.options import CheckOptions, Parser, positive
+from twincheck.common.check.steps import Step
+from twincheck.common.system.errors import UserError
+from twincheck.extras.agreement.agree import BATCH_SIZE, agree
 
 # What --agree goes by; other options of this check mean nothing there.
 OF_AGREEMENT = (

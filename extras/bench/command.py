@@ -18,17 +18,17 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from common.check.guard import guarded
-from common.report import terminal as report
-from common.system.checkout import ROOT
-from common.system.errors import UserError
-from common.system.files import write_text
-from common.system.json_file import load_json, write_json
 from examples.gallery import environments
 from examples.gallery.__main__ import CACHE
-from extras.bench import page
-from extras.bench.comparisons import OWN, Comparison, Series, comparisons, series
-from extras.bench.turns import BenchError, measure_comparison, measure_series
+from twincheck.common.check.guard import guarded
+from twincheck.common.report import terminal as report
+from twincheck.common.system.checkout import ROOT
+from twincheck.common.system.errors import UserError
+from twincheck.common.system.files import write_text
+from twincheck.common.system.json_file import load_json, write_json
+from twincheck.extras.bench import page
+from twincheck.extras.bench.comparisons import OWN, Comparison, Series, comparisons, series
+from twincheck.extras.bench.turns import BenchError, measure_comparison, measure_series
 
 REPETITIONS, QUICKLY = 5, 2
 PAGE, RESULTS, PICTURE = "docs/performance.md", "docs/performance.json", "pics/performance.png"

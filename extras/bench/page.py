@@ -7,10 +7,10 @@ from pathlib import Path
 
 import numpy as np
 
-from common.report import marks
-from extras.bench.comparisons import MEGA, Comparison, Series
-from extras.bench.turns import CPU, MEMORY, WALL, passed
 from tools.readme import fill
+from twincheck.common.report import marks
+from twincheck.extras.bench.comparisons import MEGA, Comparison, Series
+from twincheck.extras.bench.turns import CPU, MEMORY, WALL, passed
 
 MARKS = {
     "reformer_torch": marks.TORCH,

@@ -67,13 +67,13 @@ def reformer_paddle(**setting) -> Step:
 def _twin(side_name: str, tokens: int, **setting) -> Step:
     import importlib
 
-    from common.sides.session import current
+    from twincheck.common.sides.session import current
 
-    side = importlib.import_module(f"common.sides.{side_name}_side")
-    module = importlib.import_module(f"common.models.reformer.{side_name}_model")
+    side = importlib.import_module(f"twincheck.common.sides.{side_name}_side")
+    module = importlib.import_module(f"twincheck.common.models.reformer.{side_name}_model")
     side.set_up("float32", "cpu", 0)
     if side_name == "paddle":  # as a check has it
-        importlib.import_module("common.sides.quick_in_paddle").make_quick(True)
+        importlib.import_module("twincheck.common.sides.quick_in_paddle").make_quick(True)
     model = module.build(reformer_config(tokens, **setting) | {"head": "lm"})
     model.train()
     ids = side.tensor(token_ids(tokens))
@@ -163,7 +163,7 @@ def reformer_pytorch(tokens: int, layers: int = 6, hashes: int = 1) -> Step:
 def judging(arrays: int, megabytes: float) -> Step:
     """Two logs by this workbench: every statistic of the verdict, a float32 pair."""
     logs = _logs(arrays, megabytes)
-    from common.verdict.judge import judge_logs
+    from twincheck.common.verdict.judge import judge_logs
 
     def step() -> None:
         rows = judge_logs(*logs).rows
@@ -188,8 +188,8 @@ def reprod_log(arrays: int, megabytes: float) -> Step:
 
 def _logs(arrays: int, megabytes: float) -> list[Path]:
     """Two logs beside the request, which differ in the last bits; made once, whoever asks first."""
-    from common.logs.sidecar import Sidecar, write_sidecar
-    from common.logs.writer import LogWriter
+    from twincheck.common.logs.sidecar import Sidecar, write_sidecar
+    from twincheck.common.logs.writer import LogWriter
 
     folder = Path(os.environ["BENCH_FOLDER"])
     logs = [folder / f"{side}_{arrays}_{megabytes:g}.npy" for side in ("torch", "paddle")]

@@ -14,7 +14,7 @@ from pathlib import Path
 
 if __name__ == "__main__":  # by its path too; --help needs nothing
     sys.path[0] = str(Path(__file__).resolve().parents[2])
-    from common.system.start import begin, show_help
+    from twincheck.common.system.start import begin, show_help
 
     show_help(__doc__)
     begin("numpy")
@@ -23,7 +23,7 @@ import json
 import os
 import time
 
-from extras.bench import programs
+from twincheck.extras.bench import programs
 
 _STATUS = Path("/proc/self/status")
 

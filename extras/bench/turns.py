@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
-from common.system.checkout import ROOT
-from common.system.processes import environment
-from extras.bench.comparisons import MEGA, OF_GRADIENTS, Comparison, Program, Series
+from twincheck.common.system.checkout import ROOT
+from twincheck.common.system.processes import environment
+from twincheck.extras.bench.comparisons import MEGA, OF_GRADIENTS, Comparison, Program, Series
 
 ONE_THREAD = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 # For memory, what is freed must go back to the system: large arrays one by one, at every size, or

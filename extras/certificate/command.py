@@ -37,27 +37,27 @@ from pathlib import Path
 from rich.markup import escape
 from rich.table import Table
 
-from common.check.guard import guarded
-from common.check.options import CheckOptions, Parser
-from common.logs.result_folder import CERTIFICATE_FILE, FLOAT32, FLOAT64, ResultFolder
-from common.logs.sidecar import Sidecar, sidecar_of
-from common.pair.pairs import EVAL, Pair, is_checkpoint, load_pairs
-from common.pair.request import RunRequest
-from common.pair.task import ROUND_TRIP, RoundTrip, TeacherForced
-from common.pair.worker_process import Failure, WorkerProcess
-from common.report import terminal as report
-from common.system.checkout import ROOT
-from common.system.errors import UserError
-from common.system.files import write_text
-from common.system.frameworks import SIDES
-from common.system.interpreters import interpreter
-from common.system.json_file import load_json, write_json
-from common.verdict.judge import judge_folder
-from common.verdict.row import HARMLESS, Row, exit_code, worst
-from common.weights.checkpoint import FOLDER, Checkpoint, prepare
-from common.weights.layout import BIASED, UNBIASED
-from common.weights.loaded import LOADED
-from extras.shared.made_by import made_by
+from twincheck.common.check.guard import guarded
+from twincheck.common.check.options import CheckOptions, Parser
+from twincheck.common.logs.result_folder import CERTIFICATE_FILE, FLOAT32, FLOAT64, ResultFolder
+from twincheck.common.logs.sidecar import Sidecar, sidecar_of
+from twincheck.common.pair.pairs import EVAL, Pair, is_checkpoint, load_pairs
+from twincheck.common.pair.request import RunRequest
+from twincheck.common.pair.task import ROUND_TRIP, RoundTrip, TeacherForced
+from twincheck.common.pair.worker_process import Failure, WorkerProcess
+from twincheck.common.report import terminal as report
+from twincheck.common.system.checkout import ROOT
+from twincheck.common.system.errors import UserError
+from twincheck.common.system.files import write_text
+from twincheck.common.system.frameworks import SIDES
+from twincheck.common.system.interpreters import interpreter
+from twincheck.common.system.json_file import load_json, write_json
+from twincheck.common.verdict.judge import judge_folder
+from twincheck.common.verdict.row import HARMLESS, Row, exit_code, worst
+from twincheck.common.weights.checkpoint import FOLDER, Checkpoint, prepare
+from twincheck.common.weights.layout import BIASED, UNBIASED
+from twincheck.common.weights.loaded import LOADED
+from twincheck.extras.shared.made_by import made_by
 
 # Where each certificate is kept, for `python -m common.pr_report`.
 OUT = ROOT / "step1_forward" / "log" / "certificate"

@@ -23,20 +23,20 @@ from pathlib import Path
 
 import numpy as np
 
-from common.check.guard import guarded
-from common.check.options import Parser
-from common.pair.pairs import Pair, load_pair
-from common.report import terminal as report
-from common.system.errors import UserError
-from common.system.files import write_text
-from common.system.folders import put_in_place, working_folder
-from common.system.frameworks import SIDES
-from common.system.interpreters import interpreter
-from common.weights.checkpoint import Checkpoint, fill_in, prepare
-from common.weights.read import CONFIG, find, parts, read
-from common.weights.round_trip import one_way_keys
-from extras.certificate.command import Certificate, read_checkpoint, read_layout, show
-from extras.shared.write import FORMATS, write
+from twincheck.common.check.guard import guarded
+from twincheck.common.check.options import Parser
+from twincheck.common.pair.pairs import Pair, load_pair
+from twincheck.common.report import terminal as report
+from twincheck.common.system.errors import UserError
+from twincheck.common.system.files import write_text
+from twincheck.common.system.folders import put_in_place, working_folder
+from twincheck.common.system.frameworks import SIDES
+from twincheck.common.system.interpreters import interpreter
+from twincheck.common.weights.checkpoint import Checkpoint, fill_in, prepare
+from twincheck.common.weights.read import CONFIG, find, parts, read
+from twincheck.common.weights.round_trip import one_way_keys
+from twincheck.extras.certificate.command import Certificate, read_checkpoint, read_layout, show
+from twincheck.extras.shared.write import FORMATS, write
 
 FOLDERS = {"torch": "model.safetensors", "paddle": "model_state.pdparams"}
 

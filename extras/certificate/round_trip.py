@@ -12,13 +12,13 @@ in this order: save (candidate), read (reference), compare (candidate).
 
 from pathlib import Path
 
-from common.pair.pairs import Case
-from common.sides.library_loader import Carrier, has_loader, layout_of, marked
-from common.system.errors import UserError
-from common.system.json_file import write_json
-from common.weights import states as weights
-from common.weights.loaded import PASSES, Marks
-from common.weights.round_trip import same_bits
+from twincheck.common.pair.pairs import Case
+from twincheck.common.sides.library_loader import Carrier, has_loader, layout_of, marked
+from twincheck.common.system.errors import UserError
+from twincheck.common.system.json_file import write_json
+from twincheck.common.weights import states as weights
+from twincheck.common.weights.loaded import PASSES, Marks
+from twincheck.common.weights.round_trip import same_bits
 
 BACK, OWN, AGAIN = "back", "own", "again"
 _OF_REFERENCE = ("*.safetensors", "pytorch_model*.bin")  # what its loader reads

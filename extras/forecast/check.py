@@ -15,24 +15,24 @@ from pathlib import Path
 
 import numpy as np
 
-from common.check.command_line import check
-from common.check.guard import guarded
-from common.check.options import OF_EVERY_CHECK, CheckOptions, Parser
-from common.check.result import Result
-from common.check.steps import Launch, Step
-from common.logs.reader import read_log
-from common.logs.result_folder import ResultFolder
-from common.pair import sources
-from common.pair.case_hooks import ENTRIES_FILE, SAMPLES, data_preset
-from common.pair.data import save_arrays
-from common.pair.pairs import Pair, is_checkpoint, load_pairs
-from common.pair.sources import ett
-from common.report import terminal as report
-from common.system.errors import UserError
-from common.system.frameworks import SIDES
-from common.system.json_file import write_json
-from common.weights.checkpoint import configured
-from extras.forecast.forecast import PART, draw, samples, write_table
+from twincheck.common.check.command_line import check
+from twincheck.common.check.guard import guarded
+from twincheck.common.check.options import OF_EVERY_CHECK, CheckOptions, Parser
+from twincheck.common.check.result import Result
+from twincheck.common.check.steps import Launch, Step
+from twincheck.common.logs.reader import read_log
+from twincheck.common.logs.result_folder import ResultFolder
+from twincheck.common.pair import sources
+from twincheck.common.pair.case_hooks import ENTRIES_FILE, SAMPLES, data_preset
+from twincheck.common.pair.data import save_arrays
+from twincheck.common.pair.pairs import Pair, is_checkpoint, load_pairs
+from twincheck.common.pair.sources import ett
+from twincheck.common.report import terminal as report
+from twincheck.common.system.errors import UserError
+from twincheck.common.system.frameworks import SIDES
+from twincheck.common.system.json_file import write_json
+from twincheck.common.weights.checkpoint import configured
+from twincheck.extras.forecast.forecast import PART, draw, samples, write_table
 
 STEP = Step(
     number=5,

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import numpy as np
 
-from common.pair.sources import ett
-from common.pair.windows import STARTS
-from common.system.errors import UserError
-from common.system.files import write_text
+from twincheck.common.pair.sources import ett
+from twincheck.common.pair.windows import STARTS
+from twincheck.common.system.errors import UserError
+from twincheck.common.system.files import write_text
 
 PART = "predict"  # of the data file
 # Seconds between two rows.
@@ -83,7 +83,7 @@ def draw(path: Path, title: str, truth: np.ndarray, panels: list[tuple[str, int,
     """
     from matplotlib.figure import Figure
 
-    from common.report import marks  # no worker needs it, and they import this file
+    from twincheck.common.report import marks  # no worker needs it, and they import this file
 
     figure = Figure(figsize=(6 * len(panels), 3.4))
     axes = figure.subplots(1, len(panels), squeeze=False)

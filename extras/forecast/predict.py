@@ -5,10 +5,10 @@ check_predict.py writes the samples: the last one whose truth the file holds, an
 
 import numpy as np
 
-from common.pair.case_hooks import data_entries
-from common.pair.pairs import Case
-from common.system.errors import UserError
-from extras.forecast.forecast import PART, folder_of
+from twincheck.common.pair.case_hooks import data_entries
+from twincheck.common.pair.pairs import Case
+from twincheck.common.system.errors import UserError
+from twincheck.extras.forecast.forecast import PART, folder_of
 
 
 def predict(run):

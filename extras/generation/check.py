@@ -24,26 +24,32 @@ from pathlib import Path
 
 import numpy as np
 
-from common.check.command_line import write_step_page
-from common.check.guard import guarded
-from common.check.options import OF_EVERY_CHECK, OF_HALF, OF_JUDGING, CheckOptions, Parser
-from common.check.report_json import report_text
-from common.check.result import overall_exit
-from common.check.runner import base_folder, run_step
-from common.check.steps import Launch, Step
-from common.logs.reader import read_log
-from common.logs.result_folder import FLOAT64, GENERATION_FILE, UNFORCED, ResultFolder
-from common.pair.pairs import WORDS, built_in_models, load_pairs
-from common.report import terminal as report
-from common.system.errors import UserError
-from common.system.files import write_text
-from common.system.frameworks import SIDES
-from common.system.json_file import load_json, write_json
-from common.verdict.row import Row, claim
-from common.weights.checkpoint import configured
-from extras.generation import prompts
-from extras.generation.generation import BY, CACHE, LIBRARY, LOOP, Request
-from extras.generation.judge_generation import Generated, document, itself_rows, left_out, varied
+from twincheck.common.check.command_line import write_step_page
+from twincheck.common.check.guard import guarded
+from twincheck.common.check.options import OF_EVERY_CHECK, OF_HALF, OF_JUDGING, CheckOptions, Parser
+from twincheck.common.check.report_json import report_text
+from twincheck.common.check.result import overall_exit
+from twincheck.common.check.runner import base_folder, run_step
+from twincheck.common.check.steps import Launch, Step
+from twincheck.common.logs.reader import read_log
+from twincheck.common.logs.result_folder import FLOAT64, GENERATION_FILE, UNFORCED, ResultFolder
+from twincheck.common.pair.pairs import WORDS, built_in_models, load_pairs
+from twincheck.common.report import terminal as report
+from twincheck.common.system.errors import UserError
+from twincheck.common.system.files import write_text
+from twincheck.common.system.frameworks import SIDES
+from twincheck.common.system.json_file import load_json, write_json
+from twincheck.common.verdict.row import Row, claim
+from twincheck.common.weights.checkpoint import configured
+from twincheck.extras.generation import prompts
+from twincheck.extras.generation.generation import BY, CACHE, LIBRARY, LOOP, Request
+from twincheck.extras.generation.judge_generation import (
+    Generated,
+    document,
+    itself_rows,
+    left_out,
+    varied,
+)
 
 PROMPT = "The "
 TOKENS, PAIR_TOKENS = 64, 32

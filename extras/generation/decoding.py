@@ -23,12 +23,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import numpy as np
 
-from common.pair.nested import flat
-from common.sides.session import Session, current, using
-from common.sides.worker import error_sentence
-from common.system.errors import UserError
-from common.system.tree import tree_leaves
-from extras.generation.generation import (
+from twincheck.common.pair.nested import flat
+from twincheck.common.sides.session import Session, current, using
+from twincheck.common.sides.worker import error_sentence
+from twincheck.common.system.errors import UserError
+from twincheck.common.system.tree import tree_leaves
+from twincheck.extras.generation.generation import (
     CACHE,
     LIBRARY,
     PADDED,

@@ -6,11 +6,11 @@ tokens and log what they would have chosen.  check_generate.py writes what is to
 
 import numpy as np
 
-from common.pair.pairs import PERTURBED, Case
-from common.sides.session import current
-from common.system.errors import UserError
-from extras.generation.decoding import decode
-from extras.generation.generation import SITE, Request, draw_scores, order_of
+from twincheck.common.pair.pairs import PERTURBED, Case
+from twincheck.common.sides.session import current
+from twincheck.common.system.errors import UserError
+from twincheck.extras.generation.decoding import decode
+from twincheck.extras.generation.generation import SITE, Request, draw_scores, order_of
 
 
 def generate(run):

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import numpy as np
 
-from common.pair.data import save_arrays
-from common.system.frameworks import SIDES
+from twincheck.common.pair.data import save_arrays
+from twincheck.common.system.frameworks import SIDES
 
 STEM = "request"  # of the file in a model's data folder
 SITE = "generate/token"  # of the tape's draws

@@ -52,16 +52,16 @@ from pathlib import Path
 
 import numpy as np
 
-from common.logs.reader import read_log
-from common.logs.result_folder import FLOAT32, FLOAT64, UNFORCED, ResultFolder
-from common.logs.sidecar import Sidecar, sidecar_of
-from common.pair.pairs import PERTURBED
-from common.system.frameworks import SIDES
-from common.verdict.choices import Choice, judge_choice
-from common.verdict.row import Row
-from common.verdict.rule import rounding_bound
-from common.verdict.tolerances import tolerance
-from extras.generation.generation import (
+from twincheck.common.logs.reader import read_log
+from twincheck.common.logs.result_folder import FLOAT32, FLOAT64, UNFORCED, ResultFolder
+from twincheck.common.logs.sidecar import Sidecar, sidecar_of
+from twincheck.common.pair.pairs import PERTURBED
+from twincheck.common.system.frameworks import SIDES
+from twincheck.common.verdict.choices import Choice, judge_choice
+from twincheck.common.verdict.row import Row
+from twincheck.common.verdict.rule import rounding_bound
+from twincheck.common.verdict.tolerances import tolerance
+from twincheck.extras.generation.generation import (
     CACHE,
     LIBRARY,
     PADDED,
@@ -69,7 +69,7 @@ from extras.generation.generation import (
     PADDED_LIBRARY,
     order_of,
 )
-from extras.shared.made_by import made_by
+from twincheck.extras.shared.made_by import made_by
 
 STEM = "generate"
 CASE = "main"  # the only one that is run

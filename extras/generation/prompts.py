@@ -10,12 +10,12 @@ from pathlib import Path
 
 import numpy as np
 
-from common.pair.case_hooks import call_hook
-from common.pair.nested import flat
-from common.pair.pairs import Pair
-from common.pair.sentencepieces import MODEL
-from common.system.errors import UserError
-from extras.shared.coders import PIECES, decoded, tokenizer
+from twincheck.common.pair.case_hooks import call_hook
+from twincheck.common.pair.nested import flat
+from twincheck.common.pair.pairs import Pair
+from twincheck.common.pair.sentencepieces import MODEL
+from twincheck.common.system.errors import UserError
+from twincheck.extras.shared.coders import PIECES, decoded, tokenizer
 
 OWN_ROWS = 4  # of a pair's inputs, at most, where no prompt is given
 

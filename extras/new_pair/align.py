@@ -11,8 +11,8 @@ from itertools import combinations
 
 import numpy as np
 
-from common.weights.layers import COMPAT, Owner
-from extras.new_pair.structure import Structure, Unit
+from twincheck.common.weights.layers import COMPAT, Owner
+from twincheck.extras.new_pair.structure import Structure, Unit
 
 # Words that models use for the same thing.
 _WORDS = {

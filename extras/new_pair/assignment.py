@@ -8,10 +8,33 @@ from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from common.weights.layers import PROJECTIONS, TRANSPOSED, Owner, is_reshaped, torch_locals
-from extras.new_pair.align import Fused, Stack, kind_of, similarity, words
-from extras.new_pair.recipes import Cut, Joined, Recipe, Text, key, shaped, stacked, turned
-from extras.new_pair.structure import HALVES, Structure, Unit, halved, sizes_of, spelt, whole_of
+from twincheck.common.weights.layers import (
+    PROJECTIONS,
+    TRANSPOSED,
+    Owner,
+    is_reshaped,
+    torch_locals,
+)
+from twincheck.extras.new_pair.align import Fused, Stack, kind_of, similarity, words
+from twincheck.extras.new_pair.recipes import (
+    Cut,
+    Joined,
+    Recipe,
+    Text,
+    key,
+    shaped,
+    stacked,
+    turned,
+)
+from twincheck.extras.new_pair.structure import (
+    HALVES,
+    Structure,
+    Unit,
+    halved,
+    sizes_of,
+    spelt,
+    whole_of,
+)
 
 
 @dataclass(frozen=True)

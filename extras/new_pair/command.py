@@ -26,20 +26,20 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from common.check.command_line import check_main
-from common.check.guard import guarded
-from common.check.options import Parser
-from common.pair.pairs import built_in_models
-from common.report import terminal as report
-from common.system.errors import UserError
-from common.system.frameworks import SIDES
-from common.system.interpreters import interpreter
-from extras.new_pair.described import Asked
-from extras.new_pair.inputs import parse_inputs
-from extras.new_pair.own_files import replace_links
-from extras.new_pair.pair import PACONVERT, make_pair
-from extras.new_pair.record import RECORD, read_record, words_of, write_pair
-from extras.new_pair.spec import Spec, parse_spec, read_arguments
+from twincheck.common.check.command_line import check_main
+from twincheck.common.check.guard import guarded
+from twincheck.common.check.options import Parser
+from twincheck.common.pair.pairs import built_in_models
+from twincheck.common.report import terminal as report
+from twincheck.common.system.errors import UserError
+from twincheck.common.system.frameworks import SIDES
+from twincheck.common.system.interpreters import interpreter
+from twincheck.extras.new_pair.described import Asked
+from twincheck.extras.new_pair.inputs import parse_inputs
+from twincheck.extras.new_pair.own_files import replace_links
+from twincheck.extras.new_pair.pair import PACONVERT, make_pair
+from twincheck.extras.new_pair.record import RECORD, read_record, words_of, write_pair
+from twincheck.extras.new_pair.spec import Spec, parse_spec, read_arguments
 
 TEMPLATE = Path(__file__).resolve().parent / "template"
 FILES = ("case.py", "torch_model.py", "paddle_model.py")
@@ -179,7 +179,7 @@ def _of_two(given: argparse.Namespace) -> int:
         return 0
     words += ["--seed", str(given.seed)] if given.seed else []
     words += ["--debug"] if given.debug else []
-    return check_main(importlib.import_module("step1_forward.check_step1").STEP, words)
+    return check_main(importlib.import_module("twincheck.step1_forward.check_step1").STEP, words)
 
 
 def _asked(given: argparse.Namespace) -> Asked:

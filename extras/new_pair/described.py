@@ -9,11 +9,11 @@ from pathlib import Path
 
 import numpy as np
 
-from common.system.errors import UserError
-from common.system.json_file import load_json, write_json
-from common.system.processes import Process, how_it_ended
-from extras.new_pair.inputs import LABELS, Input
-from extras.new_pair.spec import Arguments, Spec
+from twincheck.common.system.errors import UserError
+from twincheck.common.system.json_file import load_json, write_json
+from twincheck.common.system.processes import Process, how_it_ended
+from twincheck.extras.new_pair.inputs import LABELS, Input
+from twincheck.extras.new_pair.spec import Arguments, Spec
 
 
 @dataclass(frozen=True)
@@ -89,7 +89,13 @@ def describe(
         for side, spec in specs.items():
             path = work / f"{side}.json"
             write_json(path, request_for(side, spec, asked, work))
-            command = [asked.pythons[side], "-W", "ignore", "-m", "extras.new_pair.library"]
+            command = [
+                asked.pythons[side],
+                "-W",
+                "ignore",
+                "-m",
+                "twincheck.extras.new_pair.library",
+            ]
             running[side] = Process([*command, side, str(path)], on_progress)
         for side, process in running.items():
             status = process.wait()

@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 from itertools import combinations, islice, product
 from math import prod
 
-from common.system.errors import UserError
+from twincheck.common.system.errors import UserError
 
 NORMAL = ("float32", "float64")
 POSITIVE, SORTED = "positive", "sorted"

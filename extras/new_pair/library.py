@@ -11,7 +11,7 @@ from pathlib import Path
 
 if __name__ == "__main__":  # by its path too; --help needs no framework
     sys.path[0] = str(Path(__file__).resolve().parents[2])
-    from common.system.start import begin, show_help
+    from twincheck.common.system.start import begin, show_help
 
     show_help(__doc__)
     begin("numpy")
@@ -27,12 +27,12 @@ from unittest.mock import patch
 
 import numpy as np
 
-from common.sides.places import error_sentence
-from common.system.errors import UserError
-from common.system.json_file import load_json, write_json
-from common.system.processes import leave, watch
-from common.system.tree import children, tree_leaves
-from common.system.words import did_you_mean
+from twincheck.common.sides.places import error_sentence
+from twincheck.common.system.errors import UserError
+from twincheck.common.system.json_file import load_json, write_json
+from twincheck.common.system.processes import leave, watch
+from twincheck.common.system.tree import children, tree_leaves
+from twincheck.common.system.words import did_you_mean
 
 # PyPI's torchvision is built for CUDA.  Beside a torch that is built for the CPU its operators are
 # missing, and this module, which tracing alone needs, cannot be imported.
@@ -45,7 +45,7 @@ def main() -> int:
     watch()
     request = load_json(Path(sys.argv[2]))
     gc.disable()  # imports make much and drop little, and one small model is run
-    side = importlib.import_module(f"common.sides.{sys.argv[1]}_side")
+    side = importlib.import_module(f"twincheck.common.sides.{sys.argv[1]}_side")
     try:
         answer = describe(side, request)
     except UserError as error:

@@ -7,9 +7,9 @@ of floats, so that each parameter that has a part in one gets a gradient.
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from common.system.errors import UserError
-from extras.new_pair.inputs import LABELS, Input
-from extras.new_pair.outputs import Output
+from twincheck.common.system.errors import UserError
+from twincheck.extras.new_pair.inputs import LABELS, Input
+from twincheck.extras.new_pair.outputs import Output
 
 # How the classes end whose logits are of the next token.
 CAUSAL = ("ForCausalLM", "LMHead", "LMHeadModel")

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from common.system.errors import UserError
+from twincheck.common.system.errors import UserError
 
 _MARKS = ("<<<<<<< yours", ">>>>>>> new translation")
 _NO_CONFLICT, _MOST_CONFLICTS = 0, 127  # git's exit status is how many there are

@@ -7,8 +7,8 @@ names, tensors are told by their shapes, in their order.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from common.system.errors import UserError
-from extras.new_pair.described import Described, Outputs
+from twincheck.common.system.errors import UserError
+from twincheck.extras.new_pair.described import Described, Outputs
 
 ALONE = "output"  # of two tensors without a name
 

@@ -9,9 +9,9 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
-from common.system.errors import UserError
-from extras.new_pair.spec import Spec
-from extras.new_pair.torch_sources import packages
+from twincheck.common.system.errors import UserError
+from twincheck.extras.new_pair.spec import Spec
+from twincheck.extras.new_pair.torch_sources import packages
 
 CASE = "case.py"
 

@@ -15,13 +15,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from common.system.checkout import ROOT
-from common.system.errors import UserError
-from common.system.folders import put_in_place, working_folder
-from common.system.processes import environment
-from extras.new_pair.merge import Conflict, merge, texts_in
-from extras.new_pair.spec import Spec
-from extras.new_pair.torch_sources import KNOWN_TO_PACONVERT, TorchSources, gather
+from twincheck.common.system.checkout import ROOT
+from twincheck.common.system.errors import UserError
+from twincheck.common.system.folders import put_in_place, working_folder
+from twincheck.common.system.processes import environment
+from twincheck.extras.new_pair.merge import Conflict, merge, texts_in
+from twincheck.extras.new_pair.spec import Spec
+from twincheck.extras.new_pair.torch_sources import KNOWN_TO_PACONVERT, TorchSources, gather
 
 VERSION = "3.3.1"
 PYTHON = ROOT / ".paconvert" / "bin" / "python"  # what `make paconvert` makes

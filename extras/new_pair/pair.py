@@ -11,20 +11,20 @@ from pathlib import Path
 
 import numpy as np
 
-from common.system.errors import UserError
-from common.system.frameworks import SIDES
-from extras.new_pair.described import Asked, describe
-from extras.new_pair.inputs import Input, proposals
-from extras.new_pair.loader import loader_lines
-from extras.new_pair.loss import choose_loss
-from extras.new_pair.outputs import match_outputs
-from extras.new_pair.own_files import linked, make_links, places_of
-from extras.new_pair.paconvert import Translation, find_paconvert, search_path, translate
-from extras.new_pair.propose import Proposal, of_pair
-from extras.new_pair.record import write_pair
-from extras.new_pair.remarks import remarks, remarks_on_translation
-from extras.new_pair.spec import Spec
-from extras.new_pair.thin import TRANSLATED, Plan, case_text, inputs_text, model_text
+from twincheck.common.system.errors import UserError
+from twincheck.common.system.frameworks import SIDES
+from twincheck.extras.new_pair.described import Asked, describe
+from twincheck.extras.new_pair.inputs import Input, proposals
+from twincheck.extras.new_pair.loader import loader_lines
+from twincheck.extras.new_pair.loss import choose_loss
+from twincheck.extras.new_pair.outputs import match_outputs
+from twincheck.extras.new_pair.own_files import linked, make_links, places_of
+from twincheck.extras.new_pair.paconvert import Translation, find_paconvert, search_path, translate
+from twincheck.extras.new_pair.propose import Proposal, of_pair
+from twincheck.extras.new_pair.record import write_pair
+from twincheck.extras.new_pair.remarks import remarks, remarks_on_translation
+from twincheck.extras.new_pair.spec import Spec
+from twincheck.extras.new_pair.thin import TRANSLATED, Plan, case_text, inputs_text, model_text
 
 PACONVERT = "paconvert"  # in place of a SPEC
 

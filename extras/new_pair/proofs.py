@@ -6,12 +6,12 @@ NumPy only.
 import re
 from collections.abc import Iterator
 
-from common.logs.sidecar import setting_text
-from extras.new_pair.align import Fused, Stack
-from extras.new_pair.assignment import Models, alike, grouped, is_turned_by_class
-from extras.new_pair.search import Found
-from extras.new_pair.structure import halved
-from extras.new_pair.trials import CLOSE, Event
+from twincheck.common.logs.sidecar import setting_text
+from twincheck.extras.new_pair.align import Fused, Stack
+from twincheck.extras.new_pair.assignment import Models, alike, grouped, is_turned_by_class
+from twincheck.extras.new_pair.search import Found
+from twincheck.extras.new_pair.structure import halved
+from twincheck.extras.new_pair.trials import CLOSE, Event
 
 # A layer's result that is off by less of its size has the right weights, but another setting.
 _COMPUTES_OTHERWISE = 0.1

@@ -14,23 +14,30 @@ from pathlib import Path
 
 import numpy as np
 
-from common.pair.pairs import load_pair
-from common.pair.request import RunRequest
-from common.pair.task import SEE, TRY, Inspect
-from common.pair.worker_process import WorkerProcess
-from common.system.errors import UserError
-from common.system.frameworks import SIDES
-from common.system.interpreters import interpreter
-from common.weights.layers import COMPAT, torch_locals
-from common.weights.layout import Layout
-from extras.new_pair.align import align, similarity, words
-from extras.new_pair.assignment import Assignment, Match, Models
-from extras.new_pair.proofs import open_questions, proofs
-from extras.new_pair.rename import shortest
-from extras.new_pair.search import Found, Search
-from extras.new_pair.source import convert_source
-from extras.new_pair.structure import MULTIHEAD, Structure, Unit, halved, in_halves, read_structure
-from extras.new_pair.trials import CLOSE, Trials, Tried, distance
+from twincheck.common.pair.pairs import load_pair
+from twincheck.common.pair.request import RunRequest
+from twincheck.common.pair.task import SEE, TRY, Inspect
+from twincheck.common.pair.worker_process import WorkerProcess
+from twincheck.common.system.errors import UserError
+from twincheck.common.system.frameworks import SIDES
+from twincheck.common.system.interpreters import interpreter
+from twincheck.common.weights.layers import COMPAT, torch_locals
+from twincheck.common.weights.layout import Layout
+from twincheck.extras.new_pair.align import align, similarity, words
+from twincheck.extras.new_pair.assignment import Assignment, Match, Models
+from twincheck.extras.new_pair.proofs import open_questions, proofs
+from twincheck.extras.new_pair.rename import shortest
+from twincheck.extras.new_pair.search import Found, Search
+from twincheck.extras.new_pair.source import convert_source
+from twincheck.extras.new_pair.structure import (
+    MULTIHEAD,
+    Structure,
+    Unit,
+    halved,
+    in_halves,
+    read_structure,
+)
+from twincheck.extras.new_pair.trials import CLOSE, Trials, Tried, distance
 
 # Names of whole layers, which no weight needs, are worth so many more lines.
 _LONGER = 1.25

@@ -7,10 +7,10 @@ import argparse
 from collections.abc import Mapping
 from pathlib import Path
 
-from common.system.errors import UserError
-from common.system.files import write_text
-from common.system.json_file import load_json, write_json
-from extras.new_pair.spec import parse_spec
+from twincheck.common.system.errors import UserError
+from twincheck.common.system.files import write_text
+from twincheck.common.system.json_file import load_json, write_json
+from twincheck.extras.new_pair.spec import parse_spec
 
 RECORD = ".new.json"
 _LISTS = ("input", "set", "torch_set", "paddle_set")

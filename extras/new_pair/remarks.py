@@ -2,10 +2,10 @@
 
 from collections.abc import Iterator, Sequence
 
-from common.system.frameworks import SIDES
-from extras.new_pair.inputs import SORTED, Input
-from extras.new_pair.paconvert import Translation
-from extras.new_pair.thin import Plan
+from twincheck.common.system.frameworks import SIDES
+from twincheck.extras.new_pair.inputs import SORTED, Input
+from twincheck.extras.new_pair.paconvert import Translation
+from twincheck.extras.new_pair.thin import Plan
 
 # Settings that say nothing of what is computed.
 _IDLE = {

@@ -6,10 +6,17 @@ from itertools import combinations, permutations, product
 
 import numpy as np
 
-from extras.new_pair.align import Fused, Stack, fits
-from extras.new_pair.assignment import Assignment, Match, Models, grouped, row_axis, template
-from extras.new_pair.structure import sizes_of
-from extras.new_pair.trials import CLOSE, NEARER, Event, Trials, Tried, distance
+from twincheck.extras.new_pair.align import Fused, Stack, fits
+from twincheck.extras.new_pair.assignment import (
+    Assignment,
+    Match,
+    Models,
+    grouped,
+    row_axis,
+    template,
+)
+from twincheck.extras.new_pair.structure import sizes_of
+from twincheck.extras.new_pair.trials import CLOSE, NEARER, Event, Trials, Tried, distance
 
 _MOST_IN_A_TIE = 4  # of more, two are exchanged at a time; in the end neighbours alone
 

@@ -17,21 +17,21 @@ from itertools import permutations
 
 import numpy as np
 
-from common.logs.result_folder import ResultFolder
-from common.pair.pairs import PERTURBED, Case
-from common.pair.task import TRY
-from common.sides.job import Job
-from common.sides.probes import hooked
-from common.sides.run import Run
-from common.sides.session import Session, using
-from common.sides.settings import settings_of
-from common.sides.shared_weights import make_weights
-from common.sides.upcast import upcasting
-from common.system.json_file import load_json, write_json
-from common.system.npz import read_npz
-from common.system.tree import tree_map
-from common.weights import states as weights
-from common.weights.layers import Owner
+from twincheck.common.logs.result_folder import ResultFolder
+from twincheck.common.pair.pairs import PERTURBED, Case
+from twincheck.common.pair.task import TRY
+from twincheck.common.sides.job import Job
+from twincheck.common.sides.probes import hooked
+from twincheck.common.sides.run import Run
+from twincheck.common.sides.session import Session, using
+from twincheck.common.sides.settings import settings_of
+from twincheck.common.sides.shared_weights import make_weights
+from twincheck.common.sides.upcast import upcasting
+from twincheck.common.system.json_file import load_json, write_json
+from twincheck.common.system.npz import read_npz
+from twincheck.common.system.tree import tree_map
+from twincheck.common.weights import states as weights
+from twincheck.common.weights.layers import Owner
 
 _ONE = 1e-9  # of the largest: float64's rounding is far below, what differs in earnest far above
 _SAMPLES = 256  # values of a tensor that are kept of its order, and as many of its sizes

@@ -4,8 +4,8 @@ import re
 from collections.abc import Iterator, Mapping
 from itertools import product
 
-from extras.new_pair.assignment import alike, grouped
-from extras.new_pair.recipes import HELPERS, Recipe
+from twincheck.extras.new_pair.assignment import alike, grouped
+from twincheck.extras.new_pair.recipes import HELPERS, Recipe
 
 # A text, or the number of one of a stack: what layers and experts of a kind differ in.
 _TEXT = re.compile(r'(f?)"([^"]*)"|(?<=\])\[(\d+)\]')

@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from common.system.errors import UserError
-from common.system.json_file import load_json
+from twincheck.common.system.errors import UserError
+from twincheck.common.system.json_file import load_json
 
 _WORDS = {"True": True, "False": False, "None": None}
 

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import numpy as np
 
-from common.system.json_file import load_json
-from common.system.npz import read_npz
-from common.weights.layers import PROJECTIONS, Owner, why_no_partner
-from common.weights.states import load_owners
+from twincheck.common.system.json_file import load_json
+from twincheck.common.system.npz import read_npz
+from twincheck.common.weights.layers import PROJECTIONS, Owner, why_no_partner
+from twincheck.common.weights.states import load_owners
 
 MULTIHEAD = "MultiheadAttention"
 HALVES = ("[..., 0]", "[..., 1]")  # of a weight that is two on the other side, after its name

@@ -10,11 +10,11 @@ import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from extras.new_pair.described import Described
-from extras.new_pair.inputs import LABELS, MASK, POSITIVE, SORTED, Input, mask_of
-from extras.new_pair.loss import Loss
-from extras.new_pair.outputs import Matched
-from extras.new_pair.source import rename_source
+from twincheck.extras.new_pair.described import Described
+from twincheck.extras.new_pair.inputs import LABELS, MASK, POSITIVE, SORTED, Input, mask_of
+from twincheck.extras.new_pair.loss import Loss
+from twincheck.extras.new_pair.outputs import Matched
+from twincheck.extras.new_pair.source import rename_source
 
 WIDTH = 100
 TRANSLATED = "translated"  # the folder in a pair's that PaConvert's translation is in

@@ -10,8 +10,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from common.system.errors import UserError
-from extras.new_pair.spec import Spec
+from twincheck.common.system.errors import UserError
+from twincheck.extras.new_pair.spec import Spec
 
 # PaConvert knows the functions of these, one by one.
 KNOWN_TO_PACONVERT = frozenset(

@@ -13,14 +13,14 @@ from pathlib import Path
 
 import numpy as np
 
-from common.pair.request import RunRequest
-from common.pair.worker_process import WorkerProcess
-from common.system.json_file import write_json
-from common.weights.states import save_state
-from extras.new_pair.align import Fused
-from extras.new_pair.assignment import Assignment, Models
-from extras.new_pair.recipes import Recipe, cut, join, value_of
-from extras.new_pair.structure import Structure, read_calls
+from twincheck.common.pair.request import RunRequest
+from twincheck.common.pair.worker_process import WorkerProcess
+from twincheck.common.system.json_file import write_json
+from twincheck.common.weights.states import save_state
+from twincheck.extras.new_pair.align import Fused
+from twincheck.extras.new_pair.assignment import Assignment, Models
+from twincheck.extras.new_pair.recipes import Recipe, cut, join, value_of
+from twincheck.extras.new_pair.structure import Structure, read_calls
 
 # Both sides compute in float64: what agrees does so within rounding, what does not is far off.
 CLOSE = 1e-7

@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from common.logs.key import Key
-from common.verdict.row import FAILING, SEVERITY
-from extras.pr_report.document import Code, Folded, Say, Table
-from extras.pr_report.results import Run
+from twincheck.common.logs.key import Key
+from twincheck.common.verdict.row import FAILING, SEVERITY
+from twincheck.extras.pr_report.document import Code, Folded, Say, Table
+from twincheck.extras.pr_report.results import Run
 
 _MOST_WHY = 20  # rows whose notes are shown
 MOST_ROWS = 400  # of a table; a longer one says how many it leaves out

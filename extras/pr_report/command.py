@@ -12,18 +12,18 @@ lines say so), 2 no report: results are missing, torn, stale, or of several mode
 from collections.abc import Sequence
 from pathlib import Path
 
-from common.check.guard import guarded
-from common.check.options import Parser
-from common.check.result import shown
-from common.report import terminal as report
-from common.system.checkout import ROOT
-from common.system.files import write_text
-from extras.pr_report.claims import KINDS
-from extras.pr_report.document import Say
-from extras.pr_report.markdown import markdown, save_picture
-from extras.pr_report.results import find
-from extras.pr_report.sections import is_red, sections
-from extras.pr_report.words import LANGUAGES
+from twincheck.common.check.guard import guarded
+from twincheck.common.check.options import Parser
+from twincheck.common.check.result import shown
+from twincheck.common.report import terminal as report
+from twincheck.common.system.checkout import ROOT
+from twincheck.common.system.files import write_text
+from twincheck.extras.pr_report.claims import KINDS
+from twincheck.extras.pr_report.document import Say
+from twincheck.extras.pr_report.markdown import markdown, save_picture
+from twincheck.extras.pr_report.results import find
+from twincheck.extras.pr_report.sections import is_red, sections
+from twincheck.extras.pr_report.words import LANGUAGES
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -9,12 +9,12 @@ from pathlib import Path
 
 import numpy as np
 
-from common.logs.guide_pair import STEMS
-from common.logs.reader import read_log
-from common.logs.result_folder import ResultFolder
-from common.logs.sidecar import sidecar_of
-from common.report.scores import scores_of
-from common.system.frameworks import SIDES
+from twincheck.common.logs.guide_pair import STEMS
+from twincheck.common.logs.reader import read_log
+from twincheck.common.logs.result_folder import ResultFolder
+from twincheck.common.logs.sidecar import sidecar_of
+from twincheck.common.report.scores import scores_of
+from twincheck.common.system.frameworks import SIDES
 
 _TOP = 10  # ids of the largest values that are compared
 _FIRST = 20  # values that a library's own test holds

@@ -3,8 +3,8 @@
 import re
 from collections.abc import Iterator, Sequence
 
-from common.logs.key import Key
-from extras.pr_report.claims import (
+from twincheck.common.logs.key import Key
+from twincheck.extras.pr_report.claims import (
     Claim,
     Kind,
     claim,
@@ -21,8 +21,8 @@ from extras.pr_report.claims import (
     value,
     worst,
 )
-from extras.pr_report.document import Code, Folded, Say, Table
-from extras.pr_report.results import Found, Run
+from twincheck.extras.pr_report.document import Code, Folded, Say, Table
+from twincheck.extras.pr_report.results import Found, Run
 
 
 def _outputs(runs: Sequence[Run]) -> Iterator[tuple[Run, dict]]:

@@ -5,10 +5,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from urllib.parse import quote
 
-from common.report import marks
-from common.system.files import whole
-from extras.pr_report.document import Code, Folded, Picture, Say, Section, Table
-from extras.pr_report.words import heading, joined, words
+from twincheck.common.report import marks
+from twincheck.common.system.files import whole
+from twincheck.extras.pr_report.document import Code, Folded, Picture, Say, Section, Table
+from twincheck.extras.pr_report.words import heading, joined, words
 
 
 def markdown(title: Say, told: Sequence, language: str, stem: str) -> tuple[str, dict[str, object]]:

@@ -3,14 +3,14 @@
 from collections import Counter
 from collections.abc import Iterator
 
-from common.logs.result_folder import (
+from twincheck.common.logs.result_folder import (
     AGREEMENT_FILE,
     CERTIFICATE_FILE,
     GENERATION_FILE,
     TRAINERS_FILE,
 )
-from common.verdict.row import FAILING
-from extras.pr_report.claims import (
+from twincheck.common.verdict.row import FAILING
+from twincheck.extras.pr_report.claims import (
     AGREEMENT,
     MOST_ROWS,
     Claim,
@@ -22,8 +22,8 @@ from extras.pr_report.claims import (
     number,
     shape,
 )
-from extras.pr_report.document import Code, Folded, Picture, Say, Table
-from extras.pr_report.results import Found
+from twincheck.extras.pr_report.document import Code, Folded, Picture, Say, Table
+from twincheck.extras.pr_report.results import Found
 
 
 def _plain(found: Found, name: str) -> list[dict]:

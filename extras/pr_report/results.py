@@ -9,17 +9,17 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
-from common.bundles.archive import Archive
-from common.logs.result_folder import BESIDE, CERTIFICATE_FILE, RESULT_FILE
-from common.logs.sidecar import Sidecar, sidecar_of
-from common.pair.pairs import EVAL, TRAIN, load_pairs
-from common.pair.provenance import changed_sources, workbench_sha256
-from common.system.checkout import ROOT
-from common.system.errors import UserError
-from common.system.frameworks import SETTINGS, SIDES
-from common.system.hashes import file_sha256
-from common.system.json_file import load_json, load_sealed
-from extras.pr_report.facts import facts
+from twincheck.common.bundles.archive import Archive
+from twincheck.common.logs.result_folder import BESIDE, CERTIFICATE_FILE, RESULT_FILE
+from twincheck.common.logs.sidecar import Sidecar, sidecar_of
+from twincheck.common.pair.pairs import EVAL, TRAIN, load_pairs
+from twincheck.common.pair.provenance import changed_sources, workbench_sha256
+from twincheck.common.system.checkout import ROOT
+from twincheck.common.system.errors import UserError
+from twincheck.common.system.frameworks import SETTINGS, SIDES
+from twincheck.common.system.hashes import file_sha256
+from twincheck.common.system.json_file import load_json, load_sealed
+from twincheck.extras.pr_report.facts import facts
 
 # Where common.certificate leaves its own, wherever the checks wrote to.
 CERTIFICATES = ROOT / "step1_forward" / "log" / "certificate"

@@ -7,18 +7,18 @@ Each section reads results and computes nothing; one without a result is left ou
 import shlex
 from collections.abc import Callable, Iterator, Sequence
 
-from common.logs.result_folder import (
+from twincheck.common.logs.result_folder import (
     AGREEMENT_FILE,
     CERTIFICATE_FILE,
     GENERATION_FILE,
     RESULT_FILE,
     TRAINERS_FILE,
 )
-from common.system.hashes import file_sha256
-from extras.pr_report import forward, others, steps
-from extras.pr_report.claims import EVIDENCE, KINDS, Claim, Kind, claim, met, run_name
-from extras.pr_report.document import Code, Say, Section, Table
-from extras.pr_report.results import Found, Run
+from twincheck.common.system.hashes import file_sha256
+from twincheck.extras.pr_report import forward, others, steps
+from twincheck.extras.pr_report.claims import EVIDENCE, KINDS, Claim, Kind, claim, met, run_name
+from twincheck.extras.pr_report.document import Code, Say, Section, Table
+from twincheck.extras.pr_report.results import Found, Run
 
 
 def sections(found: Found, kind: str) -> list:

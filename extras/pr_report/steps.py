@@ -3,8 +3,8 @@
 import re
 from collections.abc import Callable, Iterator
 
-from common.logs.key import Key
-from extras.pr_report.claims import (
+from twincheck.common.logs.key import Key
+from twincheck.extras.pr_report.claims import (
     Claim,
     Kind,
     claim,
@@ -22,8 +22,8 @@ from extras.pr_report.claims import (
     value,
     worst,
 )
-from extras.pr_report.document import Folded, Picture, Say, Table
-from extras.pr_report.results import Found, Run
+from twincheck.extras.pr_report.document import Folded, Picture, Say, Table
+from twincheck.extras.pr_report.results import Found, Run
 
 
 def step_claims(step: int, evidence: str) -> Callable:

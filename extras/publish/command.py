@@ -18,13 +18,13 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from common.check.guard import guarded
-from common.check.options import Parser
-from common.pair.pairs import load_pair
-from common.report import terminal as report
-from common.system.frameworks import SIDES
-from common.system.interpreters import interpreter
-from extras.publish.write import publish, refuse_place
+from twincheck.common.check.guard import guarded
+from twincheck.common.check.options import Parser
+from twincheck.common.pair.pairs import load_pair
+from twincheck.common.report import terminal as report
+from twincheck.common.system.frameworks import SIDES
+from twincheck.common.system.interpreters import interpreter
+from twincheck.extras.publish.write import publish, refuse_place
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -10,18 +10,25 @@ from pathlib import Path
 
 import numpy as np
 
-from common.logs.key import Key
-from common.logs.reader import read_log
-from common.logs.result_folder import FLOAT32, UNFORCED, ResultFolder
-from common.logs.sidecar import read_sidecar
-from common.pair.pairs import PERTURBED, TRAINED_LIKE, Case, Pair, chosen_cases, is_checkpoint
-from common.pair.request import RunRequest
-from common.system.errors import UserError
-from common.system.frameworks import SETTINGS
-from common.weights.checkpoint import FOLDER, Checkpoint, describe, prepare, run_side
-from common.weights.layout import Layout
-from common.weights.states import load_owners, load_state
-from extras.shared.write import write
+from twincheck.common.logs.key import Key
+from twincheck.common.logs.reader import read_log
+from twincheck.common.logs.result_folder import FLOAT32, UNFORCED, ResultFolder
+from twincheck.common.logs.sidecar import read_sidecar
+from twincheck.common.pair.pairs import (
+    PERTURBED,
+    TRAINED_LIKE,
+    Case,
+    Pair,
+    chosen_cases,
+    is_checkpoint,
+)
+from twincheck.common.pair.request import RunRequest
+from twincheck.common.system.errors import UserError
+from twincheck.common.system.frameworks import SETTINGS
+from twincheck.common.weights.checkpoint import FOLDER, Checkpoint, describe, prepare, run_side
+from twincheck.common.weights.layout import Layout
+from twincheck.common.weights.states import load_owners, load_state
+from twincheck.extras.shared.write import write
 
 STEM = "forward_all"
 

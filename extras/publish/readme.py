@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-from extras.publish.source import PROGRAMS
+from twincheck.extras.publish.source import PROGRAMS
 
 _PAGES = {"README.md": "readme_en.txt", "README_cn.md": "readme_cn.txt"}
 # A part of a page between `[name]` and `[/name]` is there only where the repository has it.

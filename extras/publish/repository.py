@@ -11,13 +11,13 @@ from pathlib import Path
 
 import numpy as np
 
-from common.system.checkout import ROOT
-from common.system.errors import UserError
-from common.system.hashes import file_sha256
-from extras.publish import readme
-from extras.publish.published import Published
-from extras.publish.samples import Samples
-from extras.publish.source import (
+from twincheck.common.system.checkout import ROOT
+from twincheck.common.system.errors import UserError
+from twincheck.common.system.hashes import file_sha256
+from twincheck.extras.publish import readme
+from twincheck.extras.publish.published import Published
+from twincheck.extras.publish.samples import Samples
+from twincheck.extras.publish.source import (
     CONFIG,
     MODEL,
     PROGRAMS,

@@ -5,12 +5,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from common.pair import sources
-from common.pair.case_hooks import data_preset, make_data, reads_file, training
-from common.pair.data import load_arrays
-from common.pair.pairs import Case, Pair
-from common.pair.windows import part_of
-from common.system.errors import UserError
+from twincheck.common.pair import sources
+from twincheck.common.pair.case_hooks import data_preset, make_data, reads_file, training
+from twincheck.common.pair.data import load_arrays
+from twincheck.common.pair.pairs import Case, Pair
+from twincheck.common.pair.windows import part_of
+from twincheck.common.system.errors import UserError
 
 # More than that is not put into a repository: its first samples are, and the README says so.
 MOST_BYTES = 16 << 20

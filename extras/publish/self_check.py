@@ -10,9 +10,9 @@ from pathlib import Path
 
 import numpy as np
 
-from common.system.errors import UserError
-from common.system.npz import read_npz
-from common.system.processes import Child, environment
+from twincheck.common.system.errors import UserError
+from twincheck.common.system.npz import read_npz
+from twincheck.common.system.processes import Child, environment
 
 ALONE = Path(__file__).resolve().parent / "alone.py"
 

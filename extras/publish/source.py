@@ -13,8 +13,8 @@ import tokenize
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from common.system.checkout import ROOT
-from common.system.errors import UserError
+from twincheck.common.system.checkout import ROOT
+from twincheck.common.system.errors import UserError
 
 PROGRAMS = Path(__file__).resolve().parent / "programs"
 FACE = "common.paddle_side"

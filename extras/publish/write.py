@@ -4,15 +4,20 @@ import shutil
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from common.pair.pairs import Pair
-from common.system.checkout import ROOT
-from common.system.errors import UserError
-from common.system.folders import put_in_place, working_folder
-from extras.publish.published import run_both
-from extras.publish.repository import Settings, package_name, write_arrays, write_repository
-from extras.publish.samples import samples_of
-from extras.publish.self_check import check_bits, last_line, run_alone
-from extras.publish.source import take
+from twincheck.common.pair.pairs import Pair
+from twincheck.common.system.checkout import ROOT
+from twincheck.common.system.errors import UserError
+from twincheck.common.system.folders import put_in_place, working_folder
+from twincheck.extras.publish.published import run_both
+from twincheck.extras.publish.repository import (
+    Settings,
+    package_name,
+    write_arrays,
+    write_repository,
+)
+from twincheck.extras.publish.samples import samples_of
+from twincheck.extras.publish.self_check import check_bits, last_line, run_alone
+from twincheck.extras.publish.source import take
 
 _MADE_BY_PROGRAMS = ("inference", "log", "output")
 

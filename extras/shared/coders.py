@@ -9,9 +9,9 @@ from pathlib import Path
 
 import numpy as np
 
-from common.pair.data import BYTE_OFFSET
-from common.pair.sentencepieces import MODEL, find_model, load_processor
-from common.system.errors import UserError
+from twincheck.common.pair.data import BYTE_OFFSET
+from twincheck.common.pair.sentencepieces import MODEL, find_model, load_processor
+from twincheck.common.system.errors import UserError
 
 BYTES = "bytes"
 PIECES = "tokenizer.json"  # the file's name beside published weights

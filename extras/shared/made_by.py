@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from common.logs.sidecar import Sidecar
+from twincheck.common.logs.sidecar import Sidecar
 
 
 def made_by(sidecars: Mapping[str, Sidecar]) -> dict[str, object]:

@@ -9,19 +9,19 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from common.check.options import CheckOptions
-from common.logs.result_folder import FLOAT32, FLOAT64, ResultFolder
-from common.logs.sidecar import Sidecar, sidecar_of
-from common.pair.case_hooks import data_case, data_preset
-from common.pair.pairs import TRAIN, Case, Pair, is_checkpoint
-from common.pair.request import RunRequest
-from common.pair.worker_process import WorkerProcess
-from common.system.errors import UserError
-from common.system.folders import remove_abandoned, working_folder
-from common.system.frameworks import SIDES
-from common.system.interpreters import interpreter
-from common.system.shared_arrays import SharedFile
-from common.weights import checkpoint
+from twincheck.common.check.options import CheckOptions
+from twincheck.common.logs.result_folder import FLOAT32, FLOAT64, ResultFolder
+from twincheck.common.logs.sidecar import Sidecar, sidecar_of
+from twincheck.common.pair.case_hooks import data_case, data_preset
+from twincheck.common.pair.pairs import TRAIN, Case, Pair, is_checkpoint
+from twincheck.common.pair.request import RunRequest
+from twincheck.common.pair.worker_process import WorkerProcess
+from twincheck.common.system.errors import UserError
+from twincheck.common.system.folders import remove_abandoned, working_folder
+from twincheck.common.system.frameworks import SIDES
+from twincheck.common.system.interpreters import interpreter
+from twincheck.common.system.shared_arrays import SharedFile
+from twincheck.common.weights import checkpoint
 
 
 @dataclass(frozen=True)

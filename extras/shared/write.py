@@ -10,12 +10,12 @@ from pathlib import Path
 
 import numpy as np
 
-from common.pair.request import RunRequest
-from common.pair.task import Save
-from common.system.json_file import write_json
-from common.weights.checkpoint import Checkpoint, run_side
-from common.weights.layers import Owner
-from common.weights.states import save_state
+from twincheck.common.pair.request import RunRequest
+from twincheck.common.pair.task import Save
+from twincheck.common.system.json_file import write_json
+from twincheck.common.weights.checkpoint import Checkpoint, run_side
+from twincheck.common.weights.layers import Owner
+from twincheck.common.weights.states import save_state
 
 # Ending -> True where the layout is Paddle's.
 FORMATS = {

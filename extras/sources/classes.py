@@ -25,11 +25,11 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from common.pair.sources.request import Dataset, Source, SourceRequest
-from common.pair.tape import Tape
-from common.system.errors import UserError
-from extras.sources.broken import BrokenLines
-from extras.sources.words import class_counts, labelled
+from twincheck.common.pair.sources.request import Dataset, Source, SourceRequest
+from twincheck.common.pair.tape import Tape
+from twincheck.common.system.errors import UserError
+from twincheck.extras.sources.broken import BrokenLines
+from twincheck.extras.sources.words import class_counts, labelled
 
 _NUMBER = re.compile(r"-?[0-9]{1,18}")
 TEST_SHARE = 5  # one in five is of the test set

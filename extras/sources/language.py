@@ -17,10 +17,10 @@ from pathlib import Path
 
 import numpy as np
 
-from common.pair.data import BYTE_OFFSET, PADDING, TEXT_VOCABULARY, text
-from common.pair.sentencepieces import load_processor
-from common.pair.sources.request import Dataset, Source, SourceRequest
-from common.system.errors import UserError
+from twincheck.common.pair.data import BYTE_OFFSET, PADDING, TEXT_VOCABULARY, text
+from twincheck.common.pair.sentencepieces import load_processor
+from twincheck.common.pair.sources.request import Dataset, Source, SourceRequest
+from twincheck.common.system.errors import UserError
 
 SHARES = {"train": (0, 90), "validation": (90, 95), "test": (95, 100)}  # per cent, from and to
 IGNORED = -100  # a label that no loss counts

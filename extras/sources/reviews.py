@@ -24,13 +24,13 @@ from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
 
-from common.pair.sources.request import Dataset, Source, SourceRequest
-from common.pair.tape import Tape
-from common.system.errors import UserError
-from common.system.files import whole
-from common.system.signals import put_off
-from extras.sources.broken import BrokenLines
-from extras.sources.words import class_counts, labelled
+from twincheck.common.pair.sources.request import Dataset, Source, SourceRequest
+from twincheck.common.pair.tape import Tape
+from twincheck.common.system.errors import UserError
+from twincheck.common.system.files import whole
+from twincheck.common.system.signals import put_off
+from twincheck.extras.sources.broken import BrokenLines
+from twincheck.extras.sources.words import class_counts, labelled
 
 CLASSES = 5
 STARS = [f"{star} star" for star in range(1, CLASSES + 1)]

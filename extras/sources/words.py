@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from common.pair.data import PADDING
+from twincheck.common.pair.data import PADDING
 
 _WORD = re.compile(r"\w+|[^\w\s]+")  # letters and digits, or a run of other marks
 _PROGRESS_EVERY = 5000  # texts

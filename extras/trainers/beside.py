@@ -13,28 +13,28 @@ from pathlib import Path
 import numpy as np
 from rich.table import Table
 
-from common.check.options import CheckOptions
-from common.check.result import shown
-from common.check.runner import base_folder
-from common.check.steps import Step
-from common.logs.reader import read_log
-from common.logs.result_folder import FLOAT64, TRAINERS_FILE, ResultFolder
-from common.logs.sidecar import sidecar_of
-from common.pair.case_hooks import data_preset, make_data, reads_file, training
-from common.pair.pairs import EVAL, Pair, load_pairs
-from common.pair.provenance import changed_sources, model_sources
-from common.pair.tape import Tape
-from common.report import terminal as report
-from common.system.errors import UserError
-from common.system.frameworks import SIDES
-from common.system.json_file import write_json
-from common.system.npz import read_npz
-from extras.shared.sides import asked
-from extras.trainers import trainers
-from extras.trainers.first_loss import BATCH, Candidate, candidates
-from extras.trainers.loss_logs import Curve, read_losses, together, told
-from extras.trainers.trainers import Envelope, Judged, Precision
-from step5_train.envelope import runs_of
+from twincheck.common.check.options import CheckOptions
+from twincheck.common.check.result import shown
+from twincheck.common.check.runner import base_folder
+from twincheck.common.check.steps import Step
+from twincheck.common.logs.reader import read_log
+from twincheck.common.logs.result_folder import FLOAT64, TRAINERS_FILE, ResultFolder
+from twincheck.common.logs.sidecar import sidecar_of
+from twincheck.common.pair.case_hooks import data_preset, make_data, reads_file, training
+from twincheck.common.pair.pairs import EVAL, Pair, load_pairs
+from twincheck.common.pair.provenance import changed_sources, model_sources
+from twincheck.common.pair.tape import Tape
+from twincheck.common.report import terminal as report
+from twincheck.common.system.errors import UserError
+from twincheck.common.system.frameworks import SIDES
+from twincheck.common.system.json_file import write_json
+from twincheck.common.system.npz import read_npz
+from twincheck.extras.shared.sides import asked
+from twincheck.extras.trainers import trainers
+from twincheck.extras.trainers.first_loss import BATCH, Candidate, candidates
+from twincheck.extras.trainers.loss_logs import Curve, read_losses, together, told
+from twincheck.extras.trainers.trainers import Envelope, Judged, Precision
+from twincheck.step5_train.envelope import runs_of
 
 BATCHES = 4  # of the pair's own data: another one of them is another order
 STEM = "first_loss"

@@ -14,8 +14,8 @@ import struct
 from collections.abc import Iterator
 from pathlib import Path
 
-from common.system.errors import UserError
-from common.system.files import open_plain
+from twincheck.common.system.errors import UserError
+from twincheck.common.system.files import open_plain
 
 MAX_RECORD = 1 << 28  # bytes: an image is one, too; more is no such file
 

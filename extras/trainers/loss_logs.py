@@ -24,10 +24,10 @@ from pathlib import Path
 
 import numpy as np
 
-from common.system.errors import UserError
-from common.system.files import open_plain
-from common.system.words import did_you_mean
-from extras.trainers.event_files import scalars
+from twincheck.common.system.errors import UserError
+from twincheck.common.system.files import open_plain
+from twincheck.common.system.words import did_you_mean
+from twincheck.extras.trainers.event_files import scalars
 
 STEPS = ("step", "global_step", "steps", "iteration", "iter", "it", "global_step/max_steps")
 NAMES = ("loss", "train/loss", "train_loss", "training_loss", "loss/train", "value")

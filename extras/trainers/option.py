@@ -6,12 +6,12 @@ With them nothing is trained: losses of somebody else's trainer are judged.
 from argparse import Namespace
 from pathlib import Path
 
-from common.check.added import Added
-from common.check.options import Parser
-from common.check.steps import Step
-from common.system.errors import UserError
-from extras.trainers.beside import beside
-from extras.trainers.trainers import ALLOWED
+from twincheck.common.check.added import Added
+from twincheck.common.check.options import Parser
+from twincheck.common.check.steps import Step
+from twincheck.common.system.errors import UserError
+from twincheck.extras.trainers.beside import beside
+from twincheck.extras.trainers.trainers import ALLOWED
 
 # What logged losses go by; other options of this check mean nothing there.
 OF_LOSSES = ("torch-losses", "paddle-losses", "losses-name", "losses-dtype", "first-batch")

@@ -43,11 +43,11 @@ from pathlib import Path
 
 import numpy as np
 
-from common.verdict.row import Row, claim, exit_code, worst
-from extras.trainers.first_loss import Candidate
-from extras.trainers.loss_logs import Curve, Together, smoothing
-from step5_train import envelope as envelopes
-from step5_train.envelope import parts_of
+from twincheck.common.verdict.row import Row, claim, exit_code, worst
+from twincheck.extras.trainers.first_loss import Candidate
+from twincheck.extras.trainers.loss_logs import Curve, Together, smoothing
+from twincheck.step5_train import envelope as envelopes
+from twincheck.step5_train.envelope import parts_of
 
 SCHEMA = 1
 MOST_POINTS = 2000

@@ -8,14 +8,14 @@ from pathlib import Path
 
 if __name__ == "__main__":  # by its path too, and under a Python that will not do
     sys.path[0] = str(Path(__file__).resolve().parents[2])
-    from common.system.start import begin
+    from twincheck.common.system.start import begin
 
     begin("numpy", "rich")
 
 import argparse
 
-from common.check.guard import guarded
 from faults.catalogue import FAULTS
+from twincheck.common.check.guard import guarded
 
 
 def main() -> int:

@@ -14,7 +14,7 @@ from pathlib import Path
 
 if __name__ == "__main__":  # by its path too, and under a Python that will not do
     sys.path[0] = str(Path(__file__).resolve().parents[2])
-    from common.system.start import begin
+    from twincheck.common.system.start import begin
 
     begin("numpy", "rich")
 
@@ -28,14 +28,14 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from common.check.guard import guarded
-from common.check.options import positive
-from common.system.checkout import ROOT
-from common.system.errors import UserError
-from common.verdict.row import exit_code, worst
 from faults.checkout import CHECKS
 from faults.users.registry import KINDS, PAIRS, UserPair
 from faults.warm import Interpreters
+from twincheck.common.check.guard import guarded
+from twincheck.common.check.options import positive
+from twincheck.common.system.checkout import ROOT
+from twincheck.common.system.errors import UserError
+from twincheck.common.verdict.row import exit_code, worst
 
 FOLDER = Path(__file__).resolve().parent / "pairs"
 CHUNK = {1: 9, 2: 6, 3: 18, 4: 6, 5: 3}  # pairs of one check

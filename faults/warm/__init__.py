@@ -22,7 +22,7 @@ import tempfile
 from collections.abc import Iterable
 from pathlib import Path
 
-from common.system.processes import environment
+from twincheck.common.system.processes import environment
 
 HERE = Path(__file__).resolve().parent
 # What a server imports before it forks; the workers' is what each imports first, and what torch

@@ -27,7 +27,7 @@ PROGRAMS = {
 SIDES_SCRIPTS = ("one_side.py", "optimizer_state.py")
 # Their own processes are cold: each has an environment of its own.
 LAUNCHERS = {"torch.distributed.run": "torch", "paddle.distributed.launch": "paddle"}
-LAUNCHED = "common.system.launched"  # runs one of them
+LAUNCHED = "twincheck.common.system.launched"  # runs one of them
 # Set by a warm check that was given --transplant (server.py), for the Paddle workers it starts:
 # their own command does not tell that they will import torch too.
 TRANSPLANT = "WARM_TRANSPLANT"
@@ -40,9 +40,9 @@ def server_of(arguments):
     if len(rest) > 1 and rest[0] == "-m":
         if rest[1] == LAUNCHED:
             return LAUNCHERS.get(rest[2]) if quiet else None
-        if rest[1] == "extras.new_pair.library":  # its first argument is a side
+        if rest[1] == "twincheck.extras.new_pair.library":  # its first argument is a side
             return rest[2] if quiet else None
-        parts = rest[1].split(".")
+        parts = rest[1].removeprefix("twincheck.").split(".")
         side = parts[-2] if len(parts) > 2 else ""
         if parts[0].startswith(("step", "extras")) and side in ("torch", "paddle"):
             if not quiet:

@@ -8,13 +8,13 @@ from pathlib import Path
 
 if __name__ == "__main__":  # by its path too; --help needs no framework
     sys.path[0] = str(Path(__file__).resolve().parents[2])
-    from common.system.start import begin_side
+    from twincheck.common.system.start import begin_side
 
     begin_side("paddle", __doc__)
 
-from common.sides import paddle_side as side
-from common.sides.worker import cases_with_decoding, main
-from step1_forward.decoding import decode
+from twincheck.common.sides import paddle_side as side
+from twincheck.common.sides.worker import cases_with_decoding, main
+from twincheck.step1_forward.decoding import decode
 
 
 def forward(run):

@@ -8,14 +8,14 @@ from pathlib import Path
 
 if __name__ == "__main__":  # by its path too; --help needs no framework
     sys.path[0] = str(Path(__file__).resolve().parents[2])
-    from common.system.start import begin_side
+    from twincheck.common.system.start import begin_side
 
     begin_side("torch", __doc__)
 
-from common.pair.case_hooks import data_cases
-from common.sides import torch_side as side
-from common.sides.worker import main
-from step2_metric.metric import metric
+from twincheck.common.pair.case_hooks import data_cases
+from twincheck.common.sides import torch_side as side
+from twincheck.common.sides.worker import main
+from twincheck.step2_metric.metric import metric
 
 if __name__ == "__main__":
     sys.exit(main(side, "metric_all", metric, cases=data_cases))

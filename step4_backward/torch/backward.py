@@ -8,13 +8,19 @@ from pathlib import Path
 
 if __name__ == "__main__":  # by its path too; --help needs no framework
     sys.path[0] = str(Path(__file__).resolve().parents[2])
-    from common.system.start import begin_side
+    from twincheck.common.system.start import begin_side
 
     begin_side("torch", __doc__)
 
-from common.sides import torch_side as side
-from common.sides.worker import main
-from step4_backward.backward import PER_WEIGHT, behind, demand_gradient, log_gradients, watch_inputs
+from twincheck.common.sides import torch_side as side
+from twincheck.common.sides.worker import main
+from twincheck.step4_backward.backward import (
+    PER_WEIGHT,
+    behind,
+    demand_gradient,
+    log_gradients,
+    watch_inputs,
+)
 
 
 def backward(run):

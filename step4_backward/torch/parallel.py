@@ -13,7 +13,7 @@ from pathlib import Path
 
 if __name__ == "__main__":  # by its path too; --help needs no framework
     sys.path[0] = str(Path(__file__).resolve().parents[2])
-    from common.system.start import begin_side
+    from twincheck.common.system.start import begin_side
 
     begin_side("torch", __doc__)
 
@@ -23,10 +23,10 @@ from functools import partial
 from torch import distributed as dist  # twin: what averages
 from torch.nn.parallel import DistributedDataParallel  # twin: what averages
 
-from common.pair.case_hooks import data_cases
-from common.sides import torch_side as side
-from common.sides.worker import main
-from step4_backward.parallel import parallel, stem
+from twincheck.common.pair.case_hooks import data_cases
+from twincheck.common.sides import torch_side as side
+from twincheck.common.sides.worker import main
+from twincheck.step4_backward.parallel import parallel, stem
 
 GROUP = side.join_group()
 

@@ -11,16 +11,16 @@ from pathlib import Path
 
 if __name__ == "__main__":  # by its path too; --help needs no framework
     sys.path[0] = str(Path(__file__).resolve().parents[2])
-    from common.system.start import begin_side
+    from twincheck.common.system.start import begin_side
 
     begin_side("paddle", __doc__)
 
 from functools import partial
 
-from common.pair.case_hooks import data_cases
-from common.sides import paddle_side as side
-from common.sides.worker import main
-from step5_train.train import precisions, stem, train
+from twincheck.common.pair.case_hooks import data_cases
+from twincheck.common.sides import paddle_side as side
+from twincheck.common.sides.worker import main
+from twincheck.step5_train.train import precisions, stem, train
 
 GROUP = side.join_group()
 

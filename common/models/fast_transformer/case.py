@@ -1,6 +1,6 @@
 """FastTransformer (seed 001's variant): configurations, inputs and cases (NumPy only).
 
-    from common.models.fast_transformer.case import CONFIGS, make_inputs
+    from twincheck.common.models.fast_transformer.case import CONFIGS, make_inputs
     inputs = make_inputs(CONFIGS["default"], seed=0)
     inputs["input_ids"].shape  # (3, 40)
 
@@ -10,7 +10,7 @@ The keys of a configuration are the keywords of the reference's constructor, plu
 
 import numpy as np
 
-from common.pair.data import embedded_data
+from twincheck.common.pair.data import embedded_data
 
 # The reference's defaults; those without one are None and must be given.
 DEFAULTS = {

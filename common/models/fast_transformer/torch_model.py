@@ -1,7 +1,7 @@
 """FastTransformer: seed 001's variant of lucidrains' fast-transformer-pytorch, in PyTorch.
 
-    from common.models.fast_transformer.case import CONFIGS
-    from common.models.fast_transformer.torch_model import build
+    from twincheck.common.models.fast_transformer.case import CONFIGS
+    from twincheck.common.models.fast_transformer.torch_model import build
 
     model = build(CONFIGS["default"])
     outputs = model(input_ids)  # input_ids (B, T) int64, 0 = padding
@@ -20,8 +20,8 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from common.models.fast_transformer.case import complete
-from common.torch_side import cross_entropy, dropout, named, tap
+from twincheck.common.models.fast_transformer.case import complete
+from twincheck.torch_side import cross_entropy, dropout, named, tap
 
 
 class RotaryEmbedding(nn.Module):

@@ -1,6 +1,6 @@
 """Fastformer: configurations, inputs and cases (NumPy only).
 
-    from common.models.fastformer.case import CONFIGS, make_inputs
+    from twincheck.common.models.fastformer.case import CONFIGS, make_inputs
     inputs = make_inputs(CONFIGS["default"], seed=0)
     inputs["input_ids"].shape  # (3, 40)
 
@@ -10,7 +10,7 @@ The keys of a configuration are those of the authors' fastformer.json, plus `voc
 
 import numpy as np
 
-from common.pair.data import embedded_data
+from twincheck.common.pair.data import embedded_data
 
 # What the authors' fastformer.json says; the number of labels is transformers' default.
 DEFAULTS = {

@@ -1,7 +1,7 @@
 """Fastformer (Wu et al. 2021, arXiv:2108.09084) for text classification, in Paddle.
 
-    from common.models.fastformer.case import CONFIGS, make_inputs
-    from common.models.fastformer.paddle_model import build
+    from twincheck.common.models.fastformer.case import CONFIGS, make_inputs
+    from twincheck.common.models.fastformer.paddle_model import build
 
     model = build(CONFIGS["default"])
     outputs = model(input_ids)  # input_ids (B, T) int64, 0 = padding
@@ -19,8 +19,8 @@ import paddle
 import paddle.nn.functional as F
 from paddle import nn
 
-from common.models.fastformer.case import complete
-from common.paddle_side import cross_entropy, dropout, named, tap
+from twincheck.common.models.fastformer.case import complete
+from twincheck.paddle_side import cross_entropy, dropout, named, tap
 
 ACTIVATIONS = {"gelu": F.gelu, "relu": F.relu, "silu": F.silu, "tanh": paddle.tanh}
 

@@ -1,7 +1,7 @@
 """Fastformer (Wu et al. 2021, arXiv:2108.09084) for text classification, in PyTorch.
 
-    from common.models.fastformer.case import CONFIGS, make_inputs
-    from common.models.fastformer.torch_model import build
+    from twincheck.common.models.fastformer.case import CONFIGS, make_inputs
+    from twincheck.common.models.fastformer.torch_model import build
 
     model = build(CONFIGS["default"])
     outputs = model(input_ids)  # input_ids (B, T) int64, 0 = padding
@@ -19,8 +19,8 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from common.models.fastformer.case import complete
-from common.torch_side import cross_entropy, dropout, named, tap
+from twincheck.common.models.fastformer.case import complete
+from twincheck.torch_side import cross_entropy, dropout, named, tap
 
 ACTIVATIONS = {"gelu": F.gelu, "relu": F.relu, "silu": F.silu, "tanh": torch.tanh}
 

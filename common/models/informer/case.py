@@ -1,6 +1,6 @@
 """Informer: configurations, inputs and cases (NumPy only).
 
-    from common.models.informer.case import CONFIGS, make_inputs
+    from twincheck.common.models.informer.case import CONFIGS, make_inputs
     inputs = make_inputs(CONFIGS["default"], seed=0)
     inputs["x_enc"].shape  # (3, 24, 4)
 

@@ -1,7 +1,7 @@
 """Informer (Zhou et al. 2021, arXiv:2012.07436), in Paddle.
 
-    from common.models.informer.case import CONFIGS
-    from common.models.informer.paddle_model import build
+    from twincheck.common.models.informer.case import CONFIGS
+    from twincheck.common.models.informer.paddle_model import build
 
     model = build(CONFIGS["default"])
     outputs = model(x_enc, x_mark_enc, x_dec, x_mark_dec)
@@ -18,8 +18,8 @@ import paddle
 import paddle.nn.functional as F
 from paddle import nn
 
-from common.models.informer.case import MAX_LENGTH, TIME_FEATURES, TIME_TABLES, complete
-from common.paddle_side import (
+from twincheck.common.models.informer.case import MAX_LENGTH, TIME_FEATURES, TIME_TABLES, complete
+from twincheck.paddle_side import (
     choose_top_k,
     draw_integers,
     dropout,

@@ -1,6 +1,6 @@
 """Reformer: configurations, inputs and cases, and the arithmetic both twins share (NumPy only).
 
-    from common.models.reformer.case import CONFIGS, make_inputs
+    from twincheck.common.models.reformer.case import CONFIGS, make_inputs
     inputs = make_inputs(CONFIGS["default"], seed=0)
     inputs["input_ids"].shape  # (3, 36)
 
@@ -13,7 +13,7 @@ import math
 
 import numpy as np
 
-from common.pair.data import embedded_data
+from twincheck.common.pair.data import embedded_data
 
 # The reference's defaults.
 DEFAULTS = {

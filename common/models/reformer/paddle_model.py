@@ -1,7 +1,7 @@
 """Reformer (Kitaev, Kaiser, Levskaya 2020, arXiv:2001.04451), in Paddle.
 
-    from common.models.reformer.case import CONFIGS
-    from common.models.reformer.paddle_model import build
+    from twincheck.common.models.reformer.case import CONFIGS
+    from twincheck.common.models.reformer.paddle_model import build
 
     model = build(CONFIGS["default"])
     outputs = model(input_ids)  # input_ids (B, T) int64
@@ -20,8 +20,8 @@ import paddle
 import paddle.nn.functional as F
 from paddle import nn
 
-from common.models.reformer.case import bucket_factors, complete, padding_length
-from common.paddle_side import (
+from twincheck.common.models.reformer.case import bucket_factors, complete, padding_length
+from twincheck.paddle_side import (
     choose,
     cross_entropy,
     current,

@@ -1,7 +1,7 @@
 """Reformer (Kitaev, Kaiser, Levskaya 2020, arXiv:2001.04451), in PyTorch.
 
-    from common.models.reformer.case import CONFIGS
-    from common.models.reformer.torch_model import build
+    from twincheck.common.models.reformer.case import CONFIGS
+    from twincheck.common.models.reformer.torch_model import build
 
     model = build(CONFIGS["default"])
     outputs = model(input_ids)  # input_ids (B, T) int64
@@ -20,8 +20,8 @@ import torch
 import torch.nn.functional as F
 from torch import nn
 
-from common.models.reformer.case import bucket_factors, complete, padding_length
-from common.torch_side import (
+from twincheck.common.models.reformer.case import bucket_factors, complete, padding_length
+from twincheck.torch_side import (
     choose,
     cross_entropy,
     current,

@@ -16,14 +16,14 @@ the configuration that belong to it, and notes.  What was read once is cached (c
 from collections.abc import Callable
 from pathlib import Path
 
-from common.pair.pairs import Pair
-from common.pair.sources import cache, ett
-from common.pair.sources.request import DataFile, Source, SourceRequest
-from common.system import extras
-from common.system.checkout import FAKE_DATA, ROOT
-from common.system.errors import UserError
+from twincheck.common.pair.pairs import Pair
+from twincheck.common.pair.sources import cache, ett
+from twincheck.common.pair.sources.request import DataFile, Source, SourceRequest
+from twincheck.common.system import extras
+from twincheck.common.system.checkout import FAKE_DATA, ROOT
+from twincheck.common.system.errors import UserError
 
-SOURCES = "alignment_workbench.sources"  # kind -> its Source
+SOURCES = "twincheck.sources"  # kind -> its Source
 _SERIES = "ett"  # that of a built-in model, which needs no extra
 
 

@@ -16,13 +16,13 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
-from common.pair.data import load_arrays, save_arrays
-from common.pair.sources.request import DataFile, Dataset, SourceRequest
-from common.system.checkout import ROOT
-from common.system.errors import UserError
-from common.system.files import whole
-from common.system.hashes import file_sha256
-from common.system.json_file import load_json
+from twincheck.common.pair.data import load_arrays, save_arrays
+from twincheck.common.pair.sources.request import DataFile, Dataset, SourceRequest
+from twincheck.common.system.checkout import ROOT
+from twincheck.common.system.errors import UserError
+from twincheck.common.system.files import whole
+from twincheck.common.system.hashes import file_sha256
+from twincheck.common.system.json_file import load_json
 
 FOLDER_VARIABLE = "ALIGNMENT_DATA"
 _CHUNK_BYTES = 1 << 24

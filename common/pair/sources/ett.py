@@ -24,9 +24,9 @@ from pathlib import Path
 
 import numpy as np
 
-from common.pair.sources.request import Dataset, Source, SourceRequest
-from common.pair.windows import STARTS
-from common.system.errors import UserError
+from twincheck.common.pair.sources.request import Dataset, Source, SourceRequest
+from twincheck.common.pair.windows import STARTS
+from twincheck.common.system.errors import UserError
 
 _MONTH = 30 * 24  # hours, as the reference counts
 _MONTHS = {"train": 12, "validation": 4, "test": 4}

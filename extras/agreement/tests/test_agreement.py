@@ -11,12 +11,12 @@ import pytest
 from checkout import ROOT, Checkout
 from mutant import mutant
 
-from common.logs.result_folder import AGREEMENT_FILE
-from common.pair.pairs import Case, Pair
-from common.system.errors import UserError
-from extras.agreement import choosing, examples
-from extras.agreement.agreement import Found, compare, judge, judge_integers, summed
-from extras.agreement.choosing import answer, choices_of, top
+from twincheck.common.logs.result_folder import AGREEMENT_FILE
+from twincheck.common.pair.pairs import Case, Pair
+from twincheck.common.system.errors import UserError
+from twincheck.extras.agreement import choosing, examples
+from twincheck.extras.agreement.agreement import Found, compare, judge, judge_integers, summed
+from twincheck.extras.agreement.choosing import answer, choices_of, top
 
 EXAMPLE = ROOT / "examples" / "text_classifier"
 RNG = np.random.default_rng(0)

@@ -11,9 +11,9 @@ import time
 import pytest
 from checkout import ROOT
 
-from extras.bench import command as bench
-from extras.bench import comparisons, page, turns
-from extras.bench.comparisons import Comparison, Program, Series
+from twincheck.extras.bench import command as bench
+from twincheck.extras.bench import comparisons, page, turns
+from twincheck.extras.bench.comparisons import Comparison, Program, Series
 
 # Steps that take so many seconds of CPU and leave so many bytes behind.
 PLANTED = """
@@ -188,8 +188,8 @@ def test_exponents_are_those_of_the_points(tmp_path):
 
 def test_parameters_of_a_layer_are_the_twin_s():
     """What is taken off an added layer's memory is its parameters' gradients, and no more."""
-    from common.models.reformer.torch_model import build
-    from extras.bench import programs
+    from twincheck.common.models.reformer.torch_model import build
+    from twincheck.extras.bench import programs
 
     def count(layers):
         model = build(programs.reformer_config(256, layers) | {"head": "lm"})

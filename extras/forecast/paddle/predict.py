@@ -8,13 +8,13 @@ from pathlib import Path
 
 if __name__ == "__main__":  # by its path too; --help needs no framework
     sys.path[0] = str(Path(__file__).resolve().parents[3])
-    from common.system.start import begin_side
+    from twincheck.common.system.start import begin_side
 
     begin_side("paddle", __doc__)
 
-from common.sides import paddle_side as side
-from common.sides.worker import main
-from extras.forecast.predict import cases, predict
+from twincheck.common.sides import paddle_side as side
+from twincheck.common.sides.worker import main
+from twincheck.extras.forecast.predict import cases, predict
 
 if __name__ == "__main__":
     sys.exit(main(side, "predict", predict, cases=cases))

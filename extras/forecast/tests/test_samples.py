@@ -5,12 +5,12 @@ import pandas
 import pytest
 from sklearn.preprocessing import StandardScaler
 
-from common.models.informer.case import CONFIGS
-from common.pair.sources import ett
-from common.pair.windows import part_of
-from common.system.checkout import FAKE_DATA
-from common.system.errors import UserError
-from extras.forecast.forecast import PART, following, samples
+from twincheck.common.models.informer.case import CONFIGS
+from twincheck.common.pair.sources import ett
+from twincheck.common.pair.windows import part_of
+from twincheck.common.system.checkout import FAKE_DATA
+from twincheck.common.system.errors import UserError
+from twincheck.extras.forecast.forecast import PART, following, samples
 
 SEASONS = FAKE_DATA / "seasons.csv"
 OFFSETS = {"s": "s", "t": "min", "h": "h", "d": "D", "b": "B", "w": "7D", "m": "ME", "a": "YE"}

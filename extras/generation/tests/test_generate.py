@@ -11,16 +11,16 @@ import torch
 from checkout import Checkout
 from hf_reformer import TINY, drawing, reference_model, state_of
 
-from common.logs.reader import read_log
-from common.logs.writer import LogWriter
-from common.pair.tape import Tape
-from common.system.errors import UserError
-from common.weights.states import save_state
-from extras.generation import check as check_generate
-from extras.generation import prompts
-from extras.generation.generation import Request, draw_scores, order_of
-from extras.shared import coders
 from faults.worker import plant
+from twincheck.common.logs.reader import read_log
+from twincheck.common.logs.writer import LogWriter
+from twincheck.common.pair.tape import Tape
+from twincheck.common.system.errors import UserError
+from twincheck.common.weights.states import save_state
+from twincheck.extras.generation import check as check_generate
+from twincheck.extras.generation import prompts
+from twincheck.extras.generation.generation import Request, draw_scores, order_of
+from twincheck.extras.shared import coders
 
 PROMPT = "Reformer"
 TOKENS = 12

@@ -11,16 +11,16 @@ import pytest
 import torch
 from checkout import ROOT, Checkout
 
-from common.logs.result_folder import FLOAT32, FLOAT64
-from common.logs.sidecar import Sidecar
-from common.pair.pairs import load_pair
-from common.sides import torch_side
-from common.sides.session import Session, using
-from common.system.errors import UserError
-from common.verdict.choices import Choice
-from extras.generation import decoding, prompts
-from extras.generation.generation import BY, CACHE, LIBRARY, PADDED, PADDED_CACHE, Request
-from extras.generation.judge_generation import Generated, differences, itself_rows, varied
+from twincheck.common.logs.result_folder import FLOAT32, FLOAT64
+from twincheck.common.logs.sidecar import Sidecar
+from twincheck.common.pair.pairs import load_pair
+from twincheck.common.sides import torch_side
+from twincheck.common.sides.session import Session, using
+from twincheck.common.system.errors import UserError
+from twincheck.common.verdict.choices import Choice
+from twincheck.extras.generation import decoding, prompts
+from twincheck.extras.generation.generation import BY, CACHE, LIBRARY, PADDED, PADDED_CACHE, Request
+from twincheck.extras.generation.judge_generation import Generated, differences, itself_rows, varied
 
 PAIR = "faults/pairs/decoder"
 MODEL = f"{PAIR}/torch_model.py"

@@ -6,7 +6,7 @@ import shlex
 import pytest
 from checkout import Checkout
 
-from extras.new_pair.command import FILES, lay_out, main
+from twincheck.extras.new_pair.command import FILES, lay_out, main
 
 
 @pytest.fixture(scope="module")

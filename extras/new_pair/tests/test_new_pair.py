@@ -9,18 +9,24 @@ import numpy as np
 import pytest
 from checkout import Checkout, change
 
-from common.system.checkout import ROOT
-from common.system.errors import UserError
-from extras.new_pair import library
-from extras.new_pair.described import Asked, Described, Outputs, request_for
-from extras.new_pair.inputs import parse_inputs, proposals
-from extras.new_pair.loss import choose_loss
-from extras.new_pair.outputs import match_outputs
-from extras.new_pair.own_files import linked, make_links, places_of
-from extras.new_pair.record import RECORD
-from extras.new_pair.remarks import remarks
-from extras.new_pair.spec import Arguments, Spec, parse_settings, parse_spec, read_arguments
-from extras.new_pair.thin import Plan, case_text, inputs_text, model_text
+from twincheck.common.system.checkout import ROOT
+from twincheck.common.system.errors import UserError
+from twincheck.extras.new_pair import library
+from twincheck.extras.new_pair.described import Asked, Described, Outputs, request_for
+from twincheck.extras.new_pair.inputs import parse_inputs, proposals
+from twincheck.extras.new_pair.loss import choose_loss
+from twincheck.extras.new_pair.outputs import match_outputs
+from twincheck.extras.new_pair.own_files import linked, make_links, places_of
+from twincheck.extras.new_pair.record import RECORD
+from twincheck.extras.new_pair.remarks import remarks
+from twincheck.extras.new_pair.spec import (
+    Arguments,
+    Spec,
+    parse_settings,
+    parse_spec,
+    read_arguments,
+)
+from twincheck.extras.new_pair.thin import Plan, case_text, inputs_text, model_text
 
 SIDES = ("torch", "paddle")
 
@@ -409,7 +415,7 @@ def ask(tmp_path, monkeypatch):
         arguments = Arguments(dict(shared), {side: dict(own)})
         asked = Asked({}, {side: config}, arguments, inputs, {}, {})
         request = request_for(side, spec, asked, tmp_path)
-        module = importlib.import_module(f"common.sides.{side}_side")
+        module = importlib.import_module(f"twincheck.common.sides.{side}_side")
         try:
             return library.describe(module, request)
         finally:
@@ -537,7 +543,7 @@ def test_a_file_whose_name_is_taken_is_refused(ask, tmp_path):
     spec = parse_spec("--torch", f"{tmp_path}/json.py:Net")
     request = request_for("torch", spec, Asked({}, {}, Arguments(), [], {}, {}), tmp_path)
     with pytest.raises(UserError, match="rename the file"):
-        library.describe(importlib.import_module("common.sides.torch_side"), request)
+        library.describe(importlib.import_module("twincheck.common.sides.torch_side"), request)
 
 
 # ---- the whole command --------------------------------------------------------------------------
@@ -676,7 +682,7 @@ def test_where_it_fails_nothing_is_left(checkout, folder, words, told):
     ],
 )
 def test_half_a_command_is_refused(tmp_path, capsys, words, told):
-    from extras.new_pair.command import main
+    from twincheck.extras.new_pair.command import main
 
     assert main([*words, "--folder", str(tmp_path)]) == 2
     assert told in capsys.readouterr().err
@@ -684,7 +690,7 @@ def test_half_a_command_is_refused(tmp_path, capsys, words, told):
 
 
 def test_a_folder_that_no_command_set_up_cannot_be_updated(tmp_path, capsys):
-    from extras.new_pair.command import lay_out, main
+    from twincheck.extras.new_pair.command import lay_out, main
 
     lay_out("mine", tmp_path)
     assert main(["mine", "--update", "--folder", str(tmp_path)]) == 2

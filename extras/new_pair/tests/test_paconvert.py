@@ -12,15 +12,15 @@ from pathlib import Path
 import pytest
 from checkout import Checkout, change
 
-from common.pair.pairs import load_pair
-from common.system.errors import UserError
-from common.system.json_file import load_json
-from extras.new_pair import paconvert as tool
-from extras.new_pair.command import main
-from extras.new_pair.merge import merge
-from extras.new_pair.paconvert import find_paconvert, translate
-from extras.new_pair.spec import Spec, parse_spec
-from extras.new_pair.torch_sources import gather
+from twincheck.common.pair.pairs import load_pair
+from twincheck.common.system.errors import UserError
+from twincheck.common.system.json_file import load_json
+from twincheck.extras.new_pair import paconvert as tool
+from twincheck.extras.new_pair.command import main
+from twincheck.extras.new_pair.merge import merge
+from twincheck.extras.new_pair.paconvert import find_paconvert, translate
+from twincheck.extras.new_pair.spec import Spec, parse_spec
+from twincheck.extras.new_pair.torch_sources import gather
 
 PYTHON = Path(os.environ.get("PACONVERT_PYTHON", tool.PYTHON))
 installed = pytest.mark.skipif(

@@ -2,7 +2,7 @@
 
 import pytest
 
-from extras.new_pair.paconvert import _with_its_imports
+from twincheck.extras.new_pair.paconvert import _with_its_imports
 
 MOVED = 'import sys\n\nfrom __future__ import annotations\n\nimport paddle\nx: "A" = 1\n'
 LAYERS = "import einops\nimport paddle\n\nnet = einops.layers.paddle.Rearrange('b c -> c b')\n"

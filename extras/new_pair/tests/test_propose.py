@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 from checkout import Checkout
 
-from common.system.frameworks import SIDES
-from common.weights.layers import Owner, make_rename
-from extras.new_pair.propose import Proposal, of_pair
-from extras.new_pair.propose import propose as propose_of
-from extras.new_pair.rename import shortest
-from extras.new_pair.source import convert_source, rename_source
-from extras.new_pair.structure import Structure
+from twincheck.common.system.frameworks import SIDES
+from twincheck.common.weights.layers import Owner, make_rename
+from twincheck.extras.new_pair.propose import Proposal, of_pair
+from twincheck.extras.new_pair.propose import propose as propose_of
+from twincheck.extras.new_pair.rename import shortest
+from twincheck.extras.new_pair.source import convert_source, rename_source
+from twincheck.extras.new_pair.structure import Structure
 
 CASE = """
 import numpy as np

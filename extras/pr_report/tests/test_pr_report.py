@@ -15,21 +15,21 @@ import numpy as np
 import pytest
 from bundled import PAIR, write_logs
 
-from common.check.options import CheckOptions
-from common.check.record import write_record
-from common.check.result import Result
-from common.check.runner import run_step
-from common.check_all import all_steps
-from common.logs.sidecar import read_sidecar, seal, write_sidecar
-from common.logs.writer import LogWriter
-from common.pair.pairs import load_pairs
-from common.system.checkout import ROOT
-from common.system.json_file import load_json, load_sealed, write_json, write_sealed
-from common.verdict.row import FAILING, claim
-from extras.pr_report import claims, forward, sections, steps
-from extras.pr_report import command as pr_report
-from extras.pr_report.facts import facts, losses_facts, output_facts
-from extras.pr_report.words import LANGUAGES, table
+from twincheck.common.check.options import CheckOptions
+from twincheck.common.check.record import write_record
+from twincheck.common.check.result import Result
+from twincheck.common.check.runner import run_step
+from twincheck.common.check_all import all_steps
+from twincheck.common.logs.sidecar import read_sidecar, seal, write_sidecar
+from twincheck.common.logs.writer import LogWriter
+from twincheck.common.pair.pairs import load_pairs
+from twincheck.common.system.checkout import ROOT
+from twincheck.common.system.json_file import load_json, load_sealed, write_json, write_sealed
+from twincheck.common.verdict.row import FAILING, claim
+from twincheck.extras.pr_report import claims, forward, sections, steps
+from twincheck.extras.pr_report import command as pr_report
+from twincheck.extras.pr_report.facts import facts, losses_facts, output_facts
+from twincheck.extras.pr_report.words import LANGUAGES, table
 
 MODEL = "small_cnn"
 STEPS = {step.number: step for step in all_steps()}
@@ -499,7 +499,7 @@ REFUSED = {
 
 @pytest.mark.parametrize("what", REFUSED)
 def test_results_that_do_not_belong_together_are_refused(base, capsys, monkeypatch, what):
-    monkeypatch.setattr("common.check.result.changed_sources", lambda *given: [])
+    monkeypatch.setattr("twincheck.common.check.result.changed_sources", lambda *given: [])
     change, said = REFUSED[what]
     change(base)
     text, status = written(base)
@@ -521,7 +521,7 @@ def test_what_became_of_another_models_logs_is_not_asked(base):
 )
 def test_what_another_command_made_of_other_files_is_refused(base, capsys, monkeypatch, place):
     shutil.rmtree(base / "step5_train")
-    monkeypatch.setattr("common.check.result.changed_sources", lambda *given: [])
+    monkeypatch.setattr("twincheck.common.check.result.changed_sources", lambda *given: [])
     monkeypatch.setattr("extras.pr_report.results.changed_sources", lambda *given: [])
     for step in (1, 3, 4):
         retell(base, step, sources={"case.py": "4" * 64})
@@ -537,7 +537,7 @@ def test_what_another_command_made_of_other_files_is_refused(base, capsys, monke
 def test_results_of_changed_files_are_refused(base, capsys, monkeypatch):
     """All of one state, but not of the files that are here now."""
     shutil.rmtree(base / "step5_train")
-    monkeypatch.setattr("common.check.result.changed_sources", lambda *given: [])
+    monkeypatch.setattr("twincheck.common.check.result.changed_sources", lambda *given: [])
     for step in (1, 3, 4):
         retell(base, step, sources={"case.py": "5" * 64})
     assert written(base) == ("", 2)

@@ -19,15 +19,15 @@ import pytest
 from checkout import change
 from test_environments import INSTALLED, link_environment
 
-from common import export
-from common.pair.pairs import built_in_models, load_pair
-from common.pair.tape import Tape
-from common.system.checkout import ROOT
-from common.system.errors import UserError
-from common.system.npz import read_npz
-from extras.publish.self_check import ALONE, check_bits, differing, run_alone
-from extras.publish.source import extract, stand_in, take
-from extras.publish.write import refuse_place
+from twincheck.common import export
+from twincheck.common.pair.pairs import built_in_models, load_pair
+from twincheck.common.pair.tape import Tape
+from twincheck.common.system.checkout import ROOT
+from twincheck.common.system.errors import UserError
+from twincheck.common.system.npz import read_npz
+from twincheck.extras.publish.self_check import ALONE, check_bits, differing, run_alone
+from twincheck.extras.publish.source import extract, stand_in, take
+from twincheck.extras.publish.write import refuse_place
 
 TEXTS = ROOT / "examples" / "text_classifier"
 
@@ -65,8 +65,8 @@ def module_of(path, name):
 def test_the_stand_in_gives_the_numbers_of_the_workbenchs_face(tmp_path):
     import paddle
 
-    from common import paddle_side
-    from common.sides.session import Session, using
+    from twincheck.common import paddle_side
+    from twincheck.common.sides.session import Session, using
 
     (tmp_path / "runtime.py").write_text(stand_in())
     ours = module_of(tmp_path / "runtime.py", "stand_in")

@@ -17,17 +17,17 @@ import pytest
 from checkout import Checkout
 from mutant import mutant
 
-from common.pair.case_hooks import data_cases, data_preset, make_data
-from common.pair.data import load_arrays
-from common.pair.metrics import next_token_sums
-from common.pair.pairs import Pair, load_pair
-from common.pair.request import RunRequest
-from common.pair.sources import cache, prepare
-from common.pair.sources.request import SourceRequest
-from common.system.checkout import ROOT
-from common.system.errors import UserError
-from common.system.signals import stoppable
-from extras.sources import classes, language, reviews, words
+from twincheck.common.pair.case_hooks import data_cases, data_preset, make_data
+from twincheck.common.pair.data import load_arrays
+from twincheck.common.pair.metrics import next_token_sums
+from twincheck.common.pair.pairs import Pair, load_pair
+from twincheck.common.pair.request import RunRequest
+from twincheck.common.pair.sources import cache, prepare
+from twincheck.common.pair.sources.request import SourceRequest
+from twincheck.common.system.checkout import ROOT
+from twincheck.common.system.errors import UserError
+from twincheck.common.system.signals import stoppable
+from twincheck.extras.sources import classes, language, reviews, words
 
 REVIEWS = ROOT / "fake_data" / "reviews_Electronics_5.json.gz"
 NEWS = ROOT / "fake_data" / "ag_news"
@@ -229,9 +229,9 @@ def test_reviews_that_cannot_be_used_are_refused(tmp_path):
 PREPARE = """
 import os, signal, sys
 from pathlib import Path
-from common.pair.pairs import load_pair
-from common.pair.sources import prepare
-from extras.sources import reviews
+from twincheck.common.pair.pairs import load_pair
+from twincheck.common.pair.sources import prepare
+from twincheck.extras.sources import reviews
 reviews.SAVE_EVERY_S, reviews._LINES_AT_ONCE = 0.0, 25
 stop = int(sys.argv[3])
 def on_progress(text):
@@ -628,7 +628,7 @@ def test_python_s_help_is_the_text_where_no_file_is_given():
 
 
 CASE = """
-from common.models.fastformer.case import CONFIGS, make_inputs
+from twincheck.common.models.fastformer.case import CONFIGS, make_inputs
 SMALL = CONFIGS["default"] | {"max_position_embeddings": 32, "num_hidden_layers": 1}
 CONFIGS = {"default": SMALL}
 DATA = {"default": {"source": "classes", "lower": True, "length": 32}}

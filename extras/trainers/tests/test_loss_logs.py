@@ -14,12 +14,12 @@ import pytest
 from checkout import ROOT, Checkout, change
 from mutant import mutant
 
-from common.logs.result_folder import TRAINERS_FILE
-from common.system.errors import UserError
-from extras.trainers import first_loss, loss_logs, trainers
-from extras.trainers.first_loss import candidates, of_batch
-from extras.trainers.loss_logs import Curve, read_losses, together
-from extras.trainers.trainers import Envelope, Precision
+from twincheck.common.logs.result_folder import TRAINERS_FILE
+from twincheck.common.system.errors import UserError
+from twincheck.extras.trainers import first_loss, loss_logs, trainers
+from twincheck.extras.trainers.first_loss import candidates, of_batch
+from twincheck.extras.trainers.loss_logs import Curve, read_losses, together
+from twincheck.extras.trainers.trainers import Envelope, Precision
 
 FILES = ROOT / "tests" / "losses"
 WRITTEN = [2.5, 2.25, 1.75, 1.5, 1.3125]

@@ -6,7 +6,7 @@ import paddle
 from paddle import nn
 from paddle.nn import functional as F
 
-from common.paddle_side import choose, choose_order, choose_top_k, named
+from twincheck.paddle_side import choose, choose_order, choose_top_k, named
 
 
 class Experts(nn.Layer):

@@ -6,7 +6,7 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from common.torch_side import choose, choose_order, choose_top_k, named
+from twincheck.torch_side import choose, choose_order, choose_top_k, named
 
 
 class Experts(nn.Module):

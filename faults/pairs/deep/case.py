@@ -36,7 +36,7 @@ CONFIGS = {name: {} for name in CASES}  # a case says all of it
 
 def _of(config):
     """The built-in pair's case.py, and its configuration."""
-    case = importlib.import_module(f"common.models.{config['model']}.case")
+    case = importlib.import_module(f"twincheck.common.models.{config['model']}.case")
     own = {key: value for key, value in config.items() if key != "model"}
     return case, {**case.CONFIGS["default"], **own}
 

@@ -16,7 +16,7 @@ def loss(outputs, inputs):
 
 def of(name):
     """A built-in model's twin on this side, and its case.py."""
-    package = f"common.models.{name}"
+    package = f"twincheck.common.models.{name}"
     return importlib.import_module(f"{package}.paddle_model"), importlib.import_module(
         f"{package}.case"
     )

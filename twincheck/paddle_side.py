@@ -3,5 +3,5 @@
 The instruments themselves are in common/sides; torch_side.py and paddle_side.py are twins.
 """
 
-from common.sides.session import current  # noqa: F401
-from common.sides.paddle_side import *  # noqa: F403
+from twincheck.common.sides.paddle_side import *  # noqa: F403
+from twincheck.common.sides.session import current  # noqa: F401
