@@ -23,7 +23,7 @@ from twincheck.common.check.bundle import NAME, bundle_results, judge_again, say
 from twincheck.common.check.guard import guarded
 from twincheck.common.check.options import CheckOptions, Parser
 from twincheck.common.check_all import all_steps
-from twincheck.common.system.checkout import ROOT
+from twincheck.common.system.checkout import for_logs
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -47,7 +47,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _write(options) -> int:
     given = replace(CheckOptions.of(options), out=options.source, typed=())
-    base = options.source or ROOT / "log"
+    base = options.source or for_logs() / "log"
     results = judge_again(all_steps(), given)
     say_written(bundle_results(results, given, options.out or base / NAME, base / "report.html"))
     return 0

@@ -35,7 +35,7 @@ from twincheck.common.check.steps import Step
 from twincheck.common.pair.pairs import load_pairs
 from twincheck.common.report import html_page
 from twincheck.common.report import terminal as report
-from twincheck.common.system.checkout import ROOT
+from twincheck.common.system.checkout import ROOT, for_logs
 from twincheck.common.system.files import write_text
 from twincheck.common.system.signals import Beside
 
@@ -63,7 +63,7 @@ def _check_all(options: CheckOptions, json_path: Path | None, command: Sequence[
     with report.progress() as on_progress:
         results = _run_all(steps, options, on_progress)
     table = report.show_all(steps, results)
-    folder = options.out or ROOT / "log"
+    folder = options.out or for_logs() / "log"
     written = json_path or folder / "report.json"
     write_text(written, report_text(results, short=json_path is None))
     write_text(written.with_suffix(".txt"), table)

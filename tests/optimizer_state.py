@@ -29,7 +29,7 @@ def steps(side, parameters, optimizer, first, last):
 
 def main(name):
     """See the module's docstring."""
-    side = importlib.import_module(f"twincheck.common.{name}_side")
+    side = importlib.import_module(f"twincheck.{name}_side")
     side.set_up("float32", "cpu", 0)
     found = {}
     for kind in ("adam", "adamw", "sgd"):

@@ -21,11 +21,16 @@ def core(tmp_path_factory):
     return made
 
 
+def folder_of(point):
+    """The folder of an extra that an entry point names."""
+    return point.removeprefix("twincheck.").rpartition(".")[0].replace(".", "/")
+
+
 @pytest.mark.parametrize("name", POINTS[extras.COMMANDS])
 def test_a_command_without_its_extra_is_a_sentence(core, name):
     (script,) = (path for path in core.root.glob("*/*.py") if path.stem == name)
     done = ended(2, core.python(str(script), "anything"))
-    where = POINTS[extras.COMMANDS][name].rpartition(".")[0].replace(".", "/")
+    where = folder_of(POINTS[extras.COMMANDS][name])
     said = f"error: {name} is an extra that is not in this checkout: {where} is missing\n"
     assert done.stderr == said and not done.stdout
 
@@ -36,7 +41,7 @@ def test_a_command_without_its_extra_is_a_sentence(core, name):
 )
 def test_an_option_without_its_extra_is_a_sentence(core, group, option):
     done = ended(2, core.check(int(group[-1]), f"--{option}", "anything"))
-    where = POINTS[group][option].rpartition(".")[0].replace(".", "/")
+    where = folder_of(POINTS[group][option])
     said = f"error: {option} is an extra that is not in this checkout: {where} is missing\n"
     assert done.stderr == said and not done.stdout
 
@@ -57,12 +62,12 @@ def test_a_check_of_the_core(core):
 def test_an_entry_point_names_what_an_extra_has(group, name):
     point = extras.entry_points(group)[name]
     assert point.load() is not None
-    assert (ROOT / "extras" / point.module.split(".")[1]).is_dir()
+    assert (ROOT / "extras" / point.module.split(".")[2]).is_dir()
 
 
 def test_what_an_extra_lacks_is_not_the_extra(monkeypatch):
     """An extra that is there, and imports what is not, is no missing extra."""
-    for value in ("extras.pr_report.gone:main", "gone.extra:main"):
+    for value in ("twincheck.extras.pr_report.gone:main", "gone.extra:main"):
         point = extras.metadata.EntryPoint("one", value, extras.COMMANDS)
         monkeypatch.setattr(extras, "entry_points", lambda group, point=point: {"one": point})
         with pytest.raises(UserError, match="one is an extra that is not in this checkout: "):

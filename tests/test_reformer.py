@@ -41,7 +41,7 @@ class Side:
 
     def __init__(self, name):
         self.name = name
-        self.side = importlib.import_module(f"twincheck.common.{name}_side")
+        self.side = importlib.import_module(f"twincheck.{name}_side")
         self.models = importlib.import_module(f"twincheck.common.models.reformer.{name}_model")
         self.framework = importlib.import_module(name)
 

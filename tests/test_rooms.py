@@ -40,14 +40,42 @@ BY_NAME = 'X = __import__("importlib").import_module("twincheck.common.logs.read
     [
         ("system/files.py", "import twincheck.common.logs.reader", "system may not import logs"),
         ("logs/reader.py", "from twincheck.common.pair import tape", "logs may not import pair"),
-        ("pair/tape.py", "from twincheck.common.sides.session import current", "pair may not import sides"),
-        ("verdict/rule.py", "from twincheck.common.report import terminal", "verdict may not import report"),
-        ("report/terminal.py", "import twincheck.common.check.steps", "report may not import check"),
-        ("models/fastformer/case.py", "from twincheck.common.weights import read", "models may not import"),
-        ("compare.py", "from twincheck.common.sides.session import current", "compare may not import sides"),
+        (
+            "pair/tape.py",
+            "from twincheck.common.sides.session import current",
+            "pair may not import sides",
+        ),
+        (
+            "verdict/rule.py",
+            "from twincheck.common.report import terminal",
+            "verdict may not import report",
+        ),
+        (
+            "report/terminal.py",
+            "import twincheck.common.check.steps",
+            "report may not import check",
+        ),
+        (
+            "models/fastformer/case.py",
+            "from twincheck.common.weights import read",
+            "models may not import",
+        ),
+        (
+            "compare.py",
+            "from twincheck.common.sides.session import current",
+            "compare may not import sides",
+        ),
         ("compare.py", "from twincheck import torch_side", "compare may not import torch_side"),
-        ("torch_side.py", "from twincheck.common.pair.tape import Tape", "torch_side may not import pair"),
-        ("verdict/rule.py", "def later():\n    from twincheck.common.weights import read", "may not import"),
+        (
+            "torch_side.py",
+            "from twincheck.common.pair.tape import Tape",
+            "torch_side may not import pair",
+        ),
+        (
+            "verdict/rule.py",
+            "def later():\n    from twincheck.common.weights import read",
+            "may not import",
+        ),
         ("system/files.py", BY_NAME, "not"),
     ],
 )

@@ -15,10 +15,10 @@ import pytest
 from checkout import CHECKS, ROOT, Checkout
 from mutant import mutant
 
-from twincheck.step5_train import training
 from twincheck.common.logs.reader import read_log
 from twincheck.common.pair.pairs import load_pair
 from twincheck.common.pair.request import RunRequest
+from twincheck.step5_train import training
 from twincheck.step5_train.equivalence import interval, judge_seeds, reached, sentence
 
 EXAMPLE = ROOT / "examples" / "text_classifier"

@@ -87,11 +87,12 @@ def main(arguments: list[str]) -> int:
 
 
 def read_requirements() -> list[str]:
-    """The dependencies of pyproject.toml and those of its extra `dev`."""
+    """The dependencies of pyproject.toml and those of its extras `frameworks` and `dev`."""
     import tomllib  # not in a Python that is too old, which is told so
 
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    return project["dependencies"] + project["optional-dependencies"]["dev"]
+    extras = project["optional-dependencies"]
+    return project["dependencies"] + extras["frameworks"] + extras["dev"]
 
 
 def is_done(requirements: list[str]) -> bool:

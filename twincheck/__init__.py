@@ -9,6 +9,7 @@ their names are the same: twincheck.common, twincheck.step1_forward, …  Nothin
 here, and no framework: both calls are made in a process that has models of its own.
 """
 
+import functools
 import importlib
 import os
 
@@ -17,10 +18,25 @@ IN_A_CHECKOUT = not os.path.isdir(os.path.join(HERE, "common"))
 __path__ = [HERE, os.path.dirname(HERE)] if IN_A_CHECKOUT else [HERE]
 
 
-def __getattr__(name):
-    """What a model's file takes, of the side whose process this is (twincheck/torch_side.py)."""
-    if name.startswith("_"):
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from twincheck.common.sides.session import side_of_process
+# What models may use (twincheck/torch_side.py, twincheck/paddle_side.py), whichever side they are.
+OF_MODELS = (
+    *("choose", "choose_order", "choose_top_k", "draw_integers", "draw_normal", "dropout"),
+    *("named", "tap", "cross_entropy", "regression_loss"),
+)
 
-    return getattr(importlib.import_module(f"{__name__}.{side_of_process()}_side"), name)
+
+def __getattr__(name):
+    if name in OF_MODELS:
+        return functools.partial(_of_side, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def _of_side(name, *arguments, **options):
+    """Call a function of the side whose model or tensor is among the arguments."""
+    for value in (*arguments, *options.values()):
+        for base in type(value).__mro__:
+            side = base.__module__.partition(".")[0]
+            if side in ("torch", "paddle"):
+                own = importlib.import_module(f"{__name__}.{side}_side")
+                return getattr(own, name)(*arguments, **options)
+    raise TypeError(f"twincheck.{name}: give it a model or a tensor of torch or Paddle")

@@ -9,7 +9,7 @@ import sys
 from contextlib import suppress
 from pathlib import Path
 
-from twincheck.common.system.checkout import ROOT
+from twincheck.common.system.checkout import PATH
 from twincheck.common.system.processes import Child, environment
 from twincheck.common.system.start import installed
 
@@ -65,7 +65,7 @@ class GuideReport:
         self._process = Child(
             [sys.executable, "-W", "ignore", "-c", _REPORT],
             environment(),
-            cwd=ROOT,
+            cwd=PATH,
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,

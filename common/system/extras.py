@@ -1,14 +1,15 @@
 """Extras: features beside the core, which finds them by their entry points and never imports them.
 
 pyproject.toml names the entry points of those in extras/, a table for each group.  A checkout is
-used in place, so that nothing of it need be installed: they are read from that file.
+used in place, so that nothing of it need be installed: they are read from that file.  Those of an
+installed package stand beside it, where another Python finds them too.
 """
 
 import sys
-import tomllib
 from collections.abc import Callable, Sequence
 from importlib import metadata
 
+from twincheck import IN_A_CHECKOUT
 from twincheck.common.system.checkout import ROOT
 from twincheck.common.system.errors import UserError
 
@@ -18,12 +19,14 @@ COMMANDS = "twincheck.commands"  # name -> a function of the arguments; gives th
 def entry_points(group: str) -> dict[str, metadata.EntryPoint]:
     """Name -> entry point of a group, of this checkout and of what is installed."""
     found = {point.name: point for point in metadata.entry_points(group=group)}
-    table = ROOT / "pyproject.toml"
-    if table.is_file():
-        groups = tomllib.loads(table.read_text(encoding="utf-8"))["project"]["entry-points"]
-        own = groups.get(group, {}).items()
-        found |= {name: metadata.EntryPoint(name, value, group) for name, value in own}
-    return found
+    if IN_A_CHECKOUT:
+        import tomllib
+
+        table = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+        own = tomllib.loads(table)["project"]["entry-points"].get(group, {}).items()
+        return found | {name: metadata.EntryPoint(name, value, group) for name, value in own}
+    beside = metadata.distributions(name="twincheck", path=[str(ROOT.parent)])
+    return found | {p.name: p for one in beside for p in one.entry_points if p.group == group}
 
 
 def load(group: str, name: str) -> object:
@@ -35,7 +38,8 @@ def load(group: str, name: str) -> object:
     except ModuleNotFoundError as error:
         if not f"{point.module}.".startswith(f"{error.name}."):
             raise
-    where = point.module.rpartition(".")[0].replace(".", "/") if point else f"extras/{name}"
+    module = point.module.removeprefix("twincheck.") if point else f"extras.{name}."
+    where = module.rpartition(".")[0].replace(".", "/")
     raise UserError(f"{name} is an extra that is not in this checkout: {where} is missing")
 
 

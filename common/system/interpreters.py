@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from twincheck.common.system.checkout import ROOT
+from twincheck.common.system.checkout import PATH
 from twincheck.common.system.errors import UserError
 from twincheck.common.system.processes import environment, set_variables
 from twincheck.common.system.start import OLDEST_PYTHON, installed
@@ -66,7 +66,7 @@ def interpreter(side: str, python: str | None) -> str:
 
     python    what --torch-python or --paddle-python says; None for this Python
     """
-    answer = find_interpreter(side, python, environment(), ROOT)
+    answer = find_interpreter(side, python, environment(), PATH)
     set_variables(answer.path, answer.variables)
     return answer.path
 

@@ -21,7 +21,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from twincheck.common.system.checkout import ROOT
+from twincheck.common.system.checkout import PATH
 from twincheck.common.system.frameworks import ON_GPU
 from twincheck.common.system.signals import is_beside, raise_if_stopped
 
@@ -40,7 +40,7 @@ def environment(device: str = "cpu") -> dict[str, str]:
     values = dict(os.environ)
     if device == "gpu":
         values = ON_GPU | values
-    values["PYTHONPATH"] = str(ROOT)
+    values["PYTHONPATH"] = str(PATH)
     values["PYTHONUNBUFFERED"] = "1"
     values.setdefault("OMP_NUM_THREADS", str(os.cpu_count() or 1))
     # A thread that waits for work sleeps: one that looks for it takes the core of a process that
@@ -135,7 +135,7 @@ class Process:
         self._process = Child(
             command,
             values,
-            cwd=ROOT,
+            cwd=PATH,
             stdin=subprocess.PIPE if asks else subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
