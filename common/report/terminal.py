@@ -25,6 +25,7 @@ from twincheck.common.report.commands import next_commands, page
 from twincheck.common.report.scores import allowed, figure, scores_of
 from twincheck.common.report.sentences import headline, number, what_differs, what_is_wrong
 from twincheck.common.report.source_lines import source_context
+from twincheck.common.system.start import spelled
 from twincheck.common.verdict.half import BY_ITSELF
 from twincheck.common.verdict.row import AGREEING, SEVERITY, Row, count_verdicts, share, worst_row
 
@@ -71,7 +72,7 @@ def _line(marked_up: str) -> None:
 
 def say_error(sentence: str) -> None:
     """One sentence on standard error."""
-    _console(stderr=True).print(f"[red]error:[/red] {escape(sentence)}", soft_wrap=True)
+    _console(stderr=True).print(f"[red]error:[/red] {escape(spelled(sentence))}", soft_wrap=True)
 
 
 def show_table(table: Table) -> None:
