@@ -27,6 +27,8 @@ OF_MODELS = (
 
 
 def __getattr__(name):
+    if name in ("check", "assert_aligned", "NotChecked", "Result"):
+        return getattr(importlib.import_module(f"{__name__}.extras.live.calls"), name)
     if name in OF_MODELS:
         return functools.partial(_of_side, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

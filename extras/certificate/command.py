@@ -266,7 +266,9 @@ def _read_logs(certificate: Certificate, folder: Path) -> None:
 
 
 def _started(side: str, pythons: Mapping[str, str], run: RunRequest, on_progress) -> WorkerProcess:
-    return WorkerProcess(pythons[side], f"step1_forward.{side}.forward", on_progress, run.device)
+    return WorkerProcess(
+        pythons[side], f"twincheck.step1_forward.{side}.forward", on_progress, run.device
+    )
 
 
 def _ask(
