@@ -8,7 +8,7 @@ would go on using the first model's weights.
 import copy
 import copyreg
 import types
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 
 _CONTAINERS = (list, tuple, set, dict)
 
@@ -98,37 +98,33 @@ def _inside(value: object, side, seen: set[int]) -> Iterator[object]:
             yield from _inside(each, side, seen)
 
 
-def as_float64(model, side) -> None:
-    """Make all floats of a model float64, in place: a copy's, those in plain attributes too."""
+def set_precision(model, side, dtype: str) -> None:
+    """Have all floats of a model in one precision, in place: a copy's.
+
+    Those in plain attributes too, which a constructor would have made so.
+    dtype   float32 or float64
+    """
     if side.__name__ == "torch":
-        model.double()
-        change = lambda value: value.double()  # noqa: E731
+        model.to(getattr(side, dtype))
     else:
-        _paddle_as_float64(model)
-        change = lambda value: value.astype("float64")  # noqa: E731
+        model.to(dtype=dtype)
+        for layer in _modules(model):
+            layer._dtype = dtype
+            if isinstance(layer, side.nn.layer.rnn.RNNBase):
+                layer.flatten_parameters()  # its weights are parts of one, which `to` leaves
+
+    def changed(value: object) -> object:
+        if isinstance(value, side.Tensor):
+            return cast(value, getattr(side, dtype)) if is_float(value) else value
+        if type(value) in (list, tuple):
+            return type(value)(changed(each) for each in value)
+        if type(value) is dict:
+            return {name: changed(each) for name, each in value.items()}
+        return value
+
+    is_float = side.is_floating_point
+    cast = side.Tensor.to if side.__name__ == "torch" else side.Tensor.astype
     for module in _modules(model):
-        entries = vars(module)
-        for name, value in list(entries.items()):
+        for name, value in list(vars(module).items()):
             if not name.startswith("_"):
-                entries[name] = _changed(value, side, change)
-
-
-def _paddle_as_float64(model) -> None:
-    import paddle
-
-    model.to(dtype="float64")
-    for layer in model.sublayers(include_self=True):
-        layer._dtype = "float64"
-        if isinstance(layer, paddle.nn.layer.rnn.RNNBase):
-            layer.flatten_parameters()  # its weights are parts of one, which `to` has not changed
-
-
-def _changed(value: object, side, change: Callable) -> object:
-    """A plain attribute, with float64 in the place of each float32 tensor in it."""
-    if isinstance(value, side.Tensor):
-        return change(value) if value.dtype == side.float32 else value
-    if type(value) in (list, tuple):
-        return type(value)(_changed(each, side, change) for each in value)
-    if type(value) is dict:
-        return {name: _changed(each, side, change) for name, each in value.items()}
-    return value
+                vars(module)[name] = changed(value)

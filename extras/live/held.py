@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
-from twincheck.extras.live.copies import as_float64, copied
+from twincheck.extras.live.copies import copied, set_precision
 
 LIVE: dict[str, "Held"] = {}  # side -> what it was given; set before the caller forks
 
@@ -43,8 +43,7 @@ def build(side: str, file: str) -> object:
         own = importlib.import_module(f"twincheck.{side}_side")
         np.savez(state_file(Path(file).parent, side), **own.state(held.model))
     model = copied(held.model, framework)
-    if str(framework.get_default_dtype()).endswith("float64"):
-        as_float64(model, framework)
+    set_precision(model, framework, str(framework.get_default_dtype()).rpartition(".")[2])
     model.forward = _forward(model.forward, held)
     return model
 

@@ -1,0 +1,1 @@
+"""Aligned or not, in a test suite: the fixture `twincheck`, and reference logs for who has no torch."""
