@@ -28,7 +28,7 @@ from twincheck.common.check.bundle import NAME, bundle_results, say_written
 from twincheck.common.check.command_line import write_page
 from twincheck.common.check.guard import guarded
 from twincheck.common.check.options import OF_EVERY_CHECK, CheckOptions, Parser, of
-from twincheck.common.check.report_json import report_text
+from twincheck.common.check.report_json import json_text, told_in
 from twincheck.common.check.result import Result, overall_exit
 from twincheck.common.check.runner import run_step
 from twincheck.common.check.steps import Step
@@ -60,12 +60,12 @@ def main(arguments: list[str] | None = None) -> int:
 
 def _check_all(options: CheckOptions, json_path: Path | None, command: Sequence[str]) -> int:
     steps = all_steps()
-    with report.progress() as on_progress:
+    with told_in(json_path), report.progress() as on_progress:
         results = _run_all(steps, options, on_progress)
     table = report.show_all(steps, results)
     folder = options.out or for_logs() / "log"
     written = json_path or folder / "report.json"
-    write_text(written, report_text(results, short=json_path is None))
+    write_text(written, json_text(results, short=json_path is None))
     write_text(written.with_suffix(".txt"), table)
     if not options.no_report:
         write_page(folder, results, command, "steps 1 to 5")

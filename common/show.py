@@ -31,7 +31,8 @@ from twincheck.common.logs.reader import read_log
 from twincheck.common.logs.result_folder import FLOAT32, FLOAT64, ResultFolder
 from twincheck.common.logs.sidecar import sidecar_of
 from twincheck.common.logs.sums import sample_of
-from twincheck.common.report.terminal import describe, place_of
+from twincheck.common.report.findings import place_of
+from twincheck.common.report.terminal import describe
 from twincheck.common.system.errors import UserError
 from twincheck.common.system.frameworks import SIDES
 from twincheck.common.verdict.judge import judge_folder

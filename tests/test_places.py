@@ -8,7 +8,7 @@ from builders import ended
 from checkout import Checkout, change
 from mutant import mutant
 
-from twincheck.common.report.terminal import place_of
+from twincheck.common.report.findings import place_of
 from twincheck.common.sides import places
 from twincheck.common.sides.session import Session
 from twincheck.common.system.checkout import ROOT

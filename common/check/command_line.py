@@ -11,7 +11,7 @@ from pathlib import Path
 from twincheck.common.check.added import added_to
 from twincheck.common.check.guard import guarded
 from twincheck.common.check.options import CheckOptions, Parser
-from twincheck.common.check.report_json import report_text
+from twincheck.common.check.report_json import json_text, told_in
 from twincheck.common.check.result import Result, overall_exit, shown
 from twincheck.common.check.runner import base_folder, run_step
 from twincheck.common.check.steps import Step
@@ -53,12 +53,12 @@ def check(
     arguments   of the check, as the page repeats them; None: those of this process
     beside      what else is to be done with the results
     """
-    with report.progress() as on_progress:
+    with told_in(options.json), report.progress() as on_progress:
         results = run_step(step, options, on_progress)
     beside(results)
     report.show_step(step, results)
     if options.json:
-        write_text(options.json, report_text(results))
+        write_text(options.json, json_text(results))
     write_step_page(step, options, results, arguments)
     report.show_modes(results)
     return overall_exit(results)

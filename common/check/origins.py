@@ -7,7 +7,6 @@ where that is what is wrong.
 """
 
 import os
-import re
 import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -18,7 +17,7 @@ from pathlib import Path
 import numpy as np
 
 from twincheck.common.check.workers import Workers
-from twincheck.common.logs.key import Key
+from twincheck.common.logs.key import Key, in_any_layer
 from twincheck.common.logs.of_a_run import Logs
 from twincheck.common.logs.reference import teacher_values
 from twincheck.common.logs.result_folder import FREE_EXACT, TEACHER_FORCED, ResultFolder
@@ -79,7 +78,7 @@ def prove_origins(
         if turned:
             continue  # the order is that of the place before
         effect, alike = effect_of([row.key for row in rows]), [place]
-        layers = [other for other in places if _in_any_layer(other) == _in_any_layer(place)]
+        layers = [other for other in places if in_any_layer(other) == in_any_layer(place)]
         if effect.left > BETTER and len(layers) > 1 and place == layers[0]:
             together = effect_of([row.key for other in layers for row in places[other]])
             if together.left <= BETTER:
@@ -121,11 +120,6 @@ def _said(effect: Effect, places: int) -> str:
 def _place(key: Key) -> str:
     """What all calls of a module, in all cases, have in common."""
     return str(replace(key, case="", call=""))
-
-
-def _in_any_layer(place: str) -> str:
-    """What the same place in all layers of a model has in common."""
-    return re.sub(r"(?<=\.)\d+(?=[.:/]|$)", "N", place)
 
 
 def _effect(

@@ -22,8 +22,7 @@ from twincheck.common.pair.case_hooks import data_preset, training
 from twincheck.common.pair.option import options_of
 from twincheck.common.pair.pairs import Pair
 from twincheck.common.pair.request import RunRequest
-from twincheck.common.report.sentences import headline
-from twincheck.common.report.terminal import line_to_look_at
+from twincheck.common.report.findings import findings_of
 from twincheck.common.system.checkout import ROOT
 from twincheck.common.system.errors import UserError
 from twincheck.common.system.frameworks import SIDES
@@ -39,7 +38,7 @@ def write_record(folder: Path, result: Result, options: CheckOptions, pair: Pair
     files, step = ResultFolder(folder), result.step
     sidecars = {log.name: sidecar_of(log) for log, _ in files.logs()}
     asked = asked_of(step.judged[0], folder)
-    first = result.first_diverged
+    first = next(iter(findings_of(result)), None)
     told = {"schema": 1, "step": step.number, "other": step.other, "model": result.model}
     told |= {"pair": _from_root(pair.model), "strict": options.strict, "asked": asked}
     told |= {"allow": list(options.allow), "notes": result.told}
@@ -52,9 +51,7 @@ def write_record(folder: Path, result: Result, options: CheckOptions, pair: Pair
             about = sidecar_path(folder / name)
             told["files"] |= {name: sidecar.log_sha256, about.name: file_sha256(about)}
     if first is not None:
-        class_name = result.classes.get(first.key, "")
-        told["headline"] = headline(first, class_name, result.cases, result.settings)
-        told["places"] = {side: line_to_look_at(result, side, first) for side in SIDES}
+        told |= {"headline": first.headline, "places": first.places}
     outputs = sidecars[files.log(step.judged[0], "torch").name].outputs
     names = {key for keys in outputs.values() for key in keys}
     told["outputs"] = {row.key: row.as_json() for row in result.rows if row.key in names}

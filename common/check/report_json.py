@@ -1,20 +1,53 @@
-"""--json: every row of a check, and what they come to.
+"""--json: every row of a check, what they come to, and what extras add for programs.
 
 A row takes one line.  `make check`, whom nobody asked for a file, leaves a short one in log/: rows
 that agree have there only what tables are made of.
 """
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
 
 from twincheck.common.check.result import Result, overall_exit
+from twincheck.common.system import extras
+from twincheck.common.system.errors import UserError
+from twincheck.common.system.files import write_text
 from twincheck.common.verdict.row import AGREEING, Row, worst
 
+# What extras add to the document: name -> a function of the results and `error`, to a dict.
+_ADDED = "twincheck.document"
 # What every row has, in this order; users rely on it.
 PROMISED = ("step", "model", "key", "verdict", "mean_abs", "max_abs")
 # What an agreeing row has beside that in a short report, where it says something.
 _OF_TABLES = ("gap", "allowed", "guide_passed", "noise_only", "capped", "excuse", "note")
 _DIGITS = {"mean_abs": 7, "max_abs": 7, "gap": 3, "allowed": 3}
+
+
+def json_text(
+    results: Sequence[Result], short: bool = False, error: str = "", **more: object
+) -> str:
+    """The whole document: `report_text`, and what extras add for programs.
+
+    error  why nothing was compared, where that ended the check
+    """
+    added: dict[str, object] = {}
+    for name in extras.entry_points(_ADDED):
+        with suppress(UserError):  # of an extra that is not there
+            added |= extras.load(_ADDED, name)(results, error)
+    return report_text(results, short, **added, **more)
+
+
+@contextmanager
+def told_in(path: Path | None) -> Iterator[None]:
+    """Where nothing can be compared, a program finds that in its file, and no former result."""
+    try:
+        yield
+    except UserError as error:
+        with suppress(UserError):
+            if path is not None:
+                write_text(path, json_text([], error=str(error)))
+        raise
 
 
 def report_text(results: Sequence[Result], short: bool = False, **more: object) -> str:

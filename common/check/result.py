@@ -51,11 +51,12 @@ class Result:
     folder: Path = Path()  # where the logs are
     error: str = ""  # a sentence; the model could not be compared
     places: dict[str, dict[str, str]] = field(default_factory=dict)  # side -> key -> file:line
-    classes: dict[str, str] = field(default_factory=dict)  # key -> torch's class of its module
+    classes: dict[str, dict[str, str]] = field(default_factory=dict)  # side -> key -> of its module
     settings: dict[str, dict[str, dict[str, float]]] = field(default_factory=dict)  # side -> layer
     made: dict[str, dict[str, str]] = field(default_factory=dict)  # side -> layer -> file:line
     cases: tuple[str, ...] = ()  # prefixes of the cases' keys
     modes: str = ""  # in which modes the model was checked; empty where a step has none
+    ran: tuple[str, ...] = ()  # these modes
     probes: tuple[str, ...] = ()  # the options that leave out probes, as they are typed
     typed: tuple[tuple[str, tuple[str, ...]], ...] = ()  # option -> words, as the user typed them
     elapsed_s: float = 0.0
@@ -112,7 +113,7 @@ class Result:
             self.notes += notes
         sidecars = {side: _sidecars(folder, step, side) for side in SIDES}
         if not (step.data or step.other):
-            self.modes, rows = modes_checked(*(sidecars[side][0] for side in SIDES))
+            self.ran, self.modes, rows = modes_checked(*(sidecars[side][0] for side in SIDES))
             self.rows += rows
         for row in self.rows:
             row.step, row.model = step.number, pair.name
@@ -124,7 +125,7 @@ class Result:
             escaped(told) for sidecar in sidecars["paddle"] for told in sidecar.loader.values()
         )
         for side in SIDES:
-            for name in ("places", "settings", "made"):
+            for name in ("places", "settings", "made", "classes"):
                 found = getattr(self, name)[side] = {}
                 for sidecar in sidecars[side]:
                     found |= getattr(sidecar, name)
@@ -146,8 +147,6 @@ class Result:
         if self.probes:
             self.notes.append(_few_probes(self.probes, self.exit_code != 0))
         for sidecar in sidecars["torch"]:
-            names = sidecar.classes.items()
-            self.classes |= {key: name.rpartition(" ")[2] for key, name in names}
             self.cases += tuple(sidecar.batches)
         threshold = step.guide_threshold
         self.guide_passed = pair_passed(folder, step.guide_stem, threshold)
@@ -167,14 +166,14 @@ class Result:
             self.notes.append(f"reprod_log itself says {said} in {report.name}")
 
 
-def modes_checked(ref: Sidecar, cand: Sidecar) -> tuple[str, list[Row]]:
-    """In which modes a model was checked, in words, and the row of a port whose modes alone differ.
+def modes_checked(ref: Sidecar, cand: Sidecar) -> tuple[tuple[str, ...], str, list[Row]]:
+    """In which modes a model was checked, in words too, and the row of a port that alone has two.
 
     Empty for a step that has no modes, and for logs of an earlier version.
     """
-    ran = [mode for mode in (EVAL, TRAIN) if mode in ref.modes.values()]
+    ran = tuple(mode for mode in (EVAL, TRAIN) if mode in ref.modes.values())
     if not ran or ref.mode is None:
-        return "", []
+        return (), "", []
     left = {case: why for case, why in ref.modes.items() if why not in ran}
     other = next(iter(left.values()), "")
     rows = [
@@ -189,14 +188,15 @@ def modes_checked(ref: Sidecar, cand: Sidecar) -> tuple[str, list[Row]]:
         if why == SAME and cand.modes.get(case, SAME) != SAME
     ]
     if len(ran) == 2:
-        return "checked in eval and train mode", rows
+        return ran, "checked in eval and train mode", rows
     if other == SAME and not rows:
-        return "checked in eval mode; train mode is the same function", rows
+        return ran, "checked in eval mode; train mode is the same function", rows
     if rows:
-        return "checked in eval mode; in train mode the port alone computes another function", rows
-    missing = TRAIN if ran == [EVAL] else EVAL
+        alone = "checked in eval mode; in train mode the port alone computes another function"
+        return ran, alone, rows
+    missing = TRAIN if ran == (EVAL,) else EVAL
     why = f" ({other})" if other else ""
-    return f"checked in {ran[0]} mode alone; {missing} mode was not checked{why}", rows
+    return ran, f"checked in {ran[0]} mode alone; {missing} mode was not checked{why}", rows
 
 
 def lowered_notes(sidecars: Sequence[Sidecar]) -> list[str]:

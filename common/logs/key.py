@@ -142,6 +142,11 @@ def parent_of(name: str) -> str:
     return name.rpartition(".")[0]
 
 
+def in_any_layer(place: str) -> str:
+    """What the same place in all layers of a model has in common."""
+    return re.sub(r"(?<=\.)\d+(?=[.:/]|$)", "N", place)
+
+
 def parent_code(key: Key, modules: Collection[str]) -> str | None:
     """The module whose own code made a row's value, or handed its gradient back; None if none did.
 

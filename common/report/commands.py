@@ -8,7 +8,7 @@ from collections.abc import Container, Sequence
 from pathlib import Path
 
 import twincheck
-from twincheck.common.logs.key import Key, parent_of
+from twincheck.common.logs.key import BUFFER, Key, parent_of
 from twincheck.common.system.checkout import ROOT
 from twincheck.common.system.start import spelled
 
@@ -18,9 +18,10 @@ _FORWARD = "preset device dtype autocast seed weights case mode torch-python pad
 _JUDGING = ("out", "case", "probe", "no-probe", "allow", "strict")
 
 
-def next_commands(result, key: str | None) -> list[tuple[str, str]]:
-    """(what it is for, command) of what helps with a red result; `key` of its first tensor."""
+def next_commands(result, findings: Sequence) -> list[tuple[str, str]]:
+    """(what it is for, command) of what helps with findings of a red result; the first tensor's."""
     step, found = result.step, []
+    key = next((one.row.key for one in findings if one.places and not step.other), None)
     if step.number > 1 and not (step.data or step.other):  # where the forward pass is another
         before = "step 1 before: where the forward pass differs, so does all behind it"
         script = "step1_forward/check_step1.py"
@@ -89,13 +90,21 @@ def _less(result, key: str) -> str:
     parts = Key.parse(key, result.cases)
     case = parts.case.rstrip("/")
     narrower = ["--case", case or "main"] if len(result.cases) > 1 and not parts.run else []
-    module = parts.site.partition("/")[0]
-    module = parent_of(module) if parts.kind in ("grad", "buffer") else module
-    if module and key in result.classes:
+    module = module_of(result, key)
+    if module and key in result.classes.get("torch", {}):
         narrower += ["--probe", module]
     dropped = {"probe", "no-probe", "json", "model", "compare-only"}
     dropped |= {"case"} if "--case" in narrower else set()
     return _check(result, *_typed(result, names - dropped), *narrower) if narrower else ""
+
+
+def module_of(result, key: str) -> str:
+    """The module that a row's value belongs to, by torch's name; empty where none is known."""
+    parts = Key.parse(key, result.cases)
+    module = parts.site.partition("/")[0]
+    if parts.kind in ("grad", BUFFER):
+        return parent_of(module)
+    return module if key in result.classes.get("torch", {}) else ""
 
 
 def python() -> str:

@@ -23,6 +23,7 @@ from twincheck.common.report import html_charts as charts
 from twincheck.common.report import html_facts as facts
 from twincheck.common.report import terminal
 from twincheck.common.report.commands import next_commands
+from twincheck.common.report.findings import Finding, findings_of
 from twincheck.common.report.html_rows import PackedRows, rows_shown, visible
 from twincheck.common.report.scores import figure, scores_of
 from twincheck.common.report.sentences import fewest_digits, number
@@ -30,7 +31,7 @@ from twincheck.common.report.source_lines import source_context
 from twincheck.common.system.errors import UserError
 from twincheck.common.system.files import whole
 from twincheck.common.system.frameworks import SIDES
-from twincheck.common.verdict.row import FAILING, SEVERITY, Row, count_verdicts, worst_row
+from twincheck.common.verdict.row import FAILING, SEVERITY, count_verdicts, worst_row
 
 FILE = "report.html"
 SHOWN_ORIGINS = 5
@@ -162,13 +163,12 @@ def _tell(index: int, name: str, title: str, result, sidecars) -> SimpleNamespac
             problems.append(f"the curves could not be drawn: {visible(str(error))}")
     step, rows, failed = result.step, result.rows, result.exit_code == 1
     first = result.first_diverged
-    off = terminal.origins_of(result) if failed else []
+    off = findings_of(result) if failed else []
     worst = first or worst_row(rows)
     first_of = {side: found[0] for side, found in sidecars.items() if found}
     diff_log = result.folder / result.guide_report if result.guide_report else None
     guide = result.guide_passed, result.guide_all_passed
-    is_tensor = first is not None and first.measure != "claim" and not step.other
-    typed = next_commands(result, first.key if is_tensor else None) if failed and first else []
+    typed = next_commands(result, off) if off else []
     look = _look(result)
     commands = [("show one tensor around its worst element", look)] if look else []
     commands += [(f"how the {s} side was started", o.command) for s, o in first_of.items()]
@@ -193,7 +193,7 @@ def _tell(index: int, name: str, title: str, result, sidecars) -> SimpleNamespac
         decided=result.answers.get("decided", {}),
         scores=scores_of(result.folder, step.guide_stem, step.guide_threshold),
         notes=[visible(note) for note in result.told],
-        origins=_origins(name, off[:SHOWN_ORIGINS], result),
+        origins=_origins(name, off[:SHOWN_ORIGINS]),
         more_origins=max(0, len(off) - SHOWN_ORIGINS),
         diff_log=facts.diff_log_words(diff_log) if diff_log else [],
         diff_name=visible(diff_log.name) if diff_log else "",
@@ -209,14 +209,13 @@ def _tell(index: int, name: str, title: str, result, sidecars) -> SimpleNamespac
     )
 
 
-def _origins(name: str, rows: Sequence[Row], result) -> list[SimpleNamespace]:
-    """Rows that are off and where what is wrong starts, each with both sides' lines of source."""
+def _origins(name: str, findings: Sequence[Finding]) -> list[SimpleNamespace]:
+    """Where what is wrong starts, each with both sides' lines of source."""
     found: list[SimpleNamespace] = []
     first: dict[tuple, int] = {}
-    for place, row in enumerate(rows, 1):
-        sentence = terminal.said_of(result, row)
-        places = {side: terminal.line_to_look_at(result, side, row) for side in SIDES}
-        places = places if row.measure != "claim" else {}
+    for place, finding in enumerate(findings, 1):
+        row, places = finding.row, finding.places
+        told = [line for line in terminal.describe(row) if line != finding.sentence]
         # The number of the origin above that is at the same lines, which are shown once.
         same = first.setdefault(tuple(places.values()), place) if places else place
         found.append(
@@ -224,8 +223,8 @@ def _origins(name: str, rows: Sequence[Row], result) -> list[SimpleNamespace]:
                 verdict=row.verdict,
                 key=visible(row.key),
                 href=_anchor(name, row.key),
-                sentence=visible(sentence),
-                facts=[visible(line) for line in terminal.describe(row) if line != sentence],
+                sentence=visible(finding.sentence),
+                facts=[visible(line) for line in [*told, finding.again] if line],
                 sources=[(side, visible(place), _shown(place)) for side, place in places.items()],
                 same_as=same if same != place else 0,
             )

@@ -7,9 +7,10 @@ packed by gzip, to which columns and keys that are alike are no burden.
 import math
 from collections.abc import Iterable, Mapping, Sequence
 
+from twincheck.common.report.findings import place_of
 from twincheck.common.report.sentences import PLAIN, decided_text, digits, is_output
 from twincheck.common.report.source_lines import SourceLine, source_context
-from twincheck.common.report.terminal import badness, describe, place_of
+from twincheck.common.report.terminal import badness, describe
 from twincheck.common.system.frameworks import SIDES
 from twincheck.common.verdict.row import AGREEING, FAILING, SEVERITY, Row
 

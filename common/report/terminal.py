@@ -7,7 +7,7 @@ import io
 import math
 import re
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 from rich.console import Console
@@ -17,13 +17,13 @@ from rich.progress import Progress, ProgressColumn, SpinnerColumn, Task, TimeEla
 from rich.table import Column, Table
 from rich.text import Text
 
-from twincheck.common.logs.key import BUFFER, Key, parent_of
 from twincheck.common.logs.pickle_machine import escaped as visible
 from twincheck.common.logs.sums import shape_of_sums
 from twincheck.common.report import sentences
 from twincheck.common.report.commands import next_commands, page
+from twincheck.common.report.findings import Finding, findings_of
 from twincheck.common.report.scores import allowed, figure, scores_of
-from twincheck.common.report.sentences import headline, number, what_differs, what_is_wrong
+from twincheck.common.report.sentences import number
 from twincheck.common.report.source_lines import source_context
 from twincheck.common.system.start import spelled
 from twincheck.common.verdict.half import BY_ITSELF
@@ -346,40 +346,36 @@ def _by_the_guide(result) -> str:
 
 def _show_red(name: str, result) -> None:
     """What is wrong, in one sentence; then the numbers, both sides' lines, and what to type."""
-    origins, first = origins_of(result), result.first_diverged
-    sentence = headline(first, result.classes.get(first.key, ""), result.cases, result.settings)
+    findings = findings_of(result)
     _line("")
-    _prose(f"[bold red]{name}: {escape(visible(sentence))}[/bold red]", "")
+    _prose(f"[bold red]{name}: {escape(visible(findings[0].headline))}[/bold red]", "")
     _line(f"  {counted(result.rows)}")
-    for i, row in enumerate(origins[:SHOWN_ORIGINS]):
-        _show_origin(row, result, first=i == 0)
-    if len(origins) > SHOWN_ORIGINS:
-        _line(f"  and {len(origins) - SHOWN_ORIGINS} further origins, in --json FILE")
+    for i, finding in enumerate(findings[:SHOWN_ORIGINS]):
+        _show_origin(finding, first=i == 0)
+    if len(findings) > SHOWN_ORIGINS:
+        _line(f"  and {len(findings) - SHOWN_ORIGINS} further origins, in --json FILE")
     _show_notes("  note", result)
-    tensors = [row for row in origins if row.measure != "claim" and not result.step.other]
     _line("  what to type next:")
-    for why, command in next_commands(result, tensors[0].key if tensors else None):
+    for why, command in next_commands(result, findings):
         _line(f"    # {why}")
         _line(f"    {escape(visible(command))}")
     _line(f"    # how to read this: {escape(page())}")
 
 
-def _show_origin(row: Row, result, first: bool) -> None:
+def _show_origin(finding: Finding, first: bool) -> None:
     """One place where it starts: the numbers, and where both sides compute it; of the first the
     source too, with what is around it."""
-    word = "first" if first else "also"
+    word, row = "first" if first else "also", finding.row
     _line(f"  {word}: {_coloured(row.verdict)} {escape(visible(row.key))}")
-    sentence = what_is_wrong(row, result.classes.get(row.key, ""), result.cases)
-    if not first:  # the headline has said it
-        _prose(escape(visible(said_of(result, row))))
     facts = describe(row)
-    if not first and row.gap is not None and row.measure != "claim":
-        facts = [*facts[:1], *filter(None, [row.note])]
-    for line in facts:
-        if line != sentence:
+    if not first:  # the headline has said it
+        facts = [finding.sentence, *facts]
+        if row.gap is not None and row.measure != "claim":
+            facts = [*facts[:2], *filter(None, [row.note])]
+    for line in filter(None, [*dict.fromkeys(facts), finding.again]):
+        if not first or line != finding.sentence:
             _prose(escape(visible(line)))
-    for side in ("torch", "paddle") if row.measure != "claim" else ():
-        place = line_to_look_at(result, side, row)
+    for side, place in finding.places.items():
         _line(f"    {side:<7} {escape(visible(place))}")
         for line in source_context(place) if first else ():
             mark = ">" if line.here else " "
@@ -426,35 +422,3 @@ def describe(row: Row) -> list[str]:
         f"guide {guide_word(row.guide_passed)}"
     )
     return lines + [*filter(None, [shared, row.note])]
-
-
-def origins_of(result) -> list[Row]:
-    """Where what is wrong starts in a red result: its first row that fails, then the others."""
-    first = result.first_diverged
-    others = [r for r in result.rows if r.origin and r.verdict not in (*AGREEING, "CARRIED")]
-    # A witness that fails needs no other side to say so: it comes early.
-    others.sort(key=lambda row: row.measure != "claim")
-    return [first, *(row for row in others if row is not first)]
-
-
-def said_of(result, row: Row) -> str:
-    """What is wrong with a row, in one sentence: how a layer is built, where that is it."""
-    told = result.classes.get(row.key, ""), result.cases
-    return what_differs(row, *told, result.settings)[0] or what_is_wrong(row, *told)
-
-
-def line_to_look_at(result, side: str, row: Row) -> str:
-    """Where a layer is built that goes wrong by how it is built; else the line of the row."""
-    _, layer = what_differs(row, "", result.cases, result.settings)
-    return result.made.get(side, {}).get(layer) or place_of(result.places.get(side, {}), row.key)
-
-
-def place_of(places: Mapping[str, str], key: str) -> str:
-    """The line that computed a row; for a parameter's row, a line that uses its module."""
-    if places.get(key):
-        return places[key]
-    parts = Key.parse(key)
-    module = parent_of(parts.site)
-    if parts.kind in ("grad", BUFFER) and f"{parts.prefix}{module}" in places:
-        return f"{places[f'{parts.prefix}{module}']} (where {module} is used)"
-    return "no line known"

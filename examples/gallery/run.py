@@ -29,7 +29,8 @@ from twincheck.common.check.steps import Step
 from twincheck.common.logs.reader import read_log
 from twincheck.common.logs.result_folder import ResultFolder
 from twincheck.common.logs.sidecar import Sidecar, sidecar_of
-from twincheck.common.report.terminal import behind_table, place_of
+from twincheck.common.report.findings import place_of
+from twincheck.common.report.terminal import behind_table
 from twincheck.common.system.checkout import ROOT
 from twincheck.common.system.errors import UserError
 from twincheck.common.system.files import write_text

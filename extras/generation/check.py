@@ -27,7 +27,7 @@ import numpy as np
 from twincheck.common.check.command_line import write_step_page
 from twincheck.common.check.guard import guarded
 from twincheck.common.check.options import OF_EVERY_CHECK, OF_HALF, OF_JUDGING, CheckOptions, Parser
-from twincheck.common.check.report_json import report_text
+from twincheck.common.check.report_json import json_text
 from twincheck.common.check.result import overall_exit
 from twincheck.common.check.runner import base_folder, run_step
 from twincheck.common.check.steps import Launch, Step
@@ -228,7 +228,7 @@ def check(arguments, options: CheckOptions) -> int:
     report.show_step(step, results)
     if arguments.json:
         more = {"generation": documents} if documents else {}
-        write_text(arguments.json, report_text(results, texts=texts, **more))
+        write_text(arguments.json, json_text(results, texts=texts, **more))
     write_step_page(step, options, results)
     return overall_exit(results)
 

@@ -20,7 +20,7 @@ import numpy as np
 
 import twincheck
 from twincheck.extras.live import forked, held
-from twincheck.extras.live.result import Result
+from twincheck.extras.live.result import NotChecked, Result
 from twincheck.extras.live.serve import Hung, Server
 
 PATIENCE_S = 60.0
@@ -50,10 +50,6 @@ def make_inputs(config, seed):
     with np.load(Path(__file__).parent / "inputs.npz") as a:
         return {inputs}
 '''
-
-
-class NotChecked(ValueError):
-    """Two models that could not be compared, in a sentence."""
 
 
 def check(

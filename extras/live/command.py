@@ -15,7 +15,7 @@ import numpy as np
 from twincheck.common.check.command_line import write_page
 from twincheck.common.check.guard import guarded
 from twincheck.common.check.options import CheckOptions
-from twincheck.common.check.report_json import report_text
+from twincheck.common.check.report_json import json_text
 from twincheck.common.check.runner import run_step
 from twincheck.common.check.steps import Step
 from twincheck.common.check_all import all_steps
@@ -25,6 +25,7 @@ from twincheck.common.pair.request import RunRequest
 from twincheck.common.pair.task import Describe
 from twincheck.common.pair.worker_process import WorkerProcess
 from twincheck.common.report import terminal
+from twincheck.common.report.summary import last_line
 from twincheck.common.system.errors import UserError
 from twincheck.common.system.files import write_text
 from twincheck.common.system.frameworks import SIDES
@@ -73,7 +74,7 @@ def _judged(asked: Mapping, on_progress) -> str:
             step = _with_rows(step, rows) if step.number == 1 else step
             results += run_step(step, options.taken_by(step.takes), on_progress)
     write_page(out, results, ["twincheck.check"], "two live models")
-    return report_text(results)
+    return json_text(results, summary=str(last_line(results, out / "report.html")))
 
 
 def _with_rows(step: Step, rows: list[Row]) -> Step:

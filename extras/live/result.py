@@ -77,6 +77,10 @@ def _place(told: Mapping | None) -> Place | None:
     return Place(told["file"], told["line"], lines)
 
 
+class NotChecked(ValueError):
+    """Two models that could not be compared, in a sentence."""
+
+
 class Result:
     """What twincheck.check found.
 

@@ -1,1 +1,1 @@
-"""Aligned or not, in a test suite: the fixture `twincheck`, and reference logs for who has no torch."""
+"""Aligned or not, in a test suite: the fixture `twincheck`, and references where no torch is."""

@@ -37,6 +37,7 @@ def checked(
             document = json.loads(answer.read_text(encoding="utf-8")) if answer.is_file() else None
         if document is None or document["exit_code"] == 2:
             lines = [line for line in done.stderr.splitlines() if line.startswith("error: ")]
-            told = lines[-1].removeprefix("error: ") if lines else document["findings"][0]["sentence"]
+            told = lines[-1].removeprefix("error: ") if lines else ""
+            told = told or document["findings"][0]["sentence"]
             raise NotChecked(f"step {step}: {told}")
-        yield Result(document, out, folder=out)
+        yield Result(document, out)

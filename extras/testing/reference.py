@@ -4,15 +4,14 @@
 
 Runs the torch side alone, of step 1, and of steps 3 and 4 where the pair has a loss.  The logs, the
 weights and the inputs go into DIR/reference, with the SHA-256 of each file and one of all of them,
-the root, in manifest.json.  A check takes them with --reference DIR/reference and runs Paddle alone;
-the fixture `twincheck` of pytest verifies the hashes first.
+the root, in manifest.json.  A check takes them with --reference DIR/reference and runs Paddle
+alone; the fixture `twincheck` of pytest verifies the hashes first.
 
 Exit status: 0 made, 2 not.
 """
 
 import ast
 import hashlib
-import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -38,7 +37,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """The command; returns the exit status."""
     parser = Parser(__doc__, "twincheck reference")
     parser.add_argument("pair", metavar="DIR", help="the pair's folder: my_pair")
-    parser.add_argument("--out", type=Path, metavar="DIR", help="by default DIR/reference: --out ref")
+    parser.add_argument("--out", type=Path, metavar="DIR", help="DIR/reference: --out made")
     given = parser.take("torch-python", "debug").parse_args(arguments)
     return guarded(given.debug, lambda: _made(given))
 
@@ -57,7 +56,8 @@ def _made(given) -> int:
         put_in_place(work / "made", target)
     size = sum(path.stat().st_size for path in target.rglob("*") if path.is_file())
     numbers = ", ".join(str(step.number) for step in steps)
-    terminal.say(f"made {target}: torch's logs of steps {numbers}, {size / 1e6:.1f} MB, root {root}")
+    told = f"torch's logs of steps {numbers}, {size / 1e6:.1f} MB, root {root}"
+    terminal.say(f"made {target}: {told}")
     terminal.say(f"  twincheck step1 {given.pair} --reference {target}")
     return 0
 
@@ -106,16 +106,17 @@ def _root(files: dict[str, str]) -> str:
 
 
 def verify(folder: Path) -> str:
-    """The root of a reference whose every file is as it was made; raises UserError where one is not."""
+    """The root of a reference whose files are as they were made; raises UserError where not."""
     path = folder / MANIFEST
     if not path.is_file():
-        raise UserError(f"{folder}: no {MANIFEST} in it: make the reference with twincheck reference")
+        raise UserError(f"{folder}: no {MANIFEST} in it: make it with twincheck reference")
     told, now = load_json(path), hashes(folder)
     known = told.get("files")
     if not isinstance(known, dict) or told.get("root") != _root(known):
         raise UserError(f"{path}: its root is not that of its files: it was changed")
     for name in sorted({*known, *now}):
         if known.get(name) != now.get(name):
-            what = "is missing" if name not in now else "was changed" if name in known else "was added"
+            what = "was changed" if name in known else "was added"
+            what = what if name in now else "was removed"
             raise UserError(f"{folder / name} {what} since the reference was made")
     return told["root"]

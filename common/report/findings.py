@@ -1,0 +1,86 @@
+"""Where what is wrong starts in a red result: one entry for each cause, the most important first.
+
+The terminal, the page and --json say what stands here.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+from twincheck.common.logs.key import BUFFER, Key, in_any_layer, parent_of
+from twincheck.common.logs.sidecar import IN_PLACE, OWN
+from twincheck.common.report.sentences import Setting, told_of, what_differs, what_is_wrong
+from twincheck.common.system.frameworks import SIDES
+from twincheck.common.verdict.row import FAILING, Row
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One cause: the first row that shows it, and what to look at."""
+
+    row: Row
+    sentence: str  # what is wrong
+    headline: str  # and where it starts: the first line of a red result
+    differing: tuple[Setting, ...]  # what the layer was built with, where that is it
+    places: dict[str, str]  # side -> file:line; none of a claim, which no line computed
+    cause: tuple  # what all findings of one cause have in common
+    further: tuple[str, ...] = ()  # keys of the other rows that show the same
+
+    @property
+    def again(self) -> str:
+        """In how many further places it comes back; empty for none."""
+        count = len(self.further)
+        if not count:
+            return ""
+        return f"and in {count} more place{'s, such as' if count > 1 else ':'} {self.further[0]}"
+
+
+def findings_of(result) -> list[Finding]:
+    """The causes of a red result, that of its first row that fails first; none of another."""
+    first = result.first_diverged
+    failing = set(FAILING) - {"CARRIED", *result.allow}
+    others = [row for row in result.rows if row.origin and row.verdict in failing]
+    # A witness that fails needs no other side to say so: it comes early.
+    others.sort(key=lambda row: row.measure != "claim")
+    causes: dict[tuple, list[Finding]] = {}
+    for row in [first, *(row for row in others if row is not first)] if first else ():
+        finding = _finding(result, row)
+        causes.setdefault(finding.cause, []).append(finding)
+    return [replace(one, further=tuple(o.row.key for o in more)) for one, *more in causes.values()]
+
+
+def _finding(result, row: Row) -> Finding:
+    """A row's own, by itself."""
+    class_name = class_of(result, "torch", row.key)
+    layer, differing = what_differs(row, result.cases, result.settings)
+    sentence = told_of(differing, class_name or layer)
+    sentence = sentence or what_is_wrong(row, class_name, result.cases)
+    places = {} if row.measure == "claim" else {s: _look_at(result, s, row, layer) for s in SIDES}
+    key = Key.parse(row.key, result.cases)
+    site = differing or (key.kind, in_any_layer(f"{key.site}:{key.local}"), key.choice)
+    # Of one cause are the same lines, in any case, call, layer and step.
+    cause = (row.verdict, site, *places.values()) if places else (row.key,)
+    where = row.key if key.case or not places else f"main/{row.key}"
+    headline = f"{sentence}; it starts at {where}"
+    return Finding(row, sentence, headline, differing, places, cause)
+
+
+def _look_at(result, side: str, row: Row, layer: str) -> str:
+    """Where a layer is built that goes wrong by how it is built; else the line of the row."""
+    return result.made.get(side, {}).get(layer) or place_of(result.places.get(side, {}), row.key)
+
+
+def class_of(result, side: str, key: str) -> str:
+    """The class of a row's module as a side names it; empty where no module is known."""
+    named = result.classes.get(side, {}).get(key, "")
+    return named.removeprefix(f"{OWN} ").removesuffix(f" {IN_PLACE}")
+
+
+def place_of(places: Mapping[str, str], key: str) -> str:
+    """The line that computed a row; for a parameter's row, a line that uses its module."""
+    if places.get(key):
+        return places[key]
+    parts = Key.parse(key)
+    module = parent_of(parts.site)
+    if parts.kind in ("grad", BUFFER) and f"{parts.prefix}{module}" in places:
+        return f"{places[f'{parts.prefix}{module}']} (where {module} is used)"
+    return "no line known"

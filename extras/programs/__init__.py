@@ -1,0 +1,1 @@
+"""What a check tells programs: findings, edits that mend them."""

@@ -1,0 +1,107 @@
+"""What --json says to a program before the rows: what was found, where, and what to do next.
+
+docs/result.schema.json says what is in it, docs/for-programs.md what it is for.  All of it comes
+from where the terminal and the page have it (common/report/findings.py).
+"""
+
+from collections.abc import Sequence
+from dataclasses import asdict
+
+from twincheck.common.check.result import Result, overall_exit
+from twincheck.common.report.commands import module_of, next_commands
+from twincheck.common.report.findings import Finding, class_of, findings_of
+from twincheck.common.report.sentences import counted_digits
+from twincheck.common.report.source_lines import source_context, source_file
+from twincheck.common.system.frameworks import SIDES
+from twincheck.common.verdict.row import count_verdicts
+from twincheck.extras.programs.edits import edits_of
+
+SCHEMA = "twincheck-result/1"
+OVERALL = ("ALIGNED", "NOT ALIGNED", "NOT COMPARED")  # by exit status
+_NUMBERS = ("gap", "allowed", "scale", "noise_ref", "noise_cand", "mean_abs", "max_abs")
+_WORST = ("worst_index", "worst_ref", "worst_cand")
+# What a finding has that is no row's: a model, or a whole check, that could not be compared.
+_OF_AN_ERROR = {"kind": "error", "verdict": "INVALID", "key": None, "module": None, "note": ""}
+_OF_AN_ERROR |= {"numbers": {}, "settings": [], "torch": None, "paddle": None}
+
+
+def document(results: Sequence[Result], error: str = "") -> dict[str, object]:
+    """What a program goes by.
+
+    error  why nothing was compared, where that ended the check
+    """
+    return {
+        "schema": SCHEMA,
+        "overall": OVERALL[overall_exit(results)],
+        "modes": list(dict.fromkeys(mode for result in results for mode in result.ran)),
+        "steps": [_step(result) for result in results],
+        "findings": [_error(None, None, error)] if error else _findings(results),
+    }
+
+
+def _step(result: Result) -> dict[str, object]:
+    """What one step came to for one model."""
+    told = {"step": result.step.number, "title": result.step.other or result.step.title}
+    told |= {"model": result.model, "overall": OVERALL[result.exit_code]}
+    told |= {"verdict": result.verdict, "exit_code": result.exit_code}
+    told |= {"counts": count_verdicts(result.rows), "modes": list(result.ran)}
+    return told | {"elapsed_s": round(result.elapsed_s, 2), "error": result.error or None}
+
+
+def _findings(results: Sequence[Result]) -> list[dict]:
+    """An entry for each cause, in the order of the steps: what differs in one differs behind it."""
+    causes: dict[tuple, dict] = {}
+    for result in sorted(results, key=lambda one: one.step.number):
+        step, model = result.step.number, result.model
+        if result.error:
+            causes[result.step, model] = _error(step, model, result.error)
+            continue
+        for one in findings_of(result):
+            keys = (one.row.key, *one.further)
+            if (model, one.cause) not in causes:
+                causes[model, one.cause], keys = _finding(result, one), one.further
+            causes[model, one.cause]["further"] += [{"step": step, "key": key} for key in keys]
+    return list(causes.values())
+
+
+def _error(step: int | None, model: str | None, sentence: str) -> dict[str, object]:
+    """What could not be compared; no step, no model: nothing could."""
+    told = {"step": step, "model": model, "sentence": sentence, **_OF_AN_ERROR}
+    return told | {"edits": [], "further": [], "commands": []}
+
+
+def _finding(result: Result, one: Finding) -> dict[str, object]:
+    """What a program is told of a cause."""
+    row, values = one.row, one.row.as_json()
+    digits = [round(count, 2) for count in counted_digits(row)]
+    numbers = {name: values[name] for name in (*_NUMBERS, *_WORST)}
+    numbers |= zip(("digits_shared", "digits_known"), (*digits, None, None), strict=False)
+    told = {
+        "step": result.step.number,
+        "model": result.model,
+        "kind": "setting" if one.differing else "tensor" if one.places else "claim",
+        "verdict": row.verdict,
+        "key": row.key,
+        "module": module_of(result, row.key) or None,
+        "sentence": one.sentence,
+        "note": row.note,
+        "numbers": numbers,
+        "settings": [asdict(setting) for setting in one.differing],
+        **{side: _source(result, side, one) for side in SIDES},
+    }
+    commands = [{"why": why, "command": typed} for why, typed in next_commands(result, [one])]
+    return told | {"edits": edits_of(told), "further": [], "commands": commands}
+
+
+def _source(result: Result, side: str, one: Finding) -> dict[str, object] | None:
+    """Where a side computes it, or builds what does; None for what no line of a side computed."""
+    if not one.places:
+        return None
+    place = one.places[side]
+    lines = source_context(place)
+    return {
+        "file": source_file(place) or None,
+        "line": next((line.number for line in lines if line.here), None),
+        "class": class_of(result, side, one.row.key) or None,
+        "lines": [{"number": line.number, "text": line.text} for line in lines],
+    }
