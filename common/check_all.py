@@ -35,6 +35,7 @@ from twincheck.common.check.steps import Step
 from twincheck.common.pair.pairs import load_pairs
 from twincheck.common.report import html_page
 from twincheck.common.report import terminal as report
+from twincheck.common.report.summary import show_last
 from twincheck.common.system.checkout import ROOT, for_logs
 from twincheck.common.system.files import write_text
 from twincheck.common.system.signals import Beside
@@ -67,12 +68,13 @@ def _check_all(options: CheckOptions, json_path: Path | None, command: Sequence[
     written = json_path or folder / "report.json"
     write_text(written, report_text(results, short=json_path is None))
     write_text(written.with_suffix(".txt"), table)
+    page = None
     if not options.no_report:
-        write_page(folder, results, command, "steps 1 to 5")
+        page = write_page(folder, results, command, "steps 1 to 5")
     if any(not result.error for result in results):
-        page = folder / html_page.FILE
-        say_written(bundle_results(results, options, folder / NAME, page))
-    report.show_modes(results)
+        named = folder / html_page.FILE
+        say_written(bundle_results(results, options, folder / NAME, named))
+    show_last(results, page)
     return overall_exit(results)
 
 

@@ -4,11 +4,12 @@ import os
 import shlex
 import shutil
 import sys
-from collections.abc import Container
+from collections.abc import Container, Sequence
 from pathlib import Path
 
 from twincheck.common.logs.key import Key, parent_of
 from twincheck.common.system.checkout import ROOT
+from twincheck.common.verdict.row import AGREEING, Row
 
 PAGE = "docs/red-check.md"
 # Options that step 1 of the same model takes over, and that a judging of its logs does.
@@ -16,10 +17,25 @@ _FORWARD = "preset device dtype autocast seed weights case mode torch-python pad
 _JUDGING = ("out", "case", "probe", "no-probe", "allow", "strict")
 
 
-def next_commands(result, key: str | None) -> list[tuple[str, str]]:
-    """(what it is for, command) of what helps with a red result; `key` of its first tensor."""
+def origins_of(result) -> list[Row]:
+    """Where what is wrong starts in a red result: its first row that fails, then the others."""
+    first = result.first_diverged
+    others = [r for r in result.rows if r.origin and r.verdict not in (*AGREEING, "CARRIED")]
+    # A witness that fails needs no other side to say so: it comes early.
+    others.sort(key=lambda row: row.measure != "claim")
+    return [first, *(row for row in others if row is not first)]
+
+
+def next_commands(result, results: Sequence = ()) -> list[tuple[str, str]]:
+    """(what it is for, command) of what helps with a red result.
+
+    results  all of the check: of the model's step 1 nothing is asked that is among them
+    """
     step, found = result.step, []
-    if step.number > 1 and not (step.data or step.other):  # where the forward pass is another
+    tensors = [row.key for row in origins_of(result) if row.measure != "claim" and not step.other]
+    key = next(iter(tensors), None)
+    ran = any((one.step.number, one.model) == (1, result.model) for one in results)
+    if step.number > 1 and not (ran or step.data or step.other):  # the forward pass may be another
         before = "step 1 before: where the forward pass differs, so does all behind it"
         script = shown(ROOT / "step1_forward" / "check_step1.py")
         found.append((before, _check(result, *_typed(result, _FORWARD.split()), script=script)))

@@ -22,11 +22,12 @@ from twincheck.common.logs.sidecar import Sidecar
 from twincheck.common.report import html_charts as charts
 from twincheck.common.report import html_facts as facts
 from twincheck.common.report import terminal
-from twincheck.common.report.commands import next_commands
+from twincheck.common.report.commands import next_commands, origins_of
 from twincheck.common.report.html_rows import PackedRows, rows_shown, visible
 from twincheck.common.report.scores import figure, scores_of
 from twincheck.common.report.sentences import fewest_digits, number
 from twincheck.common.report.source_lines import source_context
+from twincheck.common.report.summary import outcome
 from twincheck.common.system.errors import UserError
 from twincheck.common.system.files import whole
 from twincheck.common.system.frameworks import SIDES
@@ -85,8 +86,6 @@ def page(results: Sequence, command: Sequence[str], base: str) -> str:
         sides.append((title, {side: own[0] for side, own in found.items() if own}))
         told.append(_tell(index, name, title, result, found))
     passed = all(one.passed for one in told) and bool(told)
-    compared = any(result.exit_code != 2 for result in results)
-    outcome = "Aligned" if passed else "Not compared" if not compared else "Not aligned"
     style, script = ((_PAGE / name).read_text("utf-8") for name in ("style.css", "page.js"))
     data = packed.as_json() | {"tones": terminal.TONES, "meanings": MEANINGS}
     data = json.dumps(data, separators=(",", ":"), allow_nan=False).encode()
@@ -98,7 +97,7 @@ def page(results: Sequence, command: Sequence[str], base: str) -> str:
         steps=_overview(results, told),
         models=list(dict.fromkeys(visible(result.model) for result in results)),
         passed=passed,
-        outcome=outcome,
+        outcome=outcome(results).capitalize(),
         failed=sum(not one.passed for one in told),
         counts=count_verdicts([row for result in results for row in result.rows]),
         total=sum(one.total for one in told),
@@ -162,13 +161,12 @@ def _tell(index: int, name: str, title: str, result, sidecars) -> SimpleNamespac
             problems.append(f"the curves could not be drawn: {visible(str(error))}")
     step, rows, failed = result.step, result.rows, result.exit_code == 1
     first = result.first_diverged
-    off = terminal.origins_of(result) if failed else []
+    off = origins_of(result) if failed else []
     worst = first or worst_row(rows)
     first_of = {side: found[0] for side, found in sidecars.items() if found}
     diff_log = result.folder / result.guide_report if result.guide_report else None
     guide = result.guide_passed, result.guide_all_passed
-    is_tensor = first is not None and first.measure != "claim" and not step.other
-    typed = next_commands(result, first.key if is_tensor else None) if failed and first else []
+    typed = next_commands(result) if failed else []
     look = _look(result)
     commands = [("show one tensor around its worst element", look)] if look else []
     commands += [(f"how the {s} side was started", o.command) for s, o in first_of.items()]

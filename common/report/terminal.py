@@ -7,7 +7,7 @@ import io
 import math
 import re
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 from rich.console import Console
@@ -21,10 +21,11 @@ from twincheck.common.logs.key import BUFFER, Key, parent_of
 from twincheck.common.logs.pickle_machine import escaped as visible
 from twincheck.common.logs.sums import shape_of_sums
 from twincheck.common.report import sentences
-from twincheck.common.report.commands import next_commands, page
+from twincheck.common.report.commands import next_commands, origins_of, page
 from twincheck.common.report.scores import allowed, figure, scores_of
 from twincheck.common.report.sentences import headline, number, what_differs, what_is_wrong
 from twincheck.common.report.source_lines import source_context
+from twincheck.common.system.frameworks import SIDES
 from twincheck.common.verdict.half import BY_ITSELF
 from twincheck.common.verdict.row import AGREEING, SEVERITY, Row, count_verdicts, share, worst_row
 
@@ -42,6 +43,7 @@ WIDTH_OF_AN_END = 24  # characters of a shortened key
 SHOWN_ROWS = 10  # of a table of rows: the worst
 SHOWN_ORIGINS = 5
 SHOWN_NOTES = 5
+NO_LINE = "no line known"
 WIDTH_OF_PLAIN_TEXT = 110
 WIDTH_OF_A_PIPE = 140  # columns, where the output is no terminal
 
@@ -60,9 +62,9 @@ def _console(stderr: bool = False) -> Console:
     )
 
 
-def say(text: str) -> None:
+def say(text: str | Text) -> None:
     """One line of output."""
-    _line(escape(text))
+    _console().print(Text(text) if isinstance(text, str) else text, soft_wrap=True)
 
 
 def _line(marked_up: str) -> None:
@@ -280,94 +282,138 @@ def _coloured(verdict: str) -> str:
 
 
 def show_details(results) -> None:
-    """Errors, notes, and for each red result its origins with file and line on both sides."""
+    """Notes, each once; errors; and for each red result its origins with file and line on both
+    sides, of what a model's further steps carry the first line alone."""
+    _show_notes([result for result in results if not result.error and result.exit_code != 1])
+    first: dict[str, object] = {}
     for result in results:
-        name = f"step {result.step.number}, {result.model}"
         if result.error:
-            say_error(f"{name}: {result.error}")
-            continue
-        if result.exit_code == 1:
-            _show_red(name, result)
-            continue
-        _show_notes(name, result)
-        if False in (result.guide_passed, result.guide_all_passed) and result.exit_code == 0:
-            _line(f"{name}: {_by_the_guide(result)}")
+            say_error(f"{named([result])}: {result.error}")
+        elif result.exit_code == 1:
+            _show_red(result, results, first.setdefault(result.model, result))
 
 
-def show_modes(results) -> None:
-    """In which modes each model was checked: the last line of a check, one for those alike."""
-    steps: dict[tuple[str, str], list[str]] = {}
+def named(results) -> str:
+    """`step 1, one`, `steps 1 and 3, one and two`; of others how many there are, and the first."""
+    steps = dict.fromkeys(str(result.step.number) for result in results)
+    models = dict.fromkeys(visible(result.model) for result in results)
+    if len(results) != len(steps) * len(models):
+        return f"{len(results)} results, such as {named(results[:1])}"
+    return f"step{'s' * (len(steps) > 1)} {listed(steps)}, {listed(models)}"
+
+
+def listed(words: Iterable[str]) -> str:
+    """`a`, `a and b`, `a, b and c`."""
+    *before, last = words
+    return f"{', '.join(before)} and {last}" if before else last
+
+
+def _show_notes(results, start: str = "") -> None:
+    """What is to be said of results beside their rows, and why some rows pass: each thing once.
+
+    start  what stands before each, where it is not to be said of which results it is
+    """
+    notes: dict[str, list] = {}
     for result in results:
-        if result.modes:
-            steps.setdefault((result.model, result.modes), []).append(str(result.step.number))
-    many = len({model for model, _ in steps}) < len(steps)
-    models: dict[str, list[str]] = {}
-    for (model, modes), numbers in steps.items():
-        named = f"{model} in step {' and '.join(numbers)}" if many else model
-        models.setdefault(modes, []).append(named)
-    for modes, named in models.items():
-        say(f"{visible(', '.join(named))}: {visible(modes)}")
+        for note in _notes(result):
+            notes.setdefault(note, []).append(result)
+    for note, alike in notes.items():
+        say(f"{start or named(alike)}: {note}")
+    show_excused([(result, row) for result in results for row in result.rows], start)
 
 
-def _show_notes(start: str, result) -> None:
-    """What is to be said of a result beside its rows, and why some rows pass."""
-    for note in dict.fromkeys(result.notes):
-        if result.exit_code == 0 and note.endswith("capped"):
-            continue  # explains a red row, and nothing where all is green
-        _line(f"{start}: {escape(note)}")
-    show_excused(result.rows, f"{start}: ")
+def _notes(result) -> list[str]:
+    """The notes of a result, and what is to be known of its modes and of the guide's rule."""
+    passed = result.exit_code == 0
+    notes = [note for note in result.notes if not (passed and note.endswith("capped"))]
+    notes += [result.modes] if "; " in result.modes else []  # not in both modes, and why
+    if passed and False in (result.guide_passed, result.guide_all_passed):
+        notes.append(_by_the_guide(result))
+    return list(dict.fromkeys(notes))
 
 
-def show_excused(rows: Sequence[Row], start: str = "") -> None:
-    """Why rows pass that are not plain rounding, a line for each cause."""
-    causes: dict[tuple[str, str], list[Row]] = {}
-    for row in rows:
+def show_excused(rows: Iterable[tuple[object, Row]], start: str = "") -> None:
+    """Why rows pass that are not plain rounding, a line for each cause.
+
+    rows  each with the result that it is of, which may be anything where there is a start
+    """
+    causes: dict[tuple[str, str], list[tuple[object, Row]]] = {}
+    for result, row in rows:
         if row.verdict in ("CONSTANT", "FLIP"):
-            causes.setdefault((row.verdict, row.note), []).append(row)
+            causes.setdefault((row.verdict, row.note), []).append((result, row))
     for (verdict, note), alike in list(causes.items())[:SHOWN_NOTES]:
-        where = visible(alike[0].key)
+        where = visible(alike[0][1].key)
         if len(alike) > 1:
             where = f"in {len(alike)} rows, such as {where}"
-        say(f"{start}{verdict} {where}: {note}")
+        whose = start or named(list({id(result): result for result, _ in alike}.values()))
+        say(f"{whose}: {verdict} {where}: {note}")
     left = sum(len(alike) for alike in list(causes.values())[SHOWN_NOTES:])
     if left:
-        say(f"{start}and {left} further such rows, in --json FILE")
+        say(f"{start + ': ' if start else ''}and {left} further such rows, in --json FILE")
 
 
 def _by_the_guide(result) -> str:
     """What the guide's rule says where ours lets a result pass, and why it does."""
     if result.guide_passed is False:
-        report = f" ({result.folder / result.guide_report})" if result.guide_report else ""
+        report = f" ({result.guide_report} in its folder)" if result.guide_report else ""
         return f"the guide's rule says FAIL: {result.guide_failure}{report}"
     own = "the keys that it asks for pass, and " if result.guide_passed else ""
     return f"by the guide's rule {own}not every tensor passes: {result.guide_failure}"
 
 
-def _show_red(name: str, result) -> None:
-    """What is wrong, in one sentence; then the numbers, both sides' lines, and what to type."""
-    origins, first = origins_of(result), result.first_diverged
+def _show_red(result, results, before) -> None:
+    """What is wrong, in one sentence; then the numbers, both sides' lines, and what to type.
+
+    before  the first red result of the model: what is behind it may only be carried
+    """
+    name, first = named([result]), result.first_diverged
     sentence = headline(first, result.classes.get(first.key, ""), result.cases, result.settings)
     _line("")
     _prose(f"[bold red]{name}: {escape(visible(sentence))}[/bold red]", "")
     _line(f"  {counted(result.rows)}")
-    for i, row in enumerate(origins[:SHOWN_ORIGINS]):
-        _show_origin(row, result, first=i == 0)
-    if len(origins) > SHOWN_ORIGINS:
-        _line(f"  and {len(origins) - SHOWN_ORIGINS} further origins, in --json FILE")
-    _show_notes("  note", result)
-    tensors = [row for row in origins if row.measure != "claim" and not result.step.other]
+    if before is not result:
+        places = [line_to_look_at(result, side, first) for side in SIDES]
+        _line(f"  {escape(visible(', '.join(places)))}: mend step {before.step.number} before it")
+        _show_notes([result], "  note")
+        return
+    places = _alike(result)
+    for i, rows in enumerate(places[:SHOWN_ORIGINS]):
+        _show_origin(rows, result, first=i == 0)
+    if len(places) > SHOWN_ORIGINS:
+        _line(f"  and {sum(map(len, places[SHOWN_ORIGINS:]))} further origins, in --json FILE")
+    _show_notes([result], "  note")
     _line("  what to type next:")
-    for why, command in next_commands(result, tensors[0].key if tensors else None):
+    for why, command in next_commands(result, results):
         _line(f"    # {why}")
         _line(f"    {escape(visible(command))}")
     _line(f"    # how to read this: {escape(page())}")
 
 
-def _show_origin(row: Row, result, first: bool) -> None:
+def _alike(result) -> list[list[Row]]:
+    """The origins of a red result, those together that the same lines of both sides compute, and
+    of which the same is said: one mistake, looked at in several cases."""
+    found: dict[object, list[Row]] = {}
+    for row in origins_of(result):
+        places = tuple(line_to_look_at(result, side, row) for side in SIDES)
+        known = row.measure != "claim" and NO_LINE not in places
+        said = said_of(result, row).replace(row.key, "").replace(Key.parse(row.key).site, "")
+        found.setdefault((row.verdict, said, places) if known else id(row), []).append(row)
+    return list(found.values())
+
+
+def _show_origin(rows: Sequence[Row], result, first: bool) -> None:
     """One place where it starts: the numbers, and where both sides compute it; of the first the
-    source too, with what is around it."""
-    word = "first" if first else "also"
+    source too, with what is around it.
+
+    rows  of one cause: the others are only named
+    """
+    row, word = rows[0], "first" if first else "also"
     _line(f"  {word}: {_coloured(row.verdict)} {escape(visible(row.key))}")
+    if rows[1:]:
+        names = [visible(other.key) for other in rows[1 : 1 + SHOWN_ORIGINS]]
+        more = "" if len(rows) <= 1 + SHOWN_ORIGINS else ", …"
+        many = f"and in {len(rows) - 1} more place{'s' * (len(rows) > 2)}"
+        _prose(escape(f"{many}: {', '.join(names)}{more}"))
     sentence = what_is_wrong(row, result.classes.get(row.key, ""), result.cases)
     if not first:  # the headline has said it
         _prose(escape(visible(said_of(result, row))))
@@ -377,7 +423,7 @@ def _show_origin(row: Row, result, first: bool) -> None:
     for line in facts:
         if line != sentence:
             _prose(escape(visible(line)))
-    for side in ("torch", "paddle") if row.measure != "claim" else ():
+    for side in SIDES if row.measure != "claim" else ():
         place = line_to_look_at(result, side, row)
         _line(f"    {side:<7} {escape(visible(place))}")
         for line in source_context(place) if first else ():
@@ -427,15 +473,6 @@ def describe(row: Row) -> list[str]:
     return lines + [*filter(None, [shared, row.note])]
 
 
-def origins_of(result) -> list[Row]:
-    """Where what is wrong starts in a red result: its first row that fails, then the others."""
-    first = result.first_diverged
-    others = [r for r in result.rows if r.origin and r.verdict not in (*AGREEING, "CARRIED")]
-    # A witness that fails needs no other side to say so: it comes early.
-    others.sort(key=lambda row: row.measure != "claim")
-    return [first, *(row for row in others if row is not first)]
-
-
 def said_of(result, row: Row) -> str:
     """What is wrong with a row, in one sentence: how a layer is built, where that is it."""
     told = result.classes.get(row.key, ""), result.cases
@@ -456,4 +493,4 @@ def place_of(places: Mapping[str, str], key: str) -> str:
     module = parent_of(parts.site)
     if parts.kind in ("grad", BUFFER) and f"{parts.prefix}{module}" in places:
         return f"{places[f'{parts.prefix}{module}']} (where {module} is used)"
-    return "no line known"
+    return NO_LINE
