@@ -35,7 +35,7 @@ from twincheck.common.check.steps import Step
 from twincheck.common.pair.pairs import load_pairs
 from twincheck.common.report import html_page
 from twincheck.common.report import terminal as report
-from twincheck.common.report.summary import show_last
+from twincheck.common.report.summary import last_line
 from twincheck.common.system.checkout import ROOT, for_logs
 from twincheck.common.system.files import write_text
 from twincheck.common.system.signals import Beside
@@ -74,7 +74,7 @@ def _check_all(options: CheckOptions, json_path: Path | None, command: Sequence[
     if any(not result.error for result in results):
         named = folder / html_page.FILE
         say_written(bundle_results(results, options, folder / NAME, named))
-    show_last(results, page)
+    report.say(last_line(results, page))
     return overall_exit(results)
 
 

@@ -17,7 +17,7 @@ from twincheck.common.check.runner import base_folder, run_step
 from twincheck.common.check.steps import Step
 from twincheck.common.report import html_page
 from twincheck.common.report import terminal as report
-from twincheck.common.report.summary import show_last
+from twincheck.common.report.summary import last_line
 from twincheck.common.system.errors import UserError
 from twincheck.common.system.files import write_text
 
@@ -60,7 +60,8 @@ def check(
     report.show_step(step, results)
     if options.json:
         write_text(options.json, report_text(results))
-    show_last(results, write_step_page(step, options, results, arguments))
+    page = write_step_page(step, options, results, arguments)
+    report.say(last_line(results, page))
     return overall_exit(results)
 
 

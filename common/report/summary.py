@@ -1,10 +1,8 @@
 """The last line of a check: what all results come to, where it is red, and what to type next.
 
-    ALIGNED 5/5 (eval and train) · guide 4/5 · log/report.html
-    NOT ALIGNED in 3 of 5 steps (eval and train) · step 1, one: DIVERGED at main/norm,
-        one/paddle_model.py:41 · guide 1/5 · one/log/report.html · next: python -m common.show …
-
-`last_line` and `show_last` have the same text; it is one line, here too long for this docstring.
+ALIGNED 5/5 (eval and train) · guide 4/5 · log/report.html
+NOT ALIGNED in 3 of 5 steps (eval and train) · step 1, one: DIVERGED at main/norm,
+    one/paddle_model.py:41 · guide 1/5 · one/log/report.html · next: python -m common.show …
 """
 
 import re
@@ -17,28 +15,10 @@ from twincheck.common.report import terminal
 from twincheck.common.report.commands import again, next_commands, shown
 from twincheck.common.verdict.row import FAILING, count_verdicts
 
-STEPS = range(1, 6)
+STEPS = [1, 2, 3, 4, 5]
 ALIGNED, NOT_ALIGNED, UNDECIDED = "ALIGNED", "NOT ALIGNED", "UNDECIDED"
 NOT_COMPARED = "NOT COMPARED"
 _COLOURS = {ALIGNED: "green", NOT_ALIGNED: "red", UNDECIDED: "magenta", NOT_COMPARED: "red"}
-
-
-def last_line(
-    results: Sequence, page: Path | None = None, left_out: Mapping[int, str] | None = None
-) -> str:
-    """The line as plain text.
-
-    page      the report of these results, where there is one
-    left_out  number -> why, of steps that do not apply
-    """
-    return _line(results, page, left_out or {}).plain
-
-
-def show_last(
-    results: Sequence, page: Path | None = None, left_out: Mapping[int, str] | None = None
-) -> None:
-    """Print the line, as the last of all."""
-    terminal.say(_line(results, page, left_out or {}))
 
 
 def outcome(results: Sequence) -> str:
@@ -54,14 +34,21 @@ def _word(result) -> str:
     return UNDECIDED if failing == {UNDECIDED} else NOT_ALIGNED
 
 
-def _line(results: Sequence, page: Path | None, left_out: Mapping[int, str]) -> Text:
+def last_line(
+    results: Sequence, page: Path | None = None, left_out: Mapping[int, str] | None = None
+) -> Text:
+    """The line; as a str it is plain.
+
+    page      the report of these results, where there is one
+    left_out  number -> why, of steps that do not apply
+    """
     word = outcome(results)
     worst = {word: None} | dict.fromkeys((NOT_COMPARED, UNDECIDED))  # each kind has its place
     kinds = {kind: [r for r in results if _word(r) == kind] for kind in worst}
     passes = _let_pass(kinds.get(ALIGNED, ()))
     colour = "yellow" if passes else _COLOURS[word]
     modes = _modes(results)
-    parts = [f" {_count(word, kinds[word], results)}".rstrip() + (f" ({modes})" if modes else "")]
+    parts = [_count(word, kinds[word], results) + (f" ({modes})" if modes else "")]
     parts += [_where(found) for kind, found in kinds.items() if found and kind != ALIGNED]
     parts += [passes] if passes else []
     if left_out:
@@ -81,18 +68,17 @@ def _line(results: Sequence, page: Path | None, left_out: Mapping[int, str]) -> 
 def _count(word: str, alike: Sequence, results: Sequence) -> str:
     """How many are aligned, where all are: of all five steps `5/5`; else how many are not."""
     steps = sorted({result.step.number for result in results})
-    models = {result.model for result in results}
+    models = len({result.model for result in results})
     if word != ALIGNED:
-        units = {len(steps): "steps", len(models): "models"}  # where there is one of the other
+        units = {len(steps): "steps", models: "models"}  # where there is one of the other
         unit = units.get(len(results), "results")
-        return f"in {len(alike)} of {len(results)} {unit}" if len(results) > 1 else ""
-    if len(models) == 1 and steps == list(STEPS):
-        return f"{len(steps)}/{len(STEPS)}"
-    each = f"{len(steps)}/{len(STEPS)} steps each" if steps == list(STEPS) else ""
-    if len(results) != len(steps) * len(models):
-        return f"in {len(results)} results"
-    in_steps = each or f"in step{'s' * (len(steps) > 1)} {terminal.listed(map(str, steps))}"
-    return f"{in_steps}: {len(models)} models" if len(models) > 1 else in_steps
+        return f" in {len(alike)} of {len(results)} {unit}" if len(results) > 1 else ""
+    if len(results) != len(steps) * models:
+        return f" in {len(results)} results"
+    if steps == STEPS:
+        return " 5/5" if models == 1 else f": {models} models, 5/5 steps each"
+    numbers = f" in step{'s' * (len(steps) > 1)} {terminal.listed(map(str, steps))}"
+    return numbers if models == 1 else f": {models} models{numbers}"
 
 
 def _modes(results: Sequence) -> str:

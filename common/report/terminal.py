@@ -42,7 +42,9 @@ COLOURS = {verdict: _COLOURS[tone] for verdict, tone in TONES.items()}
 WIDTH_OF_AN_END = 24  # characters of a shortened key
 SHOWN_ROWS = 10  # of a table of rows: the worst
 SHOWN_ORIGINS = 5
-SHOWN_NOTES = 5
+SHOWN_NOTES = 8
+OTHER_NUMBERS = " (elsewhere other numbers)"
+_NUMBER = re.compile(r"(?<![\w.])\d[\d.,]*(e[-+]?\d+)?(?![\w])")
 NO_LINE = "no line known"
 WIDTH_OF_PLAIN_TEXT = 110
 WIDTH_OF_A_PIPE = 140  # columns, where the output is no terminal
@@ -161,11 +163,16 @@ def show_step(step, results) -> None:
 
 
 def show_decided(results) -> None:
-    """What a result consists of that decides several questions, a line each."""
-    for result in results:
-        for name, of in result.answers.get("decided", {}).items():
-            said = f": {escape(visible(of['said']))}" if of["said"] else ""
-            _line(f"{escape(result.model)}, {name}: {_coloured(of['verdict'])}{said}")
+    """What results consist of that decide several questions, a line each, alike ones together."""
+    parts = [
+        (result, f"{name}: {of['verdict']}: {of['said']}".removesuffix(": "))
+        for result in results
+        for name, of in result.answers.get("decided", {}).items()
+    ]
+    for alike, said in folded(parts):
+        name, verdict, *rest = map(escape, visible(said).split(": ", 2))
+        models = escape(listed(dict.fromkeys(visible(result.model) for result in alike)))
+        _line(f"{models}, {': '.join([name, _coloured(verdict), *rest])}")
 
 
 def show_scores(results) -> None:
@@ -295,10 +302,10 @@ def show_details(results) -> None:
 
 def named(results) -> str:
     """`step 1, one`, `steps 1 and 3, one and two`; of others how many there are, and the first."""
-    steps = dict.fromkeys(str(result.step.number) for result in results)
-    models = dict.fromkeys(visible(result.model) for result in results)
-    if len(results) != len(steps) * len(models):
-        return f"{len(results)} results, such as {named(results[:1])}"
+    places = dict.fromkeys((str(r.step.number), visible(r.model)) for r in results)
+    steps, models = (dict.fromkeys(words) for words in zip(*places, strict=True))
+    if len(places) != len(steps) * len(models):
+        return f"{len(places)} results, such as {named(results[:1])}"
     return f"step{'s' * (len(steps) > 1)} {listed(steps)}, {listed(models)}"
 
 
@@ -308,16 +315,26 @@ def listed(words: Iterable[str]) -> str:
     return f"{', '.join(before)} and {last}" if before else last
 
 
+def folded(said: Iterable[tuple[object, str]]) -> list[tuple[list, str]]:
+    """Sentences (whose, sentence) that differ in numbers alone as one: (whose, the first)."""
+    found: dict[str, list[tuple[object, str]]] = {}
+    for whose, sentence in said:
+        found.setdefault(_NUMBER.sub("0", sentence), []).append((whose, sentence))
+    return [
+        (
+            [whose for whose, _ in alike],
+            alike[0][1] + (OTHER_NUMBERS if len({sentence for _, sentence in alike}) > 1 else ""),
+        )
+        for alike in found.values()
+    ]
+
+
 def _show_notes(results, start: str = "") -> None:
     """What is to be said of results beside their rows, and why some rows pass: each thing once.
 
     start  what stands before each, where it is not to be said of which results it is
     """
-    notes: dict[str, list] = {}
-    for result in results:
-        for note in _notes(result):
-            notes.setdefault(note, []).append(result)
-    for note, alike in notes.items():
+    for alike, note in folded((result, note) for result in results for note in _notes(result)):
         say(f"{start or named(alike)}: {note}")
     show_excused([(result, row) for result in results for row in result.rows], start)
 
@@ -337,19 +354,18 @@ def show_excused(rows: Iterable[tuple[object, Row]], start: str = "") -> None:
 
     rows  each with the result that it is of, which may be anything where there is a start
     """
-    causes: dict[tuple[str, str], list[tuple[object, Row]]] = {}
-    for result, row in rows:
-        if row.verdict in ("CONSTANT", "FLIP"):
-            causes.setdefault((row.verdict, row.note), []).append((result, row))
-    for (verdict, note), alike in list(causes.items())[:SHOWN_NOTES]:
+    excused = [each for each in rows if each[1].verdict in ("CONSTANT", "FLIP")]
+    causes = folded((each, f"{each[1].verdict}\n{each[1].note}") for each in excused)
+    for alike, said in causes[:SHOWN_NOTES]:
+        verdict, note = said.split("\n", 1)
         where = visible(alike[0][1].key)
         if len(alike) > 1:
             where = f"in {len(alike)} rows, such as {where}"
-        whose = start or named(list({id(result): result for result, _ in alike}.values()))
-        say(f"{whose}: {verdict} {where}: {note}")
-    left = sum(len(alike) for alike in list(causes.values())[SHOWN_NOTES:])
+        say(f"{start or named([result for result, _ in alike])}: {verdict} {where}: {note}")
+    left = sum(len(alike) for alike, _ in causes[SHOWN_NOTES:])
     if left:
-        say(f"{start + ': ' if start else ''}and {left} further such rows, in --json FILE")
+        rows = f"{left} further such row{'s' * (left > 1)}"
+        say(f"{start + ': ' if start else ''}and {rows}, in --json FILE")
 
 
 def _by_the_guide(result) -> str:
