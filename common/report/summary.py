@@ -61,8 +61,9 @@ def last_line(
     if word != ALIGNED and results:
         result = kinds[word][0]
         red = result.first_diverged is not None
-        parts.append(f"next: {next_commands(result, results)[0][1] if red else again(result)}")
-    return Text.assemble((word, f"bold {colour}"), terminal.visible(" · ".join(parts)))
+        command = next_commands(result, results)[0][1] if red else again(result)
+        parts.append(f"next: {terminal.visible(command)}")
+    return Text.assemble((word, f"bold {colour}"), " · ".join(parts))
 
 
 def _count(word: str, alike: Sequence, results: Sequence) -> str:
@@ -98,10 +99,12 @@ def _where(found: Sequence) -> str:
     result, row = found[0], found[0].first_diverged
     name = terminal.named([result])
     if row is None:
-        return f"{name} could not be compared: {result.error or 'it has no rows'}"
-    place = terminal.line_to_look_at(result, "paddle", row)
+        why = terminal.visible(" ".join(result.error.split())) or "it has no rows"
+        return f"{name} could not be compared: {why}"
+    place = shown(Path(terminal.line_to_look_at(result, "paddle", row)))
     known = row.measure != "claim" and place != terminal.NO_LINE
-    return f"{name}: {row.verdict} at {row.key}" + (f", {shown(Path(place))}" if known else "")
+    at = [row.key, place] if known else [row.key]
+    return f"{name}: {row.verdict} at {', '.join(map(terminal.visible, at))}"
 
 
 def _let_pass(results: Sequence) -> str:
