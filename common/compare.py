@@ -96,7 +96,7 @@ def _show(judgement: Judgement, options) -> None:
         report.say(f"note: {note}")
     first = first_bad_row(judgement.rows)
     if first is None:
-        report.show_excused(judgement.rows)
+        report.show_excused(((None, row) for row in judgement.rows), "note")
     else:
         report.say(f"\nfirst that is not aligned: {report.visible(first.key)}: {first.verdict}")
         for line in report.describe(first):

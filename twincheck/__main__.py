@@ -77,7 +77,7 @@ def main(arguments=None):
         if command == "check" and len(pairs) > 1:
             return _extra("check", [*pairs, *words[2 * len(pairs) :]])
         module = importlib.import_module("twincheck.common.check_all")
-        return module.main(words + ["--compare-only"] * (command == "report"))
+        return module.main(words, is_there=command == "report")
     if command in STEPS:
         return _step(command, words)
     if command in OF_THE_CORE:

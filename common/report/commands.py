@@ -18,11 +18,15 @@ _FORWARD = "preset device dtype autocast seed weights case mode torch-python pad
 _JUDGING = ("out", "case", "probe", "no-probe", "allow", "strict")
 
 
-def next_commands(result, findings: Sequence) -> list[tuple[str, str]]:
-    """(what it is for, command) of what helps with findings of a red result; the first tensor's."""
+def next_commands(result, findings: Sequence, results: Sequence = ()) -> list[tuple[str, str]]:
+    """(what it is for, command) of what helps with findings of a red result; the first tensor's.
+
+    results  all of the check: of the model's step 1 nothing is asked that is among them
+    """
     step, found = result.step, []
     key = next((one.row.key for one in findings if one.places and not step.other), None)
-    if step.number > 1 and not (step.data or step.other):  # where the forward pass is another
+    ran = any((one.step.number, one.model) == (1, result.model) for one in results)
+    if step.number > 1 and not (ran or step.data or step.other):  # the forward pass may be another
         before = "step 1 before: where the forward pass differs, so does all behind it"
         script = "step1_forward/check_step1.py"
         found.append((before, _check(result, *_typed(result, _FORWARD.split()), script=script)))

@@ -13,6 +13,7 @@ from pathlib import Path
 import numpy as np
 
 from twincheck.extras.live.copies import copied, set_precision
+from twincheck.extras.live.lines import note_lines
 
 LIVE: dict[str, "Held"] = {}  # side -> what it was given; set before the caller forks
 
@@ -44,6 +45,7 @@ def build(side: str, file: str) -> object:
         np.savez(state_file(Path(file).parent, side), **own.state(held.model))
     model = copied(held.model, framework)
     set_precision(model, framework, str(framework.get_default_dtype()).rpartition(".")[2])
+    note_lines(model)
     model.forward = _forward(model.forward, held)
     return model
 

@@ -86,11 +86,9 @@ def pytest_sessionfinish(session):
     folder = session.config.getoption(_OPTION)
     if not folder or hasattr(session.config, "workerinput"):  # of pytest-xdist: the first does it
         return
-    pairs = sorted(path.parent for path in Path(folder).glob("pair/*/case.py"))
-    if not pairs:
+    if not any(Path(folder).glob("pair/*/case.py")):
         return
-    words = [word for pair in pairs for word in ("--model", str(pair))]
-    command = [sys.executable, "-m", "twincheck", "report", *words, "--out", str(folder)]
+    command = [sys.executable, "-m", "twincheck", "live", str(folder)]
     done = subprocess.run(command, capture_output=True, text=True, env=dict(os.environ))
     told = (done.stdout if done.returncode < 2 else done.stderr).strip().splitlines()
     reporter = session.config.pluginmanager.get_plugin("terminalreporter")
