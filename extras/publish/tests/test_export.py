@@ -44,7 +44,7 @@ def test_a_built_in_model_keeps_its_text(name):
     assert sources.packages - {"numpy"} == {"paddle"}
     twin = ast.parse((folder / "paddle_model.py").read_text())
     model = ast.parse(sources.modules["model"])
-    moved = {"common.paddle_side": "runtime", f"common.models.{name}.case": "config"}
+    moved = {"twincheck.paddle_side": "runtime", f"twincheck.common.models.{name}.case": "config"}
     for node in ast.walk(twin):
         if isinstance(node, ast.ImportFrom) and node.module in moved:
             node.module, node.level = moved[node.module], 1
