@@ -10,7 +10,7 @@ import os
 import shlex
 import sys
 
-OLDEST_PYTHON = (3, 11)
+OLDEST_PYTHON = (3, 10)
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
 
