@@ -13,7 +13,7 @@ import sys
 
 import twincheck
 
-OLDEST_PYTHON = (3, 11)
+OLDEST_PYTHON = (3, 10)
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
 
