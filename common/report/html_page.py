@@ -22,7 +22,7 @@ from twincheck.common.logs.sidecar import Sidecar
 from twincheck.common.report import html_charts as charts
 from twincheck.common.report import html_facts as facts
 from twincheck.common.report import terminal
-from twincheck.common.report.commands import next_commands
+from twincheck.common.report.commands import look, next_commands
 from twincheck.common.report.findings import Finding, findings_of
 from twincheck.common.report.html_rows import PackedRows, rows_shown, visible
 from twincheck.common.report.scores import figure, scores_of
@@ -81,7 +81,7 @@ def page(results: Sequence, command: Sequence[str], base: str) -> str:
         title = f"Step {step.number} {step.other or step.title} · {visible(result.model)}"
         logs = result.folder, step.judged
         found = {side: list(facts.sidecars_of(*logs, side)) for side in SIDES}
-        look_at = visible(_look(result))
+        look_at = visible(look(result, "KEY"))
         packed.add(name, title, result, shown[index], look_at, _ledger(found))
         sides.append((title, {side: own[0] for side, own in found.items() if own}))
         told.append(_tell(index, name, title, result, found))
@@ -169,8 +169,7 @@ def _tell(index: int, name: str, title: str, result, sidecars) -> SimpleNamespac
     diff_log = result.folder / result.guide_report if result.guide_report else None
     guide = result.guide_passed, result.guide_all_passed
     typed = next_commands(result, off) if off else []
-    look = _look(result)
-    commands = [("show one tensor around its worst element", look)] if look else []
+    commands = [("show one tensor around its worst element", look(result, "KEY"))]
     commands += [(f"how the {s} side was started", o.command) for s, o in first_of.items()]
     return SimpleNamespace(
         index=index,
@@ -212,12 +211,9 @@ def _tell(index: int, name: str, title: str, result, sidecars) -> SimpleNamespac
 def _origins(name: str, findings: Sequence[Finding]) -> list[SimpleNamespace]:
     """Where what is wrong starts, each with both sides' lines of source."""
     found: list[SimpleNamespace] = []
-    first: dict[tuple, int] = {}
-    for place, finding in enumerate(findings, 1):
+    for finding in findings:
         row, places = finding.row, finding.places
         told = [line for line in terminal.describe(row) if line != finding.sentence]
-        # The number of the origin above that is at the same lines, which are shown once.
-        same = first.setdefault(tuple(places.values()), place) if places else place
         found.append(
             SimpleNamespace(
                 verdict=row.verdict,
@@ -226,7 +222,6 @@ def _origins(name: str, findings: Sequence[Finding]) -> list[SimpleNamespace]:
                 sentence=visible(finding.sentence),
                 facts=[visible(line) for line in [*told, finding.again] if line],
                 sources=[(side, visible(place), _shown(place)) for side, place in places.items()],
-                same_as=same if same != place else 0,
             )
         )
     return found
@@ -236,18 +231,6 @@ def _shown(place: str) -> tuple:
     lines = source_context(place)
     texts = dedent("\n".join(visible(line.text.expandtabs()) for line in lines)).split("\n")
     return tuple((line.number, text, line.here) for line, text in zip(lines, texts, strict=False))
-
-
-def _look(result) -> str:
-    """The command that shows one of its tensors, which KEY stands for; empty where it has none."""
-    if result.error:
-        return ""
-    command = ["python", "-m", "common.show", "KEY", "--step", str(result.step.number)]
-    command += ["--model", result.asked_for or result.model]
-    if result.folder.parent != result.step.folder / "log" / result.step.other:
-        above = result.folder.parents[2 if result.step.other else 1]
-        command += ["--out", str(above)]
-    return shlex.join(command)
 
 
 def _overview(results: Sequence, told: Sequence[SimpleNamespace]) -> list[tuple[str, list]]:
