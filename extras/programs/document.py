@@ -53,8 +53,9 @@ def _findings(results: Sequence[Result]) -> list[dict]:
     causes: dict[tuple, dict] = {}
     for result in sorted(results, key=lambda one: one.step.number):
         step, model = result.step.number, result.model
-        if result.error:
-            causes[result.step, model] = _error(step, model, result.error)
+        if result.exit_code == 2:
+            sentence = result.error or "nothing was compared: the logs have no rows"
+            causes[result.step, model] = _error(step, model, sentence)
             continue
         for one in findings_of(result):
             keys = (one.row.key, *one.further)
