@@ -45,7 +45,7 @@ def all_steps() -> list[Step]:
     """The five steps, each from its own check script."""
     found = []
     for path in sorted(ROOT.glob("step*/check_step*.py")):
-        found.append(importlib.import_module(f"{path.parent.name}.{path.stem}").STEP)
+        found.append(importlib.import_module(f"twincheck.{path.parent.name}.{path.stem}").STEP)
     return found
 
 

@@ -25,6 +25,7 @@ PAGES = [
     ROOT / "common" / "README.md",
     ROOT / "extras" / "README.md",
     ROOT / "CONTRIBUTING.md",
+    ROOT / "AGENTS.md",
     *sorted(ROOT.glob("examples/*/README.md")),
 ]
 ROOMS = sorted(path.name for path in (ROOT / "common").iterdir() if (path / "__init__.py").exists())

@@ -15,8 +15,9 @@ from rich.console import Console
 from twincheck.common.check.result import Result
 from twincheck.common.check_all import all_steps
 from twincheck.common.report import terminal
+from twincheck.common.report.findings import findings_of
 from twincheck.common.report.scores import scores_of
-from twincheck.common.report.sentences import decided, digits, fewest_digits, headline
+from twincheck.common.report.sentences import decided, digits, fewest_digits
 from twincheck.common.verdict.operators import EXCUSE
 from twincheck.common.verdict.row import FED, NO_STEP, Row, claim
 from twincheck.common.verdict.rule import NO_BETTER
@@ -52,7 +53,7 @@ def red(pair, *rows: Row, step=STEPS[0], **more) -> Result:
         side: {row.key: f"{pair}/{side}_model.py:4" for row in rows} for side in ("torch", "paddle")
     }
     known = dict(rows=[*rows, Row("logits", "CARRIED")], places=places, cases=("", "perturbed/"))
-    known |= dict(classes={row.key: "LayerNorm" for row in rows}, folder=pair / "log")
+    known |= dict(classes={"torch": {row.key: "LayerNorm" for row in rows}}, folder=pair / "log")
     known |= dict(notes=["a note"], settings=settings(1e-12, 1e-5))
     return Result(step, "one", str(pair), **(known | more))
 
@@ -61,6 +62,13 @@ def settings(torch: float, paddle: float) -> dict:
     """What both sides' sidecars say of one layer."""
     sides = {"torch": torch, "paddle": paddle}
     return {side: {KEY: {"epsilon": value, "momentum": 0.1}} for side, value in sides.items()}
+
+
+def headline(row: Row, class_name: str = "", cases=(), built=None) -> str:
+    """The first line of a result that has this row alone."""
+    known = dict(classes={"torch": {row.key: class_name}}, cases=cases, settings=built or {})
+    (finding,) = findings_of(Result(STEPS[0], "m", rows=[row], **known))
+    return finding.headline
 
 
 def shown(capsys, result, step=STEPS[0]) -> str:
@@ -129,7 +137,7 @@ def test_a_momentum_is_said_as_each_side_writes_it_with_what_means_the_same(caps
     row = red_row(f"{KEY}:running_mean")
     known = {"torch": {KEY: {"momentum": 0.1}}, "paddle": {KEY: {"momentum": 0.9}}}
     made = {side: {KEY: f"{pair}/{side}_model.py:6"} for side in known}
-    told = dict(settings=known, made=made, classes={row.key: "BatchNorm1d"})
+    told = dict(settings=known, made=made, classes={"torch": {row.key: "BatchNorm1d"}})
     out = shown(capsys, red(pair, row, **told))
     said = "momentum is 0.1 in torch and 0.1 in Paddle, where 0.9 means the same (1 - torch's); it"
     assert f"BatchNorm1d's {said} starts at" in out
@@ -297,7 +305,7 @@ def test_a_narrow_terminal_wraps_sentences_at_words_and_cuts_sources(pair, monke
 def test_keys_notes_and_sources_cannot_drive_the_terminal(capsys, pair):
     key = "a\x1b[2J[red]\u202e"
     (pair / "torch_model.py").write_text("ok\nok\n\x1b[2J\u202e [bold]\nok\n")
-    out = shown(capsys, red(pair, red_row(key), classes={key: "\x1b[1mX"}))
+    out = shown(capsys, red(pair, red_row(key), classes={"torch": {key: "\x1b[1mX"}}))
     assert "\x1b" not in out and "\u202e" not in out
     assert "[bold]" in out and "[red]" in out
 

@@ -258,6 +258,7 @@ CEILINGS = {
     "extras/generation": 1_680,
     "extras/new_pair": 4_910,
     "extras/pr_report": 1_780,
+    "extras/programs": 290,
     "extras/publish": 2_130,
     "extras/shared": 320,
     "extras/sources": 760,

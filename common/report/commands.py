@@ -31,7 +31,7 @@ def next_commands(result, findings: Sequence, results: Sequence = ()) -> list[tu
         script = "step1_forward/check_step1.py"
         found.append((before, _check(result, *_typed(result, _FORWARD.split()), script=script)))
     if key:
-        found.append(("both sides' values around the worst element", _look(result, key)))
+        found.append(("both sides' values around the worst element", look(result, key)))
         found.append(("after an edit, that place alone", _less(result, key)))
     found.append(("again: the same, with every row in a file", again(result)))
     if not any(name == "compare-only" for name, _ in result.typed):
@@ -76,13 +76,15 @@ def _model(result) -> str:
     return path if os.sep in path else os.path.join(os.curdir, path)  # or it may be a name
 
 
-def _look(result, key: str) -> str:
-    """The command that shows both sides' values around a row's worst element."""
+def look(result, key: str) -> str:
+    """The command that shows both sides' values around a row's worst element; none of an error."""
+    if result.error:
+        return ""
     words = ["--step", str(result.step.number)]
-    if result.folder != result.step.folder / "log" / result.model:
-        words = ["--out", shown(result.folder.parent.parent), *words]
-    words = _of_model(result, words)
-    return shlex.join([*program("common/show.py"), key, *words])
+    base = result.folder.parents[bool(result.step.other)]
+    if base != result.step.folder / "log":
+        words = ["--out", shown(base.parent), *words]
+    return shlex.join([*program("common/show.py"), key, *_of_model(result, words)])
 
 
 def _less(result, key: str) -> str:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from twincheck.common.logs.key import BUFFER, Key, in_any_layer, parent_of
 from twincheck.common.logs.sidecar import IN_PLACE, OWN
-from twincheck.common.report.sentences import Setting, told_of, what_differs, what_is_wrong
+from twincheck.common.report.sentences import that_differs, what_differs, what_is_wrong
 from twincheck.common.system.frameworks import SIDES
 from twincheck.common.verdict.row import FAILING, Row
 
@@ -22,7 +22,7 @@ class Finding:
     row: Row
     sentence: str  # what is wrong
     headline: str  # and where it starts: the first line of a red result
-    differing: tuple[Setting, ...]  # what the layer was built with, where that is it
+    differing: tuple  # (setting, torch's, Paddle's) of how its layer is built, where that is it
     places: dict[str, str]  # side -> file:line; none of a claim, which no line computed
     cause: tuple  # what all findings of one cause have in common
     further: tuple[str, ...] = ()  # keys of the other rows that show the same
@@ -54,8 +54,10 @@ def _finding(result, row: Row) -> Finding:
     """A row's own, by itself."""
     class_name = class_of(result, "torch", row.key)
     layer, differing = what_differs(row, result.cases, result.settings)
-    sentence = told_of(differing, class_name or layer)
-    sentence = sentence or what_is_wrong(row, class_name, result.cases)
+    sentence = what_is_wrong(row, class_name, result.cases)
+    if differing:
+        said = ", and its ".join(that_differs(*one) for one in differing)
+        sentence = f"{class_name or layer}'s {said}"
     places = {} if row.measure == "claim" else {s: _look_at(result, s, row, layer) for s in SIDES}
     key = Key.parse(row.key, result.cases)
     site = differing or (key.kind, in_any_layer(f"{key.site}:{key.local}"), key.choice)

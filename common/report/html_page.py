@@ -22,8 +22,8 @@ from twincheck.common.logs.sidecar import Sidecar
 from twincheck.common.report import html_charts as charts
 from twincheck.common.report import html_facts as facts
 from twincheck.common.report import terminal
-from twincheck.common.report.commands import next_commands
-from twincheck.common.report.findings import Finding, findings_of
+from twincheck.common.report.commands import look, next_commands
+from twincheck.common.report.findings import findings_of
 from twincheck.common.report.html_rows import PackedRows, rows_shown, visible
 from twincheck.common.report.scores import figure, scores_of
 from twincheck.common.report.sentences import fewest_digits, number
@@ -82,7 +82,7 @@ def page(results: Sequence, command: Sequence[str], base: str) -> str:
         title = f"Step {step.number} {step.other or step.title} · {visible(result.model)}"
         logs = result.folder, step.judged
         found = {side: list(facts.sidecars_of(*logs, side)) for side in SIDES}
-        look_at = visible(_look(result))
+        look_at = visible(look(result, "KEY"))
         packed.add(name, title, result, shown[index], look_at, _ledger(found))
         sides.append((title, {side: own[0] for side, own in found.items() if own}))
         told.append(_tell(index, name, title, result, found))
@@ -127,6 +127,8 @@ def _template():
         lstrip_blocks=True,
     )
     environment.filters.update(number=number, anchor=_anchor, figure=figure, visible=visible)
+    environment.filters.update(lines=_lines, describe=terminal.describe)
+    environment.filters.update(guide=terminal.guide_word, used=terminal.used_part)
     environment.globals.update(meanings=MEANINGS, tones=terminal.TONES)
     environment.globals.update(severity=SEVERITY, failing=FAILING)
     return environment.get_template("report.html.j2")
@@ -163,90 +165,44 @@ def _tell(index: int, name: str, title: str, result, sidecars) -> SimpleNamespac
     step, rows, failed = result.step, result.rows, result.exit_code == 1
     first = result.first_diverged
     off = findings_of(result) if failed else []
-    worst = first or worst_row(rows)
     first_of = {side: found[0] for side, found in sidecars.items() if found}
     diff_log = result.folder / result.guide_report if result.guide_report else None
     guide = result.guide_passed, result.guide_all_passed
-    typed = next_commands(result, off) if off else []
-    look = _look(result)
-    commands = [("show one tensor around its worst element", look)] if look else []
+    commands = [("show one tensor around its worst element", look(result, "KEY"))]
     commands += [(f"how the {s} side was started", o.command) for s, o in first_of.items()]
     return SimpleNamespace(
         index=index,
         name=name,
         title=title,
-        verdict=result.verdict,
+        result=result,
         passed=result.exit_code == 0,
-        error=visible(result.error),
         counts=dict(count_verdicts(rows)),
         total=len(rows),
-        worst=visible(worst.key) if worst else "",
-        worst_used=terminal.used_part(worst),
-        worst_href=_anchor(name, worst.key) if worst else "",
+        worst=first or worst_row(rows),
         digits=fewest_digits(rows, result.cases),
-        guide=terminal.guide_word(guide[0]),
-        guide_all=terminal.guide_word(guide[1]),
         guide_failure=result.guide_failure if False in guide and result.exit_code == 0 else "",
-        guide_threshold=f"{step.guide_threshold:g}",
-        seconds=f"{result.elapsed_s:.1f}",
-        decided=result.answers.get("decided", {}),
         scores=scores_of(result.folder, step.guide_stem, step.guide_threshold),
-        notes=[visible(note) for note in result.told],
-        origins=_origins(name, off[:SHOWN_ORIGINS]),
-        more_origins=max(0, len(off) - SHOWN_ORIGINS),
+        findings=off[:SHOWN_ORIGINS],
+        more_findings=max(0, len(off) - SHOWN_ORIGINS),
         diff_log=facts.diff_log_words(diff_log) if diff_log else [],
         diff_name=visible(diff_log.name) if diff_log else "",
         depth=list(charts.depth_charts(rows, result.cases)) if step.number == 1 else [],
         drift=list(charts.drift_charts(rows, result.cases)),
         training=curves,
         choices=facts.choices_of(result.folder, step.judged, rows, _ledger(sidecars)),
-        commands=[(what, visible(command)) for what, command in commands if command],
-        next_commands=[(why, visible(command)) for why, command in typed],
+        commands=[(what, command) for what, command in commands if command],
+        next_commands=next_commands(result, off) if off else [],
         ran=facts.what_ran(first_of),
         worst_rows=sorted(rows, key=terminal.badness, reverse=True)[:SHOWN_WITHOUT_SCRIPT],
         problems=problems,
     )
 
 
-def _origins(name: str, findings: Sequence[Finding]) -> list[SimpleNamespace]:
-    """Where what is wrong starts, each with both sides' lines of source."""
-    found: list[SimpleNamespace] = []
-    first: dict[tuple, int] = {}
-    for place, finding in enumerate(findings, 1):
-        row, places = finding.row, finding.places
-        told = [line for line in terminal.describe(row) if line != finding.sentence]
-        # The number of the origin above that is at the same lines, which are shown once.
-        same = first.setdefault(tuple(places.values()), place) if places else place
-        found.append(
-            SimpleNamespace(
-                verdict=row.verdict,
-                key=visible(row.key),
-                href=_anchor(name, row.key),
-                sentence=visible(finding.sentence),
-                facts=[visible(line) for line in [*told, finding.again] if line],
-                sources=[(side, visible(place), _shown(place)) for side, place in places.items()],
-                same_as=same if same != place else 0,
-            )
-        )
-    return found
-
-
-def _shown(place: str) -> tuple:
+def _lines(place: str) -> tuple:
+    """The lines of source around a place: number, text, whether it is the place itself."""
     lines = source_context(place)
     texts = dedent("\n".join(visible(line.text.expandtabs()) for line in lines)).split("\n")
     return tuple((line.number, text, line.here) for line, text in zip(lines, texts, strict=False))
-
-
-def _look(result) -> str:
-    """The command that shows one of its tensors, which KEY stands for; empty where it has none."""
-    if result.error:
-        return ""
-    command = ["python", "-m", "common.show", "KEY", "--step", str(result.step.number)]
-    command += ["--model", result.asked_for or result.model]
-    if result.folder.parent != result.step.folder / "log" / result.step.other:
-        above = result.folder.parents[2 if result.step.other else 1]
-        command += ["--out", str(above)]
-    return shlex.join(command)
 
 
 def _overview(results: Sequence, told: Sequence[SimpleNamespace]) -> list[tuple[str, list]]:

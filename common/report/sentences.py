@@ -3,11 +3,10 @@
 import math
 import re
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass
 
 from twincheck.common.logs.key import Key, parent_of
 from twincheck.common.logs.pickle_machine import printable
-from twincheck.common.logs.sidecar import IN_WORDS
+from twincheck.common.logs.sidecar import setting_text
 from twincheck.common.system.frameworks import SIDES
 from twincheck.common.verdict.causes import A_CLIPPED_LOSS
 from twincheck.common.verdict.half import BY_ITSELF
@@ -102,38 +101,12 @@ def _of_dropout(row: Row, key: Key) -> str:
     return f"the dropout {site} has the rate {rates[0]:g} in torch and {rates[1]:g} in Paddle"
 
 
-@dataclass(frozen=True, slots=True)
-class Setting:
-    """What a layer was built with, another on each side: as each side writes it."""
-
-    name: str
-    torch: float | str
-    paddle: float | str
-    wanted: float | str  # what Paddle would write for torch's
-
-    @classmethod
-    def of(cls, name: str, torch: float, paddle: float) -> "Setting":
-        """Of two numbers that both count as torch does, as sidecars have them."""
-        written = (torch, 1 - paddle, 1 - torch) if name == "momentum" else (torch, paddle, torch)
-        words = dict(enumerate(IN_WORDS.get(name, ())))
-        return cls(name, *(words.get(value, float(f"{value:.12g}")) for value in written))
-
-    def __str__(self) -> str:
-        torch, paddle, wanted = (
-            value if isinstance(value, str) else f"{value:g}"
-            for value in (self.torch, self.paddle, self.wanted)
-        )
-        turned = self.name == "momentum"
-        same = f", where {wanted} means the same (1 - torch's)" if turned else ""
-        return f"{self.name} is {torch} in torch and {paddle} in Paddle{same}"
-
-
-def what_differs(
-    row: Row, cases: Collection[str], settings: Mapping
-) -> tuple[str, tuple[Setting, ...]]:
-    """The layer that goes wrong by how it is built, and what it has otherwise on each side.
+def what_differs(row: Row, cases: Collection[str], settings: Mapping) -> tuple[str, tuple]:
+    """The layer that goes wrong by how it is built, and (setting, torch's, Paddle's) of each other.
 
     Empty where none is known.
+
+    settings  side -> layer -> what it was built with, as the sidecars say
     """
     key = Key.parse(row.key, cases)
     if row.verdict != "DIVERGED" or row.measure == "claim" or (key.is_input and not key.kind):
@@ -142,7 +115,7 @@ def what_differs(
     for layer in (key.case + site, key.case + parent_of(site)):
         torch, paddle = (settings.get(side, {}).get(layer, {}) for side in SIDES)
         differing = tuple(
-            Setting.of(name, torch[name], paddle[name])
+            (name, torch[name], paddle[name])
             for name in torch
             if name in paddle and not math.isclose(torch[name], paddle[name], rel_tol=1e-6)
         )
@@ -151,10 +124,15 @@ def what_differs(
     return "", ()
 
 
-def told_of(differing: Iterable[Setting], layer: str) -> str:
-    """Such as `LayerNorm's epsilon is 1e-05 in torch and 1e-06 in Paddle`; empty for none."""
-    said = ", and its ".join(map(str, differing))
-    return said and f"{layer}'s {said}"
+def that_differs(name: str, torch: float, paddle: float) -> str:
+    """Such as `epsilon is 1e-05 in torch and 1e-06 in Paddle`."""
+    if name == "momentum":  # both as torch counts it, in the sidecars
+        return (
+            f"momentum is {torch:g} in torch and {1 - paddle:g} in Paddle, where {1 - torch:g} "
+            "means the same (1 - torch's)"
+        )
+    its, mine = (setting_text(name, value) for value in (torch, paddle))
+    return f"{name} is {its} in torch and {mine} in Paddle"
 
 
 def _step(run: str) -> str:

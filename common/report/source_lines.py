@@ -26,6 +26,7 @@ class SourceLine:
     number: int
     text: str  # without its end
     here: bool  # the place itself, not its context
+    path: Path  # of the file
 
 
 def source_context(place: str, before: int = 2, after: int = 2) -> tuple[SourceLine, ...]:
@@ -34,26 +35,19 @@ def source_context(place: str, before: int = 2, after: int = 2) -> tuple[SourceL
     place   as a sidecar has it: below the checkout, below an installed package, or a full path;
             what stands in brackets behind it is passed over
     """
-    _, wanted, lines = _opened(place)
-    first, last = max(1, wanted - before), min(len(lines), wanted + after)
-    return tuple(
-        SourceLine(number, lines[number - 1], number == wanted) for number in range(first, last + 1)
-    )
-
-
-def source_file(place: str) -> str:
-    """The full path of the file that these lines are read from; empty where none is."""
-    return str(_opened(place)[0] or "")
-
-
-def _opened(place: str) -> tuple[Path | None, int, tuple[str, ...]]:
-    """The file of a place, its line and all its lines; (None, 0, ()) where that cannot be read."""
     parts = _PLACE.fullmatch(place)
-    for path in _candidates(parts["file"]) if parts else ():
-        wanted, lines = int(parts["line"]), _lines(path)
+    if parts is None:
+        return ()
+    wanted = int(parts["line"])
+    for path in _candidates(parts["file"]):
+        lines = _lines(path)
         if 0 < wanted <= len(lines):
-            return path, wanted, lines
-    return None, 0, ()
+            first, last = max(1, wanted - before), min(len(lines), wanted + after)
+            return tuple(
+                SourceLine(number, lines[number - 1], number == wanted, path)
+                for number in range(first, last + 1)
+            )
+    return ()
 
 
 def _candidates(file: str) -> list[Path]:

@@ -5,13 +5,13 @@ from where the terminal and the page have it (common/report/findings.py).
 """
 
 from collections.abc import Sequence
-from dataclasses import asdict
 
 from twincheck.common.check.result import Result, overall_exit
+from twincheck.common.logs.sidecar import IN_WORDS
 from twincheck.common.report.commands import module_of, next_commands
 from twincheck.common.report.findings import Finding, class_of, findings_of
 from twincheck.common.report.sentences import counted_digits
-from twincheck.common.report.source_lines import source_context, source_file
+from twincheck.common.report.source_lines import source_context
 from twincheck.common.system.frameworks import SIDES
 from twincheck.common.verdict.row import count_verdicts
 from twincheck.extras.programs.edits import edits_of
@@ -53,8 +53,9 @@ def _findings(results: Sequence[Result]) -> list[dict]:
     causes: dict[tuple, dict] = {}
     for result in sorted(results, key=lambda one: one.step.number):
         step, model = result.step.number, result.model
-        if result.error:
-            causes[result.step, model] = _error(step, model, result.error)
+        if result.exit_code == 2:
+            sentence = result.error or "nothing was compared: the logs have no rows"
+            causes[result.step, model] = _error(step, model, sentence)
             continue
         for one in findings_of(result):
             keys = (one.row.key, *one.further)
@@ -86,11 +87,24 @@ def _finding(result: Result, one: Finding) -> dict[str, object]:
         "sentence": one.sentence,
         "note": row.note,
         "numbers": numbers,
-        "settings": [asdict(setting) for setting in one.differing],
+        "settings": [_setting(*each) for each in one.differing],
         **{side: _source(result, side, one) for side in SIDES},
     }
     commands = [{"why": why, "command": typed} for why, typed in next_commands(result, [one])]
     return told | {"edits": edits_of(told), "further": [], "commands": commands}
+
+
+def _setting(name: str, torch: float, paddle: float) -> dict[str, object]:
+    """A setting as each side writes it, and as Paddle's would be for torch's: `wanted`.
+
+    Both numbers count as torch does; Paddle's momentum is the other part of 1.
+    """
+    written = {"torch": torch, "paddle": paddle, "wanted": torch}
+    if name == "momentum":
+        written |= {"paddle": 1 - paddle, "wanted": 1 - torch}
+    words = dict(enumerate(IN_WORDS.get(name, ())))
+    values = {who: words.get(value, float(f"{value:.12g}")) for who, value in written.items()}
+    return {"name": name, **values}
 
 
 def _source(result: Result, side: str, one: Finding) -> dict[str, object] | None:
@@ -100,7 +114,7 @@ def _source(result: Result, side: str, one: Finding) -> dict[str, object] | None
     place = one.places[side]
     lines = source_context(place)
     return {
-        "file": source_file(place) or None,
+        "file": str(lines[0].path) if lines else None,
         "line": next((line.number for line in lines if line.here), None),
         "class": class_of(result, side, one.row.key) or None,
         "lines": [{"number": line.number, "text": line.text} for line in lines],

@@ -65,7 +65,7 @@ def module_of(path, name):
 def test_the_stand_in_gives_the_numbers_of_the_workbenchs_face(tmp_path):
     import paddle
 
-    from twincheck.common import paddle_side
+    from twincheck import paddle_side
     from twincheck.common.sides.session import Session, using
 
     (tmp_path / "runtime.py").write_text(stand_in())
