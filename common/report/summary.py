@@ -78,7 +78,8 @@ def _count(word: str, alike: Sequence, results: Sequence) -> str:
         return f" in {len(results)} results"
     if steps == STEPS:
         return " 5/5" if models == 1 else f": {models} models, 5/5 steps each"
-    numbers = f" in step{'s' * (len(steps) > 1)} {terminal.listed(map(str, steps))}"
+    names = dict.fromkeys(f"{r.step.number} {r.step.other}".strip() for r in results)
+    numbers = f" in step{'s' * (len(steps) > 1)} {terminal.listed(sorted(names))}"
     return numbers if models == 1 else f": {models} models{numbers}"
 
 
