@@ -95,9 +95,9 @@ def _run_all(steps: Sequence[Step], options: CheckOptions, on_progress) -> list[
     others = [step for step in steps if not step.trains]
     finished = threading.Event()
 
-    def when_alone(*told) -> None:
+    def when_alone(text: str) -> None:
         if finished.is_set():
-            on_progress(*told)
+            on_progress(text)
 
     with Beside(lambda: results_of([s for s in steps if s.trains], when_alone)) as training:
         results = results_of(others, on_progress)

@@ -13,6 +13,7 @@ from rich.text import Text
 
 from twincheck.common.report import terminal
 from twincheck.common.report.commands import again, next_commands, shown
+from twincheck.common.report.sentences import listed, named
 from twincheck.common.verdict.row import FAILING, count_verdicts
 
 STEPS = [1, 2, 3, 4, 5]
@@ -52,7 +53,7 @@ def last_line(
     parts += [_where(found) for kind, found in kinds.items() if found and kind != ALIGNED]
     parts += [passes] if passes else []
     if left_out:
-        steps = f"step{'s' * (len(left_out) > 1)} {terminal.listed(map(str, left_out))}"
+        steps = f"step{'s' * (len(left_out) > 1)} {listed(map(str, left_out))}"
         parts.append(f"{steps} left out: {'; '.join(dict.fromkeys(left_out.values()))}")
     guides = [r.guide_passed for r in results if r.guide_passed is not None]
     if guides:
@@ -79,7 +80,7 @@ def _count(word: str, alike: Sequence, results: Sequence) -> str:
     if steps == STEPS:
         return " 5/5" if models == 1 else f": {models} models, 5/5 steps each"
     names = dict.fromkeys(f"{r.step.number} {r.step.other}".strip() for r in results)
-    numbers = f" in step{'s' * (len(steps) > 1)} {terminal.listed(sorted(names))}"
+    numbers = f" in step{'s' * (len(steps) > 1)} {listed(sorted(names))}"
     return numbers if models == 1 else f": {models} models{numbers}"
 
 
@@ -92,13 +93,13 @@ def _modes(results: Sequence) -> str:
             words.setdefault(re.sub(r"; \w+ was not checked.*", "", short), []).append(result)
     if len(words) < 2:
         return next(iter(words), "")
-    return "; ".join(f"{word} in {terminal.named(alike)}" for word, alike in words.items())
+    return "; ".join(f"{word} in {named(alike)}" for word, alike in words.items())
 
 
 def _where(found: Sequence) -> str:
     """Where the first of several results of a kind is red, or why it could not be compared."""
     result, row = found[0], found[0].first_diverged
-    name = terminal.named([result])
+    name = named([result])
     if row is None:
         why = terminal.visible(" ".join(result.error.split())) or "it has no rows"
         return f"{name} could not be compared: {why}"
