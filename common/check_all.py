@@ -68,12 +68,10 @@ def _check_all(options: CheckOptions, json_path: Path | None, command: Sequence[
     written = json_path or folder / "report.json"
     write_text(written, report_text(results, short=json_path is None))
     write_text(written.with_suffix(".txt"), table)
-    page = None
-    if not options.no_report:
-        page = write_page(folder, results, command, "steps 1 to 5")
+    about = results, command, "steps 1 to 5"
+    page = None if options.no_report else write_page(folder, *about)
     if any(not result.error for result in results):
-        named = folder / html_page.FILE
-        say_written(bundle_results(results, options, folder / NAME, named))
+        say_written(bundle_results(results, options, folder / NAME, folder / html_page.FILE))
     report.say(last_line(results, page))
     return overall_exit(results)
 

@@ -259,6 +259,7 @@ CEILINGS = {
     "extras/new_pair": 4_910,
     "extras/pr_report": 1_780,
     "extras/publish": 2_130,
+    "extras/rerun": 180,
     "extras/shared": 320,
     "extras/sources": 760,
     "extras/trainers": 1_460,

@@ -16,7 +16,6 @@ from twincheck.common.report.commands import again, next_commands, shown
 from twincheck.common.report.sentences import listed, named
 from twincheck.common.verdict.row import FAILING, count_verdicts
 
-STEPS = [1, 2, 3, 4, 5]
 ALIGNED, NOT_ALIGNED, UNDECIDED = "ALIGNED", "NOT ALIGNED", "UNDECIDED"
 NOT_COMPARED = "NOT COMPARED"
 _COLOURS = {ALIGNED: "green", NOT_ALIGNED: "red", UNDECIDED: "magenta", NOT_COMPARED: "red"}
@@ -44,8 +43,8 @@ def last_line(
     left_out  number -> why, of steps that do not apply
     """
     word = outcome(results)
-    worst = {word: None} | dict.fromkeys((NOT_COMPARED, UNDECIDED))  # each kind has its place
-    kinds = {kind: [r for r in results if _word(r) == kind] for kind in worst}
+    words = dict.fromkeys((word, NOT_COMPARED, UNDECIDED))  # of each kind one place is named
+    kinds = {kind: [r for r in results if _word(r) == kind] for kind in words}
     passes = _let_pass(kinds.get(ALIGNED, ()))
     colour = "yellow" if passes else _COLOURS[word]
     modes = _modes(results)
@@ -69,7 +68,7 @@ def last_line(
 
 def _count(word: str, alike: Sequence, results: Sequence) -> str:
     """How many are aligned, where all are: of all five steps `5/5`; else how many are not."""
-    steps = sorted({result.step.number for result in results})
+    steps = {result.step.number for result in results}
     models = len({result.model for result in results})
     if word != ALIGNED:
         units = {len(steps): "steps", models: "models"}  # where there is one of the other
@@ -77,7 +76,7 @@ def _count(word: str, alike: Sequence, results: Sequence) -> str:
         return f" in {len(alike)} of {len(results)} {unit}" if len(results) > 1 else ""
     if len(results) != len(steps) * models:
         return f" in {len(results)} results"
-    if steps == STEPS:
+    if len(steps) == 5:
         return " 5/5" if models == 1 else f": {models} models, 5/5 steps each"
     names = dict.fromkeys(f"{r.step.number} {r.step.other}".strip() for r in results)
     numbers = f" in step{'s' * (len(steps) > 1)} {listed(sorted(names))}"
