@@ -246,9 +246,6 @@ def is_output(row: Row, cases: Collection[str]) -> bool:
     return row.difference is not None and not (row.inside or row.noise_only or parts)
 
 
-# ---- of several results --------------------------------------------------------------------------
-
-
 def named(results) -> str:
     """`step 1, one`, `steps 1 and 3, one and two`; of others how many there are, and the first."""
     places = dict.fromkeys((str(r.step.number), visible(r.model)) for r in results)

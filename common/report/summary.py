@@ -60,8 +60,7 @@ def last_line(
     parts += [shown(page)] if page else []
     if word != ALIGNED and results:
         result = kinds[word][0]
-        red = result.first_diverged is not None
-        command = next_commands(result, results)[0][1] if red else again(result)
+        command = next_commands(result, results)[0][1] if result.first_diverged else again(result)
         parts.append(f"next: {terminal.visible(command)}")
     return Text.assemble((word, f"bold {colour}"), " · ".join(parts))
 
