@@ -81,12 +81,10 @@ def check_all(
     written = json_path or folder / "report.json"
     write_text(written, json_text(results, short=json_path is None))
     write_text(written.with_suffix(".txt"), table)
-    page = None
-    if not options.no_report:
-        page = write_page(folder, results, command, "steps 1 to 5")
+    about = results, command, "steps 1 to 5"
+    page = None if options.no_report else write_page(folder, *about)
     if any(not result.error for result in results):
-        named = folder / html_page.FILE
-        say_written(bundle_results(results, options, folder / NAME, named))
+        say_written(bundle_results(results, options, folder / NAME, folder / html_page.FILE))
     report.say(last_line(results, page))
     return overall_exit(results)
 
@@ -108,9 +106,9 @@ def _run_all(steps: Sequence[Step], options: CheckOptions, on_progress) -> list[
     others = [step for step in steps if not step.trains]
     finished = threading.Event()
 
-    def when_alone(*told) -> None:
+    def when_alone(text: str) -> None:
         if finished.is_set():
-            on_progress(*told)
+            on_progress(text)
 
     with Beside(lambda: results_of([s for s in steps if s.trains], when_alone)) as training:
         results = results_of(others, on_progress)
