@@ -78,13 +78,14 @@ def page(results: Sequence, command: Sequence[str], base: str) -> str:
     shown = rows_shown(results)
     for index, result in enumerate(results):
         step, name = result.step, _name(result)
-        title = f"Step {step.number} {step.other or step.title} · {visible(result.model)}"
+        of_step = f"{step.number} {step.other or step.title}"
+        title = f"Step {of_step} · {visible(result.model)}"
         logs = result.folder, step.judged
         found = {side: list(facts.sidecars_of(*logs, side)) for side in SIDES}
         look_at = visible(look(result, "KEY"))
         packed.add(name, title, result, shown[index], look_at, _ledger(found))
         sides.append((title, {side: own[0] for side, own in found.items() if own}))
-        told.append(_tell(index, name, title, result, found))
+        told.append(_tell(index, name, title, result, found, of_step))
     passed = all(one.passed for one in told) and bool(told)
     compared = any(result.exit_code != 2 for result in results)
     outcome = "Aligned" if passed else "Not compared" if not compared else "Not aligned"
@@ -96,7 +97,8 @@ def page(results: Sequence, command: Sequence[str], base: str) -> str:
     return _template().render(
         base=base,
         results=told,
-        steps=_overview(results, told),
+        steps=list(dict.fromkeys(one.step for one in told)),
+        cells={(one.step, visible(one.result.model)): one for one in told},
         models=list(dict.fromkeys(visible(result.model) for result in results)),
         passed=passed,
         outcome=outcome,
@@ -154,7 +156,7 @@ def _ledger(sidecars: Mapping[str, Sequence[Sidecar]]) -> set[str]:
     return {key for sidecar in sidecars["torch"] for key in sidecar.choices}
 
 
-def _tell(index: int, name: str, title: str, result, sidecars) -> SimpleNamespace:
+def _tell(index: int, name: str, title: str, result, sidecars, of_step: str) -> SimpleNamespace:
     """All that the page says of one result beside its rows."""
     problems: list[str] = []
     curves: list[charts.Chart] = []
@@ -163,9 +165,7 @@ def _tell(index: int, name: str, title: str, result, sidecars) -> SimpleNamespac
             curves += charts.training_charts(result.folder, result.rows)
         except facts.UNREADABLE as error:
             problems.append(f"the curves could not be drawn: {visible(str(error))}")
-    step, rows, failed = result.step, result.rows, result.exit_code == 1
-    first = result.first_diverged
-    off = findings_of(result) if failed else []
+    step, rows, off = result.step, result.rows, findings_of(result)
     first_of = {side: found[0] for side, found in sidecars.items() if found}
     diff_log = result.folder / result.guide_report if result.guide_report else None
     guide = result.guide_passed, result.guide_all_passed
@@ -173,13 +173,14 @@ def _tell(index: int, name: str, title: str, result, sidecars) -> SimpleNamespac
     commands += [(f"how the {s} side was started", o.command) for s, o in first_of.items()]
     return SimpleNamespace(
         index=index,
+        step=of_step,
         name=name,
         title=title,
         result=result,
         passed=result.exit_code == 0,
         counts=dict(count_verdicts(rows)),
         total=len(rows),
-        worst=first or worst_row(rows),
+        worst=result.first_diverged or worst_row(rows),
         digits=fewest_digits(rows, result.cases),
         guide_failure=result.guide_failure if False in guide and result.exit_code == 0 else "",
         scores=scores_of(result.folder, step.guide_stem, step.guide_threshold),
@@ -204,14 +205,3 @@ def _lines(place: str) -> tuple:
     lines = source_context(place)
     texts = dedent("\n".join(visible(line.text.expandtabs()) for line in lines)).split("\n")
     return tuple((line.number, text, line.here) for line, text in zip(lines, texts, strict=False))
-
-
-def _overview(results: Sequence, told: Sequence[SimpleNamespace]) -> list[tuple[str, list]]:
-    """(step, its cells): one for each model, None where there is no such result."""
-    models = list(dict.fromkeys(result.model for result in results))
-    steps: dict[str, list] = {}
-    for result, one in zip(results, told, strict=True):
-        step = result.step
-        cells = steps.setdefault(f"{step.number} {step.other or step.title}", [None] * len(models))
-        cells[models.index(result.model)] = one
-    return list(steps.items())
