@@ -11,20 +11,20 @@ in stepN_*/log (or DIR).  All of it that somebody needs who is to believe it is 
 import signal
 import sys
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 if __name__ == "__main__":  # by its path too, and under a Python that will not do
     # Till all is imported, and nothing begun, Ctrl-C ends it without a word.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
-    sys.path[0] = str(Path(__file__).resolve().parent.parent)
+    sys.path[0] = sys.path[0] if __package__ else str(Path(__file__).resolve().parent.parent)
     from twincheck.common.system.start import begin
 
     begin("numpy", "rich")
 
 import importlib
 
-from twincheck.common.check.bundle import NAME, bundle_results, say_written
+from twincheck.common.check.bundle import NAME, bundle_results, judge_again, say_written
 from twincheck.common.check.command_line import write_page
 from twincheck.common.check.guard import guarded
 from twincheck.common.check.options import OF_EVERY_CHECK, CheckOptions, Parser, of
@@ -35,6 +35,7 @@ from twincheck.common.check.steps import Step
 from twincheck.common.pair.pairs import load_pairs
 from twincheck.common.report import html_page
 from twincheck.common.report import terminal as report
+from twincheck.common.report.summary import last_line
 from twincheck.common.system.checkout import ROOT, for_logs
 from twincheck.common.system.files import write_text
 from twincheck.common.system.signals import Beside
@@ -44,35 +45,49 @@ def all_steps() -> list[Step]:
     """The five steps, each from its own check script."""
     found = []
     for path in sorted(ROOT.glob("step*/check_step*.py")):
-        found.append(importlib.import_module(f"{path.parent.name}.{path.stem}").STEP)
+        found.append(importlib.import_module(f"twincheck.{path.parent.name}.{path.stem}").STEP)
     return found
 
 
-def main(arguments: list[str] | None = None) -> int:
-    """Run every step and show the table; returns the exit status."""
+def main(arguments: list[str] | None = None, is_there: bool = False) -> int:
+    """Run every step and show the table; returns the exit status.
+
+    is_there  judge the results that are there instead, of whichever steps
+    """
     parser = Parser(__doc__, "python -m common.check_all")
     parser.take(*OF_EVERY_CHECK, *of("reference"), "mode", *of("data", "training"))
     given = parser.parse_args(arguments)
     asked = sys.argv[1:] if arguments is None else arguments
     command = ["python", "-m", "common.check_all", *asked]
-    return guarded(given.debug, lambda: _check_all(CheckOptions.of(given), given.json, command))
+    how = CheckOptions.of(given), given.json, command, judge_again if is_there else _run_all
+    return guarded(given.debug, lambda: check_all(all_steps(), *how))
 
 
-def _check_all(options: CheckOptions, json_path: Path | None, command: Sequence[str]) -> int:
-    steps = all_steps()
+def check_all(
+    steps: Sequence[Step],
+    options: CheckOptions,
+    json_path: Path | None,
+    command: Sequence[str],
+    run: Callable,
+) -> int:
+    """Have results made, show them, write the page and the bundle; returns the exit status.
+
+    run   called with the steps, the options and on_progress, gives their results
+    """
     with told_in(json_path), report.progress() as on_progress:
-        results = _run_all(steps, options, on_progress)
+        results = run(steps, options, on_progress)
     table = report.show_all(steps, results)
     folder = options.out or for_logs() / "log"
     written = json_path or folder / "report.json"
     write_text(written, json_text(results, short=json_path is None))
     write_text(written.with_suffix(".txt"), table)
+    page = None
     if not options.no_report:
-        write_page(folder, results, command, "steps 1 to 5")
+        page = write_page(folder, results, command, "steps 1 to 5")
     if any(not result.error for result in results):
-        page = folder / html_page.FILE
-        say_written(bundle_results(results, options, folder / NAME, page))
-    report.show_modes(results)
+        named = folder / html_page.FILE
+        say_written(bundle_results(results, options, folder / NAME, named))
+    report.say(last_line(results, page))
     return overall_exit(results)
 
 

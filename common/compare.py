@@ -13,7 +13,7 @@ import sys
 from pathlib import Path
 
 if __name__ == "__main__":  # by its path too, and under a Python that will not do
-    sys.path[0] = str(Path(__file__).resolve().parent.parent)
+    sys.path[0] = sys.path[0] if __package__ else str(Path(__file__).resolve().parent.parent)
     from twincheck.common.system.start import begin
 
     begin("numpy", "rich")
@@ -96,7 +96,7 @@ def _show(judgement: Judgement, options) -> None:
         report.say(f"note: {note}")
     first = first_bad_row(judgement.rows)
     if first is None:
-        report.show_excused(judgement.rows)
+        report.show_excused(((None, row) for row in judgement.rows), "note")
     else:
         report.say(f"\nfirst that is not aligned: {report.visible(first.key)}: {first.verdict}")
         for line in report.describe(first):

@@ -5,7 +5,7 @@ from functools import partial
 from pathlib import Path
 
 if __name__ == "__main__":  # by its path too
-    sys.path[0] = str(Path(__file__).resolve().parent.parent)
+    sys.path[0] = sys.path[0] if __package__ else str(Path(__file__).resolve().parent.parent)
 
 from twincheck.common.system.start import forward
 

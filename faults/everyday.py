@@ -14,7 +14,7 @@ import sys
 from pathlib import Path
 
 if __name__ == "__main__":  # by its path too, and under a Python that will not do
-    sys.path[0] = str(Path(__file__).resolve().parent.parent)
+    sys.path[0] = sys.path[0] if __package__ else str(Path(__file__).resolve().parent.parent)
     from twincheck.common.system.start import begin
 
     begin("numpy", "rich")

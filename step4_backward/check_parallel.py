@@ -13,11 +13,12 @@ from pathlib import Path
 
 # This folder holds folders called torch and paddle: the checkout takes its place in the search.
 if __name__ == "__main__":
-    sys.path[0] = str(Path(__file__).resolve().parent.parent)
+    sys.path[0] = sys.path[0] if __package__ else str(Path(__file__).resolve().parent.parent)
     from twincheck.common.system.start import begin
 
     begin("numpy", "rich")
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from twincheck.common.check.command_line import check
@@ -70,9 +71,9 @@ STEP = Step(
 )
 
 
-def main() -> int:
+def main(arguments: Sequence[str] | None = None) -> int:
     """See the module's docstring; returns the exit status."""
-    arguments = Parser(__doc__).take(*STEP.takes, "processes").parse_args()
+    arguments = Parser(__doc__).take(*STEP.takes, "processes").parse_args(arguments)
     options, step = CheckOptions.of(arguments), for_processes(arguments.processes)
     return guarded(arguments.debug, lambda: check(step, options))
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 # This folder holds folders called torch and paddle: the checkout takes its place in the search.
 if __name__ == "__main__":
-    sys.path[0] = str(Path(__file__).resolve().parent.parent)
+    sys.path[0] = sys.path[0] if __package__ else str(Path(__file__).resolve().parent.parent)
     from twincheck.common.system.start import begin
 
     begin("numpy", "rich")

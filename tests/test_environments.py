@@ -119,7 +119,7 @@ def test_one_python_that_is_named_for_both_sides_is_no_news():
         ("plain", "cannot be run: Permission denied"),
         ("silent", "does not answer like a Python"),
         ("wordy", "does not answer like a Python: I am no Python"),
-        ("old", "is Python 3.8.18; a side needs 3.11 or newer"),
+        ("old", "is Python 3.8.18; a side needs 3.10 or newer"),
         ("bare", "has no torch and no numpy: install them there, or name another Python"),
         ("half", "has no numpy: install it there, or name another Python"),
     ],

@@ -2,18 +2,23 @@
 
 import http.server
 import json
+import os
 import shlex
+import shutil
 import socket
 import subprocess
 import sys
 import threading
 import time
 import tomllib
+import venv
 import zipfile
 from importlib import metadata
 from pathlib import Path
 
+import pip
 import pytest
+from checkout import Checkout
 from packaging.requirements import Requirement
 from pages import blocks
 
@@ -86,6 +91,7 @@ def test_the_block_for_a_gpu_can_be_copied():
 
 
 def test_done_means_these_requirements_and_a_python_that_starts(tmp_path, monkeypatch):
+    monkeypatch.setattr(install, "has_checkout", lambda: True)
     monkeypatch.setattr(install, "STAMP", tmp_path / "installed.json")
     monkeypatch.setattr(install, "PYTHON", Path(sys.executable))
     assert not install.is_done(["a==1"])  # interrupted: no stamp
@@ -169,7 +175,9 @@ def environment(tmp_path, monkeypatch):
     monkeypatch.setattr(install, "PYTHON", made / "bin" / "python")
     monkeypatch.setattr(install, "STAMP", made / "installed.json")
     monkeypatch.setattr(install, "LOCK", tmp_path / ".venv.lock")
+    monkeypatch.setattr(install, "LOG", made / "install.log")
     monkeypatch.setattr(install, "read_requirements", lambda: ["torch==2.13.0"])
+    monkeypatch.setattr(install, "has_checkout", made.exists)  # below it is put in by itself
     return made
 
 
@@ -232,6 +240,160 @@ def test_what_pypis_torch_costs_is_said_before_it_is_fetched(
     assert install.main([]) == 2
     assert "pip finds no torch==2.13.0 for this Python there" in capsys.readouterr().err
     assert len(asked) == 1
+
+
+# ---- what is said of it ------------------------------------------------------------------------
+
+
+def told(progress: install.Progress, *lines: str) -> None:
+    for line in lines:
+        progress.read(f"{line}\n")
+
+
+PIP_SAYS = (
+    "Looking in indexes: https://pypi.org/simple",
+    "Collecting rich<16,>=13.7",
+    "  Downloading rich-14.0-py3-none-any.whl.metadata (18 kB)",
+    "Collecting torch==2.13.0",
+    "  Downloading https://x.y/torch-2.13.0-cp311-cp311-linux_x86_64.whl (190.1 MB)",
+    "Requirement already satisfied: numpy>=2 in ./lib (from torch==2.13.0) (2.4.6)",
+    "Installing collected packages: rich, torch",
+    "Successfully installed rich-14.0 torch-2.13.0",
+)
+
+
+def test_how_far_pip_is_takes_a_line_now_and_then(capsys, monkeypatch):
+    now = [0.0]
+    monkeypatch.setattr(install.time, "monotonic", lambda: now[0])
+    progress = install.Progress()
+    told(progress, *PIP_SAYS[:4])
+    assert capsys.readouterr().out == ""  # it began a moment ago
+    now[0] = install.EVERY_S
+    told(progress, PIP_SAYS[4])
+    progress.show()
+    said = "  15 s: 2 packages, downloading torch-2.13.0-cp311-cp311-linux_x86_64.whl (190.1 MB)\n"
+    assert capsys.readouterr().out == said
+    now[0] = 2 * install.EVERY_S
+    progress.show()  # pip is silent as long as it downloads
+    assert capsys.readouterr().out == said.replace("15 s", "30 s")
+    told(progress, *PIP_SAYS[5:])
+    assert "numpy" in progress.found and capsys.readouterr().out == ""
+    progress.done()
+    assert capsys.readouterr().out == "  2 packages in 30 s\n"
+    quiet = install.Progress(quietly=True)
+    now[0] = 9 * install.EVERY_S
+    told(quiet, *PIP_SAYS)
+    quiet.done()
+    assert capsys.readouterr().out == ""
+
+
+def test_on_a_terminal_one_line_is_rewritten_and_none_left(capsys, monkeypatch):
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    monkeypatch.setenv("COLUMNS", "30")
+    progress = install.Progress()
+    told(progress, *PIP_SAYS)
+    progress.clear()
+    out = capsys.readouterr().out
+    assert "\n" not in out and out.count("\r") == len(PIP_SAYS) + 1 and out.endswith("\r\x1b[K")
+    lines = out.split("\r\x1b[K")
+    assert max(map(len, lines)) == 29 and "2 packages, downl" in out
+
+
+def test_where_pip_fails_its_last_words_are_shown_and_all_are_kept(
+    index, environment, monkeypatch, capfd
+):
+    """A torch that there is, and then a package that no index has."""
+    monkeypatch.setenv(install.TORCH_INDEX, index.url)
+    monkeypatch.setenv("PIP_INDEX_URL", index.url)
+    monkeypatch.setattr(install, "read_requirements", lambda: ["torch==2.13.0", "no-such-thing"])
+    assert install.main([]) == 2
+    said = capfd.readouterr()
+    log = environment / "install.log"
+    *words, last = said.err.splitlines()
+    assert "    ERROR: No matching distribution found for no-such-thing" in words
+    assert last.startswith("installation failed (pip's status 1; all its words are in ")
+    assert str(log) in last and last.endswith("make install goes on from here")
+    first, *others = said.out.splitlines()
+    assert first.startswith("installing into .venv: once") and len(others) <= 2
+    text = log.read_text()
+    assert "Successfully installed torch-2.13.0+cpu" in text and text.count("$ ") == 2
+    assert "ERROR: No matching distribution found for no-such-thing" in text
+    assert not install.is_done(["torch==2.13.0", "no-such-thing"])
+
+
+# ---- the checkout in .venv ----------------------------------------------------------------------
+
+FOUND = """
+import importlib.util as u
+names = "common tools extras faults tests step1_forward setup".split()
+print(*(name for name in names if u.find_spec(name)))
+import twincheck.common.system.checkout as c
+print(c.ROOT)
+"""
+
+
+@pytest.fixture
+def in_place(tmp_path, monkeypatch):
+    """A checkout in a path with a space, and what an older version has left: a .venv with all
+    packages (pip and setuptools are those of this environment), but not with the checkout."""
+    root = Checkout(tmp_path / "my checkouts").root
+    for name in ("setup.py", "README.md"):
+        shutil.copy(ROOT / name, root)
+    for name in ("docs", "examples"):
+        (root / name).mkdir()
+    (root / "twincheck" / "__main__.py").write_text("def main():\n    print('the command')\n")
+    made = root / ".venv"
+    venv.EnvBuilder(symlinks=True).create(made)
+    (packages,) = made.glob("lib/python3*/site-packages")
+    (packages / "those.pth").write_text(f"{Path(pip.__file__).parent.parent}\n")
+    names = dict(ROOT=root, VENV=made, PYTHON=made / "bin/python", STAMP=made / "installed.json")
+    for name, value in (names | dict(LOG=made / "install.log", LOCK=root / "lock")).items():
+        monkeypatch.setattr(install, name, value)
+    install.STAMP.write_text(json.dumps(install.read_requirements()))
+    return root
+
+
+def called(command: list, folder: Path) -> subprocess.CompletedProcess:
+    """A command in a folder, without the path that these tests have."""
+    values = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    return subprocess.run(command, cwd=folder, env=values, capture_output=True, text=True)
+
+
+def found(root: Path, elsewhere: Path) -> list[str]:
+    """What .venv's Python imports in another folder: names that it should not, and the root."""
+    done = called([root / ".venv/bin/python", "-c", FOUND], elsewhere)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.splitlines()
+
+
+def test_an_older_versions_environment_gets_the_command_and_asks_no_index(
+    in_place, tmp_path, capfd, monkeypatch
+):
+    monkeypatch.setattr(install, "torch_index", None)  # to call it is a TypeError
+    assert install.has_packages(install.read_requirements()) and install.main(["--is-done"]) == 2
+    assert install.main([]) == 0
+    assert capfd.readouterr() == (
+        "installed: .venv/bin/twincheck, to be called from any folder\n",
+        "",
+    )
+    assert install.main(["--is-done"]) == install.main([]) == 0 and capfd.readouterr().out == ""
+    assert found(in_place, tmp_path) == ["", str(in_place)]
+    command = in_place / ".venv/bin/twincheck"
+    done = called([command], tmp_path)
+    assert (done.returncode, done.stdout) == (0, "the command\n"), done.stderr
+    assert not (in_place / "build").exists()
+    # What is in the environment without the command, or is another checkout's, is not done.
+    other = Checkout(tmp_path / "another").root
+    monkeypatch.setattr(install, "ROOT", other)
+    assert not install.has_checkout()
+    monkeypatch.setattr(install, "ROOT", in_place)
+    assert install.has_checkout()
+    command.unlink()
+    assert not install.has_checkout() and install.main([]) == 0 and command.is_file()
+    # Planted: the checkout's folder itself on the path, as a plain editable installation has it.
+    (packages,) = in_place.glob(".venv/lib/python3*/site-packages")
+    (packages / "plain.pth").write_text(f"{in_place}\n")
+    assert found(in_place, tmp_path)[0] == "common extras step1_forward setup"
 
 
 def test_help_names_every_target():

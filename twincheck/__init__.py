@@ -16,6 +16,7 @@ import os
 HERE = os.path.dirname(os.path.abspath(__file__))
 IN_A_CHECKOUT = not os.path.isdir(os.path.join(HERE, "common"))
 __path__ = [HERE, os.path.dirname(HERE)] if IN_A_CHECKOUT else [HERE]
+COMMAND = ()  # how this process was called, where by `twincheck` (twincheck/__main__.py)
 
 
 # What models may use (twincheck/torch_side.py, twincheck/paddle_side.py), whichever side they are.
@@ -26,6 +27,8 @@ OF_MODELS = (
 
 
 def __getattr__(name):
+    if name in ("check", "assert_aligned", "NotChecked", "Result"):
+        return getattr(importlib.import_module(f"{__name__}.extras.live.calls"), name)
     if name in OF_MODELS:
         return functools.partial(_of_side, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

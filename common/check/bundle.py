@@ -3,7 +3,7 @@
 import platform
 import shlex
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -28,7 +28,9 @@ from twincheck.common.system.frameworks import SIDES
 NAME = "bundle.zip"
 
 
-def judge_again(steps: Sequence[Step], options: CheckOptions) -> list[Result]:
+def judge_again(
+    steps: Sequence[Step], options: CheckOptions, on_progress: Callable | None = None
+) -> list[Result]:
     """The results that are there of these steps and models, judged as --compare-only does.
 
     Raises UserError where there is none, or where logs can show nothing.
@@ -40,6 +42,8 @@ def judge_again(steps: Sequence[Step], options: CheckOptions) -> list[Result]:
             logs = [ResultFolder(folder).log(step.judged[0], side) for side in SIDES]
             if not all(log.is_file() for log in logs):
                 continue
+            if on_progress:
+                on_progress(f"step {step.number}, {pair.name}")
             told = sidecar_of(logs[0])
             how = replace(options, run=request_of(told), compare_only=True)
             result = judge_model(step, pair, folder, how)

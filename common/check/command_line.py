@@ -12,11 +12,12 @@ from twincheck.common.check.added import added_to
 from twincheck.common.check.guard import guarded
 from twincheck.common.check.options import CheckOptions, Parser
 from twincheck.common.check.report_json import json_text, told_in
-from twincheck.common.check.result import Result, overall_exit, shown
+from twincheck.common.check.result import Result, overall_exit
 from twincheck.common.check.runner import base_folder, run_step
 from twincheck.common.check.steps import Step
 from twincheck.common.report import html_page
 from twincheck.common.report import terminal as report
+from twincheck.common.report.summary import last_line
 from twincheck.common.system.errors import UserError
 from twincheck.common.system.files import write_text
 
@@ -59,8 +60,8 @@ def check(
     report.show_step(step, results)
     if options.json:
         write_text(options.json, json_text(results))
-    write_step_page(step, options, results, arguments)
-    report.show_modes(results)
+    page = write_step_page(step, options, results, arguments)
+    report.say(last_line(results, page))
     return overall_exit(results)
 
 
@@ -87,27 +88,28 @@ def write_step_page(
     options: CheckOptions,
     results: Sequence[Result],
     arguments: Sequence[str] | None = None,
-) -> None:
-    """Write the page of a step beside its results, unless --no-report was given."""
-    if not options.no_report:
-        command = ["python", step.check, *(sys.argv[1:] if arguments is None else arguments)]
-        name = f"step {step.number}, {step.other or step.title}"
-        write_page(base_folder(step, options), results, command, name)
+) -> Path | None:
+    """Write the page of a step beside its results, unless --no-report was given; returns it."""
+    if options.no_report:
+        return None
+    command = ["python", step.check, *(sys.argv[1:] if arguments is None else arguments)]
+    name = f"step {step.number}, {step.other or step.title}"
+    return write_page(base_folder(step, options), results, command, name)
 
 
-def write_page(folder: Path, results: Sequence[Result], command: Sequence[str], name: str) -> None:
-    """Write report.html and say where it is.  Where it cannot be written, the verdict stays.
+def write_page(
+    folder: Path, results: Sequence[Result], command: Sequence[str], name: str
+) -> Path | None:
+    """Write report.html; returns it, or None.  Where it cannot be written, the verdict stays.
 
     Where nothing could be compared there is nothing to show, and a former page stays.
     """
     if all(result.error for result in results):
-        return
+        return None
     path = folder / html_page.FILE
     try:
         html_page.write_page(path, results, command, name)
     except UserError as error:
         report.say(f"no report: {error}; the verdict above stands")
-        return
-    red = any(result.exit_code == 1 for result in results)
-    hint = ": open it to see every row and the sources of both sides" if red else ""
-    report.say(f"report: {shown(path)}{hint}")
+        return None
+    return path

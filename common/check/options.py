@@ -19,6 +19,7 @@ from twincheck.common.pair.request import RunRequest
 from twincheck.common.system.errors import UserError
 from twincheck.common.system.frameworks import SIDES
 from twincheck.common.system.half import HALF
+from twincheck.common.system.start import spelled
 from twincheck.common.system.words import did_you_mean
 
 # Groups of options that some steps do not take.
@@ -205,8 +206,8 @@ class Parser(argparse.ArgumentParser):
 
     def __init__(self, description: str | None, prog: str | None = None):
         super().__init__(
-            prog=prog,
-            description=description,
+            prog=prog and spelled(prog),
+            description=description and spelled(description),
             formatter_class=argparse.RawDescriptionHelpFormatter,
             allow_abbrev=False,  # --mode is no short --model where a check has no modes
         )

@@ -8,6 +8,7 @@ What one needs of the other is decided here, such as whether a teacher-forced ru
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -116,7 +117,7 @@ def _conclude(
         with suppress(UserError):  # the same full disk, as like as not
             write_text(error_file, failure.traceback)
             sentence += f" (in full: {shown(error_file)})"
-        return Result(step, pair.name, error=sentence)
+        return replace(_result(step, pair, options), error=sentence)
     workers.on_progress(f"step {step.number}: judging {pair.name}")
     result = judge_model(step, pair, made, options, workers, reports.next())
     while step.undecided is not None and (seeds := step.undecided(result, made)):
@@ -182,13 +183,7 @@ def judge_model(
     guide    reprod_log's own report, where one is wanted
     """
     start = time.perf_counter()
-    result = Result(
-        step,
-        pair.name,
-        "" if pair.built_in else str(pair.folder),
-        allow=tuple(word.upper() for word in options.allow),
-        typed=options.typed,
-    )
+    result = _result(step, pair, options)
     files = ResultFolder(folder)
     try:
         brought = ("torch",) if workers and pair.name in workers.inputs.brought else ()
@@ -243,6 +238,13 @@ def judge_model(
             guide.stop()
     result.elapsed_s = time.perf_counter() - start
     return result
+
+
+def _result(step: Step, pair: Pair, options: CheckOptions) -> Result:
+    """What was found so far: nothing."""
+    folder = "" if pair.built_in else str(pair.folder)
+    allow = tuple(word.upper() for word in options.allow)
+    return Result(step, pair.name, folder, allow=allow, typed=options.typed)
 
 
 def _looked_closer(

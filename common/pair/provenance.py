@@ -11,6 +11,7 @@ from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
+from twincheck import HERE
 from twincheck.common.pair.pairs import Pair
 from twincheck.common.system.checkout import FAKE_DATA, ROOT
 from twincheck.common.system.files import ONE_SYNTAX_TREE
@@ -75,7 +76,7 @@ def workbench_files(pair: Pair, side: str, step_folder: str) -> list[Path]:
     """
     common, other = ROOT / "common", SIDES[1 - SIDES.index(side)]
     files = {path for room in _ROOMS_OF_A_LOG for path in (common / room).rglob("*.py")}
-    files |= {common / "__init__.py", ROOT / "twincheck" / f"{side}_side.py"}
+    files |= {common / "__init__.py", Path(HERE).resolve() / f"{side}_side.py"}
     files |= _imported_of_steps((ROOT / step_folder / side).glob("*.py"))
     if pair.built_in:
         files |= {common / "models" / "__init__.py", *FAKE_DATA.glob(f"{pair.name}.npz")}

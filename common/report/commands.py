@@ -7,8 +7,10 @@ import sys
 from collections.abc import Container, Sequence
 from pathlib import Path
 
+import twincheck
 from twincheck.common.logs.key import BUFFER, Key, parent_of
 from twincheck.common.system.checkout import ROOT
+from twincheck.common.system.start import spelled
 
 PAGE = "docs/red-check.md"
 # Options that step 1 of the same model takes over, and that a judging of its logs does.
@@ -16,13 +18,17 @@ _FORWARD = "preset device dtype autocast seed weights case mode torch-python pad
 _JUDGING = ("out", "case", "probe", "no-probe", "allow", "strict")
 
 
-def next_commands(result, findings: Sequence) -> list[tuple[str, str]]:
-    """(what it is for, command) of what helps with findings of a red result; the first tensor's."""
+def next_commands(result, findings: Sequence, results: Sequence = ()) -> list[tuple[str, str]]:
+    """(what it is for, command) of what helps with findings of a red result; the first tensor's.
+
+    results  all of the check: of the model's step 1 nothing is asked that is among them
+    """
     step, found = result.step, []
     key = next((one.row.key for one in findings if one.places and not step.other), None)
-    if step.number > 1 and not (step.data or step.other):  # where the forward pass is another
+    ran = any((one.step.number, one.model) == (1, result.model) for one in results)
+    if step.number > 1 and not (ran or step.data or step.other):  # the forward pass may be another
         before = "step 1 before: where the forward pass differs, so does all behind it"
-        script = shown(ROOT / "step1_forward" / "check_step1.py")
+        script = "step1_forward/check_step1.py"
         found.append((before, _check(result, *_typed(result, _FORWARD.split()), script=script)))
     if key:
         found.append(("both sides' values around the worst element", look(result, key)))
@@ -47,8 +53,19 @@ def _typed(result, names: Container[str]) -> list[str]:
 
 def _check(result, *words: str, script: str = "") -> str:
     """The command that runs a result's check, or another, for its model, with further words."""
-    script = script or shown(ROOT / result.step.check)
-    return shlex.join([python(), script, "--model", _model(result), *words])
+    run = program(script or result.step.check, by_path=True)
+    return shlex.join([*run, *_of_model(result, words)])
+
+
+def _of_model(result, words: Sequence[str]) -> list[str]:
+    """A command's words with its model: where by `twincheck`, whose logs are usually beside it."""
+    model, words = _model(result), list(words)
+    if not twincheck.COMMAND:
+        return ["--model", model, *words]
+    at = next((i for i, word in enumerate(words) if word == "--out"), None)
+    if at is not None and Path(words[at + 1]).absolute() == Path(model).absolute() / "log":
+        del words[at : at + 2]
+    return [model, *words]
 
 
 def _model(result) -> str:
@@ -63,12 +80,11 @@ def look(result, key: str) -> str:
     """The command that shows both sides' values around a row's worst element; none of an error."""
     if result.error:
         return ""
-    command = [*program("common/show.py"), key, "--step", str(result.step.number)]
-    command += ["--model", _model(result)]
+    words = ["--step", str(result.step.number)]
     base = result.folder.parents[bool(result.step.other)]
     if base != result.step.folder / "log":
-        command += ["--out", shown(base.parent)]
-    return shlex.join(command)
+        words = ["--out", shown(base.parent), *words]
+    return shlex.join([*program("common/show.py"), key, *_of_model(result, words)])
 
 
 def _less(result, key: str) -> str:
@@ -110,9 +126,14 @@ def page() -> str:
     return shown(ROOT / PAGE)
 
 
-def program(path: str) -> list[str]:
-    """How a program of the checkout is run from here: as a module in its root, else by its path."""
-    if Path.cwd() == ROOT:
+def program(path: str, by_path: bool = False) -> list[str]:
+    """How a program of the checkout is run from here: as a module in its root, else by its path.
+
+    by_path  also there
+    """
+    if twincheck.COMMAND:
+        return spelled(f"python {path}").split()
+    if Path.cwd() == ROOT and not by_path:
         return [python(), "-m", path.removesuffix(".py").replace("/", ".")]
     return [python(), shown(ROOT / path)]
 

@@ -12,6 +12,8 @@ from twincheck.common.report.sentences import that_differs, what_differs, what_i
 from twincheck.common.system.frameworks import SIDES
 from twincheck.common.verdict.row import FAILING, Row
 
+NO_LINE = "no line known"
+
 
 @dataclass(frozen=True)
 class Finding:
@@ -85,4 +87,4 @@ def place_of(places: Mapping[str, str], key: str) -> str:
     module = parent_of(parts.site)
     if parts.kind in ("grad", BUFFER) and f"{parts.prefix}{module}" in places:
         return f"{places[f'{parts.prefix}{module}']} (where {module} is used)"
-    return "no line known"
+    return NO_LINE

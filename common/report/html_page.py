@@ -28,6 +28,7 @@ from twincheck.common.report.html_rows import PackedRows, rows_shown, visible
 from twincheck.common.report.scores import figure, scores_of
 from twincheck.common.report.sentences import fewest_digits, number
 from twincheck.common.report.source_lines import source_context
+from twincheck.common.report.summary import outcome
 from twincheck.common.system.errors import UserError
 from twincheck.common.system.files import whole
 from twincheck.common.system.frameworks import SIDES
@@ -87,8 +88,6 @@ def page(results: Sequence, command: Sequence[str], base: str) -> str:
         sides.append((title, {side: own[0] for side, own in found.items() if own}))
         told.append(_tell(index, name, title, result, found, of_step))
     passed = all(one.passed for one in told) and bool(told)
-    compared = any(result.exit_code != 2 for result in results)
-    outcome = "Aligned" if passed else "Not compared" if not compared else "Not aligned"
     style, script = ((_PAGE / name).read_text("utf-8") for name in ("style.css", "page.js"))
     data = packed.as_json() | {"tones": terminal.TONES, "meanings": MEANINGS}
     data = json.dumps(data, separators=(",", ":"), allow_nan=False).encode()
@@ -101,7 +100,7 @@ def page(results: Sequence, command: Sequence[str], base: str) -> str:
         cells={(one.step, visible(one.result.model)): one for one in told},
         models=list(dict.fromkeys(visible(result.model) for result in results)),
         passed=passed,
-        outcome=outcome,
+        outcome=outcome(results).capitalize(),
         failed=sum(not one.passed for one in told),
         counts=count_verdicts([row for result in results for row in result.rows]),
         total=sum(one.total for one in told),

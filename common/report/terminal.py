@@ -7,7 +7,7 @@ import io
 import math
 import re
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
 from rich.console import Console
@@ -25,6 +25,7 @@ from twincheck.common.report.findings import Finding, findings_of
 from twincheck.common.report.scores import allowed, figure, scores_of
 from twincheck.common.report.sentences import number
 from twincheck.common.report.source_lines import source_context
+from twincheck.common.system.start import spelled
 from twincheck.common.verdict.half import BY_ITSELF
 from twincheck.common.verdict.row import AGREEING, SEVERITY, Row, count_verdicts, share, worst_row
 
@@ -41,7 +42,9 @@ COLOURS = {verdict: _COLOURS[tone] for verdict, tone in TONES.items()}
 WIDTH_OF_AN_END = 24  # characters of a shortened key
 SHOWN_ROWS = 10  # of a table of rows: the worst
 SHOWN_ORIGINS = 5
-SHOWN_NOTES = 5
+SHOWN_NOTES = 8
+OTHER_NUMBERS = " (elsewhere other numbers)"
+_NUMBER = re.compile(r"(?<![\w.])\d[\d.,]*(e[-+]?\d+)?(?![\w])")
 WIDTH_OF_PLAIN_TEXT = 110
 WIDTH_OF_A_PIPE = 140  # columns, where the output is no terminal
 
@@ -60,9 +63,9 @@ def _console(stderr: bool = False) -> Console:
     )
 
 
-def say(text: str) -> None:
+def say(text: str | Text) -> None:
     """One line of output."""
-    _line(escape(text))
+    _console().print(Text(text) if isinstance(text, str) else text, soft_wrap=True)
 
 
 def _line(marked_up: str) -> None:
@@ -71,7 +74,7 @@ def _line(marked_up: str) -> None:
 
 def say_error(sentence: str) -> None:
     """One sentence on standard error."""
-    _console(stderr=True).print(f"[red]error:[/red] {escape(sentence)}", soft_wrap=True)
+    _console(stderr=True).print(f"[red]error:[/red] {escape(spelled(sentence))}", soft_wrap=True)
 
 
 def show_table(table: Table) -> None:
@@ -159,11 +162,16 @@ def show_step(step, results) -> None:
 
 
 def show_decided(results) -> None:
-    """What a result consists of that decides several questions, a line each."""
-    for result in results:
-        for name, of in result.answers.get("decided", {}).items():
-            said = f": {escape(visible(of['said']))}" if of["said"] else ""
-            _line(f"{escape(result.model)}, {name}: {_coloured(of['verdict'])}{said}")
+    """What results consist of that decide several questions, a line each, alike ones together."""
+    parts = [
+        (result, f"{name}: {of['verdict']}: {of['said']}".removesuffix(": "))
+        for result in results
+        for name, of in result.answers.get("decided", {}).items()
+    ]
+    for alike, said in folded(parts):
+        name, verdict, *rest = map(escape, visible(said).split(": ", 2))
+        models = escape(listed(dict.fromkeys(visible(result.model) for result in alike)))
+        _line(f"{models}, {': '.join([name, _coloured(verdict), *rest])}")
 
 
 def show_scores(results) -> None:
@@ -228,7 +236,7 @@ def show_all(steps, results) -> str:
     for model in models:
         table.add_column(model, overflow="fold")
     for step in steps:
-        named = (cells[step.number, model] for model in models)
+        named = (cells.get((step.number, model), "–") for model in models)
         table.add_row(f"{step.number} {step.title}", *named, end_section=True)
     if not all(result.error for result in results):
         _console().print(table)
@@ -280,82 +288,115 @@ def _coloured(verdict: str) -> str:
 
 
 def show_details(results) -> None:
-    """Errors, notes, and for each red result its origins with file and line on both sides."""
+    """Notes, each once; errors; and for each red result its origins with file and line on both
+    sides, of what a model's further steps carry the first line alone."""
+    _show_notes([result for result in results if not result.error and result.exit_code != 1])
+    first: dict[str, object] = {}
     for result in results:
-        name = f"step {result.step.number}, {result.model}"
         if result.error:
-            say_error(f"{name}: {result.error}")
-            continue
-        if result.exit_code == 1:
-            _show_red(name, result)
-            continue
-        _show_notes(name, result)
-        if False in (result.guide_passed, result.guide_all_passed) and result.exit_code == 0:
-            _line(f"{name}: {_by_the_guide(result)}")
+            say_error(f"{named([result])}: {result.error}")
+        elif result.exit_code == 1:
+            _show_red(result, results, first.setdefault(result.model, result))
 
 
-def show_modes(results) -> None:
-    """In which modes each model was checked: the last line of a check, one for those alike."""
-    steps: dict[tuple[str, str], list[str]] = {}
-    for result in results:
-        if result.modes:
-            steps.setdefault((result.model, result.modes), []).append(str(result.step.number))
-    many = len({model for model, _ in steps}) < len(steps)
-    models: dict[str, list[str]] = {}
-    for (model, modes), numbers in steps.items():
-        named = f"{model} in step {' and '.join(numbers)}" if many else model
-        models.setdefault(modes, []).append(named)
-    for modes, named in models.items():
-        say(f"{visible(', '.join(named))}: {visible(modes)}")
+def named(results) -> str:
+    """`step 1, one`, `steps 1 and 3, one and two`; of others how many there are, and the first."""
+    places = dict.fromkeys((str(r.step.number), visible(r.model)) for r in results)
+    steps, models = (dict.fromkeys(words) for words in zip(*places, strict=True))
+    if len(places) != len(steps) * len(models):
+        return f"{len(places)} results, such as {named(results[:1])}"
+    return f"step{'s' * (len(steps) > 1)} {listed(steps)}, {listed(models)}"
 
 
-def _show_notes(start: str, result) -> None:
-    """What is to be said of a result beside its rows, and why some rows pass."""
-    for note in dict.fromkeys(result.notes):
-        if result.exit_code == 0 and note.endswith("capped"):
-            continue  # explains a red row, and nothing where all is green
-        _line(f"{start}: {escape(note)}")
-    show_excused(result.rows, f"{start}: ")
+def listed(words: Iterable[str]) -> str:
+    """`a`, `a and b`, `a, b and c`."""
+    *before, last = words
+    return f"{', '.join(before)} and {last}" if before else last
 
 
-def show_excused(rows: Sequence[Row], start: str = "") -> None:
-    """Why rows pass that are not plain rounding, a line for each cause."""
-    causes: dict[tuple[str, str], list[Row]] = {}
-    for row in rows:
-        if row.verdict in ("CONSTANT", "FLIP"):
-            causes.setdefault((row.verdict, row.note), []).append(row)
-    for (verdict, note), alike in list(causes.items())[:SHOWN_NOTES]:
-        where = visible(alike[0].key)
+def folded(said: Iterable[tuple[object, str]]) -> list[tuple[list, str]]:
+    """Sentences (whose, sentence) that differ in numbers alone as one: (whose, the first)."""
+    found: dict[str, list[tuple[object, str]]] = {}
+    for whose, sentence in said:
+        found.setdefault(_NUMBER.sub("0", sentence), []).append((whose, sentence))
+    return [
+        (
+            [whose for whose, _ in alike],
+            alike[0][1] + (OTHER_NUMBERS if len({sentence for _, sentence in alike}) > 1 else ""),
+        )
+        for alike in found.values()
+    ]
+
+
+def _show_notes(results, start: str = "") -> None:
+    """What is to be said of results beside their rows, and why some rows pass: each thing once.
+
+    start  what stands before each, where it is not to be said of which results it is
+    """
+    for alike, note in folded((result, note) for result in results for note in _notes(result)):
+        say(f"{start or named(alike)}: {note}")
+    show_excused([(result, row) for result in results for row in result.rows], start)
+
+
+def _notes(result) -> list[str]:
+    """The notes of a result, and what is to be known of its modes and of the guide's rule."""
+    passed = result.exit_code == 0
+    notes = [note for note in result.notes if not (passed and note.endswith("capped"))]
+    notes += [result.modes] if "; " in result.modes else []  # not in both modes, and why
+    if passed and False in (result.guide_passed, result.guide_all_passed):
+        notes.append(_by_the_guide(result))
+    return list(dict.fromkeys(notes))
+
+
+def show_excused(rows: Iterable[tuple[object, Row]], start: str = "") -> None:
+    """Why rows pass that are not plain rounding, a line for each cause.
+
+    rows  each with the result that it is of, which may be anything where there is a start
+    """
+    excused = [each for each in rows if each[1].verdict in ("CONSTANT", "FLIP")]
+    causes = folded((each, f"{each[1].verdict}\n{each[1].note}") for each in excused)
+    for alike, said in causes[:SHOWN_NOTES]:
+        verdict, note = said.split("\n", 1)
+        where = visible(alike[0][1].key)
         if len(alike) > 1:
             where = f"in {len(alike)} rows, such as {where}"
-        say(f"{start}{verdict} {where}: {note}")
-    left = sum(len(alike) for alike in list(causes.values())[SHOWN_NOTES:])
+        say(f"{start or named([result for result, _ in alike])}: {verdict} {where}: {note}")
+    left = sum(len(alike) for alike, _ in causes[SHOWN_NOTES:])
     if left:
-        say(f"{start}and {left} further such rows, in --json FILE")
+        rows = f"{left} further such row{'s' * (left > 1)}"
+        say(f"{start + ': ' if start else ''}and {rows}, in --json FILE")
 
 
 def _by_the_guide(result) -> str:
     """What the guide's rule says where ours lets a result pass, and why it does."""
     if result.guide_passed is False:
-        report = f" ({result.folder / result.guide_report})" if result.guide_report else ""
+        report = f" ({result.guide_report} in its folder)" if result.guide_report else ""
         return f"the guide's rule says FAIL: {result.guide_failure}{report}"
     own = "the keys that it asks for pass, and " if result.guide_passed else ""
     return f"by the guide's rule {own}not every tensor passes: {result.guide_failure}"
 
 
-def _show_red(name: str, result) -> None:
-    """What is wrong, in one sentence; then the numbers, both sides' lines, and what to type."""
-    findings = findings_of(result)
+def _show_red(result, results, before) -> None:
+    """What is wrong, in one sentence; then the numbers, both sides' lines, and what to type.
+
+    before  the first red result of the model: what is behind it may only be carried
+    """
+    name, findings = named([result]), findings_of(result)
     _line("")
     _prose(f"[bold red]{name}: {escape(visible(findings[0].headline))}[/bold red]", "")
     _line(f"  {counted(result.rows)}")
+    if before is not result:
+        places = ", ".join(findings[0].places.values())
+        _line(f"  {escape(visible(places))}: mend step {before.step.number} before it")
+        _show_notes([result], "  note")
+        return
     for i, finding in enumerate(findings[:SHOWN_ORIGINS]):
         _show_origin(finding, first=i == 0)
     if len(findings) > SHOWN_ORIGINS:
         _line(f"  and {len(findings) - SHOWN_ORIGINS} further origins, in --json FILE")
-    _show_notes("  note", result)
+    _show_notes([result], "  note")
     _line("  what to type next:")
-    for why, command in next_commands(result, findings):
+    for why, command in next_commands(result, findings, results):
         _line(f"    # {why}")
         _line(f"    {escape(visible(command))}")
     _line(f"    # how to read this: {escape(page())}")

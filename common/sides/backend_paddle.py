@@ -95,6 +95,10 @@ def want_gradient(value, wanted=True):
     value.stop_gradient = not wanted
 
 
+def forget_gradient(value):
+    value.clear_gradient(False)  # before 3.3, Paddle takes no None for .grad
+
+
 def let_go(value):
     value._clear_data()
 

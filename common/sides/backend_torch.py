@@ -128,6 +128,11 @@ def want_gradient(value, wanted=True):
     value.requires_grad = wanted
 
 
+def forget_gradient(value):
+    """From now on a parameter has no gradient."""
+    value.grad = None
+
+
 def let_go(value):
     """Leave a parameter its shape and dtype, but no memory."""
     value.data = torch.full([], float("nan"), dtype=value.dtype).expand(value.shape)

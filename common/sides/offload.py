@@ -315,6 +315,6 @@ class _Recomputation:
             self._side.lib.autograd.backward(*map(list, zip(*pairs, strict=True)))
         for weight in self._part.weights:
             if not weight.wanted:
-                weight.value.grad = None
+                self._side.forget_gradient(weight.value)
         found = (copies[id(value)] for value in self._tensors)
         return tuple(self._side.lib.zeros_like(v) if v.grad is None else v.grad for v in found)

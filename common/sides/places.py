@@ -54,7 +54,8 @@ def error_sentence(error: Exception) -> str:
         if not of_framework_file(frame.filename)
     ]
     # What stands in a framework's place, such as an emulated operator, is not where it happened.
-    frames = [frame for frame in frames if not is_instrument(frame.filename)] or frames
+    own = [f for f in frames if not (is_instrument(f.filename) or f.filename.startswith(_STEPS))]
+    frames = own or frames
     where = f" at {frames[-1].filename}:{frames[-1].lineno}" if frames else ""
     if isinstance(error, SyntaxError) and error.filename:  # not where that file is imported
         return f"{type(error).__name__} at {error.filename}:{error.lineno}: {error.msg}"

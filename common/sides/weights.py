@@ -125,7 +125,7 @@ def gradient(side, parameter):
 def clear_gradients(side, model):
     """Forget all gradients."""
     for value in model.parameters():
-        value.grad = None
+        side.forget_gradient(value)
 
 
 def assign(side, parameter, values):

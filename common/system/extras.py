@@ -5,6 +5,7 @@ used in place, so that nothing of it need be installed: they are read from that 
 installed package stand beside it, where another Python finds them too.
 """
 
+import re
 import sys
 from collections.abc import Callable, Sequence
 from importlib import metadata
@@ -20,10 +21,9 @@ def entry_points(group: str) -> dict[str, metadata.EntryPoint]:
     """Name -> entry point of a group, of this checkout and of what is installed."""
     found = {point.name: point for point in metadata.entry_points(group=group)}
     if IN_A_CHECKOUT:
-        import tomllib
-
-        table = (ROOT / "pyproject.toml").read_text(encoding="utf-8")
-        own = tomllib.loads(table)["project"]["entry-points"].get(group, {}).items()
+        text = (ROOT / "pyproject.toml").read_text(encoding="utf-8")  # no tomllib in Python 3.10
+        table = text.partition(f'[project.entry-points."{group}"]\n')[2].partition("\n[")[0]
+        own = re.findall(r'^([\w-]+) = "(.+)"$', table, re.MULTILINE)
         return found | {name: metadata.EntryPoint(name, value, group) for name, value in own}
     beside = metadata.distributions(name="twincheck", path=[str(ROOT.parent)])
     return found | {p.name: p for one in beside for p in one.entry_points if p.group == group}

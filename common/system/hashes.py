@@ -11,8 +11,11 @@ from twincheck.common.system.files import open_plain
 
 def file_sha256(path: str | os.PathLike, links: bool = False) -> str:
     """SHA-256 of a file's bytes; of the file behind a symbolic link where `links` allows one."""
+    digest = hashlib.sha256()
     with open_plain(path, links) as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+        for piece in iter(lambda: file.read(1 << 20), b""):
+            digest.update(piece)
+    return digest.hexdigest()
 
 
 def arrays_sha256(arrays: Mapping[str, np.ndarray]) -> str:

@@ -83,7 +83,7 @@ class Child(subprocess.Popen):
                 list(command),
                 env=env | {_PARENT: str(reading)},
                 pass_fds=(reading,),
-                process_group=0,
+                start_new_session=True,
                 **options,
             )
         except BaseException:

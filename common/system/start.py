@@ -7,10 +7,13 @@ and Python 3.6 can read it, as it can each file that calls it.
 import gc
 import importlib.util
 import os
+import re
 import shlex
 import sys
 
-OLDEST_PYTHON = (3, 11)
+import twincheck
+
+OLDEST_PYTHON = (3, 10)
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
 
@@ -60,6 +63,20 @@ def installed(package):
     """True if a package can be imported; a step's folder named torch or paddle is none."""
     spec = importlib.util.find_spec(package)
     return spec is not None and spec.origin is not None
+
+
+def spelled(text):
+    """A text with the commands of a checkout, as who came by `twincheck` types them."""
+    if not twincheck.COMMAND:
+        return text
+    text = re.sub(r"python (?:step\d_\w+/|common/)(\w+)\.py", _own_name, text)
+    return re.sub(r"python -m (?:common|examples)\.(\w+)", _own_name, text)
+
+
+def _own_name(found):
+    """A program's name as a command of `twincheck`."""
+    name = re.sub(r"^check_(step\d|all$)", r"\1", found.group(1)).replace("_", "-")
+    return "twincheck " + ("check" if name == "all" else name)
 
 
 def _what_to_type():

@@ -219,7 +219,7 @@ def describe(
 
 def run_side(side: str, python: str, request: RunRequest, path: Path, on_progress=None) -> None:
     """Run one request in a process of a side; UserError with its own sentence where it fails."""
-    with WorkerProcess(python, f"step1_forward.{side}.forward", on_progress) as worker:
+    with WorkerProcess(python, f"twincheck.step1_forward.{side}.forward", on_progress) as worker:
         worker.ask(request, path)
         failure = worker.failure()
     if failure is not None:

@@ -7,12 +7,16 @@ import hashlib
 import json
 import re
 import shlex
-import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from twincheck.common.system.errors import UserError
+
+try:
+    import tomllib
+except ModuleNotFoundError:  # Python 3.10
+    import tomli as tomllib
 
 HERE = Path(__file__).resolve().parent
 KINDS = ("theirs", "default", "ours")

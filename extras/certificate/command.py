@@ -46,7 +46,7 @@ from twincheck.common.pair.request import RunRequest
 from twincheck.common.pair.task import ROUND_TRIP, RoundTrip, TeacherForced
 from twincheck.common.pair.worker_process import Failure, WorkerProcess
 from twincheck.common.report import terminal as report
-from twincheck.common.system.checkout import ROOT
+from twincheck.common.system.checkout import for_logs
 from twincheck.common.system.errors import UserError
 from twincheck.common.system.files import write_text
 from twincheck.common.system.frameworks import SIDES
@@ -60,7 +60,7 @@ from twincheck.common.weights.loaded import LOADED
 from twincheck.extras.shared.made_by import made_by
 
 # Where each certificate is kept, for `python -m common.pr_report`.
-OUT = ROOT / "step1_forward" / "log" / "certificate"
+OUT = for_logs() / "step1_forward" / "log" / "certificate"
 NOT_REACHED = "not reached"
 _VARIANCES = {
     UNBIASED: "in training Paddle's is computed as torch's, with n / (n - 1) "
@@ -266,7 +266,9 @@ def _read_logs(certificate: Certificate, folder: Path) -> None:
 
 
 def _started(side: str, pythons: Mapping[str, str], run: RunRequest, on_progress) -> WorkerProcess:
-    return WorkerProcess(pythons[side], f"step1_forward.{side}.forward", on_progress, run.device)
+    return WorkerProcess(
+        pythons[side], f"twincheck.step1_forward.{side}.forward", on_progress, run.device
+    )
 
 
 def _ask(

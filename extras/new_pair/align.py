@@ -229,7 +229,7 @@ def _matched(paddle, torch, group_fits) -> list[tuple[int, int]]:
                 scores[i, j] = 1.0 + likeness + _SAME_NAME * same
     pairs = _in_order(scores)
     rows, columns = {i for i, _ in pairs}, {j for _, j in pairs}
-    for i, j in sorted(np.argwhere(scores > 0).tolist(), key=lambda at: -scores[*at]):
+    for i, j in sorted(np.argwhere(scores > 0).tolist(), key=lambda at: -scores[tuple(at)]):
         if i not in rows and j not in columns:
             rows.add(i)
             columns.add(j)

@@ -26,6 +26,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
+import twincheck
 from twincheck.common.check.command_line import check_main
 from twincheck.common.check.guard import guarded
 from twincheck.common.check.options import Parser
@@ -34,6 +35,7 @@ from twincheck.common.report import terminal as report
 from twincheck.common.system.errors import UserError
 from twincheck.common.system.frameworks import SIDES
 from twincheck.common.system.interpreters import interpreter
+from twincheck.common.system.start import spelled
 from twincheck.extras.new_pair.described import Asked
 from twincheck.extras.new_pair.inputs import parse_inputs
 from twincheck.extras.new_pair.own_files import replace_links
@@ -137,7 +139,7 @@ def _new(given: argparse.Namespace, parser: Parser) -> int:
     print(EDITS)
     print("It runs as it is:")
     for number, title in enumerate(("forward", "metric", "loss", "backward", "train"), 1):
-        print(f"  python step{number}_{title}/check_step{number}.py --model {model}")
+        print(spelled(f"  python step{number}_{title}/check_step{number}.py --model {model}"))
     return 0
 
 
@@ -175,8 +177,9 @@ def _of_two(given: argparse.Namespace) -> int:
             f"--update{folder}"
         )
     if given.no_check:
-        report.say(f"  python step1_forward/check_step1.py {shlex.join(words)}")
+        report.say(spelled(f"  python step1_forward/check_step1.py {shlex.join(words)}"))
         return 0
+    words += ["--out", str(target / "log")] if twincheck.COMMAND else []
     words += ["--seed", str(given.seed)] if given.seed else []
     words += ["--debug"] if given.debug else []
     return check_main(importlib.import_module("twincheck.step1_forward.check_step1").STEP, words)

@@ -166,7 +166,7 @@ def of_pair(folder: Path, chosen: Mapping[str, str | None], seed: int = 0) -> Pr
         processes = {}
         for side in SIDES:
             python = interpreter(side, chosen[side])
-            process = WorkerProcess(python, f"step1_forward.{side}.forward")
+            process = WorkerProcess(python, f"twincheck.step1_forward.{side}.forward")
             processes[side] = stack.enter_context(process)
             process.ask(see, work / f"request_{side}.json")
         for process in processes.values():

@@ -186,7 +186,7 @@ def _imports(plan: Plan, side: str) -> str:
             f'sys.modules["{described.stand_in}"] = ModuleType("{described.stand_in}")',
         ]
     used = "cross_entropy" if plan.loss.labels else "regression_loss"
-    face = f"from common.{side}_side import {used}"
+    face = f"from twincheck.{side}_side import {used}"
     parts = [standard, before, lines, [face] if plan.loss.labels or plan.loss.targets else []]
     return "\n\n".join("\n".join(part) for part in parts if part)
 

@@ -16,7 +16,7 @@ from twincheck.common.check.guard import guarded
 from twincheck.common.check.options import Parser
 from twincheck.common.check.result import shown
 from twincheck.common.report import terminal as report
-from twincheck.common.system.checkout import ROOT
+from twincheck.common.system.checkout import for_logs
 from twincheck.common.system.files import write_text
 from twincheck.extras.pr_report.claims import KINDS
 from twincheck.extras.pr_report.document import Say
@@ -59,7 +59,7 @@ def _parser() -> Parser:
 def _write(options) -> int:
     found = find(options.results, options.model[-1] if options.model else None)
     told = sections(found, options.kind)
-    out = options.out or ROOT / "log" / f"pr-{found.model}-{options.kind}-{options.lang}.md"
+    out = options.out or for_logs() / "log" / f"pr-{found.model}-{options.kind}-{options.lang}.md"
     title = Say(f"title_{options.kind}", {"model": found.model})
     text, pictures = markdown(title, told, options.lang, out.stem)
     out.parent.mkdir(parents=True, exist_ok=True)

@@ -14,7 +14,7 @@ from twincheck.common.logs.result_folder import BESIDE, CERTIFICATE_FILE, RESULT
 from twincheck.common.logs.sidecar import Sidecar, sidecar_of
 from twincheck.common.pair.pairs import EVAL, TRAIN, load_pairs
 from twincheck.common.pair.provenance import changed_sources, workbench_sha256
-from twincheck.common.system.checkout import ROOT
+from twincheck.common.system.checkout import ROOT, for_logs
 from twincheck.common.system.errors import UserError
 from twincheck.common.system.frameworks import SETTINGS, SIDES
 from twincheck.common.system.hashes import file_sha256
@@ -22,7 +22,7 @@ from twincheck.common.system.json_file import load_json, load_sealed
 from twincheck.extras.pr_report.facts import facts
 
 # Where common.certificate leaves its own, wherever the checks wrote to.
-CERTIFICATES = ROOT / "step1_forward" / "log" / "certificate"
+CERTIFICATES = for_logs() / "step1_forward" / "log" / "certificate"
 BUNDLE = "bundle.zip"
 # Other commands' results -> what each may have.
 PLAIN = (*BESIDE, CERTIFICATE_FILE)
@@ -155,7 +155,7 @@ def find(folders: Sequence[Path], model: str | None) -> Found:
     )
     _refuse_changed(found)
     # `make check` leaves its own in log/, where it has run.
-    places = folders or [path for path in [ROOT / "log"] if path.is_dir()]
+    places = folders or [path for path in [for_logs() / "log"] if path.is_dir()]
     for path in _files(places, BUNDLE) if places else []:
         found.bundles += _bundle(path, runs)
     return found
@@ -183,7 +183,7 @@ def _files(folders: Sequence[Path], name: str) -> list[Path]:
     for folder in folders:
         if not folder.is_dir():
             raise UserError(f"{folder}: there is no such folder of results")
-    below = folders or sorted(ROOT.glob("step*/log"))
+    below = folders or sorted(for_logs().glob("step*/log"))
     paths = {p.resolve(): p for folder in below for p in sorted(folder.rglob(name))}
     return [p for p in paths.values() if not any(part.startswith(".work-") for part in p.parts)]
 

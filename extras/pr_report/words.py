@@ -1,8 +1,12 @@
 """The words of a report for a pull request, in either language: words.toml."""
 
-import tomllib
 from functools import cache
 from pathlib import Path
+
+try:
+    import tomllib
+except ModuleNotFoundError:  # Python 3.10
+    import tomli as tomllib
 
 LANGUAGES = ("en", "zh")
 _ORDINALS = "一二三四五六七八九十"

@@ -13,7 +13,7 @@ from importlib.machinery import PathFinder
 from pathlib import Path
 
 ABSENT = ("torch", "torchvision", "torchaudio", "reprod_log", "sklearn")
-_OURS = ("common", "faults", "tools", "tests", "fake_data")
+_OURS = ("twincheck", "common", "faults", "tools", "tests", "fake_data")
 
 
 class Without(PathFinder):

@@ -1,8 +1,8 @@
 """A model's own text, made to stand alone: what it imports is found, taken along or refused.
 
 `take` follows the imports of a file from module to module.  What lies beside the file is copied,
-of case.py and of the stand-in for common.paddle_side only what is used; an import line is the only
-code that changes.  Nothing here is executed: a file is read as text.
+of case.py and of the stand-in for twincheck.paddle_side only what is used; an import line is the
+only code that changes.  Nothing here is executed: a file is read as text.
 """
 
 import ast
@@ -17,7 +17,8 @@ from twincheck.common.system.checkout import ROOT
 from twincheck.common.system.errors import UserError
 
 PROGRAMS = Path(__file__).resolve().parent / "programs"
-FACE = "common.paddle_side"
+FACE = "twincheck.paddle_side"
+FACES = (FACE, "twincheck", "common.paddle_side")  # the last is its old name
 # How common/sides/losses.py, one text for both sides, reads in Paddle's words.
 _IN_PADDLE = (
     (r"\bside, ", ""),
@@ -29,7 +30,7 @@ _IN_PADDLE = (
 CASE, CONFIG, RUNTIME, MODEL = "case", "config", "runtime", "model"
 # Reference code may not be published, nor is anything there to check with.
 REFERENCE = ("torch", "torchvision", "torchaudio", "reprod_log")
-_OURS = ("common", "faults", "tools", "tests", "fake_data")
+_OURS = ("twincheck", "common", "faults", "tools", "tests", "fake_data")
 _STEP = re.compile(r"step\d_\w+")
 _TWIN = re.compile(r"# twin:")
 # What common.new writes above the import of PaConvert's translation, which is looked for there.
@@ -80,7 +81,7 @@ def take(folder: Path, name: str, built_in: bool, more: frozenset[str] = frozens
 
 
 def stand_in() -> str:
-    """What stands in for common.paddle_side: runtime.py, and the losses as they are there."""
+    """What stands in for twincheck.paddle_side: runtime.py, and the losses as they are there."""
     losses = (ROOT / "common" / "sides" / "losses.py").read_text(encoding="utf-8")
     losses = losses.partition('"""\n')[2]  # without their title
     for shared, own in _IN_PADDLE:
@@ -111,7 +112,7 @@ class _Imports:
     def __init__(self, path: Path, folder: Path, built_in: bool, sources: Sources, waiting: dict):
         self.path, self.folder, self.built_in = path, folder, built_in
         self.sources, self.waiting = sources, waiting
-        self.own_case = f"common.models.{folder.name}.case" if built_in else CASE
+        self.own_case = f"twincheck.common.models.{folder.name}.case" if built_in else CASE
 
     def rewritten(self, text: str) -> str:
         """The text with its import lines changed."""
@@ -132,7 +133,7 @@ class _Imports:
     def _from(self, node: ast.ImportFrom, lines: list[str]) -> None:
         names = {alias.name for alias in node.names}
         module = node.module or ""
-        if module == FACE:
+        if module in FACES:
             unknown = sorted(names - _offered())
             if unknown:
                 self._refuse(node, f"{', '.join(unknown)} of {FACE}", _no_stand_in())
@@ -156,7 +157,7 @@ class _Imports:
         lines[node.lineno - 1] = re.sub(rf"from\s+{old}\s+import", f"from .{target} import", line)
 
     def _plain(self, node: ast.Import, lines: list[str]) -> None:
-        own = [a for a in node.names if a.name in (FACE, self.own_case) or self._beside(a.name)]
+        own = [a for a in node.names if a.name in (*FACES, self.own_case) or self._beside(a.name)]
         for alias in node.names:
             if alias not in own:
                 self._foreign(node, alias.name)
@@ -170,8 +171,8 @@ class _Imports:
                 continue
             if "." in alias.name and not alias.asname:
                 self._refuse(node, alias.name, "cannot be rewritten: write `from … import …`")
-            if alias.name == FACE:
-                self._refuse(node, FACE, "is imported whole: write `from common.paddle_side …`")
+            if alias.name in FACES:
+                self._refuse(node, FACE, "is imported whole: write `from twincheck.paddle_side …`")
             if alias.name == self.own_case:
                 self.sources.whole.add(CASE)
                 told.append(f"from . import {CONFIG} as {alias.asname or CASE}")
@@ -226,7 +227,7 @@ def _is_import_module(node: ast.Call) -> bool:
 
 
 def _offered() -> set[str]:
-    """What of common.paddle_side has a stand-in."""
+    """What of twincheck.paddle_side has a stand-in."""
     tree = ast.parse(stand_in())
     functions = {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}
     return functions - {"begin", "join_site", "normal_numbers", "integers_below"}
@@ -363,7 +364,7 @@ def _is_plain(line: str) -> bool:
 
 def _with_usage(text: str, name: str) -> str:
     """The usage in a docstring of a built-in model, spelled for the package."""
-    ours = rf"from common\.models\.{name}\."
+    ours = rf"from twincheck\.common\.models\.{name}\."
     text = re.sub(
         rf"( *){ours}case import [^\n]*\n *{ours}paddle_model import build\n",
         rf"\1from {name} import CONFIG, build\n",

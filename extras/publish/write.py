@@ -60,7 +60,7 @@ def publish(
             raise UserError(
                 f"nothing was exported: {pair.name} draws random numbers of its own in eval mode, "
                 "so that no two runs outside this workbench are alike: draw them with draw_normal "
-                "of common.paddle_side, or give them to the model as an input"
+                "of twincheck.paddle_side, or give them to the model as an input"
             )
         on_progress("running the exported predict.py")
         count = check_bits(python, repository, published.outputs, work)

@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 if __name__ == "__main__":  # by its path too; --help needs no framework
-    sys.path[0] = str(Path(__file__).resolve().parents[2])
+    sys.path[0] = sys.path[0] if __package__ else str(Path(__file__).resolve().parents[2])
     from twincheck.common.system.start import begin_side
 
     begin_side("torch", __doc__)

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from twincheck.common.pair.data import load_arrays, save_arrays
 from twincheck.common.pair.sources.request import DataFile, Dataset, SourceRequest
-from twincheck.common.system.checkout import ROOT
+from twincheck.common.system.checkout import ROOT, for_logs
 from twincheck.common.system.errors import UserError
 from twincheck.common.system.files import whole
 from twincheck.common.system.hashes import file_sha256
@@ -30,7 +30,7 @@ _CHUNK_BYTES = 1 << 24
 
 def folder() -> Path:
     """Where data files are kept."""
-    return Path(os.environ.get(FOLDER_VARIABLE) or ROOT / "log" / "data").absolute()
+    return Path(os.environ.get(FOLDER_VARIABLE) or for_logs() / "log" / "data").absolute()
 
 
 def cached(request: SourceRequest, build: Callable[[SourceRequest, Path], Dataset]) -> DataFile:

@@ -44,7 +44,7 @@ def test_a_built_in_model_keeps_its_text(name):
     assert sources.packages - {"numpy"} == {"paddle"}
     twin = ast.parse((folder / "paddle_model.py").read_text())
     model = ast.parse(sources.modules["model"])
-    moved = {"common.paddle_side": "runtime", f"common.models.{name}.case": "config"}
+    moved = {"twincheck.paddle_side": "runtime", f"twincheck.common.models.{name}.case": "config"}
     for node in ast.walk(twin):
         if isinstance(node, ast.ImportFrom) and node.module in moved:
             node.module, node.level = moved[node.module], 1
@@ -65,7 +65,7 @@ def module_of(path, name):
 def test_the_stand_in_gives_the_numbers_of_the_workbenchs_face(tmp_path):
     import paddle
 
-    from twincheck.common import paddle_side
+    from twincheck import paddle_side
     from twincheck.common.sides.session import Session, using
 
     (tmp_path / "runtime.py").write_text(stand_in())

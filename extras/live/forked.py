@@ -1,0 +1,43 @@
+"""What a fork of the caller does: a worker's module, as its own Python would run it."""
+
+import gc
+import importlib
+import runpy
+import sys
+from collections.abc import Mapping
+from importlib.abc import MetaPathFinder
+
+
+def run(asked: Mapping) -> int:
+    """Run the module that a check asks for; returns the exit status."""
+    side = "torch" if ".torch." in asked["module"] else "paddle"
+    framework = importlib.import_module(side)
+    if side == "torch":
+        # Its threads were not forked: with more than one, its first operator would wait for them.
+        framework.set_num_threads(1)
+    _hide("paddle" if side == "torch" else "torch")
+    gc.enable()
+    sys.argv[:] = [asked["module"], *asked["words"]]
+    runpy.run_module(asked["module"], run_name="__main__", alter_sys=True)
+    return 0
+
+
+class Hidden(MetaPathFinder):
+    """Lets no import find a framework: a side's result is to come from its own alone."""
+
+    def __init__(self, framework: str):
+        self.framework = framework
+
+    def find_spec(self, fullname: str, path=None, target=None) -> None:
+        """None for all else, which other finders find."""
+        if fullname.partition(".")[0] == self.framework:
+            raise ModuleNotFoundError(
+                f"{self.framework} is the other side's: no import of it in this one",
+                name=self.framework,
+            )
+
+
+def _hide(framework: str) -> None:
+    for name in [name for name in sys.modules if f"{name}.".startswith(f"{framework}.")]:
+        del sys.modules[name]
+    sys.meta_path.insert(0, Hidden(framework))

@@ -1,0 +1,52 @@
+"""Where the modules of a live model are built: found in the source of the class that holds each.
+
+The files of a pair are watched while they build a model (common/sides/places.py).  One that is
+there already was built before; but a class says in its text which line makes its `self.norm`.
+"""
+
+import ast
+import inspect
+import textwrap
+from functools import cache
+
+MADE_AT = "_made_at"  # as common/sides/places.py keeps it
+
+
+def note_lines(model) -> None:
+    """Have every module below a model know the line that builds it, where its source says so."""
+    pending = [(model, "")]
+    seen = {id(model)}
+    while pending:
+        owner, its_line = pending.pop()
+        children = getattr(owner, "_modules", None) or getattr(owner, "_sub_layers", {})
+        lines = lines_of(type(owner))
+        for name, module in children.items():
+            if module is None or id(module) in seen:
+                continue
+            seen.add(id(module))
+            # What a list or a sequence holds is built where that is.
+            line = lines.get(name) or (its_line if name.isdecimal() else "")
+            if line:
+                vars(module)[MADE_AT] = line
+            pending.append((module, line))
+
+
+@cache
+def lines_of(kind: type) -> dict[str, str]:
+    """Attribute -> file:line of `self.ATTRIBUTE = …` in a class and those that it derives from."""
+    found: dict[str, str] = {}
+    for base in kind.__mro__:
+        if base.__module__.partition(".")[0] in ("torch", "paddle", "builtins"):
+            continue
+        try:
+            lines, first = inspect.getsourcelines(base)
+            tree = ast.parse(textwrap.dedent("".join(lines)))
+            file = inspect.getsourcefile(base)
+        except (OSError, TypeError, SyntaxError):  # typed into a console, say
+            continue
+        for node in ast.walk(tree):
+            targets = node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", 0)]
+            for target in targets if isinstance(node, ast.Assign | ast.AnnAssign) else ():
+                if isinstance(target, ast.Attribute) and getattr(target.value, "id", "") == "self":
+                    found.setdefault(target.attr, f"{file}:{first + node.lineno - 1}")
+    return found

@@ -1,0 +1,1 @@
+"""Aligned or not, in a test suite: the fixture `twincheck`, and references where no torch is."""

@@ -1,0 +1,247 @@
+"""The last line of a check, and what is said once of several results."""
+
+import io
+import re
+import shlex
+import subprocess
+from dataclasses import replace
+
+import pytest
+from checkout import ROOT, Checkout
+from rich.console import Console
+
+from twincheck.common.check.result import Result
+from twincheck.common.check_all import all_steps
+from twincheck.common.report import terminal
+from twincheck.common.report.commands import shown
+from twincheck.common.report.summary import last_line, outcome
+from twincheck.common.verdict.row import Row, claim
+
+STEPS = all_steps()
+BOTH = "checked in eval and train mode"
+KEY = "main/blocks.0.norm2"
+OFF = dict(gap=4.9e-6, allowed=5.4e-11, measure="rms", origin=True)
+
+
+def result(step: int, *verdicts: str, model="one", **more) -> Result:
+    """A result whose guide's rule passes, of rows with these verdicts."""
+    rows = [Row(f"main/row_{i}", verdict) for i, verdict in enumerate(verdicts or ["ROUNDING"])]
+    known = dict(rows=rows, guide_passed=True, modes=BOTH if step not in (2, 5) else "")
+    return Result(STEPS[step - 1], model, **(known | dict(cases=("main/",)) | more))
+
+
+def red(step: int, model="one", key=KEY, verdict="DIVERGED", line=4, **more) -> Result:
+    """A red one, whose row both sides compute in line 4."""
+    places = {side: {key: f"/a/{side}_model.py:{line}"} for side in ("torch", "paddle")}
+    row = Row(key, verdict, **OFF)
+    known = dict(rows=[row], places=places, guide_passed=False, classes={key: "LayerNorm"})
+    return replace(result(step, model=model), **(known | more))
+
+
+def five(**other: Result) -> list[Result]:
+    """Five aligned steps, but for those given as s1, s4, …"""
+    return [other.get(f"s{number}", result(number)) for number in range(1, 6)]
+
+
+def test_all_that_is_aligned_is_counted_with_its_modes_and_the_page():
+    page = ROOT / "log" / "report.html"
+    fails = result(4, guide_passed=False)
+    assert str(last_line(five(s4=fails), page)).startswith(
+        "ALIGNED 5/5 (eval and train) · guide 4/5 · "
+    )
+    assert str(last_line(five(), page)).endswith(f" · {shown(page)}")
+    models = [replace(one, model=name) for one in five() for name in ("a", "b")]
+    assert str(last_line(models)) == (
+        "ALIGNED: 2 models, 5/5 steps each (eval and train) · guide 10/10"
+    )
+    assert str(last_line([result(1)])) == "ALIGNED in step 1 (eval and train) · guide 1/1"
+    three = [result(number) for number in (1, 3, 4)]
+    left = {2: "the pair has no data", 5: "the pair has no data"}
+    assert str(last_line(three, left_out=left)) == (
+        "ALIGNED in steps 1, 3 and 4 (eval and train) · steps 2 and 5 left out: the pair has no "
+        "data · guide 3/3"
+    )
+    assert str(last_line([result(2, guide_passed=None)])) == "ALIGNED in step 2"
+
+
+@pytest.mark.parametrize(
+    ("modes", "said"),
+    [
+        (BOTH, "(eval and train)"),
+        ("checked in eval mode; train mode is the same function",
+         "(eval; train is the same function)"),
+        ("checked in eval mode alone; train mode was not checked (the reference fails: oh; no)",
+         "(eval alone)"),
+        ("checked in eval mode; in train mode the port alone computes another function",
+         "(eval; in train the port alone computes another function)"),
+    ],
+)  # fmt: skip
+def test_a_mode_that_was_not_checked_cannot_be_overlooked(capsys, modes, said):
+    one = result(1, modes=modes)
+    assert f"ALIGNED in step 1 {said} ·" in str(last_line([one]))
+    terminal.show_details([one, replace(one, model="two")])
+    told = capsys.readouterr().out
+    assert told == ("" if modes == BOTH else f"step 1, one and two: {modes}\n")
+    if modes != BOTH:
+        several = [one, result(1, model="two"), result(1, model="three")]
+        known = f"({said[1:-1]} in step 1, one; eval and train in step 1, two and three)"
+        assert known in str(last_line(several))
+
+
+def test_what_is_red_is_named_with_its_line_and_a_command_that_can_be_copied():
+    line = str(last_line(five(s1=red(1), s3=red(3), s4=red(4)), ROOT / "log" / "report.html"))
+    start = f"NOT ALIGNED in 3 of 5 steps (eval and train) · step 1, one: DIVERGED at {KEY}, "
+    assert line.startswith(f"{start}/a/paddle_model.py:4 · guide 2/5 · ")
+    words = shlex.split(line.partition(" · next: ")[2])
+    assert words[2:7] == ["common.show", KEY, "--step", "1", "--model"] or "show.py" in words[1]
+    assert "one" in words
+    # A later step alone: step 1 is not asked for again where it has run.
+    later = str(last_line(five(s4=red(4))))
+    assert "in 1 of 5 steps" in later and " · step 4, one: " in later
+    assert "check_step1" not in later and "check_step1" in str(last_line([red(4)]))
+    assert str(last_line([red(1)])).startswith("NOT ALIGNED (eval and train) · step 1, one: ")
+    several = [red(1, model="a"), result(1, model="b"), red(1, model="c")]
+    assert "NOT ALIGNED in 2 of 3 models" in str(last_line(several))
+    assert "\n" not in line and line.count("NOT") == 1
+    witness = replace(red(1), rows=[claim("main/witness/sgd_step/torch", 1.0, 0.1)])
+    assert "DIVERGED at main/witness/sgd_step/torch · guide" in str(last_line([witness]))
+
+
+def test_what_could_not_run_and_what_is_undecided_are_no_agreement():
+    error = Result(STEPS[4], "one", "/my pairs/one", error="no data: give --data\nFILE")
+    line = str(last_line(five(s5=error)))
+    assert line.startswith("NOT COMPARED in 1 of 5 steps (eval and train) · step 5, one could not ")
+    assert "be compared: no data: give --data" in line and "\n" not in line and "guide 4/4" in line
+    words = shlex.split(line.partition(" · next: ")[2])
+    assert words[1].endswith("check_step5.py") and words[2:4] == ["--model", "/my pairs/one"]
+    undecided = result(5, "ROUNDING", "UNDECIDED")
+    line = str(last_line(five(s5=undecided)))
+    assert line.startswith("UNDECIDED in 1 of 5 steps (eval and train) · step 5, one: UNDECIDED at")
+    both = str(last_line(five(s1=red(1), s2=error, s5=undecided)))
+    parts = both.split(" · ")
+    assert parts[0] == "NOT ALIGNED in 1 of 5 steps (eval and train)"
+    assert [part[:11] for part in parts[1:4]] == ["step 1, one", "step 5, one", "step 5, one"]
+    invalid = str(last_line([result(1, "INVALID")]))
+    assert invalid.startswith("NOT ALIGNED (eval and train) · step 1, one: INVALID at main/row_0")
+    assert str(last_line([])) == outcome([]) == "NOT COMPARED"
+    empty = result(1, rows=[])
+    assert "step 1, one could not be compared: it has no rows" in str(last_line([empty]))
+
+
+def coloured(line) -> str:
+    stream = io.StringIO()
+    Console(file=stream, force_terminal=True, color_system="standard", width=900).print(line)
+    return stream.getvalue()
+
+
+def test_no_green_word_stands_above_what_was_let_pass():
+    """Colours are a terminal's alone."""
+    assert "\x1b[1;32mALIGNED\x1b[0m" in coloured(last_line(five()))
+    let_pass = result(5, "UNDECIDED", "ROUNDING", allow=("UNDECIDED",))
+    line = last_line(five(s5=let_pass))
+    assert str(line).startswith("ALIGNED 5/5 (eval and train) · 1 UNDECIDED allowed · guide 5/5")
+    close = last_line([result(1, "CLOSE", "CLOSE")])
+    assert "ALIGNED in step 1 (eval and train) · 2 CLOSE (float32 alone)" in str(close)
+    for yellow in (line, close):
+        assert "\x1b[1;33mALIGNED" in coloured(yellow) and "\x1b[1;32m" not in coloured(yellow)
+    for bad in (red(1), Result(STEPS[0], "one", error="no")):
+        assert "\x1b[1;31mNOT " in coloured(last_line([bad, result(3)]))
+
+
+def test_a_note_of_several_results_is_said_once(capsys):
+    steps, models = (1, 3, 4), ("a", "b", "c")
+    alike = [result(n, model=m, notes=["alike"]) for n in steps for m in models]
+    terminal.show_details(alike)
+    assert capsys.readouterr().out == "steps 1, 3 and 4, a, b and c: alike\n"
+    terminal.show_details(alike[:4])
+    assert capsys.readouterr().out == "4 results, such as step 1, a: alike\n"
+    alike[0].notes = ["2 gradients are zero", "layers.1 has 1 e", "only here"]
+    alike[1].notes = ["1,990 gradients are zero", "layers.2 has 1 e"]
+    terminal.show_details(alike[:2])
+    assert capsys.readouterr().out.splitlines() == [
+        "step 1, a and b: 2 gradients are zero (elsewhere other numbers)",
+        "step 1, a: layers.1 has 1 e",  # the name of another layer is no number
+        "step 1, a: only here",
+        "step 1, b: layers.2 has 1 e",
+    ]
+    rule = [result(n, guide_all_passed=False) for n in steps]
+    terminal.show_details([*rule, red(1, notes=["alike"])])
+    told = capsys.readouterr().out
+    assert told.count("by the guide's rule") == 1 and told.startswith("steps 1, 3 and 4, one: by")
+    assert "  note: alike\n" in told
+
+
+def test_why_rows_pass_is_said_once_for_each_cause(capsys):
+    def excused(step: int, note: str, count: int) -> Result:
+        rows = [Row(f"main/{step}_{i}", "CONSTANT", note=note) for i in range(count)]
+        return result(step, rows=rows)
+
+    terminal.show_details([excused(1, "eps is 1.0e-05", 2), excused(4, "eps is 2.0e-12", 1)])
+    assert capsys.readouterr().out == (
+        "steps 1 and 4, one: CONSTANT in 3 rows, such as main/1_0: eps is 1.0e-05 (elsewhere other "
+        "numbers)\n"
+    )
+    names = "abcdefghij"
+    rows = [Row(f"main/{name}", "FLIP", note=f"by {name}") for name in names]
+    terminal.show_details([result(1, rows=rows)])
+    *_, last, left = capsys.readouterr().out.splitlines()
+    assert last.startswith("step 1, one: FLIP main/h: ")
+    assert left == "and 2 further such rows, in --json FILE"
+
+
+def test_a_cause_that_comes_back_is_one_entry(capsys):
+    """One mistake in four cases and another; what a further step carries is not told again."""
+    keys = [f"{case}/blocks.0.norm2" for case in ("main", "long", "wide", "deep")] + ["main/head"]
+    places = {
+        side: {key: f"/a/{side}_model.py:{9 if 'head' in key else 4}" for key in keys}
+        for side in ("torch", "paddle")
+    }
+    rows = [Row(key, "DIVERGED", **OFF) for key in keys]
+    cases = tuple(f"{key.partition('/')[0]}/" for key in keys[:4])
+    first = red(1, rows=rows, places=places, cases=cases, classes=dict.fromkeys(keys, "LayerNorm"))
+    terminal.show_details([first, red(4)])
+    told = capsys.readouterr().out
+    assert "first: DIVERGED main/blocks.0.norm2\n" in told
+    names = ", ".join(keys[1:4])
+    assert f"    and in 3 more places: {names}\n" in told
+    assert re.findall("also: DIVERGED (.*)", told) == ["main/head"]
+    again = told.partition("step 4, one: ")[2]
+    assert again.endswith(
+        "  1 DIVERGED\n  /a/torch_model.py:4, /a/paddle_model.py:4: mend step 1 before it\n"
+    )
+    assert told.count("what to type next") == 1
+    # Of two models each has an entry.
+    terminal.show_details([red(1), red(1, model="two")])
+    assert capsys.readouterr().out.count("what to type next") == 2
+
+
+@pytest.fixture(scope="module")
+def checkout(tmp_path_factory):
+    return Checkout(tmp_path_factory.mktemp("last line"))
+
+
+def test_a_check_ends_in_that_line(checkout):
+    """As people type it: green, red by a planted epsilon, and without a model that can be run."""
+    done = checkout.check(1, "--model", "fastformer")
+    last = done.stdout.splitlines()[-1]
+    page = checkout.path("step1_forward") / "log" / "report.html"
+    assert last == f"ALIGNED in step 1 (eval and train) · guide 1/1 · {page}"
+    name = "common/models/fastformer/paddle_model.py"
+    line = 'self.LayerNorm = nn.LayerNorm(width, epsilon=config["layer_norm_eps"])'
+    planted = "self.LayerNorm = nn.LayerNorm(width, epsilon=1e-9)"
+    checkout.replace(name, line, planted)
+    done = checkout.check(1, "--model", "fastformer")
+    assert done.returncode == 1
+    last = done.stdout.splitlines()[-1]
+    assert last.startswith("NOT ALIGNED (eval and train) · step 1, fastformer: DIVERGED at ")
+    assert "paddle_model.py:" in last.split(" · ")[1], last
+    command = last.partition(" · next: ")[2]
+    told = subprocess.run(
+        command, shell=True, cwd=checkout.elsewhere, capture_output=True, text=True
+    )
+    assert told.returncode == 0 and "torch" in told.stdout, told.stderr
+    checkout.replace(name, planted, "raise RuntimeError('planted')  #")
+    done = checkout.check(1, "--model", "fastformer")
+    assert done.returncode == 2
+    last = done.stdout.splitlines()[-1]
+    assert last.startswith("NOT COMPARED · step 1, fastformer could not be compared: "), last
