@@ -35,7 +35,6 @@ from twincheck.common.system.frameworks import SIDES
 from twincheck.common.verdict.row import FAILING, SEVERITY, count_verdicts, worst_row
 
 FILE = "report.html"
-SHOWN_ORIGINS = 5
 SHOWN_WITHOUT_SCRIPT = 20  # rows of a result: the worst
 _PAGE = Path(__file__).parent / "page"
 
@@ -103,7 +102,7 @@ def page(results: Sequence, command: Sequence[str], base: str) -> str:
         outcome=outcome(results).capitalize(),
         failed=sum(not one.passed for one in told),
         counts=count_verdicts([row for result in results for row in result.rows]),
-        total=sum(one.total for one in told),
+        total=sum(len(result.rows) for result in results),
         left=sum(len(r.rows) for r in results) - sum(map(len, shown)),
         command=shlex.join(map(visible, command)),
         environments=facts.environments(sides),
@@ -129,10 +128,11 @@ def _template():
         lstrip_blocks=True,
     )
     environment.filters.update(number=number, anchor=_anchor, figure=figure, visible=visible)
-    environment.filters.update(lines=_lines, describe=terminal.describe)
+    environment.filters.update(lines=_lines, describe=terminal.describe, words=facts.diff_log_words)
     environment.filters.update(guide=terminal.guide_word, used=terminal.used_part)
     environment.globals.update(meanings=MEANINGS, tones=terminal.TONES)
-    environment.globals.update(severity=SEVERITY, failing=FAILING)
+    environment.globals.update(severity=SEVERITY, failing=FAILING, counts=count_verdicts)
+    environment.globals["shown_origins"] = terminal.SHOWN_ORIGINS
     return environment.get_template("report.html.j2")
 
 
@@ -166,8 +166,6 @@ def _tell(index: int, name: str, title: str, result, sidecars, of_step: str) -> 
             problems.append(f"the curves could not be drawn: {visible(str(error))}")
     step, rows, off = result.step, result.rows, findings_of(result)
     first_of = {side: found[0] for side, found in sidecars.items() if found}
-    diff_log = result.folder / result.guide_report if result.guide_report else None
-    guide = result.guide_passed, result.guide_all_passed
     commands = [("show one tensor around its worst element", look(result, "KEY"))]
     commands += [(f"how the {s} side was started", o.command) for s, o in first_of.items()]
     return SimpleNamespace(
@@ -177,16 +175,11 @@ def _tell(index: int, name: str, title: str, result, sidecars, of_step: str) -> 
         title=title,
         result=result,
         passed=result.exit_code == 0,
-        counts=dict(count_verdicts(rows)),
-        total=len(rows),
         worst=result.first_diverged or worst_row(rows),
         digits=fewest_digits(rows, result.cases),
-        guide_failure=result.guide_failure if False in guide and result.exit_code == 0 else "",
         scores=scores_of(result.folder, step.guide_stem, step.guide_threshold),
-        findings=off[:SHOWN_ORIGINS],
-        more_findings=max(0, len(off) - SHOWN_ORIGINS),
-        diff_log=facts.diff_log_words(diff_log) if diff_log else [],
-        diff_name=visible(diff_log.name) if diff_log else "",
+        findings=off,
+        diff_log=result.guide_report and result.folder / result.guide_report,
         depth=list(charts.depth_charts(rows, result.cases)) if step.number == 1 else [],
         drift=list(charts.drift_charts(rows, result.cases)),
         training=curves,
