@@ -131,7 +131,7 @@ def _template():
     environment.filters.update(lines=_lines, describe=terminal.describe, words=facts.diff_log_words)
     environment.filters.update(guide=terminal.guide_word, used=terminal.used_part)
     environment.globals.update(meanings=MEANINGS, tones=terminal.TONES)
-    environment.globals.update(severity=SEVERITY, failing=FAILING, counts=count_verdicts)
+    environment.globals.update(severity=SEVERITY, failing=FAILING, count_of=count_verdicts)
     environment.globals["shown_origins"] = terminal.SHOWN_ORIGINS
     return environment.get_template("report.html.j2")
 
