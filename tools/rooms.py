@@ -260,7 +260,7 @@ CEILINGS = {
     "extras/pr_report": 1_780,
     "extras/programs": 290,
     "extras/publish": 2_130,
-    "extras/shared": 320,
+    "extras/shared": 340,
     "extras/sources": 760,
     "extras/trainers": 1_460,
     "faults": 12_490,
