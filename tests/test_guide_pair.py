@@ -13,7 +13,7 @@ from forged import judge, write_result
 from twincheck.common import compare
 from twincheck.common.check.result import pair_passed
 from twincheck.common.check_all import all_steps
-from twincheck.common.logs.guide_pair import bring_pair, full_stem, guide_keys, pair_problems
+from twincheck.common.logs.guide_pair import _selected, bring_pair, full_stem, pair_problems
 from twincheck.common.logs.reader import read_log
 from twincheck.common.logs.sidecar import Sidecar, read_sidecar, seal, sidecar_path, write_sidecar
 from twincheck.common.report.scores import scores_of
@@ -29,7 +29,7 @@ def selected(tmp_path, stem, arrays, **told):
     """The guide's key -> the full log's, of a log that is made of these."""
     write_log(tmp_path / "a.npy", arrays)
     with read_log(tmp_path / "a.npy") as log:
-        return guide_keys(stem, log, Sidecar(**told))
+        return _selected(stem, log, Sidecar(**told), log)[0]
 
 
 # ---- which keys ---------------------------------------------------------------------------------

@@ -261,7 +261,7 @@ CEILINGS = {
     "extras/programs": 290,
     "extras/publish": 2_130,
     "extras/rerun": 180,
-    "extras/shared": 320,
+    "extras/shared": 340,
     "extras/sources": 760,
     "extras/trainers": 1_460,
     "faults": 12_490,

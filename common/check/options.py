@@ -192,7 +192,6 @@ def of(*groups: str) -> tuple[str, ...]:
 
 
 OF_EVERY_CHECK = of("run", "logs", "judging", "pythons", "output")
-OF_HALF = of("half")  # steps 1, 3, 4 and 5
 OF_JUDGING = tuple(name for name, one in OPTIONS.items() if one.judges)
 HELP = "help"  # as a value: lists what the option takes
 # Options that take it, beside those with choices.

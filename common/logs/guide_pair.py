@@ -110,13 +110,8 @@ def full_stem(stem: str) -> str:
     return f"{stem}_all" if has_pair(stem) else stem
 
 
-def guide_keys(stem: str, log: Log, sidecar: Sidecar) -> dict[str, str]:
-    """The guide's key -> the full log's, in the log's order; `log` is torch's full log."""
-    return _selected(stem, log, sidecar, log)[0]
-
-
 def _selected(stem: str, log: Log, sidecar: Sidecar, torch_log: Log) -> tuple[dict, dict]:
-    """The same, and the prefix of each case's keys in the full log -> that in the pair."""
+    """The guide's key -> the full log's, in the log's order; case's prefix there -> in the pair."""
     prefixes = list(sidecar.batches) or [""]
     of_case: dict[str, list[str]] = {prefix: [] for prefix in prefixes}
     for key in log:

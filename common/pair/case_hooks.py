@@ -70,13 +70,6 @@ def data_cases(pair: Pair, request: RunRequest) -> list[Case]:
     ]
 
 
-def data_case(pair: Pair, request: RunRequest) -> Case:
-    """The preset that steps 2 and 5 run, once and without the pair's own data."""
-    config = pair.config(data_preset(pair, request.preset))
-    inputs = (pair.published or {}).get("inputs", {})
-    return Case("", config, inputs, weights=request.data_weights)
-
-
 def data_entries(folder: Path) -> dict[str, int]:
     """Entries of the configuration that the data in a folder set, such as the vocabulary's size."""
     path = folder / ENTRIES_FILE

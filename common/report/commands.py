@@ -121,11 +121,6 @@ def python() -> str:
     return shown(Path(sys.executable))
 
 
-def page() -> str:
-    """Where the page on red checks is."""
-    return shown(ROOT / PAGE)
-
-
 def program(path: str, by_path: bool = False) -> list[str]:
     """How a program of the checkout is run from here: as a module in its root, else by its path.
 

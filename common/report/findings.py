@@ -30,10 +30,8 @@ class Finding:
     @property
     def again(self) -> str:
         """In how many further places it comes back; empty for none."""
-        count = len(self.further)
-        if not count:
-            return ""
-        return f"and in {count} more place{'s, such as' if count > 1 else ':'} {self.further[0]}"
+        more = f"{len(self.further)} more place{'s, such as' if self.further[1:] else ':'}"
+        return f"and in {more} {self.further[0]}" if self.further else ""
 
 
 def findings_of(result) -> list[Finding]:
@@ -58,19 +56,17 @@ def _finding(result, row: Row) -> Finding:
     if differing:
         said = ", and its ".join(that_differs(*one) for one in differing)
         sentence = f"{class_name or layer}'s {said}"
-    places = {} if row.measure == "claim" else {s: _look_at(result, s, row, layer) for s in SIDES}
+    # Where a layer is built that goes wrong by how it is built; else the line of the row.
+    places = {
+        side: result.made.get(side, {}).get(layer) or place_of(result.places.get(side, {}), row.key)
+        for side in (SIDES if row.measure != "claim" else ())
+    }
     key = Key.parse(row.key, result.cases)
     site = differing or (key.kind, in_any_layer(f"{key.site}:{key.local}"), key.choice)
     # Of one cause are the same lines, in any case, call, layer and step.
     cause = (row.verdict, site, *places.values()) if places else (row.key,)
     where = row.key if key.case or not places else f"main/{row.key}"
-    headline = f"{sentence}; it starts at {where}"
-    return Finding(row, sentence, headline, differing, places, cause)
-
-
-def _look_at(result, side: str, row: Row, layer: str) -> str:
-    """Where a layer is built that goes wrong by how it is built; else the line of the row."""
-    return result.made.get(side, {}).get(layer) or place_of(result.places.get(side, {}), row.key)
+    return Finding(row, sentence, f"{sentence}; it starts at {where}", differing, places, cause)
 
 
 def class_of(result, side: str, key: str) -> str:

@@ -35,7 +35,6 @@ from twincheck.common.system.frameworks import SIDES
 from twincheck.common.verdict.row import FAILING, SEVERITY, count_verdicts, worst_row
 
 FILE = "report.html"
-SHOWN_ORIGINS = 5
 SHOWN_WITHOUT_SCRIPT = 20  # rows of a result: the worst
 _PAGE = Path(__file__).parent / "page"
 
@@ -79,13 +78,14 @@ def page(results: Sequence, command: Sequence[str], base: str) -> str:
     shown = rows_shown(results)
     for index, result in enumerate(results):
         step, name = result.step, _name(result)
-        title = f"Step {step.number} {step.other or step.title} · {visible(result.model)}"
+        of_step = f"{step.number} {step.other or step.title}"
+        title = f"Step {of_step} · {visible(result.model)}"
         logs = result.folder, step.judged
         found = {side: list(facts.sidecars_of(*logs, side)) for side in SIDES}
         look_at = visible(look(result, "KEY"))
         packed.add(name, title, result, shown[index], look_at, _ledger(found))
         sides.append((title, {side: own[0] for side, own in found.items() if own}))
-        told.append(_tell(index, name, title, result, found))
+        told.append(_tell(index, name, title, result, found, of_step))
     passed = all(one.passed for one in told) and bool(told)
     style, script = ((_PAGE / name).read_text("utf-8") for name in ("style.css", "page.js"))
     data = packed.as_json() | {"tones": terminal.TONES, "meanings": MEANINGS}
@@ -95,13 +95,14 @@ def page(results: Sequence, command: Sequence[str], base: str) -> str:
     return _template().render(
         base=base,
         results=told,
-        steps=_overview(results, told),
+        steps=list(dict.fromkeys(one.step for one in told)),
+        cells={(one.step, visible(one.result.model)): one for one in told},
         models=list(dict.fromkeys(visible(result.model) for result in results)),
         passed=passed,
         outcome=outcome(results).capitalize(),
         failed=sum(not one.passed for one in told),
         counts=count_verdicts([row for result in results for row in result.rows]),
-        total=sum(one.total for one in told),
+        total=sum(len(result.rows) for result in results),
         left=sum(len(r.rows) for r in results) - sum(map(len, shown)),
         command=shlex.join(map(visible, command)),
         environments=facts.environments(sides),
@@ -127,10 +128,11 @@ def _template():
         lstrip_blocks=True,
     )
     environment.filters.update(number=number, anchor=_anchor, figure=figure, visible=visible)
-    environment.filters.update(lines=_lines, describe=terminal.describe)
+    environment.filters.update(lines=_lines, describe=terminal.describe, words=facts.diff_log_words)
     environment.filters.update(guide=terminal.guide_word, used=terminal.used_part)
     environment.globals.update(meanings=MEANINGS, tones=terminal.TONES)
-    environment.globals.update(severity=SEVERITY, failing=FAILING)
+    environment.globals.update(severity=SEVERITY, failing=FAILING, count_of=count_verdicts)
+    environment.globals["shown_origins"] = terminal.SHOWN_ORIGINS
     return environment.get_template("report.html.j2")
 
 
@@ -153,7 +155,7 @@ def _ledger(sidecars: Mapping[str, Sequence[Sidecar]]) -> set[str]:
     return {key for sidecar in sidecars["torch"] for key in sidecar.choices}
 
 
-def _tell(index: int, name: str, title: str, result, sidecars) -> SimpleNamespace:
+def _tell(index: int, name: str, title: str, result, sidecars, of_step: str) -> SimpleNamespace:
     """All that the page says of one result beside its rows."""
     problems: list[str] = []
     curves: list[charts.Chart] = []
@@ -162,30 +164,22 @@ def _tell(index: int, name: str, title: str, result, sidecars) -> SimpleNamespac
             curves += charts.training_charts(result.folder, result.rows)
         except facts.UNREADABLE as error:
             problems.append(f"the curves could not be drawn: {visible(str(error))}")
-    step, rows, failed = result.step, result.rows, result.exit_code == 1
-    first = result.first_diverged
-    off = findings_of(result) if failed else []
+    step, rows, off = result.step, result.rows, findings_of(result)
     first_of = {side: found[0] for side, found in sidecars.items() if found}
-    diff_log = result.folder / result.guide_report if result.guide_report else None
-    guide = result.guide_passed, result.guide_all_passed
     commands = [("show one tensor around its worst element", look(result, "KEY"))]
     commands += [(f"how the {s} side was started", o.command) for s, o in first_of.items()]
     return SimpleNamespace(
         index=index,
+        step=of_step,
         name=name,
         title=title,
         result=result,
         passed=result.exit_code == 0,
-        counts=dict(count_verdicts(rows)),
-        total=len(rows),
-        worst=first or worst_row(rows),
+        worst=result.first_diverged or worst_row(rows),
         digits=fewest_digits(rows, result.cases),
-        guide_failure=result.guide_failure if False in guide and result.exit_code == 0 else "",
         scores=scores_of(result.folder, step.guide_stem, step.guide_threshold),
-        findings=off[:SHOWN_ORIGINS],
-        more_findings=max(0, len(off) - SHOWN_ORIGINS),
-        diff_log=facts.diff_log_words(diff_log) if diff_log else [],
-        diff_name=visible(diff_log.name) if diff_log else "",
+        findings=off,
+        diff_log=result.guide_report and result.folder / result.guide_report,
         depth=list(charts.depth_charts(rows, result.cases)) if step.number == 1 else [],
         drift=list(charts.drift_charts(rows, result.cases)),
         training=curves,
@@ -203,14 +197,3 @@ def _lines(place: str) -> tuple:
     lines = source_context(place)
     texts = dedent("\n".join(visible(line.text.expandtabs()) for line in lines)).split("\n")
     return tuple((line.number, text, line.here) for line, text in zip(lines, texts, strict=False))
-
-
-def _overview(results: Sequence, told: Sequence[SimpleNamespace]) -> list[tuple[str, list]]:
-    """(step, its cells): one for each model, None where there is no such result."""
-    models = list(dict.fromkeys(result.model for result in results))
-    steps: dict[str, list] = {}
-    for result, one in zip(results, told, strict=True):
-        step = result.step
-        cells = steps.setdefault(f"{step.number} {step.other or step.title}", [None] * len(models))
-        cells[models.index(result.model)] = one
-    return list(steps.items())

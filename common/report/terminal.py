@@ -20,11 +20,12 @@ from rich.text import Text
 from twincheck.common.logs.pickle_machine import escaped as visible
 from twincheck.common.logs.sums import shape_of_sums
 from twincheck.common.report import sentences
-from twincheck.common.report.commands import next_commands, page
+from twincheck.common.report.commands import PAGE, next_commands, shown
 from twincheck.common.report.findings import Finding, findings_of
 from twincheck.common.report.scores import allowed, figure, scores_of
 from twincheck.common.report.sentences import folded, listed, named, number
 from twincheck.common.report.source_lines import source_context
+from twincheck.common.system.checkout import ROOT
 from twincheck.common.system.start import spelled
 from twincheck.common.verdict.half import BY_ITSELF
 from twincheck.common.verdict.row import AGREEING, SEVERITY, Row, count_verdicts, share, worst_row
@@ -349,7 +350,7 @@ def _show_red(result, results, before) -> None:
     for why, command in next_commands(result, findings, results):
         _line(f"    # {why}")
         _line(f"    {escape(visible(command))}")
-    _line(f"    # how to read this: {escape(page())}")
+    _line(f"    # how to read this: {escape(shown(ROOT / PAGE))}")
 
 
 def _show_origin(finding: Finding, first: bool) -> None:
@@ -369,8 +370,8 @@ def _show_origin(finding: Finding, first: bool) -> None:
         _line(f"    {side:<7} {escape(visible(place))}")
         for line in source_context(place) if first else ():
             mark = ">" if line.here else " "
-            shown = "".join(c if c.isprintable() else " " for c in line.text.expandtabs(4))
-            text = f"      {mark} {line.number:>4}  {shown}".rstrip()
+            source = "".join(c if c.isprintable() else " " for c in line.text.expandtabs(4))
+            text = f"      {mark} {line.number:>4}  {source}".rstrip()
             _console().print(escape(text), no_wrap=True, overflow="ellipsis", crop=True)
 
 

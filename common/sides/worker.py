@@ -67,11 +67,6 @@ ASKS_FOR_GRADIENTS = (
 )
 
 
-def asked_precision(request: RunRequest) -> tuple[str]:
-    """For a script that runs in one precision at a time: float32 where only that is asked for."""
-    return ("float32",) if request.only_float32 else ("float64",)
-
-
 @dataclass
 class Worker:
     """A side's script; `stem` and `dtypes` may depend on the request."""

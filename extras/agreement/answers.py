@@ -8,13 +8,13 @@ import inspect
 
 import numpy as np
 
-from twincheck.common.pair.case_hooks import data_case
 from twincheck.common.system.errors import UserError
 from twincheck.common.system.files import whole
 from twincheck.common.system.hashes import arrays_sha256
 from twincheck.common.system.npz import read_npz
 from twincheck.common.system.tree import named_leaves
 from twincheck.extras.agreement.choosing import answer, answer_file, batch_files
+from twincheck.extras.shared.one_case import data_case
 
 
 def agree(run):

@@ -26,7 +26,7 @@ import numpy as np
 
 from twincheck.common.check.command_line import write_step_page
 from twincheck.common.check.guard import guarded
-from twincheck.common.check.options import OF_EVERY_CHECK, OF_HALF, OF_JUDGING, CheckOptions, Parser
+from twincheck.common.check.options import OF_EVERY_CHECK, OF_JUDGING, CheckOptions, Parser, of
 from twincheck.common.check.report_json import json_text
 from twincheck.common.check.result import overall_exit
 from twincheck.common.check.runner import base_folder, run_step
@@ -127,7 +127,7 @@ STEP = Step(
 
 def options_parser() -> Parser:
     """What this check takes."""
-    parser = Parser(__doc__).take(*OF_EVERY_CHECK, *OF_HALF, "transplant", "tokenizer")
+    parser = Parser(__doc__).take(*OF_EVERY_CHECK, *of("half"), "transplant", "tokenizer")
     parser.set_defaults(preset="")  # main's affair: it depends on the model
     group = parser.add_mutually_exclusive_group()
     group.add_argument(

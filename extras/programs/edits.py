@@ -1,8 +1,9 @@
 """Edits of the Paddle side's source that a finding itself proves: another setting, another class.
 
 Nothing is guessed.  A setting is edited where the call that builds the layer is the only one of its
-class at its line and has the value that was found there, as a literal or as what is left out; a
-class where both are activations of one name in both frameworks, and the file builds it once.
+class at its line and has the value that was found there, as a literal or as what is left out; where
+that line is not known, the only one of the file with that value, as a literal.  A class is edited
+where both are activations of one name in both frameworks, and the file builds it once.
 """
 
 import ast
@@ -64,7 +65,7 @@ def edits_of(finding: Mapping) -> list[dict[str, object]]:
         return []
     calls = [call for call in calls if _name(call) == side["class"]]
     if finding["settings"]:
-        changes = _settings(finding, [c for c in calls if c.lineno <= side["line"] <= c.end_lineno])
+        changes = _settings(finding, calls)
     else:
         changes = _class(finding, calls)
     lines = source.replace("\r\n", "\n").split("\n")
@@ -85,13 +86,22 @@ def _name(call: ast.Call) -> str:
 
 def _settings(finding: Mapping, calls: list[ast.Call]) -> list[_Change]:
     """The changes of the one call that builds the layer."""
-    if len(calls) != 1:
-        return []
-    return [change for setting in finding["settings"] for change in _setting(setting, *calls)]
+    line = finding["paddle"]["line"]
+    here = [call for call in calls if call.lineno <= line <= call.end_lineno]
+    found = [
+        [change for each in finding["settings"] for change in _setting(each, call, bool(here))]
+        for call in here or calls
+    ]
+    # At the line it is one call or another; elsewhere it is the one with that value.
+    found = found if here else [changes for changes in found if changes]
+    return found[0] if len(found) == 1 else []
 
 
-def _setting(setting: Mapping, call: ast.Call) -> Iterator[_Change]:
-    """One change, or none where the value does not stand there as such."""
+def _setting(setting: Mapping, call: ast.Call, adds: bool) -> Iterator[_Change]:
+    """One change, or none where the value does not stand there as such.
+
+    adds  whether an argument that is left out may be added
+    """
     argument = _ARGUMENTS.get(setting["name"], setting["name"].replace(" ", "_"))
     place = PLACES.get((_name(call), argument))
     starred = any(isinstance(one, ast.Starred) for one in call.args)
@@ -103,7 +113,13 @@ def _setting(setting: Mapping, call: ast.Call) -> Iterator[_Change]:
         if value.lineno == value.end_lineno and _alike(value.value, setting["paddle"]):
             text = _literal(setting["wanted"], whole=type(value.value) is int)
             yield _Change(value.lineno, value.col_offset, value.end_col_offset, text)
-    elif value is None and place is not None and not starred and call.lineno == call.end_lineno:
+    elif (
+        adds
+        and value is None
+        and place is not None
+        and not starred
+        and call.lineno == call.end_lineno
+    ):
         comma, end = ", " if call.args or call.keywords else "", call.end_col_offset - 1
         text = f"{comma}{argument}={_literal(setting['wanted'])}"
         yield _Change(call.end_lineno, end, end, text)

@@ -12,7 +12,7 @@ from pathlib import Path
 from twincheck.common.check.options import CheckOptions
 from twincheck.common.logs.result_folder import FLOAT32, FLOAT64, ResultFolder
 from twincheck.common.logs.sidecar import Sidecar, sidecar_of
-from twincheck.common.pair.case_hooks import data_case, data_preset
+from twincheck.common.pair.case_hooks import data_preset
 from twincheck.common.pair.pairs import TRAIN, Case, Pair, is_checkpoint
 from twincheck.common.pair.request import RunRequest
 from twincheck.common.pair.worker_process import WorkerProcess
@@ -22,6 +22,7 @@ from twincheck.common.system.frameworks import SIDES
 from twincheck.common.system.interpreters import interpreter
 from twincheck.common.system.shared_arrays import SharedFile
 from twincheck.common.weights import checkpoint
+from twincheck.extras.shared.one_case import data_case
 
 
 @dataclass(frozen=True)

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from twincheck.common.pair.case_hooks import data_case
 from twincheck.common.pair.data import LABELS
 from twincheck.common.system.npz import read_npz
 from twincheck.common.system.tree import named_leaves
+from twincheck.extras.shared.one_case import data_case
 
 IGNORED = -100
 SHIFTS = {0: "not shifted", 1: "shifted once", 2: "shifted twice"}

@@ -72,6 +72,18 @@ def test_nothing_is_guessed(tmp_path, source, name, setting):
     assert proposed(tmp_path, source, name, setting) == []
 
 
+def test_a_layer_that_is_built_elsewhere_is_edited_where_the_file_has_one_with_that_value(tmp_path):
+    used = "n = nn.LayerNorm(8, epsilon=1e-12)\ny = n(x)\n"
+    new = "n = nn.LayerNorm(8, epsilon=1e-05)"
+    assert proposed(tmp_path, used, "LayerNorm", EPSILON, line=2) == [new]
+    assert proposed(tmp_path, used + "nn.LayerNorm(4)\n", "LayerNorm", EPSILON, line=2) == [new]
+    twice = used + "nn.LayerNorm(4, epsilon=1e-12)\n"
+    assert proposed(tmp_path, twice, "LayerNorm", EPSILON, line=2) == []
+    default = used.replace(", epsilon=1e-12", "")
+    assert proposed(tmp_path, default, "LayerNorm", EPSILON, line=2) == []
+    assert proposed(tmp_path, default, "LayerNorm", EPSILON, line=1) == [new]
+
+
 def test_an_activation_of_another_class_is_edited_where_it_is_built_once(tmp_path):
     built = "net = Sequential(nn.ReLU(), nn.Linear(2, 2))\ny = net(x)\n"
     told = dict(torch="GELU", line=2)

@@ -13,8 +13,9 @@ if __name__ == "__main__":  # by its path too; --help needs no framework
     begin_side("paddle", __doc__)
 
 from twincheck.common.sides import paddle_side as side
-from twincheck.common.sides.worker import asked_precision, main
+from twincheck.common.sides.worker import main
 from twincheck.extras.trainers.first_loss import cases, first_loss
+from twincheck.extras.shared.one_case import asked_precision
 
 if __name__ == "__main__":
     sys.exit(main(side, "first_loss", first_loss, asked_precision, cases=cases))

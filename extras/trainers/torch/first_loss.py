@@ -13,7 +13,8 @@ if __name__ == "__main__":  # by its path too; --help needs no framework
     begin_side("torch", __doc__)
 
 from twincheck.common.sides import torch_side as side
-from twincheck.common.sides.worker import asked_precision, main
+from twincheck.common.sides.worker import main
+from twincheck.extras.shared.one_case import asked_precision
 from twincheck.extras.trainers.first_loss import cases, first_loss
 
 if __name__ == "__main__":
