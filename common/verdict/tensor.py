@@ -16,6 +16,8 @@ from twincheck.common.verdict.tolerances import tolerance
 
 # Of float32's mantissa.  That all values have them 0 by chance happens to a few values only.
 _LOW_BITS = np.uint32(0xFFF)
+# A value that float32's noise is so many times as large as keeps 24 of float64's 53 bits at most.
+_LEFT = 2 ** (53 - 24 - 24)
 NAN_ALIKE = "NaN at the same places on both sides"
 
 
@@ -61,9 +63,8 @@ def judge_tensor(
         else:
             judged = judge_floats(copy(row), arrays, context)
             values = [a[..., : context.sampled] for a in arrays] if context.sampled else arrays
-            # What is left of larger values has few bits by itself: of float64's 53 no more than
-            # float32's 24, where float32's noise (2^29 times float64's) is 2^5 times as large.
-            left = 2**5 * judged.scale <= max(judged.noise_ref, judged.noise_cand)
+            # Noise about 0 has few bits by itself, and so has what is left of larger values.
+            left = _LEFT * judged.scale <= max(judged.noise_ref, judged.noise_cand)
             passes = judged.verdict in AGREEING or judged.noise_only or left
             why = "" if passes else why_no_float64(values)
             if why:
