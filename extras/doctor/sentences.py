@@ -92,9 +92,8 @@ def _is_managed() -> bool:
 
 
 def _of_this_python() -> str:
-    parts = [
-        f"{platform.python_version()} ({sys.executable}), {tried('python', platform.python_version())}"
-    ]
+    version = platform.python_version()
+    parts = [f"{version} ({sys.executable}), {tried('python', version)}"]
     try:
         version = metadata.version("numpy")
         parts.append(f"NumPy {version}, {tried('numpy', version)}")
