@@ -20,20 +20,21 @@ import argparse
 import functools
 import json
 import os
-import subprocess
 import tempfile
-import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from faults.checkout import CHECKS
-from faults.warm import Interpreters
+from faults.interpreter import interpreter, shared
 from twincheck.common.check.guard import guarded
 from twincheck.common.check.options import positive
 from twincheck.common.system.checkout import ROOT
 from twincheck.common.system.errors import UserError
 from twincheck.common.verdict.row import exit_code, worst
+from twincheck.extras.shared import jobs
+from twincheck.extras.shared.jobs import Place
+from twincheck.extras.shared.task import captured
 
 PAIRS = Path(__file__).resolve().parent / "pairs"
 
@@ -92,54 +93,68 @@ RUNS = (
 )
 
 
+@dataclass(frozen=True)
+class Job:
+    """A run that one process makes.
+
+    base      where processes of this machine leave logs, till the end
+    python    what runs the check; None: the process has one of its own (faults.warm.shared)
+    look      what is asked of each run's report and the folder of its logs, before that is removed
+    """
+
+    run: Run
+    base: Path
+    python: str | None
+    look: Callable[[Run, dict, Path], object] | None
+
+
 def run(
-    workers: int,
+    place: Place,
     on_progress: Callable[[str], None],
     runs: Sequence[Run] = RUNS,
-    python: str = sys.executable,
-    on_report: Callable[[Run, dict, Path], None] | None = None,
+    python: str | None = sys.executable,
+    look: Callable[[Run, dict, Path], object] | None = None,
+    on_seen: Callable[[object], None] = lambda seen: None,
 ) -> list[dict]:
     """Judge every hard pair; a dict for each, in the order of RUNS.
 
-    python   what runs the checks
+    python    what runs the checks; None: each process has a warm one of its own
+    look      what the process that makes a run asks of its report and its logs; told to `on_seen`
 
     name, step, verdict, exit_code (0: right), rows, guide_passed, seconds (of its run, shared by
-    its cases) and worst, the row that used most of what it was allowed.  `on_report` is given each
-    run's report and the folder of its logs, before that is removed.  Raises UserError where a run
-    leaves no report.
+    its cases) and worst, the row that used most of what it was allowed.  Raises UserError where a
+    run leaves no report.
     """
-    waiting = list(enumerate(runs))
-    found: dict[int, list[dict]] = {}
-    broken: list[BaseException] = []
-    lock = threading.Lock()
+    found: dict[Run, list[dict]] = {}
 
-    def work(out: Path) -> None:
-        try:
-            while True:
-                with lock:
-                    if not waiting or broken:
-                        return
-                    i, one = waiting.pop(0)
-                cases = _judge(one, out / str(i), python, on_report)
-                with lock:
-                    found[i] = cases
-                    on_progress(f"hard pairs: step {one.step}, {one.name}")
-        except BaseException as error:
-            broken.append(error)
+    def take(job: Job, cases: tuple[list[dict], object]) -> None:
+        found[job.run], seen = cases
+        on_seen(seen)
+        on_progress(f"hard pairs: step {job.run.step}, {job.run.name}")
 
     with tempfile.TemporaryDirectory(prefix="hard-") as name:
-        threads = [threading.Thread(target=work, args=(Path(name),)) for _ in range(workers)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-    if broken:
-        raise broken[0]
-    return [case for i in sorted(found) for case in found[i]]
+        todo = [Job(one, Path(name), python, look) for one in runs]
+        jobs.run(_judge, todo, place, take)
+    return [case for one in runs for case in found[one]]
 
 
-def _judge(one: Run, out: Path, python: str, on_report=None) -> list[dict]:
+def _judge(job: Job) -> tuple[list[dict], object]:
     """Run one check and cut its report into its cases."""
+    base = job.base if job.base.is_dir() else None
+    with tempfile.TemporaryDirectory(dir=base) as out:
+        document, seconds = _checked(job.run, Path(out), shared(job.python))
+        seen = job.look and job.look(job.run, document, Path(out))
+    cases: dict[str, list[dict]] = {}
+    for row in document["rows"]:
+        cases.setdefault(row["key"].split("/")[0], []).append(row)
+    each = round(seconds / len(cases), 2)
+    return [
+        _summary(f"{job.run.name}/{case}", job.run.step, rows, each) for case, rows in cases.items()
+    ], seen
+
+
+def _checked(one: Run, out: Path, python: str) -> tuple[dict, float]:
+    """One check's report, and how long it took."""
     report = out / "rows.json"
     command = [python, "-W", "ignore", str(ROOT / CHECKS[one.step])]
     folder = PAIRS / one.folder
@@ -154,7 +169,7 @@ def _judge(one: Run, out: Path, python: str, on_report=None) -> list[dict]:
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     environment.setdefault("OMP_NUM_THREADS", "1")  # a worker has one core
     start = time.perf_counter()
-    done = subprocess.run(command, env=environment, capture_output=True, text=True)
+    done = captured(command, env=environment)
     seconds = time.perf_counter() - start
     if not report.is_file():
         raise UserError(f"{one.name}: step {one.step} left no report: {done.stderr.strip()}")
@@ -162,15 +177,7 @@ def _judge(one: Run, out: Path, python: str, on_report=None) -> list[dict]:
     if document["errors"]:
         sentence = "; ".join(document["errors"].values())
         raise UserError(f"{one.name}: step {one.step} could not be compared: {sentence}")
-    if on_report is not None:
-        on_report(one, document, out)
-    cases: dict[str, list[dict]] = {}
-    for row in document["rows"]:
-        cases.setdefault(row["key"].split("/")[0], []).append(row)
-    return [
-        _summary(f"{one.name}/{case}", one.step, rows, round(seconds / len(cases), 2))
-        for case, rows in cases.items()
-    ]
+    return document, seconds
 
 
 def _summary(name: str, step: int, rows: list[dict], seconds: float) -> dict:
@@ -200,7 +207,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("--only", action="append", metavar="FOLDER", help="pairs of this folder")
     parser.add_argument("--step", type=int, action="append", help="pairs of this step alone")
-    parser.add_argument("--workers", type=positive, default=os.cpu_count() or 1)
+    parser.add_argument("--workers", type=positive, metavar="N", help="processes, one a core")
+    jobs.add_options(parser)
     parser.add_argument("--json", type=Path, metavar="FILE", help="write what was found")
     parser.add_argument("--debug", action="store_true")
     options = parser.parse_args(arguments)
@@ -223,9 +231,9 @@ def _main(options: argparse.Namespace) -> int:
     if not chosen:
         raise UserError("no hard pair is in these folders and steps")
     os.environ.setdefault("OMP_NUM_THREADS", "1")  # as a worker has; the servers must know
-    with Interpreters() as warm:
-        say = functools.partial(print, flush=True)
-        pairs = run(options.workers, say, chosen, warm.python)
+    place = jobs.place_of(options, options.workers, os.cpu_count() or 1, "--workers")
+    with interpreter(place) as python:
+        pairs = run(place, functools.partial(print, flush=True), chosen, python)
     if options.json:
         options.json.write_text(json.dumps(pairs, indent=1, allow_nan=False))
     alarms = [pair for pair in pairs if pair["exit_code"] != 0]

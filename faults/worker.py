@@ -3,6 +3,7 @@
 import re
 import shutil
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -22,9 +23,11 @@ from faults.fault import (
     Fault,
     cases_of,
 )
+from faults.interpreter import shared
 from twincheck.common.logs.result_folder import ResultFolder
 from twincheck.common.logs.sidecar import read_sidecar
 from twincheck.common.verdict.row import HARMLESS
+from twincheck.extras.shared.task import captured, kept
 
 # Of the logs that the two other tools are given: every tensor that is compared here.
 STEMS = {1: "forward_all", 2: "metric_all", 3: "loss_all", 4: "bp_align_all", 5: "train_align_all"}
@@ -65,6 +68,32 @@ class Check:
         return Path(self.model).name
 
 
+@dataclass(frozen=True)
+class Portion:
+    """Faults of one check, which one worker judges.
+
+    base     where workers of this machine have their folders
+    python   what runs the checks; None: this process has one of its own (faults.warm.shared)
+    """
+
+    faults: tuple[Fault, ...]
+    base: Path
+    python: str | None
+
+
+def judge_portion(portion: Portion) -> tuple[list[dict], dict]:
+    """What was found of each fault, and of their check's correct run."""
+
+    def make() -> Worker:
+        base = portion.base if portion.base.is_dir() else None
+        return Worker(Path(tempfile.mkdtemp(dir=base)), shared(portion.python))
+
+    check = Check.of(portion.faults[0])
+    with kept(portion.base, make) as worker:
+        found = [worker.judge(fault) for fault in portion.faults]
+        return found, worker.controls[check]
+
+
 class Worker:
     """Plants faults in a checkout of its own, in `folder`.
 
@@ -73,7 +102,9 @@ class Worker:
 
     def __init__(self, folder: Path, python: str | None = None):
         self.warm = (python,) if python else Checkout.interpreter
+        self.folder = folder
         self.checkout = Checkout(folder, pairs=PAIRS)
+        self.checkout.captured = captured
         self.scratch = folder / "scratch"
         self.clean = folder / "clean"  # logs of correct runs, for faults that change logs
         self.reprod_log = peers.ReprodLog()
@@ -81,8 +112,9 @@ class Worker:
         self.ignored: dict[Check, list[str]] = {}  # keys that one side alone has in a correct run
 
     def close(self) -> None:
-        """End what was started."""
+        """End what was started, and remove the folder."""
         self.reprod_log.close()
+        shutil.rmtree(self.folder, ignore_errors=True)
 
     def control(self, check: Check) -> dict:
         """The correct run of a check: no fault counts as caught unless this is green."""
