@@ -17,22 +17,21 @@ if __name__ == "__main__":  # by its path too, and under a Python that will not 
     begin("numpy", "rich")
 
 import argparse
-import functools
 import json
 import os
-import tempfile
+import shutil
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
+from faults import portions
 from faults.checkout import CHECKS
-from faults.interpreter import interpreter, shared
+from faults.portions import Portion
 from twincheck.common.check.guard import guarded
-from twincheck.common.check.options import positive
 from twincheck.common.system.checkout import ROOT
 from twincheck.common.system.errors import UserError
 from twincheck.common.verdict.row import exit_code, worst
-from twincheck.extras.shared import jobs
 from twincheck.extras.shared.jobs import Place
 from twincheck.extras.shared.task import captured
 
@@ -93,21 +92,6 @@ RUNS = (
 )
 
 
-@dataclass(frozen=True)
-class Job:
-    """A run that one process makes.
-
-    base      where processes of this machine leave logs, till the end
-    python    what runs the check; None: the process has one of its own (faults.warm.shared)
-    look      what is asked of each run's report and the folder of its logs, before that is removed
-    """
-
-    run: Run
-    base: Path
-    python: str | None
-    look: Callable[[Run, dict, Path], object] | None
-
-
 def run(
     place: Place,
     on_progress: Callable[[str], None],
@@ -127,30 +111,28 @@ def run(
     """
     found: dict[Run, list[dict]] = {}
 
-    def take(job: Job, cases: tuple[list[dict], object]) -> None:
-        found[job.run], seen = cases
+    def take(portion: Portion, told: tuple[list[dict], object]) -> None:
+        one = portion.items[0]
+        found[one], seen = told
         on_seen(seen)
-        on_progress(f"hard pairs: step {job.run.step}, {job.run.name}")
+        on_progress(f"hard pairs: step {one.step}, {one.name}")
 
-    with tempfile.TemporaryDirectory(prefix="hard-") as name:
-        todo = [Job(one, Path(name), python, look) for one in runs]
-        jobs.run(_judge, todo, place, take)
+    portions.run(partial(_judge, look), [[one] for one in runs], place, python, take)
     return [case for one in runs for case in found[one]]
 
 
-def _judge(job: Job) -> tuple[list[dict], object]:
+def _judge(look: Callable | None, portion: Portion) -> tuple[list[dict], object]:
     """Run one check and cut its report into its cases."""
-    base = job.base if job.base.is_dir() else None
-    with tempfile.TemporaryDirectory(dir=base) as out:
-        document, seconds = _checked(job.run, Path(out), shared(job.python))
-        seen = job.look and job.look(job.run, document, Path(out))
+    one, out = portion.items[0], portion.folder()
+    document, seconds = _checked(one, out, portion.python)
+    seen = look and look(one, document, out)
+    shutil.rmtree(out)
     cases: dict[str, list[dict]] = {}
     for row in document["rows"]:
         cases.setdefault(row["key"].split("/")[0], []).append(row)
     each = round(seconds / len(cases), 2)
-    return [
-        _summary(f"{job.run.name}/{case}", job.run.step, rows, each) for case, rows in cases.items()
-    ], seen
+    names = {case: f"{one.name}/{case}" for case in cases}
+    return [_summary(names[case], one.step, rows, each) for case, rows in cases.items()], seen
 
 
 def _checked(one: Run, out: Path, python: str) -> tuple[dict, float]:
@@ -207,8 +189,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("--only", action="append", metavar="FOLDER", help="pairs of this folder")
     parser.add_argument("--step", type=int, action="append", help="pairs of this step alone")
-    parser.add_argument("--workers", type=positive, metavar="N", help="processes, one a core")
-    jobs.add_options(parser)
+    portions.take_options(parser)
     parser.add_argument("--json", type=Path, metavar="FILE", help="write what was found")
     parser.add_argument("--debug", action="store_true")
     options = parser.parse_args(arguments)
@@ -230,10 +211,9 @@ def _main(options: argparse.Namespace) -> int:
     ]
     if not chosen:
         raise UserError("no hard pair is in these folders and steps")
-    os.environ.setdefault("OMP_NUM_THREADS", "1")  # as a worker has; the servers must know
-    place = jobs.place_of(options, options.workers, os.cpu_count() or 1, "--workers")
-    with interpreter(place) as python:
-        pairs = run(place, functools.partial(print, flush=True), chosen, python)
+    place = portions.place_of(options)
+    with portions.interpreter(place) as python:
+        pairs = run(place, partial(print, flush=True), chosen, python)
     if options.json:
         options.json.write_text(json.dumps(pairs, indent=1, allow_nan=False))
     alarms = [pair for pair in pairs if pair["exit_code"] != 0]

@@ -22,23 +22,20 @@ if __name__ == "__main__":  # by its path too, and under a Python that will not 
 import argparse
 import json
 import os
-import tempfile
 import time
 from collections.abc import Callable, Sequence
 
-from faults import hard, show
+from faults import hard, portions, show
 from faults.catalogue import FAULTS
 from faults.fault import Fault, twice
-from faults.interpreter import interpreter
+from faults.portions import Portion
 from faults.record import RESULT, sources_sha256
 from faults.users import run as users
-from faults.worker import Check, Portion, judge_portion
+from faults.worker import Check, judge_portion
 from twincheck.common.check.guard import guarded
-from twincheck.common.check.options import positive
 from twincheck.common.report import terminal as report
 from twincheck.common.system.errors import UserError
 from twincheck.common.system.files import write_text
-from twincheck.extras.shared import jobs
 from twincheck.extras.shared.jobs import Place
 
 ORIGINS_WANTED = 0.95
@@ -58,8 +55,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--only", action="append", metavar="ID", help="this fault alone")
     parser.add_argument("--model", action="append", help="faults of this model alone")
     parser.add_argument("--step", type=int, action="append", help="faults of this step alone")
-    parser.add_argument("--workers", type=positive, metavar="N", help="processes, one a core")
-    jobs.add_options(parser)
+    portions.take_options(parser)
     parser.add_argument("--json", type=Path, default=RESULT, metavar="FILE")
     parser.add_argument("--no-hard", action="store_true", help="without the correct hard pairs")
     parser.add_argument("--defaults", action="store_true", help="by each step's default command")
@@ -78,16 +74,15 @@ def _run(options: argparse.Namespace) -> int:
             "--no-hard: with --only, --model, --step, --defaults or --twice no hard pair runs: "
             "leave it out"
         )
-    place = jobs.place_of(options, options.workers, os.cpu_count() or 1, "--workers")
+    place = portions.place_of(options)
     faults = chosen(options)
     if options.twice:
         faults = twice(faults)
     if options.defaults:
         faults = [fault.by_default() for fault in faults]
     start = time.perf_counter()
-    os.environ.setdefault("OMP_NUM_THREADS", "1")  # a worker has one core
     sources = sources_sha256()
-    with report.progress() as on_progress, interpreter(place, options.cold) as python:
+    with report.progress() as on_progress, portions.interpreter(place, options.cold) as python:
         found = plant(faults, place, on_progress, python)
         pairs = []
         if not (options.no_hard or partial):
@@ -145,14 +140,12 @@ def plant(
     controls: dict[Check, dict] = {}
 
     def take(portion: Portion, found: tuple[list[dict], dict]) -> None:
-        for fault, result in zip(portion.faults, found[0], strict=True):
+        for fault, result in zip(portion.items, found[0], strict=True):
             results[fault.id] = result
             on_progress(f"{len(results)} of {len(faults)}: {fault.id}")
-        controls[Check.of(portion.faults[0])] = found[1]
+        controls[Check.of(portion.items[0])] = found[1]
 
-    with tempfile.TemporaryDirectory(prefix="faults-") as name:
-        portions = [Portion(tuple(chunk), Path(name), python) for chunk in _chunks(faults)]
-        jobs.run(judge_portion, portions, place, take)
+    portions.run(judge_portion, _chunks(faults), place, python, take)
     return {
         "faults": [results[fault.id] for fault in faults],
         "controls": list(controls.values()),

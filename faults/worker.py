@@ -3,7 +3,6 @@
 import re
 import shutil
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -23,7 +22,7 @@ from faults.fault import (
     Fault,
     cases_of,
 )
-from faults.interpreter import shared
+from faults.portions import Portion
 from twincheck.common.logs.result_folder import ResultFolder
 from twincheck.common.logs.sidecar import read_sidecar
 from twincheck.common.verdict.row import HARMLESS
@@ -68,30 +67,11 @@ class Check:
         return Path(self.model).name
 
 
-@dataclass(frozen=True)
-class Portion:
-    """Faults of one check, which one worker judges.
-
-    base     where workers of this machine have their folders
-    python   what runs the checks; None: this process has one of its own (faults.warm.shared)
-    """
-
-    faults: tuple[Fault, ...]
-    base: Path
-    python: str | None
-
-
 def judge_portion(portion: Portion) -> tuple[list[dict], dict]:
-    """What was found of each fault, and of their check's correct run."""
-
-    def make() -> Worker:
-        base = portion.base if portion.base.is_dir() else None
-        return Worker(Path(tempfile.mkdtemp(dir=base)), shared(portion.python))
-
-    check = Check.of(portion.faults[0])
-    with kept(portion.base, make) as worker:
-        found = [worker.judge(fault) for fault in portion.faults]
-        return found, worker.controls[check]
+    """What was found of each fault of one check, and of its correct run."""
+    with kept(portion.base, lambda: Worker(portion.folder(), portion.python)) as worker:
+        found = [worker.judge(fault) for fault in portion.items]
+        return found, worker.controls[Check.of(portion.items[0])]
 
 
 class Worker:

@@ -21,20 +21,19 @@ if __name__ == "__main__":  # by its path too, and under a Python that will not 
 import argparse
 import json
 import os
-import tempfile
+import shutil
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from faults import portions
 from faults.checkout import CHECKS
-from faults.interpreter import interpreter, shared
+from faults.portions import Portion
 from faults.users.registry import KINDS, PAIRS, UserPair
 from twincheck.common.check.guard import guarded
-from twincheck.common.check.options import positive
 from twincheck.common.system.checkout import ROOT
 from twincheck.common.system.errors import UserError
 from twincheck.common.verdict.row import exit_code, worst
-from twincheck.extras.shared import jobs
 from twincheck.extras.shared.jobs import Place
 from twincheck.extras.shared.task import captured
 
@@ -69,19 +68,6 @@ def runs_of(pairs: Sequence[UserPair]) -> list[Run]:
     ]
 
 
-@dataclass(frozen=True)
-class Portion:
-    """Runs of one check.
-
-    base     where processes of this machine leave logs, till the end
-    python   what runs it; None: the process has one of its own (faults.warm.shared)
-    """
-
-    runs: tuple[Run, ...]
-    base: Path
-    python: str | None
-
-
 def run(
     place: Place,
     on_progress: Callable[[str], None],
@@ -100,12 +86,10 @@ def run(
     found: dict[Run, dict] = {}
 
     def take(portion: Portion, judged: list[dict]) -> None:
-        found.update(zip(portion.runs, judged, strict=True))
+        found.update(zip(portion.items, judged, strict=True))
         on_progress(f"users' pairs: {len(found)} of {len(runs)}")
 
-    with tempfile.TemporaryDirectory(prefix="users-") as name:
-        portions = [Portion(tuple(chunk), Path(name), python) for chunk in _chunks(runs)]
-        jobs.run(_judge, portions, place, take)
+    portions.run(_judge, _chunks(runs), place, python, take)
     return [found[one] for one in runs]
 
 
@@ -124,12 +108,7 @@ def _chunks(runs: Sequence[Run]) -> list[list[Run]]:
 
 def _judge(portion: Portion) -> list[dict]:
     """Run one check of several pairs, and cut its report into them."""
-    base = portion.base if portion.base.is_dir() else None
-    with tempfile.TemporaryDirectory(dir=base) as out:
-        return _judge_in(Path(out), portion.runs, shared(portion.python))
-
-
-def _judge_in(out: Path, chunk: Sequence[Run], python: str) -> list[dict]:
+    chunk, out, python = portion.items, portion.folder(), portion.python
     step, options = chunk[0].step, chunk[0].options
     report = out / "rows.json"
     command = [python, "-W", "ignore", str(ROOT / CHECKS[step]), *options]
@@ -144,6 +123,7 @@ def _judge_in(out: Path, chunk: Sequence[Run], python: str) -> list[dict]:
         lines = done.stderr.strip().splitlines() or [f"exit status {done.returncode}"]
         return [_summary(one, [], {one.pair.name: lines[-1]}, seconds) for one in chunk]
     document = json.loads(report.read_text())
+    shutil.rmtree(out)
     rows: dict[str, list[dict]] = {}
     for row in document["rows"]:
         rows.setdefault(row["model"], []).append(row)
@@ -186,8 +166,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--only", action="append", metavar="WORD", help="pairs so named")
     parser.add_argument("--kind", action="append", choices=sorted(KINDS), help="pairs of this kind")
     parser.add_argument("--step", type=int, action="append", help="this step alone")
-    parser.add_argument("--workers", type=positive, metavar="N", help="processes, one a core")
-    jobs.add_options(parser)
+    portions.take_options(parser)
     parser.add_argument("--json", type=Path, metavar="FILE", help="write what was found")
     parser.add_argument("--list", action="store_true", help="run nothing, say what would run")
     parser.add_argument("--cold", action="store_true", help="without warm interpreters: slower")
@@ -213,9 +192,8 @@ def _main(options: argparse.Namespace) -> int:
         for one in chosen:
             print(f"step {one.step}  {one.pair.kind:10} {one.name}")
         return 0
-    os.environ.setdefault("OMP_NUM_THREADS", "1")  # the servers must know
-    place = jobs.place_of(options, options.workers, os.cpu_count() or 1, "--workers")
-    with interpreter(place, options.cold) as python:
+    place = portions.place_of(options)
+    with portions.interpreter(place, options.cold) as python:
         found = run(place, lambda text: print(text, flush=True), chosen, python)
     if options.json:
         options.json.write_text(json.dumps(found, indent=1, allow_nan=False))

@@ -292,9 +292,7 @@ def rows(place, python, told=None):
     return text
 
 
-def test_the_rows_of_a_cluster_of_which_a_worker_is_killed_are_those_of_one_process(
-    two, request
-):
+def test_the_rows_of_a_cluster_of_which_a_worker_is_killed_are_those_of_one_process(two, request):
     def kill(text):
         if text.startswith("1 of "):
             two.workers[0].kill()  # it has a task, or will have
