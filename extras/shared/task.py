@@ -21,6 +21,7 @@ from contextlib import contextmanager, suppress
 from typing import IO, Any
 
 from twincheck.common.system.processes import watch_launcher
+from twincheck.common.system.signals import put_off
 
 IDLE_S = 20.0  # after which a cluster's worker gives back what it has kept
 _PATIENCE_S = 5.0  # between asking a program to end and ending it
@@ -193,10 +194,9 @@ def run(
     if wanted is not None and not wanted():
         raise Unwanted(command[0])
     streams = {"stdin": subprocess.DEVNULL, "stdout": output, "stderr": errors or output}
-    child = subprocess.Popen(list(command), **streams, process_group=0, **options)
-    keeper.tell("+", child.pid)
     ended = threading.Event()
     why: list[Exception] = []
+    child = None
 
     def look() -> None:
         until = time.monotonic() + (timeout_s or float("inf"))
@@ -209,18 +209,22 @@ def run(
                 _end_group(child.pid, ended)
                 return
 
-    looking = threading.Thread(target=look, daemon=True)
-    if wanted is not None or timeout_s is not None:
-        looking.start()
     try:
+        with put_off():  # a program that was started is always known
+            child = subprocess.Popen(list(command), **streams, process_group=0, **options)
+            keeper.tell("+", child.pid)
+        if wanted is not None or timeout_s is not None:
+            threading.Thread(target=look, daemon=True).start()
         _, status, usage = os.wait4(child.pid, 0)
         child.returncode = os.waitstatus_to_exitcode(status)
     except BaseException:  # Ctrl-C
-        _end_group(child.pid, ended, child)
+        if child is not None:
+            _end_group(child.pid, ended, child)
         raise
     finally:
         ended.set()
-        keeper.tell("-", child.pid)
+        if child is not None:
+            keeper.tell("-", child.pid)
     if why:
         raise why[0]
     return child.returncode, usage.ru_utime + usage.ru_stime

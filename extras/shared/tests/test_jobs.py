@@ -19,6 +19,13 @@ from faults.users import run as users
 from twincheck.common.system.errors import UserError
 from twincheck.extras.shared import jobs, task
 from twincheck.extras.shared.jobs import Place
+from twincheck.extras.shared.tests.tasks import (
+    environment_of,
+    killed_always,
+    killed_once,
+    refused,
+    squared,
+)
 
 HERE = [Place(1), Place(2)]
 
@@ -52,44 +59,6 @@ def results(work, tasks, place):
     return dict(found)
 
 
-# ---- what tasks do; they run in other processes --------------------------------------------------
-
-
-def squared(number):
-    return number * number
-
-
-def refused(number):
-    raise UserError(f"{number} is refused")
-
-
-def killed_once(folder, number):
-    """The task 3 kills its process, the first time."""
-    with open(folder / f"{number}-{os.getpid()}", "w"):
-        pass
-    if number == 3 and len(list(folder.glob("3-*"))) == 1:
-        time.sleep(0.5)  # the others have begun
-        os.kill(os.getpid(), signal.SIGKILL)
-    time.sleep(0.05)
-    return number * number
-
-
-def killed_always(number):
-    os.kill(os.getpid(), signal.SIGKILL)
-
-
-def waits(folder, number):
-    """Wait, in a program of its own, until the test says so."""
-    with open(folder / f"{number}-{os.getpid()}", "w") as file:
-        program = "import os, sys, time\nwhile not os.path.exists(sys.argv[1]): time.sleep(0.05)"
-        status, _ = task.run([sys.executable, "-c", program, str(folder / "go")], file)
-    return number, status
-
-
-def environment_of(number):
-    return task.settings(os.environ)
-
-
 # ---- here ----------------------------------------------------------------------------------------
 
 
@@ -121,8 +90,9 @@ SCRIPT = """
 import sys
 from functools import partial
 from pathlib import Path
-sys.path[:0] = sys.argv[3:]
-from extras.shared.tests.test_jobs import jobs, waits
+sys.path.insert(0, sys.argv[3])
+from twincheck.extras.shared import jobs
+from twincheck.extras.shared.tests.tasks import waits
 jobs.run(partial(waits, Path(sys.argv[2])), range(4), jobs.Place(int(sys.argv[1])), print)
 """
 
@@ -130,8 +100,7 @@ jobs.run(partial(waits, Path(sys.argv[2])), range(4), jobs.Place(int(sys.argv[1]
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
 @pytest.mark.parametrize("place", HERE)
 def test_no_process_is_left_where_the_program_ends(tmp_path, number, place):
-    paths = [str(ROOT), str(ROOT / "tests")]
-    command = [sys.executable, "-c", SCRIPT, str(place.jobs), str(tmp_path), *paths]
+    command = [sys.executable, "-c", SCRIPT, str(place.jobs), str(tmp_path), str(ROOT)]
     program = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
     word = str(tmp_path / "go")
     until(lambda: len(processes(word)) == place.jobs)
@@ -247,8 +216,8 @@ def test_programs_end_where_nobody_waits_for_them(two, tmp_path):
     """Of a cluster's workers, which go on: after Ctrl-C here, and where this is killed."""
     logs = tmp_path / "tasks"
     logs.mkdir()
-    script = SCRIPT.replace("jobs.Place(int(sys.argv[1]))", "jobs.Place(1, sys.argv[1])")
-    command = [sys.executable, "-c", script, two.address, str(logs), str(ROOT), str(ROOT / "tests")]
+    script = SCRIPT.replace("jobs.Place(int(sys.argv[1]))", "jobs.Place(scheduler=sys.argv[1])")
+    command = [sys.executable, "-c", script, two.address, str(logs), str(ROOT)]
     word = str(logs / "go")
     for number in (signal.SIGINT, signal.SIGKILL):
         program = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
