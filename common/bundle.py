@@ -1,57 +1,10 @@
-"""Put what the checks have left into one file, for somebody who is to believe it.
-
-    python -m common.bundle [--from DIR] [--model NAME|FOLDER] [--out FILE]
-
-`make check` ends by writing one.  It holds the guide's pairs and reprod_log's reports under the
-names of all three dialects, every verdict, and the tensors behind those that may be doubted.
-`python -m common.verify FILE` verifies it, without either framework.  Nothing is run here.
-"""
+"""Put what the checks have left into one file, for somebody who is to believe it."""
 
 import sys
 from pathlib import Path
 
-if __name__ == "__main__":  # by its path too, and under a Python that will not do
+if __name__ == "__main__":  # by its path too
     sys.path[0] = sys.path[0] if __package__ else str(Path(__file__).resolve().parent.parent)
-    from twincheck.common.system.start import begin
+    from twincheck.common.system.start import forward
 
-    begin("numpy", "rich")
-
-from collections.abc import Sequence
-from dataclasses import replace
-
-from twincheck.common.check.bundle import NAME, bundle_results, judge_again, say_written
-from twincheck.common.check.guard import guarded
-from twincheck.common.check.options import CheckOptions, Parser
-from twincheck.common.check_all import all_steps
-from twincheck.common.system.checkout import for_logs
-
-
-def main(arguments: Sequence[str] | None = None) -> int:
-    """The command; returns the exit status."""
-    parser = Parser(__doc__, "python -m common.bundle")
-    parser.add_argument(
-        "--from",
-        type=Path,
-        dest="source",
-        metavar="DIR",
-        help="the folder that the checks wrote to with --out: --from /tmp/logs",
-    )
-    parser.take_other(
-        "out",
-        metavar="FILE",
-        help="the file to write; log/bundle.zip, or DIR/bundle.zip: --out /tmp/bundle.zip",
-    )
-    options = parser.take("model", "allow", "strict", "debug").parse_args(arguments)
-    return guarded(options.debug, lambda: _write(options))
-
-
-def _write(options) -> int:
-    given = replace(CheckOptions.of(options), out=options.source, typed=())
-    base = options.source or for_logs() / "log"
-    results = judge_again(all_steps(), given)
-    say_written(bundle_results(results, given, options.out or base / NAME, base / "report.html"))
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(forward("bundle"))  # extras/bundle

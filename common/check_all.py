@@ -5,7 +5,7 @@ python -m common.check_all [--json FILE] [--out DIR] [--model NAME]
 Every row is in log/report.json, in short where it agrees, or in full in FILE; the table is in
 log/report.txt beside it, a page of both to open in a browser in log/report.html, and the logs are
 in stepN_*/log (or DIR).  All of it that somebody needs who is to believe it is in log/bundle.zip
-(common/bundle.py).
+(extras/bundle).
 """
 
 import signal
@@ -25,21 +25,28 @@ if __name__ == "__main__":  # by its path too, and under a Python that will not 
 
 import importlib
 
-from twincheck.common.check.bundle import NAME, bundle_results, judge_again, say_written
 from twincheck.common.check.command_line import write_page
 from twincheck.common.check.guard import guarded
 from twincheck.common.check.options import OF_EVERY_CHECK, CheckOptions, Parser, of
+from twincheck.common.check.record import request_of
 from twincheck.common.check.report_json import json_text, told_in
 from twincheck.common.check.result import Result, overall_exit
-from twincheck.common.check.runner import run_step
+from twincheck.common.check.runner import base_folder, judge_model, run_step
 from twincheck.common.check.steps import Step
+from twincheck.common.logs.result_folder import ResultFolder
+from twincheck.common.logs.sidecar import sidecar_of
 from twincheck.common.pair.pairs import load_pairs
-from twincheck.common.report import html_page
 from twincheck.common.report import terminal as report
 from twincheck.common.report.summary import last_line
+from twincheck.common.system import extras
 from twincheck.common.system.checkout import ROOT, for_logs
+from twincheck.common.system.errors import UserError
 from twincheck.common.system.files import write_text
+from twincheck.common.system.frameworks import SIDES
 from twincheck.common.system.signals import Beside
+
+# What extras do when all steps were judged: functions of the results, the options and log/.
+_ADDED = "twincheck.after_check_all"
 
 
 def all_steps() -> list[Step]:
@@ -71,7 +78,7 @@ def check_all(
     command: Sequence[str],
     run: Callable,
 ) -> int:
-    """Have results made, show them, write the page and the bundle; returns the exit status.
+    """Have results made, show them, write the page and what extras add; returns the exit status.
 
     run   called with the steps, the options and on_progress, gives their results
     """
@@ -84,10 +91,39 @@ def check_all(
     write_text(written.with_suffix(".txt"), table)
     about = results, command, "steps 1 to 5"
     page = None if options.no_report else write_page(folder, *about)
-    if any(not result.error for result in results):
-        say_written(bundle_results(results, options, folder / NAME, folder / html_page.FILE))
+    for add in extras.load_all(_ADDED):
+        add(results, options, folder)
     report.say(last_line(results, page, _left_out(steps, options, results)))
     return overall_exit(results)
+
+
+def judge_again(
+    steps: Sequence[Step], options: CheckOptions, on_progress: Callable | None = None
+) -> list[Result]:
+    """The results that are there of these steps and models, judged as --compare-only does.
+
+    Raises UserError where there is none, or where logs can show nothing.
+    """
+    results = []
+    for pair in load_pairs(options.models):
+        for step in steps:
+            folder = base_folder(step, options) / pair.name
+            logs = [ResultFolder(folder).log(step.judged[0], side) for side in SIDES]
+            if not all(log.is_file() for log in logs):
+                continue
+            if on_progress:
+                on_progress(f"step {step.number}, {pair.name}")
+            told = sidecar_of(logs[0])
+            how = replace(options, run=request_of(told), compare_only=True)
+            result = judge_model(step, pair, folder, how)
+            result.folder = folder
+            if result.error:
+                raise UserError(result.error)
+            results.append(result)
+    if not results:
+        where = options.out or "step*/log"
+        raise UserError(f"{where}: no results of {', '.join(options.models)}: run a check first")
+    return results
 
 
 def _left_out(

@@ -53,12 +53,6 @@ def test_an_option_without_its_extra_is_a_sentence(core, group, option):
     assert done.stderr == said and not done.stdout
 
 
-def test_verifying_without_the_extra_that_runs_again_is_a_sentence(core):
-    done = ended(2, core.module("common.verify", "anything.zip", "--rerun"))
-    said = "error: rerun is an extra that is not in this checkout: extras/rerun is missing\n"
-    assert done.stderr == said and not done.stdout
-
-
 @pytest.mark.parametrize("step", [1, 5])
 def test_help_of_the_core(core, step):
     done = core.check(step, "--help")
@@ -69,6 +63,14 @@ def test_a_check_of_the_core(core):
     pair = str(core.path("tests/pairs/small_cnn"))
     done, report = ended(0, core.rows(1, "--model", pair))
     assert report["exit_code"] == 0 and report["rows"]
+
+
+def test_all_steps_of_the_core_end_without_what_extras_add(core):
+    pair, out = str(core.path("tests/pairs/small_cnn")), core.elsewhere / "results"
+    ended(0, core.check(1, "--model", pair, "--out", str(out)))
+    done = ended(0, core.module("twincheck", "report", pair, "--out", str(out)))
+    assert done.stdout.splitlines()[-1].startswith("ALIGNED 1/1") and not done.stderr
+    assert (out / "report.html").is_file() and not (out / "bundle.zip").exists()
 
 
 @pytest.mark.parametrize(("group", "name"), [(g, name) for g in POINTS for name in POINTS[g]])

@@ -14,10 +14,10 @@ from pages import DOCS, README, README_CN, run_commands
 import tools.readme
 from tools import page_tables
 from tools.readme import _rows, draw_verdicts, fill, main, results_table
-from twincheck.common.bundles.check import verify_bundle
 from twincheck.common.logs.reader import read_log
 from twincheck.common.logs.result_folder import FLOAT64, ResultFolder
 from twincheck.common.verdict.measures import rms
+from twincheck.extras.bundle.verification import verify_bundle
 
 GREEN = ("IDENTICAL", "ROUNDING", "FLIP")
 # Of its near ties: masked scores lie so far below the others that Paddle's softmax clips them.

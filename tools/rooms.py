@@ -45,10 +45,9 @@ FOLDERS: dict[str, set[str]] = {
     "verdict": {"logs", "system"},
     "weights": {"pair", "logs", "system"},
     "transplant": {"verdict", "logs", "pair", "system"},
-    "bundles": {"verdict", "logs", "system"},
     "report": {"verdict", "logs", "pair", "system"},
     "sides": {"weights", "transplant", "pair", "logs", "system"},
-    "check": {"report", "bundles", "transplant", "weights", "verdict", "pair", "logs", "system"},
+    "check": {"report", "transplant", "weights", "verdict", "pair", "logs", "system"},
     "models": {"torch_side", "paddle_side", "pair"},
 }
 # The files that a model's file imports; every other file beside the folders is a command.

@@ -43,15 +43,13 @@ STEPS = {
 OF_THE_CORE = {
     "compare": "twincheck.common.compare",
     "show": "twincheck.common.show",
-    "bundle": "twincheck.common.bundle",
-    "verify": "twincheck.common.verify",
     "check-parallel": "twincheck.step4_backward.check_parallel",
     "gallery": "twincheck.examples.gallery.__main__",
 }
 # Of the others the entry point has this name (pyproject.toml).
 OF_EXTRAS = (
     *("new", "export", "pr-report", "certificate", "converter", "doctor", "reference"),
-    *("check-generate", "check-predict", "live"),
+    *("bundle", "verify", "check-generate", "check-predict", "live"),
 )
 _HIDDEN = ("live",)  # what twincheck.check starts
 # How the folder that results are in is called where a command takes one.

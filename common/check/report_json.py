@@ -32,9 +32,8 @@ def json_text(
     error  why nothing was compared, where that ended the check
     """
     added: dict[str, object] = {}
-    for name in extras.entry_points(_ADDED):
-        with suppress(UserError):  # of an extra that is not there
-            added |= extras.load(_ADDED, name)(results, error)
+    for told in extras.load_all(_ADDED):
+        added |= told(results, error)
     return report_text(results, short, **added, **more)
 
 

@@ -8,6 +8,7 @@ installed package stand beside it, where another Python finds them too.
 import re
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from importlib import metadata
 
 from twincheck import IN_A_CHECKOUT
@@ -41,6 +42,15 @@ def load(group: str, name: str) -> object:
     module = point.module.removeprefix("twincheck.") if point else f"extras.{name}."
     where = module.rpartition(".")[0].replace(".", "/")
     raise UserError(f"{name} is an extra that is not in this checkout: {where} is missing")
+
+
+def load_all(group: str) -> list:
+    """What the entry points of a group name, of those extras that are there."""
+    found = []
+    for name in entry_points(group):
+        with suppress(UserError):
+            found.append(load(group, name))
+    return found
 
 
 def run(name: str, arguments: Sequence[str] | None = None) -> int:

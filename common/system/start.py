@@ -39,9 +39,9 @@ def begin_side(framework, doc):
     gc.disable()  # an import makes much and drops little; common/sides/worker.py enables it
 
 
-def forward(name, arguments=None):
+def forward(name, arguments=None, packages=("numpy", "rich")):
     """Run the command of an extra, whose --help says what it takes; returns the exit status."""
-    begin("numpy", "rich")
+    begin(*packages)
     from twincheck.common.system.extras import run
 
     return run(name, arguments)

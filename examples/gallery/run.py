@@ -22,7 +22,6 @@ import numpy as np
 from examples.gallery import environments
 from examples.gallery.table import HERE, Edit, Finding, Line, sha256
 from faults.warm import Interpreters
-from twincheck.common.check.bundle import commit
 from twincheck.common.check.steps import Step
 from twincheck.common.logs.reader import read_log
 from twincheck.common.logs.result_folder import ResultFolder
@@ -38,6 +37,7 @@ from twincheck.common.system.processes import environment
 from twincheck.common.verdict.inside import SHAPE
 from twincheck.common.verdict.row import SEVERITY, worst
 from twincheck.extras.shared import task
+from twincheck.extras.shared.made_by import commit
 from twincheck.step1_forward.check_step1 import STEP as FORWARD
 from twincheck.step3_loss.check_step3 import STEP as LOSS
 from twincheck.step4_backward.check_step4 import STEP as BACKWARD

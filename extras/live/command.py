@@ -12,14 +12,13 @@ from pathlib import Path
 
 import numpy as np
 
-from twincheck.common.check.bundle import judge_again
 from twincheck.common.check.command_line import write_page
 from twincheck.common.check.guard import guarded
 from twincheck.common.check.options import CheckOptions
 from twincheck.common.check.report_json import json_text
 from twincheck.common.check.runner import run_step
 from twincheck.common.check.steps import Step
-from twincheck.common.check_all import all_steps, check_all
+from twincheck.common.check_all import all_steps, check_all, judge_again
 from twincheck.common.logs.result_folder import ResultFolder
 from twincheck.common.pair.pairs import load_pair
 from twincheck.common.pair.request import RunRequest

@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
-from twincheck.common.bundles.archive import Archive
 from twincheck.common.logs.result_folder import BESIDE, CERTIFICATE_FILE, RESULT_FILE
 from twincheck.common.logs.sidecar import Sidecar, sidecar_of
 from twincheck.common.pair.pairs import EVAL, TRAIN, load_pairs
@@ -20,6 +19,7 @@ from twincheck.common.system.frameworks import SETTINGS, SIDES
 from twincheck.common.system.hashes import file_sha256
 from twincheck.common.system.json_file import load_json, load_sealed
 from twincheck.extras.pr_report.facts import facts
+from twincheck.extras.shared.archive import Archive
 
 # Where common.certificate leaves its own, wherever the checks wrote to.
 CERTIFICATES = for_logs() / "step1_forward" / "log" / "certificate"

@@ -1,8 +1,10 @@
 """What made a result, as a file that is left beside it says."""
 
+import subprocess
 from collections.abc import Mapping
 
 from twincheck.common.logs.sidecar import Sidecar
+from twincheck.common.system.checkout import ROOT
 
 
 def made_by(sidecars: Mapping[str, Sidecar]) -> dict[str, object]:
@@ -15,3 +17,23 @@ def made_by(sidecars: Mapping[str, Sidecar]) -> dict[str, object]:
         "sources": {side: told.sources for side, told in sidecars.items()},
         "weights_sha256": sidecars["torch"].weights_sha256,
     }
+
+
+def commit() -> dict[str, object]:
+    """The checkout's commit, and whether files were changed since; "unknown" without git."""
+    found = _git("rev-parse", "HEAD") if (ROOT / ".git").exists() else None
+    if found is None:
+        return {"id": "unknown"}
+    changed = _git("status", "--porcelain", "--untracked-files=no")
+    return {"id": found, "changed": None if changed is None else bool(changed)}
+
+
+def _git(*words: str) -> str | None:
+    """What git says; None where it does not."""
+    try:
+        done = subprocess.run(
+            ["git", "-C", str(ROOT), *words], capture_output=True, text=True, timeout=20
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return done.stdout.strip() if done.returncode == 0 else None

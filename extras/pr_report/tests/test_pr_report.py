@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from bundled import PAIR, write_logs
+from logged import PAIR, write_logs
 
 from twincheck.common.check.options import CheckOptions
 from twincheck.common.check.record import write_record

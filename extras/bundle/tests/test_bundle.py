@@ -8,6 +8,7 @@ as such: there the root alone tells, or --rerun.
 import json
 import os
 import re
+import shutil
 import struct
 import warnings
 import zipfile
@@ -15,15 +16,22 @@ import zipfile
 import numpy as np
 import pytest
 from builders import printed, python
-from bundled import BACKWARD, FORWARD, Forgery, make_bundle, seed_everywhere
 from forged import gadgets, write_pickled
+from logged import PAIR as SMALL
 
-from twincheck.common import bundle as command
-from twincheck.common import verify
-from twincheck.common.bundles import write as writing
-from twincheck.common.bundles.archive import MANIFEST, Archive, ArchiveError, is_safe
-from twincheck.common.bundles.check import verify_bundle
-from twincheck.common.bundles.submission import NoReport, read_report
+from twincheck.common import check_all
+from twincheck.extras.bundle import command, verify
+from twincheck.extras.bundle import write as writing
+from twincheck.extras.bundle.submission import NoReport, read_report
+from twincheck.extras.bundle.tests.bundled import (
+    BACKWARD,
+    FORWARD,
+    Forgery,
+    make_bundle,
+    seed_everywhere,
+)
+from twincheck.extras.bundle.verification import verify_bundle
+from twincheck.extras.shared.archive import MANIFEST, Archive, ArchiveError, is_safe
 
 NLP, CV, SAMPLES = (f"submission/small_cnn/{name}" for name in ("nlp/log_reprod", "cv", "samples"))
 LOG = f"{FORWARD}/forward_all_paddle_fp64.npy"
@@ -87,6 +95,17 @@ def test_the_same_results_make_the_same_bytes(bundle, tmp_path):
     assert bundle.read_bytes() == other.read_bytes()
 
 
+def test_all_steps_together_leave_one(bundle, tmp_path, capsys):
+    shutil.copytree(bundle.parent, tmp_path, dirs_exist_ok=True)
+    (tmp_path / bundle.name).unlink()
+    said = printed(capsys, 1, check_all.main(["--model", SMALL, "--out", str(tmp_path)], True)).out
+    found = verify_bundle(tmp_path / bundle.name)
+    assert found.problems == [] and f"root: {found.root}" in said.splitlines()
+    held, former = (Forgery(path).files for path in (tmp_path / bundle.name, bundle))
+    rows = [name for name in former if name.endswith("/rows.jsonl")]
+    assert len(rows) == 2 and all(held[name] == former[name] for name in rows)
+
+
 def test_rows_in_doubt_are_inside(forgery):
     inside = {(r["key"], r["why"]) for r in forgery.lines(f"{FORWARD}/inside.jsonl")}
     assert {
@@ -100,10 +119,11 @@ def test_rows_in_doubt_are_inside(forgery):
 
 def test_neither_framework_nor_another_library_is_imported(bundle):
     code = (
-        "import sys\nfrom common import verify\n"
+        "import sys\nfrom twincheck.extras.bundle import verify\n"
         f"status = verify.main([{str(bundle)!r}])\n"
         "names = ('torch', 'paddle', 'reprod_log', 'pandas', 'rich', 'scipy', 'jinja2', 'sklearn',"
-        " 'matplotlib', 'common.check', 'common.report', 'common.pair', 'common.sides')\n"
+        " 'matplotlib', 'twincheck.common.check', 'twincheck.common.report', 'twincheck.common.pair',"
+        " 'twincheck.common.sides')\n"
         "print([n for n in names if n in sys.modules])\n"
         "print(sorted({n.partition('.')[0] for n in sys.modules if n.startswith('numpy')}))\n"
         "sys.exit(status)\n"
@@ -519,7 +539,7 @@ def _longer(content: bytes) -> bytes:
 
 
 def test_too_many_files_are_refused(bundle, monkeypatch):
-    monkeypatch.setattr("twincheck.common.bundles.archive.MAX_FILES", 10)
+    monkeypatch.setattr("twincheck.extras.shared.archive.MAX_FILES", 10)
     with pytest.raises(ArchiveError, match="more than 10"):
         verify_bundle(bundle)
 

@@ -1,7 +1,7 @@
 """Write a bundle: the submission, the report, every row, and the tensors behind those in doubt.
 
-Here the content is chosen and put into the archive (common/bundles/archive.py); what a part of it
-holds says plan.py, and check.py verifies it.
+Here the content is chosen and put into the archive (extras/shared/archive.py); what a part of it
+holds says plan.py, and verification.py verifies it.
 """
 
 import json
@@ -11,9 +11,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from twincheck.common.bundles import plan, submission
-from twincheck.common.bundles.archive import SCHEMA, ArchiveWriter, safe_part
-from twincheck.common.bundles.rows import Reads, Watched, differences, made_of, same_made
 from twincheck.common.logs.guide_pair import has_pair
 from twincheck.common.logs.result_folder import LogName, ResultFolder
 from twincheck.common.logs.sidecar import sidecar_of, sidecar_path
@@ -22,6 +19,9 @@ from twincheck.common.system.errors import UserError
 from twincheck.common.system.frameworks import SIDES
 from twincheck.common.verdict.comparisons import OWN
 from twincheck.common.verdict.measures import scale_of
+from twincheck.extras.bundle import plan, submission
+from twincheck.extras.bundle.rows import Reads, Watched, differences, made_of, same_made
+from twincheck.extras.shared.archive import SCHEMA, ArchiveWriter, safe_part
 
 MOST_BYTES = 19_000_000  # of a bundle, as far as its tensors decide
 # Of one part's tensors, not packed: enough for some hundred rows of the built-in models.

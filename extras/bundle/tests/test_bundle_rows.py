@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 from test_judge import VALUES, Logs, pair
 
-from twincheck.common.bundles.rows import Watched, differences, made_of, same_made
 from twincheck.common.verdict.comparisons import Memo
 from twincheck.common.verdict.judge import judge_logs
+from twincheck.extras.bundle.rows import Watched, differences, made_of, same_made
 
 NAMES = ("ref32", "cand32", "ref64", "cand64", "local64", "exact64")
 

@@ -1,15 +1,15 @@
 """A bundle's checks are run again, and what was made up is found out by that."""
 
 import pytest
-from bundled import Forgery, make_bundle, seed_everywhere
 
-from twincheck.common import verify
-from twincheck.common.bundles.check import verify_bundle
-from twincheck.common.check.bundle import bundle_results
 from twincheck.common.check.options import CheckOptions
 from twincheck.common.check.runner import run_step
 from twincheck.common.check_all import all_steps
 from twincheck.common.pair.request import RunRequest
+from twincheck.extras.bundle import verify
+from twincheck.extras.bundle.results import bundle_results
+from twincheck.extras.bundle.tests.bundled import Forgery, make_bundle, seed_everywhere
+from twincheck.extras.bundle.verification import verify_bundle
 
 
 def test_running_again_finds_what_nothing_inside_speaks_against(
@@ -37,13 +37,13 @@ def test_running_again_finds_what_nothing_inside_speaks_against(
 
 def test_a_pair_of_somebody_else_is_not_run(tmp_path, monkeypatch, capsys):
     bundle = make_bundle(tmp_path)
-    monkeypatch.setattr("twincheck.extras.rerun.again.run_step", lambda *_: pytest.fail("run"))
+    monkeypatch.setattr("twincheck.extras.bundle.again.run_step", lambda *_: pytest.fail("run"))
     assert verify.main([str(bundle), "--rerun"]) == 0
     assert "not run again: a pair that is not of this checkout" in capsys.readouterr().out
 
 
 def test_a_bundle_that_contradicts_itself_is_not_run(tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr("twincheck.extras.rerun.again.run_step", lambda *_: pytest.fail("run"))
+    monkeypatch.setattr("twincheck.extras.bundle.again.run_step", lambda *_: pytest.fail("run"))
     forgery = Forgery(make_bundle(tmp_path))
     seed_everywhere(forgery)
     forged = forgery.write(tmp_path / "forged.zip", False)

@@ -15,8 +15,6 @@ from contextlib import ExitStack
 
 import numpy as np
 
-from twincheck.common.bundles import plan
-from twincheck.common.bundles.archive import MANIFEST
 from twincheck.common.logs import entry_kinds as kinds
 from twincheck.common.logs.guide_pair import STEMS, full_stem, guide_value, has_pair, is_over_torch
 from twincheck.common.logs.pickle_machine import printable
@@ -25,6 +23,8 @@ from twincheck.common.logs.result_folder import ResultFolder
 from twincheck.common.logs.sidecar import Sidecar, read_sidecar, sidecar_path
 from twincheck.common.system.frameworks import SIDES
 from twincheck.common.system.hashes import file_sha256, same_bits
+from twincheck.extras.bundle import plan
+from twincheck.extras.shared.archive import MANIFEST
 
 NLP, CV, SAMPLES = "nlp", "cv", "samples"
 REPORT = "report"  # beside torch and paddle: which file of a stem
@@ -127,7 +127,7 @@ def mean_difference(a: np.ndarray, b: np.ndarray) -> np.floating:
 
 
 def check_submission(part) -> None:
-    """Check the guide's pair, its report, and the same in other dialects, of check.py's part."""
+    """Check a part's pair for the guide, its report, and the same in other dialects."""
     if not has_pair(part.guide):
         return
     dialects = names(part.guide)

@@ -1,6 +1,6 @@
 """Verify a bundle: every file, every row whose tensors are inside, every line of every report.
 
-`verify_bundle` unpacks an archive (common/bundles/archive.py) into a private folder, executes
+`verify_bundle` unpacks an archive (extras/shared/archive.py) into a private folder, executes
 nothing of it and needs neither framework.  What contradicts itself is a problem, a sentence that
 names the file; what cannot be derived again is counted, with the reason.  NumPy only.
 """
@@ -16,16 +16,6 @@ from tempfile import TemporaryDirectory
 
 import numpy as np
 
-from twincheck.common.bundles import plan, submission
-from twincheck.common.bundles.archive import MANIFEST, Archive, file_problems, is_safe
-from twincheck.common.bundles.rows import (
-    Watched,
-    contradiction,
-    differences,
-    may_settle,
-    same_made,
-    same_number,
-)
 from twincheck.common.logs.guide_pair import full_stem
 from twincheck.common.logs.independence import sidecar_problems
 from twincheck.common.logs.pickle_machine import printable
@@ -38,6 +28,16 @@ from twincheck.common.system.json_file import parse_json
 from twincheck.common.verdict.comparisons import OWN
 from twincheck.common.verdict.measures import scale_of
 from twincheck.common.verdict.row import AGREEING, worst
+from twincheck.extras.bundle import plan, submission
+from twincheck.extras.bundle.rows import (
+    Watched,
+    contradiction,
+    differences,
+    may_settle,
+    same_made,
+    same_number,
+)
+from twincheck.extras.shared.archive import MANIFEST, Archive, file_problems, is_safe
 
 _WITNESS = re.compile(
     r"(?P<case>.+)/witness/(?P<kind>sgd_step|finite_difference)/(?P<side>torch|paddle)"

@@ -12,9 +12,6 @@ from dataclasses import replace
 from itertools import product
 from pathlib import Path
 
-from twincheck.common.bundles.archive import Archive
-from twincheck.common.bundles.check import Verification
-from twincheck.common.bundles.plan import ROWS
 from twincheck.common.check.options import CheckOptions
 from twincheck.common.check.record import ASKED
 from twincheck.common.check.result import Result
@@ -34,6 +31,9 @@ from twincheck.common.system.json_file import parse_json
 from twincheck.common.verdict.context import Context
 from twincheck.common.verdict.row import AGREEING
 from twincheck.common.verdict.tensor import judge_tensor
+from twincheck.extras.bundle.plan import ROWS
+from twincheck.extras.bundle.verification import Verification
+from twincheck.extras.shared.archive import Archive
 
 # What one side's tensor of then and of now is where rounding explains what differs.
 _BY_ROUNDING = (*AGREEING, "CLOSE", "PRECISION")

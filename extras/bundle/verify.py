@@ -1,0 +1,113 @@
+"""Verify a bundle that somebody handed in: neither framework is needed, nothing of it is executed.
+
+    python -m common.verify BUNDLE [--root ROOT] [--rerun] [--json FILE]
+
+Every file is compared with the manifest, every verdict whose tensors are inside is derived again by
+the rule, every line of reprod_log's reports is computed again, and the files are compared with what
+they say of each other.  Python and NumPy do.  Exit status: 0 verified, 1 something does not hold,
+2 no bundle, or one that cannot be read.
+"""
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from twincheck.common.logs.pickle_machine import escaped
+from twincheck.common.system.errors import UserError
+from twincheck.common.system.files import fill_standard_streams
+from twincheck.common.system.json_file import write_json
+from twincheck.extras.bundle.verification import Verification, verify_bundle
+
+_SHOWN = 20  # problems; --json has all
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """The command; returns the exit status."""
+    options = _parser().parse_args(arguments)
+    fill_standard_streams()
+    try:
+        return _verify(options)
+    except BrokenPipeError:  # nobody reads on; nor may Python complain of it when it ends
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+    except UserError as error:
+        print(f"error: {escaped(str(error))}", file=sys.stderr)
+    except OSError as error:
+        print(f"error: {error.strerror or error}: {error.filename}", file=sys.stderr)
+    except KeyboardInterrupt:
+        print("error: stopped: nothing was written", file=sys.stderr)
+    return 2
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m common.verify",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("bundle", type=Path, metavar="BUNDLE", help="the file: log/bundle.zip")
+    parser.add_argument(
+        "--root", default="", metavar="ROOT", help="what its author says it is: --root 3fa9…"
+    )
+    parser.add_argument(
+        "--rerun",
+        action="store_true",
+        help="also run the recorded checks again here, with both frameworks, and compare: --rerun",
+    )
+    parser.add_argument(
+        "--pair",
+        type=Path,
+        action="append",
+        default=[],
+        metavar="FOLDER",
+        help="of --rerun, your copy of a pair that is not built in: --pair my_model",
+    )
+    parser.add_argument(
+        "--json", type=Path, metavar="FILE", help="write all that was found: --json found.json"
+    )
+    return parser
+
+
+def _verify(options) -> int:
+    found = verify_bundle(options.bundle, options.root)
+    if options.rerun and found.problems:
+        found.notes.append("not run again: what is there contradicts itself already")
+    elif options.rerun:
+        # For this alone are the checks, and with them the frameworks, needed.
+        from twincheck.extras.bundle.again import rerun
+
+        rerun(options.bundle, options.pair, found)
+    if options.json is not None:
+        write_json(options.json, found.as_json())
+    _show(options.bundle, found, options.root)
+    return 1 if found.problems else 0
+
+
+def _show(path: Path, found: Verification, root: str) -> None:
+    """Print what was found: the result first."""
+    word = "something does not hold" if found.problems else "verified"
+    print(f"{path}: {word}")
+    for problem in found.problems[:_SHOWN]:
+        print(f"  {escaped(problem)}")
+    if len(found.problems) > _SHOWN:
+        print(f"  and {len(found.problems) - _SHOWN:,} more (--json has all)")
+    for part in found.verdicts:
+        guide = {True: "passed", False: "not passed", None: "none there"}[part["guide_passed"]]
+        print(
+            f"  {part['part']}: {part['verdict']}, {part['rows']:,} rows; the guide's rule on its "
+            f"own keys: {guide}"
+        )
+    print(
+        f"{found.files:,} files; {found.rows:,} rows, {found.derived:,} of them derived again from "
+        f"their tensors; {found.lines:,} lines of reports computed again; {found.arrays:,} of the "
+        "guide's values are the logs' own, bit by bit"
+    )
+    for reason, count in found.not_derived.items():
+        print(f"not derived again, {count:,} rows: {reason}")
+    for note in found.notes:
+        print(f"note: {escaped(note)}")
+    print(f"commit: {found.commit}")
+    print(f"root:   {found.root}")
+    if not root:
+        print("Another root than the author tells you means another bundle: compare the two.")

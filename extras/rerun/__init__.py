@@ -1,1 +1,0 @@
-"""A bundle's checks run again here: --rerun of common.verify."""
