@@ -7,6 +7,8 @@ import sys
 from collections.abc import Mapping
 from importlib.abc import MetaPathFinder
 
+from twincheck.extras.live import cells, held
+
 
 def run(asked: Mapping) -> int:
     """Run the module that a check asks for; returns the exit status."""
@@ -17,6 +19,7 @@ def run(asked: Mapping) -> int:
         framework.set_num_threads(1)
     _hide("paddle" if side == "torch" else "torch")
     gc.enable()
+    cells.rename(held.CELLS)
     sys.argv[:] = [asked["module"], *asked["words"]]
     runpy.run_module(asked["module"], run_name="__main__", alter_sys=True)
     return 0
