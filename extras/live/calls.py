@@ -24,6 +24,7 @@ from twincheck.extras.live.result import NotChecked, Result
 from twincheck.extras.live.serve import Hung, Server
 
 PATIENCE_S = 60.0
+_NOT_COMPARED = 2
 _MODEL = '''"""The {side} model that twincheck.check was given."""
 
 from twincheck.extras.live import held
@@ -113,6 +114,8 @@ def check(
         document = _judged(asked, folder, patience_s)
     finally:
         held.LIVE.clear()
+    if document["exit_code"] == _NOT_COMPARED:
+        raise NotChecked(document["findings"][0]["sentence"])
     return Result(document, folder)
 
 
