@@ -3,6 +3,7 @@
 All else about it is in pyproject.toml.
 """
 
+import sys
 from pathlib import Path
 
 from setuptools import setup
@@ -31,4 +32,8 @@ places = {
     for path in folders_below(top)
 }
 places |= {"twincheck": "twincheck", "twincheck.alone.twincheck": "twincheck/alone/twincheck"}
+if "editable_wheel" in sys.argv:
+    # In place twincheck/__init__.py finds the folders, and a copy that lacks one is not to be given
+    # this checkout's.
+    places = {"twincheck": "twincheck"}
 setup(packages=list(places), package_dir=places, package_data={"": ["*"]})

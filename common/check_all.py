@@ -12,6 +12,7 @@ import signal
 import sys
 import threading
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 if __name__ == "__main__":  # by its path too, and under a Python that will not do
@@ -81,14 +82,27 @@ def check_all(
     written = json_path or folder / "report.json"
     write_text(written, json_text(results, short=json_path is None))
     write_text(written.with_suffix(".txt"), table)
-    page = None
-    if not options.no_report:
-        page = write_page(folder, results, command, "steps 1 to 5")
+    about = results, command, "steps 1 to 5"
+    page = None if options.no_report else write_page(folder, *about)
     if any(not result.error for result in results):
-        named = folder / html_page.FILE
-        say_written(bundle_results(results, options, folder / NAME, named))
-    report.say(last_line(results, page))
+        say_written(bundle_results(results, options, folder / NAME, folder / html_page.FILE))
+    report.say(last_line(results, page, _left_out(steps, options, results)))
     return overall_exit(results)
+
+
+def _left_out(
+    steps: Sequence[Step], options: CheckOptions, results: Sequence[Result]
+) -> dict[int, str]:
+    """Number -> why, of the steps that a model has nothing for."""
+    ran = {(result.step.number, result.model) for result in results}
+    pairs = load_pairs(options.models)
+    found: dict[int, str] = {}
+    for step in steps:
+        whys = {p.name: step.why_not(p) for p in pairs if (step.number, p.name) not in ran}
+        for name, why in whys.items():
+            if why:
+                found[step.number] = why if len(pairs) == 1 else f"{name}'s {why}"
+    return found
 
 
 def _run_all(steps: Sequence[Step], options: CheckOptions, on_progress) -> list[Result]:
@@ -99,18 +113,23 @@ def _run_all(steps: Sequence[Step], options: CheckOptions, on_progress) -> list[
     """
 
     def results_of(some: Sequence[Step], on_progress) -> list[Result]:
-        run = [run_step(step, options.taken_by(step.takes), on_progress) for step in some]
-        return [result for results in run for result in results]
+        found = []
+        for step in some:
+            models = tuple(pair.model for pair in pairs if not step.why_not(pair))
+            of_step = replace(options.taken_by(step.takes), models=models)
+            found += run_step(step, of_step, on_progress) if models else []
+        return found
 
-    small = all(pair.built_in for pair in load_pairs(options.models))
+    pairs = load_pairs(options.models)
+    small = all(pair.built_in for pair in pairs)
     if not small or options.compare_only or options.run.device != "cpu":
         return results_of(steps, on_progress)
     others = [step for step in steps if not step.trains]
     finished = threading.Event()
 
-    def when_alone(*told) -> None:
+    def when_alone(text: str) -> None:
         if finished.is_set():
-            on_progress(*told)
+            on_progress(text)
 
     with Beside(lambda: results_of([s for s in steps if s.trains], when_alone)) as training:
         results = results_of(others, on_progress)

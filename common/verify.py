@@ -23,6 +23,7 @@ from collections.abc import Sequence
 
 from twincheck.common.bundles.check import Verification, verify_bundle
 from twincheck.common.logs.pickle_machine import escaped
+from twincheck.common.system import extras
 from twincheck.common.system.errors import UserError
 from twincheck.common.system.files import fill_standard_streams
 from twincheck.common.system.json_file import write_json
@@ -77,16 +78,13 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _verify(options) -> int:
+    # Of this extra alone are the checks, and with them the frameworks, needed.
+    rerun = extras.load("twincheck.verify", "rerun") if options.rerun else None
     found = verify_bundle(options.bundle, options.root)
-    if options.rerun:
-        if found.problems:
-            found.notes.append("not run again: what is there contradicts itself already")
-        else:
-            # Only here are the checks, and with them the frameworks, needed.
-            from twincheck.common.check.rerun import rerun
-            from twincheck.common.check_all import all_steps
-
-            rerun(options.bundle, all_steps(), options.pair, found)
+    if rerun is not None and found.problems:
+        found.notes.append("not run again: what is there contradicts itself already")
+    elif rerun is not None:
+        rerun(options.bundle, options.pair, found)
     if options.json is not None:
         write_json(options.json, found.as_json())
     _show(options.bundle, found, options.root)

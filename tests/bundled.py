@@ -204,3 +204,11 @@ class Forgery:
             else:
                 archive.finish({**manifest, "files": former})
         return path
+
+
+def seed_everywhere(f):
+    """In every sidecar and in the manifest."""
+    for name, content in f.files.items():
+        if name.endswith(".json") and b'"seed": 0' in content:
+            f.files[name] = content.replace(b'"seed": 0', b'"seed": 5')
+    f.manifest["seeds"] = [5]

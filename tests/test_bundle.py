@@ -15,7 +15,7 @@ import zipfile
 import numpy as np
 import pytest
 from builders import printed, python
-from bundled import BACKWARD, FORWARD, Forgery, make_bundle
+from bundled import BACKWARD, FORWARD, Forgery, make_bundle, seed_everywhere
 from forged import gadgets, write_pickled
 
 from twincheck.common import bundle as command
@@ -24,11 +24,6 @@ from twincheck.common.bundles import write as writing
 from twincheck.common.bundles.archive import MANIFEST, Archive, ArchiveError, is_safe
 from twincheck.common.bundles.check import verify_bundle
 from twincheck.common.bundles.submission import NoReport, read_report
-from twincheck.common.check.bundle import bundle_results
-from twincheck.common.check.options import CheckOptions
-from twincheck.common.check.runner import run_step
-from twincheck.common.check_all import all_steps
-from twincheck.common.pair.request import RunRequest
 
 NLP, CV, SAMPLES = (f"submission/small_cnn/{name}" for name in ("nlp/log_reprod", "cv", "samples"))
 LOG = f"{FORWARD}/forward_all_paddle_fp64.npy"
@@ -381,14 +376,6 @@ def test_tampering_is_found(forgery, tmp_path, kind, rehashed):
     assert not (tmp_path / "executed").exists()
 
 
-def seed_everywhere(f):
-    """In every sidecar and in the manifest."""
-    for name, content in f.files.items():
-        if name.endswith(".json") and b'"seed": 0' in content:
-            f.files[name] = content.replace(b'"seed": 0', b'"seed": 5')
-    f.manifest["seeds"] = [5]
-
-
 OTHER_COMMAND = ["python step1_forward/check_step1.py --model other"]
 # Nothing inside a bundle speaks against these, once every hash fits: README of the bundle.
 SILENT = {
@@ -561,38 +548,6 @@ def test_names_that_none_has(name):
 def test_what_is_no_report(text):
     with pytest.raises(NoReport):
         read_report(text)
-
-
-# ---- run again ----------------------------------------------------------------------------------
-
-
-def test_running_again_finds_what_nothing_inside_speaks_against(
-    tmp_path, capsys, monkeypatch, request
-):
-    """Another seed, put in everywhere: the tensors of that seed are others."""
-    python = request.config.warm_python
-    monkeypatch.setattr("twincheck.common.check.runner.interpreter", lambda *_: python)
-    step = all_steps()[0]
-    run = RunRequest(cases=("main",), probes=("dense_linear",))
-    options = CheckOptions(run, ("fastformer",), tmp_path, no_report=True)
-    path = tmp_path / "bundle.zip"
-    bundle_results(run_step(step, options, lambda *_: None), options, path)
-    forgery = Forgery(path)
-    seed_everywhere(forgery)
-    for part in forgery.manifest["parts"]:
-        part["asked"]["seed"] = 5
-    forged = forgery.write(tmp_path / "forged.zip", True)
-    assert verify_bundle(forged).problems == []
-    assert verify.main([str(path), "--rerun"]) == 0
-    assert "came out with the same bits, 0 but for rounding" in capsys.readouterr().out
-    assert verify.main([str(forged), "--rerun"]) == 1
-    assert "run again, torch's main/" in capsys.readouterr().out
-
-
-def test_a_pair_of_somebody_else_is_not_run(bundle, monkeypatch, capsys):
-    monkeypatch.setattr("twincheck.common.check.rerun.run_step", lambda *_: pytest.fail("run"))
-    assert verify.main([str(bundle), "--rerun"]) == 0
-    assert "not run again: a pair that is not of this checkout" in capsys.readouterr().out
 
 
 def test_where_no_results_are_is_one_sentence(tmp_path, capsys):

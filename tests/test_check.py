@@ -23,8 +23,8 @@ def checkout(tmp_path_factory):
 def test_a_check_writes_its_page_and_says_where(checkout):
     assert checkout.first.returncode == 0, checkout.first.stderr
     page = checkout.logs(1, MODEL).parent / "report.html"
-    *_, report, modes = checkout.first.stdout.rstrip().splitlines()
-    assert report == f"report: {page}" and modes == f"{MODEL}: checked in eval and train mode"
+    last = checkout.first.stdout.splitlines()[-1]
+    assert last == f"ALIGNED in step 1 (eval and train) · guide 1/1 · {page}"
     text = page.read_text()
     assert "</span>Aligned: step 1, forward</h1>" in text and f"--model {MODEL}" in text
     assert [path.name for path in page.parent.glob("*report*")] == ["report.html"]

@@ -46,6 +46,12 @@ def test_an_option_without_its_extra_is_a_sentence(core, group, option):
     assert done.stderr == said and not done.stdout
 
 
+def test_verifying_without_the_extra_that_runs_again_is_a_sentence(core):
+    done = ended(2, core.module("common.verify", "anything.zip", "--rerun"))
+    said = "error: rerun is an extra that is not in this checkout: extras/rerun is missing\n"
+    assert done.stderr == said and not done.stdout
+
+
 @pytest.mark.parametrize("step", [1, 5])
 def test_help_of_the_core(core, step):
     done = core.check(step, "--help")

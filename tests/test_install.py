@@ -382,6 +382,11 @@ def test_an_older_versions_environment_gets_the_command_and_asks_no_index(
     done = called([command], tmp_path)
     assert (done.returncode, done.stdout) == (0, "the command\n"), done.stderr
     assert not (in_place / "build").exists()
+    # A copy that lacks a folder is not given this checkout's.
+    for name in ("twincheck", "common"):
+        shutil.copytree(in_place / name, tmp_path / "copy" / name)
+    lacks = [in_place / ".venv/bin/python", "-c", "import twincheck.common, twincheck.extras"]
+    assert "No module named 'twincheck.extras'" in called(lacks, tmp_path / "copy").stderr
     # What is in the environment without the command, or is another checkout's, is not done.
     other = Checkout(tmp_path / "another").root
     monkeypatch.setattr(install, "ROOT", other)

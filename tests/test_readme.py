@@ -46,6 +46,10 @@ def test_make_check_passes_every_step_of_every_model(checkout):
     cells = {(row["step"], row["model"]) for row in report["rows"]}
     assert cells == {(step, model) for step in range(1, 6) for model in MODELS}
     assert report["exit_code"] == 0
+    *_, last = done.stdout.splitlines()
+    start = "ALIGNED: 4 models, 5/5 steps each (eval and train) · "
+    assert last.startswith(start) and last.endswith(" · guide 20/20 · log/report.html"), last
+    assert all(start in page.read_text() for page in (README, README_CN))
     # Informer has near ties on purpose, which fall the other way on some processors.
     assert {row["model"] for row in report["rows"] if row["verdict"] == "FLIP"} <= {"informer"}
     clipped = {row["key"] for row in report["rows"] if row["verdict"] == "CONSTANT"}

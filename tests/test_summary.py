@@ -117,10 +117,10 @@ def test_what_could_not_run_and_what_is_undecided_are_no_agreement():
     undecided = result(5, "ROUNDING", "UNDECIDED")
     line = str(last_line(five(s5=undecided)))
     assert line.startswith("UNDECIDED in 1 of 5 steps (eval and train) · step 5, one: UNDECIDED at")
-    both = str(last_line(five(s1=red(1), s2=error, s5=undecided)))
+    both = str(last_line(five(s1=red(1), s2=replace(error, step=STEPS[1]), s5=undecided)))
     parts = both.split(" · ")
     assert parts[0] == "NOT ALIGNED in 1 of 5 steps (eval and train)"
-    assert [part[:11] for part in parts[1:4]] == ["step 1, one", "step 5, one", "step 5, one"]
+    assert [part[:11] for part in parts[1:4]] == ["step 1, one", "step 2, one", "step 5, one"]
     invalid = str(last_line([result(1, "INVALID")]))
     assert invalid.startswith("NOT ALIGNED (eval and train) · step 1, one: INVALID at main/row_0")
     assert str(last_line([])) == outcome([]) == "NOT COMPARED"

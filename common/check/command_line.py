@@ -60,8 +60,7 @@ def check(
     report.show_step(step, results)
     if options.json:
         write_text(options.json, json_text(results))
-    page = write_step_page(step, options, results, arguments)
-    report.say(last_line(results, page))
+    report.say(last_line(results, write_step_page(step, options, results, arguments)))
     return overall_exit(results)
 
 

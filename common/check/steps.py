@@ -1,11 +1,13 @@
 """The five steps, and what each one runs; the check's process only."""
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from twincheck.common.check.options import OF_EVERY_CHECK, of
 from twincheck.common.logs.guide_pair import full_stem
+from twincheck.common.pair.pairs import Pair
 from twincheck.common.pair.request import RunRequest
 from twincheck.common.system.checkout import ROOT
 
@@ -112,6 +114,16 @@ class Step:
     def check(self) -> str:
         """The check's script, from the checkout's root."""
         return f"{self.name}/check_{self.other or f'step{self.number}'}.py"
+
+    def why_not(self, pair: Pair) -> str:
+        """Why a pair has nothing for this step, in words; empty where it has."""
+        if self.data and not hasattr(pair.case, "make_data"):
+            return "case.py has no make_data"
+        file = pair.folder / "torch_model.py"
+        if self.number < 3 or not file.is_file():
+            return ""
+        found = re.search(r"\bloss\b|import \*", file.read_text(encoding="utf-8", errors="replace"))
+        return "" if found else "torch_model.py has no loss"
 
     def module(self, side: str) -> str:
         """What `python -m` runs for a side."""

@@ -81,7 +81,7 @@ def look(result, key: str) -> str:
     if result.error:
         return ""
     words = ["--step", str(result.step.number)]
-    base = result.folder.parents[bool(result.step.other)]
+    base = result.folder.parent.parent if result.step.other else result.folder.parent
     if base != result.step.folder / "log":
         words = ["--out", shown(base.parent), *words]
     return shlex.join([*program("common/show.py"), key, *_of_model(result, words)])

@@ -5,6 +5,7 @@ import re
 from collections.abc import Collection, Iterable, Mapping
 
 from twincheck.common.logs.key import Key, parent_of
+from twincheck.common.logs.pickle_machine import escaped as visible
 from twincheck.common.logs.pickle_machine import printable
 from twincheck.common.logs.sidecar import setting_text
 from twincheck.common.system.frameworks import SIDES
@@ -34,6 +35,8 @@ _CLAIMS = {
     "text": "the sides write other texts",
 }
 _SEED = re.compile(r"^seed_\d+/")
+_NUMBER = re.compile(r"(?<![\w.])\d[\d.,]*(e[-+]?\d+)?(?![\w])")
+OTHER_NUMBERS = " (elsewhere other numbers)"  # of a sentence that stands for others too
 # What decided most rows.
 PLAIN = (
     "plain: the float64 gap {gap} is at most {allowed}, and paddle's own error {noise_cand} is "
@@ -233,3 +236,32 @@ def is_output(row: Row, cases: Collection[str]) -> bool:
     key = Key.parse(row.key, cases)
     parts = key.kind or key.run or key.local or key.choice
     return row.difference is not None and not (row.inside or row.noise_only or parts)
+
+
+def named(results) -> str:
+    """`step 1, one`, `steps 1 and 3, one and two`; of others how many there are, and the first."""
+    places = dict.fromkeys((str(r.step.number), visible(r.model)) for r in results)
+    steps, models = (dict.fromkeys(words) for words in zip(*places, strict=True))
+    if len(places) != len(steps) * len(models):
+        return f"{len(places)} results, such as {named(results[:1])}"
+    return f"step{'s' * (len(steps) > 1)} {listed(steps)}, {listed(models)}"
+
+
+def listed(words: Iterable[str]) -> str:
+    """`a`, `a and b`, `a, b and c`."""
+    *before, last = words
+    return f"{', '.join(before)} and {last}" if before else last
+
+
+def folded(said: Iterable[tuple[object, str]]) -> list[tuple[list, str]]:
+    """Sentences (whose, sentence) that differ in numbers alone as one: (whose, the first)."""
+    found: dict[str, list[tuple[object, str]]] = {}
+    for whose, sentence in said:
+        found.setdefault(_NUMBER.sub("0", sentence), []).append((whose, sentence))
+    return [
+        (
+            [whose for whose, _ in alike],
+            alike[0][1] + (OTHER_NUMBERS if len({sentence for _, sentence in alike}) > 1 else ""),
+        )
+        for alike in found.values()
+    ]

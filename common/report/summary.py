@@ -14,9 +14,9 @@ from rich.text import Text
 from twincheck.common.report import terminal
 from twincheck.common.report.commands import again, next_commands, shown
 from twincheck.common.report.findings import NO_LINE, findings_of
+from twincheck.common.report.sentences import listed, named
 from twincheck.common.verdict.row import FAILING, count_verdicts
 
-STEPS = [1, 2, 3, 4, 5]
 ALIGNED, NOT_ALIGNED, UNDECIDED = "ALIGNED", "NOT ALIGNED", "UNDECIDED"
 NOT_COMPARED = "NOT COMPARED"
 _COLOURS = {ALIGNED: "green", NOT_ALIGNED: "red", UNDECIDED: "magenta", NOT_COMPARED: "red"}
@@ -44,8 +44,8 @@ def last_line(
     left_out  number -> why, of steps that do not apply
     """
     word = outcome(results)
-    worst = {word: None} | dict.fromkeys((NOT_COMPARED, UNDECIDED))  # each kind has its place
-    kinds = {kind: [r for r in results if _word(r) == kind] for kind in worst}
+    words = dict.fromkeys((word, NOT_COMPARED, UNDECIDED))  # of each kind one place is named
+    kinds = {kind: [r for r in results if _word(r) == kind] for kind in words}
     passes = _let_pass(kinds.get(ALIGNED, ()))
     colour = "yellow" if passes else _COLOURS[word]
     modes = _modes(results)
@@ -53,7 +53,7 @@ def last_line(
     parts += [_where(found) for kind, found in kinds.items() if found and kind != ALIGNED]
     parts += [passes] if passes else []
     if left_out:
-        steps = f"step{'s' * (len(left_out) > 1)} {terminal.listed(map(str, left_out))}"
+        steps = f"step{'s' * (len(left_out) > 1)} {listed(map(str, left_out))}"
         parts.append(f"{steps} left out: {'; '.join(dict.fromkeys(left_out.values()))}")
     guides = [r.guide_passed for r in results if r.guide_passed is not None]
     if guides:
@@ -61,17 +61,15 @@ def last_line(
     parts += [shown(page)] if page else []
     if word != ALIGNED and results:
         result = kinds[word][0]
-        red = result.first_diverged is not None
-        command = (
-            next_commands(result, findings_of(result), results)[0][1] if red else again(result)
-        )
+        found = findings_of(result)
+        command = next_commands(result, found, results)[0][1] if found else again(result)
         parts.append(f"next: {terminal.visible(command)}")
     return Text.assemble((word, f"bold {colour}"), " · ".join(parts))
 
 
 def _count(word: str, alike: Sequence, results: Sequence) -> str:
     """How many are aligned, where all are: of all five steps `5/5`; else how many are not."""
-    steps = sorted({result.step.number for result in results})
+    steps = {result.step.number for result in results}
     models = len({result.model for result in results})
     if word != ALIGNED:
         units = {len(steps): "steps", models: "models"}  # where there is one of the other
@@ -79,9 +77,10 @@ def _count(word: str, alike: Sequence, results: Sequence) -> str:
         return f" in {len(alike)} of {len(results)} {unit}" if len(results) > 1 else ""
     if len(results) != len(steps) * models:
         return f" in {len(results)} results"
-    if steps == STEPS:
+    if len(steps) == 5:
         return " 5/5" if models == 1 else f": {models} models, 5/5 steps each"
-    numbers = f" in step{'s' * (len(steps) > 1)} {terminal.listed(map(str, steps))}"
+    names = dict.fromkeys(f"{r.step.number} {r.step.other}".strip() for r in results)
+    numbers = f" in step{'s' * (len(steps) > 1)} {listed(sorted(names))}"
     return numbers if models == 1 else f": {models} models{numbers}"
 
 
@@ -94,13 +93,13 @@ def _modes(results: Sequence) -> str:
             words.setdefault(re.sub(r"; \w+ was not checked.*", "", short), []).append(result)
     if len(words) < 2:
         return next(iter(words), "")
-    return "; ".join(f"{word} in {terminal.named(alike)}" for word, alike in words.items())
+    return "; ".join(f"{word} in {named(alike)}" for word, alike in words.items())
 
 
 def _where(found: Sequence) -> str:
     """Where the first of several results of a kind is red, or why it could not be compared."""
     result, row = found[0], found[0].first_diverged
-    name = terminal.named([result])
+    name = named([result])
     if row is None:
         why = terminal.visible(" ".join(result.error.split())) or "it has no rows"
         return f"{name} could not be compared: {why}"

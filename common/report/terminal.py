@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from rich.console import Console
 from rich.markup import escape
 from rich.padding import Padding
-from rich.progress import Progress, ProgressColumn, SpinnerColumn, Task, TimeElapsedColumn
+from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.table import Column, Table
 from rich.text import Text
 
@@ -23,7 +23,7 @@ from twincheck.common.report import sentences
 from twincheck.common.report.commands import PAGE, next_commands, shown
 from twincheck.common.report.findings import Finding, findings_of
 from twincheck.common.report.scores import allowed, figure, scores_of
-from twincheck.common.report.sentences import number
+from twincheck.common.report.sentences import folded, listed, named, number
 from twincheck.common.report.source_lines import source_context
 from twincheck.common.system.checkout import ROOT
 from twincheck.common.system.start import spelled
@@ -44,8 +44,6 @@ WIDTH_OF_AN_END = 24  # characters of a shortened key
 SHOWN_ROWS = 10  # of a table of rows: the worst
 SHOWN_ORIGINS = 5
 SHOWN_NOTES = 8
-OTHER_NUMBERS = " (elsewhere other numbers)"
-_NUMBER = re.compile(r"(?<![\w.])\d[\d.,]*(e[-+]?\d+)?(?![\w])")
 WIDTH_OF_PLAIN_TEXT = 110
 WIDTH_OF_A_PIPE = 140  # columns, where the output is no terminal
 
@@ -83,37 +81,18 @@ def show_table(table: Table) -> None:
     _console().print(table)
 
 
-class _Now(ProgressColumn):
-    """What is running, and how much is left of all, asked anew whenever it is drawn."""
-
-    def render(self, task: Task) -> Text:
-        seconds = task.fields["left"]() if task.fields["left"] else None
-        left = "" if seconds is None else f", {time_in_words(seconds)} left"
-        return Text(f"{task.description}{left}")
-
-
 @contextmanager
 def progress() -> Iterator[Callable[..., None]]:
-    """A line that says what is running and for how long; silent where there is no terminal.
-
-    It is told (text), or (text, left): left() gives the seconds that are left, None for unknown.
-    """
+    """A line that says what is running and for how long; silent where there is no terminal."""
     console = _console(stderr=True)
     if not console.is_terminal:
-        yield lambda text, left=None: None
+        yield lambda text: None
         return
-    columns = (SpinnerColumn(), _Now(Column(no_wrap=True)), TimeElapsedColumn())
+    now = TextColumn("{task.description}", markup=False, table_column=Column(no_wrap=True))
+    columns = (SpinnerColumn(), now, TimeElapsedColumn())
     with Progress(*columns, console=console, transient=True) as bar:
-        task = bar.add_task("starting", left=None)
-        yield lambda text, left=None: bar.update(task, description=text, left=left)
-
-
-def time_in_words(seconds: float) -> str:
-    """`about 40 s`: the longer, the coarser."""
-    for most, unit in ((10, 1), (60, 5), (180, 10)):
-        if seconds < most:
-            return f"about {max(round(seconds / unit) * unit, 1)} s"
-    return f"about {round(seconds / 60)} min"
+        task = bar.add_task("starting")
+        yield lambda text: bar.update(task, description=text)
 
 
 def guide_word(passed: bool | None) -> str:
@@ -298,35 +277,6 @@ def show_details(results) -> None:
             say_error(f"{named([result])}: {result.error}")
         elif result.exit_code == 1:
             _show_red(result, results, first.setdefault(result.model, result))
-
-
-def named(results) -> str:
-    """`step 1, one`, `steps 1 and 3, one and two`; of others how many there are, and the first."""
-    places = dict.fromkeys((str(r.step.number), visible(r.model)) for r in results)
-    steps, models = (dict.fromkeys(words) for words in zip(*places, strict=True))
-    if len(places) != len(steps) * len(models):
-        return f"{len(places)} results, such as {named(results[:1])}"
-    return f"step{'s' * (len(steps) > 1)} {listed(steps)}, {listed(models)}"
-
-
-def listed(words: Iterable[str]) -> str:
-    """`a`, `a and b`, `a, b and c`."""
-    *before, last = words
-    return f"{', '.join(before)} and {last}" if before else last
-
-
-def folded(said: Iterable[tuple[object, str]]) -> list[tuple[list, str]]:
-    """Sentences (whose, sentence) that differ in numbers alone as one: (whose, the first)."""
-    found: dict[str, list[tuple[object, str]]] = {}
-    for whose, sentence in said:
-        found.setdefault(_NUMBER.sub("0", sentence), []).append((whose, sentence))
-    return [
-        (
-            [whose for whose, _ in alike],
-            alike[0][1] + (OTHER_NUMBERS if len({sentence for _, sentence in alike}) > 1 else ""),
-        )
-        for alike in found.values()
-    ]
 
 
 def _show_notes(results, start: str = "") -> None:

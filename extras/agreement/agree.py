@@ -355,7 +355,9 @@ class Agreeing:
         done = self._before + sum(self._answered.values()) // len(SIDES)
         done = min(done, self.examples.count)
         text = f"step 2, agreement: {done:,} of {self.examples.count:,} examples"
-        self.on_progress(f"{text}; {what}" if what else text, self._seconds_left)
+        seconds = self._seconds_left()
+        left = "" if seconds is None else f", {time_in_words(seconds)} left"
+        self.on_progress(f"{text}{'; ' if what else ''}{what}{left}")
 
     def _seconds_left(self) -> float | None:
         done = sum(self._answered.values()) / len(SIDES)
@@ -363,6 +365,14 @@ class Agreeing:
             return None
         left = self.examples.count - self._before - done
         return max(left, 0.0) * (time.monotonic() - self._since) / done
+
+
+def time_in_words(seconds: float) -> str:
+    """`about 40 s`: the longer, the coarser."""
+    for most, unit in ((10, 1), (60, 5), (180, 10)):
+        if seconds < most:
+            return f"about {max(round(seconds / unit) * unit, 1)} s"
+    return f"about {round(seconds / 60)} min"
 
 
 # ---- what people see ----------------------------------------------------------------------------

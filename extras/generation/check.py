@@ -35,6 +35,7 @@ from twincheck.common.logs.reader import read_log
 from twincheck.common.logs.result_folder import FLOAT64, GENERATION_FILE, UNFORCED, ResultFolder
 from twincheck.common.pair.pairs import WORDS, built_in_models, load_pairs
 from twincheck.common.report import terminal as report
+from twincheck.common.report.summary import last_line
 from twincheck.common.system.errors import UserError
 from twincheck.common.system.files import write_text
 from twincheck.common.system.frameworks import SIDES
@@ -229,7 +230,8 @@ def check(arguments, options: CheckOptions) -> int:
     if arguments.json:
         more = {"generation": documents} if documents else {}
         write_text(arguments.json, json_text(results, texts=texts, **more))
-    write_step_page(step, options, results)
+    page = write_step_page(step, options, results)
+    report.say(last_line(results, page))
     return overall_exit(results)
 
 

@@ -10,7 +10,6 @@ alone; the fixture `twincheck` of pytest verifies the hashes first.
 Exit status: 0 made, 2 not.
 """
 
-import ast
 import hashlib
 from collections.abc import Sequence
 from pathlib import Path
@@ -30,7 +29,7 @@ from twincheck.common.system.interpreters import interpreter
 from twincheck.common.system.json_file import load_json, write_json
 
 MANIFEST = "manifest.json"
-_WITHOUT_LOSS, _WITH_LOSS = (1,), (1, 3, 4)
+STEPS = (1, 3, 4)  # those that take the pair's own inputs
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -46,7 +45,7 @@ def _made(given) -> int:
     pair = load_pair(given.pair)
     target = (given.out or pair.folder / "reference").absolute()
     python = interpreter("torch", given.torch_python)
-    steps = [step for step in all_steps() if step.number in _steps_of(pair)]
+    steps = [step for step in all_steps() if step.number in STEPS and not step.why_not(pair)]
     target.parent.mkdir(parents=True, exist_ok=True)
     with working_folder(target.parent) as work:
         with terminal.progress() as on_progress:
@@ -62,19 +61,10 @@ def _made(given) -> int:
     return 0
 
 
-def _steps_of(pair: Pair) -> tuple[int, ...]:
-    """The steps that a pair can run: 3 and 4 need a loss."""
-    tree = ast.parse((pair.folder / "torch_model.py").read_text(encoding="utf-8"))
-    names = {getattr(node, "name", "") for node in tree.body}
-    names |= {a.asname or a.name for n in tree.body for a in getattr(n, "names", ())}
-    return _WITH_LOSS if "loss" in names else _WITHOUT_LOSS
-
-
 def _run(step: Step, pair: Pair, python: str, out: Path, on_progress) -> None:
     """The torch side's runs of one step; raises UserError where one fails."""
     folder = out / step.name / pair.name
-    told = lambda text: on_progress(step, pair.name, "torch", text)  # noqa: E731
-    with WorkerProcess(python, step.module("torch"), told) as process:
+    with WorkerProcess(python, step.module("torch"), on_progress) as process:
         for number, launch in enumerate(step.launches):
             path = folder / f"request_torch_{number}.json"
             request = RunRequest(pair.model, keep="all", progress=True, **launch.request)

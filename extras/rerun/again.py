@@ -19,7 +19,7 @@ from twincheck.common.check.options import CheckOptions
 from twincheck.common.check.record import ASKED
 from twincheck.common.check.result import Result
 from twincheck.common.check.runner import run_step
-from twincheck.common.check.steps import Step
+from twincheck.common.check_all import all_steps
 from twincheck.common.logs.pickle_machine import printable
 from twincheck.common.logs.reader import read_log
 from twincheck.common.logs.result_folder import FLOAT32, FLOAT64, ResultFolder
@@ -39,14 +39,12 @@ from twincheck.common.verdict.tensor import judge_tensor
 _BY_ROUNDING = (*AGREEING, "CLOSE", "PRECISION")
 
 
-def rerun(
-    bundle: Path, all_steps: Sequence[Step], pairs: Sequence[Path], found: Verification
-) -> None:
+def rerun(bundle: Path, pairs: Sequence[Path], found: Verification) -> None:
     """Run every part of a verified bundle again, and add to what verifying it found.
 
     pairs   the folders of users' own pairs; those of others are not run
     """
-    steps = {step.name: step for step in all_steps}
+    steps = {step.name: step for step in all_steps()}
     own = {pair.name: pair for pair in (load_pair(str(path)) for path in pairs)}
     with tempfile.TemporaryDirectory(prefix="rerun-") as name, Archive(bundle) as archive:
         folder = Path(name)

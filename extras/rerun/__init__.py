@@ -1,0 +1,1 @@
+"""A bundle's checks run again here: --rerun of common.verify."""
