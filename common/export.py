@@ -1,15 +1,10 @@
 """Write the Paddle side alone, as a repository that can be published."""
 
 import sys
-from functools import partial
 from pathlib import Path
 
 if __name__ == "__main__":  # by its path too
     sys.path[0] = sys.path[0] if __package__ else str(Path(__file__).resolve().parent.parent)
+    from twincheck.common.system.start import forward
 
-from twincheck.common.system.start import forward
-
-main = partial(forward, "export")  # extras/publish
-
-if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(forward("export"))  # extras/publish

@@ -4,15 +4,10 @@ The command of an extra, extras/pr_report: --help says what it takes.
 """
 
 import sys
-from functools import partial
 from pathlib import Path
 
 if __name__ == "__main__":  # by its path too
     sys.path[0] = sys.path[0] if __package__ else str(Path(__file__).resolve().parent.parent)
+    from twincheck.common.system.start import forward
 
-from twincheck.common.system.start import forward
-
-main = partial(forward, "pr_report")  # extras/pr_report
-
-if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(forward("pr_report"))  # extras/pr_report

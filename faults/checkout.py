@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -33,6 +34,7 @@ class Checkout:
     """
 
     interpreter = (sys.executable,)  # or a warm one (faults/warm), for all copies or for one
+    captured = staticmethod(partial(subprocess.run, capture_output=True, text=True))
 
     def __init__(self, folder: Path, pairs: tuple[str, ...] = ()):
         self.root = folder / "a checkout"
@@ -63,14 +65,8 @@ class Checkout:
         """Run Python on the copy; the environment does not name the original checkout."""
         values = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
         values |= environment
-        return subprocess.run(
-            [*self.interpreter, *arguments],
-            cwd=self.elsewhere,
-            env=values,
-            capture_output=True,
-            text=True,
-            timeout=TIMEOUT_S,
-        )
+        command, where = [*self.interpreter, *arguments], {"cwd": self.elsewhere, "env": values}
+        return self.captured(command, timeout=TIMEOUT_S, **where)
 
     def module(self, name: str, *arguments: str) -> subprocess.CompletedProcess:
         """Run one of the copy's modules, such as common.compare."""

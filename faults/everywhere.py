@@ -52,6 +52,7 @@ from twincheck.common.system.errors import UserError
 from twincheck.common.system.files import write_text
 from twincheck.common.system.half import EPSILONS
 from twincheck.common.verdict.tolerances import tolerance
+from twincheck.extras.shared.jobs import Place
 
 USUAL = "OMP_NUM_THREADS=1"  # what tests and `make faults` run under; the others are compared to it
 PATHS = (
@@ -120,18 +121,36 @@ class Outcome:
         ]
         return " and ".join(changed) or NO_EFFECT
 
-    def see(self, one: hard.Run, document: Mapping, folder: Path) -> None:
+    def take(self, seen: "Seen") -> None:
         """Take in a run's logs and its noisiest row."""
-        for side in SIDES:
-            digest = hashlib.sha256()
-            for log in sorted(folder.rglob(f"*_{side}*.npy")):
-                if not log.stem.endswith("_single_step"):
-                    digest.update(log.read_bytes())
-            self.logs[f"{one.step} {one.name} {side}"] = digest.hexdigest()
-        for row in document["rows"] if one.folder != LONG_SUMS else ():
-            ratio = _noise_ratio(row)
-            if ratio > self.noisiest:
-                self.noisiest, self.noisiest_row = ratio, f"step {one.step}, {row['key']}"
+        self.logs |= seen.logs
+        if seen.noisiest > self.noisiest:
+            self.noisiest, self.noisiest_row = seen.noisiest, seen.noisiest_row
+
+
+@dataclass
+class Seen:
+    """Of one run: its logs' hashes, and its noisiest row."""
+
+    logs: dict[str, str] = field(default_factory=dict)
+    noisiest: float = 0.0
+    noisiest_row: str = ""
+
+
+def see(one: hard.Run, document: Mapping, folder: Path) -> Seen:
+    """What is kept of a run's report and of the folder of its logs."""
+    seen = Seen()
+    for side in SIDES:
+        digest = hashlib.sha256()
+        for log in sorted(folder.rglob(f"*_{side}*.npy")):
+            if not log.stem.endswith("_single_step"):
+                digest.update(log.read_bytes())
+        seen.logs[f"{one.step} {one.name} {side}"] = digest.hexdigest()
+    for row in document["rows"] if one.folder != LONG_SUMS else ():
+        ratio = _noise_ratio(row)
+        if ratio > seen.noisiest:
+            seen.noisiest, seen.noisiest_row = ratio, f"step {one.step}, {row['key']}"
+    return seen
 
 
 FEW = 8  # values of which the reference's noise may be small by luck
@@ -190,7 +209,7 @@ def _run_pairs(outcome: Outcome, options, workers: int, on_progress, python: str
         if (not options.only or one.folder in options.only)
         and (not options.step or one.step in options.step)
     ]
-    pairs = hard.run(workers, on_progress, runs, python, outcome.see)
+    pairs = hard.run(Place(workers), on_progress, runs, python, see, outcome.take)
     outcome.pairs = len(pairs)
     outcome.alarms += [
         f"step {pair['step']}, {pair['name']}: {pair['verdict']} {pair['worst']}"
@@ -223,7 +242,7 @@ def _run_faults(outcome: Outcome, options, workers: int, on_progress, python: st
     faults = chosen_faults(options)
     if not faults:
         return
-    found = run.plant(faults, workers, on_progress, python)
+    found = run.plant(faults, Place(workers), on_progress, python)
     outcome.controls, outcome.faults = len(found["controls"]), outcome.faults + len(faults)
     outcome.alarms += [
         f"step {control['step']}, {control['model']}, a correct run: {control['first']}"

@@ -17,23 +17,23 @@ if __name__ == "__main__":  # by its path too, and under a Python that will not 
     begin("numpy", "rich")
 
 import argparse
-import functools
 import json
 import os
-import subprocess
-import tempfile
-import threading
+import shutil
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 
+from faults import portions
 from faults.checkout import CHECKS
-from faults.warm import Interpreters
+from faults.portions import Portion
 from twincheck.common.check.guard import guarded
-from twincheck.common.check.options import positive
 from twincheck.common.system.checkout import ROOT
 from twincheck.common.system.errors import UserError
 from twincheck.common.verdict.row import exit_code, worst
+from twincheck.extras.shared.jobs import Place
+from twincheck.extras.shared.task import captured
 
 PAIRS = Path(__file__).resolve().parent / "pairs"
 
@@ -93,53 +93,50 @@ RUNS = (
 
 
 def run(
-    workers: int,
+    place: Place,
     on_progress: Callable[[str], None],
     runs: Sequence[Run] = RUNS,
-    python: str = sys.executable,
-    on_report: Callable[[Run, dict, Path], None] | None = None,
+    python: str | None = sys.executable,
+    look: Callable[[Run, dict, Path], object] | None = None,
+    on_seen: Callable[[object], None] = lambda seen: None,
 ) -> list[dict]:
     """Judge every hard pair; a dict for each, in the order of RUNS.
 
-    python   what runs the checks
+    python    what runs the checks; None: each process has a warm one of its own
+    look      what the process that makes a run asks of its report and its logs; told to `on_seen`
 
     name, step, verdict, exit_code (0: right), rows, guide_passed, seconds (of its run, shared by
-    its cases) and worst, the row that used most of what it was allowed.  `on_report` is given each
-    run's report and the folder of its logs, before that is removed.  Raises UserError where a run
-    leaves no report.
+    its cases) and worst, the row that used most of what it was allowed.  Raises UserError where a
+    run leaves no report.
     """
-    waiting = list(enumerate(runs))
-    found: dict[int, list[dict]] = {}
-    broken: list[BaseException] = []
-    lock = threading.Lock()
+    found: dict[Run, list[dict]] = {}
 
-    def work(out: Path) -> None:
-        try:
-            while True:
-                with lock:
-                    if not waiting or broken:
-                        return
-                    i, one = waiting.pop(0)
-                cases = _judge(one, out / str(i), python, on_report)
-                with lock:
-                    found[i] = cases
-                    on_progress(f"hard pairs: step {one.step}, {one.name}")
-        except BaseException as error:
-            broken.append(error)
+    def take(portion: Portion, told: tuple[list[dict], object]) -> None:
+        one = portion.items[0]
+        found[one], seen = told
+        on_seen(seen)
+        on_progress(f"hard pairs: step {one.step}, {one.name}")
 
-    with tempfile.TemporaryDirectory(prefix="hard-") as name:
-        threads = [threading.Thread(target=work, args=(Path(name),)) for _ in range(workers)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-    if broken:
-        raise broken[0]
-    return [case for i in sorted(found) for case in found[i]]
+    portions.run(partial(_judge, look), [[one] for one in runs], place, python, take)
+    return [case for one in runs for case in found[one]]
 
 
-def _judge(one: Run, out: Path, python: str, on_report=None) -> list[dict]:
+def _judge(look: Callable | None, portion: Portion) -> tuple[list[dict], object]:
     """Run one check and cut its report into its cases."""
+    one, out = portion.items[0], portion.folder()
+    document, seconds = _checked(one, out, portion.python)
+    seen = look and look(one, document, out)
+    shutil.rmtree(out)
+    cases: dict[str, list[dict]] = {}
+    for row in document["rows"]:
+        cases.setdefault(row["key"].split("/")[0], []).append(row)
+    each = round(seconds / len(cases), 2)
+    names = {case: f"{one.name}/{case}" for case in cases}
+    return [_summary(names[case], one.step, rows, each) for case, rows in cases.items()], seen
+
+
+def _checked(one: Run, out: Path, python: str) -> tuple[dict, float]:
+    """One check's report, and how long it took."""
     report = out / "rows.json"
     command = [python, "-W", "ignore", str(ROOT / CHECKS[one.step])]
     folder = PAIRS / one.folder
@@ -154,7 +151,7 @@ def _judge(one: Run, out: Path, python: str, on_report=None) -> list[dict]:
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     environment.setdefault("OMP_NUM_THREADS", "1")  # a worker has one core
     start = time.perf_counter()
-    done = subprocess.run(command, env=environment, capture_output=True, text=True)
+    done = captured(command, env=environment)
     seconds = time.perf_counter() - start
     if not report.is_file():
         raise UserError(f"{one.name}: step {one.step} left no report: {done.stderr.strip()}")
@@ -162,15 +159,7 @@ def _judge(one: Run, out: Path, python: str, on_report=None) -> list[dict]:
     if document["errors"]:
         sentence = "; ".join(document["errors"].values())
         raise UserError(f"{one.name}: step {one.step} could not be compared: {sentence}")
-    if on_report is not None:
-        on_report(one, document, out)
-    cases: dict[str, list[dict]] = {}
-    for row in document["rows"]:
-        cases.setdefault(row["key"].split("/")[0], []).append(row)
-    return [
-        _summary(f"{one.name}/{case}", one.step, rows, round(seconds / len(cases), 2))
-        for case, rows in cases.items()
-    ]
+    return document, seconds
 
 
 def _summary(name: str, step: int, rows: list[dict], seconds: float) -> dict:
@@ -200,7 +189,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("--only", action="append", metavar="FOLDER", help="pairs of this folder")
     parser.add_argument("--step", type=int, action="append", help="pairs of this step alone")
-    parser.add_argument("--workers", type=positive, default=os.cpu_count() or 1)
+    portions.take_options(parser)
     parser.add_argument("--json", type=Path, metavar="FILE", help="write what was found")
     parser.add_argument("--debug", action="store_true")
     options = parser.parse_args(arguments)
@@ -222,10 +211,9 @@ def _main(options: argparse.Namespace) -> int:
     ]
     if not chosen:
         raise UserError("no hard pair is in these folders and steps")
-    os.environ.setdefault("OMP_NUM_THREADS", "1")  # as a worker has; the servers must know
-    with Interpreters() as warm:
-        say = functools.partial(print, flush=True)
-        pairs = run(options.workers, say, chosen, warm.python)
+    place = portions.place_of(options)
+    with portions.interpreter(place) as python:
+        pairs = run(place, partial(print, flush=True), chosen, python)
     if options.json:
         options.json.write_text(json.dumps(pairs, indent=1, allow_nan=False))
     alarms = [pair for pair in pairs if pair["exit_code"] != 0]

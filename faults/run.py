@@ -22,23 +22,21 @@ if __name__ == "__main__":  # by its path too, and under a Python that will not 
 import argparse
 import json
 import os
-import tempfile
-import threading
 import time
 from collections.abc import Callable, Sequence
 
-from faults import hard, show
+from faults import hard, portions, show
 from faults.catalogue import FAULTS
 from faults.fault import Fault, twice
+from faults.portions import Portion
 from faults.record import RESULT, sources_sha256
 from faults.users import run as users
-from faults.warm import Interpreters
-from faults.worker import Check, Worker
+from faults.worker import Check, judge_portion
 from twincheck.common.check.guard import guarded
-from twincheck.common.check.options import positive
 from twincheck.common.report import terminal as report
 from twincheck.common.system.errors import UserError
 from twincheck.common.system.files import write_text
+from twincheck.extras.shared.jobs import Place
 
 ORIGINS_WANTED = 0.95
 # Faults of one check that a worker takes at a time: each worker makes a correct run of its own.
@@ -57,7 +55,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--only", action="append", metavar="ID", help="this fault alone")
     parser.add_argument("--model", action="append", help="faults of this model alone")
     parser.add_argument("--step", type=int, action="append", help="faults of this step alone")
-    parser.add_argument("--workers", type=positive, default=os.cpu_count() or 1)
+    portions.take_options(parser)
     parser.add_argument("--json", type=Path, default=RESULT, metavar="FILE")
     parser.add_argument("--no-hard", action="store_true", help="without the correct hard pairs")
     parser.add_argument("--defaults", action="store_true", help="by each step's default command")
@@ -76,22 +74,23 @@ def _run(options: argparse.Namespace) -> int:
             "--no-hard: with --only, --model, --step, --defaults or --twice no hard pair runs: "
             "leave it out"
         )
+    place = portions.place_of(options)
     faults = chosen(options)
     if options.twice:
         faults = twice(faults)
     if options.defaults:
         faults = [fault.by_default() for fault in faults]
     start = time.perf_counter()
-    os.environ.setdefault("OMP_NUM_THREADS", "1")  # a worker has one core
     sources = sources_sha256()
-    with report.progress() as on_progress, Interpreters(options.cold) as warm:
-        found = plant(faults, options.workers, on_progress, warm.python)
+    with report.progress() as on_progress, portions.interpreter(place, options.cold) as python:
+        found = plant(faults, place, on_progress, python)
         pairs = []
         if not (options.no_hard or partial):
-            pairs = hard.run(options.workers, on_progress, python=warm.python)
-            pairs += users.run(options.workers, on_progress, python=warm.python)
-    if sources_sha256() != sources:
-        sources = None  # edited meanwhile: nobody may take this for a result of either
+            pairs = hard.run(place, on_progress, python=python)
+            pairs += users.run(place, on_progress, python=python)
+    if place.scheduler or sources_sha256() != sources:
+        # Computed elsewhere, or edited meanwhile: nobody may take this for a result of this.
+        sources = None
     found |= {"hard": pairs, "sources": sources, "seconds": round(time.perf_counter() - start, 1)}
     found["cpu_seconds"] = round(sum(os.times()[:4]), 1)
     write_text(options.json, json.dumps(found, indent=1, allow_nan=False))
@@ -129,50 +128,24 @@ def chosen(options: argparse.Namespace) -> list[Fault]:
 
 def plant(
     faults: Sequence[Fault],
-    workers: int,
+    place: Place,
     on_progress: Callable[[str], None],
-    python: str,
+    python: str | None,
 ) -> dict:
     """Judge faults in parallel; {"faults": in the catalogue's order, "controls": …}.
 
-    python   what runs the checks
+    python   what runs the checks; None: each process has warm ones of its own
     """
-    waiting = _chunks(faults)
     results: dict[str, dict] = {}
     controls: dict[Check, dict] = {}
-    broken: list[BaseException] = []
-    lock = threading.Lock()
 
-    def work(folder: Path) -> None:
-        worker = Worker(folder, python)
-        try:
-            while True:
-                with lock:
-                    if not waiting or broken:
-                        return
-                    chunk = waiting.pop(0)
-                for fault in chunk:
-                    result = worker.judge(fault)
-                    with lock:
-                        results[fault.id] = result
-                        on_progress(f"{len(results)} of {len(faults)}: {fault.id}")
-                with lock:
-                    controls.update(worker.controls)
-        except BaseException as error:
-            broken.append(error)
-        finally:
-            worker.close()
+    def take(portion: Portion, found: tuple[list[dict], dict]) -> None:
+        for fault, result in zip(portion.items, found[0], strict=True):
+            results[fault.id] = result
+            on_progress(f"{len(results)} of {len(faults)}: {fault.id}")
+        controls[Check.of(portion.items[0])] = found[1]
 
-    with tempfile.TemporaryDirectory(prefix="faults-") as name:
-        threads = [
-            threading.Thread(target=work, args=(Path(name) / str(i),)) for i in range(workers)
-        ]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-    if broken:
-        raise broken[0]
+    portions.run(judge_portion, _chunks(faults), place, python, take)
     return {
         "faults": [results[fault.id] for fault in faults],
         "controls": list(controls.values()),

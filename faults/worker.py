@@ -22,9 +22,11 @@ from faults.fault import (
     Fault,
     cases_of,
 )
+from faults.portions import Portion
 from twincheck.common.logs.result_folder import ResultFolder
 from twincheck.common.logs.sidecar import read_sidecar
 from twincheck.common.verdict.row import HARMLESS
+from twincheck.extras.shared.task import captured, kept
 
 # Of the logs that the two other tools are given: every tensor that is compared here.
 STEMS = {1: "forward_all", 2: "metric_all", 3: "loss_all", 4: "bp_align_all", 5: "train_align_all"}
@@ -65,6 +67,13 @@ class Check:
         return Path(self.model).name
 
 
+def judge_portion(portion: Portion) -> tuple[list[dict], dict]:
+    """What was found of each fault of one check, and of its correct run."""
+    with kept(portion.base, lambda: Worker(portion.folder(), portion.python)) as worker:
+        found = [worker.judge(fault) for fault in portion.items]
+        return found, worker.controls[Check.of(portion.items[0])]
+
+
 class Worker:
     """Plants faults in a checkout of its own, in `folder`.
 
@@ -73,7 +82,9 @@ class Worker:
 
     def __init__(self, folder: Path, python: str | None = None):
         self.warm = (python,) if python else Checkout.interpreter
+        self.folder = folder
         self.checkout = Checkout(folder, pairs=PAIRS)
+        self.checkout.captured = captured
         self.scratch = folder / "scratch"
         self.clean = folder / "clean"  # logs of correct runs, for faults that change logs
         self.reprod_log = peers.ReprodLog()
@@ -81,8 +92,9 @@ class Worker:
         self.ignored: dict[Check, list[str]] = {}  # keys that one side alone has in a correct run
 
     def close(self) -> None:
-        """End what was started."""
+        """End what was started, and remove the folder."""
         self.reprod_log.close()
+        shutil.rmtree(self.folder, ignore_errors=True)
 
     def control(self, check: Check) -> dict:
         """The correct run of a check: no fault counts as caught unless this is green."""

@@ -8,6 +8,7 @@ with other versions (NumPy 1.26, Paddle 2.6.2), and runs the rest.
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 import venv
@@ -31,6 +32,14 @@ REQUIREMENTS = {
     "torch": ("torch==2.13.0", "numpy==1.26.4"),
     "paddle": ("paddlepaddle==2.6.2", "numpy>=2.0,<3"),
 }
+# Python -> what the package is tried with there (docs/environments.md).
+OF_THE_PACKAGE = {
+    "3.10": ("torch==2.4.1", "paddlepaddle==3.0.0", "numpy==1.26.4"),
+    "3.11": ("torch==2.13.0", "paddlepaddle==3.2.2", "numpy==1.26.4"),
+    "3.12": ("torch==2.8.0", "paddlepaddle==3.1.1", "numpy>=2,<3"),
+    "3.13": ("torch==2.8.0", "paddlepaddle==3.3.1", "numpy>=2,<3"),
+}
+CHECKS = {1: "step1_forward", 3: "step3_loss", 4: "step4_backward"}
 PROGRESS = "import os; print('@progress', os.environ['A_VARIABLE'])"
 
 
@@ -198,21 +207,25 @@ def installed_pythons():
     """The same with REQUIREMENTS, installed by pip into .environments, where they stay."""
     if not os.environ.get("WORKBENCH_ENVIRONMENTS"):
         pytest.skip("installs 2 GB of other versions: `make environments` runs it")
-    found = {}
-    for side, requirements in REQUIREMENTS.items():
-        python = INSTALLED / side / "bin" / "python"
-        stamp = INSTALLED / side / "installed.json"
-        if not stamp.is_file() or json.loads(stamp.read_text()) != list(requirements):
-            venv.EnvBuilder(with_pip=True, symlinks=True, clear=True).create(INSTALLED / side)
-            pip = [str(python), "-m", "pip", "install"]
-            index = install.torch_index() if side == "torch" else None
-            if index is not None:
-                cpu = ["--no-deps", "--index-url", index]
-                subprocess.run([*pip, *cpu, requirements[0]], check=True)
-            subprocess.run([*pip, *requirements], check=True)
-            stamp.write_text(json.dumps(requirements))
-        found[side] = python
-    return found
+    return {
+        side: installed(INSTALLED / side, sys.executable, requirements)
+        for side, requirements in REQUIREMENTS.items()
+    }
+
+
+def installed(folder, base, requirements):
+    """The Python of an environment with just these requirements, made where it is not there."""
+    python, stamp = folder / "bin" / "python", folder / "installed.json"
+    if not stamp.is_file() or json.loads(stamp.read_text()) != list(requirements):
+        subprocess.run([base, "-m", "venv", "--clear", str(folder)], check=True)
+        pip = [str(python), "-m", "pip", "install"]
+        torch = [one for one in requirements if one.startswith("torch==")]
+        index = install.torch_index() if torch else None
+        if index is not None:
+            subprocess.run([*pip, "--no-deps", "--index-url", index, *torch], check=True)
+        subprocess.run([*pip, *requirements], check=True)
+        stamp.write_text(json.dumps(requirements))
+    return python
 
 
 @pytest.mark.parametrize("step", [1, 3, 4])
@@ -227,3 +240,46 @@ def test_other_versions(checkout, installed_pythons, step):
 def test_other_versions_on_the_embedded_data(checkout, installed_pythons, step, more):
     words = ("--model", "fast_transformer", *more, *options(installed_pythons))
     ended(0, checkout.rows(step, *words))
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory):
+    """The package, built."""
+    folder = tmp_path_factory.mktemp("wheel")
+    build = "wheel --quiet --no-deps --no-build-isolation --wheel-dir".split()
+    subprocess.run([sys.executable, "-m", "pip", *build, str(folder), str(ROOT)], check=True)
+    return next(folder.glob("*.whl"))
+
+
+@pytest.fixture(scope="module")
+def pinned(checkout):
+    """Step -> (model, key) -> verdict, with the versions of pyproject.toml."""
+    words = ("--model", "all", "--model", str(PAIR))
+    return {step: verdicts(ended(0, checkout.rows(step, *words))[1]) for step in CHECKS}
+
+
+def verdicts(report):
+    """(model, key) -> verdict; which last bits agree is a framework's version's affair."""
+    rows = {(row["model"], row["key"]): row["verdict"] for row in report["rows"]}
+    return {key: "ROUNDING" if word == "IDENTICAL" else word for key, word in rows.items()}
+
+
+@pytest.mark.parametrize("version", OF_THE_PACKAGE)
+def test_the_package_with_other_versions(version, request, tmp_path):
+    if not os.environ.get("WORKBENCH_ENVIRONMENTS"):
+        pytest.skip("installs 6 GB of other versions: `make environments` runs it")
+    known = sorted(Path("~/.pyenv/versions").expanduser().glob(f"{version}.*/bin/python"))
+    base = next(map(str, known), None) or shutil.which(f"python{version}")
+    if base is None:
+        pytest.skip(f"no Python {version} on PATH or under ~/.pyenv/versions")
+    python = installed(INSTALLED / f"python{version}", base, OF_THE_PACKAGE[version])
+    package = [str(request.getfixturevalue("wheel"))]
+    subprocess.run([python, "-m", "pip", "install", *package], check=True)
+    subprocess.run([python, "-m", "pip", "install", "--force-reinstall", "--no-deps", *package])
+    for step, folder in CHECKS.items():
+        command = [python, "-m", f"twincheck.{folder}.check_step{step}", "--no-report"]
+        command += ["--model", "all", "--model", str(PAIR), "--out", "out", "--json", "rows.json"]
+        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+        assert done.returncode == 0, done.stdout + done.stderr
+        found = verdicts(json.loads((tmp_path / "rows.json").read_text()))
+        assert found == request.getfixturevalue("pinned")[step]

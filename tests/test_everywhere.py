@@ -92,7 +92,7 @@ def test_what_the_catalogue_says_turns_a_path_red(monkeypatch):
     assert len(everywhere.chosen_faults(asked(faults="all"))) >= 160
     assert everywhere.chosen_faults(asked(only=["deep"])) == []
 
-    def plant(faults, workers, on_progress, python, caught=True, status=0):
+    def plant(faults, place, on_progress, python, caught=True, status=0):
         found = {"id": "x", "exit_code": 0, "caught": caught, "origin_right": True}
         control = {"step": 1, "model": "m", "first": "k", "exit_code": status}
         return {"faults": [found for _ in faults], "controls": [control]}
@@ -173,9 +173,9 @@ def test_the_noisiest_row_is_told(tmp_path):
     rows = [row | {"key": key, "noise_cand": 8e-5 * n} for key, n in names.items()]
     rows[3]["size"] = 1
     outcome = Outcome(USUAL)
-    outcome.see(hard.Run("operators", 1), {"rows": rows}, tmp_path)
+    outcome.take(everywhere.see(hard.Run("operators", 1), {"rows": rows}, tmp_path))
     assert outcome.noisiest == 0.0
-    outcome.see(hard.Run("transformer", 1), {"rows": rows}, tmp_path)
+    outcome.take(everywhere.see(hard.Run("transformer", 1), {"rows": rows}, tmp_path))
     assert outcome.noisiest == pytest.approx(0.5)
     assert outcome.noisiest_row == "step 1, a/attention.out:in/0"
 

@@ -1,7 +1,6 @@
 """examples/gallery: its files, its stored results against the findings, its pages, resuming."""
 
 import subprocess
-import threading
 from dataclasses import replace
 
 import pytest
@@ -15,6 +14,7 @@ from examples.gallery.table import HERE, Edit, Finding, read_findings, read_line
 from faults.warm import Interpreters
 from twincheck.common.system.checkout import ROOT
 from twincheck.common.system.errors import UserError
+from twincheck.extras.shared.jobs import Place
 
 LINES, FINDINGS = read_lines(), read_findings()
 RESULTS = [run.read_result(gallery.RESULTS / f"{line.name}.json") for line in LINES]
@@ -184,23 +184,12 @@ def test_a_gallery_goes_on_where_it_was_stopped(tmp_path, monkeypatch):
 
     monkeypatch.setattr(Gallery, "_outcome", outcome_of)
     with pytest.raises(KeyboardInterrupt):
-        gallery.run_all(Gallery(tmp_path / "cache"), lines, 1)
-    gallery.run_all(Gallery(tmp_path / "cache"), lines, 1)
+        gallery.run_all(Gallery(tmp_path / "cache"), lines, Place())
+    gallery.run_all(Gallery(tmp_path / "cache"), lines, Place())
     assert sorted(ran) == ["a", "b", "b", "c"] and len(gallery.stored(lines)) == 3
     changed = [replace(lines[0], words=("--torch", "y")), *lines[1:]]
-    gallery.run_all(Gallery(tmp_path / "cache"), changed, 1)
+    gallery.run_all(Gallery(tmp_path / "cache"), changed, Place())
     assert ran[4:] == ["a"]
-
-
-def test_a_gallery_that_is_stopped_starts_nothing_more(tmp_path):
-    one = Gallery(tmp_path)
-    late = threading.Timer(0.5, one.stop)
-    late.start()
-    with pytest.raises(InterruptedError):
-        one._python(["-c", "import time; time.sleep(60)"], tmp_path / "log")
-    with pytest.raises(InterruptedError):
-        one._python(["-c", ""], tmp_path / "log")
-    assert not one.children
 
 
 def test_a_mend_is_tried_where_its_pair_is_red_and_nowhere_else(tmp_path, monkeypatch):

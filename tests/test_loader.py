@@ -221,7 +221,7 @@ def certificates(checkout, folders, *options):
     report = checkout.elsewhere / "certificates.json"
     report.unlink(missing_ok=True)
     start = f"import sys; sys.path.insert(0, {str(checkout.root)!r})"
-    start += "; import common.certificate as c; sys.exit(c.main(sys.argv[1:]))"
+    start += "; from twincheck.common.system.extras import run; sys.exit(run('certificate'))"
     named = [word for folder in folders for word in ("--model", str(folder))]
     done = checkout.python("-c", start, *named, "--json", str(report), *options)
     found = json.loads(report.read_text()) if report.is_file() else []

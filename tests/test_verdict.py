@@ -587,6 +587,19 @@ def test_a_cast_on_one_side_names_that_side():
     assert verdict(t32, p32.astype(float), t64, p64) == "INVALID"
 
 
+def test_what_is_left_of_larger_values_is_no_cast():
+    """A gradient of one value, as Paddle 3.2 had it in step 4's fastformer: 23 bits were left."""
+    t64 = np.array([1.8602244744592156e-11])
+    assert t64.astype(np.float32) == t64
+    arrays = [np.zeros(1, np.float32), np.array([2.0**-29], np.float32), t64, t64]
+    row = judge_tensor("grad/b", *arrays, kind_scale=1e-2)
+    assert row.verdict == "PRECISION" and not row.noise_only and not row.note
+    measured = judge_tensor("grad/b", *arrays, kind_scale=1e-2, noise=noise_of(6e-9, 4e-17))
+    assert measured.verdict == "ROUNDING"
+    far = [t64.astype(np.float32), np.float32(1.001) * t64.astype(np.float32), t64, t64]
+    assert "float32 values here" in judge_tensor("grad/b", *far, kind_scale=1e-2).note
+
+
 def test_the_local_run_of_a_cast_is_judged_by_itself():
     t32, p32 = four(VALUES)[:2]
     t64, local = t32.astype(np.float64), p32.astype(np.float64)
@@ -741,7 +754,7 @@ FACTS = {
     "judge.py": {1e-300},
     "measures.py": {1e-130, 1e130, 5, 12, 15},
     "origins.py": {16},
-    "tensor.py": {1e-30, 1e30, 8, 16, 32, 64, 0xFFF, 0xFFFF},
+    "tensor.py": {1e-30, 1e30, 8, 16, 24, 32, 53, 64, 0xFFF, 0xFFFF},
 }
 
 

@@ -51,6 +51,7 @@ from twincheck.common.system.checkout import ROOT
 from twincheck.common.system.files import write_text
 from twincheck.common.verdict.measures import rms
 from twincheck.common.verdict.tolerances import tolerance
+from twincheck.extras.shared.jobs import Place
 
 STORED, PICTURE = ROOT / "docs" / "noise.json", ROOT / "pics" / "noise.png"
 PAGE = ROOT / "docs" / "how-judged.md"
@@ -174,10 +175,10 @@ def measured() -> list[dict]:
         for step in STEPS:
             run(step)  # make check's
         plain = [one for one in hard.RUNS if one.step == 1 and _float32(1, one.options)]
-        hard.run(1, print, plain, python)
+        hard.run(Place(), print, plain, python)
         pairs = [one for one in users.runs_of(users.PAIRS) if not one.train]
         pairs = [r for r in pairs if r.step == 1] + [r for r in pairs if r.step == 4][::EVERY]
-        users.run(1, print, pairs, python)
+        users.run(Place(), print, pairs, python)
 
         os.environ[GROUP] = "planted"
         for dtype in ("bfloat16", "float16"):

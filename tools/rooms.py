@@ -254,6 +254,7 @@ CEILINGS = {
     "extras/agreement": 1_400,
     "extras/bench": 860,
     "extras/certificate": 760,
+    "extras/doctor": 580,
     "extras/forecast": 320,
     "extras/generation": 1_680,
     "extras/new_pair": 4_910,

@@ -25,13 +25,20 @@ COPIES_TO_LOAD = True
 OF_NO_TENSOR = ()
 RECURRENT, CELLS = nn.layer.rnn.RNNBase, nn.layer.rnn.RNNCellBase
 NAME, VERSION, FILE = "paddle", paddle.__version__, paddle.__file__
-argmax, argsort = paddle.argmax, paddle.argsort
+argmax, _argsort = paddle.argmax, paddle.argsort
 is_tensor, no_grad = paddle.is_tensor, paddle.no_grad
 generator_state, set_generator_state = paddle.get_rng_state, paddle.set_rng_state
 seed, has_gpu = paddle.seed, paddle.device.is_compiled_with_cuda
 scale_, set_default_dtype = paddle.Tensor.scale_, paddle.set_default_dtype
 as_complex = paddle.as_complex
 DATA = paddle.io
+
+
+def order_of(scores):
+    try:
+        return _argsort(scores, descending=True, stable=True)
+    except TypeError:  # Paddle 2.6 keeps no order
+        return beside(np.argsort(-scores.numpy(), axis=-1, kind="stable"), scores)
 
 
 def cast(value, dtype):

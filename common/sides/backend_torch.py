@@ -33,7 +33,7 @@ COPIES_TO_LOAD = False  # loading a state makes a copy of it first
 OF_NO_TENSOR = (None,)  # what a FUNCTION's backward gives for one input that is no tensor
 CELLS = ()  # these give their output and their states
 NAME, VERSION, FILE = "torch", torch.__version__, torch.__file__
-argmax, argsort = torch.argmax, torch.argsort  # as they are before choices.py's patch
+argmax, _argsort = torch.argmax, torch.argsort  # as they are before choices.py's patch
 is_tensor, no_grad = torch.is_tensor, torch.no_grad
 generator_state, set_generator_state = torch.get_rng_state, torch.set_rng_state
 seed, has_gpu = torch.manual_seed, torch.cuda.is_available
@@ -41,6 +41,11 @@ scale_ = torch.Tensor.mul_  # in place
 as_complex = torch.view_as_complex
 DATA = torch.utils.data  # where its DataLoader is
 _from_numpy = torch.from_numpy  # as it is before upcast.py's patch
+
+
+def order_of(scores):
+    """Indices that sort along the last axis, largest first; equal scores keep their order."""
+    return _argsort(scores, descending=True, stable=True)
 
 
 def cast(value, dtype):

@@ -73,7 +73,7 @@ def choose_top_k(side, module, name, scores, k):
     count = scores.shape[-1]
     if not 1 <= k <= count:
         raise ValueError(f"{label}: k is {k}; allowed: 1 to {count}, as many as there are scores")
-    order = side.argsort(scores.detach(), descending=True, stable=True)
+    order = side.order_of(scores.detach())
     return side.enter_choice(label, scores.detach(), order[..., :k])
 
 

@@ -18,8 +18,6 @@ from twincheck.common.system.errors import UserError
 from twincheck.common.system.processes import environment, set_variables
 from twincheck.common.system.start import OLDEST_PYTHON, installed
 
-PATIENCE_S = 60.0  # a cold disk, a wrapper that starts a container
-
 # Runs under any Python that was named, even a very old one: hence its plain syntax.  Python's zlib
 # is loaded to see which library it uses (see Interpreter.variables).
 _QUESTION = """
@@ -96,7 +94,7 @@ def find_interpreter(
         raise UserError(f"{option}: this is a folder; name its Python, such as {python}/bin/python")
     if not path.exists():
         raise UserError(f"{option}: there is no such file")
-    answer = _said.get(str(path)) or _ask(option, path, variables, folder)
+    answer = _said.get(str(path)) or ask(option, path, variables, folder)
     _said[str(path)] = answer
     version = tuple(int(part) for part in answer["python"].split("."))
     if version < OLDEST_PYTHON:
@@ -121,7 +119,9 @@ def versions(python: str) -> str:
     return " ".join(found)
 
 
-def _ask(option: str, path: Path, variables: Mapping[str, str], folder: Path) -> dict:
+def ask(
+    option: str, path: Path, variables: Mapping[str, str], folder: Path, within_s: float = 60.0
+) -> dict:
     """What the Python says of itself; raises UserError where it cannot be made to."""
     try:
         finished = subprocess.run(
@@ -132,12 +132,12 @@ def _ask(option: str, path: Path, variables: Mapping[str, str], folder: Path) ->
             capture_output=True,
             text=True,
             errors="replace",
-            timeout=PATIENCE_S,
+            timeout=within_s,  # a cold disk, a wrapper that starts a container
         )
     except OSError as error:
         raise UserError(f"{option} cannot be run: {error.strerror}") from None
     except subprocess.TimeoutExpired:
-        raise UserError(f"{option}: no answer within {PATIENCE_S:g} s; is it a Python?") from None
+        raise UserError(f"{option}: no answer within {within_s:g} s; is it a Python?") from None
     try:
         answer = json.loads(finished.stdout.strip().rpartition("\n")[2])
         assert isinstance(answer["python"], str)

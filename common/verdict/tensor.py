@@ -16,6 +16,8 @@ from twincheck.common.verdict.tolerances import tolerance
 
 # Of float32's mantissa.  That all values have them 0 by chance happens to a few values only.
 _LOW_BITS = np.uint32(0xFFF)
+# A value that float32's noise is so many times as large as keeps 24 of float64's 53 bits at most.
+_LEFT = 2 ** (53 - 24 - 24)
 NAN_ALIKE = "NaN at the same places on both sides"
 
 
@@ -61,8 +63,9 @@ def judge_tensor(
         else:
             judged = judge_floats(copy(row), arrays, context)
             values = [a[..., : context.sampled] for a in arrays] if context.sampled else arrays
-            # Noise about 0 has few bits by itself.
-            passes = judged.verdict in AGREEING or judged.noise_only
+            # Noise about 0 has few bits by itself, and so has what is left of larger values.
+            left = _LEFT * judged.scale <= max(judged.noise_ref, judged.noise_cand)
+            passes = judged.verdict in AGREEING or judged.noise_only or left
             why = "" if passes else why_no_float64(values)
             if why:
                 row = judge_without_float64(row, arrays, why, context.teacher_forced)

@@ -1,6 +1,7 @@
 """Check every published pair of the gallery, and write its page.
 
     python -m examples.gallery [--only NAME] [--family FAMILY] [--all] [--jobs N] [--cache DIR]
+                               [--backend dask --scheduler tcp://HOST:PORT]
     python -m examples.gallery --page      write the pages from the stored results alone
 
 Installs the pairs' packages into environments of their own, once; sets each pair up by its line in
@@ -23,7 +24,6 @@ if __name__ == "__main__":  # by its path too, and under a Python that will not 
 import os
 import signal
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor, as_completed
 
 from examples.gallery import environments, page, run
 from examples.gallery.run import Gallery, Result, read_result, write_result
@@ -34,6 +34,8 @@ from twincheck.common.report import terminal
 from twincheck.common.system.checkout import ROOT
 from twincheck.common.system.errors import UserError
 from twincheck.common.system.words import did_you_mean
+from twincheck.extras.shared import jobs
+from twincheck.extras.shared.jobs import Place
 
 CACHE = ROOT / ".environments" / "gallery"
 RESULTS = HERE / "results"
@@ -47,7 +49,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     add("--only", action="append", default=[], metavar="NAME", help="this pair; may be repeated")
     add("--family", action="append", default=[], metavar="FAMILY", help="those of a file of pairs/")
     add("--all", action="store_true", help="those too that are marked + in pairs/")
-    add("--jobs", type=positive, default=1, metavar="N", help="pairs at a time, 1 by default")
+    add("--jobs", type=positive, metavar="N", help="pairs at a time, 1 by default")
+    jobs.add_options(parser)
     add("--step", action="append", type=int, choices=STEPS, help="run this one; may be repeated")
     add("--cache", type=Path, default=CACHE, metavar="DIR", help="of environments and logs")
     add("--page", action="store_true", help="run nothing, write the pages from what is stored")
@@ -57,6 +60,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _main(given) -> int:
     lines, findings = read_lines(), read_findings()
+    place = jobs.place_of(given, given.jobs, 1, "--jobs")
     if not given.page:
         chosen = choose(lines, given.only, given.family, given.all)
         # Ignored in the background, where warm processes could not be interrupted either.
@@ -68,7 +72,7 @@ def _main(given) -> int:
         gallery = Gallery(given.cache.absolute(), tuple(findings), steps)
         for name in dict.fromkeys(name for line in chosen for name in line.environments):
             environments.install(name, gallery.cache)
-        run_all(gallery, chosen, given.jobs)
+        run_all(gallery, chosen, place)
     results = stored(lines)
     page.write(lines, results, findings)
     left = page.without_a_cause(results, findings)
@@ -100,7 +104,7 @@ def choose(
     ]
 
 
-def run_all(gallery: Gallery, lines: Sequence[Line], jobs: int) -> None:
+def run_all(gallery: Gallery, lines: Sequence[Line], place: Place) -> None:
     """Run what is not done, and store every result."""
     waiting = []
     for line in lines:
@@ -111,18 +115,16 @@ def run_all(gallery: Gallery, lines: Sequence[Line], jobs: int) -> None:
             write_result(RESULTS / f"{line.name}.json", result)
     if len(waiting) < len(lines):
         terminal.say(f"{len(lines) - len(waiting)} of {len(lines)} pairs are done already")
-    with terminal.progress() as on_progress, ThreadPoolExecutor(jobs) as pool:
-        running = {pool.submit(gallery.run, line): line for line in waiting}
-        try:
-            for number, future in enumerate(as_completed(running), 1):
-                result = future.result()
-                write_result(RESULTS / f"{result.name}.json", result)
-                terminal.say(told(result))
-                on_progress(f"{number} of {len(waiting)} pairs")
-        except BaseException:
-            pool.shutdown(wait=False, cancel_futures=True)
-            gallery.stop()
-            raise
+    names: list[str] = []
+
+    def keep(line: Line, result: Result) -> None:
+        names.append(line.name)
+        write_result(RESULTS / f"{line.name}.json", result)
+        terminal.say(told(result))
+        on_progress(f"{len(names)} of {len(waiting)} pairs")
+
+    with terminal.progress() as on_progress:
+        jobs.run(gallery.run, waiting, place, keep)
 
 
 def told(result: Result) -> str:

@@ -6,12 +6,10 @@ was stopped goes on where it was.
 
 import dataclasses
 import json
-import os
 import re
 import shlex
 import shutil
 import sys
-import threading
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
@@ -36,9 +34,10 @@ from twincheck.common.system.errors import UserError
 from twincheck.common.system.files import write_text
 from twincheck.common.system.frameworks import SIDES
 from twincheck.common.system.hashes import file_sha256
-from twincheck.common.system.processes import Child, environment
+from twincheck.common.system.processes import environment
 from twincheck.common.verdict.inside import SHAPE
 from twincheck.common.verdict.row import SEVERITY, worst
+from twincheck.extras.shared import task
 from twincheck.step1_forward.check_step1 import STEP as FORWARD
 from twincheck.step3_loss.check_step3 import STEP as LOSS
 from twincheck.step4_backward.check_step4 import STEP as BACKWARD
@@ -114,8 +113,6 @@ class Gallery:
     cache: Path
     findings: tuple[Finding, ...] = ()
     steps: tuple[int, ...] = tuple(step.number for step in STEPS)
-    children: set = field(default_factory=set)  # processes that run now
-    stopping: threading.Event = field(default_factory=threading.Event)
 
     def of(self, line: Line) -> list[Finding]:
         """The findings about a pair."""
@@ -160,12 +157,6 @@ class Gallery:
             result.mended = self._outcome(line, words, (*line.by_hand.edits, *own), "mended")
         write_result(self.cache / "results" / f"{line.name}.json", result)
         return result
-
-    def stop(self) -> None:
-        """End what runs now, and start nothing more."""
-        self.stopping.set()
-        for child in list(self.children):
-            child.stop()
 
     def python_of(self, name: str) -> str:
         """The Python of an environment."""
@@ -281,28 +272,13 @@ class Gallery:
 
         warm   what its processes are forks of; the first stands for this Python
         """
-        if self.stopping.is_set():
-            raise InterruptedError("the gallery was stopped")
-        values = environment()
         python = warm[0].python if warm else sys.executable
         before = sum(each.cpu_seconds() for each in warm)
         began = time.monotonic()
         with open(log, "w") as file:
-            child = Child([python, *words], values, cwd=ROOT, stdout=file, stderr=file)
-            self.children.add(child)
-            try:
-                _, status, usage = os.wait4(child.pid, 0)
-                child.returncode = os.waitstatus_to_exitcode(status)
-            except ChildProcessError:  # whoever stopped it has waited for it
-                raise InterruptedError("the gallery was stopped") from None
-            finally:
-                self.children.discard(child)
-                child.let_go()
-        if self.stopping.is_set():  # it did not end by itself
-            raise InterruptedError("the gallery was stopped")
-        seconds = time.monotonic() - began
+            status, own = task.run([python, *words], file, env=environment(), cwd=ROOT)
         computed = sum(each.cpu_seconds() for each in warm) - before
-        return child.returncode, seconds, usage.ru_utime + usage.ru_stime + computed
+        return status, time.monotonic() - began, own + computed
 
 
 def _pythons(words: Sequence[str]) -> list[str]:

@@ -28,6 +28,7 @@ from twincheck.common.pair.worker_process import WorkerProcess
 from twincheck.common.report import html_page, terminal
 from twincheck.common.report.summary import last_line
 from twincheck.common.system.errors import UserError
+from twincheck.common.system.extras import load
 from twincheck.common.system.files import write_text
 from twincheck.common.system.frameworks import SIDES
 from twincheck.common.system.json_file import load_json, write_json
@@ -35,7 +36,6 @@ from twincheck.common.verdict.row import Row, claim
 from twincheck.common.weights.layout import Layout, LayoutError
 from twincheck.common.weights.states import load_owners
 from twincheck.extras.live.held import state_file
-from twincheck.extras.new_pair.propose import of_pair
 
 ALL = (1, 3, 4)
 ANSWER = "result.json"
@@ -134,7 +134,7 @@ def bring_together(folder: Path, asked: Mapping) -> None:
     try:
         layout = Layout(owners["torch"], owners["paddle"])
     except LayoutError:
-        found = of_pair(folder, dict.fromkeys(SIDES, asked["python"]))
+        found = load("twincheck.proposals", "names")(folder, dict.fromkeys(SIDES, asked["python"]))
         rename, text = found.rename, found.convert
         with open(folder / "case.py", "a", encoding="utf-8") as case:
             case.write(f"\nRENAME = {rename!r}\n\n{text}")

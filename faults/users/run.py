@@ -21,21 +21,21 @@ if __name__ == "__main__":  # by its path too, and under a Python that will not 
 import argparse
 import json
 import os
-import subprocess
-import tempfile
-import threading
+import shutil
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from faults import portions
 from faults.checkout import CHECKS
+from faults.portions import Portion
 from faults.users.registry import KINDS, PAIRS, UserPair
-from faults.warm import Interpreters
 from twincheck.common.check.guard import guarded
-from twincheck.common.check.options import positive
 from twincheck.common.system.checkout import ROOT
 from twincheck.common.system.errors import UserError
 from twincheck.common.verdict.row import exit_code, worst
+from twincheck.extras.shared.jobs import Place
+from twincheck.extras.shared.task import captured
 
 FOLDER = Path(__file__).resolve().parent / "pairs"
 CHUNK = {1: 9, 2: 6, 3: 18, 4: 6, 5: 3}  # pairs of one check
@@ -69,49 +69,27 @@ def runs_of(pairs: Sequence[UserPair]) -> list[Run]:
 
 
 def run(
-    workers: int,
+    place: Place,
     on_progress: Callable[[str], None],
     runs: Sequence[Run] | None = None,
-    python: str = sys.executable,
+    python: str | None = sys.executable,
 ) -> list[dict]:
     """Judge runs, by default all of them; a dict for each, in their order.
 
-    python   what runs the checks
+    python   what runs the checks; None: each process has a warm one of its own
 
     name, kind, step, verdict, exit_code (0: passes), rows, inside (rows that only locate), first
     (key, verdict and note of the row that is told), sentence (of what could not be compared) and
     guide_passed, as faults/hard.py's.
     """
     runs = runs_of(PAIRS) if runs is None else runs
-    waiting = _chunks(runs)
     found: dict[Run, dict] = {}
-    broken: list[BaseException] = []
-    lock = threading.Lock()
 
-    def work(out: Path) -> None:
-        try:
-            while True:
-                with lock:
-                    if not waiting or broken:
-                        return
-                    chunk = waiting.pop(0)
-                judged = _judge(chunk, out, python)
-                with lock:
-                    found.update(judged)
-                    on_progress(f"users' pairs: {len(found)} of {len(runs)}")
-        except BaseException as error:
-            broken.append(error)
+    def take(portion: Portion, judged: list[dict]) -> None:
+        found.update(zip(portion.items, judged, strict=True))
+        on_progress(f"users' pairs: {len(found)} of {len(runs)}")
 
-    with tempfile.TemporaryDirectory(prefix="users-") as name:
-        threads = [
-            threading.Thread(target=work, args=(Path(name) / str(i),)) for i in range(workers)
-        ]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-    if broken:
-        raise broken[0]
+    portions.run(_judge, _chunks(runs), place, python, take)
     return [found[one] for one in runs]
 
 
@@ -128,30 +106,29 @@ def _chunks(runs: Sequence[Run]) -> list[list[Run]]:
     return sorted(chunks, key=lambda chunk: -len(chunk) * _COST[chunk[0].step])
 
 
-def _judge(chunk: Sequence[Run], out: Path, python: str) -> dict[Run, dict]:
+def _judge(portion: Portion) -> list[dict]:
     """Run one check of several pairs, and cut its report into them."""
+    chunk, out, python = portion.items, portion.folder(), portion.python
     step, options = chunk[0].step, chunk[0].options
-    out.mkdir(parents=True, exist_ok=True)
     report = out / "rows.json"
-    report.unlink(missing_ok=True)
     command = [python, "-W", "ignore", str(ROOT / CHECKS[step]), *options]
     command += [word for one in chunk for word in ("--model", str(FOLDER / one.pair.name))]
     command += ["--out", str(out), "--no-report", "--json", str(report)]
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     environment.setdefault("OMP_NUM_THREADS", "1")  # a worker has one core
     start = time.perf_counter()
-    done = subprocess.run(command, env=environment, capture_output=True, text=True)
+    done = captured(command, env=environment)
     seconds = round((time.perf_counter() - start) / len(chunk), 2)
     if not report.is_file():
         lines = done.stderr.strip().splitlines() or [f"exit status {done.returncode}"]
-        error = {one.pair.name: lines[-1] for one in chunk}
-        return {one: _summary(one, [], error, seconds) for one in chunk}
+        return [_summary(one, [], {one.pair.name: lines[-1]}, seconds) for one in chunk]
     document = json.loads(report.read_text())
+    shutil.rmtree(out)
     rows: dict[str, list[dict]] = {}
     for row in document["rows"]:
         rows.setdefault(row["model"], []).append(row)
     errors = document["errors"]
-    return {one: _summary(one, rows.get(one.pair.name, []), errors, seconds) for one in chunk}
+    return [_summary(one, rows.get(one.pair.name, []), errors, seconds) for one in chunk]
 
 
 def _summary(one: Run, rows: list[dict], errors: dict[str, str], seconds: float) -> dict:
@@ -189,7 +166,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--only", action="append", metavar="WORD", help="pairs so named")
     parser.add_argument("--kind", action="append", choices=sorted(KINDS), help="pairs of this kind")
     parser.add_argument("--step", type=int, action="append", help="this step alone")
-    parser.add_argument("--workers", type=positive, default=os.cpu_count() or 1)
+    portions.take_options(parser)
     parser.add_argument("--json", type=Path, metavar="FILE", help="write what was found")
     parser.add_argument("--list", action="store_true", help="run nothing, say what would run")
     parser.add_argument("--cold", action="store_true", help="without warm interpreters: slower")
@@ -215,9 +192,9 @@ def _main(options: argparse.Namespace) -> int:
         for one in chosen:
             print(f"step {one.step}  {one.pair.kind:10} {one.name}")
         return 0
-    os.environ.setdefault("OMP_NUM_THREADS", "1")  # the servers must know
-    with Interpreters(options.cold) as warm:
-        found = run(options.workers, lambda text: print(text, flush=True), chosen, warm.python)
+    place = portions.place_of(options)
+    with portions.interpreter(place, options.cold) as python:
+        found = run(place, lambda text: print(text, flush=True), chosen, python)
     if options.json:
         options.json.write_text(json.dumps(found, indent=1, allow_nan=False))
     for one in found:

@@ -125,12 +125,11 @@ def certificate(checkout, *models):
     """Run the command from the checkout's root; (exit status, output, name -> certificate)."""
     report = checkout.elsewhere / "certificate.json"
     report.unlink(missing_ok=True)
-    start = (
-        f"import sys; sys.path.insert(0, {str(checkout.root)!r}); import common.certificate as c"
-    )
+    start = f"import sys; sys.path.insert(0, {str(checkout.root)!r})"
+    start += "; from twincheck.common.system.extras import run"
     named = [word for model in models for word in ("--model", str(model))]
     done = checkout.python(
-        "-c", f"{start}; sys.exit(c.main(sys.argv[1:]))", *named, "--json", str(report)
+        "-c", f"{start}; sys.exit(run('certificate'))", *named, "--json", str(report)
     )
     found = json.loads(report.read_text()) if report.is_file() else []
     return done, {row["model"]: row for row in found}

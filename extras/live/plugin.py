@@ -61,7 +61,7 @@ class Checks:
         reference  what `twincheck reference DIR` has made: torch need not be installed then
         """
         __tracebackhide__ = True
-        from twincheck.extras.testing.pairs import checked
+        from twincheck.extras.live.pairs import checked
 
         for result in checked(Path(folder), words, steps, reference, self.report):
             self._assert(result)

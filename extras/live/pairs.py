@@ -8,8 +8,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from twincheck.common.system.errors import UserError
+from twincheck.extras.live.reference import verify
 from twincheck.extras.live.result import NotChecked, Result
-from twincheck.extras.testing.reference import verify
 
 
 def checked(

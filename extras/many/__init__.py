@@ -1,0 +1,1 @@
+"""Several pairs in one command, here or on a cluster."""

@@ -1,0 +1,158 @@
+"""All five steps of several pairs, here or on a cluster: a line for each, as it is done.
+
+    twincheck check A B C [--jobs N] [options of `python -m common.check_all`]
+    twincheck check A B C --backend dask --scheduler tcp://HOST:PORT
+
+A, B and C are folders of pairs, or names of built-in models.  What a folder's check finds is in its
+own log/ (of a built-in model in ./log/NAME), with all that it says in check.txt there; with
+--out DIR it is in DIR/NAME.  A cluster's machines need the workbench and the pairs under the same
+paths, on a file system that they share.
+
+Exit status: the worst of all: 0 aligned, 1 not, 2 could not be compared.
+"""
+
+import argparse
+import os
+import socket
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from twincheck.common.check.guard import guarded
+from twincheck.common.check.options import OF_EVERY_CHECK, Parser, of, positive
+from twincheck.common.pair.pairs import built_in_models, load_pair
+from twincheck.common.report import terminal
+from twincheck.common.system.checkout import PATH
+from twincheck.common.system.errors import UserError
+from twincheck.extras.shared import jobs, task
+
+CHECK = "twincheck.common.check_all"
+SAID = "check.txt"  # all that a check has said, beside its logs
+NEEDED_BYTES = 3 << 30  # by both sides of a pair of some hundred MB, roughly
+# What is told for all of them at once, or would be one file of several.
+NOT_TAKEN = ("model", "json", "out", "debug")
+_TAKEN = (*OF_EVERY_CHECK, *of("reference"), "mode", *of("data", "training"))
+
+
+@dataclass(frozen=True)
+class Pair:
+    """One pair's check."""
+
+    name: str  # as it was given
+    model: str  # as a check takes it
+    out: Path
+    words: tuple[str, ...]  # further options
+    folder: Path  # the working directory
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What came of one."""
+
+    status: int
+    said: str  # the check's last line
+    seconds: float
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """The command; see the module's docstring."""
+    parser = Parser(__doc__, "twincheck check")
+    parser.add_argument("pairs", nargs="+", metavar="PAIR", help="a folder, or a built-in name")
+    parser.add_argument("--jobs", type=positive, metavar="N", help="pairs at a time")
+    jobs.add_options(parser)
+    parser.take(*(name for name in _TAKEN if name not in NOT_TAKEN))
+    parser.take_other("out", metavar="DIR", help="results in DIR/NAME").take("debug")
+    given = parser.parse_args(arguments)
+    return guarded(given.debug, lambda: _check(given))
+
+
+def _check(given: argparse.Namespace) -> int:
+    pairs = _pairs(given)
+    count = len(pairs)
+    place = jobs.place_of(given, given.jobs, usual_jobs(count), "--jobs")
+    threads = max(1, (os.cpu_count() or 1) // min(place.jobs, count))
+    outcomes: dict[Pair, Outcome] = {}
+    began = time.monotonic()
+    with terminal.progress() as on_progress:
+
+        def take(pair: Pair, outcome: Outcome) -> None:
+            outcomes[pair] = outcome
+            terminal.say(told(pair, outcome))
+            on_progress(f"{len(outcomes)} of {count} pairs")
+
+        on_progress(f"0 of {count} pairs")
+        jobs.run(partial(check, threads=threads), pairs, place, take)
+    terminal.say(in_all([(pair, outcomes[pair]) for pair in pairs], time.monotonic() - began))
+    return max(outcome.status for outcome in outcomes.values())
+
+
+def usual_jobs(count: int) -> int:
+    """How many pairs at a time: a core and some memory for each."""
+    free = os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    return max(1, min(count, os.cpu_count() or 1, free // NEEDED_BYTES))
+
+
+def _pairs(given: argparse.Namespace) -> list[Pair]:
+    """The checks that are asked for; raises UserError where two would write to one place."""
+    own = ("jobs", "backend", "scheduler", *NOT_TAKEN)
+    words = tuple(word for name, typed in given.typed if name not in own for word in typed)
+    built_in = built_in_models()
+    names = [n for name in given.pairs for n in (built_in if name == "all" else [name])]
+    found: dict[Path, Pair] = {}
+    for name in names:
+        folder = Path(os.path.abspath(name))
+        is_built_in = name in built_in and os.sep not in name
+        if not is_built_in and not folder.is_dir():
+            load_pair(name)  # which says what is wrong
+        out = Path.cwd() / "log" / name if is_built_in else folder / "log"
+        out = given.out.absolute() / folder.name if given.out else out
+        if out in found:
+            raise UserError(f"{found[out].name} and {name} would both write to {out}")
+        model = name if is_built_in else str(folder)
+        found[out] = Pair(name, model, out, words, Path.cwd())
+    return list(found.values())
+
+
+def check(pair: Pair, threads: int) -> Outcome:
+    """Check a pair, in whatever process; threads: of each of its sides."""
+    for needed in (pair.folder, Path(pair.model)):
+        if needed.is_absolute() and not needed.is_dir():
+            said = f"error: {socket.gethostname()} has no {needed}: a cluster's machines need the "
+            return Outcome(2, f"{said}pairs under the same paths, on a file system they share", 0.0)
+    environment = dict(os.environ)
+    environment["PYTHONPATH"] = os.pathsep.join(
+        [str(PATH), *filter(None, [environment.get("PYTHONPATH")])]
+    )
+    environment.setdefault("OMP_NUM_THREADS", str(threads))
+    command = [sys.executable, "-m", CHECK, "--model", pair.model, "--out", str(pair.out)]
+    began = time.monotonic()
+    pair.out.mkdir(parents=True, exist_ok=True)
+    log = pair.out / SAID
+    with open(log, "w", encoding="utf-8") as file:
+        status, _ = task.run([*command, *pair.words], file, cwd=pair.folder, env=environment)
+    lines = log.read_text(encoding="utf-8", errors="replace").splitlines()
+    errors = [line for line in lines if line.startswith("error: ")]
+    said = [line.strip() for line in errors or lines if line.strip()]
+    said = said[-1] if said else f"error: ended with status {status}, without a word"
+    return Outcome(status if status in (0, 1) else 2, said, time.monotonic() - began)
+
+
+def told(pair: Pair, outcome: Outcome) -> str:
+    """A line on one pair."""
+    word = ("aligned: ", "NOT ALIGNED: ", "not compared: ")[outcome.status]
+    word = "" if word.strip(": ").upper() in outcome.said else word  # the check has said so
+    return f"{pair.name}: {word}{outcome.said} ({outcome.seconds:.0f} s)"
+
+
+def in_all(found: Sequence[tuple[Pair, Outcome]], seconds: float) -> str:
+    """The line on all of them, with where to read on."""
+    of = {status: [pair for pair, one in found if one.status == status] for status in (0, 1, 2)}
+    words = [f"{len(of[0])} of {len(found)} pairs ALIGNED"]
+    for status, name in ((1, "not aligned"), (2, "not compared")):
+        if of[status]:
+            logs = ", ".join(str(pair.out / SAID) for pair in of[status])
+            words.append(f"{len(of[status])} {name}: {logs}")
+    return " · ".join([*words, f"{seconds:.0f} s"])
