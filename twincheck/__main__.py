@@ -71,11 +71,11 @@ def main(arguments=None):
     if command not in known:
         return _unknown(command, [name for name in known if name not in _HIDDEN])
     pairs, words = _pairs(command, words)
+    if command == "check" and len(pairs) > 1:
+        return _extra("check", [*pairs, *words])
     words = [word for pair in pairs for word in ("--model", pair)] + words
     words += _where(command, pairs, words)
     if command in ("check", "report"):
-        if command == "check" and len(pairs) > 1:
-            return _extra("check", [*pairs, *words[2 * len(pairs) :]])
         module = importlib.import_module("twincheck.common.check_all")
         return module.main(words, is_there=command == "report")
     if command in STEPS:
