@@ -16,6 +16,8 @@ def run(asked: Mapping) -> int:
         # Its threads were not forked: with more than one, its first operator would wait for them.
         framework.set_num_threads(1)
     _hide("paddle" if side == "torch" else "torch")
+    # pytest's, which rewrites what it imports for asserts and cannot give a module's code.
+    sys.meta_path[:] = [f for f in sys.meta_path if "_pytest" not in type(f).__module__]
     gc.enable()
     sys.argv[:] = [asked["module"], *asked["words"]]
     runpy.run_module(asked["module"], run_name="__main__", alter_sys=True)

@@ -6,18 +6,17 @@ import subprocess
 import sys
 import textwrap
 import threading
+from pathlib import Path
 
 import numpy as np
 import paddle
 import pytest
 import torch
-from live_pairs import PAIRS, One, Port, X
 
 import twincheck
+from twincheck.extras.live.tests.live_pairs import PAIRS, One, Port, X
 
-SCHEMA = json.loads(
-    open(os.path.join(os.path.dirname(__file__), *[".."] * 3, "docs/result.schema.json")).read()
-)
+SCHEMA = Path(__file__).parents[3] / "docs" / "result.schema.json"
 
 
 @pytest.mark.parametrize("name", PAIRS)
@@ -62,14 +61,9 @@ def snapshot(model):
         else dict(model.named_sublayers(include_self=True))
     )
     state = {n: v.numpy().tobytes() for n, v in model.state_dict().items()}
-    flags = {
-        n: (m.training, sorted(vars(m)), [id(v) for v in vars(m).values()])
-        for n, m in modules.items()
-    }
-    hooks = {
-        n: {k: list(v.items()) for k, v in vars(m).items() if "hook" in k}
-        for n, m in modules.items()
-    }
+    entries = {n: vars(m) for n, m in modules.items()}
+    flags = {n: (e["training"], {k: id(v) for k, v in e.items()}) for n, e in entries.items()}
+    hooks = {(n, k): [*v.items()] for n, e in entries.items() for k, v in e.items() if "hook" in k}
     grads = {n: v.grad for n, v in model.named_parameters()}
     return state, flags, hooks, grads
 
@@ -95,9 +89,8 @@ def test_weights_that_differ_are_the_finding():
     t, p, inputs, _ = PAIRS["plain_tensors"]()
     result = twincheck.check(t, p, inputs)
     assert not result.aligned and len(result.findings) == 1
-    assert (
-        "2 of the Paddle model's weights are not torch's, such as a.weight" in result.first.sentence
-    )
+    said = result.first.sentence
+    assert "2 of the Paddle model's weights are not torch's, such as a.weight" in said
     with torch.no_grad():
         t.a.weight.copy_(torch.from_numpy(p.a.weight.numpy().T))
         t.a.bias.copy_(torch.from_numpy(p.a.bias.numpy()))
@@ -151,12 +144,11 @@ def test_a_finding_has_both_lines_where_the_layer_is_built(tmp_path):
     assert "torch.nn.LayerNorm(8)" in lines[first.torch.line - 1]
     assert "paddle.nn.LayerNorm(8, epsilon" in lines[first.paddle.line - 1]
     assert first.numbers["gap"] > first.numbers["allowed"] and first.module == "norm"
-    jsonschema.validate(json.loads(result.to_json()), SCHEMA)
+    jsonschema.validate(json.loads(result.to_json()), json.loads(SCHEMA.read_text()))
     page = result._repr_html_()
     assert "NOT ALIGNED" in page and "LayerNorm(8, epsilon" in page and result.page.is_file()
-    assert (
-        "not aligned" not in twincheck.check(Net(), NetPort(1e-5), X, carry="torch").summary.lower()
-    )
+    right = twincheck.check(Net(), NetPort(1e-5), X, carry="torch")
+    assert right.aligned and right.summary.startswith("ALIGNED in step 1")
 
 
 def test_names_that_differ_are_found_by_values():
@@ -168,7 +160,7 @@ def test_names_that_differ_are_found_by_values():
     ("models", "inputs", "more", "said"),
     [
         ((NetPort(), Net()), X, {}, "and no torch.nn.Module: give torch's model first"),
-        ((Net(), Net()), X, {}, "the paddle model is a test_live.Net, and no paddle.nn.Layer"),
+        ((Net(), Net()), X, {}, ".Net, and no paddle.nn.Layer: give torch's"),
         ((Net(), NetPort()), {}, {}, "inputs: there is no array among them"),
         ((Net(), NetPort()), {"x": "text"}, {}, "inputs: there is no array among them"),
         ((Net(), NetPort()), (X, None), {}, "give the inputs by name, as a dict"),
@@ -250,7 +242,7 @@ TESTS = """
         twincheck(*models(1e-3), torch.randn(2, 4), carry="torch")
 
     def models(epsilon):
-        from test_live import Net, NetPort
+        from twincheck.extras.live.tests.test_live import Net, NetPort
         return Net(), NetPort(epsilon)
 """
 
@@ -267,9 +259,8 @@ def test_the_fixture_says_the_sentence_both_lines_and_the_command(tmp_path):
     assert "LayerNorm's epsilon is 1e-05 in torch and 0.001 in Paddle" in done.stdout
     assert 'again: pytest "test_port.py::test_wrong"' in done.stdout
     assert "self.norm = paddle.nn.LayerNorm(8, epsilon" in done.stdout
-    assert "extras/live" not in done.stdout.replace(
-        os.path.dirname(__file__), ""
-    )  # no frame of ours
+    ours = done.stdout.replace(os.path.dirname(__file__), "")
+    assert "extras/live" not in ours and "plugin.py" not in ours  # no frame of ours
     assert "twincheck: NOT ALIGNED in 1 of 2 models" in done.stdout
     assert (tmp_path / "kept" / "report.html").is_file()
     assert (tmp_path / "kept" / "bundle.zip").is_file()
