@@ -63,7 +63,9 @@ def snapshot(model):
     state = {n: v.numpy().tobytes() for n, v in model.state_dict().items()}
     entries = {n: vars(m) for n, m in modules.items()}
     flags = {n: (e["training"], {k: id(v) for k, v in e.items()}) for n, e in entries.items()}
-    hooks = {(n, k): [*v.items()] for n, e in entries.items() for k, v in e.items() if "hook" in k}
+    hooks = {
+        (n, k): [*v.items()] for n, e in entries.items() for k, v in e.items() if "hook" in k and v
+    }
     grads = {n: v.grad for n, v in model.named_parameters()}
     return state, flags, hooks, grads
 
@@ -71,7 +73,7 @@ def snapshot(model):
 def surroundings():
     """What a process has beside its models, that a run could change."""
     streams = sys.stdin, sys.stdout, sys.stderr, tuple(sys.path), tuple(sys.meta_path), os.getcwd()
-    numbers = torch.get_rng_state().numpy().tobytes(), str(paddle.get_rng_state()[0])
+    numbers = torch.get_rng_state().numpy().tobytes(), str(paddle.get_rng_state()[0].__getstate__())
     numbers += (np.random.get_state()[1].tobytes(), torch.get_num_threads())
     numbers += (torch.get_default_dtype(), paddle.get_default_dtype(), torch.is_grad_enabled())
     return streams, numbers, dict(os.environ)
@@ -96,7 +98,7 @@ def test_weights_that_differ_are_the_finding():
         t.a.bias.copy_(torch.from_numpy(p.a.bias.numpy()))
     assert twincheck.check(t, p, inputs).aligned
     with torch.no_grad():
-        t.a.bias[0] = np.nextafter(t.a.bias[0].item(), np.float32(9), dtype=np.float32)
+        t.a.bias[0] = float(np.nextafter(np.float32(t.a.bias[0].item()), np.float32(9)))
     assert "a weight is not torch's, such as a.bias" in twincheck.check(t, p, inputs).first.sentence
 
 
@@ -140,7 +142,7 @@ def test_a_finding_has_both_lines_where_the_layer_is_built(tmp_path):
         assert text in told
     result = twincheck.check(Net(), NetPort(), X, carry="torch", report=tmp_path)
     first = result.first
-    lines = open(__file__).read().splitlines()
+    lines = Path(__file__).read_text().splitlines()
     assert "torch.nn.LayerNorm(8)" in lines[first.torch.line - 1]
     assert "paddle.nn.LayerNorm(8, epsilon" in lines[first.paddle.line - 1]
     assert first.numbers["gap"] > first.numbers["allowed"] and first.module == "norm"
@@ -259,7 +261,7 @@ def test_the_fixture_says_the_sentence_both_lines_and_the_command(tmp_path):
     assert "LayerNorm's epsilon is 1e-05 in torch and 0.001 in Paddle" in done.stdout
     assert 'again: pytest "test_port.py::test_wrong"' in done.stdout
     assert "self.norm = paddle.nn.LayerNorm(8, epsilon" in done.stdout
-    ours = done.stdout.replace(os.path.dirname(__file__), "")
+    ours = done.stdout.replace("extras/live/tests/test_live.py", "")
     assert "extras/live" not in ours and "plugin.py" not in ours  # no frame of ours
     assert "twincheck: NOT ALIGNED in 1 of 2 models" in done.stdout
     assert (tmp_path / "kept" / "report.html").is_file()
