@@ -1,8 +1,8 @@
 """The two sides under two Pythons: --torch-python and --paddle-python.
 
 The quick tests make two environments out of the one that runs them, by links: each holds a
-framework, NumPy and what these need, and nothing else.  `make environments` installs two real ones
-with other versions (NumPy 1.26, Paddle 2.6.2), and runs the rest.
+framework, NumPy and what these need, and nothing else.  `make environments` installs real ones
+with other versions (torch 2.4, Paddle 2.6.2, Python 3.10, …), and runs the rest.
 """
 
 import json
