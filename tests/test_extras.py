@@ -30,7 +30,8 @@ def folder_of(point):
 def test_a_command_without_its_extra_is_a_sentence(core, name):
     scripts = [str(path) for path in core.root.glob("*/*.py") if path.stem == name]
     # A newer one is `twincheck NAME` alone, and has no file in common/.
-    door = f"from twincheck.common.system.extras import run; raise SystemExit(run({name!r}))"
+    door = f"import sys; sys.path.insert(0, {str(core.root)!r})"
+    door += f"; from twincheck.common.system.extras import run; sys.exit(run({name!r}))"
     done = ended(2, core.python(*(scripts or ["-c", door]), "anything"))
     where = folder_of(POINTS[extras.COMMANDS][name])
     said = f"error: {name} is an extra that is not in this checkout: {where} is missing\n"
