@@ -244,10 +244,13 @@ def test_other_versions_on_the_embedded_data(checkout, installed_pythons, step, 
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory):
-    """The package, built."""
+    """The package, built of a copy: what is built in a folder stays there."""
     folder = tmp_path_factory.mktemp("wheel")
+    others = shutil.ignore_patterns(".*", "tests", "faults", "tools", "log", "build", "*.egg-info")
+    shutil.copytree(ROOT, folder / "source", ignore=others)
     build = "wheel --quiet --no-deps --no-build-isolation --wheel-dir".split()
-    subprocess.run([sys.executable, "-m", "pip", *build, str(folder), str(ROOT)], check=True)
+    source = str(folder / "source")
+    subprocess.run([sys.executable, "-m", "pip", *build, str(folder), source], check=True)
     return next(folder.glob("*.whl"))
 
 

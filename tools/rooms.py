@@ -250,7 +250,7 @@ CEILINGS = {
     "common/verdict": 2_690,
     "common/weights": 2_580,
     "extras": 10,
-    "extras' tests": 5_760,
+    "extras' tests": 6_060,
     "extras/agreement": 1_390,
     "extras/bench": 860,
     "extras/certificate": 760,
@@ -269,7 +269,7 @@ CEILINGS = {
     "step3_loss": 110,
     "step4_backward": 1_050,
     "step5_train": 1_890,
-    "tests": 26_850,
+    "tests": 27_000,
     "tools": 4_620,
 }
 _TOPS = ("faults", "tests", "tools")  # further folders that are counted, each as one room
