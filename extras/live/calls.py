@@ -24,6 +24,7 @@ from twincheck.extras.live.result import NotChecked, Result
 from twincheck.extras.live.serve import Hung, Server
 
 PATIENCE_S = 60.0
+_NOT_COMPARED = 2
 _MODEL = '''"""The {side} model that twincheck.check was given."""
 
 from twincheck.extras.live import held
@@ -115,6 +116,8 @@ def check(
     finally:
         held.LIVE.clear()
         held.CELLS.clear()
+    if document["exit_code"] == _NOT_COMPARED:
+        raise NotChecked(document["findings"][0]["sentence"])
     return Result(document, folder)
 
 
