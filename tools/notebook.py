@@ -20,13 +20,12 @@ _LIMIT_S = 300  # a cell's
 def executed(folder: Path) -> nbformat.NotebookNode:
     """The notebook with the outputs of a run in an empty folder."""
     notebook = nbformat.read(NOTEBOOK, as_version=4)
-    before = os.environ.get("PYTHONPATH", "")
-    os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, (str(ROOT), before)))
-    try:
-        resources = {"metadata": {"path": str(folder)}}
-        NotebookClient(notebook, timeout=_LIMIT_S, resources=resources).execute()
-    finally:
-        os.environ["PYTHONPATH"] = before
+    path = os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH"))))
+    # Pictures into the notebook, whatever the tests have said.
+    inline = "module://matplotlib_inline.backend_inline"
+    environment = {**os.environ, "PYTHONPATH": path, "MPLBACKEND": inline}
+    resources = {"metadata": {"path": str(folder)}}
+    NotebookClient(notebook, timeout=_LIMIT_S, resources=resources).execute(env=environment)
     for cell in notebook.cells:
         cell.metadata.pop("execution", None)  # when it ran
     notebook.metadata.pop("language_info", None)  # which Python
