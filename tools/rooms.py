@@ -257,6 +257,7 @@ CEILINGS = {
     "extras/doctor": 580,
     "extras/forecast": 320,
     "extras/generation": 1_680,
+    "extras/live": 1_590,
     "extras/many": 170,
     "extras/new_pair": 4_910,
     "extras/pr_report": 1_780,
@@ -273,7 +274,7 @@ CEILINGS = {
     "step4_backward": 1_050,
     "step5_train": 1_890,
     "tests": 26_850,
-    "tools": 4_800,
+    "tools": 4_840,
 }
 _TOPS = ("faults", "tests", "tools")  # further folders that are counted, each as one room
 
