@@ -15,7 +15,7 @@ help:
 	@echo "make faults     plants every fault of the catalogue, and runs the correct hard pairs"
 	@echo "make test-elsewhere  the tests that compare floats, computed as on other processors"
 	@echo "make faults-everywhere  the same on other paths of the linear algebra: 40 minutes"
-	@echo "make environments  the checks under two other Pythons: NumPy 1.26, Paddle 2.6.2"
+	@echo "make environments  the checks with other versions: Python 3.10 to 3.13, torch 2.4, Paddle 2.6"
 	@echo "make bench      speed and memory beside the peers, which it installs: an hour, 4 GB"
 	@echo "make lint       ruff, and the twins line by line"
 	@echo "make clean      remove logs and caches"
@@ -67,7 +67,7 @@ test-elsewhere: install
 faults-everywhere: install
 	@$(VENV_PYTHON) -m faults.everywhere
 
-# Installs into .environments, once: 2 GB, some minutes.
+# Installs into .environments, once: 8 GB, or 25 where torch brings CUDA; half an hour.
 environments: install
 	@WORKBENCH_ENVIRONMENTS=1 $(VENV_PYTHON) -m pytest -q tests/test_environments.py \
 		extras/publish/tests/test_export.py::test_in_an_environment_that_its_own_requirements_make

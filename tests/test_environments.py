@@ -1,8 +1,8 @@
 """The two sides under two Pythons: --torch-python and --paddle-python.
 
 The quick tests make two environments out of the one that runs them, by links: each holds a
-framework, NumPy and what these need, and nothing else.  `make environments` installs two real ones
-with other versions (NumPy 1.26, Paddle 2.6.2), and runs the rest.
+framework, NumPy and what these need, and nothing else.  `make environments` installs real ones
+with other versions (torch 2.4, Paddle 2.6.2, Python 3.10, …), and runs the rest.
 """
 
 import json
@@ -244,10 +244,13 @@ def test_other_versions_on_the_embedded_data(checkout, installed_pythons, step, 
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory):
-    """The package, built."""
+    """The package, built of a copy: what is built in a folder stays there."""
     folder = tmp_path_factory.mktemp("wheel")
+    others = shutil.ignore_patterns(".*", "tests", "faults", "tools", "log", "build", "*.egg-info")
+    shutil.copytree(ROOT, folder / "source", ignore=others)
     build = "wheel --quiet --no-deps --no-build-isolation --wheel-dir".split()
-    subprocess.run([sys.executable, "-m", "pip", *build, str(folder), str(ROOT)], check=True)
+    source = str(folder / "source")
+    subprocess.run([sys.executable, "-m", "pip", *build, str(folder), source], check=True)
     return next(folder.glob("*.whl"))
 
 

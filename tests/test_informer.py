@@ -132,7 +132,7 @@ def test_every_paper_s_preset_is_trained_as_the_reference_is():
 LOSSES = """
 import sys
 import numpy as np
-from twincheck.common import {side}_side as side
+from twincheck import {side}_side as side
 side.set_up("float64", "cpu", 0)
 a, b = side.tensor(np.array([[0.5, 3.0]])), side.tensor(np.array([[1.0, 1.0]]))
 for kind in side.REGRESSION_LOSSES:

@@ -4,12 +4,13 @@ import argparse
 import importlib
 import re
 import shlex
+from functools import partial
 from pathlib import Path
 
 import pytest
 from checkout import ROOT
 
-from twincheck.common import certificate, check_all, converter, show
+from twincheck.common import check_all, show
 from twincheck.common.check.added import added_to
 from twincheck.common.check.command_line import check_main
 from twincheck.common.check.options import LISTED, OF_JUDGING, OPTIONS, CheckOptions, Parser, of
@@ -17,6 +18,7 @@ from twincheck.common.check.result import Result
 from twincheck.common.check_all import all_steps
 from twincheck.common.pair.pairs import built_in_models
 from twincheck.common.report import commands
+from twincheck.common.system import extras
 from twincheck.common.system.errors import UserError
 
 STEPS = all_steps()
@@ -202,7 +204,8 @@ def test_every_check_lists_presets_models_and_devices(step, capsys):
 
 
 def test_other_programs_list_values_too(capsys):
-    for main in (check_all.main, certificate.main, converter.main):
+    commands = [partial(extras.run, name) for name in ("certificate", "converter")]
+    for main in (check_all.main, *commands):
         assert "--preset of fastformer: " in listed(capsys, main, "--preset", "help")
     assert "fastformer" in listed(capsys, show.main, "--model", "help")
     cases = listed(capsys, lambda w: check_main(STEPS[0], w), "--case", "help", "--model", EXAMPLE)

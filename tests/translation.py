@@ -21,6 +21,7 @@ HEADINGS = {
     "Verdicts": "判定术语",
     "The two sides": "两侧代码",
     "Align your own model": "对齐自己的模型",
+    "Two live models": "比对内存中的两个模型",
     "What was checked": "检查结果一览",
     "Write a pair by hand": "手工编写一对模型",
     "What a pull request is asked for": "提交 PR 时要回答的问题",

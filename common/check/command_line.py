@@ -60,7 +60,9 @@ def check(
     report.show_step(step, results)
     if options.json:
         write_text(options.json, json_text(results))
-    report.say(last_line(results, write_step_page(step, options, results, arguments)))
+    page = write_step_page(step, options, results, arguments)
+    if not all(result.error for result in results):  # which have said it
+        report.say(last_line(results, page))
     return overall_exit(results)
 
 

@@ -14,6 +14,8 @@ from twincheck.common.verdict.row import FAILING, Row
 
 NO_LINE = "no line known"
 
+NAMED = 5  # of the further places of a cause
+
 
 @dataclass(frozen=True)
 class Finding:
@@ -30,8 +32,9 @@ class Finding:
     @property
     def again(self) -> str:
         """In how many further places it comes back; empty for none."""
-        more = f"{len(self.further)} more place{'s, such as' if self.further[1:] else ':'}"
-        return f"and in {more} {self.further[0]}" if self.further else ""
+        more = f"and in {len(self.further)} more place{'s' if self.further[1:] else ''}"
+        names = ", ".join((*self.further[:NAMED], *(["…"] if self.further[NAMED:] else [])))
+        return f"{more}: {names}" if self.further else ""
 
 
 def findings_of(result) -> list[Finding]:

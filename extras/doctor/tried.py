@@ -2,7 +2,7 @@
 
 import re
 
-# In order.  tests/test_doctor.py compares them with the page's table.
+# In order.  extras/doctor/tests/test_doctor.py compares them with the page's table.
 TRIED = {
     "python": ("3.10.13", "3.11.7", "3.12.1", "3.13.0"),
     "numpy": ("1.26.4", "2.4.6", "2.5.5"),

@@ -19,11 +19,12 @@ from pathlib import Path
 import numpy as np
 
 import twincheck
-from twincheck.extras.live import forked, held
+from twincheck.extras.live import cells, forked, held
 from twincheck.extras.live.result import NotChecked, Result
 from twincheck.extras.live.serve import Hung, Server
 
 PATIENCE_S = 60.0
+_NOT_COMPARED = 2
 _MODEL = '''"""The {side} model that twincheck.check was given."""
 
 from twincheck.extras.live import held
@@ -100,6 +101,7 @@ def check(
     losses = dict(zip(("torch", "paddle"), loss or (None, None), strict=True))
     for side, own in models.items():
         held.LIVE[side] = held.Held(own, losses[side], tuple(arrays), positional, options)
+    held.CELLS.update(cells.written(pair))
     _write_pair(pair, arrays, loss is not None)
     asked = {
         "pair": str(pair),
@@ -113,6 +115,9 @@ def check(
         document = _judged(asked, folder, patience_s)
     finally:
         held.LIVE.clear()
+        held.CELLS.clear()
+    if document["exit_code"] == _NOT_COMPARED:
+        raise NotChecked(document["findings"][0]["sentence"])
     return Result(document, folder)
 
 

@@ -1,6 +1,6 @@
 """Stands for a side's Python: has the process that holds the models run what it is told to.
 
-    python -IS client.py SOCKET ARGUMENT…
+    python -IS client.py SOCKET PYTHON ARGUMENT…
 
 Standard library only, and of it what imports fast.  A worker's module runs in a fork of that
 process (serve.py), with this one's standard streams and environment; it ends when this one does.
@@ -26,6 +26,9 @@ def module_of(arguments):
 
 def main():
     """Ask for a fork and wait for its end; the exit status is the fork's."""
+    if sys.argv[1:2] in ([], ["-h"], ["--help"]):
+        print(__doc__.strip())
+        return
     path, python, *arguments = sys.argv[1:]
     if module_of(arguments) is None:
         os.execv(python, [python, *arguments])

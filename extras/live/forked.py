@@ -4,8 +4,11 @@ import gc
 import importlib
 import runpy
 import sys
+import warnings
 from collections.abc import Mapping
 from importlib.abc import MetaPathFinder
+
+from twincheck.extras.live import cells, held
 
 
 def run(asked: Mapping) -> int:
@@ -16,7 +19,11 @@ def run(asked: Mapping) -> int:
         # Its threads were not forked: with more than one, its first operator would wait for them.
         framework.set_num_threads(1)
     _hide("paddle" if side == "torch" else "torch")
+    # pytest's, which rewrites what it imports for asserts and cannot give a module's code.
+    sys.meta_path[:] = [f for f in sys.meta_path if "_pytest" not in type(f).__module__]
+    warnings.simplefilter("ignore")  # as a worker has it: the caller's may be errors
     gc.enable()
+    cells.rename(held.CELLS)
     sys.argv[:] = [asked["module"], *asked["words"]]
     runpy.run_module(asked["module"], run_name="__main__", alter_sys=True)
     return 0

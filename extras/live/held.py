@@ -16,6 +16,7 @@ from twincheck.extras.live.copies import copied, set_precision
 from twincheck.extras.live.lines import note_lines
 
 LIVE: dict[str, "Held"] = {}  # side -> what it was given; set before the caller forks
+CELLS: dict[str, str] = {}  # file that a notebook's cell says it comes from -> its copy
 
 
 @dataclasses.dataclass

@@ -7,6 +7,7 @@ there already was built before; but a class says in its text which line makes it
 import ast
 import inspect
 import textwrap
+from collections.abc import Iterator
 from functools import cache
 
 MADE_AT = "_made_at"  # as common/sides/places.py keeps it
@@ -38,15 +39,23 @@ def lines_of(kind: type) -> dict[str, str]:
     for base in kind.__mro__:
         if base.__module__.partition(".")[0] in ("torch", "paddle", "builtins"):
             continue
-        try:
-            lines, first = inspect.getsourcelines(base)
-            tree = ast.parse(textwrap.dedent("".join(lines)))
-            file = inspect.getsourcefile(base)
-        except (OSError, TypeError, SyntaxError):  # typed into a console, say
-            continue
-        for node in ast.walk(tree):
-            targets = node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", 0)]
-            for target in targets if isinstance(node, ast.Assign | ast.AnnAssign) else ():
-                if isinstance(target, ast.Attribute) and getattr(target.value, "id", "") == "self":
-                    found.setdefault(target.attr, f"{file}:{first + node.lineno - 1}")
+        # Of each function by itself: a class that a notebook's cell defines has no source.
+        for function in vars(base).values():
+            if inspect.isfunction(function):
+                for name, line in _assigned(inspect.unwrap(function)):
+                    found.setdefault(name, line)
     return found
+
+
+def _assigned(function) -> Iterator[tuple[str, str]]:
+    """(ATTRIBUTE, file:line) of each `self.ATTRIBUTE = …` in a function."""
+    try:
+        lines, first = inspect.getsourcelines(function)
+        tree = ast.parse(textwrap.dedent("".join(lines)))
+    except (OSError, TypeError, SyntaxError):  # made by exec, say
+        return
+    for node in ast.walk(tree):
+        targets = node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", 0)]
+        for target in targets if isinstance(node, ast.Assign | ast.AnnAssign) else ():
+            if isinstance(target, ast.Attribute) and getattr(target.value, "id", "") == "self":
+                yield target.attr, f"{function.__code__.co_filename}:{first + node.lineno - 1}"

@@ -7,37 +7,76 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from twincheck.common.check.reuse import differing_reference, find_reference
+from twincheck.common.check_all import all_steps
+from twincheck.common.pair.pairs import load_pair
 from twincheck.common.system.errors import UserError
 from twincheck.extras.live.reference import verify
-from twincheck.extras.live.result import NotChecked, Result
+from twincheck.extras.live.result import NotChecked, Result, shown
 
 
 def checked(
-    folder: Path, words: Sequence[str], steps: Sequence[int], reference, report: Path | None
+    folder: Path, words: Sequence[str], numbers: Sequence[int], reference, report: Path | None
 ) -> Iterator[Result]:
     """The result of each step, one after another.
 
     reference   a folder whose hashes are verified first
     Raises NotChecked, with one sentence, for what could not be compared.
     """
+    steps = {step.number: step for step in all_steps()}
+    unknown = [number for number in numbers if number not in steps]
+    if unknown:
+        raise NotChecked(f"steps: there is no step {unknown[0]}: those are 1 to 5")
     out = report or folder / "log"
     more = [*words, "--out", str(out)]
-    if reference is not None:
-        try:
-            verify(Path(reference))
-        except UserError as error:
-            raise NotChecked(str(error)) from None
-        more += ["--reference", str(reference)]
+    try:
+        pair = load_pair(str(folder))
+        if report is not None:
+            _keep(pair.folder, report)
+        if reference is not None:
+            more += ["--reference", str(_verified(Path(reference), pair, map(steps.get, numbers)))]
+    except UserError as error:
+        raise NotChecked(shown(str(error))) from None
+    for number in numbers:
+        yield Result(_document(number, folder, more), out / steps[number].name)
+
+
+def _verified(reference: Path, pair, steps) -> Path:
+    """A reference that is as it was made, of the sources that are here.
+
+    A check alone would only note that they are others; a test must not pass on an old reference.
+    """
+    verify(reference)
     for step in steps:
-        with tempfile.TemporaryDirectory(prefix="twincheck-") as work:
-            answer = Path(work) / "result.json"
-            command = [sys.executable, "-m", "twincheck", f"step{step}", str(folder)]
-            command += [*more, "--json", str(answer)]
-            done = subprocess.run(command, capture_output=True, text=True)
-            document = json.loads(answer.read_text(encoding="utf-8")) if answer.is_file() else None
-        if document is None or document["exit_code"] == 2:
-            lines = [line for line in done.stderr.splitlines() if line.startswith("error: ")]
-            told = lines[-1].removeprefix("error: ") if lines else ""
-            told = told or document["findings"][0]["sentence"]
-            raise NotChecked(f"step {step}: {told}")
-        yield Result(document, out)
+        differs = differing_reference(find_reference(reference.absolute(), step, pair), pair)
+        if differs:
+            raise UserError(f"{reference}: {differs}: make it again with twincheck reference")
+    return reference
+
+
+def _keep(folder: Path, report: Path) -> None:
+    """Have the page of all tests know the pair (plugin.py)."""
+    link = report / "pair" / folder.name
+    link.parent.mkdir(parents=True, exist_ok=True)
+    if not link.exists():
+        link.symlink_to(folder)
+    elif link.resolve() != folder.resolve():
+        raise UserError(
+            f"{folder}: another pair of this name, {link.resolve()}, was checked before, and "
+            "--twincheck-report keeps the results of each under its name: rename one"
+        )
+
+
+def _document(number: int, folder: Path, words: Sequence[str]) -> dict:
+    with tempfile.TemporaryDirectory(prefix="twincheck-") as work:
+        answer = Path(work) / "result.json"
+        command = [sys.executable, "-m", "twincheck", f"step{number}", str(folder), *words]
+        done = subprocess.run([*command, "--json", str(answer)], capture_output=True, text=True)
+        document = json.loads(answer.read_text(encoding="utf-8")) if answer.is_file() else None
+    if document is None or document["exit_code"] == 2:
+        lines = [line for line in done.stderr.splitlines() if line.startswith("error: ")]
+        told = lines[-1].removeprefix("error: ") if lines else ""
+        told = told or document["findings"][0]["sentence"]
+        raise NotChecked(shown(f"step {number}: {told}"))
+    line, _, _ = done.stdout.rstrip().rpartition("\n")[2].partition(" · next: ")
+    return document | {"summary": line}

@@ -50,8 +50,9 @@ class Checks:
     def __call__(self, torch_model, paddle_model, inputs, **options):
         """The same; fails the test where the models are not aligned."""
         __tracebackhide__ = True
-        result = self.check(torch_model, paddle_model, inputs, **options)
-        self._assert(result)
+        (result,) = self._asserted(
+            lambda: [self.check(torch_model, paddle_model, inputs, **options)]
+        )
         return result
 
     def pair(self, folder, *words: str, steps: tuple[int, ...] = (1,), reference=None):
@@ -63,13 +64,25 @@ class Checks:
         __tracebackhide__ = True
         from twincheck.extras.live.pairs import checked
 
-        for result in checked(Path(folder), words, steps, reference, self.report):
-            self._assert(result)
+        self._asserted(lambda: checked(Path(folder), words, steps, reference, self.report))
 
-    def _assert(self, result) -> None:
+    def _asserted(self, results) -> list:
+        """The results that a function gives; fails at the first that is not aligned."""
         __tracebackhide__ = True
-        if not result.aligned:
-            pytest.fail(f"{result.message()}\nagain: {self.command}", pytrace=True)
+        from twincheck.extras.live.result import NotChecked
+
+        found, told = [], ""
+        try:
+            for result in results():
+                found.append(result)
+                if not result.aligned:
+                    told = result.message()
+                    break
+        except NotChecked as error:
+            told = f"not compared: {error}"
+        if told:  # not in the handler: pytest would show both
+            pytest.fail(f"{told}\nagain: {self.command}", pytrace=True)
+        return found
 
 
 @pytest.fixture

@@ -22,6 +22,7 @@ from twincheck.common.pair.pairs import Pair, load_pair
 from twincheck.common.pair.request import RunRequest
 from twincheck.common.pair.worker_process import WorkerProcess
 from twincheck.common.report import terminal
+from twincheck.common.report.commands import shown
 from twincheck.common.system.errors import UserError
 from twincheck.common.system.folders import put_in_place, working_folder
 from twincheck.common.system.hashes import file_sha256
@@ -56,8 +57,8 @@ def _made(given) -> int:
     size = sum(path.stat().st_size for path in target.rglob("*") if path.is_file())
     numbers = ", ".join(str(step.number) for step in steps)
     told = f"torch's logs of steps {numbers}, {size / 1e6:.1f} MB, root {root}"
-    terminal.say(f"made {target}: {told}")
-    terminal.say(f"  twincheck step1 {given.pair} --reference {target}")
+    terminal.say(f"made {shown(target)}: {told}")
+    terminal.say(f"  twincheck step1 {given.pair} --reference {shown(target)}")
     return 0
 
 

@@ -2,13 +2,24 @@
 
 import html
 import json
+import os
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from twincheck.extras.live.cells import in_words
+
 PAGE = "report.html"
 _SIDES = ("torch", "paddle")
 _OFTEN = 3  # findings that a message names beside the first
+_OF_A_PACKAGE = re.compile(r"(?<![^\s'\"])/[^\s'\"]*/(?:site|dist)-packages/")
+
+
+def shown(text: str) -> str:
+    """A text with its paths as people read them: from the working folder, or from a package on."""
+    text = _OF_A_PACKAGE.sub("", in_words(text))
+    return text.replace(f"{Path.cwd()}{os.sep}", "")
 
 
 @dataclass(frozen=True)
@@ -20,7 +31,7 @@ class Place:
     lines: tuple[tuple[int, str], ...] = ()
 
     def __str__(self) -> str:
-        return f"{self.file}:{self.line}"
+        return shown(f"{self.file}:{self.line}")
 
     def text(self) -> str:
         """The lines with their numbers, an arrow before the one that is meant."""
@@ -115,7 +126,7 @@ class Result:
     @property
     def summary(self) -> str:
         """The result in a line."""
-        return self.document["summary"]
+        return shown(self.document["summary"])
 
     def message(self) -> str:
         """What a failing test says: the first finding with both lines, and where to look."""

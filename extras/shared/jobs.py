@@ -8,9 +8,7 @@ A process that is killed loses nothing: its tasks are run again, and each is ans
 """
 
 import argparse
-import logging
 import os
-import sys
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
@@ -24,13 +22,11 @@ from joblib.externals.loky.process_executor import TerminatedWorkerError
 
 from twincheck.common.system.checkout import PATH
 from twincheck.common.system.errors import UserError
+from twincheck.extras.shared import cluster
 from twincheck.extras.shared import task as in_a_task
 
 BACKENDS = ("loky", "dask")
-PATIENCE_S = 5.0  # for a scheduler's answer, and for its first worker
 MOST_KILLED = 3  # in a row, nothing having ended in between: the task itself kills it
-# What two machines must have alike, or their results were not one machine's.
-ALIKE = ("numpy", "scipy", "scikit-learn", "torch", "paddlepaddle", "reprod_log", "joblib")
 
 
 @dataclass(frozen=True)
@@ -122,7 +118,7 @@ def _answers(sent: Sequence[Any], options: Mapping[str, Any]) -> Iterator[tuple[
     try:
         for number, host, result in answers:
             if host:
-                raise UserError(_nowhere(host))
+                raise UserError(cluster.nowhere(host))
             yield number, result
     finally:
         with warnings.catch_warnings():
@@ -148,23 +144,8 @@ def _start(number: int, folder: str, content: bytes, environment: dict) -> tuple
     return number, "", call(content, environment)
 
 
-def _seen(folder: str, names: Sequence[str]) -> dict:
-    """What a cluster's worker has: its machine's name, whether the folder is there, versions."""
-    import os
-    import socket
-    from importlib import metadata
-
-    found = {}
-    for name in names:
-        try:
-            found[name] = metadata.version(name)
-        except metadata.PackageNotFoundError:
-            found[name] = None
-    return {"host": socket.gethostname(), "there": os.path.isdir(folder), "versions": found}
-
-
-# Both are sent as their code: where the workbench is on no path, they could not be imported.
-_start.__module__ = _seen.__module__ = "__main__"
+# It is sent as its code: where the workbench is on no path, it could not be imported.
+_start.__module__ = "__main__"
 
 
 @contextmanager
@@ -172,8 +153,8 @@ def _at(place: Place) -> Iterator[dict[str, Any]]:
     """joblib's options for a place; what is started for it ends with the block."""
     with ExitStack() as stack:
         if place.scheduler:
-            client = _connected(place.scheduler, stack)
-            yield {"backend": _on_workers(client), "pre_dispatch": "all"}
+            backend = stack.enter_context(cluster.workers_of(place.scheduler))
+            yield {"backend": backend, "pre_dispatch": "all"}
             return
         stack.callback(in_a_task.close)
         if place.jobs == 1:
@@ -186,91 +167,3 @@ def _at(place: Place) -> Iterator[dict[str, Any]]:
             "initializer": in_a_task.begin,
             "initargs": (os.getpid(), dict(os.environ)),
         }
-
-
-# ---- a cluster ----------------------------------------------------------------------------------
-
-
-def _connected(address: str, stack: ExitStack) -> Any:
-    """A client of a scheduler whose workers can run the tasks; raises UserError otherwise."""
-    try:
-        import distributed
-    except ModuleNotFoundError:
-        raise UserError(
-            f"--backend dask needs distributed, which {sys.executable} has not: install it there, "
-            f"{sys.executable} -m pip install distributed"
-        ) from None
-    logging.getLogger("distributed").setLevel(logging.CRITICAL)  # what matters is a sentence here
-    warnings.filterwarnings("ignore", category=distributed.versions.VersionMismatchWarning)
-    try:
-        client = distributed.Client(address, timeout=PATIENCE_S, set_as_default=False)
-    except (OSError, ValueError, TypeError) as error:
-        why = "nothing answers" if isinstance(error, OSError) else str(error).partition("\n")[0]
-        raise UserError(
-            f"--scheduler {address}: {why}: is `dask scheduler` running, and is this the address "
-            "that it prints?"
-        ) from None
-    stack.callback(client.close)
-    try:
-        client.wait_for_workers(1, timeout=PATIENCE_S)
-    except TimeoutError:
-        raise UserError(
-            f"--scheduler {address} has no worker: start one on each machine, "
-            f"dask worker {address} --nthreads 1 --nworkers N"
-        ) from None
-    _refuse_other_versions(client, address)
-    return client
-
-
-def _on_workers(client: Any) -> Any:
-    """joblib's way to a cluster."""
-    from joblib._dask import DaskDistributedBackend
-
-    class OnWorkers(DaskDistributedBackend):
-        """What joblib would run here, since one thread is all that there is, a worker runs."""
-
-        def effective_n_jobs(self, n_jobs: int) -> int:
-            return max(2, super().effective_n_jobs(n_jobs))
-
-    return OnWorkers(client=client)
-
-
-def _refuse_other_versions(client: Any, address: str) -> None:
-    """Raise UserError for a worker whose results would not be this machine's."""
-    told = client.get_versions()
-    # Code is sent, which another Python cannot read: this is asked first.
-    own = _of_dask(told["client"])
-    _compare(f"the scheduler {address}", own, _of_dask(told["scheduler"]))
-    for worker, theirs in told["workers"].items():
-        _compare(f"the worker {worker}", own, _of_dask(theirs))
-    own = _seen(str(PATH), ALIKE)["versions"]
-    for worker, seen in client.run(_seen, str(PATH), ALIKE).items():
-        if not seen["there"]:
-            raise UserError(_nowhere(seen["host"]))
-        _compare(f"the worker {worker}", own, seen["versions"])
-
-
-def _of_dask(told: Mapping) -> dict[str, str]:
-    """Python without its last part, and distributed: what get_versions says of a process."""
-    packages = told["packages"]
-    python = ".".join(packages["python"].split(".")[:2])
-    return {"python": python, "distributed": packages["distributed"]}
-
-
-def _compare(who: str, own: Mapping, theirs: Mapping) -> None:
-    """Raise UserError where a version is another one."""
-    for name, version in own.items():
-        if theirs[name] != version:
-            raise UserError(
-                f"{who} has {name} {theirs[name] or '(none)'}, and here it is "
-                f"{version or '(none)'}: results would not be comparable; give all the same "
-                "environment"
-            )
-
-
-def _nowhere(host: str) -> str:
-    """The sentence on a machine that does not see the workbench."""
-    return (
-        f"{host}: there is no {PATH}: every machine of a cluster needs this folder under the same "
-        "path, on a file system that they share"
-    )

@@ -211,6 +211,7 @@ def run(
 
     try:
         with put_off():  # a program that was started is always known
+            keeper.start()
             child = subprocess.Popen(list(command), **streams, process_group=0, **options)
             keeper.tell("+", child.pid)
         if wanted is not None or timeout_s is not None:
@@ -285,8 +286,8 @@ class _Keeper:
         self.lock = threading.Lock()
         self.process: subprocess.Popen | None = None
 
-    def tell(self, sign: str, group: int) -> None:
-        """A group runs (+), or has ended (-)."""
+    def start(self) -> None:
+        """Start it, where it does not run yet."""
         with self.lock:
             if self.process is None:
                 self.process = subprocess.Popen(
@@ -298,8 +299,11 @@ class _Keeper:
                     process_group=0,
                 )
                 atexit.register(self.close)
-            with suppress(OSError):  # somebody has killed it
-                self.process.stdin.write(f"{sign}{group}\n")
+
+    def tell(self, sign: str, group: int) -> None:
+        """A group runs (+), or has ended (-)."""
+        with self.lock, suppress(OSError):  # somebody has killed it
+            self.process.stdin.write(f"{sign}{group}\n")
 
     def close(self) -> None:
         """Let it end."""

@@ -5,8 +5,8 @@ import os
 import re
 import subprocess
 import sys
-import sysconfig
 import venv
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -50,7 +50,7 @@ def with_torch(folder, text):
     packages = next(folder.glob("lib/python3*/site-packages"))
     (packages / "torch").mkdir()
     (packages / "torch" / "__init__.py").write_text(text)
-    (packages / "others.pth").write_text(sysconfig.get_path("purelib"))
+    (packages / "others.pth").write_text(str(Path(find_spec("numpy").origin).parents[1]))
     return str(folder / "bin" / "python")
 
 

@@ -280,7 +280,7 @@ def test_each_sentence_says_all_that_it_is_given(base, monkeypatch):
     write_plain(base, generation="DIVERGED", share=0.9)
     given = []
     monkeypatch.setattr(
-        "extras.pr_report.markdown.words",
+        "twincheck.extras.pr_report.markdown.words",
         lambda _, word, fields: given.append((word, set(fields))) or "",
     )
     written(base)
@@ -522,7 +522,7 @@ def test_what_became_of_another_models_logs_is_not_asked(base):
 def test_what_another_command_made_of_other_files_is_refused(base, capsys, monkeypatch, place):
     shutil.rmtree(base / "step5_train")
     monkeypatch.setattr("twincheck.common.check.result.changed_sources", lambda *given: [])
-    monkeypatch.setattr("extras.pr_report.results.changed_sources", lambda *given: [])
+    monkeypatch.setattr("twincheck.extras.pr_report.results.changed_sources", lambda *given: [])
     for step in (1, 3, 4):
         retell(base, step, sources={"case.py": "4" * 64})
     (base / "step5_train" / MODEL).mkdir(parents=True)
@@ -546,7 +546,9 @@ def test_results_of_changed_files_are_refused(base, capsys, monkeypatch):
 
 def test_results_of_two_states_of_the_workbench_are_refused(base, capsys, monkeypatch):
     """One step's logs are of the files that are here, another's are not."""
-    monkeypatch.setattr("extras.pr_report.results.workbench_sha256", lambda *given: "6" * 64)
+    monkeypatch.setattr(
+        "twincheck.extras.pr_report.results.workbench_sha256", lambda *given: "6" * 64
+    )
     retell(base, 3, workbench_sha256="6" * 64)
     assert written(base)[1] == 0  # the others do not say
     retell(base, 4, workbench_sha256="7" * 64)

@@ -92,7 +92,7 @@ def test_a_cause_that_comes_back_is_one_finding(tmp_path, capsys):
     terminal.show_step(result.step, [result])
     out = capsys.readouterr().out
     assert found["sentence"] in out and bias["sentence"] in out
-    assert "and in 3 more places, such as main/blocks.1.norm" in out
+    assert f"and in 3 more places: {', '.join(further)}\n" in out
     assert all(each["command"] in out for each in found["commands"])
 
 

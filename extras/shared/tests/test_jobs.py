@@ -6,6 +6,7 @@ import re
 import signal
 import subprocess
 import sys
+import threading
 import time
 from argparse import Namespace
 from functools import partial
@@ -18,6 +19,7 @@ from faults import hard, run
 from faults.catalogue import FAULTS
 from faults.users import run as users
 from twincheck.common.system.errors import UserError
+from twincheck.extras.shared import cluster as cluster_module
 from twincheck.extras.shared import jobs, task
 from twincheck.extras.shared.jobs import Place
 from twincheck.extras.shared.tests.tasks import (
@@ -26,6 +28,7 @@ from twincheck.extras.shared.tests.tasks import (
     killed_once,
     refused,
     squared,
+    waits,
 )
 
 HERE = [Place(1), Place(2)]
@@ -229,6 +232,28 @@ def test_programs_end_where_nobody_waits_for_them(two, tmp_path):
     assert all(worker.poll() is None for worker in two.workers)
 
 
+@pytest.mark.parametrize(
+    ("who", "said"),
+    [("started", "the connection to the scheduler was lost"), ("workers", "no worker for 1 s")],
+)
+def test_a_cluster_that_goes_is_a_sentence(two, tmp_path, monkeypatch, who, said):
+    monkeypatch.setattr(cluster_module, "WITHOUT_WORKER_S", 1.0)
+    logs = tmp_path / "tasks"
+    logs.mkdir()
+
+    def kill():
+        until(lambda: len(processes(str(logs / "go"))) == 2)
+        for one in getattr(two, who):
+            one.kill()
+
+    killing = threading.Thread(target=kill)
+    killing.start()
+    with pytest.raises(UserError, match=f"--scheduler {two.address}: .*{said}"):
+        results(partial(waits, logs), range(4), Place(scheduler=two.address))
+    killing.join()
+    until(lambda: not processes(str(logs / "go")), 15)
+
+
 # ---- rows ----------------------------------------------------------------------------------------
 
 FEW = ("class-weights-mean", "layernorm-epsilon-small", "gelu-tanh", "bias-left-out")
@@ -310,7 +335,7 @@ def test_a_scheduler_that_does_not_answer(address):
     began = time.monotonic()
     with pytest.raises(UserError, match=f"--scheduler {address}: .*is `dask scheduler` running"):
         results(squared, [1], Place(scheduler=address))
-    assert time.monotonic() - began < 4 * jobs.PATIENCE_S
+    assert time.monotonic() - began < 4 * cluster_module.PATIENCE_S
 
 
 def test_a_cluster_without_a_worker_or_with_another_environment(cluster, tmp_path, monkeypatch):
@@ -326,7 +351,8 @@ def test_a_cluster_without_a_worker_or_with_another_environment(cluster, tmp_pat
     worker.kill()
     worker.wait()
     cluster.worker()
-    monkeypatch.setattr(jobs, "PATH", tmp_path / "nowhere")
+    for module in (jobs, cluster_module):
+        monkeypatch.setattr(module, "PATH", tmp_path / "nowhere")
 
     def said():
         with pytest.raises(UserError) as error:

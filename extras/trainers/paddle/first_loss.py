@@ -14,8 +14,8 @@ if __name__ == "__main__":  # by its path too; --help needs no framework
 
 from twincheck.common.sides import paddle_side as side
 from twincheck.common.sides.worker import main
-from twincheck.extras.trainers.first_loss import cases, first_loss
 from twincheck.extras.shared.one_case import asked_precision
+from twincheck.extras.trainers.first_loss import cases, first_loss
 
 if __name__ == "__main__":
     sys.exit(main(side, "first_loss", first_loss, asked_precision, cases=cases))

@@ -1,0 +1,268 @@
+"""twincheck.check of two live models: hard ones, wrong ones, and what stays as it was."""
+
+import json
+import os
+import subprocess
+import sys
+import textwrap
+import threading
+from pathlib import Path
+
+import numpy as np
+import paddle
+import pytest
+import torch
+
+import twincheck
+from twincheck.extras.live.tests.live_pairs import PAIRS, One, Port, X
+
+SCHEMA = Path(__file__).parents[3] / "docs" / "result.schema.json"
+
+
+@pytest.mark.parametrize("name", PAIRS)
+def test_a_hard_pair_is_aligned(name):
+    *models, inputs, loss = PAIRS[name]()
+    result = twincheck.check(*models, inputs, loss=loss, carry="torch", name=name)
+    assert result.aligned and not result.findings, result
+    assert result.word == "ALIGNED" and str(result).startswith("ALIGNED")
+    assert [one["step"] for one in result.document["steps"]] == ([1, 3, 4] if loss else [1])
+
+
+WRONG = {
+    "a hook": (
+        "a_hook_changes_outputs",
+        lambda p: p[1].register_forward_post_hook(lambda layer, given, out: out * 1.001),
+    ),
+    "a closure": (
+        "lambdas_with_weights",
+        lambda p: setattr(p, "turn", lambda x, v=p.a.weight: paddle.matmul(x, v, transpose_y=True)),
+    ),
+    "a plain tensor": ("plain_tensors", lambda p: setattr(p, "scale", paddle.to_tensor([0.1001]))),
+    "train mode alone": ("in_train_mode", lambda p: setattr(p[1], "_momentum", 0.1)),
+    "a setting": ("in_train_mode", lambda p: setattr(p[1], "_epsilon", 1e-3)),
+}
+
+
+@pytest.mark.parametrize("fault", WRONG)
+def test_a_wrong_port_is_found(fault):
+    name, plant = WRONG[fault]
+    t, p, inputs, _ = PAIRS[name]()
+    plant(p)
+    result = twincheck.check(t, p, inputs, carry="torch")
+    assert not result.aligned and result.word == "NOT ALIGNED"
+    assert result.first.verdict == "DIVERGED" and result.first.sentence in result.message()
+
+
+def snapshot(model):
+    """All that is in a model, down to the bits."""
+    modules = (
+        dict(model.named_modules())
+        if hasattr(model, "named_modules")
+        else dict(model.named_sublayers(include_self=True))
+    )
+    state = {n: v.numpy().tobytes() for n, v in model.state_dict().items()}
+    entries = {n: vars(m) for n, m in modules.items()}
+    flags = {n: (e["training"], {k: id(v) for k, v in e.items()}) for n, e in entries.items()}
+    hooks = {
+        (n, k): [*v.items()] for n, e in entries.items() for k, v in e.items() if "hook" in k and v
+    }
+    grads = {n: v.grad for n, v in model.named_parameters()}
+    return state, flags, hooks, grads
+
+
+def surroundings():
+    """What a process has beside its models, that a run could change."""
+    streams = sys.stdin, sys.stdout, sys.stderr, tuple(sys.path), tuple(sys.meta_path), os.getcwd()
+    numbers = torch.get_rng_state().numpy().tobytes(), str(paddle.get_rng_state()[0].__getstate__())
+    numbers += (np.random.get_state()[1].tobytes(), torch.get_num_threads())
+    numbers += (torch.get_default_dtype(), paddle.get_default_dtype(), torch.is_grad_enabled())
+    return streams, numbers, dict(os.environ)
+
+
+@pytest.mark.parametrize("name", ["in_train_mode", "generators_of_the_users", "a_lock_and_a_file"])
+def test_nothing_of_the_callers_is_changed(name):
+    t, p, inputs, loss = PAIRS[name]()
+    before = snapshot(t), snapshot(p), surroundings()
+    twincheck.check(t, p, inputs, loss=loss)
+    assert (snapshot(t), snapshot(p), surroundings()) == before
+
+
+def test_weights_that_differ_are_the_finding():
+    t, p, inputs, _ = PAIRS["plain_tensors"]()
+    result = twincheck.check(t, p, inputs)
+    assert not result.aligned and len(result.findings) == 1
+    said = result.first.sentence
+    assert "2 of the Paddle model's weights are not torch's, such as a.weight" in said
+    with torch.no_grad():
+        t.a.weight.copy_(torch.from_numpy(p.a.weight.numpy().T))
+        t.a.bias.copy_(torch.from_numpy(p.a.bias.numpy()))
+    assert twincheck.check(t, p, inputs).aligned
+    with torch.no_grad():
+        t.a.bias[0] = float(np.nextafter(np.float32(t.a.bias[0].item()), np.float32(9)))
+    assert "a weight is not torch's, such as a.bias" in twincheck.check(t, p, inputs).first.sentence
+
+
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.lin = torch.nn.Linear(4, 8)
+        self.norm = torch.nn.LayerNorm(8)
+
+    def forward(self, x):
+        return self.norm(self.lin(x).relu())
+
+
+class NetPort(paddle.nn.Layer):
+    def __init__(self, epsilon=1e-3):
+        super().__init__()
+        self.lin = paddle.nn.Linear(4, 8)
+        self.norm = paddle.nn.LayerNorm(8, epsilon=epsilon)
+
+    def forward(self, x):
+        return self.norm(paddle.nn.functional.relu(self.lin(x)))
+
+
+class Renamed(paddle.nn.Layer):
+    def __init__(self):
+        super().__init__()
+        self.dense = paddle.nn.Linear(4, 8)
+        self.layer_norm = paddle.nn.LayerNorm(8)
+
+    def forward(self, inputs):
+        return self.layer_norm(paddle.nn.functional.relu(self.dense(inputs)))
+
+
+def test_a_finding_has_both_lines_where_the_layer_is_built(tmp_path):
+    jsonschema = pytest.importorskip("jsonschema", reason="the schema is validated with jsonschema")
+    with pytest.raises(AssertionError) as failed:
+        twincheck.assert_aligned(Net(), NetPort(), X, carry="torch", report=tmp_path)
+    told = str(failed.value)
+    assert "LayerNorm's epsilon is 1e-05 in torch and 0.001 in Paddle" in told
+    for text in ("self.norm = torch.nn.LayerNorm(8)", "self.norm = paddle.nn.LayerNorm(8, epsilon"):
+        assert text in told
+    result = twincheck.check(Net(), NetPort(), X, carry="torch", report=tmp_path)
+    first = result.first
+    lines = Path(__file__).read_text().splitlines()
+    assert "torch.nn.LayerNorm(8)" in lines[first.torch.line - 1]
+    assert "paddle.nn.LayerNorm(8, epsilon" in lines[first.paddle.line - 1]
+    assert first.numbers["gap"] > first.numbers["allowed"] and first.module == "norm"
+    jsonschema.validate(json.loads(result.to_json()), json.loads(SCHEMA.read_text()))
+    page = result._repr_html_()
+    assert "NOT ALIGNED" in page and "LayerNorm(8, epsilon" in page and result.page.is_file()
+    right = twincheck.check(Net(), NetPort(1e-5), X, carry="torch")
+    assert right.aligned and right.summary.startswith("ALIGNED in step 1")
+
+
+def test_names_that_differ_are_found_by_values():
+    result = twincheck.check(Net(), Renamed(), X, carry="torch")
+    assert result.aligned, result
+
+
+@pytest.mark.parametrize(
+    ("models", "inputs", "more", "said"),
+    [
+        ((NetPort(), Net()), X, {}, "and no torch.nn.Module: give torch's model first"),
+        ((Net(), Net()), X, {}, ".Net, and no paddle.nn.Layer: give torch's"),
+        ((Net(), NetPort()), {}, {}, "inputs: there is no array among them"),
+        ((Net(), NetPort()), {"x": "text"}, {}, "inputs: there is no array among them"),
+        ((Net(), NetPort()), (X, None), {}, "give the inputs by name, as a dict"),
+        ((Net(), NetPort()), X, {"carry": "paddle"}, "carry='paddle'"),
+        ((Net(), NetPort()), X, {"loss": torch.sum}, "give two functions"),
+        ((Net(), NetPort()), {"y": X}, {}, "missing 1 required positional argument: 'x'"),
+        ((Net(), NetPort()), X[:, :3], {}, "mat1 and mat2 shapes cannot be multiplied"),
+        ((Net(), paddle.nn.Linear(4, 8)), X, {}, "norm"),
+    ],
+)
+def test_what_cannot_be_compared_is_a_sentence(models, inputs, more, said):
+    with pytest.raises(twincheck.NotChecked) as raised:
+        twincheck.check(*models, inputs, **more)
+    assert said in str(raised.value) and "\n" not in str(raised.value)
+
+
+def test_a_side_that_crashes_is_a_sentence():
+    def crash(self, x):
+        os.kill(os.getpid(), 11)
+
+    with pytest.raises(twincheck.NotChecked, match="torch worker .*was ended by SIGSEGV"):
+        twincheck.check(One(crash), Port(lambda self, x: x), X, carry="torch")
+
+
+def test_a_side_that_hangs_is_a_sentence():
+    lock = threading.Lock()
+
+    def wait(self, x):
+        with lock:
+            return x
+
+    with (
+        lock,
+        pytest.raises(twincheck.NotChecked, match="the torch side, a fork .*nothing for 3 s"),
+    ):
+        twincheck.check(One(wait), Port(lambda self, x: x), X, carry="torch", patience_s=3)
+
+
+def test_a_model_that_cannot_be_copied_says_why():
+    class Lonely(One):
+        def __deepcopy__(self, memo):
+            raise RuntimeError("there is but one of me")
+
+    said = "a Lonely, cannot be copied, which .*: RuntimeError: there is but one of me"
+    with pytest.raises(twincheck.NotChecked, match=said):
+        twincheck.check(Lonely(lambda self, x: x), Port(lambda self, x: x), X, carry="torch")
+
+
+def test_without_fork_it_says_so(monkeypatch):
+    monkeypatch.delattr(os, "fork")
+    with pytest.raises(twincheck.NotChecked, match="live models need fork, which this system has"):
+        twincheck.check(Net(), NetPort(), X)
+
+
+ALONE = """
+    import sys, numpy as np, torch, paddle, twincheck
+    torch.ones(300, 300) @ torch.ones(300, 300)  # its threads run
+    t, p = torch.nn.Linear(4, 3), paddle.nn.Linear(4, 3)
+    result = twincheck.check(t, p, np.ones((2, 4), np.float32), carry="torch")
+    ours = [n for n in sys.modules if n.startswith("twincheck.") and ".live" not in n]
+    foreign = [n for n in ("common", "tools", "extras", "faults") if n in sys.modules]
+    print(result.aligned, ours, foreign)
+"""
+
+
+def test_no_module_of_ours_meets_the_callers(tmp_path):
+    run = [sys.executable, "-W", "ignore", "-c", textwrap.dedent(ALONE)]
+    done = subprocess.run(run, capture_output=True, text=True, cwd=tmp_path, timeout=300)
+    assert done.stdout.split("\n")[-2] == "True ['twincheck.extras'] []", done
+
+
+TESTS = """
+    import torch, paddle
+
+    def test_right(twincheck):
+        twincheck(*models(1e-5), torch.ones(2, 4), carry="torch")
+
+    def test_wrong(twincheck):
+        twincheck(*models(1e-3), torch.randn(2, 4), carry="torch")
+
+    def models(epsilon):
+        from twincheck.extras.live.tests.test_live import Net, NetPort
+        return Net(), NetPort(epsilon)
+"""
+
+
+def test_the_fixture_says_the_sentence_both_lines_and_the_command(tmp_path):
+    (tmp_path / "test_port.py").write_text(textwrap.dedent(TESTS))
+    path = os.pathsep.join([os.path.dirname(__file__), os.environ["PYTHONPATH"]])
+    run = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:twincheck"]
+    run += ["-p", "twincheck.extras.live.plugin", "--twincheck-report", "kept"]
+    done = subprocess.run(
+        run, capture_output=True, text=True, cwd=tmp_path, env=os.environ | {"PYTHONPATH": path}
+    )
+    assert "1 failed, 1 passed" in done.stdout, done.stdout + done.stderr
+    assert "LayerNorm's epsilon is 1e-05 in torch and 0.001 in Paddle" in done.stdout
+    assert 'again: pytest "test_port.py::test_wrong"' in done.stdout
+    assert "self.norm = paddle.nn.LayerNorm(8, epsilon" in done.stdout
+    ours = done.stdout.replace("extras/live/tests/test_live.py", "")
+    assert "extras/live" not in ours and "plugin.py" not in ours  # no frame of ours
+    assert "twincheck: NOT ALIGNED in 1 of 2 models" in done.stdout
+    assert (tmp_path / "kept" / "report.html").is_file()
+    assert (tmp_path / "kept" / "bundle.zip").is_file()

@@ -1,0 +1,160 @@
+"""The example project: its test passes where there is no torch, and fails where it has to."""
+
+import json
+import shutil
+import subprocess
+import sys
+import sysconfig
+import venv
+from pathlib import Path
+
+import pytest
+
+from twincheck.common.logs.reader import read_log
+from twincheck.extras.live.reference import MANIFEST, seal
+
+ROOT = Path(__file__).resolve().parents[3]
+PROJECT = ROOT / "examples" / "project_with_tests"
+_TORCH = ("torch", "functorch", "transformers", "accelerate", "__editable__", "twincheck")
+LOG = "step4_backward/classifier/bp_align_all_torch.npy"
+
+
+@pytest.fixture(scope="module")
+def python(tmp_path_factory):
+    """A Python that has what this one has, and no torch: what a CI installs."""
+    folder = tmp_path_factory.mktemp("no_torch")
+    venv.create(folder, symlinks=True)
+    (packages,) = folder.glob("lib/python*/site-packages")
+    for kind in ("purelib", "platlib"):
+        for path in Path(sysconfig.get_path(kind)).iterdir():
+            link = packages / path.name
+            if not path.name.startswith(_TORCH) and not link.exists():
+                link.symlink_to(path)
+    (packages / "checkout.pth").write_text(f"{ROOT}\n")
+    python = folder / "bin" / "python"
+    asked = [python, "-c", "import paddle, twincheck, torch"]
+    done = subprocess.run(asked, capture_output=True, text=True, cwd=folder)
+    assert done.stderr.splitlines()[-1] == "ModuleNotFoundError: No module named 'torch'"
+    return python
+
+
+@pytest.fixture
+def project(tmp_path):
+    """A copy of the project, without what a run has left in it."""
+    copy = tmp_path / "project"
+    shutil.copytree(PROJECT, copy, ignore=shutil.ignore_patterns("log", "__pycache__", ".pytest*"))
+    return copy
+
+
+def outcome(python, project, *words):
+    """(exit status of pytest in a project, what it says)."""
+    # An installed package's plugin is found by itself; the checkout's is named.
+    words = ("-p", "twincheck.extras.live.plugin", "-p", "no:cacheprovider", *words)
+    command = [str(python), "-m", "pytest", "-c", "/dev/null", "--rootdir", ".", *words]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=project, timeout=300)
+    return done.returncode, done.stdout + done.stderr
+
+
+def edited(path, before, after):
+    text = path.read_text()
+    assert text.count(before) == 1
+    path.write_text(text.replace(before, after))
+
+
+def test_the_project_is_as_small_as_it_says():
+    sizes = [path.stat().st_size for path in (PROJECT / "reference").rglob("*") if path.is_file()]
+    assert 0 < sum(sizes) < 300_000
+    said = (PROJECT / ".github" / "workflows" / "port.yml").read_text()
+    (installs,) = [line for line in said.splitlines() if "pip install" in line]
+    assert "torch" not in installs and "paddlepaddle" in installs
+
+
+def test_it_passes_without_torch_and_leaves_a_page_and_a_bundle(python, project):
+    status, said = outcome(python, project, "--twincheck-report", "report")
+    assert status == 0 and "1 passed" in said, said
+    page = (project / "report" / "report.html").read_text()
+    assert "classifier" in page and (project / "report" / "bundle.zip").is_file()
+    sidecars = project.glob("report/step*/classifier/*_all_paddle.json")
+    loaded = [json.loads(path.read_text())["frameworks_loaded"] for path in sidecars]
+    assert loaded == [["paddle"]] * 3
+
+
+def test_a_wrong_epsilon_fails_with_the_sentence_and_both_lines(python, project):
+    edited(project / "classifier" / "paddle_model.py", "epsilon=1e-5", "epsilon=1e-4")
+    status, said = outcome(python, project)
+    assert status == 1 and "1 failed" in said, said
+    assert "LayerNorm's epsilon is 1e-05 in torch and 0.0001 in Paddle" in said
+    assert "classifier/paddle_model.py:10" in said and "classifier/torch_model.py:10" in said
+    assert 'again: pytest "test_port.py::test_port"' in said
+    assert "extras/live" not in said  # no frame of ours
+
+
+def test_a_wrong_loss_is_found_in_its_step(python, project):
+    edited(project / "classifier" / "paddle_model.py", 'inputs["labels"])', 'inputs["labels"]) * 2')
+    status, said = outcome(python, project)
+    assert status == 1 and "step 3: " in said, said
+
+
+def with_a_byte_changed(path):
+    content = bytearray(path.read_bytes())
+    content[-1] ^= 1
+    path.write_bytes(content)
+
+
+def test_a_changed_byte_of_the_reference_is_refused(python, project):
+    with_a_byte_changed(project / "reference" / LOG)
+    status, said = outcome(python, project)
+    assert status == 1
+    assert f"not compared: reference/{LOG} was changed since the reference was made" in said, said
+
+
+def test_a_changed_log_with_a_new_manifest_is_refused_too(python, project):
+    """Its sidecar has its hash as well; who changes all of it has made another reference."""
+    reference = project / "reference"
+    with_a_byte_changed(reference / LOG)
+    (reference / MANIFEST).unlink()
+    seal(reference)
+    status, said = outcome(python, project)
+    assert status == 1 and Path(LOG).name in said and "not compared: " in said, said
+
+
+@pytest.mark.parametrize("change", ["added", "removed", "changed"])
+def test_what_is_added_or_missing_is_refused(python, project, change):
+    path = project / "reference" / ("more.npy" if change == "added" else LOG)
+    path.unlink() if change == "removed" else path.write_bytes(b"x")
+    status, said = outcome(python, project)
+    named = path.relative_to(project)
+    assert status == 1 and f"{named} was {change} since the reference was made" in said, said
+
+
+def test_a_reference_of_other_sources_is_refused(python, project):
+    edited(project / "classifier" / "torch_model.py", '"""The reference."""', '"""Another."""')
+    status, said = outcome(python, project)
+    told = "the reference was made from another torch_model.py than the one here: make it again"
+    assert status == 1 and told in said, said
+
+
+def test_no_reference_is_a_sentence(python, project):
+    shutil.rmtree(project / "reference")
+    status, said = outcome(python, project)
+    assert status == 1 and "reference: no manifest.json in it" in said, said
+
+
+def test_a_reference_is_made_again_and_gives_the_same_numbers(project):
+    """The committed one is what `twincheck reference` makes."""
+    command = [sys.executable, "-m", "twincheck", "reference", "classifier", "--out", "again"]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=project, timeout=300)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("made again: torch's logs of steps 1, 3, 4, ")
+    names = {p.relative_to(project / "again") for p in (project / "again").rglob("*.npy")}
+    assert names == {
+        p.relative_to(project / "reference") for p in project.glob("reference/**/*.npy")
+    }
+    for name in (name for name in names if name.stem.endswith("fp64")):
+        with (
+            read_log(project / "again" / name) as new,
+            read_log(project / "reference" / name) as old,
+        ):
+            assert list(new) == list(old)
+            for key in new:
+                assert abs(new[key] - old[key]).max() <= 1e-9, key
