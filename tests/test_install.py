@@ -14,9 +14,9 @@ import tomllib
 import venv
 import zipfile
 from importlib import metadata
+from importlib.util import find_spec
 from pathlib import Path
 
-import pip
 import pytest
 from checkout import Checkout
 from packaging.requirements import Requirement
@@ -345,7 +345,8 @@ def in_place(tmp_path, monkeypatch):
     made = root / ".venv"
     venv.EnvBuilder(symlinks=True).create(made)
     (packages,) = made.glob("lib/python3*/site-packages")
-    (packages / "those.pth").write_text(f"{Path(pip.__file__).parent.parent}\n")
+    those = Path(find_spec("pip").origin).parent.parent
+    (packages / "those.pth").write_text(f"{those}\n")
     names = dict(ROOT=root, VENV=made, PYTHON=made / "bin/python", STAMP=made / "installed.json")
     for name, value in (names | dict(LOG=made / "install.log", LOCK=root / "lock")).items():
         monkeypatch.setattr(install, name, value)
@@ -395,6 +396,9 @@ def test_an_older_versions_environment_gets_the_command_and_asks_no_index(
     assert install.has_checkout()
     command.unlink()
     assert not install.has_checkout() and install.main([]) == 0 and command.is_file()
+    (points,) = in_place.glob(".venv/lib/python3*/site-packages/twincheck-*/entry_points.txt")
+    points.write_text(points.read_text().replace(".live.plugin", ".where_it_was"))
+    assert not install.has_checkout() and install.main([]) == 0 and install.has_checkout()
     # Planted: the checkout's folder itself on the path, as a plain editable installation has it.
     (packages,) = in_place.glob(".venv/lib/python3*/site-packages")
     (packages / "plain.pth").write_text(f"{in_place}\n")

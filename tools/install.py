@@ -128,13 +128,21 @@ def has_checkout() -> bool:
     """Whether .venv has the project's commands, and its Python finds the package here.
 
     It may be missing, as an older version left it out, or be that of the folder that this checkout
-    was copied or moved from.
+    was copied or moved from; a file that pytest is to load may have been moved since.
     """
     commands = [VENV / "bin" / name for name in project()["scripts"]]
-    code = "import importlib.util as u; s = u.find_spec('twincheck'); print(s.origin if s else '')"
-    found = Path(in_venv(code).strip())
+    code = (
+        "import importlib.metadata as m, importlib.util as u, json; s = u.find_spec('twincheck'); "
+        "plugins = {p.name: p.value for p in m.entry_points(group='pytest11')}; "
+        "print(json.dumps([s.origin if s else '', plugins]))"
+    )
+    try:
+        found, plugins = json.loads(in_venv(code))
+    except ValueError:
+        return False
     own = ROOT / "twincheck" / "__init__.py"
-    return all(map(Path.is_file, commands)) and found.is_file() and found.samefile(own)
+    here = all(map(Path.is_file, commands)) and Path(found).is_file() and own.samefile(found)
+    return here and project()["entry-points"]["pytest11"].items() <= plugins.items()
 
 
 def install(requirements: list[str]) -> None:
