@@ -17,6 +17,7 @@ from pathlib import Path
 
 import pytest
 from builders import ended
+from packaged import build_wheel
 
 from tools import install
 from twincheck.common.logs.independence import two_environments
@@ -244,14 +245,7 @@ def test_other_versions_on_the_embedded_data(checkout, installed_pythons, step, 
 
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory):
-    """The package, built of a copy: what is built in a folder stays there."""
-    folder = tmp_path_factory.mktemp("wheel")
-    others = shutil.ignore_patterns(".*", "tests", "faults", "tools", "log", "build", "*.egg-info")
-    shutil.copytree(ROOT, folder / "source", ignore=others)
-    build = "wheel --quiet --no-deps --no-build-isolation --wheel-dir".split()
-    source = str(folder / "source")
-    subprocess.run([sys.executable, "-m", "pip", *build, str(folder), source], check=True)
-    return next(folder.glob("*.whl"))
+    return build_wheel(tmp_path_factory.mktemp("wheel"))
 
 
 @pytest.fixture(scope="module")

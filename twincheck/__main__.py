@@ -7,6 +7,7 @@
     twincheck show KEY DIR         both sides' values around a row's worst element
     twincheck report DIR           judge the logs that are there once more, and write the page
     twincheck compare A.npy B.npy  judge any two logs
+    twincheck reference DIR        keep torch's logs of a pair, to be judged against without torch
     twincheck bundle DIR           put what a reviewer needs into DIR/log/bundle.zip
     twincheck verify BUNDLE        verify such a file, without either framework
     twincheck export, pr-report    the Paddle side as a repository; a pull request's report
@@ -78,6 +79,8 @@ def main(arguments=None):
         return module.main(words, is_there=command == "report")
     if command in STEPS:
         return _step(command, words)
+    if command == "gallery" and not twincheck.IN_A_CHECKOUT:
+        return _only_in_a_checkout()
     if command in OF_THE_CORE:
         return importlib.import_module(OF_THE_CORE[command]).main(words)
     return _extra(command, words)
@@ -89,6 +92,15 @@ def _unknown(command, known):
 
     meant = did_you_mean(command, known)
     say_error(f"there is no command {command}{meant or ': twincheck --help lists them'}")
+    return 2
+
+
+def _only_in_a_checkout():
+    from twincheck.common.report.terminal import say_error
+    from twincheck.common.system.checkout import ROOT
+
+    page = ROOT / "docs" / "gallery.html"
+    say_error(f"the gallery is run in a checkout, whose pages it writes; they are in {page}")
     return 2
 
 

@@ -80,11 +80,11 @@ def look(result, key: str) -> str:
     """The command that shows both sides' values around a row's worst element; none of an error."""
     if result.error:
         return ""
-    step, out = ["--step", str(result.step.number)], []
+    words = ["--step", str(result.step.number)]
     base = result.folder.parent.parent if result.step.other else result.folder.parent
     if base != result.step.folder / "log":
-        out = ["--out", shown(base.parent)]
-    return shlex.join([*program("common/show.py"), key, *step, *_of_model(result, out)])
+        words += ["--out", shown(base.parent)]
+    return shlex.join([*program("common/show.py"), key, *_of_model(result, words)])
 
 
 def _less(result, key: str) -> str:

@@ -18,6 +18,7 @@ from twincheck.common.logs.pickle_machine import escaped
 from twincheck.common.system.errors import UserError
 from twincheck.common.system.files import fill_standard_streams
 from twincheck.common.system.json_file import write_json
+from twincheck.common.system.start import spelled
 from twincheck.extras.bundle.verification import Verification, verify_bundle
 
 _SHOWN = 20  # problems; --json has all
@@ -42,8 +43,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog="python -m common.verify",
-        description=__doc__,
+        prog=spelled("python -m common.verify"),
+        description=spelled(__doc__),
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("bundle", type=Path, metavar="BUNDLE", help="the file: log/bundle.zip")

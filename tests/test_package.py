@@ -1,0 +1,119 @@
+"""The wheel, installed: one command and one import, from a folder that knows no checkout."""
+
+import json
+import shutil
+
+import pytest
+from checkout import ROOT
+from packaged import Installed, build_wheel
+
+NAMES = """
+import importlib.util as u
+names = "common tools extras examples faults tests conftest setup step1_forward fake_data".split()
+print([name for name in names if u.find_spec(name)])
+import twincheck
+print(twincheck.__file__, twincheck.IN_A_CHECKOUT)
+"""
+LIVE = """
+import sys
+import numpy as np, paddle, torch, twincheck
+theirs, port = torch.nn.Linear(4, 3), paddle.nn.Linear(4, 3)
+x = np.ones((2, 4), np.float32)
+result = twincheck.check(theirs, port, {"input": x}, carry="torch")
+print(result.aligned)
+theirs.bias.data += 1e-3
+port.weight.set_value(theirs.weight.detach().numpy().T)
+result = twincheck.check(theirs, port, {"input": x})
+print(result.aligned, result.first.sentence)
+print(sorted(name for name in sys.modules if name.partition(".")[0] in ("common", "extras")))
+"""
+
+
+@pytest.fixture(scope="module")
+def package(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("package")
+    return Installed(folder / "my environment", build_wheel(folder))
+
+
+@pytest.fixture
+def elsewhere(tmp_path):
+    folder = tmp_path / "an empty folder"
+    folder.mkdir()
+    return folder
+
+
+def well(done):
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def test_it_has_one_name(package, elsewhere):
+    names, where = well(package.run(elsewhere, "-c", NAMES)).splitlines()
+    assert names == "[]"
+    assert where == f"{package.packages / 'twincheck' / '__init__.py'} False"
+    # Planted: a module of that name is seen.
+    (package.packages / "tools.py").write_text("")
+    try:
+        assert package.run(elsewhere, "-c", NAMES).stdout.startswith("['tools']")
+    finally:
+        (package.packages / "tools.py").unlink()
+
+
+def test_a_built_in_model_and_its_bundle(package, elsewhere):
+    before = package.files()
+    last = well(package.command(elsewhere, "step1", "fastformer")).splitlines()[-1]
+    assert last.startswith("ALIGNED in step 1 ") and str(ROOT) not in last
+    assert sorted(path.name for path in elsewhere.iterdir()) == ["log"]
+    well(package.command(elsewhere, "bundle", "fastformer"))
+    said = well(package.command(elsewhere, "verify", "log/bundle.zip"))
+    assert said.startswith("log/bundle.zip: verified") and "step1_forward, fastformer" in said
+    well(package.command(elsewhere, "report", "fastformer"))
+    assert package.files() == before
+
+
+def test_a_pair_with_the_old_imports_and_a_common_of_its_own(package, elsewhere):
+    pair = elsewhere / "small_cnn"
+    shutil.copytree(ROOT / "tests" / "pairs" / "small_cnn", pair)
+    for side in ("torch", "paddle"):
+        path = pair / f"{side}_model.py"
+        old = f"from common.{side}_side import named\n"
+        path.write_text(path.read_text().replace("class SmallCNN", f"{old}\n\nclass SmallCNN", 1))
+    words = ("step1", "small_cnn", "--json", "rows.json")
+    well(package.command(elsewhere, *words))
+    assert json.loads((elsewhere / "rows.json").read_text())["exit_code"] == 0
+    assert (pair / "log").is_dir() and not (elsewhere / "log").exists()
+    # A module of the user's that has that name is the user's.
+    (pair / "common.py").write_text("SCALE = 1.0\n")
+    for side in ("torch", "paddle"):
+        path = pair / f"{side}_model.py"
+        path.write_text(
+            path.read_text().replace(f"common.{side}_side import named", "common import SCALE")
+        )
+    well(package.command(elsewhere, *words))
+
+
+def test_live_models(package, elsewhere):
+    (elsewhere / "mine.py").write_text(LIVE)
+    aligned, red, modules = well(package.run(elsewhere, "mine.py")).splitlines()
+    assert aligned == "True" and red.startswith("False ") and "bias" in red
+    assert modules == "[]"
+
+
+def test_pytest_has_the_fixture(package, elsewhere):
+    (elsewhere / "test_port.py").write_text(
+        "import numpy as np, paddle, torch\n\n\n"
+        "def test_port(twincheck):\n"
+        "    x = np.full((2, 4), 2, np.float32)\n"
+        "    twincheck(torch.nn.GELU(), paddle.nn.GELU(approximate=True), [x])\n"
+    )
+    done = package.run(elsewhere, "-m", "pytest", "-q", "-p", "no:cacheprovider")
+    assert done.returncode == 1 and "1 failed" in done.stdout, done.stdout + done.stderr
+    assert "test_port.py" in done.stdout and str(package.packages) not in done.stdout
+
+
+def test_what_needs_a_checkout_says_so(package, elsewhere):
+    done = package.command(elsewhere, "gallery")
+    page = package.packages / "twincheck" / "docs" / "gallery.html"
+    assert done.returncode == 2 and page.is_file() and not done.stdout
+    said = "the gallery is run in a checkout, whose pages it writes; they are in"
+    assert done.stderr == f"error: {said} {page}\n"
