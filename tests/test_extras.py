@@ -69,7 +69,7 @@ def test_all_steps_of_the_core_end_without_what_extras_add(core):
     pair, out = str(core.path("tests/pairs/small_cnn")), core.elsewhere / "results"
     ended(0, core.check(1, "--model", pair, "--out", str(out)))
     done = ended(0, core.module("twincheck", "report", pair, "--out", str(out)))
-    assert done.stdout.splitlines()[-1].startswith("ALIGNED 1/1") and not done.stderr
+    assert done.stdout.splitlines()[-1].startswith("ALIGNED in step 1 ") and not done.stderr
     assert (out / "report.html").is_file() and not (out / "bundle.zip").exists()
 
 
