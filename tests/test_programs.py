@@ -17,7 +17,8 @@ from twincheck.common.check.guard import guarded
 LEFT_OUT = set(".venv .paconvert .environments .git log tests __pycache__ programs".split())
 # They need the standard library alone, or are started by a program that has looked.
 FOR_ANY_PYTHON = {
-    *("extras/publish/alone.py", "common/system/launched.py", "faults/warm/server.py"),
+    *("extras/publish/alone.py", "extras/live/client.py", "common/system/launched.py"),
+    "faults/warm/server.py",
     *("tools/install.py", "tools/rooms.py", "tools/twins.py"),
     "examples/transformers_paddlenlp_reformer/table.py",
 }
@@ -25,7 +26,8 @@ FOR_ANY_PYTHON = {
 DRIVER = """
 import contextlib, importlib, os, runpy, sys
 sys.path.insert(0, os.getcwd())
-import numpy, rich.table, common.check.runner, extras.certificate.command
+import numpy, rich.table
+import twincheck.common.check.runner, twincheck.extras.certificate.command
 root, programs = os.getcwd(), sys.argv[1:]
 for program in programs:
     for named in ("path", "module"):
