@@ -149,6 +149,8 @@ class Run:
             label = self.session.label(join_path((key, *path) if key else path) or "output")
             if whole:
                 self.notes.setdefault("outputs", []).append(self.prefix + label)
+            elif label == "loss":  # the model's; steps 3 and 4 log that of the pair's loss function
+                label = "output/loss"
             self.log(label, value, whole=whole)
             given = self.reference(label)
             if given is None or not self.side.is_float(value):

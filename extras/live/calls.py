@@ -117,7 +117,8 @@ def check(
         held.LIVE.clear()
         held.CELLS.clear()
     if document["exit_code"] == _NOT_COMPARED:
-        raise NotChecked(document["findings"][0]["sentence"])
+        errors = [each for each in document["findings"] if each["kind"] == "error"]
+        raise NotChecked(errors[0]["sentence"])
     return Result(document, folder)
 
 

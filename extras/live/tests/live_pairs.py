@@ -3,6 +3,7 @@
 Each gives (torch model, Paddle model, inputs, loss of both sides); their weights differ.
 """
 
+import atexit
 import dataclasses
 import threading
 
@@ -15,6 +16,7 @@ from torch import nn
 X = torch.randn(5, 4, generator=torch.Generator().manual_seed(3))
 PAIRS = {}
 FILE = open(__file__)  # noqa: SIM115  (open as long as its models are)
+atexit.register(FILE.close)
 
 
 def square(outputs):
@@ -251,3 +253,26 @@ def a_patched_forward():
     t.forward = lambda *given: before(*given) * 2
     p.forward = lambda *given: before_port(*given) * 2
     return t, p, X, None
+
+
+@pair
+def outputs_with_a_loss_of_their_own():
+    models = (
+        One(lambda self, x: {"y": x, "loss": square(x)}),
+        Port(lambda self, x: {"y": x, "loss": square(x)}),
+    )
+    return *models, X, (lambda outputs: outputs["loss"] * 3,) * 2
+
+
+@pair
+def a_model_that_changes_what_is_set_on_it():
+    class Changing(Port):
+        """As PaddleFormers' models: a forward that is set is called with the model before all."""
+
+        def __setattr__(self, name, value):
+            if name == "forward":
+                super().__setattr__(name, lambda *given, **named: value(self, *given, **named))
+            else:
+                super().__setattr__(name, value)
+
+    return One(lambda self, x: x.tanh()), Changing(lambda self, x: paddle.tanh(x)), X, None

@@ -171,6 +171,8 @@ def test_names_that_differ_are_found_by_values():
         ((Net(), NetPort()), {"y": X}, {}, "missing 1 required positional argument: 'x'"),
         ((Net(), NetPort()), X[:, :3], {}, "mat1 and mat2 shapes cannot be multiplied"),
         ((Net(), paddle.nn.Linear(4, 8)), X, {}, "norm"),
+        # Of a red step there is a finding, which is not what stood in the way.
+        ((Net(), NetPort()), X, {"loss": (lambda y: y.no_loss,) * 2}, "no attribute 'no_loss'"),
     ],
 )
 def test_what_cannot_be_compared_is_a_sentence(models, inputs, more, said):
