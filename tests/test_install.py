@@ -345,7 +345,7 @@ def in_place(tmp_path, monkeypatch):
     made = root / ".venv"
     venv.EnvBuilder(symlinks=True).create(made)
     (packages,) = made.glob("lib/python3*/site-packages")
-    those = Path(find_spec("pip").origin).parent.parent
+    those = Path(find_spec("rich").origin).parents[1]
     (packages / "those.pth").write_text(f"{those}\n")
     names = dict(ROOT=root, VENV=made, PYTHON=made / "bin/python", STAMP=made / "installed.json")
     for name, value in (names | dict(LOG=made / "install.log", LOCK=root / "lock")).items():

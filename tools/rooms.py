@@ -246,9 +246,9 @@ CEILINGS = {
     "common/transplant": 1_600,
     "common/verdict": 2_700,
     "common/weights": 2_600,
-    "core": 31_560,
+    "core": 31_580,
     "extras": 10,
-    "extras' tests": 8_870,
+    "extras' tests": 8_900,
     "extras/agreement": 1_410,
     "extras/bench": 860,
     "extras/bundle": 1_860,
@@ -271,9 +271,9 @@ CEILINGS = {
     "step3_loss": 110,
     "step4_backward": 1_060,
     "step5_train": 1_880,
-    "tests": 26_590,
-    "tools": 4_840,
-    "twincheck": 270,
+    "tests": 26_850,
+    "tools": 4_850,
+    "twincheck": 280,
 }
 _TOPS = ("faults", "tests", "tools")  # further folders that are counted, each as one room
 
