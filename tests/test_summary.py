@@ -12,6 +12,7 @@ from rich.console import Console
 
 from twincheck.common.check.result import Result
 from twincheck.common.check_all import all_steps
+from twincheck.common.pair.pairs import load_pair
 from twincheck.common.report import terminal
 from twincheck.common.report.commands import shown
 from twincheck.common.report.summary import last_line, outcome
@@ -244,3 +245,11 @@ def test_a_check_ends_in_that_line(checkout):
     done = checkout.check(1, "--model", "fastformer")
     assert done.returncode == 2
     assert not done.stdout and done.stderr.count("\n") == 1 and "planted" in done.stderr
+
+
+def test_a_pair_that_reads_its_data_from_a_file_has_all_steps():
+    pairs = [load_pair(name) for name in ("informer", "fastformer")]
+    assert [step.why_not(pair) for pair in pairs for step in all_steps()] == [""] * 10
+    small = load_pair(str(ROOT / "tests" / "pairs" / "small_cnn"))
+    without = "case.py has no make_data"
+    assert [step.why_not(small) for step in all_steps()] == ["", without, "", "", without]

@@ -117,7 +117,7 @@ class Step:
 
     def why_not(self, pair: Pair) -> str:
         """Why a pair has nothing for this step, in words; empty where it has."""
-        if self.data and not hasattr(pair.case, "make_data"):
+        if self.data and not any(hasattr(pair.case, name) for name in ("make_data", "DATA")):
             return "case.py has no make_data"
         file = pair.folder / "torch_model.py"
         if self.number < 3 or not file.is_file():
