@@ -7,7 +7,7 @@ import shlex
 import subprocess
 import tokenize
 from functools import cache
-from itertools import product
+from itertools import product, takewhile
 from pathlib import Path
 
 from checkout import ROOT, Checkout
@@ -120,16 +120,20 @@ def spelled_out(path: str) -> list[str]:
 
 
 def commands(text: str) -> list[list[str]]:
-    """Every `python …` command of a page, in a block or in the prose, as words.
+    """Every `python …` and `twincheck …` command of a page, in a block or in the prose, as words.
 
     Those with a shell's variables are left out, and so are one-liners (-c) and other packages.
     """
     found = []
     for line in blocks(text) + code_spans(text):
-        words = shlex.split(line.replace("'", "’")) if "python" in line and "$" not in line else []
+        wanted = re.search(r"python|twincheck", line) and "$" not in line
+        words = shlex.split(line.replace("'", "’")) if wanted else []
         while words and "=" in words[0]:  # LLAMA_TORCH=… before a command
             words = words[1:]
-        if not words or Path(words[0]).name != "python" or len(words) < 2 or "-c" in words:
+        program = Path(words[0]).name if len(words) > 1 and "-c" not in words else ""
+        if program == "twincheck":
+            found.append(["-m", *words])
+        if program != "python":
             continue
         if words[1] != "-m" or Path(words[2].split(".")[0]).is_dir():
             found.append(words[1:])
@@ -140,6 +144,8 @@ def wrong_options(command: list[str]) -> list[str]:
     """The options of a command that its own --help does not list; the file itself, if missing."""
     module = command[0] == "-m"
     program = command[1] if module else command[0]
+    if Path(program).name == "twincheck":
+        return _wrong_of_the_door(command[2:])
     path = ROOT / (program.replace(".", "/") + ".py" if module else program)
     if not path.is_file() and not (path.with_suffix("") / "__main__.py").is_file():
         return [program]
@@ -147,10 +153,23 @@ def wrong_options(command: list[str]) -> list[str]:
     return sorted(given - options_of("-m" if module else "", program)) if given else []
 
 
+def _wrong_of_the_door(words: list[str]) -> list[str]:
+    """The same of `twincheck COMMAND PAIR …`: of several pairs there are further options."""
+    if words[0].startswith("-"):
+        return []
+    given = set(_OPTION.findall(" ".join(words[1:])))
+    program = ("twincheck", *takewhile(lambda word: not word.startswith("-"), words))
+    if "usage" not in _help_of("-m", *program):
+        return [words[0]]
+    return sorted(given - options_of("-m", *program))
+
+
 @cache
-def options_of(flag: str, program: str) -> set[str]:
+def options_of(flag: str, *program: str) -> set[str]:
     """The options that a program's --help lists; none where it has no help."""
-    python = Checkout.interpreter
-    command = [*python, "-W", "ignore", *filter(None, [flag]), program, "--help"]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
-    return set(_OPTION.findall(done.stdout))
+    return set(_OPTION.findall(_help_of(flag, *program)))
+
+
+def _help_of(flag: str, *program: str) -> str:
+    command = [*Checkout.interpreter, "-W", "ignore", *filter(None, [flag]), *program, "--help"]
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True).stdout

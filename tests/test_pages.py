@@ -73,7 +73,9 @@ def test_commands_take_the_options_that_a_page_gives_them(page):
 
 def test_options_named_in_prose_are_some_commands():
     programs = {
-        tuple(command[:2]) if command[0] == "-m" else ("", command[0])
+        tuple(command[: 3 if command[1] == "twincheck" else 2])
+        if command[0] == "-m"
+        else ("", command[0])
         for page in PAGES
         for command in commands(page.read_text())
         if not re.search(r"\.(torch|paddle)\.", " ".join(command[:2]))  # twins have no options
@@ -318,9 +320,11 @@ def test_what_is_wrong_on_a_page_is_found(tmp_path):
     wanted += [f"step1_forward/{side}/loss.py" for side in ("torch", "paddle")]
     assert dead_paths(text) == wanted
     text = "```sh\npython -m common.show KEY --round 2  # what\n```\n"
-    text += "`python none.py`, `python -c x`"
-    assert commands(text) == [["-m", "common.show", "KEY", "--round", "2"], ["none.py"]]
-    assert list(map(wrong_options, commands(text))) == [["--round"], ["none.py"]]
+    text += "`python none.py`, `python -c x`, `twincheck step1 a --round`, `twincheck stp1 a`"
+    door = [["-m", "twincheck", "step1", "a", "--round"], ["-m", "twincheck", "stp1", "a"]]
+    assert commands(text) == [["-m", "common.show", "KEY", "--round", "2"], ["none.py"], *door]
+    wrong = [["--round"], ["none.py"], ["--round"], ["stp1"]]
+    assert list(map(wrong_options, commands(text))) == wrong
     assert run_commands(text) == ["python -m common.show KEY --round 2"]
     for texts in ({}, dict.fromkeys("ab", "<!-- generated: x -->\nold\n<!-- end -->")):
         with pytest.raises(ValueError, match=f"{len(texts)} places"):

@@ -120,7 +120,7 @@ def test_gap_is_tiny_against_the_noise_wherever_no_constant_is_in_float32(checko
 # both languages give are run once.
 PAGES = [README, README_CN, *DOCS]
 COMMANDS = list(dict.fromkeys(c for page in PAGES for c in run_commands(page.read_text())))
-PYTHON = [command for command in COMMANDS if command.startswith("python ")]
+PYTHON = [command for command in COMMANDS if command.startswith(("python ", "twincheck "))]
 
 
 def test_the_pages_have_the_commands_that_are_tested():
@@ -140,8 +140,10 @@ LESS = {
 @pytest.mark.parametrize("command", PYTHON)
 def test_commands_run(checkout, command):
     less = [option for part, more in LESS.items() if part in command for option in more]
+    program, *words = command.split()
+    module = [] if program == "python" else ["-m", program]
     done = subprocess.run(
-        [*checkout.interpreter, *command.split()[1:], *less],
+        [*checkout.interpreter, *module, *words, *less],
         cwd=checkout.root,
         capture_output=True,
         text=True,
