@@ -110,7 +110,7 @@ def envelope_of(folder: Path, pair) -> tuple[Envelope, list, list[str]]:
     twins = all(files.log("train_self", side).is_file() for side in SIDES)
     if not twins and envelope is None:
         why = why or "no self-twins ran"
-        raise UserError(f"{files.path}: {why}: run this check without --compare-only")
+        raise UserError(f"{files.path}: {why}: run the check again (not with --compare-only)")
     if twins:  # a run may stop early: what all have counts
         losses = [each["curve/loss"].size for side in SIDES for each in runs_of(folder, side)]
     parts = parts_of(min(losses), per_epoch)

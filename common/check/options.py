@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import NoReturn
 
-from twincheck.common.logs.pickle_machine import printable
+from twincheck.common.logs.pickle_machine import escaped
 from twincheck.common.pair.option import Option, option, options_of
 from twincheck.common.pair.pairs import is_checkpoint
 from twincheck.common.pair.request import RunRequest
@@ -53,15 +53,13 @@ class CheckOptions:
         judges=True,
         metavar="DIR",
     )
-    compare_only: bool = _judging(False, "judge logs that are there, run nothing: --compare-only")
+    compare_only: bool = _judging(False, "judge logs that are there, run nothing")
     allow: tuple[str, ...] = _judging(
         (),
         "let PRECISION or UNDECIDED pass, or NaN at the same places on both sides: --allow nan",
         choices=("precision", "undecided", "nan"),
     )
-    strict: bool = _judging(
-        False, "values inside a model decide too, not only what it gives: --strict"
-    )
+    strict: bool = _judging(False, "values inside a model decide too, not only what it gives")
     torch_python: str | None = _pythons(
         None,
         "the Python that runs that side: --torch-python ~/torch-env/bin/python",
@@ -71,9 +69,7 @@ class CheckOptions:
         None, "likewise: --paddle-python ~/paddle-env/bin/python", metavar="PATH"
     )
     json: Path | None = _output(None, "write every row as JSON: --json rows.json", metavar="FILE")
-    no_report: bool = _output(
-        False, "leave out reprod_log's own report and the page report.html: --no-report"
-    )
+    no_report: bool = _output(False, "leave out reprod_log's own report and the page report.html")
     reuse: str | None = _reference(
         None,
         "keep that side's logs while nothing that they need has changed: --reuse torch",
@@ -262,7 +258,7 @@ class Parser(argparse.ArgumentParser):
             elsewhere = all(name.removeprefix("--") in OPTIONS for name in names)
             said = " has no use here" if elsewhere else ": there is no such option"
             message = f"{', '.join(names)}{said}{did_you_mean(names[0], taken)}"
-        self.exit(2, f"error: {printable(message)} ({self.prog} --help lists what it takes)\n")
+        self.exit(2, f"error: {escaped(message)} ({self.prog} --help lists what it takes)\n")
 
     def _values_asked_for(self, words: Sequence[str]) -> tuple[list[Option], list[str]]:
         """The options whose values are asked for, and the words beside them."""

@@ -57,9 +57,7 @@ class RunRequest:
         "the precision to judge; half precision by the reference's own error: --dtype bfloat16",
         choices=("float32", *HALF),
     )
-    autocast: bool = _half(
-        False, "with --dtype, each framework's own mixed precision, O1: --autocast"
-    )
+    autocast: bool = _half(False, "with --dtype, each framework's own mixed precision, O1")
     # A word or a checkpoint's path: pairs.is_checkpoint tells which.
     weights: str | None = _run(
         None,
@@ -90,7 +88,7 @@ class RunRequest:
     )
     no_probe: bool = option(
         False,
-        "look at no module's inputs and outputs, only at what decides: --no-probe",
+        "look at no module's inputs and outputs, only at what decides",
         of="probes",
         judges=True,
     )
@@ -98,7 +96,7 @@ class RunRequest:
     offload: bool = option(
         False,
         "for a model larger than memory: a block's weights, which --weights names, are in memory "
-        "while it runs: --offload",
+        "while it runs",
         kept=False,
         of="probes",
     )
@@ -118,7 +116,7 @@ class RunRequest:
     # The folder of step 5's checkpoints.
     checkpoints: str | None = None
     resume: bool = _training(
-        False, "go on with what was stopped, a training or an agreement: --resume", kept=False
+        False, "go on with what was stopped, a training or an agreement", kept=False
     )
     checkpoint_every: int | None = _training(
         None,
@@ -175,7 +173,7 @@ class RunRequest:
     memory: str | None = None
     # Whether progress is reported on standard output, for the check to show.
     progress: bool = False
-    debug: bool = option(False, "show tracebacks: --debug", kept=False, of="output", judges=True)
+    debug: bool = option(False, "show tracebacks", kept=False, of="output", judges=True)
 
     @property
     def modes(self) -> str:

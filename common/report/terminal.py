@@ -27,6 +27,7 @@ from twincheck.common.report.sentences import folded, listed, named, number
 from twincheck.common.report.source_lines import source_context
 from twincheck.common.system.checkout import ROOT
 from twincheck.common.system.start import spelled
+from twincheck.common.system.words import number_of
 from twincheck.common.verdict.half import BY_ITSELF
 from twincheck.common.verdict.row import AGREEING, SEVERITY, Row, count_verdicts, share, worst_row
 
@@ -197,7 +198,7 @@ def show_rows(rows: Sequence[Row]) -> None:
         table.add_row(escape(visible(row.key)), _coloured(row.verdict), *values)
     show_table(table)
     if len(rows) > SHOWN_ROWS:
-        say(f"and {len(rows) - SHOWN_ROWS} rows that are no worse")
+        say(f"and {number_of(len(rows) - SHOWN_ROWS, 'row')} no worse")
 
 
 def show_all(steps, results) -> str:
@@ -234,7 +235,7 @@ def _cell(result) -> str:
     shared = sentences.fewest_digits(result.rows, result.cases)
     return "\n".join(
         [
-            f"{_coloured(result.verdict)} in {len(result.rows):,} rows",
+            f"{_coloured(result.verdict)} in {number_of(len(result.rows), 'row')}",
             *filter(None, [used, escape(short(row.key) if row else result.error)]),
             *([f"outputs share {shared}"] if shared else []),
             f"guide: its keys {guide_word(result.guide_passed)},",

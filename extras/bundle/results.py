@@ -15,6 +15,7 @@ from twincheck.common.pair.pairs import load_pairs
 from twincheck.common.report import html_page
 from twincheck.common.report import terminal as report
 from twincheck.common.report.commands import program
+from twincheck.common.system.words import number_of
 from twincheck.extras.bundle.write import Part, Written, write_bundle
 from twincheck.extras.shared.made_by import commit
 
@@ -61,7 +62,7 @@ def say_written(written: Written) -> None:
     """Tell where a bundle is, what it holds, and its root."""
     report.say(
         f"bundle: {shown(written.path)}, {written.size / 1e6:.1f} MB, {written.files} files; "
-        f"{written.rows:,} rows, {written.inside:,} of them with their tensors"
+        f"{number_of(written.rows, 'row')}, {written.inside:,} of them with their tensors"
     )
     report.say(f"root: {written.root}")
     command = [*program("common/verify.py"), shown(written.path)]

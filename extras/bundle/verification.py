@@ -27,7 +27,7 @@ from twincheck.common.system.hashes import file_sha256
 from twincheck.common.system.json_file import parse_json
 from twincheck.common.verdict.comparisons import OWN
 from twincheck.common.verdict.measures import scale_of
-from twincheck.common.verdict.row import AGREEING, worst
+from twincheck.common.verdict.row import AGREEING, exit_code, worst
 from twincheck.extras.bundle import plan, submission
 from twincheck.extras.bundle.rows import (
     Watched,
@@ -107,7 +107,7 @@ def _verify_parts(manifest: Mapping, folder: Path, found: Verification) -> None:
     names: set[str] = set()
     for about in parts:
         plan.must(isinstance(about, dict), "one of its parts is no object")
-        part = _Part(about, folder, strict, "nan" in allow)
+        part = _Part(about, folder, strict, allow)
         plan.must(part.name not in names, f"it names {part.name} twice")
         names.add(part.name)
         try:
@@ -139,7 +139,7 @@ def _verify_parts(manifest: Mapping, folder: Path, found: Verification) -> None:
 class _Part:
     """One step of one model: all that its files say of each other."""
 
-    def __init__(self, about: Mapping, folder: Path, strict: bool, allow_nan: bool):
+    def __init__(self, about: Mapping, folder: Path, strict: bool, allow: list):
         self.about = about
         self.base = folder
         self.name: str = plan.member(about, "folder", str)
@@ -148,7 +148,8 @@ class _Part:
         safe = is_safe(self.name) and is_safe(self.submission)
         plan.must(safe, "a part's folder is no name for a folder")
         self.folder = folder / self.name
-        self.strict, self.allow_nan = strict, allow_nan
+        self.strict, self.allow_nan = strict, "nan" in allow
+        self.allow = tuple(str(word).upper() for word in allow)
         self.stems: list[str] = plan.member(about, "stems", list)
         self.guide: str = plan.member(about, "guide", str)
         for stem in (*self.stems, self.guide):
@@ -172,10 +173,12 @@ class _Part:
     def report(self, found: Verification) -> None:
         """Add what was found to what was found of all."""
         found.rows += len(self.rows)
+        verdict = worst([row["verdict"] for row in self.rows])
         found.verdicts.append(
             {
                 "part": printable(self.name.partition("/")[2].replace("/", ", ")),
-                "verdict": worst([row["verdict"] for row in self.rows]),
+                "verdict": verdict,
+                "aligned": exit_code([verdict], self.allow) == 0,
                 "rows": len(self.rows),
                 "derived": len(self.derived),
                 "guide_passed": self.guide_passed,

@@ -4,8 +4,8 @@
 
 Every file is compared with the manifest, every verdict whose tensors are inside is derived again by
 the rule, every line of reprod_log's reports is computed again, and the files are compared with what
-they say of each other.  Python and NumPy do.  Exit status: 0 verified, 1 something does not hold,
-2 no bundle, or one that cannot be read.
+they say of each other.  Python and NumPy do.  Exit status: 0 intact, aligned or not; 1 something
+does not hold; 2 no bundle, or one that cannot be read.
 """
 
 import argparse
@@ -19,6 +19,7 @@ from twincheck.common.system.errors import UserError
 from twincheck.common.system.files import fill_standard_streams
 from twincheck.common.system.json_file import write_json
 from twincheck.common.system.start import spelled
+from twincheck.common.system.words import number_of
 from twincheck.extras.bundle.verification import Verification, verify_bundle
 
 _SHOWN = 20  # problems; --json has all
@@ -54,7 +55,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--rerun",
         action="store_true",
-        help="also run the recorded checks again here, with both frameworks, and compare: --rerun",
+        help="also run the recorded checks again here, with both frameworks, and compare",
     )
     parser.add_argument(
         "--pair",
@@ -87,25 +88,25 @@ def _verify(options) -> int:
 
 def _show(path: Path, found: Verification, root: str) -> None:
     """Print what was found: the result first."""
-    word = "something does not hold" if found.problems else "verified"
-    print(f"{path}: {word}")
+    aligned = sum(part["aligned"] for part in found.verdicts)
+    intact = f"intact; {aligned} of {number_of(len(found.verdicts), 'result')} aligned"
+    print(f"{path}: {'something does not hold' if found.problems else intact}")
     for problem in found.problems[:_SHOWN]:
         print(f"  {escaped(problem)}")
     if len(found.problems) > _SHOWN:
         print(f"  and {len(found.problems) - _SHOWN:,} more (--json has all)")
     for part in found.verdicts:
         guide = {True: "passed", False: "not passed", None: "none there"}[part["guide_passed"]]
-        print(
-            f"  {part['part']}: {part['verdict']}, {part['rows']:,} rows; the guide's rule on its "
-            f"own keys: {guide}"
-        )
+        rows = number_of(part["rows"], "row")
+        said = f"{part['verdict']}, {rows}; the guide's rule on its own keys: {guide}"
+        print(f"  {part['part']}: {said}")
     print(
-        f"{found.files:,} files; {found.rows:,} rows, {found.derived:,} of them derived again from "
-        f"their tensors; {found.lines:,} lines of reports computed again; {found.arrays:,} of the "
-        "guide's values are the logs' own, bit by bit"
+        f"{number_of(found.files, 'file')}; {number_of(found.rows, 'row')}, {found.derived:,} "
+        f"derived again from their tensors; {found.lines:,} lines of reports computed again; "
+        f"{found.arrays:,} of the guide's values are the logs' own, bit by bit"
     )
     for reason, count in found.not_derived.items():
-        print(f"not derived again, {count:,} rows: {reason}")
+        print(f"not derived again, {number_of(count, 'row')}: {reason}")
     for note in found.notes:
         print(f"note: {escaped(note)}")
     print(f"commit: {found.commit}")

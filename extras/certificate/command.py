@@ -112,7 +112,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--round-trip",
         action="store_true",
-        help="both ways through the libraries' own files: --round-trip",
+        help="both ways through the libraries' own files",
     )
     options = parser.take("offload", "torch-python", "paddle-python", "json", "debug").parse_args(
         arguments

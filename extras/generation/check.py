@@ -161,19 +161,15 @@ def options_parser() -> Parser:
         choices=("both", *SIDES, "none"),
         help="of a pair, the sides that are run with a cache: --cache torch",
     )
-    parser.add_argument(
-        "--pad", action="store_true", help="of a pair, also one left-padded batch: --pad"
-    )
-    parser.add_argument("--sample", action="store_true", help="draw tokens, by the tape: --sample")
+    parser.add_argument("--pad", action="store_true", help="of a pair, also one left-padded batch")
+    parser.add_argument("--sample", action="store_true", help="draw tokens, by the tape")
     parser.add_argument(
         "--temperature", type=float, metavar="T", help="of --sample, 1 by default: --temperature 2"
     )
     parser.add_argument(
         "--top-k", type=int, metavar="K", help="of --sample, among so many: --top-k 40"
     )
-    parser.add_argument(
-        "--no-cache", action="store_true", help="read the whole text each time: --no-cache"
-    )
+    parser.add_argument("--no-cache", action="store_true", help="read the whole text each time")
     return parser
 
 

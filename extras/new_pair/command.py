@@ -98,7 +98,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--loader",
         action="store_true",
-        help="each side reads its weights with its library's own from_pretrained: --loader",
+        help="each side reads its weights with its library's own from_pretrained",
     )
     parser.add_argument(
         "--paconvert-python",
@@ -113,12 +113,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
         metavar="DIR",
         help="where to put it, by default here: --folder ~/pairs",
     )
-    parser.add_argument("--no-check", action="store_true", help="do not run step 1: --no-check")
+    parser.add_argument("--no-check", action="store_true", help="do not run step 1")
     parser.add_argument(
         "--update",
         action="store_true",
         help="set the pair NAME up again, with what is typed beside what it was set up with; files "
-        "that you have edited stay: --update",
+        "that you have edited stay",
     )
     parser.take("debug")
     given = parser.parse_args(arguments)

@@ -47,9 +47,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.take_other(
         "out", required=True, help="the folder to write: --out ../reformer-paddle", metavar="DIR"
     )
-    parser.add_argument(
-        "--overwrite", action="store_true", help="replace what is in that folder: --overwrite"
-    )
+    parser.add_argument("--overwrite", action="store_true", help="replace what is in that folder")
     parser.take("torch-python", "paddle-python", "debug")
     options = parser.parse_args(arguments)
     return guarded(options.debug, lambda: _export(options))
