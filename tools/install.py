@@ -64,7 +64,7 @@ def main(arguments: list[str]) -> int:
         return 0 if version_fits(sys.version_info[:2]) and has_ensurepip() else 2
     if not version_fits(sys.version_info[:2]):
         print(
-            f"Python {sys.version.split()[0]} will not do: 3.11 to 3.13 is needed", file=sys.stderr
+            f"Python {sys.version.split()[0]} is not supported: use 3.11 to 3.13", file=sys.stderr
         )
         return 2
     requirements = read_requirements()

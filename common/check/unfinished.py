@@ -60,8 +60,7 @@ class Unfinished:
                 for path in kept.iterdir():
                     os.replace(path, aside / path.name)
             notes.append(
-                f"an unfinished {self._what} was set aside in {aside}; with --resume this check "
-                "would have gone on with it"
+                f"an unfinished {self._what} was moved to {aside}; --resume would have continued it"
             )
         if self._resume and not begun:
             notes.append(f"--resume: no unfinished {self._what} is here; this one began anew")

@@ -54,7 +54,7 @@ FAULTS = {
         "        if position_ids is None:\n"
         "            position_ids = torch.arange(new).unsqueeze(0).expand([batch, new])\n",
         (CACHE, PADDED_CACHE),
-        "begin anew behind it; with them given it is off all the same, from position 10 on",
+        "begin anew behind it; with them given it differs too, from position 10 on",
     ),
     "the cache forgets its oldest": (
         "caches.append(cache)",
