@@ -279,7 +279,7 @@ def test_a_checkpoint_of_another_training_is_refused(one_twin, stopped):
     assert "Traceback" not in done.stderr
     done = run_to_the_end(one_twin, out, "--steps", "12")
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "set aside" in done.stdout
+    assert "was moved to" in done.stdout
 
 
 def test_the_log_is_in_the_guides_form_and_the_best_epoch_is_kept(whole):

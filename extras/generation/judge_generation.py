@@ -306,8 +306,8 @@ def _why(found: Generated, side: str, way: str, number: int, n: int) -> str:
         if same:
             position = found.prompts[number].size + int(off[0])
             return (
-                f"; without position_ids the positions {same[0]}; with them given it "
-                f"differs too, from position {position} on: the mask over the cache, or what it holds"
+                f"; without position_ids the positions {same[0]}; with them given it differs too, "
+                f"from position {position} on: the mask over the cache, or what it holds"
             )
     if n == 0:
         return "; no cache is there yet: the model computes otherwise when it is asked for one"
