@@ -35,8 +35,7 @@ CELLS = ()  # these give their output and their states
 NAME, VERSION, FILE = "torch", torch.__version__, torch.__file__
 argmax, _argsort = torch.argmax, torch.argsort  # as they are before choices.py's patch
 is_tensor, no_grad = torch.is_tensor, torch.no_grad
-generator_state, set_generator_state = torch.get_rng_state, torch.set_rng_state
-seed, has_gpu = torch.manual_seed, torch.cuda.is_available
+seed, has_gpu, CUDA = torch.manual_seed, torch.cuda.is_available, torch.cuda
 scale_ = torch.Tensor.mul_  # in place
 as_complex = torch.view_as_complex
 DATA = torch.utils.data  # where its DataLoader is
@@ -76,8 +75,8 @@ def is_on_cpu(value):
 def use_device(name):
     """Compute on `cpu` or `gpu`, in one way whether gradients are asked for or not."""
     # On CPU torch needs no default device, which would slow every call.
+    torch.set_default_device("cuda" if name == "gpu" else None)
     if name == "gpu":
-        torch.set_default_device("cuda")
         torch.use_deterministic_algorithms(True, warn_only=True)
     torch.backends.mha.set_fastpath_enabled(False)
 
@@ -193,16 +192,29 @@ def join_processes():
     count = int(os.environ.get("WORLD_SIZE", "1"))
     if count == 1:
         return 0, 1
-    on_gpu = torch.cuda.is_available()
+    number = int(os.environ["LOCAL_RANK"])
+    on_gpu = number < torch.cuda.device_count()  # with fewer GPUs than processes all are on CPU
     if on_gpu:
-        torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
+        torch.cuda.set_device(number)
     torch.distributed.init_process_group("cpu:gloo,cuda:nccl" if on_gpu else "gloo")
     return torch.distributed.get_rank(), count
 
 
+def generator_state():
+    """The states of the framework's own generators: the CPU's, then each GPU's in use."""
+    used = torch.cuda.is_initialized()
+    return torch.get_rng_state(), *(torch.cuda.get_rng_state_all() if used else ())
+
+
+def set_generator_state(state):
+    """Put them back."""
+    torch.set_rng_state(state[0])
+    torch.cuda.set_rng_state_all(state[1:])
+
+
 def random_state():
-    """The framework's own random state on CPU, as bytes."""
-    return torch.get_rng_state().numpy().tobytes()
+    """The same, as bytes."""
+    return b"".join(state.numpy().tobytes() for state in generator_state())
 
 
 def dropout_of_values(input, p=0.5, training=True, inplace=False):
