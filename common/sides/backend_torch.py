@@ -35,7 +35,7 @@ CELLS = ()  # these give their output and their states
 NAME, VERSION, FILE = "torch", torch.__version__, torch.__file__
 argmax, _argsort = torch.argmax, torch.argsort  # as they are before choices.py's patch
 is_tensor, no_grad = torch.is_tensor, torch.no_grad
-seed, has_gpu, CUDA = torch.manual_seed, torch.cuda.is_available, torch.cuda
+seed, CUDA, PROCESSES_HERE = torch.manual_seed, torch.cuda, "LOCAL_WORLD_SIZE"
 scale_ = torch.Tensor.mul_  # in place
 as_complex = torch.view_as_complex
 DATA = torch.utils.data  # where its DataLoader is
@@ -192,10 +192,10 @@ def join_processes():
     count = int(os.environ.get("WORLD_SIZE", "1"))
     if count == 1:
         return 0, 1
-    number = int(os.environ["LOCAL_RANK"])
-    on_gpu = number < torch.cuda.device_count()  # with fewer GPUs than processes all are on CPU
+    # Where there are fewer GPUs than processes, all compute on the CPU (tensors.set_up).
+    on_gpu = int(os.environ[PROCESSES_HERE]) <= torch.cuda.device_count()
     if on_gpu:
-        torch.cuda.set_device(number)
+        torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
     torch.distributed.init_process_group("cpu:gloo,cuda:nccl" if on_gpu else "gloo")
     return torch.distributed.get_rank(), count
 

@@ -1,5 +1,6 @@
 """Tensors of a side and arrays."""
 
+import os
 from contextlib import contextmanager
 
 import numpy as np
@@ -64,10 +65,12 @@ def tensor(side, values):
 
 def set_up(side, dtype, device_name, seed):
     """Prepare this process for a run in a precision, `dtype`; `device_name` is cpu or gpu."""
-    if device_name == "gpu" and not side.has_gpu():
+    found, needed = side.CUDA.device_count(), int(os.environ.get(side.PROCESSES_HERE, "1"))
+    if device_name == "gpu" and found < needed:
         other = next(name for name in SIDES if name != side.NAME)
+        few = f"{found} for {needed} processes" if found else "no GPU"
         raise UserError(
-            f"--device gpu: {side.NAME} finds no GPU here; with --device {other}-gpu {other} alone "
+            f"--device gpu: {side.NAME} finds {few} here; with --device {other}-gpu {other} alone "
             "computes on one, with --device cpu neither"
         )
     side.use_device(device_name)
