@@ -15,6 +15,10 @@ from twincheck.common.system.matrices import contiguous
 # As PYTORCH_JIT=0 does: what is scripted runs as plain Python, since nothing can be seen in it, no
 # draw given and no cast upcast otherwise.  What it computes is the same.
 torch.jit._state.disable()
+# Which functions take a default device, torch looks up once, when it has one: before any of them
+# has an instrument before it, or what they make would stay on the CPU.
+with torch.device("cpu"):
+    torch.empty(0)
 
 lib, AXIS = torch, "dim"
 MODULE, FUNCTION = nn.Module, torch.autograd.Function
@@ -111,7 +115,7 @@ def part_of_new(module):
     counted = module.num_batches_tracked
     if counted is not None:
         counted.add_(1)
-    return 1.0 / np.float64(counted) if module.momentum is None else module.momentum
+    return 1.0 / float(counted) if module.momentum is None else module.momentum
 
 
 def entries(model):

@@ -212,7 +212,14 @@ class Run:
     def construct(self):
         """The case's model as its file builds it."""
         with no_collections(), noting_makers(self.side.MODULE), self.session.unmoved():
-            return self.module.build(dict(self.case.config))
+            model = self.module.build(dict(self.case.config))
+        for name, value in self.side.trainable(model) if self.request.device == "gpu" else ():
+            if self.side.is_on_cpu(value):  # what computes there is no run on a GPU
+                raise UserError(
+                    f"--device gpu: the {self.side.NAME} model's {name} is on the CPU: build(config) "
+                    "is to name no device"
+                )
+        return model
 
     def log_constants(self) -> None:
         """Log the buffers that two seeds build alike, as the last model was built with them.
