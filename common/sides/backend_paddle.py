@@ -68,6 +68,10 @@ def use_device(name):
     paddle.disable_static()
 
 
+def on_gpu(model):
+    return model.to(device="gpu")
+
+
 def modules(model):
     return model.named_sublayers(include_self=True)
 

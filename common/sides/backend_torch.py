@@ -82,7 +82,14 @@ def use_device(name):
     torch.set_default_device("cuda" if name == "gpu" else None)
     if name == "gpu":
         torch.use_deterministic_algorithms(True, warn_only=True)
+        # A backward pass in a thread of its own would know nothing of that device.
+        torch.autograd.set_multithreading_enabled(False)
     torch.backends.mha.set_fastpath_enabled(False)
+
+
+def on_gpu(model):
+    """The model, all of whose weights are there."""
+    return model.to("cuda")
 
 
 def set_default_dtype(name):

@@ -213,13 +213,8 @@ class Run:
         """The case's model as its file builds it."""
         with no_collections(), noting_makers(self.side.MODULE), self.session.unmoved():
             model = self.module.build(dict(self.case.config))
-        for name, value in self.side.trainable(model) if self.request.device == "gpu" else ():
-            if self.side.is_on_cpu(value):  # what computes there is no run on a GPU
-                raise UserError(
-                    f"--device gpu: the {self.side.NAME} model's {name} is on the CPU: build(config) "
-                    "is to name no device"
-                )
-        return model
+        # What names no device is made there; what does, such as a FloatTensor, is moved.
+        return self.side.on_gpu(model) if self.request.device == "gpu" else model
 
     def log_constants(self) -> None:
         """Log the buffers that two seeds build alike, as the last model was built with them.

@@ -68,7 +68,7 @@ def set_up(side, dtype, device_name, seed):
     found, needed = side.CUDA.device_count(), int(os.environ.get(side.PROCESSES_HERE, "1"))
     if device_name == "gpu" and found < needed:
         other = next(name for name in SIDES if name != side.NAME)
-        few = f"{found} for {needed} processes" if found else "no GPU"
+        few = f"{found} of {needed} GPUs, one for each process," if found else "no GPU"
         raise UserError(
             f"--device gpu: {side.NAME} finds {few} here; with --device {other}-gpu {other} alone "
             "computes on one, with --device cpu neither"
