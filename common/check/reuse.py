@@ -19,10 +19,10 @@ from twincheck.common.pair.pairs import Pair, is_checkpoint
 from twincheck.common.pair.provenance import changed_sources, model_sources, workbench_sha256
 from twincheck.common.pair.request import RunRequest
 from twincheck.common.system.errors import UserError
+from twincheck.common.system.frameworks import SETTINGS
 from twincheck.common.system.hashes import file_sha256
 from twincheck.common.system.interpreters import versions
 from twincheck.common.system.json_file import load_json
-from twincheck.common.system.frameworks import SETTINGS
 from twincheck.common.system.processes import environment
 from twincheck.common.weights.read import parts
 

@@ -10,6 +10,7 @@ import torch
 import torch.utils.checkpoint
 from torch import nn
 
+from twincheck.common.system.intercept import Intercept
 from twincheck.common.system.matrices import contiguous
 
 # As PYTORCH_JIT=0 does: what is scripted runs as plain Python, since nothing can be seen in it, no
@@ -44,6 +45,7 @@ scale_ = torch.Tensor.mul_  # in place
 as_complex = torch.view_as_complex
 DATA = torch.utils.data  # where its DataLoader is
 _from_numpy = torch.from_numpy  # as it is before upcast.py's patch
+_GPU = "cuda"
 
 
 def order_of(scores):
@@ -79,17 +81,29 @@ def is_on_cpu(value):
 def use_device(name):
     """Compute on `cpu` or `gpu`, in one way whether gradients are asked for or not."""
     # On CPU torch needs no default device, which would slow every call.
-    torch.set_default_device("cuda" if name == "gpu" else None)
+    torch.set_default_device(_GPU if name == "gpu" else None)
     if name == "gpu":
         torch.use_deterministic_algorithms(True, warn_only=True)
-        # A backward pass in a thread of its own would know nothing of that device.
+        # A default device holds in its thread, and not in what a mode calls, as a backward pass:
+        # what models and hooks make there would be on the CPU.
         torch.autograd.set_multithreading_enabled(False)
+        _IN_BACKWARD.put()
+    else:
+        _IN_BACKWARD.take_away()
     torch.backends.mha.set_fastpath_enabled(False)
+
+
+def _backward(own, given, options):
+    with torch.device(_GPU):
+        return own(*given, **options)
+
+
+_IN_BACKWARD = Intercept(torch, {"autograd._engine_run_backward": _backward})
 
 
 def on_gpu(model):
     """The model, all of whose weights are there."""
-    return model.to("cuda")
+    return model.to(_GPU)
 
 
 def set_default_dtype(name):
