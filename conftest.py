@@ -28,6 +28,8 @@ from twincheck.common.system.processes import environment  # noqa: E402  (NumPy 
 for name, value in environment().items():
     if name.startswith(("MALLOC_", "MKL_", "OMP_")):
         os.environ[name] = value
+# No test depends on a GPU: on a machine that has one, none is seen.
+os.environ["CUDA_VISIBLE_DEVICES"] = ""
 # Figures are written, never shown.
 os.environ.setdefault("MPLBACKEND", "Agg")
 # Started in the background, a suite has these ignored, and so would all that it starts.

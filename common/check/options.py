@@ -147,7 +147,7 @@ class CheckOptions:
         excluded = {
             "--reuse": self.reuse,
             "--reference": self.reference is not None,
-            "--device gpu": self.run.device == "gpu",
+            f"--device {self.run.device}": self.run.device != "cpu",
             f"--dtype {self.run.dtype}": self.run.dtype in HALF,
         }
         for name in (name for name, is_given in excluded.items() if is_given):

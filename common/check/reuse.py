@@ -19,6 +19,7 @@ from twincheck.common.pair.pairs import Pair, is_checkpoint
 from twincheck.common.pair.provenance import changed_sources, model_sources, workbench_sha256
 from twincheck.common.pair.request import RunRequest
 from twincheck.common.system.errors import UserError
+from twincheck.common.system.frameworks import SETTINGS
 from twincheck.common.system.hashes import file_sha256
 from twincheck.common.system.interpreters import versions
 from twincheck.common.system.json_file import load_json
@@ -34,8 +35,8 @@ def reference_key(
 ) -> dict[str, str]:
     """What the torch side's logs depend on, each part as a text; equal texts, equal logs."""
     configuration = {name: getattr(run, name) for name in sorted(_FIELDS)}
-    values = environment()
-    threads = {name: values.get(name) for name in ("OMP_NUM_THREADS", "MKL_DEBUG_CPU_TYPE")}
+    values = environment(run.of_side("torch").device)
+    settings = {name: values.get(name) for name in SETTINGS}
     # Files that a pair's case.py may read, by size and time: they may be large.
     paths = [path for path in sorted(pair.folder.rglob("*")) if path.is_file()]
     others = {
@@ -53,7 +54,7 @@ def reference_key(
         "configuration": json.dumps([configuration, repr(step.launches)]),
         "weights": weights,
         "data": json.dumps({path.name: file_sha256(path) for path in sorted(data.glob("*"))}),
-        "environment": json.dumps([python, versions(python), platform.platform(), threads]),
+        "environment": json.dumps([python, versions(python), platform.platform(), settings]),
     }
 
 

@@ -334,7 +334,6 @@ class Workers:
                 self.step.module(side),
                 {self._path(side, p, part): self._request(side, p, part) for p, part in parts},
                 self._show(side),
-                self.options.run.device,
                 self.work / ".launch",
             )
             for (pair, _), failure in zip(parts, failures, strict=True):

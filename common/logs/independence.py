@@ -215,15 +215,22 @@ def own_problems(path: Path, sidecar: Sidecar, side: str, fresh: Collection[str]
 
 
 def two_environments(ref: Sidecar, cand: Sidecar) -> list[str]:
-    """A note on what ran each side, where two Pythons did; none where one ran both."""
-    if ref.environment.get("executable") == cand.environment.get("executable"):
-        return []
-    sides = [
-        f"{one.framework} {one.framework_version} on Python {one.environment.get('python')} with "
-        f"NumPy {one.environment.get('numpy')}"
-        for one in (ref, cand)
-    ]
-    return [f"two environments: {escaped('; '.join(sides))}"]
+    """Notes on what ran each side, where two Pythons or a GPU did, and on what that means."""
+    sides, notes = [], []
+    for one in (ref, cand):
+        told, gpu = one.environment, one.environment.get("gpu")
+        sides.append(
+            f"{one.framework} {one.framework_version} on Python {told.get('python')} with "
+            f"NumPy {told.get('numpy')}{f', {gpu}' if gpu else ''}"
+        )
+        if told.get("tf32") == "on":
+            notes.append(
+                f"{one.framework} multiplies float32 in TF32 here, whose error is up to thousands of "
+                "times float32's, and Paddle may have torch's: NVIDIA_TF32_OVERRIDE=0 turns it off"
+            )
+    if any(ref.environment.get(n) != cand.environment.get(n) for n in ("executable", "gpu")):
+        notes.insert(0, f"two environments: {'; '.join(sides)}")
+    return [escaped(note) for note in notes]
 
 
 def same_content(ref_path: str | os.PathLike, cand_path: str | os.PathLike) -> bool:

@@ -21,6 +21,7 @@ from twincheck.common.pair.option import option
 from twincheck.common.pair.pairs import BOTH, EVAL, FORMER_WORDS, MODES
 from twincheck.common.pair.task import TASKS, Save, Task, TeacherForced, Usual
 from twincheck.common.system.errors import UserError
+from twincheck.common.system.frameworks import SIDES
 from twincheck.common.system.half import HALF
 from twincheck.common.system.json_file import load_json, write_json
 
@@ -50,7 +51,11 @@ class RunRequest:
         "a configuration of the model's case.py (help lists them): --preset enwik8",
         metavar="NAME",
     )
-    device: str = _run("cpu", "where both sides compute: --device gpu", choices=("cpu", "gpu"))
+    device: str = _run(
+        "cpu",
+        "where both sides compute, or one of them, the other on a CPU: --device torch-gpu",
+        choices=("cpu", "gpu", *(f"{side}-gpu" for side in SIDES)),
+    )
     seed: int = _run(0, "of inputs, weights and dropout: --seed 1", least=0)
     dtype: str = _half(
         "float32",
@@ -193,6 +198,11 @@ class RunRequest:
 
     def __post_init__(self):
         object.__setattr__(self, "weights", FORMER_WORDS.get(self.weights, self.weights))
+
+    def of_side(self, side: str) -> "RunRequest":
+        """The same as one side is asked it: its device is cpu or gpu."""
+        on_gpu = self.device in ("gpu", f"{side}-gpu")
+        return dataclasses.replace(self, device="gpu" if on_gpu else "cpu")
 
     def write(self, path: Path) -> None:
         """Write the request as JSON, every field of it, into a folder that is made."""

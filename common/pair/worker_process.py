@@ -57,7 +57,8 @@ class WorkerProcess:
         self._asked: list[Path] = []  # the requests whose answers nobody has asked for
         self._answered: dict[Path, Failure | None] = {}  # what became of those that have one
         self.was_told_to_end = False
-        self._told = on_progress or (lambda text: None), threads, device
+        side = RunRequest(device=device).of_side(_side(module))
+        self._told = on_progress or (lambda text: None), threads, side.device
         self._process = self._started()
 
     def _started(self) -> Process:
@@ -66,7 +67,7 @@ class WorkerProcess:
 
     def ask(self, request: RunRequest, path: Path) -> None:
         """Write a request to `path` and hand it over; what it makes goes into the same folder."""
-        request.write(path)
+        request.of_side(_side(self.module)).write(path)
         if self._process.has_ended and not self._owed:
             self._process = self._started()
         self._answered.pop(path, None)
@@ -148,7 +149,6 @@ def run_group(
     module: str,
     requests: Mapping[Path, RunRequest],
     on_progress: Callable[[str], None],
-    device: str,
     logs: Path,
 ) -> list[Failure | None]:
     """Run requests by several processes that share each, under their framework's own launcher.
@@ -158,9 +158,10 @@ def run_group(
     Returns why each failed, None where it did not.
     """
     for path, request in requests.items():
+        request = request.of_side(_side(module))
         request.write(path)
-    launcher = _launcher(module, next(iter(requests.values())), logs)
-    return _run(python, module, launcher, list(requests), on_progress, 1, device)
+    launcher = _launcher(module, request, logs)
+    return _run(python, module, launcher, list(requests), on_progress, 1, request.device)
 
 
 def _run(

@@ -28,7 +28,7 @@ NAME, VERSION, FILE = "paddle", paddle.__version__, paddle.__file__
 argmax, _argsort = paddle.argmax, paddle.argsort
 is_tensor, no_grad = paddle.is_tensor, paddle.no_grad
 generator_state, set_generator_state = paddle.get_rng_state, paddle.set_rng_state
-seed, has_gpu = paddle.seed, paddle.device.is_compiled_with_cuda
+seed, CUDA, PROCESSES_HERE = paddle.seed, paddle.device.cuda, "PADDLE_LOCAL_SIZE"
 scale_, set_default_dtype = paddle.Tensor.scale_, paddle.set_default_dtype
 as_complex = paddle.as_complex
 DATA = paddle.io
@@ -66,6 +66,10 @@ def use_device(name):
     if name == "gpu":
         paddle.set_flags({"FLAGS_cudnn_deterministic": True})
     paddle.disable_static()
+
+
+def on_gpu(model):
+    return model.to(device="gpu")
 
 
 def modules(model):

@@ -10,11 +10,16 @@ import torch
 import torch.utils.checkpoint
 from torch import nn
 
+from twincheck.common.system.intercept import Intercept
 from twincheck.common.system.matrices import contiguous
 
 # As PYTORCH_JIT=0 does: what is scripted runs as plain Python, since nothing can be seen in it, no
 # draw given and no cast upcast otherwise.  What it computes is the same.
 torch.jit._state.disable()
+# Which functions take a default device, torch looks up once, when it has one: before any of them
+# has an instrument before it, or what they make would stay on the CPU.
+with torch.device("cpu"):
+    torch.empty(0)
 
 lib, AXIS = torch, "dim"
 MODULE, FUNCTION = nn.Module, torch.autograd.Function
@@ -35,12 +40,12 @@ CELLS = ()  # these give their output and their states
 NAME, VERSION, FILE = "torch", torch.__version__, torch.__file__
 argmax, _argsort = torch.argmax, torch.argsort  # as they are before choices.py's patch
 is_tensor, no_grad = torch.is_tensor, torch.no_grad
-generator_state, set_generator_state = torch.get_rng_state, torch.set_rng_state
-seed, has_gpu = torch.manual_seed, torch.cuda.is_available
+seed, CUDA, PROCESSES_HERE = torch.manual_seed, torch.cuda, "LOCAL_WORLD_SIZE"
 scale_ = torch.Tensor.mul_  # in place
 as_complex = torch.view_as_complex
 DATA = torch.utils.data  # where its DataLoader is
 _from_numpy = torch.from_numpy  # as it is before upcast.py's patch
+_GPU = "cuda"
 
 
 def order_of(scores):
@@ -76,10 +81,29 @@ def is_on_cpu(value):
 def use_device(name):
     """Compute on `cpu` or `gpu`, in one way whether gradients are asked for or not."""
     # On CPU torch needs no default device, which would slow every call.
+    torch.set_default_device(_GPU if name == "gpu" else None)
     if name == "gpu":
-        torch.set_default_device("cuda")
         torch.use_deterministic_algorithms(True, warn_only=True)
+        # A default device holds in its thread, and not in what a mode calls, as a backward pass:
+        # what models and hooks make there would be on the CPU.
+        torch.autograd.set_multithreading_enabled(False)
+        _IN_BACKWARD.put()
+    else:
+        _IN_BACKWARD.take_away()
     torch.backends.mha.set_fastpath_enabled(False)
+
+
+def _backward(own, given, options):
+    with torch.device(_GPU):
+        return own(*given, **options)
+
+
+_IN_BACKWARD = Intercept(torch, {"autograd._engine_run_backward": _backward})
+
+
+def on_gpu(model):
+    """The model, all of whose weights are there."""
+    return model.to(_GPU)
 
 
 def set_default_dtype(name):
@@ -112,7 +136,7 @@ def part_of_new(module):
     counted = module.num_batches_tracked
     if counted is not None:
         counted.add_(1)
-    return 1.0 / np.float64(counted) if module.momentum is None else module.momentum
+    return 1.0 / float(counted) if module.momentum is None else module.momentum
 
 
 def entries(model):
@@ -193,16 +217,29 @@ def join_processes():
     count = int(os.environ.get("WORLD_SIZE", "1"))
     if count == 1:
         return 0, 1
-    on_gpu = torch.cuda.is_available()
+    # Where there are fewer GPUs than processes, all compute on the CPU (tensors.set_up).
+    on_gpu = int(os.environ[PROCESSES_HERE]) <= torch.cuda.device_count()
     if on_gpu:
         torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
     torch.distributed.init_process_group("cpu:gloo,cuda:nccl" if on_gpu else "gloo")
     return torch.distributed.get_rank(), count
 
 
+def generator_state():
+    """The states of the framework's own generators: the CPU's, then each GPU's in use."""
+    used = torch.cuda.is_initialized()
+    return torch.get_rng_state(), *(torch.cuda.get_rng_state_all() if used else ())
+
+
+def set_generator_state(state):
+    """Put them back."""
+    torch.set_rng_state(state[0])
+    torch.cuda.set_rng_state_all(state[1:])
+
+
 def random_state():
-    """The framework's own random state on CPU, as bytes."""
-    return torch.get_rng_state().numpy().tobytes()
+    """The same, as bytes."""
+    return b"".join(state.numpy().tobytes() for state in generator_state())
 
 
 def dropout_of_values(input, p=0.5, training=True, inplace=False):

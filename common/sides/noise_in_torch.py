@@ -114,7 +114,9 @@ class Moved(TorchDispatchMode):
         found = function(*args, **kwargs)
         size = self.size * math.sqrt(terms(name, args, found))
         if function._schema.is_mutable:
-            return nested(lambda value: self._written(value, size), found)
+            # What writes into a list, such as _foreach_mul_ on a GPU, returns nothing.
+            nested(lambda value: self._written(value, size), args[0] if found is None else found)
+            return found
         if name.startswith("_fft"):
             return nested(lambda value: self._normwise(value, size), found)
         if name in _OF_ONE and is_wide(found):

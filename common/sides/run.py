@@ -214,7 +214,9 @@ class Run:
     def construct(self):
         """The case's model as its file builds it."""
         with no_collections(), noting_makers(self.side.MODULE), self.session.unmoved():
-            return self.module.build(dict(self.case.config))
+            model = self.module.build(dict(self.case.config))
+        # What names no device is made there; what does, such as a FloatTensor, is moved.
+        return self.side.on_gpu(model) if self.request.device == "gpu" else model
 
     def log_constants(self) -> None:
         """Log the buffers that two seeds build alike, as the last model was built with them.

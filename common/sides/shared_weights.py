@@ -27,11 +27,12 @@ def make_weights(job: Job) -> None:
     side, request = job.side, job.request
     files = job.files
     files.weights("").parent.mkdir(exist_ok=True)
+    side.set_up("float32", request.device, request.seed)  # where the file's own constants are
     module = load_model_file(job.pair, side)
     choices = Suited(job.folder, new=True)
     carrier = Carrier(job) if has_loader(job.pair) else None
     for case in _starts(job):
-        side.set_up("float32", request.device, request.seed + case.seed)
+        side.set_up("float32", "cpu", request.seed + case.seed)  # one draw, whatever the device
         with no_collections():
             model = module.build(dict(case.config))
         built = state = side.state(model)

@@ -1,10 +1,12 @@
 """Tensors of a side and arrays."""
 
+import os
 from contextlib import contextmanager
 
 import numpy as np
 
 from twincheck.common.system.errors import UserError
+from twincheck.common.system.frameworks import SIDES
 from twincheck.common.system.half import HALF
 from twincheck.common.system.matrices import contiguous
 
@@ -63,11 +65,25 @@ def tensor(side, values):
 
 def set_up(side, dtype, device_name, seed):
     """Prepare this process for a run in a precision, `dtype`; `device_name` is cpu or gpu."""
-    if device_name == "gpu" and not side.has_gpu():
-        raise UserError(f"--device gpu: {side.NAME} finds no GPU here; use --device cpu")
+    found, needed = side.CUDA.device_count(), int(os.environ.get(side.PROCESSES_HERE, "1"))
+    if device_name == "gpu" and found < needed:
+        other = next(name for name in SIDES if name != side.NAME)
+        few = f"{found} of {needed} GPUs, one for each process," if found else "no GPU"
+        raise UserError(
+            f"--device gpu: {side.NAME} finds {few} here; with --device {other}-gpu {other} alone "
+            "computes on one, with --device cpu neither"
+        )
     side.use_device(device_name)
     side.set_default_dtype(dtype)
     side.seed(seed)
+
+
+def of_gpu(side):
+    """The GPU's name, and whether float32's products are of numbers rounded to TF32's 11 bits."""
+    float32 = side.lib.float32
+    values = side.lib.full([256, 256], 1 + 2.0**-13, dtype=float32)
+    kept = side.lib.matmul(values, side.lib.eye(256, dtype=float32)) == values
+    return {"gpu": side.CUDA.get_device_name(), "tf32": "off" if bool(kept.all()) else "on"}
 
 
 @contextmanager

@@ -195,6 +195,7 @@ def _of_job(job: Job) -> dict[str, object]:
         "platform": platform.platform(),
         **{name: version for name, version in versions.items() if isinstance(version, str)},
         **{name: os.environ[name] for name in SETTINGS if name in os.environ},
+        **(side.of_gpu() if request.device == "gpu" else {}),
     }
     return dict(
         schema=SCHEMA,

@@ -143,7 +143,8 @@ def _of_gpus(found: Mapping[str, Framework], machine: Machine) -> str:
         return said
     if seeing or machine.nvidia_driver:
         blind = " and ".join(side for side in SIDES if side not in seeing)
-        return f"there is one, which {blind} cannot use here: {_PAGE} says how; none is needed"
+        alone = f"; --device {seeing[0]}-gpu runs {seeing[0]} alone on it" if seeing else ""
+        return f"there is one, which {blind} cannot use here: {_PAGE} says how{alone}"
     return (
         "none is seen, and none is needed; with one, --device gpu is faster, keeps TF32 off, and "
         "changes the last bits of float32"

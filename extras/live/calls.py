@@ -238,11 +238,9 @@ def _on_cpu(model, side: str):
     places = {str(getattr(p, "device", getattr(p, "place", "cpu"))) for p in model.parameters()}
     if all("cpu" in place.lower() for place in places):
         return model
-    from twincheck.extras.live.copies import copied
+    from twincheck.extras.live.copies import copied, on_cpu
 
-    framework = sys.modules[side]
-    with_cpu = copied(model, framework)
-    return with_cpu.cpu() if side == "torch" else with_cpu.to(device="cpu")
+    return on_cpu(copied(model, sys.modules[side]), sys.modules[side])
 
 
 # ---- judging ------------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ would go on using the first model's weights.
 import copy
 import copyreg
 import types
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 
 _CONTAINERS = (list, tuple, set, dict)
 
@@ -113,17 +113,30 @@ def set_precision(model, side, dtype: str) -> None:
             if isinstance(layer, side.nn.layer.rnn.RNNBase):
                 layer.flatten_parameters()  # its weights are parts of one, which `to` leaves
 
+    is_float = side.is_floating_point
+    cast = side.Tensor.to if side.__name__ == "torch" else side.Tensor.astype
+    _change(model, side, lambda x: cast(x, getattr(side, dtype)) if is_float(x) else x)
+
+
+def on_cpu(model, side):
+    """The model with all its tensors on the CPU, those in plain attributes too: a copy."""
+    model = model.cpu() if side.__name__ == "torch" else model.to(device="cpu")
+    _change(model, side, lambda x: x.cpu())
+    return model
+
+
+def _change(model, side, of_tensor: Callable) -> None:
+    """Replace the tensors in plain attributes of a model's modules, and in containers there."""
+
     def changed(value: object) -> object:
         if isinstance(value, side.Tensor):
-            return cast(value, getattr(side, dtype)) if is_float(value) else value
+            return of_tensor(value)
         if type(value) in (list, tuple):
             return type(value)(changed(each) for each in value)
         if type(value) is dict:
             return {name: changed(each) for name, each in value.items()}
         return value
 
-    is_float = side.is_floating_point
-    cast = side.Tensor.to if side.__name__ == "torch" else side.Tensor.astype
     for module in _modules(model):
         for name, value in list(vars(module).items()):
             if not name.startswith("_"):

@@ -18,6 +18,8 @@ def run(asked: Mapping) -> int:
     if side == "torch":
         # Its threads were not forked: with more than one, its first operator would wait for them.
         framework.set_num_threads(1)
+        # Nor was what it has of a GPU, which cannot be had a second time.
+        framework.cuda.is_available, framework.cuda._lazy_init = (lambda: False), _no_gpu
     _hide("paddle" if side == "torch" else "torch")
     # pytest's, which rewrites what it imports for asserts and cannot give a module's code.
     sys.meta_path[:] = [f for f in sys.meta_path if "_pytest" not in type(f).__module__]
@@ -27,6 +29,14 @@ def run(asked: Mapping) -> int:
     sys.argv[:] = [asked["module"], *asked["words"]]
     runpy.run_module(asked["module"], run_name="__main__", alter_sys=True)
     return 0
+
+
+def _no_gpu():
+    """What answers where a model asks for a GPU by its name."""
+    raise RuntimeError(
+        "live models are checked on a CPU, in a fork of this process, which has no GPU: make "
+        "tensors where the inputs are (device=x.device), or check the model's files with --device"
+    )
 
 
 class Hidden(MetaPathFinder):

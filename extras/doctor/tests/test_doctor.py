@@ -205,7 +205,8 @@ def test_many_pythons_do_not_make_it_longer():
     [
         ({}, {}, "none is seen, and none is needed"),
         ({}, {"nvidia_driver": True}, "there is one, which torch and paddle cannot use here"),
-        ({"torch": {"gpus": ["H100"]}}, {}, "there is one, which paddle cannot use here"),
+        ({"torch": {"gpus": ["H100"]}}, {}, "which paddle cannot use here"),
+        ({"torch": {"gpus": ["H100"]}}, {}, "; --device torch-gpu runs torch alone on it"),
         (dict.fromkeys(SIDES, {"gpus": ["H100"]}), {}, "both see H100: --device gpu runs"),
         (dict.fromkeys(SIDES, {"gpus": ["H100"]}), {"tf32": "1"}, "=1 leaves TF32 on: unset it"),
         ({}, {"cores": 1}, "machine 1 core, 16 GB"),

@@ -268,3 +268,39 @@ def test_the_fixture_says_the_sentence_both_lines_and_the_command(tmp_path):
     assert "twincheck: NOT ALIGNED in 1 of 2 models" in done.stdout
     assert (tmp_path / "kept" / "report.html").is_file()
     assert (tmp_path / "kept" / "bundle.zip").is_file()
+
+
+class OnAGpu(torch.nn.Linear):
+    """A model that names the device where it makes a tensor; a plain attribute is no weight."""
+
+    def __init__(self, device):
+        super().__init__(4, 3)
+        self.device, self.scale = device, torch.full([3], 0.5)
+
+    def forward(self, x):
+        device = self.device or ("cuda" if torch.cuda.is_available() else "cpu")
+        return super().forward(x) * self.scale * torch.full([3], 2.0, device=device)
+
+
+def test_a_model_that_names_a_gpu_is_told_that_forks_have_none():
+    port, x = paddle.nn.Linear(4, 3), np.ones((2, 4), np.float32)
+    assert twincheck.check(OnAGpu(""), port, x, carry="torch").aligned
+    with pytest.raises(twincheck.NotChecked) as refused:
+        twincheck.check(OnAGpu("cuda"), port, x, carry="torch")
+    assert "a fork of this process, which has no GPU: make" in str(refused.value)
+
+
+def test_a_copy_for_the_cpu_takes_plain_tensors_along():
+    from twincheck.extras.live.copies import on_cpu
+
+    model = torch.nn.Linear(2, 2)
+    model.held = {"one": [torch.ones(1, device="meta")], "two": "a text"}
+    moved = []
+    cpu = torch.Tensor.cpu
+    try:
+        torch.Tensor.cpu = lambda self: moved.append(self.device.type) or torch.zeros(self.shape)
+        on_cpu(model, torch)
+    finally:
+        torch.Tensor.cpu = cpu
+    assert "meta" in moved and model.held["one"][0].device.type == "cpu"
+    assert model.held["two"] == "a text"
