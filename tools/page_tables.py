@@ -164,7 +164,7 @@ NODES = (
         ("prediction; export, infer", "预测程序；导出与推理（TIPC 基础链条）"),
         "python -m common.export",
         "--out DIR",
-        ("the Paddle side's bits", "与 Paddle 侧逐位相同"),
+        ("the Paddle side's bits", "与 Paddle 侧逐位一致"),
         None,
     ),
 )
