@@ -199,7 +199,7 @@ def test_every_check_lists_presets_models_and_devices(step, capsys):
     assert every.count("\n") == len(built_in_models())
     own = listed(capsys, run, "--model", EXAMPLE, "--preset=help")
     assert own == "--preset of text_classifier: default\n"
-    assert listed(capsys, run, "--device", "help") == "--device: cpu, gpu\n"
+    assert listed(capsys, run, "--device", "help") == "--device: cpu, gpu, torch-gpu, paddle-gpu\n"
     assert "softmax" in listed(capsys, run, "--transplant", "help")
 
 
