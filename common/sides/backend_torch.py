@@ -218,7 +218,7 @@ def join_processes():
     if count == 1:
         return 0, 1
     # Where there are fewer GPUs than processes, all compute on the CPU (tensors.set_up).
-    on_gpu = int(os.environ[PROCESSES_HERE]) <= torch.cuda.device_count()
+    on_gpu = int(os.environ.get(PROCESSES_HERE, count)) <= torch.cuda.device_count()
     if on_gpu:
         torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
     torch.distributed.init_process_group("cpu:gloo,cuda:nccl" if on_gpu else "gloo")
