@@ -226,7 +226,7 @@ def two_environments(ref: Sidecar, cand: Sidecar) -> list[str]:
         if told.get("tf32") == "on":
             notes.append(
                 f"{one.framework} multiplies float32 in TF32 here, whose error is up to thousands "
-                "of times float32's, and Paddle may have torch's; turn it off: NVIDIA_TF32_OVERRIDE=0"
+                "of times float32's; Paddle may have torch's. Turn it off: NVIDIA_TF32_OVERRIDE=0"
             )
     if any(ref.environment.get(n) != cand.environment.get(n) for n in ("executable", "gpu")):
         notes.insert(0, f"two environments: {'; '.join(sides)}")
