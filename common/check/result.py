@@ -183,8 +183,9 @@ def modes_checked(ref: Sidecar, cand: Sidecar) -> tuple[tuple[str, ...], str, li
             f"{case}/modes",
             1.0,
             0.0,
-            f"in train mode the port's {cand.modes[case]} is not what it is in eval mode, and the "
-            "reference computes the same function in both: --mode train shows where they part",
+            f"in train mode the port's {escaped(cand.modes[case])} is not what it is in eval mode, "
+            "and the reference computes the same function in both: --mode train shows where they "
+            "part",
         )
         for case, why in left.items()
         if why == SAME and cand.modes.get(case, SAME) != SAME
@@ -197,7 +198,7 @@ def modes_checked(ref: Sidecar, cand: Sidecar) -> tuple[tuple[str, ...], str, li
         alone = "checked in eval mode; in train mode the port alone computes another function"
         return ran, alone, rows
     missing = TRAIN if ran == (EVAL,) else EVAL
-    why = f" ({other})" if other else ""
+    why = f" ({escaped(other)})" if other else ""
     return ran, f"checked in {ran[0]} mode alone; {missing} mode was not checked{why}", rows
 
 
