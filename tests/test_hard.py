@@ -5,6 +5,7 @@ not of this very checkout, and the faults.
 """
 
 import json
+import re
 import shutil
 
 import pytest
@@ -95,7 +96,7 @@ def test_what_the_near_ties_show(checkout, tmp_path):
         assert "a near tie that rounding decides" in row["note"]
         assert "float32: " in row["note"] and "widest margin" in row["note"]
         assert "scores' noise there" in row["note"]
-    assert "FLIP in 5 rows, such as experts/layer.topk" in done.stdout
+    assert re.search(r"FLIP (in \d+ rows, such as )?experts/layer\.topk", done.stdout)
 
 
 # name, folder, case, what is replaced in its paddle_model.py, by what, the origin
