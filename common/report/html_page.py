@@ -25,6 +25,8 @@ from twincheck.common.report import terminal
 from twincheck.common.report.commands import look, next_commands
 from twincheck.common.report.findings import findings_of
 from twincheck.common.report.html_rows import PackedRows, rows_shown, visible
+from twincheck.common.report.html_tree import tree_of
+from twincheck.common.report.html_values import DECADES, MOST_VALUES, values_of
 from twincheck.common.report.scores import figure, scores_of
 from twincheck.common.report.sentences import fewest_digits, number
 from twincheck.common.report.source_lines import source_context
@@ -36,6 +38,7 @@ from twincheck.common.verdict.row import FAILING, SEVERITY, count_verdicts, wors
 
 FILE = "report.html"
 SHOWN_WITHOUT_SCRIPT = 20  # rows of a result: the worst
+SCRIPTS = ("tree.js", "page.js")
 _PAGE = Path(__file__).parent / "page"
 
 # What each verdict means, in a few words; the page's key to them.
@@ -83,12 +86,16 @@ def page(results: Sequence, command: Sequence[str], base: str) -> str:
         logs = result.folder, step.judged
         found = {side: list(facts.sidecars_of(*logs, side)) for side in SIDES}
         look_at = visible(look(result, "KEY"))
+        tree = tree_of(result.rows, shown[index], result, found)
+        values = values_of(result, shown[index], tree["of"], MOST_VALUES // len(results))
         packed.add(name, title, result, shown[index], look_at, _ledger(found))
+        packed.results[-1] |= {"tree": tree, "values": values}
         sides.append((title, {side: own[0] for side, own in found.items() if own}))
         told.append(_tell(index, name, title, result, found, of_step))
     passed = all(one.passed for one in told) and bool(told)
-    style, script = ((_PAGE / name).read_text("utf-8") for name in ("style.css", "page.js"))
+    style, script = (_text(*names) for names in (("style.css",), SCRIPTS))
     data = packed.as_json() | {"tones": terminal.TONES, "meanings": MEANINGS}
+    data["decades"] = list(DECADES)
     data = json.dumps(data, separators=(",", ":"), allow_nan=False).encode()
     # Packed by gzip, as letters that end no script element.
     data = base64.b64encode(gzip.compress(data, 6, mtime=0)).decode()
@@ -134,6 +141,10 @@ def _template():
     environment.globals.update(severity=SEVERITY, failing=FAILING, count_of=count_verdicts)
     environment.globals["shown_origins"] = terminal.SHOWN_ORIGINS
     return environment.get_template("report.html.j2")
+
+
+def _text(*names: str) -> str:
+    return "".join((_PAGE / name).read_text("utf-8") for name in names)
 
 
 def _hash(text: str) -> str:

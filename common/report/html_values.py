@@ -1,0 +1,87 @@
+"""The values of some rows, for the page: the worst elements, and how large the differences are.
+
+They are read from the logs, in float64 where these are kept.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
+
+import numpy as np
+
+from twincheck.common.logs.reader import Log, read_log
+from twincheck.common.logs.result_folder import FLOAT32, FLOAT64, ResultFolder
+from twincheck.common.report.html_facts import UNREADABLE
+from twincheck.common.report.terminal import badness
+from twincheck.common.system.frameworks import SIDES
+from twincheck.common.verdict.row import AGREEING
+
+MOST_VALUES = 240  # rows of a page
+MOST_ELEMENTS = 2_000_000  # of a row, and ten times as many of a result
+WORST = 5  # elements
+DECADES = range(-20, 5)  # a bar each, of the differences between 1e-20 and 1e4
+
+
+def values_of(result, indices: Sequence[int], of: Sequence[int], most: int) -> dict[int, object]:
+    """Position among indices -> its values: of what does not agree, then of each module's worst.
+
+    indices  of the rows that the page has, `of` the module of each
+    most     how many rows may have theirs
+    """
+    worst: dict[int, int] = {}
+    off = []
+    order = sorted(range(len(indices)), key=lambda n: badness(result.rows[indices[n]]))
+    for n in reversed(order):
+        row = result.rows[indices[n]]
+        if row.size > MOST_ELEMENTS or row.measure in ("claim", "count"):
+            continue
+        if row.verdict not in AGREEING:
+            off.append(n)
+        else:
+            worst.setdefault(of[n], n)
+    wanted = [*off, *worst.values()][:most]
+    return dict(_read(result, {n: result.rows[indices[n]].key for n in wanted}))
+
+
+def _read(result, wanted: Mapping[int, str]) -> Iterator[tuple[int, object]]:
+    files, left = ResultFolder(result.folder), 10 * MOST_ELEMENTS
+    for stem in result.step.judged:
+        for run in (FLOAT64, FLOAT32):
+            paths = [files.log(stem, side, run) for side in SIDES]
+            if not all(path.is_file() for path in paths):
+                continue
+            try:
+                with ExitStack() as stack:
+                    logs = [stack.enter_context(read_log(path)) for path in paths]
+                    for n, key in wanted.items():
+                        found = _compared(logs, key) if left > 0 else None
+                        if found is not None:
+                            left -= found.pop("size")
+                            yield n, found | {"run": "float64" if run == FLOAT64 else "float32"}
+            except UNREADABLE:
+                continue
+            break
+
+
+def _compared(logs: Sequence[Log], key: str) -> dict[str, object] | None:
+    """The worst elements of a key and the sizes of its differences; None where it has none."""
+    if not all(key in log for log in logs):
+        return None
+    torch, paddle = (np.asarray(log[key], np.float64) for log in logs)
+    if torch.shape != paddle.shape or not torch.size:
+        return None
+    with np.errstate(all="ignore"):
+        off = np.abs(torch - paddle).ravel()
+        sizes = np.floor(np.log10(off[(off > 0) & np.isfinite(off)])).astype(int)
+    order = np.argsort(-np.where(np.isnan(off), np.inf, off), kind="stable")[:WORST]
+    worst = [
+        (
+            [int(i) for i in np.unravel_index(at, torch.shape)],
+            *(f"{values.ravel()[at]:.9g}" for values in (torch, paddle)),
+            f"{off[at]:.2e}",
+        )
+        for at in order
+        if off[at] != 0
+    ]
+    counts = np.bincount(np.clip(sizes - DECADES[0], 0, len(DECADES) - 1), minlength=len(DECADES))
+    alike = int((off == 0).sum())
+    return {"worst": worst, "alike": alike, "sizes": counts.tolist(), "size": off.size}
