@@ -22,6 +22,7 @@ from twincheck.common.logs.sidecar import Sidecar
 from twincheck.common.report import html_charts as charts
 from twincheck.common.report import html_facts as facts
 from twincheck.common.report import terminal
+from twincheck.common.report.acceptance import met, questions
 from twincheck.common.report.commands import look, next_commands
 from twincheck.common.report.findings import findings_of
 from twincheck.common.report.html_rows import PackedRows, rows_shown, visible
@@ -30,11 +31,11 @@ from twincheck.common.report.html_values import DECADES, MOST_VALUES, values_of
 from twincheck.common.report.scores import figure, scores_of
 from twincheck.common.report.sentences import fewest_digits, number
 from twincheck.common.report.source_lines import source_context
-from twincheck.common.report.summary import outcome
+from twincheck.common.report.summary import UNDECIDED, outcome
 from twincheck.common.system.errors import UserError
 from twincheck.common.system.files import whole
 from twincheck.common.system.frameworks import SIDES
-from twincheck.common.verdict.row import FAILING, SEVERITY, count_verdicts, worst_row
+from twincheck.common.verdict.row import AGREEING, FAILING, SEVERITY, Row, count_verdicts, worst_row
 
 FILE = "report.html"
 SHOWN_WITHOUT_SCRIPT = 20  # rows of a result: the worst
@@ -93,6 +94,7 @@ def page(results: Sequence, command: Sequence[str], base: str) -> str:
         sides.append((title, {side: own[0] for side, own in found.items() if own}))
         told.append(_tell(index, name, title, result, found, of_step))
     passed = all(one.passed for one in told) and bool(told)
+    models = list(dict.fromkeys(visible(result.model) for result in results))
     style, script = (_text(*names) for names in (("style.css",), SCRIPTS))
     data = packed.as_json() | {"tones": terminal.TONES, "meanings": MEANINGS}
     data["decades"] = list(DECADES)
@@ -103,10 +105,17 @@ def page(results: Sequence, command: Sequence[str], base: str) -> str:
         base=base,
         results=told,
         steps=list(dict.fromkeys(one.step for one in told)),
+        told={id(one.result): one for one in told},
+        outcome_tone="open" if outcome(results) == UNDECIDED else "bad",
+        outcome_mark="UNDECIDED" if outcome(results) == UNDECIDED else "DIVERGED",
         cells={(one.step, visible(one.result.model)): one for one in told},
-        models=list(dict.fromkeys(visible(result.model) for result in results)),
+        models=models,
         passed=passed,
+        clean=passed and not any(result.guide_passed is False for result in results),
         outcome=outcome(results).capitalize(),
+        acceptance=met(results),
+        remarks=_remarks(told),
+        asked=[questions([r for r in results if visible(r.model) == model]) for model in models],
         failed=sum(not one.passed for one in told),
         counts=count_verdicts([row for result in results for row in result.rows]),
         total=sum(len(result.rows) for result in results),
@@ -137,6 +146,7 @@ def _template():
     environment.filters.update(number=number, anchor=_anchor, figure=figure, visible=visible)
     environment.filters.update(lines=_lines, describe=terminal.describe, words=facts.diff_log_words)
     environment.filters.update(guide=terminal.guide_word, used=terminal.used_part)
+    environment.filters["id"] = id
     environment.globals.update(meanings=MEANINGS, tones=terminal.TONES)
     environment.globals.update(severity=SEVERITY, failing=FAILING, count_of=count_verdicts)
     environment.globals["shown_origins"] = terminal.SHOWN_ORIGINS
@@ -187,6 +197,7 @@ def _tell(index: int, name: str, title: str, result, sidecars, of_step: str) -> 
         result=result,
         passed=result.exit_code == 0,
         worst=result.first_diverged or worst_row(rows),
+        above=sum(row.guide_passed is False for row in rows),
         digits=fewest_digits(rows, result.cases),
         scores=scores_of(result.folder, step.guide_stem, step.guide_threshold),
         findings=off,
@@ -201,6 +212,22 @@ def _tell(index: int, name: str, title: str, result, sidecars, of_step: str) -> 
         worst_rows=sorted(rows, key=terminal.badness, reverse=True)[:SHOWN_WITHOUT_SCRIPT],
         problems=problems,
     )
+
+
+def _remarks(told: Sequence[SimpleNamespace]) -> list[tuple]:
+    """What is not plain agreement, worst first: of each result its causes, else its verdicts."""
+    found = []
+    for one in told:
+        found += [
+            (one, f.row, f.row.verdict, f.sentence, 1 + len(f.further))
+            for f in one.findings[: terminal.SHOWN_ORIGINS]
+        ]
+        by: dict[str, list[Row]] = {}
+        for row in one.result.rows:
+            if row.verdict not in (*AGREEING, *(FAILING if one.findings else ())):
+                by.setdefault(row.verdict, []).append(row)
+        found += [(one, of[0], verdict, of[0].note, len(of)) for verdict, of in by.items()]
+    return sorted(found, key=lambda entry: -SEVERITY.index(entry[2]))
 
 
 def _lines(place: str) -> tuple:

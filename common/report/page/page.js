@@ -341,7 +341,12 @@
 
   document.addEventListener("click", (event) => {
     const toAll = event.target.closest?.("a.all");
-    if (toAll) { choose(Number(toAll.dataset.result)); update(); }
+    if (toAll) {
+      $("all-rows").open = true;
+      choose(Number(toAll.dataset.result));
+      state.kind = $("f-kind").value = toAll.dataset.kind ?? "";
+      update();
+    }
     const copy = event.target.closest?.(".copy");
     if (copy) copyText(copy);
     const inPage = event.target.closest?.('a[href^="#"]');
