@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 
-from twincheck.common.report.acceptance import NODES, Node
+from twincheck.common.report.acceptance import NODES
 from twincheck.common.system.checkout import ROOT
 from twincheck.common.verdict.row import worst
 
@@ -157,7 +157,7 @@ def acceptance_table(found: dict[tuple[int, str], Cell], language: str) -> str:
     return "\n".join(lines)
 
 
-def _result(node: Node, found: dict[tuple[int, str], Cell], tell) -> str:
+def _result(node, found: dict[tuple[int, str], Cell], tell) -> str:
     if node.step is None:
         return tell(("run by the tests", "由测试运行"))
     own = [cell for (step, _), cell in found.items() if step == node.step]

@@ -1,6 +1,6 @@
 """What decides, in short: one word for each question, and the acceptance that the guide asks for.
 
-The sections of the guide are in acceptance.json, with their words in English and in Chinese.
+The guide's sections are in acceptance.json, with their words in English and in Chinese.
 """
 
 import json
@@ -8,43 +8,16 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import SimpleNamespace
 
 from twincheck.common.report import summary, terminal
 from twincheck.common.verdict.row import Row, first_bad_row, worst, worst_row
 
-Words = tuple[str, str]  # English, Chinese
-
-
-@dataclass(frozen=True)
-class Node:
-    """A section of the guide: how it is met here.
-
-    nlp, cv    its numbers in the two guides; "": it is in one of them alone
-    node       whether the guide's acceptance (验收) asks for it
-    command    a program and what it is given
-    files      what it leaves, or where to look
-    step       whose rows say the result; None: `make check` does not run it, the tests do
-    keys       which of that step's rows: a pattern; "": all, and what reprod_log says of its pair
-    """
-
-    nlp: str
-    cv: str
-    node: bool
-    what: Words
-    command: str
-    files: str
-    criterion: Words
-    step: int | None
-    keys: str = ""
-
-    @property
-    def numbers(self) -> str:
-        """Where it stands: `NLP 3.1, CV 3.1`."""
-        return ", ".join(f"{name} {n}" for name, n in (("NLP", self.nlp), ("CV", self.cv)) if n)
-
-
+# Each has its numbers in both guides, whether acceptance (验收) asks for it (node), its name, command,
+# files and criterion; the step whose rows say the result, null where the tests run it; which rows:
+# "" for all of them, and for what reprod_log says of the guide's pair.
 _FILE = Path(__file__).with_suffix(".json")
-NODES = tuple(Node(**entry) for entry in json.loads(_FILE.read_text(encoding="utf-8")))
+NODES = [SimpleNamespace(**entry) for entry in json.loads(_FILE.read_text(encoding="utf-8"))]
 
 # Outcome -> the word that answers a question, the tone and the mark that it is shown with.
 _ANSWERS = {
@@ -69,7 +42,7 @@ class Answer:
     row: Row | None = None
 
 
-def met(results: Sequence) -> list[tuple[Node, list[Answer]]]:
+def met(results: Sequence) -> list[tuple[SimpleNamespace, list[Answer]]]:
     """The sections of the guide that these results answer, each with an answer for each result."""
     found = []
     for node in NODES:
@@ -80,7 +53,7 @@ def met(results: Sequence) -> list[tuple[Node, list[Answer]]]:
     return found
 
 
-def _met_by(node: Node, result) -> Answer | None:
+def _met_by(node: SimpleNamespace, result) -> Answer | None:
     rows = [row for row in result.rows if re.search(node.keys, row.key)]
     if not rows:
         return Answer(*_ANSWERS[summary.NOT_COMPARED], "", result) if result.error else None
@@ -88,7 +61,7 @@ def _met_by(node: Node, result) -> Answer | None:
     row = bad or worst_row(rows) or rows[0]
     if node.keys or result.guide_passed is None:
         return Answer(verdict, terminal.TONES[verdict], verdict, "", result, row)
-    if result.guide_passed:
+    if result.guide_passed and result.reprod_log is not False:
         return Answer("passed", "good", "ROUNDING", verdict, result, row)
     return Answer(*(_FAIL if bad else _EXCUSED), verdict, result, row)
 
@@ -99,26 +72,24 @@ def questions(results: Sequence) -> list[tuple[str, Answer]]:
     training = [result for result in results if result.step.trains]
     guided = [result for result in results if result.guide_passed is not None]
     failing = [result for result in guided if not result.guide_passed]
-    passed = Answer("passed" if guided else "–", "good", "ROUNDING" if guided else "", "")
-    if failing:
-        excused = all(result.exit_code == 0 for result in failing)
-        passed = Answer(*(_EXCUSED if excused else _FAIL), "", failing[0])
     above = sum(row.guide_passed is False for result in results for row in result.rows)
     said = f"{len(guided) - len(failing)} of {len(guided)} results, on the guide’s own keys"
     said += f"; {above:,} of all tensors are above its limit" if above else ""
-    modes = sorted({mode for result in results for mode in result.ran})
+    rule = ("passed", "good", "ROUNDING") if guided else ("–", "quiet", "")
+    if failing:
+        rule = _FAIL if any(result.exit_code for result in failing) else _EXCUSED
+    modes = " and ".join(sorted({mode for result in results for mode in result.ran}))
     alone = [r.modes for r in results if "not checked" in r.modes or "alone computes" in r.modes]
-    word = " and ".join(modes) or "–"
-    tone = ("mind", "PRECISION") if alone else ("good", "ROUNDING") if modes else ("quiet", "")
+    mode = ("mind", "PRECISION") if alone else ("good", "ROUNDING") if modes else ("quiet", "")
     return [
-        ("Same function?", _asked(function)),
-        ("Trains alike?", _asked(training)),
-        ("The guide’s rule?", Answer(passed.word, passed.tone, passed.mark, said, passed.result)),
-        ("Modes checked", Answer(word, *tone, alone[0] if alone else "")),
+        ("Same function?", together(function)),
+        ("Trains alike?", together(training)),
+        ("The guide’s rule?", Answer(*rule, said, failing[0] if failing else None)),
+        ("Modes checked", Answer(modes or "–", *mode, alone[0] if alone else "")),
     ]
 
 
-def _asked(results: Sequence) -> Answer:
+def together(results: Sequence) -> Answer:
     """What results come to together: the outcome of the worst."""
     if not results:
         return Answer(*_ANSWERS[None], "")

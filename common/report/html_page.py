@@ -22,7 +22,7 @@ from twincheck.common.logs.sidecar import Sidecar
 from twincheck.common.report import html_charts as charts
 from twincheck.common.report import html_facts as facts
 from twincheck.common.report import terminal
-from twincheck.common.report.acceptance import met, questions
+from twincheck.common.report.acceptance import met, questions, together
 from twincheck.common.report.commands import look, next_commands
 from twincheck.common.report.findings import findings_of
 from twincheck.common.report.html_rows import PackedRows, rows_shown, visible
@@ -31,15 +31,15 @@ from twincheck.common.report.html_values import DECADES, MOST_VALUES, values_of
 from twincheck.common.report.scores import figure, scores_of
 from twincheck.common.report.sentences import fewest_digits, number
 from twincheck.common.report.source_lines import source_context
-from twincheck.common.report.summary import UNDECIDED, outcome
+from twincheck.common.report.summary import outcome
 from twincheck.common.system.errors import UserError
 from twincheck.common.system.files import whole
 from twincheck.common.system.frameworks import SIDES
-from twincheck.common.verdict.row import AGREEING, FAILING, SEVERITY, Row, count_verdicts, worst_row
+from twincheck.common.verdict.row import AGREEING, FAILING, SEVERITY, count_verdicts, worst_row
 
 FILE = "report.html"
 SHOWN_WITHOUT_SCRIPT = 20  # rows of a result: the worst
-SCRIPTS = ("tree.js", "page.js")
+SCRIPTS = ("tree.js", "charts.js", "page.js")
 _PAGE = Path(__file__).parent / "page"
 
 # What each verdict means, in a few words; the page's key to them.
@@ -89,13 +89,15 @@ def page(results: Sequence, command: Sequence[str], base: str) -> str:
         look_at = visible(look(result, "KEY"))
         tree = tree_of(result.rows, shown[index], result, found)
         values = values_of(result, shown[index], tree["of"], MOST_VALUES // len(results))
-        packed.add(name, title, result, shown[index], look_at, _ledger(found))
-        packed.results[-1] |= {"tree": tree, "values": values}
         sides.append((title, {side: own[0] for side, own in found.items() if own}))
         told.append(_tell(index, name, title, result, found, of_step))
+        live = [chart["live"] for chart in told[-1].charts]
+        packed.add(name, title, result, shown[index], look_at, _ledger(found))
+        packed.results[-1] |= {"tree": tree, "values": values, "charts": live}
     passed = all(one.passed for one in told) and bool(told)
     models = list(dict.fromkeys(visible(result.model) for result in results))
-    style, script = (_text(*names) for names in (("style.css",), SCRIPTS))
+    style = (_PAGE / "style.css").read_text("utf-8")
+    script = "".join((_PAGE / name).read_text("utf-8") for name in SCRIPTS)
     data = packed.as_json() | {"tones": terminal.TONES, "meanings": MEANINGS}
     data["decades"] = list(DECADES)
     data = json.dumps(data, separators=(",", ":"), allow_nan=False).encode()
@@ -106,8 +108,7 @@ def page(results: Sequence, command: Sequence[str], base: str) -> str:
         results=told,
         steps=list(dict.fromkeys(one.step for one in told)),
         told={id(one.result): one for one in told},
-        outcome_tone="open" if outcome(results) == UNDECIDED else "bad",
-        outcome_mark="UNDECIDED" if outcome(results) == UNDECIDED else "DIVERGED",
+        overall=together(results),
         cells={(one.step, visible(one.result.model)): one for one in told},
         models=models,
         passed=passed,
@@ -153,10 +154,6 @@ def _template():
     return environment.get_template("report.html.j2")
 
 
-def _text(*names: str) -> str:
-    return "".join((_PAGE / name).read_text("utf-8") for name in names)
-
-
 def _hash(text: str) -> str:
     """What a content security policy names an inline script or style by."""
     return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
@@ -187,6 +184,12 @@ def _tell(index: int, name: str, title: str, result, sidecars, of_step: str) -> 
             problems.append(f"the curves could not be drawn: {visible(str(error))}")
     step, rows, off = result.step, result.rows, findings_of(result)
     first_of = {side: found[0] for side, found in sidecars.items() if found}
+    kind = {1: "", 4: "grad"}.get(step.number)
+    depth = [] if kind is None else list(charts.depth_charts(rows, result.cases, kind))
+    drift = list(charts.drift_charts(rows, result.cases))
+    drawn = [*depth, *curves, *drift]
+    for place, chart in enumerate(drawn):
+        chart["number"] = place
     commands = [("show one tensor around its worst element", look(result, "KEY"))]
     commands += [(f"how the {s} side was started", o.command) for s, o in first_of.items()]
     return SimpleNamespace(
@@ -202,8 +205,10 @@ def _tell(index: int, name: str, title: str, result, sidecars, of_step: str) -> 
         scores=scores_of(result.folder, step.guide_stem, step.guide_threshold),
         findings=off,
         diff_log=result.guide_report and result.folder / result.guide_report,
-        depth=list(charts.depth_charts(rows, result.cases)) if step.number == 1 else [],
-        drift=list(charts.drift_charts(rows, result.cases)),
+        charts=drawn,
+        depth_title="Gradients: noise and gap" if kind else "Error against depth",
+        depth=depth,
+        drift=drift,
         training=curves,
         choices=facts.choices_of(result.folder, step.judged, rows, _ledger(sidecars)),
         commands=[(what, command) for what, command in commands if command],
@@ -218,16 +223,13 @@ def _remarks(told: Sequence[SimpleNamespace]) -> list[tuple]:
     """What is not plain agreement, worst first: of each result its causes, else its verdicts."""
     found = []
     for one in told:
-        found += [
-            (one, f.row, f.row.verdict, f.sentence, 1 + len(f.further))
-            for f in one.findings[: terminal.SHOWN_ORIGINS]
-        ]
-        by: dict[str, list[Row]] = {}
-        for row in one.result.rows:
-            if row.verdict not in (*AGREEING, *(FAILING if one.findings else ())):
-                by.setdefault(row.verdict, []).append(row)
-        found += [(one, of[0], verdict, of[0].note, len(of)) for verdict, of in by.items()]
-    return sorted(found, key=lambda entry: -SEVERITY.index(entry[2]))
+        for f in one.findings[: terminal.SHOWN_ORIGINS]:
+            found.append((one, f.row, f.row.verdict, f.sentence, 1 + len(f.further)))
+        passed_over = {*AGREEING, *(FAILING if one.findings else ())}
+        for verdict in {row.verdict for row in one.result.rows} - passed_over:
+            of = [row for row in one.result.rows if row.verdict == verdict]
+            found.append((one, of[0], verdict, of[0].note, len(of)))
+    return sorted(found, key=lambda entry: (-SEVERITY.index(entry[2]), entry[0].index))
 
 
 def _lines(place: str) -> tuple:

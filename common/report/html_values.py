@@ -27,19 +27,17 @@ def values_of(result, indices: Sequence[int], of: Sequence[int], most: int) -> d
     indices  of the rows that the page has, `of` the module of each
     most     how many rows may have theirs
     """
-    worst: dict[int, int] = {}
-    off = []
-    order = sorted(range(len(indices)), key=lambda n: badness(result.rows[indices[n]]))
-    for n in reversed(order):
-        row = result.rows[indices[n]]
-        if row.size > MOST_ELEMENTS or row.measure in ("claim", "count"):
+    rows = [result.rows[i] for i in indices]
+    wanted: dict[int, str] = {}
+    seen: set[int] = set()
+    for n in sorted(range(len(rows)), key=lambda n: badness(rows[n]), reverse=True):
+        row = rows[n]
+        if row.size > MOST_ELEMENTS or row.measure in ("claim", "count") or len(wanted) == most:
             continue
-        if row.verdict not in AGREEING:
-            off.append(n)
-        else:
-            worst.setdefault(of[n], n)
-    wanted = [*off, *worst.values()][:most]
-    return dict(_read(result, {n: result.rows[indices[n]].key for n in wanted}))
+        if row.verdict not in AGREEING or of[n] not in seen:
+            wanted[n] = row.key
+            seen.add(of[n])
+    return dict(_read(result, wanted))
 
 
 def _read(result, wanted: Mapping[int, str]) -> Iterator[tuple[int, object]]:
@@ -66,22 +64,26 @@ def _compared(logs: Sequence[Log], key: str) -> dict[str, object] | None:
     """The worst elements of a key and the sizes of its differences; None where it has none."""
     if not all(key in log for log in logs):
         return None
-    torch, paddle = (np.asarray(log[key], np.float64) for log in logs)
-    if torch.shape != paddle.shape or not torch.size:
+    sides = [log[key] for log in logs]
+    if sides[0].shape != sides[1].shape or not all(
+        of.size and of.dtype.kind in "fiu" for of in sides
+    ):
         return None
+    torch, paddle = (of.astype(np.float64).ravel() for of in sides)
     with np.errstate(all="ignore"):
-        off = np.abs(torch - paddle).ravel()
-        sizes = np.floor(np.log10(off[(off > 0) & np.isfinite(off)])).astype(int)
-    order = np.argsort(-np.where(np.isnan(off), np.inf, off), kind="stable")[:WORST]
+        alike = (torch == paddle) | (np.isnan(torch) & np.isnan(paddle))
+        off = np.where(alike, 0.0, np.abs(torch - paddle))
+        off[np.isnan(off)] = np.inf
+        decades = np.floor(np.log10(off[np.isfinite(off) & ~alike])).astype(int) - DECADES[0]
     worst = [
         (
-            [int(i) for i in np.unravel_index(at, torch.shape)],
-            *(f"{values.ravel()[at]:.9g}" for values in (torch, paddle)),
+            [int(i) for i in np.unravel_index(at, sides[0].shape)],
+            *(f"{values[at]:.9g}" for values in (torch, paddle)),
             f"{off[at]:.2e}",
         )
-        for at in order
-        if off[at] != 0
+        for at in np.argsort(-off, kind="stable")[:WORST]
+        if not alike[at]
     ]
-    counts = np.bincount(np.clip(sizes - DECADES[0], 0, len(DECADES) - 1), minlength=len(DECADES))
-    alike = int((off == 0).sum())
-    return {"worst": worst, "alike": alike, "sizes": counts.tolist(), "size": off.size}
+    counts = np.bincount(np.clip(decades, 0, len(DECADES) - 1), minlength=len(DECADES))
+    found = {"worst": worst, "sizes": counts.tolist(), "size": off.size}
+    return found | {"alike": int(alike.sum())}

@@ -39,8 +39,7 @@ _TONES = {
     "bad": ("PRECISION", "DIVERGED", "INVALID"),
 }
 TONES = {verdict: tone for tone, verdicts in _TONES.items() for verdict in verdicts}
-_COLOURS = dict.fromkeys(("carried", "open"), "magenta")
-_COLOURS |= {"good": "green", "mind": "yellow", "bad": "red"}
+_COLOURS = {"good": "green", "mind": "yellow", "carried": "magenta", "open": "blue", "bad": "red"}
 COLOURS = {verdict: _COLOURS[tone] for verdict, tone in TONES.items()}
 WIDTH_OF_AN_END = 24  # characters of a shortened key
 SHOWN_ROWS = 10  # of a table of rows: the worst

@@ -441,5 +441,6 @@
   update();
   const showTree = modelTree({ data, all, $, element, verdictWord, mark, shown, counted, drawDetail, drawSource, listOf });
   showTree(Math.max(0, state.result));
+  liveCharts({ data, all, element, shown });
   follow();
 })();

@@ -13,23 +13,30 @@ function modelTree({ data, all, $, element, verdictWord, mark, shown, counted, d
   function treeOf(r) {
     if (trees.has(r)) return trees.get(r);
     const of = data.results[r].tree;
+    const numbers = new Map(of.names.map((name, i) => [name, i]));
+    const told = SIDES.every((s) => of.parameters[s].some((count) => count !== null));
     const modules = of.names.map((name, i) => {
-      const parent = of.parents[i] < 0 ? null : of.names[of.parents[i]];
-      return { id: "m" + i, i, of, name, parent: of.parents[i], below: [], rows: [], counts: {}, total: 0,
-        worst: 0, share: NaN, origin: false, alone: false,
-        label: parent ? name.slice(parent.length + 1) : name || "the model" };
+      let around = name;
+      do around = around.slice(0, Math.max(0, around.lastIndexOf("."))); while (!numbers.has(around));
+      const [torch, paddle] = SIDES.map((s) => of.parameters[s][i] !== null);
+      return { id: "m" + i, i, of, name, parent: name ? numbers.get(around) : -1, below: [], rows: [], counts: {}, total: 0,
+        worst: 0, share: NaN, origin: false, only: told && torch !== paddle ? (torch ? "torch" : "paddle") : "",
+        label: around ? name.slice(around.length + 1) : name || "the model" };
     });
     all[r].forEach((row, n) => modules[of.of[n]].rows.push(row));
-    for (const one of [...modules].reverse()) {
+    const depth = (one) => (one.name ? one.name.split(".").length : 0);
+    const inward = modules.map((one) => [depth(one), one]).sort((a, b) => b[0] - a[0] || b[1].i - a[1].i);
+    for (const [, one] of inward) {
       for (const row of one.rows) {
         add(one, { counts: { [row.verdict]: 1 }, total: 1, worst: row.severity, share: row.number("share"), origin: starts(row) });
       }
-      one.alone ||= of.alone[one.i] !== "";
+      one.alone ||= one.only !== "";
       const up = modules[one.parent];
       if (!up) continue;
-      up.below.unshift(one);
+      up.below.push(one);
       add(up, one);
     }
+    for (const one of modules) one.below.sort((a, b) => a.i - b.i);
     trees.set(r, modules);
     return modules;
   }
@@ -80,7 +87,7 @@ function modelTree({ data, all, $, element, verdictWord, mark, shown, counted, d
     return element("span", { class: "share " + tone }, element("span", { class: "bar", "aria-hidden": "true" }, part), text);
   }
   function side(one, of, other) {
-    if (one.of.alone[one.i] && one.of.alone[one.i] !== of) {
+    if (one.only && one.only !== of) {
       return element("span", { class: "side none" }, "not in " + of);
     }
     const name = (of === "paddle" && one.of.paddle_names[one.i]) || one.label;
@@ -124,10 +131,10 @@ function modelTree({ data, all, $, element, verdictWord, mark, shown, counted, d
     } else {
       const torch = side(item, "torch");
       torch.prepend(start);
-      made.append(torch, side(item, "paddle", item.of.alone[item.i] !== "paddle"));
+      made.append(torch, side(item, "paddle", item.only !== "paddle"));
     }
     made.append(element("span", { class: "said " + (silent ? "quiet" : tone(verdict)) },
-      silent ? (item.of.alone[item.i] ? "no counterpart" : "") : item.run ? "" : said(whole)), silent ? element("span") : bar(whole.share, tone(verdict)));
+      silent ? (item.only ? "no counterpart" : "") : item.run ? "" : said(whole)), silent ? element("span") : bar(whole.share, tone(verdict)));
     if (whole.origin && !item.below?.some((one) => one.origin)) made.classList.add("origin");
     return made;
   }
@@ -154,9 +161,10 @@ function modelTree({ data, all, $, element, verdictWord, mark, shown, counted, d
     if (item.of) {
       const { of, i } = item;
       parts.push(element("h3", {}, element("bdi", {}, item.name || "the model")));
-      if (of.alone[i]) parts.push(element("p", { class: "error" }, `Only ${of.alone[i] === "torch" ? "torch" : "Paddle"} has this module: the other side has no counterpart for it.`));
-      const off = of.settings[i].filter(([, torch, paddle]) => torch !== paddle);
-      for (const [name, torch, paddle] of off) parts.push(element("p", {}, `${name}: `, element("strong", {}, `${torch} in torch, ${paddle} in Paddle`)));
+      if (item.only) parts.push(element("p", { class: "error" }, `Only ${item.only === "torch" ? "torch" : "Paddle"} has this module: the other side has no counterpart for it.`));
+      const [built, mine] = SIDES.map((s) => of.settings[s][i]);
+      const off = Object.entries(built).map(([name, torch]) => [name, torch, mine[name] ?? torch]);
+      for (const [name, torch, paddle] of off.filter(([, a, b]) => a !== b)) parts.push(element("p", {}, `${name}: `, element("strong", {}, `${torch} in torch, ${paddle} in Paddle`)));
       const sources = SIDES.filter((s) => of.places[s][i]).map((s) => drawSource(s, of.places[s][i]));
       if (sources.length) parts.push(element("div", { class: "sources" }, ...sources));
     } else if (item.run) {
