@@ -13,9 +13,8 @@ from types import SimpleNamespace
 from twincheck.common.report import summary, terminal
 from twincheck.common.verdict.row import Row, first_bad_row, worst, worst_row
 
-# Each has its numbers in both guides, whether acceptance (验收) asks for it (node), its name, command,
-# files and criterion; the step whose rows say the result, null where the tests run it; which rows:
-# "" for all of them, and for what reprod_log says of the guide's pair.
+# node: whether acceptance (验收) asks for it; step: whose rows say the result, null where the tests
+# run it; keys: which of them, "" for all, and for what reprod_log says of the guide's pair.
 _FILE = Path(__file__).with_suffix(".json")
 NODES = [SimpleNamespace(**entry) for entry in json.loads(_FILE.read_text(encoding="utf-8"))]
 

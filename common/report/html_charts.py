@@ -114,14 +114,7 @@ class _Axes:
         return "".join(path)
 
     def chart(
-        self,
-        title: str,
-        told: str,
-        labels: Sequence[str],
-        *series: Series,
-        hover,
-        first=0,
-        table=(),
+        self, title: str, told: str, labels: Sequence[str], *series, hover, first=0, table=()
     ) -> Chart:
         """The chart of what is drawn on these axes, as the template and the page's script read it.
 
@@ -197,6 +190,7 @@ def _depth(case: str, rows: Sequence[Row], kind: str) -> Chart:
         shown.append(("float32 difference, mean", "circle", "noise", difference))
     shown.append(("float64 gap", "square", "good" if kind else "gap", gap))
     every = [value for *_, values in shown for value in values]
+    told = [d if math.isnan(g) else g for g, d in zip(gap, difference, strict=True)]
     axes = _Axes(760, 280, (0, max(1, len(rows) - 1)), every, log=True)
     series = [axes.marks(*about, kept, values) for *about, values in shown]
     xs = [row for row in kept if row in set(bad)]
@@ -211,10 +205,7 @@ def _depth(case: str, rows: Sequence[Row], kind: str) -> Chart:
         f"float32 difference reaches {_most(difference)}, the float64 gap {_most(gap)}{first}.",
         (order, "relative to the tensor’s size"),
         *series,
-        hover=[
-            (i, d if math.isnan(g) else g, "", rows[i].key)
-            for i, g, d in zip(kept, gap, difference, strict=True)
-        ],
+        hover=[(i, y, "", rows[i].key) for i, y in zip(kept, told, strict=True)],
     )
 
 

@@ -91,9 +91,8 @@ def page(results: Sequence, command: Sequence[str], base: str) -> str:
         values = values_of(result, shown[index], tree["of"], MOST_VALUES // len(results))
         sides.append((title, {side: own[0] for side, own in found.items() if own}))
         told.append(_tell(index, name, title, result, found, of_step))
-        live = [chart["live"] for chart in told[-1].charts]
         packed.add(name, title, result, shown[index], look_at, _ledger(found))
-        packed.results[-1] |= {"tree": tree, "values": values, "charts": live}
+        packed.results[-1] |= {"tree": tree, "values": values, "charts": told[-1].live}
     passed = all(one.passed for one in told) and bool(told)
     models = list(dict.fromkeys(visible(result.model) for result in results))
     style = (_PAGE / "style.css").read_text("utf-8")
@@ -205,7 +204,7 @@ def _tell(index: int, name: str, title: str, result, sidecars, of_step: str) -> 
         scores=scores_of(result.folder, step.guide_stem, step.guide_threshold),
         findings=off,
         diff_log=result.guide_report and result.folder / result.guide_report,
-        charts=drawn,
+        live=[chart["live"] for chart in drawn],
         depth_title="Gradients: noise and gap" if kind else "Error against depth",
         depth=depth,
         drift=drift,

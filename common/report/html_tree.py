@@ -14,7 +14,6 @@ from twincheck.common.verdict.row import Row
 
 # Kinds of rows that are of a parameter or a buffer: their module is what stands before the name.
 _OF_PARAMETERS = ("grad", "weight", "moment1", "moment2", "velocity", BUFFER)
-MODEL = ""  # the name of the model itself, whose rows are its outputs, losses and claims
 
 
 def tree_of(
@@ -30,7 +29,7 @@ def tree_of(
     named = _merged(*modules.values()) or _of_parameters(keys)
     known = set(named)
     own = [_module_of(key, known) for key in keys]
-    names = [MODEL, *filter(None, named)]
+    names = ["", *filter(None, named)]  # first the model itself: its outputs, losses, claims
     number = {name: i for i, name in enumerate(names)}
     outputs: dict[str, Row] = {}
     calls: dict[str, set[str]] = {}
@@ -53,7 +52,13 @@ def tree_of(
         "parameters": {s: [modules[s].get(name) for name in names] for s in SIDES},
         "calls": [len(calls.get(name, ())) for name in names],
         "shapes": [" × ".join(map(str, outputs[n].shape)) if n in outputs else "" for n in names],
-        "settings": {s: [_words(of) for of in told("settings", s, {})] for s in SIDES},
+        "settings": {
+            s: [
+                {visible(n): setting_text(n, v) for n, v in of.items()}
+                for of in told("settings", s, {})
+            ]
+            for s in SIDES
+        },
         "places": {s: list(map(visible, told("places", s, ""))) for s in SIDES},
         "at": _called(names, own, cars, cases, known),
         "of": [number[own[i]] for i in shown],
@@ -84,8 +89,8 @@ def _merged(torch: Iterable[str], paddle: Iterable[str]) -> list[str]:
 
 def _of_parameters(keys: Iterable[Key]) -> list[str]:
     """The modules that have the parameters of rows, where no sidecar names modules."""
-    named = (parent_of(k.site) for k in keys if k.kind in _OF_PARAMETERS and "/" not in k.site)
-    return list(dict.fromkeys(filter(None, named)))
+    own = (parent_of(k.site) for k in keys if k.kind in _OF_PARAMETERS and "/" not in k.site)
+    return list(dict.fromkeys(own))
 
 
 def _module_of(key: Key, known: set[str]) -> str:
@@ -113,10 +118,6 @@ def _paddle_names(cars: Sequence[Sidecar], names: Sequence[str]) -> list[str]:
         for row in layout["rows"]:
             found.setdefault(parent_of(row["torch_key"]), parent_of(row["paddle_key"]))
     return [visible(found[n]) if found.get(n, n) != n else "" for n in names]
-
-
-def _words(settings: Mapping[str, float]) -> dict[str, str]:
-    return {visible(name): setting_text(name, value) for name, value in settings.items()}
 
 
 def _called(names, own: Sequence[str], cars, cases: Sequence[str], known: set[str]) -> list:

@@ -4,7 +4,7 @@ They are read from the logs, in float64 where these are kept.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 
 import numpy as np
 
@@ -22,10 +22,9 @@ DECADES = range(-20, 5)  # a bar each, of the differences between 1e-20 and 1e4
 
 
 def values_of(result, indices: Sequence[int], of: Sequence[int], most: int) -> dict[int, object]:
-    """Position among indices -> its values: of what does not agree, then of each module's worst.
+    """Position among the rows' indices -> values: of what does not agree, and each module's worst.
 
-    indices  of the rows that the page has, `of` the module of each
-    most     how many rows may have theirs
+    of   the module of each; at most so many rows have their values
     """
     rows = [result.rows[i] for i in indices]
     wanted: dict[int, str] = {}
@@ -43,21 +42,15 @@ def values_of(result, indices: Sequence[int], of: Sequence[int], most: int) -> d
 def _read(result, wanted: Mapping[int, str]) -> Iterator[tuple[int, object]]:
     files, left = ResultFolder(result.folder), 10 * MOST_ELEMENTS
     for stem in result.step.judged:
-        for run in (FLOAT64, FLOAT32):
-            paths = [files.log(stem, side, run) for side in SIDES]
-            if not all(path.is_file() for path in paths):
-                continue
-            try:
-                with ExitStack() as stack:
-                    logs = [stack.enter_context(read_log(path)) for path in paths]
-                    for n, key in wanted.items():
-                        found = _compared(logs, key) if left > 0 else None
-                        if found is not None:
-                            left -= found.pop("size")
-                            yield n, found | {"run": "float64" if run == FLOAT64 else "float32"}
-            except UNREADABLE:
-                continue
-            break
+        kept = all(files.log(stem, side, FLOAT64).is_file() for side in SIDES)
+        run, word = (FLOAT64, "float64") if kept else (FLOAT32, "float32")
+        with ExitStack() as stack, suppress(*UNREADABLE):
+            logs = [stack.enter_context(read_log(files.log(stem, side, run))) for side in SIDES]
+            for n, key in wanted.items():
+                found = _compared(logs, key) if left > 0 else None
+                if found is not None:
+                    left -= found.pop("size")
+                    yield n, found | {"run": word}
 
 
 def _compared(logs: Sequence[Log], key: str) -> dict[str, object] | None:
@@ -85,5 +78,5 @@ def _compared(logs: Sequence[Log], key: str) -> dict[str, object] | None:
         if not alike[at]
     ]
     counts = np.bincount(np.clip(decades, 0, len(DECADES) - 1), minlength=len(DECADES))
-    found = {"worst": worst, "sizes": counts.tolist(), "size": off.size}
-    return found | {"alike": int(alike.sum())}
+    told = {"alike": int(alike.sum()), "sizes": counts.tolist()}
+    return told | {"worst": worst, "size": off.size}
