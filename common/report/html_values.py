@@ -78,5 +78,4 @@ def _compared(logs: Sequence[Log], key: str) -> dict[str, object] | None:
         if not alike[at]
     ]
     counts = np.bincount(np.clip(decades, 0, len(DECADES) - 1), minlength=len(DECADES))
-    told = {"alike": int(alike.sum()), "sizes": counts.tolist()}
-    return told | {"worst": worst, "size": off.size}
+    return {"worst": worst, "alike": int(alike.sum()), "sizes": counts.tolist(), "size": off.size}
