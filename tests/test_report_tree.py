@@ -8,8 +8,10 @@ import pytest
 from test_report_page import EVIL, OPEN_ALL, OVERFLOW, browser, green_row, open_page  # noqa: F401
 
 from twincheck.common.check.result import Result
+from twincheck.common.logs.sidecar import Sidecar
 from twincheck.common.report import acceptance, html_page, html_tree
 from twincheck.common.report.html_rows import visible
+from twincheck.common.system.frameworks import SIDES
 from twincheck.common.verdict.row import claim, worst_row
 from twincheck.step1_forward.check_step1 import STEP as FORWARD
 from twincheck.step4_backward.check_step4 import STEP as BACKWARD
@@ -374,6 +376,19 @@ def test_a_chart_tells_a_point_and_is_enlarged_by_dragging(red, open_page):  # n
     page.get_by_role("button", name="Show all of it").click()
     assert chart.locator(".plot path").first.get_attribute("d") == before.replace(" ", " ")
     assert shown.problems == []
+
+
+def test_a_line_that_built_a_module_goes_before_one_that_called_it(tmp_path):
+    rows = [green_row(0, "main/token_1/a.norm:in/0"), green_row(1, "main/a.norm/1")]
+    result = Result(FORWARD, "one", rows=rows, folder=tmp_path, cases=("main/",))
+    result.places = {"torch": {"main/a.norm": "called.py:1", "main/a.norm:in/0": "called.py:2"}}
+    result.made = {"torch": {"main/a.norm": "made.py:1"}}
+    cars = {side: [Sidecar(modules={"main/a": 2, "main/a.norm": 2})] for side in SIDES}
+    tree = html_tree.tree_of(rows, range(2), result, cars)
+    assert tree["places"]["torch"] == ["", "", "made.py:1"] and tree["of"] == [2, 2]
+    result.made = {}
+    tree = html_tree.tree_of(rows, range(2), result, cars)
+    assert tree["places"]["torch"][2] == "called.py:1"
 
 
 def test_modules_that_no_sidecar_names_are_those_of_the_parameters(tmp_path):

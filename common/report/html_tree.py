@@ -41,7 +41,7 @@ def tree_of(
     def told(of: str, side: str, absent: object) -> list:
         found = getattr(result, of).get(side, {})
         if of == "places":  # where it is built, where that is known, comes first
-            found = result.made.get(side, {}) | found
+            found = result.made[side] | found | result.made[side] if side in result.made else found
         by = _by_module(found, cases, known)
         return [by.get(name, absent) for name in names]
 
@@ -95,19 +95,21 @@ def _of_parameters(keys: Iterable[Key]) -> list[str]:
 
 def _module_of(key: Key, known: set[str]) -> str:
     """The module that a row is of; the model itself where none is known."""
-    name = key.site.partition("/")[0]
-    while name and name not in known:
-        name = parent_of(name)
-    return name
+    for name in key.site.split("/"):  # of `token_22/encoder.0` and of `encoder.0/1`
+        while name and name not in known:
+            name = parent_of(name)
+        if name:
+            return name
+    return ""
 
 
 def _by_module(found: Mapping[str, object], cases: Sequence[str], known: set[str]) -> dict:
     """What is said of keys, by the module that they are of; of several the first."""
     by: dict[str, object] = {}
     for text, said in found.items():
-        name = Key.parse(text, cases).site.partition("/")[0]
-        if name in known and said:
-            by.setdefault(name, said)
+        site = Key.parse(text, cases).site.partition("/")[0]
+        if site in known and said:
+            by.setdefault(site, said)
     return by
 
 

@@ -131,7 +131,11 @@ function modelTree({ data, all, $, element, verdictWord, mark, shown, counted, d
     } else {
       const torch = side(item, "torch");
       torch.prepend(start);
-      made.append(torch, side(item, "paddle", item.only !== "paddle"));
+      const paddle = side(item, "paddle", item.only !== "paddle");
+      const { classes, parameters, paddle_names } = item.of;
+      const same = !item.only && !paddle_names[item.i] && [classes, parameters].every((of) => of.torch[item.i] === of.paddle[item.i]);
+      if (same) paddle.classList.add("same"); // on a phone it is not said twice
+      made.append(torch, paddle);
     }
     made.append(element("span", { class: "said " + (silent ? "quiet" : tone(verdict)) },
       silent ? (item.only ? "no counterpart" : "") : item.run ? "" : said(whole)), silent ? element("span") : bar(whole.share, tone(verdict)));
@@ -240,7 +244,7 @@ function modelTree({ data, all, $, element, verdictWord, mark, shown, counted, d
     Object.assign(state, { r, tree: { modules, case: known }, open: new Set(["m0"]), chosen: null, at: "m0" });
     const red = modules.filter((one) => one.rows.some(starts)).slice(0, MOST_OPENED);
     for (const one of red) openTo(modules, one);
-    const target = row ? modules[result.tree.of[row.i]] : red[0] ?? modules.find((one) => one.rows.some((each) => FAILING.has(each.verdict)));
+    const target = first ? modules[result.tree.of[first.i]] : null;
     $("t-result").value = String(r);
     if (target) openTo(modules, target);
     state.chosen = state.at = (target ?? modules[0]).id;
