@@ -166,6 +166,7 @@ class Opened:
         self.page.goto(self.url + fragment)
         if options.get("java_script_enabled", True):  # the rows are unpacked behind the page
             self.page.locator("#tensors").wait_for()
+            self.page.evaluate("document.getElementById('all-rows').open = true")
 
     def _request(self, request) -> None:
         if request.url.partition("#")[0] != self.url:
@@ -245,16 +246,20 @@ def test_nothing_is_loaded_and_what_a_log_holds_is_text(shown):
     assert shown.faults() == []
 
 
+AS_MARKUP = """
+const html = (text) => { const b = document.createElement("b"); b.innerHTML = text; return b; };
+"""
 ELSEWHERE = '<link rel="stylesheet" href="https://localhost/a.css">'
 
 
 @pytest.mark.parametrize(
     ("file", "old", "new"),
     [
-        ("report.html.j2", "{{ note }}", "{{ note | safe }}"),
-        ("report.html.j2", "{{ origin.sentence }}", "{{ origin.sentence | safe }}"),
+        ("report.html.j2", "{{ note | visible }}", "{{ note | safe }}"),
+        ("report.html.j2", "{{ fact | visible }}", "{{ fact | safe }}"),
         ("report.html.j2", "<style>", f"{ELSEWHERE}<style>"),
         ("page.js", 'button.append(element("bdi", {}, row.key))', "button.innerHTML = row.key"),
+        ("tree.js", 'element("bdi", { class: "key" }, row.key)', "html(row.key)"),
     ],
 )
 def test_a_page_that_does_not_escape_or_loads_something_is_found(
@@ -264,7 +269,7 @@ def test_a_page_that_does_not_escape_or_loads_something_is_found(
     shutil.copytree(html_page._PAGE, pages)
     text = (pages / file).read_text()
     assert text.count(old) == 1
-    (pages / file).write_text(text.replace(old, new))
+    (pages / file).write_text(text.replace(old, new) + AS_MARKUP * file.endswith(".js"))
     monkeypatch.setattr(html_page, "_PAGE", pages)
     html_page._template.cache_clear()
     try:

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 
+from twincheck.common.report.acceptance import NODES
 from twincheck.common.system.checkout import ROOT
 from twincheck.common.verdict.row import worst
 
@@ -50,124 +51,6 @@ STEPS: tuple[tuple[str, Words, Words], ...] = (
     ),
 )
 
-
-@dataclass(frozen=True)
-class Node:
-    """A section of the guide: how it is met here.
-
-    nlp, cv    its numbers in the two guides; "": it is in one of them alone
-    node       whether the guide's acceptance (验收) asks for it
-    command    a program and what it is given
-    files      what it leaves, or where to look
-    step       whose rows say the result; None: `make check` does not run it, the tests do
-    keys       which of that step's rows: a pattern; "": all, and what reprod_log says of its pair
-    """
-
-    nlp: str
-    cv: str
-    node: bool
-    what: Words
-    command: str
-    files: str
-    criterion: Words
-    step: int | None
-    keys: str = ""
-
-
-_GUIDE = r"mean \|a − b\| < 1e-6"
-_DATA = r"(^|/)(hashes|batches|batch|last_batch_size|vocabulary)(/|$)|^(tokenizer|third)/"
-NODES = (
-    Node(
-        *("3.1", "3.1", True, ("model structure", "模型结构对齐")),
-        "check_step1.py",
-        "forward_{torch,paddle}.npy",
-        (_GUIDE, _GUIDE),
-        1,
-    ),
-    Node(
-        *("3.2", "3.2", False, ("reading test data", "验证/测试集数据读取对齐")),
-        "check_step2.py",
-        "metric_all_{torch,paddle}.npy",
-        ("equal, as hashes", "哈希相同"),
-        2,
-        _DATA,
-    ),
-    Node(
-        *("3.3", "3.3", True, ("metric", "评估指标对齐")),
-        "check_step2.py",
-        "metric_{torch,paddle}.npy",
-        (_GUIDE, _GUIDE),
-        2,
-    ),
-    Node(
-        *("3.4", "3.4", True, ("loss", "损失函数对齐")),
-        "check_step3.py",
-        "loss_{torch,paddle}.npy",
-        (_GUIDE, _GUIDE),
-        3,
-    ),
-    Node(
-        *("3.5–3.7", "3.5", False),
-        ("optimizer, learning rate, decay", "优化器、学习率、正则化对齐"),
-        "check_step4.py",
-        "bp_align_all_{torch,paddle}.npy",
-        ("float64, ten steps", "float64，十步"),
-        4,
-        r"/(adam|adamw|sgd|adam_clip_warmup)/",
-    ),
-    Node(
-        *("3.8", "3.6", True, ("backward, ≥ 2 losses", "反向对齐（损失 ≥ 2 轮）")),
-        "check_step4.py",
-        "bp_align_{torch,paddle}.npy",
-        (_GUIDE, _GUIDE),
-        4,
-    ),
-    Node(
-        *("3.9", "3.7", False, ("reading training data", "训练集数据读取对齐")),
-        "check_step5.py",
-        "train_full_{torch,paddle}.npy",
-        ("the same order", "样本顺序相同"),
-        5,
-        r"^train/(order|lr)$",
-    ),
-    Node(
-        *("3.10", "3.8", False, ("initial weights", "网络初始化对齐")),
-        "check_step5.py",
-        "train_init_{torch,paddle}.npy",
-        ("the same distribution", "分布相同"),
-        5,
-        r"^init/",
-    ),
-    Node(
-        *("3.11", "3.9", True, ("training", "模型训练对齐")),
-        "check_step5.py",
-        "train_align_{torch,paddle}.npy",
-        ("scores within 0.15 %", "指标相差 ≤ 0.15 %"),
-        5,
-    ),
-    Node(
-        *("", "3.10", False, ("training log", "规范训练日志")),
-        "check_step5.py",
-        "train_{torch,paddle}.log",
-        ("loss, costs, ips", "loss、batch_cost、reader_cost、ips"),
-        None,
-    ),
-    Node(
-        *("3.12", "3.12", False, ("several processes", "单机多卡训练")),
-        "check_parallel.py",
-        "parallel_{torch,paddle}.npy",
-        ("float64, three steps", "float64，三步"),
-        None,
-    ),
-    Node(
-        *("3.13", "3.11", True),
-        ("prediction; export, infer", "预测程序；导出与推理（TIPC 基础链条）"),
-        "python -m common.export",
-        "--out DIR",
-        ("the Paddle side's bits", "与 Paddle 侧逐位一致"),
-        None,
-    ),
-)
 
 # Which files to read, in which order, for those who want to change the workbench.
 FILES = (
@@ -261,22 +144,20 @@ def acceptance_table(found: dict[tuple[int, str], Cell], language: str) -> str:
         tell(("result", "结果")),
     )
     for node in NODES:
-        numbers = [f"NLP {node.nlp}" * bool(node.nlp), f"CV {node.cv}" * bool(node.cv)]
-        section = f"{', '.join(filter(None, numbers))} {tell(node.what)}"
-        files = node.files.replace("{torch,paddle}", "*")
+        section = f"{node.numbers} {tell(node.what)}"
         lines.append(
             _row(
                 f"**{section}**" if node.node else section,
                 f"`{node.command}`",
-                f"`{files}`",
-                tell(node.criterion),
+                f"`{node.files}`",
+                tell(node.criterion).replace("|", r"\|"),
                 _result(node, found, tell),
             )
         )
     return "\n".join(lines)
 
 
-def _result(node: Node, found: dict[tuple[int, str], Cell], tell) -> str:
+def _result(node, found: dict[tuple[int, str], Cell], tell) -> str:
     if node.step is None:
         return tell(("run by the tests", "由测试运行"))
     own = [cell for (step, _), cell in found.items() if step == node.step]

@@ -108,10 +108,10 @@ def _draw(browser: str, green: Path, red: Path) -> list[str]:
             view.evaluate("scrollTo(0, 0)")
 
         def origin(view) -> None:
-            view.locator(".origins").first.scroll_into_view_if_needed()
-            view.evaluate("document.querySelector('details.result').scrollIntoView()")
+            view.evaluate("document.getElementById('model').scrollIntoView()")
 
         def filtered(view) -> None:
+            view.evaluate("document.getElementById('all-rows').open = true")
             view.select_option("#f-result", label=_option(view, "backward"))
             view.fill("#f-text", "weight adam 003")
             view.wait_for_timeout(300)
@@ -127,7 +127,7 @@ def _draw(browser: str, green: Path, red: Path) -> list[str]:
             view.emulate_media(media="print")
 
         def cards(view) -> None:
-            view.evaluate("document.getElementById('found').scrollIntoView()")
+            view.evaluate("document.getElementById('tree').scrollIntoView()")
 
         take("report-overview.png", green, DESK, top)
         take("report-red.png", red, DESK, origin)

@@ -74,7 +74,11 @@ def _finding(result, row: Row) -> Finding:
 
 def class_of(result, side: str, key: str) -> str:
     """The class of a row's module as a side names it; empty where no module is known."""
-    named = result.classes.get(side, {}).get(key, "")
+    return bare(result.classes.get(side, {}).get(key, ""))
+
+
+def bare(named: str) -> str:
+    """A class as sidecars name it, without what they say of it."""
     return named.removeprefix(f"{OWN} ").removesuffix(f" {IN_PLACE}")
 
 

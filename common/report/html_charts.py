@@ -21,7 +21,6 @@ from twincheck.common.verdict.row import FAILING, Row
 
 LEFT, RIGHT, TOP, BOTTOM = 58, 12, 10, 40  # margins
 MOST_POINTS = 600  # of a series
-MOST_LINKS = 40  # points of a chart that are links, each with its name
 MOST_CHARTS = 12  # of one kind, of one result
 _LOWEST = 1e-20  # relative: what is smaller is drawn as nothing
 
@@ -114,19 +113,24 @@ class _Axes:
             pen = "L"
         return "".join(path)
 
-    def chart(self, title: str, told: str, labels: Sequence[str], *series: Series, **more) -> Chart:
-        """The chart of what is drawn on these axes, as the template reads it.
+    def chart(
+        self, title: str, told: str, labels: Sequence[str], *series, hover, first=0, table=()
+    ) -> Chart:
+        """The chart of what is drawn on these axes, as the template and the page's script read it.
 
         told     the same in words, for who does not see it
         labels   of x and y
-        more     `first`: what x counts from; `table`: the numbers, headings first; and `points`:
-                 x, y, name, key of the row that it leads to
+        hover    x, y, what is told there, or the key of the row that tells it
+        first    what x counts from
+        table    the numbers, headings first
         """
-        x_ticks = self.x_ticks(more.pop("first", 0))
+        live = {"x": (self.x_low + first, self.x_high + first), "y": (self.zero, self.y_high)}
+        at = ((self.x(x), self.y(y), *said) for x, y, *said in hover if math.isfinite(y))
+        live |= {"log": self.log, "hover": [(x, y, text, visible(key)) for x, y, text, key in at]}
         y_ticks = self.y_ticks() + ([(self.y(0.0), "0")] if self.log else [])
         about = {"title": title, "told": told, "x_label": labels[0], "y_label": labels[1]}
-        about |= {"width": self.width, "height": self.height, "x_ticks": x_ticks}
-        return {"points": (), "table": (), "y_ticks": y_ticks, "series": series} | about | more
+        about |= {"width": self.width, "height": self.height, "x_ticks": self.x_ticks(first)}
+        return {"table": table, "y_ticks": y_ticks, "series": series, "live": live} | about
 
 
 def _nice(low: float, high: float) -> list[float]:
@@ -143,19 +147,22 @@ def _nice(low: float, high: float) -> list[float]:
 # ---- the error of each tensor in the order of the forward ---------------------------------------
 
 
-def depth_charts(rows: Sequence[Row], cases: Sequence[str]) -> Iterator[Chart]:
-    """One chart a case: each output's difference and gap, relative to its size."""
+def depth_charts(rows: Sequence[Row], cases: Sequence[str], kind: str = "") -> Iterator[Chart]:
+    """One chart a case: each output's difference and gap, relative to its size.
+
+    kind   `grad`: of gradients, with both sides' float32 noise
+    """
     by_case: dict[str, list[Row]] = {}
     for row in rows:
         if row.measure in ("claim", "count") or not row.scale:
             continue
         key = Key.parse(row.key, cases)
-        if key.kind or key.is_input or key.choice or key.local:
+        if key.kind != kind or key.is_input or key.choice or key.local or kind and key.run:
             continue
         by_case.setdefault(key.case, []).append(row)
     for case, own in _worst_first(by_case):
         if len(own) > 2:
-            yield _depth(visible(case.rstrip("/")), own)
+            yield _depth(visible(case.rstrip("/")), own, kind)
 
 
 def _worst_first(groups: Mapping) -> list:
@@ -165,7 +172,7 @@ def _worst_first(groups: Mapping) -> list:
     return order[:MOST_CHARTS]
 
 
-def _depth(case: str, rows: Sequence[Row]) -> Chart:
+def _depth(case: str, rows: Sequence[Row], kind: str) -> Chart:
     bad = [i for i, row in enumerate(rows) if row.verdict in FAILING]
     kept = _thinned(rows, set(bad))
 
@@ -175,28 +182,30 @@ def _depth(case: str, rows: Sequence[Row]) -> Chart:
         ]
 
     difference, gap, allowed = relative("mean_abs"), relative("gap"), relative("allowed")
-    axes = _Axes(760, 280, (0, max(1, len(rows) - 1)), [*difference, *gap, *allowed], log=True)
-    series = [
-        axes.marks("allowed for the float64 gap", "bar", "allowed", kept, allowed),
-        axes.marks("float32 difference, mean", "circle", "noise", kept, difference),
-        axes.marks("float64 gap", "square", "gap", kept, gap),
-    ]
+    shown = [("allowed for the float64 gap", "bar", "allowed", allowed)]
+    if kind:
+        shown.append(("float32 noise, torch", "circle", "torch", relative("noise_ref")))
+        shown.append(("float32 noise, paddle", "diamond", "noise", relative("noise_cand")))
+    else:
+        shown.append(("float32 difference, mean", "circle", "noise", difference))
+    shown.append(("float64 gap", "square", "good" if kind else "gap", gap))
+    every = [value for *_, values in shown for value in values]
+    told = [d if math.isnan(g) else g for g, d in zip(gap, difference, strict=True)]
+    axes = _Axes(760, 280, (0, max(1, len(rows) - 1)), every, log=True)
+    series = [axes.marks(*about, kept, values) for *about, values in shown]
     xs = [row for row in kept if row in set(bad)]
     off = [gap[i] for i, row in enumerate(kept) if row in set(bad)]
     if bad:
         series.append(axes.marks("does not agree", "cross", "bad", xs, off))
+    order = "gradients in the order of the log" if kind else "tensors in the order of the forward"
     first = f"; the first that does not agree is {visible(rows[bad[0]].key)}" if bad else ""
     return axes.chart(
         f"Case {case}" if case else "All tensors",
-        f"{len(rows)} tensors in the order of the forward, each relative to its size: the "
+        f"{len(rows)} {order}, each relative to its size: the "
         f"float32 difference reaches {_most(difference)}, the float64 gap {_most(gap)}{first}.",
-        ("tensor, in the order of the forward", "relative to the tensor’s size"),
+        (order, "relative to the tensor’s size"),
         *series,
-        points=[
-            (axes.x(x), axes.y(y), f"{rows[x].verdict} {visible(rows[x].key)}", rows[x].key)
-            for x, y in list(zip(xs, off, strict=True))[:MOST_LINKS]
-            if math.isfinite(y)
-        ],
+        hover=[(i, y, "", rows[i].key) for i, y in zip(kept, told, strict=True)],
     )
 
 
@@ -270,6 +279,11 @@ def _drift(name: str, found: Sequence[tuple[int, str, Row]]) -> Chart:
         *series,
         first=1,
         table=table,
+        hover=[
+            (step, values["grad", "gap"][i], "\n".join(map(": ".join, zip(*told, strict=True))), "")
+            for i, step in enumerate(steps)
+            for told in [(table[0], table[i + 1])]
+        ],
     )
 
 
@@ -301,10 +315,11 @@ def training_charts(folder: Path, rows: Sequence[Row]) -> Iterator[Chart]:
             if key.startswith("curve/") and key not in known and key in paddle_log
         }
     steps = min(curve.size for curve in losses)
-    if steps:
-        losses = [curve[:steps] for curve in losses]
-        yield _two_curves("Training loss", "step", losses)
     judged = [row for row in rows if row.key.startswith("train/drift/")]
+    if steps:
+        limits = np.repeat([r.allowed or 0.0 for r in judged], [r.size for r in judged])
+        losses = [curve[:steps] for curve in losses]
+        yield _two_curves("Training loss", "step", losses, limits)
     if judged and all(row.size for row in judged):
         yield _drift_of_losses(judged)
     for name, (a, b) in scores.items():
@@ -314,15 +329,32 @@ def training_charts(folder: Path, rows: Sequence[Row]) -> Iterator[Chart]:
             yield _two_curves(title, "epoch", [a[:epochs], b[:epochs]])
 
 
-def _two_curves(title: str, x_label: str, curves: Sequence[np.ndarray]) -> Chart:
+def _two_curves(
+    title: str, x_label: str, curves: Sequence[np.ndarray], limits: np.ndarray | tuple = ()
+) -> Chart:
     count = curves[0].size  # at most so many of its steps, spread evenly, first and last among them
     kept = np.unique(np.linspace(0, count - 1, min(count, MOST_POINTS)).round().astype(int))
     axes = _Axes(380, 230, (0, max(1, count - 1)), np.concatenate(curves), log=False)
     styles = zip(SIDES, ("line", "dashed"), curves, strict=True)
     series = [Series(side, style, side, axes.line(kept, c[kept])) for side, style, c in styles]
-    last = ", ".join(f"{s.name} {c[-1]:.4g}" for s, c in zip(series, curves, strict=True))
+    band = kept[kept < len(limits)]
+    if band.size:
+        edges = [curves[0][band] + sign * limits[band] for sign in (1, -1)]
+        path = axes.line([*band, *band[::-1]], [*edges[0], *edges[1][::-1]]) + "z"
+        series.insert(0, Series("torch ± the self-twins’ envelope", "band", "allowed", path))
+    last = ", ".join(f"{s.name} {c[-1]:.4g}" for s, c in zip(series[-2:], curves, strict=True))
     told = f"{count} {x_label}s; at the end {last}."
-    return axes.chart(title, told, (x_label, title.lower()), *series, first=1)
+    hover = [
+        (
+            i,
+            curves[0][i],
+            f"{x_label} {i + 1}: torch {a:.6g}, paddle {b:.6g}, apart {a - b:.1e}",
+            "",
+        )
+        for i in kept.tolist()
+        for a, b in [(curves[0][i], curves[1][i])]
+    ]
+    return axes.chart(title, told, (x_label, title.lower()), *series, first=1, hover=hover)
 
 
 def _drift_of_losses(rows: Sequence[Row]) -> Chart:
@@ -341,4 +373,5 @@ def _drift_of_losses(rows: Sequence[Row]) -> Chart:
         Series("allowed: the self-twins’ envelope", "band", "torch", band),
         Series("torch − paddle", "dashed", "paddle", axes.line(middle, drift)),
         first=1,
+        hover=[(x, y, "", row.key) for x, y, row in zip(middle, drift, rows, strict=True)],
     )

@@ -22,9 +22,12 @@ from twincheck.common.logs.sidecar import Sidecar
 from twincheck.common.report import html_charts as charts
 from twincheck.common.report import html_facts as facts
 from twincheck.common.report import terminal
+from twincheck.common.report.acceptance import met, questions, together
 from twincheck.common.report.commands import look, next_commands
 from twincheck.common.report.findings import findings_of
 from twincheck.common.report.html_rows import PackedRows, rows_shown, visible
+from twincheck.common.report.html_tree import tree_of
+from twincheck.common.report.html_values import DECADES, MOST_VALUES, values_of
 from twincheck.common.report.scores import figure, scores_of
 from twincheck.common.report.sentences import fewest_digits, number
 from twincheck.common.report.source_lines import source_context
@@ -32,10 +35,11 @@ from twincheck.common.report.summary import outcome
 from twincheck.common.system.errors import UserError
 from twincheck.common.system.files import whole
 from twincheck.common.system.frameworks import SIDES
-from twincheck.common.verdict.row import FAILING, SEVERITY, count_verdicts, worst_row
+from twincheck.common.verdict.row import AGREEING, FAILING, SEVERITY, count_verdicts, worst_row
 
 FILE = "report.html"
 SHOWN_WITHOUT_SCRIPT = 20  # rows of a result: the worst
+SCRIPTS = ("tree.js", "charts.js", "page.js")
 _PAGE = Path(__file__).parent / "page"
 
 # What each verdict means, in a few words; the page's key to them.
@@ -83,12 +87,18 @@ def page(results: Sequence, command: Sequence[str], base: str) -> str:
         logs = result.folder, step.judged
         found = {side: list(facts.sidecars_of(*logs, side)) for side in SIDES}
         look_at = visible(look(result, "KEY"))
-        packed.add(name, title, result, shown[index], look_at, _ledger(found))
+        tree = tree_of(result.rows, shown[index], result, found)
+        values = values_of(result, shown[index], tree["of"], MOST_VALUES // len(results))
         sides.append((title, {side: own[0] for side, own in found.items() if own}))
         told.append(_tell(index, name, title, result, found, of_step))
+        packed.add(name, title, result, shown[index], look_at, _ledger(found))
+        packed.results[-1] |= {"tree": tree, "values": values, "charts": told[-1].live}
     passed = all(one.passed for one in told) and bool(told)
-    style, script = ((_PAGE / name).read_text("utf-8") for name in ("style.css", "page.js"))
+    models = list(dict.fromkeys(visible(result.model) for result in results))
+    style = (_PAGE / "style.css").read_text("utf-8")
+    script = "".join((_PAGE / name).read_text("utf-8") for name in SCRIPTS)
     data = packed.as_json() | {"tones": terminal.TONES, "meanings": MEANINGS}
+    data["decades"] = list(DECADES)
     data = json.dumps(data, separators=(",", ":"), allow_nan=False).encode()
     # Packed by gzip, as letters that end no script element.
     data = base64.b64encode(gzip.compress(data, 6, mtime=0)).decode()
@@ -96,10 +106,16 @@ def page(results: Sequence, command: Sequence[str], base: str) -> str:
         base=base,
         results=told,
         steps=list(dict.fromkeys(one.step for one in told)),
+        told={id(one.result): one for one in told},
+        overall=together(results),
         cells={(one.step, visible(one.result.model)): one for one in told},
-        models=list(dict.fromkeys(visible(result.model) for result in results)),
+        models=models,
         passed=passed,
+        clean=passed and not any(result.guide_passed is False for result in results),
         outcome=outcome(results).capitalize(),
+        acceptance=met(results),
+        remarks=_remarks(told),
+        asked=[questions([r for r in results if visible(r.model) == model]) for model in models],
         failed=sum(not one.passed for one in told),
         counts=count_verdicts([row for result in results for row in result.rows]),
         total=sum(len(result.rows) for result in results),
@@ -130,6 +146,7 @@ def _template():
     environment.filters.update(number=number, anchor=_anchor, figure=figure, visible=visible)
     environment.filters.update(lines=_lines, describe=terminal.describe, words=facts.diff_log_words)
     environment.filters.update(guide=terminal.guide_word, used=terminal.used_part)
+    environment.filters["id"] = id
     environment.globals.update(meanings=MEANINGS, tones=terminal.TONES)
     environment.globals.update(severity=SEVERITY, failing=FAILING, count_of=count_verdicts)
     environment.globals["shown_origins"] = terminal.SHOWN_ORIGINS
@@ -166,6 +183,12 @@ def _tell(index: int, name: str, title: str, result, sidecars, of_step: str) -> 
             problems.append(f"the curves could not be drawn: {visible(str(error))}")
     step, rows, off = result.step, result.rows, findings_of(result)
     first_of = {side: found[0] for side, found in sidecars.items() if found}
+    kind = {1: "", 4: "grad"}.get(step.number)
+    depth = [] if kind is None else list(charts.depth_charts(rows, result.cases, kind))
+    drift = list(charts.drift_charts(rows, result.cases))
+    drawn = [*depth, *curves, *drift]
+    for place, chart in enumerate(drawn):
+        chart["number"] = place
     commands = [("show one tensor around its worst element", look(result, "KEY"))]
     commands += [(f"how the {s} side was started", o.command) for s, o in first_of.items()]
     return SimpleNamespace(
@@ -176,12 +199,15 @@ def _tell(index: int, name: str, title: str, result, sidecars, of_step: str) -> 
         result=result,
         passed=result.exit_code == 0,
         worst=result.first_diverged or worst_row(rows),
+        above=sum(row.guide_passed is False for row in rows),
         digits=fewest_digits(rows, result.cases),
         scores=scores_of(result.folder, step.guide_stem, step.guide_threshold),
         findings=off,
         diff_log=result.guide_report and result.folder / result.guide_report,
-        depth=list(charts.depth_charts(rows, result.cases)) if step.number == 1 else [],
-        drift=list(charts.drift_charts(rows, result.cases)),
+        live=[chart["live"] for chart in drawn],
+        depth_title="Gradients: noise and gap" if kind else "Error against depth",
+        depth=depth,
+        drift=drift,
         training=curves,
         choices=facts.choices_of(result.folder, step.judged, rows, _ledger(sidecars)),
         commands=[(what, command) for what, command in commands if command],
@@ -190,6 +216,19 @@ def _tell(index: int, name: str, title: str, result, sidecars, of_step: str) -> 
         worst_rows=sorted(rows, key=terminal.badness, reverse=True)[:SHOWN_WITHOUT_SCRIPT],
         problems=problems,
     )
+
+
+def _remarks(told: Sequence[SimpleNamespace]) -> list[tuple]:
+    """What is not plain agreement, worst first: of each result its causes, else its verdicts."""
+    found = []
+    for one in told:
+        for f in one.findings[: terminal.SHOWN_ORIGINS]:
+            found.append((one, f.row, f.row.verdict, f.sentence, 1 + len(f.further)))
+        passed_over = {*AGREEING, *(FAILING if one.findings else ())}
+        for verdict in {row.verdict for row in one.result.rows} - passed_over:
+            of = [row for row in one.result.rows if row.verdict == verdict]
+            found.append((one, of[0], verdict, of[0].note, len(of)))
+    return sorted(found, key=lambda entry: (-SEVERITY.index(entry[2]), entry[0].index))
 
 
 def _lines(place: str) -> tuple:

@@ -120,7 +120,10 @@ class PackedRows:
             "failing": FAILING,
             "plain": PLAIN,
             "sources": source_lines(
-                place for one in self.results for side in SIDES for place in one["places"][side]
+                place
+                for one in self.results
+                for side in SIDES
+                for place in (*one["places"][side], *one.get("tree", one)["places"][side])
             ),
             "results": self.results,
         }

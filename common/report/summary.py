@@ -19,7 +19,7 @@ from twincheck.common.verdict.row import FAILING, count_verdicts
 
 ALIGNED, NOT_ALIGNED, UNDECIDED = "ALIGNED", "NOT ALIGNED", "UNDECIDED"
 NOT_COMPARED = "NOT COMPARED"
-_COLOURS = {ALIGNED: "green", NOT_ALIGNED: "red", UNDECIDED: "magenta", NOT_COMPARED: "red"}
+_COLOURS = {ALIGNED: "green", NOT_ALIGNED: "red", UNDECIDED: "blue", NOT_COMPARED: "red"}
 
 
 def outcome(results: Sequence) -> str:

@@ -35,11 +35,12 @@ from twincheck.common.verdict.row import AGREEING, SEVERITY, Row, count_verdicts
 _TONES = {
     "good": AGREEING,
     "mind": ("INSIDE", "CLOSE", "FLIP", "CONSTANT"),
-    "carried": ("CARRIED", "UNDECIDED"),
+    "carried": ("CARRIED",),
+    "open": ("UNDECIDED",),
     "bad": ("PRECISION", "DIVERGED", "INVALID"),
 }
 TONES = {verdict: tone for tone, verdicts in _TONES.items() for verdict in verdicts}
-_COLOURS = {"good": "green", "mind": "yellow", "carried": "magenta", "bad": "red"}
+_COLOURS = {"good": "green", "mind": "yellow", "carried": "magenta", "open": "blue", "bad": "red"}
 COLOURS = {verdict: _COLOURS[tone] for verdict, tone in TONES.items()}
 WIDTH_OF_AN_END = 24  # characters of a shortened key
 SHOWN_ROWS = 10  # of a table of rows: the worst

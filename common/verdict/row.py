@@ -129,9 +129,11 @@ def first_bad_row(rows: Sequence[Row], allow: Collection[str] = ()) -> Row | Non
 def worst_row(rows: Iterable[Row]) -> Row | None:
     """The row that used most of what it was allowed; None where nothing was measured.
 
-    Of one that passes for another reason what rounding is allowed says nothing: it comes last.
+    Of one that passes for another reason what rounding is allowed says nothing: it comes last.  Nor
+    does a witness, which is of one side alone.
     """
-    measured = (row for row in rows if share(row) is not None)
+    measured = [row for row in rows if share(row) is not None]
+    measured = [row for row in measured if "/witness/" not in row.key] or measured
     return max(measured, key=lambda row: (row.verdict in AGREEING, share(row)), default=None)
 
 

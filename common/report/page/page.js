@@ -1,4 +1,3 @@
-"use strict";
 // The list of tensors: unpacks the rows (common/report/html_rows.py), filters, sorts, opens them.
 // Every text is put in by textContent, so that what came from a log is never markup.
 (async () => {
@@ -228,7 +227,7 @@
     if (row.flag("noise_only")) add("zero", "zero in exact arithmetic: its agreement shows nothing");
     if (row.flag("capped")) add("capped", "its noise was above the cap, so that it did not excuse all it could");
     if (!described) add("note", row.note);
-    const parts = [facts];
+    const parts = [facts, ...drawValues(row)];
     const sources = element("div", { class: "sources" });
     for (const side of ["torch", "paddle"]) {
       const place = row.place(side);
@@ -240,6 +239,35 @@
     if (!row.result.claims.includes(row.i)) {
       const command = row.result.look.replace(/\bKEY\b/, () => quoted(row.key));
       parts.push(element("p", {}, copyable(command)));
+    }
+    return parts;
+  }
+  // The worst elements, and how many differences have which size (common/report/html_values.py).
+  function drawValues(row) {
+    const values = row.result.values?.[row.i];
+    if (!values) return [];
+    const parts = [];
+    if (values.worst.length) {
+      const table = element("table", {}, element("caption", {}, `The worst elements, ${values.run}`));
+      const head = ["at", "torch", "paddle", "apart"].map((word) => element("th", { scope: "col" }, word));
+      const lines = values.worst.map(([at, ...numbers]) =>
+        element("tr", {}, ...[`[${at.join(", ")}]`, ...numbers].map((text) => element("td", {}, text))));
+      table.append(element("thead", {}, element("tr", {}, ...head)), element("tbody", {}, ...lines));
+      parts.push(element("div", { class: "scroll", role: "region", tabindex: "0", "aria-label": "the worst elements" }, table));
+    }
+    const seen = values.sizes.map((count, n) => [count, data.decades[n]]).filter(([count]) => count);
+    if (seen.length) {
+      const [low, high] = [seen[0][1], seen.at(-1)[1]];
+      const most = Math.max(...values.sizes);
+      const bars = element("span", { class: "bars" });
+      for (let power = low; power <= high; power += 1) {
+        const count = values.sizes[data.decades.indexOf(power)];
+        const bar = element("i", { title: `${counted(count)} between 1e${power} and 1e${power + 1}` });
+        bar.style.height = `${count ? Math.max(4, (100 * count) / most) : 0}%`;
+        bars.append(element("span", {}, bar));
+      }
+      parts.push(element("figure", { class: "histogram" }, bars, element("figcaption", {},
+        `Differences of elements, from 1e${low} to 1e${high + 1}, by their power of ten; ${counted(values.alike)} are 0 (${values.run})`)));
     }
     return parts;
   }
@@ -313,7 +341,12 @@
 
   document.addEventListener("click", (event) => {
     const toAll = event.target.closest?.("a.all");
-    if (toAll) { choose(Number(toAll.dataset.result)); update(); }
+    if (toAll) {
+      $("all-rows").open = true;
+      choose(Number(toAll.dataset.result));
+      state.kind = $("f-kind").value = toAll.dataset.kind ?? "";
+      update();
+    }
     const copy = event.target.closest?.(".copy");
     if (copy) copyText(copy);
     const inPage = event.target.closest?.('a[href^="#"]');
@@ -329,6 +362,15 @@
     try { await navigator.clipboard.writeText(code.textContent); button.textContent = "Copied"; }
     catch { button.textContent = document.execCommand?.("copy") ? "Copied" : "Selected"; }
     setTimeout(() => { button.textContent = "Copy"; }, 1500);
+  }
+
+  function listOf(r, words) {
+    $("all-rows").open = true;
+    choose(r);
+    $("f-text").value = state.text = words;
+    update();
+    $("h-tensors").scrollIntoView();
+    $("h-tensors").focus();
   }
 
   // ---- links to a row: #step1/model/key -------------------------------------------------------
@@ -348,6 +390,7 @@
       return;
     }
     const row = all[r].find((one) => one.key === key);
+    $("all-rows").open = true;
     choose(r);
     state.text = $("f-text").value = "";
     state.kind = $("f-kind").value = "";
@@ -396,5 +439,8 @@
   for (const one of document.querySelectorAll(".scripted, .copy")) one.hidden = false;
   choose(state.result);
   update();
+  const showTree = modelTree({ data, all, $, element, verdictWord, mark, shown, counted, drawDetail, drawSource, listOf });
+  showTree(Math.max(0, state.result));
+  liveCharts({ data, all, element, shown });
   follow();
 })();
