@@ -97,6 +97,7 @@ def _draw(browser: str, green: Path, red: Path) -> list[str]:
             width, height = size
             view = chromium.new_page(viewport={"width": width, "height": height}, **options)
             view.goto(path.as_uri() + fragment)
+            view.locator("#tensors").wait_for()  # what is packed is there
             if do is not None:
                 do(view)
             view.wait_for_timeout(300)
@@ -121,7 +122,8 @@ def _draw(browser: str, green: Path, red: Path) -> list[str]:
 
         def curves(view) -> None:
             block = view.locator("details.result[data-name^='step5/']").last
-            block.evaluate("one => { one.open = true; one.scrollIntoView(); }")
+            block.evaluate("one => { one.open = true; }")
+            block.locator(".charts").first.evaluate("one => scrollTo(0, one.offsetTop - 60)")
 
         def paper(view) -> None:
             view.emulate_media(media="print")
