@@ -118,7 +118,7 @@ def test_it_opens_on_what_is_red_deep_in_twelve_layers(red, open_page):  # noqa:
     worst = shown.page.locator("#t-panel table tbody tr").first.locator("td").all_inner_texts()
     assert worst == ["[0, 0]", "0", "0.25", "2.50e-01"]
     assert "58 are 0" in panel and shown.page.locator("#t-panel .bars i").count() == 8
-    assert shown.problems == []
+    assert EVIL in shown.page.locator("#tree").inner_text() and shown.faults() == []
 
 
 def test_a_module_that_one_side_alone_has_stands_where_it_is(red, open_page):  # noqa: F811
