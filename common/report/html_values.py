@@ -22,10 +22,7 @@ DECADES = range(-20, 5)  # a bar each, of the differences between 1e-20 and 1e4
 
 
 def values_of(result, indices: Sequence[int], of: Sequence[int], most: int) -> dict[int, object]:
-    """Position among the rows' indices -> values: of what does not agree, and each module's worst.
-
-    of   the module of each; at most so many rows have their values
-    """
+    """Position among the rows -> values: of what does not agree, and of each module's worst."""
     rows = [result.rows[i] for i in indices]
     wanted: dict[int, str] = {}
     seen: set[int] = set()
