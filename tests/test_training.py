@@ -155,7 +155,9 @@ def test_an_optimizer_that_forgets_shows(one_twin, whole):
     finally:
         one_twin.path(name).write_text(original)
     assert resumed.returncode in (0, 1), resumed.stderr
-    assert different(arrays(whole), arrays(out / "step5_train" / EXAMPLE.name))
+    # Of a training that is red there may be further seeds.
+    kept, found = arrays(whole), arrays(out / "step5_train" / EXAMPLE.name)
+    assert different(kept, {key: found[key] for key in kept})
 
 
 class FakeSide:

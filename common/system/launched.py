@@ -5,6 +5,7 @@
 A launcher knows nothing of the check that started it, and would go on without.
 """
 
+import os
 import runpy
 import sys
 from pathlib import Path
@@ -16,5 +17,8 @@ if __name__ == "__main__":  # by its path too
 
     show_help(__doc__)
     watch()
+    if os.environ.get("CUDA_VISIBLE_DEVICES") == "":
+        # Paddle's launcher takes an empty list for one device; this word hides all of them as well.
+        os.environ["CUDA_VISIBLE_DEVICES"] = "all"
     del sys.argv[0]
     runpy.run_module(sys.argv[0], run_name="__main__", alter_sys=True)
