@@ -128,7 +128,10 @@ def test_a_framework_that_is_not_installed(checkout):
         (["--model", MODEL, "--device", "gpu"], ["--device gpu", "torch finds no GPU"]),
         (["--model", MODEL, "--weights", "no.npz"], ["--weights", "no such file"]),
         (["--model", MODEL, "--torch-python", "no-python"], ["--torch-python no-python"]),
-        (["--model", MODEL, "--compare-only", "--out", "nowhere"], ["is missing", "without"]),
+        (
+            ["--model", MODEL, "--compare-only", "--out", "nowhere"],
+            ["is missing", "not with --compare-only"],
+        ),
     ],
     ids=lambda value: " ".join(value)[-40:],
 )

@@ -643,7 +643,7 @@ def test_times_rise_and_the_longest_row_is_whole(checkout, folder):
     )
     assert done.returncode == 0, done.stdout + done.stderr
     assert "times is drawn from 0 to 1, in rising order: on normal numbers" in done.stdout
-    assert "x is drawn" not in done.stdout and "ROUNDING" in done.stdout
+    assert "x is drawn" not in done.stdout and "\nALIGNED in step 1" in done.stdout
     text = (folder / "rising" / "case.py").read_text()
     assert '"times": np.sort(rng.random((4, 12)), 1)' in text
     assert '"lengths": np.array([12, 9, 5, 1])' in text
