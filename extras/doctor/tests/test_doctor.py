@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shlex
 import subprocess
 import sys
 import venv
@@ -135,7 +136,7 @@ def test_with_neither_framework_it_says_what_to_install(tmp_path):
     assert done.returncode == 1 and done.stderr == "[]\n" and len(lines) <= 10
     assert lines[0].endswith("; no NumPy")
     assert lines[1:3] == [f"{side:8}cannot be used: no Python here has it" for side in SIDES]
-    assert lines[-2] == f"next    make -C {ROOT} install"
+    assert lines[-2] == f"next    make -C {shlex.quote(str(ROOT))} install"
     told = json.loads(doctor(tmp_path, "--json", python=python).stdout)
     assert not told["usable"] and told["sides"]["torch"]["install"].startswith("make -C ")
 
@@ -226,7 +227,7 @@ def test_what_to_install_is_a_command_that_can_be_typed(monkeypatch):
     monkeypatch.setattr(sentences, "_is_managed", lambda: False)
     missing = Framework("paddle", "", problem="no Python here has it")
     install = sentences.what_to_install
-    assert install(missing, []) == f"{sys.executable} -m pip install paddlepaddle"
+    assert install(missing, []) == f"{shlex.quote(sys.executable)} -m pip install paddlepaddle"
     assert install(found()["torch"], []) == ""
     broken = Framework("paddle", "/e/python", problem="--paddle-python /e/python has no numpy: …")
     assert install(broken, []) == "/e/python -m pip install numpy"
@@ -235,7 +236,7 @@ def test_what_to_install_is_a_command_that_can_be_typed(monkeypatch):
     beside = "/p/python -m venv paddle-env && paddle-env/bin/python -m pip install numpy paddle"
     assert install(missing, [other]).startswith(beside)
     monkeypatch.setattr(sentences, "IN_A_CHECKOUT", True)
-    assert install(missing, []) == f"make -C {ROOT} install"
+    assert install(missing, []) == f"make -C {shlex.quote(str(ROOT))} install"
 
 
 @pytest.mark.parametrize(

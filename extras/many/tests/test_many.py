@@ -137,8 +137,8 @@ def test_pairs_are_checked_beside_each_other(tmp_path, capfd):
         str(folder): next(one for one in lines if one.startswith(f"{folder}: "))
         for folder in made.values()
     }
-    assert ": aligned: " in line[str(made["right"])]
-    assert ": NOT ALIGNED: " in line[str(made["wrong"])]
+    assert ": ALIGNED 5/5 (eval and train) · guide 5/5 (" in line[str(made["right"])]
+    assert ": NOT ALIGNED in 5 of 5 steps (" in line[str(made["wrong"])]
     assert ": not compared: error: " in line[str(made["bad"])]
     assert lines[-1].startswith("1 of 3 pairs ALIGNED · 1 not aligned: ")
     for folder in made.values():
