@@ -26,6 +26,7 @@ import numpy as np
 
 from twincheck.common.check.command_line import check_main
 from twincheck.common.check.options import Parser, of, positive
+from twincheck.common.check.result import RUN_AGAIN
 from twincheck.common.check.steps import Step
 from twincheck.common.logs.reader import read_log
 from twincheck.common.logs.result_folder import FLOAT64, ResultFolder
@@ -110,7 +111,7 @@ def envelope_of(folder: Path, pair) -> tuple[Envelope, list, list[str]]:
     twins = all(files.log("train_self", side).is_file() for side in SIDES)
     if not twins and envelope is None:
         why = why or "no self-twins ran"
-        raise UserError(f"{files.path}: {why}: run the check again (not with --compare-only)")
+        raise UserError(f"{files.path}: {why}: {RUN_AGAIN}")
     if twins:  # a run may stop early: what all have counts
         losses = [each["curve/loss"].size for side in SIDES for each in runs_of(folder, side)]
     parts = parts_of(min(losses), per_epoch)

@@ -80,28 +80,26 @@ def main(arguments=None):
     if command in STEPS:
         return _step(command, words)
     if command == "gallery" and not twincheck.IN_A_CHECKOUT:
-        return _only_in_a_checkout()
+        page = os.path.join(twincheck.HERE, "docs", "gallery.html")
+        said = "the gallery is run in a checkout, whose pages it writes; they are in"
+        return _refused(f"{said} {page}")
     if command in OF_THE_CORE:
         return importlib.import_module(OF_THE_CORE[command]).main(words)
     return _extra(command, words)
 
 
-def _unknown(command, known):
+def _refused(sentence):
     from twincheck.common.report.terminal import say_error
+
+    say_error(sentence)
+    return 2
+
+
+def _unknown(command, known):
     from twincheck.common.system.words import did_you_mean
 
     meant = did_you_mean(command, known)
-    say_error(f"there is no command {command}{meant or ': twincheck --help lists them'}")
-    return 2
-
-
-def _only_in_a_checkout():
-    from twincheck.common.report.terminal import say_error
-    from twincheck.common.system.checkout import ROOT
-
-    page = ROOT / "docs" / "gallery.html"
-    say_error(f"the gallery is run in a checkout, whose pages it writes; they are in {page}")
-    return 2
+    return _refused(f"there is no command {command}{meant or ': twincheck --help lists them'}")
 
 
 def _pairs(command, words):

@@ -34,7 +34,7 @@ from twincheck.common.verdict.row import (
 )
 from twincheck.common.verdict.tensor import NAN_ALIKE, judge_tensor
 
-_RUN = "run the check again (not with --compare-only)"
+RUN_AGAIN = "run the check again (not with --compare-only)"
 
 
 @dataclass
@@ -309,7 +309,7 @@ def refuse_unfit(
             former, why = files.log(step.guide_stem, side), ""
             if is_of_former_version(former):
                 why = f", and {former.name} is a log of an earlier version"
-            raise UserError(f"{shown(log)} is missing{why}: {_RUN}")
+            raise UserError(f"{shown(log)} is missing{why}: {RUN_AGAIN}")
     problems = folder_problems(folder, fresh)
     if not (problems or made_now) and has_pair(step.guide_stem):
         problems = pair_problems(folder, step.guide_stem)
@@ -322,7 +322,7 @@ def refuse_unfit(
         if changed:
             raise UserError(
                 f"{shown(log)} is stale: {', '.join(changed)} in {shown(pair.folder)} changed "
-                f"since it was made; {_RUN}"
+                f"since it was made; {RUN_AGAIN}"
             )
         if set(told.cases) != set(run.cases):  # a part is not the whole
             raise UserError(

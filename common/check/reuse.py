@@ -17,7 +17,7 @@ from twincheck.common.logs.result_folder import LogName, ResultFolder
 from twincheck.common.logs.sidecar import sidecar_of
 from twincheck.common.pair.pairs import Pair, is_checkpoint
 from twincheck.common.pair.provenance import changed_sources, model_sources, workbench_sha256
-from twincheck.common.pair.request import RunRequest
+from twincheck.common.pair.request import RunRequest, device_of
 from twincheck.common.system.errors import UserError
 from twincheck.common.system.frameworks import SETTINGS
 from twincheck.common.system.hashes import file_sha256
@@ -35,7 +35,7 @@ def reference_key(
 ) -> dict[str, str]:
     """What the torch side's logs depend on, each part as a text; equal texts, equal logs."""
     configuration = {name: getattr(run, name) for name in sorted(_FIELDS)}
-    values = environment(run.of_side("torch").device)
+    values = environment(device_of(run.device, "torch"))
     settings = {name: values.get(name) for name in SETTINGS}
     # Files that a pair's case.py may read, by size and time: they may be large.
     paths = [path for path in sorted(pair.folder.rglob("*")) if path.is_file()]

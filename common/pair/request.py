@@ -201,8 +201,7 @@ class RunRequest:
 
     def of_side(self, side: str) -> "RunRequest":
         """The same as one side is asked it: its device is cpu or gpu."""
-        on_gpu = self.device in ("gpu", f"{side}-gpu")
-        return dataclasses.replace(self, device="gpu" if on_gpu else "cpu")
+        return dataclasses.replace(self, device=device_of(self.device, side))
 
     def write(self, path: Path) -> None:
         """Write the request as JSON, every field of it, into a folder that is made."""
@@ -225,6 +224,11 @@ class RunRequest:
         if not request.model and not isinstance(request.task, Save):
             raise UserError(f"{name}: this request names no model")
         return request
+
+
+def device_of(device: str, side: str) -> str:
+    """Where a side computes, cpu or gpu, by what --device says."""
+    return "gpu" if device in ("gpu", f"{side}-gpu") else "cpu"
 
 
 def error_file(folder: Path, side: str) -> Path:

@@ -15,7 +15,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from twincheck.common.pair.request import FROM_STDIN, RunRequest, error_file, rank_folder
+from twincheck.common.pair.request import (
+    FROM_STDIN,
+    RunRequest,
+    device_of,
+    error_file,
+    rank_folder,
+)
 from twincheck.common.system.checkout import ROOT
 from twincheck.common.system.errors import UserError
 from twincheck.common.system.frameworks import SIDES
@@ -57,8 +63,8 @@ class WorkerProcess:
         self._asked: list[Path] = []  # the requests whose answers nobody has asked for
         self._answered: dict[Path, Failure | None] = {}  # what became of those that have one
         self.was_told_to_end = False
-        side = RunRequest(device=device).of_side(_side(module))
-        self._told = on_progress or (lambda text: None), threads, side.device
+        own = device_of(device, _side(module))
+        self._told = on_progress or (lambda text: None), threads, own
         self._process = self._started()
 
     def _started(self) -> Process:
@@ -157,11 +163,12 @@ def run_group(
     logs      a folder for what the launcher writes
     Returns why each failed, None where it did not.
     """
-    for path, request in requests.items():
-        request = request.of_side(_side(module))
+    own = {path: request.of_side(_side(module)) for path, request in requests.items()}
+    for path, request in own.items():
         request.write(path)
-    launcher = _launcher(module, request, logs)
-    return _run(python, module, launcher, list(requests), on_progress, 1, request.device)
+    first = next(iter(own.values()))  # they are started alike
+    launcher = _launcher(module, first, logs)
+    return _run(python, module, launcher, list(own), on_progress, 1, first.device)
 
 
 def _run(

@@ -11,6 +11,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 from twincheck.common.report import summary, terminal
+from twincheck.common.system.words import number_of
 from twincheck.common.verdict.row import Row, first_bad_row, worst, worst_row
 
 # node: whether acceptance (验收) asks for it; step: whose rows say the result, null where the tests
@@ -96,5 +97,5 @@ def together(results: Sequence) -> Answer:
     first = next((result for result in results if summary.outcome([result]) == word), None)
     of = "" if word == summary.ALIGNED else f": step {first.step.number}, {first.verdict}"
     tensors = sum(len(result.rows) for result in results)
-    said = f"{tensors:,} tensors and claims in {len(results)} step{'s' * (len(results) > 1)}{of}"
+    said = f"{tensors:,} tensors and claims in {number_of(len(results), 'step')}{of}"
     return Answer(*_ANSWERS[word], said, first if of else None)

@@ -70,8 +70,7 @@ def _modules(cars: Sequence[Sidecar], cases: Sequence[str]) -> dict[str, int]:
     """Module -> how many parameters it holds itself or below, of all cases."""
     found: dict[str, int] = {}
     for name, count in (named for car in cars for named in car.modules.items()):
-        case = max((case for case in cases if name.startswith(case)), key=len, default="")
-        found.setdefault(name[len(case) :], count)
+        found.setdefault(Key.parse(name, cases).site, count)
     return found
 
 

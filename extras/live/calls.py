@@ -117,8 +117,8 @@ def check(
         held.LIVE.clear()
         held.CELLS.clear()
     if document["exit_code"] == _NOT_COMPARED:
-        errors = [each for each in document["findings"] if each["kind"] == "error"]
-        raise NotChecked(errors[0]["sentence"])
+        error = next(each for each in document["findings"] if each["kind"] == "error")
+        raise NotChecked(error["sentence"])
     return Result(document, folder)
 
 
