@@ -80,15 +80,17 @@ def is_on_cpu(value):
 
 def use_device(name):
     """Compute on `cpu` or `gpu`, in one way whether gradients are asked for or not."""
-    # On CPU torch needs no default device, which would slow every call.
-    torch.set_default_device(_GPU if name == "gpu" else None)
     if name == "gpu":
+        torch.set_default_device(_GPU)
         torch.use_deterministic_algorithms(True, warn_only=True)
         # A default device holds in its thread, and not in what a mode calls, as a backward pass:
         # what models and hooks make there would be on the CPU.
         torch.autograd.set_multithreading_enabled(False)
         _IN_BACKWARD.put()
-    else:
+    elif torch.get_default_device().type != "cpu":
+        # Only then: on CPU torch needs no default device, which would slow every call.  Nor is it
+        # set to None, of which torch 2.8 cannot be asked.
+        torch.set_default_device("cpu")
         _IN_BACKWARD.take_away()
     torch.backends.mha.set_fastpath_enabled(False)
 
