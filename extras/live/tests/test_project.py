@@ -48,8 +48,9 @@ def project(tmp_path):
 
 def outcome(python, project, *words):
     """(exit status of pytest in a project, what it says)."""
-    # An installed package's plugin is found by itself; the checkout's is named.
-    words = ("-p", "twincheck.extras.live.plugin", "-p", "no:cacheprovider", *words)
+    # The checkout's plugin is named: pip leaves there what lets pytest find it, or does not.
+    plugin = ("-p", "no:twincheck", "-p", "twincheck.extras.live.plugin")
+    words = (*plugin, "-p", "no:cacheprovider", *words)
     command = [str(python), "-m", "pytest", "-c", "/dev/null", "--rootdir", ".", *words]
     done = subprocess.run(command, capture_output=True, text=True, cwd=project, timeout=300)
     return done.returncode, done.stdout + done.stderr
