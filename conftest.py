@@ -19,6 +19,8 @@ os.environ["PYTHONPATH"] = os.pathsep.join(
     [str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]
 )
 
+# What tests read is English, whatever the machine's locale.
+os.environ["LANGUAGE"] = "en"
 # Small tensors gain nothing from many threads, and test files run side by side.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 

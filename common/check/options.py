@@ -5,6 +5,7 @@ option that a command does not take is an error there, and not in its --help.
 """
 
 import argparse
+import os
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -77,6 +78,13 @@ class CheckOptions:
     )
     reference: Path | None = _reference(
         None, "torch logs that somebody else sent: --reference their_logs", metavar="DIR"
+    )
+    lang: str | None = option(
+        None,
+        "the language to read, by default the locale's: --lang zh",
+        of="people",
+        judges=True,
+        choices=("en", "zh"),
     )
     data: Path | None = _data(
         None, "the file or folder to train on: --data reviews_Electronics_5.json.gz", metavar="PATH"
@@ -207,6 +215,7 @@ class Parser(argparse.ArgumentParser):
             formatter_class=argparse.RawDescriptionHelpFormatter,
             allow_abbrev=False,  # --mode is no short --model where a check has no modes
         )
+        self.take("lang")
 
     def take(self, *names: str) -> "Parser":
         """Take options of the table."""
@@ -246,6 +255,8 @@ class Parser(argparse.ArgumentParser):
             default = self.get_default(dest) if value is usual[dest] else value
             given[dest] = list(default) if isinstance(default, list) else default
         told.typed = typed
+        if "lang" in dict(typed):
+            os.environ["LANGUAGE"] = told.lang  # gettext's, which goes before the locale
         return told
 
     def error(self, message: str) -> NoReturn:

@@ -26,6 +26,7 @@ from twincheck.common.report.scores import allowed, figure, scores_of
 from twincheck.common.report.sentences import folded, listed, named, number
 from twincheck.common.report.source_lines import source_context
 from twincheck.common.system.checkout import ROOT
+from twincheck.common.system.extras import languages
 from twincheck.common.system.start import spelled
 from twincheck.common.system.words import number_of
 from twincheck.common.verdict.half import BY_ITSELF
@@ -55,6 +56,12 @@ class _Console(Console):
 
     def on_broken_pipe(self) -> None:
         raise BrokenPipeError
+
+    def print(self, *objects: object, **options: object) -> None:
+        """Print in the language that people read (common/system/extras.py)."""
+        for language in languages():
+            objects = map(language.shown, objects)
+        super().print(*objects, **options)
 
 
 def _console(stderr: bool = False) -> Console:

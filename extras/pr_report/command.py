@@ -23,7 +23,6 @@ from twincheck.extras.pr_report.document import Say
 from twincheck.extras.pr_report.markdown import markdown, save_picture
 from twincheck.extras.pr_report.results import find
 from twincheck.extras.pr_report.sections import is_red, sections
-from twincheck.extras.pr_report.words import LANGUAGES
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -44,7 +43,7 @@ def _parser() -> Parser:
         required=True,
         help="whose form, and whose limits: --for formers",
     )
-    parser.add_argument("--lang", choices=LANGUAGES, default="en", help="language: --lang zh")
+    parser.set_defaults(lang="en")  # of the file, which others read: not the locale's
     parser.take_other(
         "model",
         metavar="NAME|FOLDER",

@@ -443,4 +443,5 @@
   showTree(Math.max(0, state.result));
   liveCharts({ data, all, element, shown });
   follow();
+  self.speak?.({ data, $, element }); // another language, of an extra
 })();
