@@ -58,8 +58,8 @@ class _Console(Console):
         raise BrokenPipeError
 
     def print(self, *objects: object, **options: object) -> None:
-        """Print in the language that people read (common/system/extras.py)."""
-        for language in languages():
+        """Print in the language that people read, all but lines of source, which do not wrap."""
+        for language in () if options.get("no_wrap") else languages():
             objects = map(language.shown, objects)
         super().print(*objects, **options)
 

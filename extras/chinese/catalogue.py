@@ -18,7 +18,7 @@ from pathlib import Path
 
 FIELD = re.compile(r"\{(\w+)\}")
 _NUMBER, _FIGURE = r"[\d,]+", r"[-+−]?[\d.,]+(?:e[-+]?\d+)?|[-+]?(?:inf|nan|∞)|–"
-_NAME = r"(?:(?!; |(?<!\.)\. |\n).)+?"  # no name goes from one sentence into the next
+_NAME = r"(?:(?!; |: | · |(?<!\.)\. |\n).)+?"  # no name goes from one sentence into the next
 # What a text that has no entry is taken apart at, and what stands there in Chinese.
 SEPARATORS = (("\n", "\n"), (" · ", " · "), (". ", "。"), ("; ", "；"), (": ", "："))
 

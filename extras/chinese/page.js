@@ -66,6 +66,7 @@ function speak({ data, $, element }) {
     return true;
   }
   function element_(one) {
+    if (one.matches("bdi") && exact[one.textContent] && one.textContent.includes(" ")) one.classList.add("told"); // no name
     if (one.matches(KEPT)) return;
     for (const name of SAYING) {
       const text = one.getAttribute(name);

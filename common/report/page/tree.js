@@ -127,7 +127,7 @@ function modelTree({ data, all, $, element, verdictWord, mark, shown, counted, d
     if (!silent) marked(verdict);
     if (item.run) {
       const [first, last] = [item.run[0].label, item.run.at(-1).label.match(/\d+$/)[0]];
-      made.append(element("span", { class: "side fold" }, start, element("span", {}, element("bdi", { class: "name" }, `${first} to ${last}`), `: ${said(whole)}`)));
+      made.append(element("span", { class: "side fold" }, start, element("span", {}, element("bdi", { class: "name told" }, `${first} to ${last}`), `: ${said(whole)}`)));
     } else {
       const torch = side(item, "torch");
       torch.prepend(start);
@@ -172,7 +172,7 @@ function modelTree({ data, all, $, element, verdictWord, mark, shown, counted, d
       const sources = SIDES.filter((s) => of.places[s][i]).map((s) => drawSource(s, of.places[s][i]));
       if (sources.length) parts.push(element("div", { class: "sources" }, ...sources));
     } else if (item.run) {
-      parts.push(element("h3", {}, element("bdi", {}, `${item.run[0].name} to ${item.run.at(-1).name}`)));
+      parts.push(element("h3", {}, element("bdi", { class: "told" }, `${item.run[0].name} to ${item.run.at(-1).name}`)));
     }
     const sorted = [...rows].sort((a, b) => b.origin - a.origin || b.severity - a.severity || a.i - b.i);
     for (const row of sorted.slice(0, MOST_ROWS)) {
