@@ -22,7 +22,7 @@ class Table:
 
 @dataclass(frozen=True)
 class Code:
-    """Lines of code."""
+    """Lines of code; without its language, of what a check said."""
 
     text: str
     language: str = ""

@@ -8,7 +8,7 @@ from urllib.parse import quote
 from twincheck.common.report import marks
 from twincheck.common.system.files import whole
 from twincheck.extras.pr_report.document import Code, Folded, Picture, Say, Section, Table
-from twincheck.extras.pr_report.words import heading, joined, words
+from twincheck.extras.pr_report.words import heading, in_a_checks_words, joined, words
 
 
 def markdown(title: Say, told: Sequence, language: str, stem: str) -> tuple[str, dict[str, object]]:
@@ -56,7 +56,7 @@ class _Writer:
         fields = {
             name: joined(self.language, [self.text(one) for one in value])
             if isinstance(value, list)
-            else self.text(value)
+            else (in_a_checks_words(self.language, value) if name == "said" else self.text(value))
             for name, value in told.fields.items()
         }
         return words(self.language, told.word, fields)
@@ -67,7 +67,8 @@ class _Writer:
             return [self.text(block), ""]
         if isinstance(block, Code):
             fence = "```" if "```" not in block.text else "~~~~"
-            return [f"{fence}{block.language or 'text'}", block.text, fence, ""]
+            text = block.text if block.language else in_a_checks_words(self.language, block.text)
+            return [f"{fence}{block.language or 'text'}", text, fence, ""]
         if isinstance(block, Picture):
             number = f"-{len(self.pictures) + 1}" if self.pictures else ""
             name = f"{self._stem}{number}.png"
