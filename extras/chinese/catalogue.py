@@ -69,7 +69,7 @@ class Catalogue:
     """Both languages' sentences, by the English ones."""
 
     def __init__(self, entries: tuple[Entry, ...]):
-        self.exact: dict[str, str] = {}
+        self.entries, self.exact = entries, {}
         templates = []
         for entry in entries:
             for english in entry.english:

@@ -67,7 +67,6 @@ function speak({ data, $, element }) {
   }
   function element_(one) {
     if (one.matches("bdi") && exact[one.textContent] && one.textContent.includes(" ")) one.classList.add("told"); // no name
-    if (one.matches(KEPT)) return;
     for (const name of SAYING) {
       const text = one.getAttribute(name);
       const said = text && translated(text);
@@ -75,6 +74,7 @@ function speak({ data, $, element }) {
       one.setAttribute(name, said);
       back.push(() => one.setAttribute(name, text));
     }
+    if (one.matches(KEPT)) return;
     const done = whole(one);
     for (const node of [...one.childNodes]) {
       if (node.nodeType === 1) element_(node);
@@ -89,7 +89,7 @@ function speak({ data, $, element }) {
   // ---- the language ---------------------------------------------------------------------------
   const watching = new MutationObserver((changes) => {
     const fresh = new Set(changes.flatMap((change) => (change.type === "attributes" ? [change.target] : [...change.addedNodes].map((node) => (node.nodeType === 1 ? node : change.target)))));
-    for (const one of fresh) if (one.isConnected && !one.closest(KEPT)) element_(one);
+    for (const one of fresh) if (one.isConnected && !one.parentElement.closest(KEPT)) element_(one);
     watching.takeRecords();
   });
   const button = element("button", { type: "button" });

@@ -5,6 +5,7 @@ the locale.  English is the language of all else.
 """
 
 import os
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -30,7 +31,7 @@ def translated(text: str) -> str:
 
 def shown(what: object) -> object:
     """What a console is to print, in the language that people read."""
-    if language() != "zh":
+    if language() != "zh" or not _has_letters(sys.stdout.encoding):
         return what
     if isinstance(what, str):
         return _text(Text.from_markup(what))
@@ -41,6 +42,14 @@ def shown(what: object) -> object:
     elif isinstance(what, Table):
         _table(what)
     return what
+
+
+def _has_letters(encoding: str | None) -> bool:
+    """Whether an output can be given Chinese at all."""
+    try:
+        return bool("中".encode(encoding or "utf-8"))
+    except (UnicodeEncodeError, LookupError):
+        return False
 
 
 def _text(text: Text) -> Text:
