@@ -114,8 +114,9 @@ def warm(request, monkeypatch):
 
 @pytest.fixture(autouse=True)
 def _usual_dtype():
-    """A test that builds in float64 in this process leaves the next one what it found."""
+    """A test that builds in float64, or reads Chinese, leaves the next one what it found."""
     yield
+    os.environ["LANGUAGE"] = "en"
     for framework in (sys.modules.get("torch"), sys.modules.get("paddle")):
         if framework is not None and hasattr(framework, "set_default_dtype"):
             name = framework.__name__

@@ -29,8 +29,7 @@ _OF_STEPS = ("cases", "half", "probes", "training", "optimizers")
 
 # What declares an option of a group.
 _judging, _output = (partial(option, of=group, judges=True) for group in ("judging", "output"))
-_pythons, _reference = partial(option, of="pythons"), partial(option, of="reference")
-_data = partial(option, of="data")
+_pythons, _reference, _data = (partial(option, of=of) for of in ("pythons", "reference", "data"))
 
 
 @dataclass(frozen=True)
@@ -80,11 +79,7 @@ class CheckOptions:
         None, "torch logs that somebody else sent: --reference their_logs", metavar="DIR"
     )
     lang: str | None = option(
-        None,
-        "the language to read, by default the locale's: --lang zh",
-        of="people",
-        judges=True,
-        choices=("en", "zh"),
+        None, "language, or the locale's: --lang zh", of="people", judges=True, choices=("en", "zh")
     )
     data: Path | None = _data(
         None, "the file or folder to train on: --data reviews_Electronics_5.json.gz", metavar="PATH"
@@ -255,8 +250,7 @@ class Parser(argparse.ArgumentParser):
             default = self.get_default(dest) if value is usual[dest] else value
             given[dest] = list(default) if isinstance(default, list) else default
         told.typed = typed
-        if "lang" in dict(typed):
-            os.environ["LANGUAGE"] = told.lang  # gettext's, which goes before the locale
+        os.environ |= {"LANGUAGE": told.lang} if "lang" in dict(typed) else {}  # before the locale
         return told
 
     def error(self, message: str) -> NoReturn:

@@ -226,10 +226,12 @@ def _most(values: Sequence[float]) -> str:
 
 # ---- gradients and weights over an optimizer's steps ---------------------------------------------
 
-# Kind -> its name, and the marks of its float32 difference and of its float64 gap.
+# Kind of a row, and what is drawn of it -> how that is called, its mark and its tone.
 _DRIFTING = {
-    "grad": ("gradients", ("circle", "triangle")),
-    "weight": ("weights", ("square", "diamond")),
+    ("grad", "mean_abs"): ("gradients, mean float32 difference", "circle", "noise"),
+    ("grad", "gap"): ("gradients, float64 gap", "triangle", "gap"),
+    ("weight", "mean_abs"): ("weights, mean float32 difference", "square", "noise"),
+    ("weight", "gap"): ("weights, float64 gap", "diamond", "gap"),
 }
 
 
@@ -240,7 +242,7 @@ def drift_charts(rows: Sequence[Row], cases: Sequence[str]) -> Iterator[Chart]:
         if row.measure == "claim" or row.noise_only or row.scale is None:
             continue
         key = Key.parse(row.key, cases)
-        if key.is_step and key.kind in _DRIFTING:
+        if key.is_step and (key.kind, "gap") in _DRIFTING:
             setup, _, number = key.run.rstrip("/").rpartition("/")
             if number.isdecimal():
                 groups.setdefault((key.case, setup), []).append((int(number), key.kind, row))
@@ -253,20 +255,10 @@ def drift_charts(rows: Sequence[Row], cases: Sequence[str]) -> Iterator[Chart]:
 
 def _drift(name: str, found: Sequence[tuple[int, str, Row]]) -> Chart:
     steps = sorted({step for step, _, _ in found})
-    values: dict[tuple[str, str], list[float]] = {}
-    for kind in _DRIFTING:
-        for of in ("mean_abs", "gap"):
-            values[kind, of] = [_largest(found, step, kind, of) for step in steps]
+    values = {of: [_largest(found, step, *of) for step in steps] for of in _DRIFTING}
     every = [value for series in values.values() for value in series]
     axes = _Axes(380, 230, (steps[0], max(steps[-1], steps[0] + 1)), every, log=True)
-    series = []
-    for (kind, of), ys in values.items():
-        word, marks = _DRIFTING[kind]
-        what, mark, tone = {
-            "mean_abs": ("mean float32 difference", marks[0], "noise"),
-            "gap": ("float64 gap", marks[1], "gap"),
-        }[of]
-        series.append(axes.marks(f"{word}, {what}", mark, tone, steps, ys))
+    series = [axes.marks(*_DRIFTING[of], steps, ys) for of, ys in values.items()]
     table = [("step", *(one.name for one in series))]
     for i, step in enumerate(steps):
         numbers = (ys[i] for ys in values.values())
@@ -280,9 +272,8 @@ def _drift(name: str, found: Sequence[tuple[int, str, Row]]) -> Chart:
         first=1,
         table=table,
         hover=[
-            (step, values["grad", "gap"][i], "\n".join(map(": ".join, zip(*told, strict=True))), "")
-            for i, step in enumerate(steps)
-            for told in [(table[0], table[i + 1])]
+            (step, gap, "\n".join(map(": ".join, zip(table[0], line, strict=True))), "")
+            for step, gap, line in zip(steps, values["grad", "gap"], table[1:], strict=True)
         ],
     )
 
@@ -345,14 +336,8 @@ def _two_curves(
     last = ", ".join(f"{s.name} {c[-1]:.4g}" for s, c in zip(series[-2:], curves, strict=True))
     told = f"{count} {x_label}s; at the end {last}."
     hover = [
-        (
-            i,
-            curves[0][i],
-            f"{x_label} {i + 1}: torch {a:.6g}, paddle {b:.6g}, apart {a - b:.1e}",
-            "",
-        )
-        for i in kept.tolist()
-        for a, b in [(curves[0][i], curves[1][i])]
+        (i, a, f"{x_label} {i + 1}: torch {a:.6g}, paddle {b:.6g}, apart {a - b:.1e}", "")
+        for i, a, b in zip(kept.tolist(), *(c[kept] for c in curves), strict=True)
     ]
     return axes.chart(title, told, (x_label, title.lower()), *series, first=1, hover=hover)
 

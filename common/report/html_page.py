@@ -33,7 +33,6 @@ from twincheck.common.report.sentences import fewest_digits, number
 from twincheck.common.report.source_lines import source_context
 from twincheck.common.report.summary import outcome
 from twincheck.common.system.errors import UserError
-from twincheck.common.system.extras import languages
 from twincheck.common.system.files import whole
 from twincheck.common.system.frameworks import SIDES
 from twincheck.common.verdict.row import AGREEING, FAILING, SEVERITY, count_verdicts, worst_row
@@ -100,7 +99,9 @@ def page(results: Sequence, command: Sequence[str], base: str) -> str:
     script = "".join((_PAGE / name).read_text("utf-8") for name in SCRIPTS)
     data = packed.as_json() | {"tones": terminal.TONES, "meanings": MEANINGS}
     data["decades"] = list(DECADES)
-    for added, told_too in (part for language in languages() for part in language.on_a_page()):
+    for added, told_too in (
+        part for language in terminal.languages() for part in language.on_a_page()
+    ):
         script, data = script + added, data | told_too
     data = json.dumps(data, separators=(",", ":"), allow_nan=False).encode()
     # Packed by gzip, as letters that end no script element.

@@ -8,7 +8,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 
 from twincheck.common.report.findings import place_of
-from twincheck.common.report.sentences import PLAIN, decided_text, digits, is_output
+from twincheck.common.report.sentences import decided_text, digits, is_output
 from twincheck.common.report.source_lines import SourceLine, source_context
 from twincheck.common.report.terminal import badness, describe
 from twincheck.common.system.frameworks import SIDES
@@ -66,7 +66,6 @@ class PackedRows:
         choices  the keys of the discrete choices
         """
         kept = [result.rows[i] for i in shown]
-        texts = enumerate(map(decided_text, kept))
         places = {side: result.places.get(side, {}) for side in SIDES}
         places = {side: [self._place(own, row) for row in kept] for side, own in places.items()}
         self.results.append(
@@ -86,7 +85,7 @@ class PackedRows:
                 },
                 "places": places,
                 "described": self._describe(kept),
-                "decided": {i: text for i, text in texts if text != PLAIN},
+                "decided": list(map(decided_text, kept)),
                 "digits": {i: digits(r) for i, r in enumerate(kept) if is_output(r, result.cases)},
                 "choices": [i for i, row in enumerate(kept) if row.key in choices],
                 "claims": [i for i, row in enumerate(kept) if row.measure == "claim"],
@@ -118,7 +117,6 @@ class PackedRows:
             "severity": SEVERITY,
             "agreeing": AGREEING,
             "failing": FAILING,
-            "plain": PLAIN,
             "sources": source_lines(
                 place
                 for one in self.results

@@ -37,11 +37,6 @@ _CLAIMS = {
 _SEED = re.compile(r"^seed_\d+/")
 _NUMBER = re.compile(r"(?<![\w.])\d[\d.,]*(e[-+]?\d+)?(?![\w])")
 OTHER_NUMBERS = " (elsewhere other numbers)"  # of a sentence that stands for others too
-# What decided most rows.
-PLAIN = (
-    "plain: the float64 gap {gap} is at most {allowed}, and paddle's own error {noise_cand} is "
-    "allowed beside torch's {noise_ref}; size {scale}"
-)
 _SHOWN = (NOTHING_LEFT, OF_CONSTANTS)  # in the note of a constant with proof
 
 

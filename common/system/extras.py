@@ -9,7 +9,6 @@ import re
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from functools import cache
 from importlib import metadata
 
 from twincheck import IN_A_CHECKOUT
@@ -17,7 +16,6 @@ from twincheck.common.system.checkout import ROOT
 from twincheck.common.system.errors import UserError
 
 COMMANDS = "twincheck.commands"  # name -> a function of the arguments; gives the status
-LANGUAGES = "twincheck.languages"  # beside English: a module, of what a console and a page show
 
 
 def entry_points(group: str) -> dict[str, metadata.EntryPoint]:
@@ -53,12 +51,6 @@ def load_all(group: str) -> list:
         with suppress(UserError):
             found.append(load(group, name))
     return found
-
-
-@cache
-def languages() -> list:
-    """The languages beside English that there are."""
-    return load_all(LANGUAGES)
 
 
 def run(name: str, arguments: Sequence[str] | None = None) -> int:

@@ -5,10 +5,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from urllib.parse import quote
 
-from twincheck.common.report import marks
+from twincheck.common.report import marks, terminal
 from twincheck.common.system.files import whole
 from twincheck.extras.pr_report.document import Code, Folded, Picture, Say, Section, Table
-from twincheck.extras.pr_report.words import heading, in_a_checks_words, joined, words
+from twincheck.extras.pr_report.words import heading, joined, words
 
 
 def markdown(title: Say, told: Sequence, language: str, stem: str) -> tuple[str, dict[str, object]]:
@@ -48,6 +48,11 @@ class _Writer:
     def __init__(self, language: str, stem: str):
         self.language, self._stem = language, stem
         self.pictures: dict[str, object] = {}
+        self._others = terminal.languages() if language != "en" else ()
+
+    def _in_its_language(self, text: str) -> str:
+        """What a check said, which is English in its result."""
+        return next((other.translated(text) for other in self._others), text)
 
     def text(self, told: object) -> str:
         """A cell, a word or a sentence."""
@@ -56,7 +61,7 @@ class _Writer:
         fields = {
             name: joined(self.language, [self.text(one) for one in value])
             if isinstance(value, list)
-            else (in_a_checks_words(self.language, value) if name == "said" else self.text(value))
+            else (self._in_its_language(value) if name == "said" else self.text(value))
             for name, value in told.fields.items()
         }
         return words(self.language, told.word, fields)
@@ -67,7 +72,7 @@ class _Writer:
             return [self.text(block), ""]
         if isinstance(block, Code):
             fence = "```" if "```" not in block.text else "~~~~"
-            text = block.text if block.language else in_a_checks_words(self.language, block.text)
+            text = block.text if block.language else self._in_its_language(block.text)
             return [f"{fence}{block.language or 'text'}", text, fence, ""]
         if isinstance(block, Picture):
             number = f"-{len(self.pictures) + 1}" if self.pictures else ""

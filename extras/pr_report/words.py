@@ -3,8 +3,6 @@
 from functools import cache
 from pathlib import Path
 
-from twincheck.common.system.extras import languages
-
 try:
     import tomllib
 except ModuleNotFoundError:  # Python 3.10
@@ -23,13 +21,6 @@ def table() -> dict[str, list[str]]:
 def words(language: str, word: str, fields: dict) -> str:
     """A sentence in a language."""
     return table()[word][LANGUAGES.index(language)].format(**fields)
-
-
-def in_a_checks_words(language: str, text: str) -> str:
-    """What a check said, in English, in the report's language."""
-    for other in languages() if language != "en" else ():
-        text = other.translated(text)
-    return text
 
 
 def heading(language: str, number: int, text: str) -> str:

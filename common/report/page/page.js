@@ -33,8 +33,7 @@
     }
     get decided() { // what decided it, as a terminal says it (common/report/sentences.py)
       const figure = (value) => (value === 0 ? "0.00e+00" : shown(value));
-      return (this.result.decided[this.i] ?? data.plain)
-        .replace(/\{(\w+)\}/g, (_, name) => figure(this.number(name)));
+      return this.result.decided[this.i].replace(/\{(\w+)\}/g, (_, name) => figure(this.number(name)));
     }
     place(side) { return this.result.places[side][this.i]; }
     get words() { return this.text ??= (this.key + " " + this.note).toLowerCase(); }

@@ -45,11 +45,14 @@ NAME = re.compile(r"--[\w-]+|[\w.<>*…-]*[/_.\[][\w./:\[\]*, -]*|[-\d.]+e[-+]?\
 CHINESE = re.compile("[\u4e00-\u9fff]")
 # The page's texts, and its labels, but for what it marks as names, code and figures.
 TEXTS = """() => {
-  const kept = "bdi:not(.told), code, pre, script, style, noscript, span.key, .tick, .number, .language";
+  const kept = "bdi:not(.told), code, pre, script, style, noscript, span.key, .tick, .number, "
+    + ".language";
   const texts = [], walk = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
-  while (walk.nextNode()) if (!walk.currentNode.parentElement.closest(kept)) texts.push(walk.currentNode.data);
+  for (let text = walk.nextNode(); text; text = walk.nextNode())
+    if (!text.parentElement.closest(kept)) texts.push(text.data);
   for (const one of document.querySelectorAll("body *"))
-    for (const name of ["aria-label", "title", "data-label"]) texts.push(one.getAttribute(name) ?? "");
+    for (const name of ["aria-label", "title", "data-label"])
+      texts.push(one.getAttribute(name) ?? "");
   return [document.title, ...texts].map((text) => text.trim().replace(/\\s+/g, " "));
 }"""
 
