@@ -253,6 +253,7 @@ CEILINGS = {
     "extras/bench": 860,
     "extras/bundle": 1_860,
     "extras/certificate": 760,
+    "extras/chinese": 230,
     "extras/doctor": 550,
     "extras/forecast": 320,
     "extras/generation": 1_680,

@@ -28,7 +28,9 @@ from twincheck.common.system.json_file import load_json, load_sealed, write_json
 from twincheck.common.verdict.row import FAILING, claim
 from twincheck.extras.pr_report import claims, forward, sections, steps
 from twincheck.extras.pr_report import command as pr_report
+from twincheck.extras.pr_report.document import Code, Say, Section
 from twincheck.extras.pr_report.facts import facts, losses_facts, output_facts
+from twincheck.extras.pr_report.markdown import markdown
 from twincheck.extras.pr_report.words import LANGUAGES, table
 
 MODEL = "small_cnn"
@@ -276,6 +278,20 @@ def test_every_word_is_there_in_both_languages_with_the_same_fields():
         assert set(fields.findall(both[0])) == set(fields.findall(both[1])), name
     for kind in claims.KINDS.values():
         assert sorted(kind.order) == sorted([*sections._EVIDENCE, "guide"])
+
+
+def test_what_a_check_said_is_in_the_reports_language():
+    said = "LayerNorm's epsilon is 1e-12 in torch and 1e-06 in Paddle; it starts at main/norm"
+    fields = {"evidence": Say("forward"), "run": "step 1", "verdict": "DIVERGED", "said": said}
+    told = [Say("red_line", fields), Section("forward", [Code(said), Code(said, "sh")])]
+    english, chinese = (markdown(Say("summary"), told, lang, "x")[0] for lang in LANGUAGES)
+    assert english.count(said) == 3 and chinese.count(said) == 1
+    assert (
+        chinese.count(
+            "LayerNorm 的 epsilon 在 torch 中为 1e-12，在 Paddle 中为 1e-06；始于 main/norm"
+        )
+        == 2
+    )
 
 
 def test_each_sentence_says_all_that_it_is_given(base, monkeypatch):
