@@ -57,12 +57,13 @@ def _text(text: Text) -> Text:
     said = Text(translated(text.plain), style=text.style, no_wrap=text.no_wrap)
     for span in text.spans:
         part = text.plain[span.start : span.end]
-        at = said.plain.find(part)
-        at, part = (at, part) if at >= 0 else (said.plain.find(translated(part)), translated(part))
-        if part.strip() == text.plain.strip() or (span.start, span.end) == (0, len(text)):
+        shown_as = (part, translated(part), translated(part.rstrip(":")))
+        found = next((one for one in shown_as if one in said.plain), "")
+        if part.strip() == text.plain.strip():
             said.stylize(span.style)
-        elif at >= 0:
-            said.stylize(span.style, at, at + len(part))
+        elif found:
+            at = said.plain.find(found)
+            said.stylize(span.style, at, at + len(found))
     return said
 
 

@@ -133,6 +133,8 @@ def test_tables_have_their_styles_and_names(chinese, capsys):
     said = spoken.shown(Text.assemble(("NOT ALIGNED", "bold red"), " (eval and train)"))
     assert said.plain == "NOT ALIGNED（eval 和 train）"
     assert [(s.start, s.end, s.style) for s in said.spans] == [(0, 11, "bold red")]
+    assert spoken.shown("[red]error:[/red] the loss is off").markup == "[red]错误[/red]：loss 不一致"
+    assert spoken.shown("[red]the loss is off[/red]").markup == "[red]loss 不一致[/red]"
 
 
 def test_a_line_of_source_is_no_sentence(chinese, capsys):
