@@ -4,6 +4,7 @@ Results and logs hold English, which programs read.  What is shown is looked up 
 sentence itself, else the template that it was made by, whose fields are its names and numbers:
 
     {n}, {n2}     a whole number           {x}, {x2}     a figure
+    {v}           words in capitals        {w}           one word
     {name}        a name, kept             {SAID}        a text that is looked up too, or nothing
 
 The page's script (page.js) does the same with the same tables.
@@ -17,7 +18,12 @@ from functools import lru_cache
 from pathlib import Path
 
 FIELD = re.compile(r"\{(\w+)\}")
-_NUMBER, _FIGURE = r"[\d,]+", r"[-+−]?[\d.,]+(?:e[-+]?\d+)?|[-+]?(?:inf|nan|∞)|–"
+_KINDS = {
+    "n": r"[\d,]+",
+    "x": r"[-+−]?[\d.,]+(?:e[-+]?\d+)?|[-+]?(?:inf|nan|∞)|–",
+    "v": r"[A-Z]+(?: [A-Z]+)*",
+    "w": r"\S+",
+}
 _NAME = r"(?:(?!; |: | · |(?<!\.)\. |\n).)+?"  # no name goes from one sentence into the next
 # What a text that has no entry is taken apart at, and what stands there in Chinese.
 SEPARATORS = (("\n", "\n"), (" · ", " · "), (". ", "。"), ("; ", "；"), (": ", "："))
@@ -59,9 +65,8 @@ def pattern(template: str) -> str:
     for literal, name in zip(parts[::2], [*parts[1::2], ""], strict=True):
         found.append(re.escape(literal).replace("\\ ", " "))
         if name:
-            kind = re.fullmatch(r"([nx])\d*", name)
-            text = {"n": _NUMBER, "x": _FIGURE}[kind[1]] if kind else _NAME
-            found.append(f"(?P<{name}>{'.*?' if name.isupper() else text})")
+            text = _KINDS.get(name.rstrip("0123456789"), ".*?" if name.isupper() else _NAME)
+            found.append(f"(?P<{name}>{text})")
     return "".join(found)
 
 

@@ -133,7 +133,9 @@ def test_tables_have_their_styles_and_names(chinese, capsys):
     said = spoken.shown(Text.assemble(("NOT ALIGNED", "bold red"), " (eval and train)"))
     assert said.plain == "NOT ALIGNED（eval 和 train）"
     assert [(s.start, s.end, s.style) for s in said.spans] == [(0, 11, "bold red")]
-    assert spoken.shown("[red]error:[/red] the loss is off").markup == "[red]错误[/red]：loss 不一致"
+    assert (
+        spoken.shown("[red]error:[/red] the loss is off").markup == "[red]错误[/red]：loss 不一致"
+    )
     assert spoken.shown("[red]the loss is off[/red]").markup == "[red]loss 不一致[/red]"
 
 
@@ -211,7 +213,7 @@ def test_a_sentence_is_found_by_the_template_that_made_it(english, expected):
 
 def samples():
     """English -> Chinese of each message, its fields filled with numbers and names."""
-    filled = {"n": "1,234", "x": "5.01e-07"}
+    filled = {"n": "1,234", "x": "5.01e-07", "v": "DIVERGED", "w": "acc"}
 
     def fill(text):
         return FIELD.sub(lambda match: filled.get(match[1].rstrip("0123456789"), "main/a.b"), text)
