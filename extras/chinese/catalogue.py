@@ -24,7 +24,7 @@ _KINDS = {
     "v": r"[A-Z]+(?: [A-Z]+)*",
     "w": r"\S+",
 }
-_NAME = r"(?:(?!; |: | · |(?<!\.)\. |\n).)+?"  # no name goes from one sentence into the next
+_NAME = r"(?:(?!; |: | · |(?<!\.)\. |\n|\.$).)+?"  # no name goes from one sentence into the next
 # What a text that has no entry is taken apart at, and what stands there in Chinese.
 SEPARATORS = (("\n", "\n"), (" · ", " · "), (". ", "。"), ("; ", "；"), (": ", "："))
 

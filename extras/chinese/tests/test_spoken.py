@@ -203,6 +203,7 @@ def test_the_option_goes_before_the_locale(monkeypatch):
             "第 1 步，one and two：DIVERGED，位于 main/loss, port.py:3 · 指南 1/2",
         ),
         ("no sentence of ours; the loss is off", "no sentence of ours；loss 不一致"),
+        ("Case train.", "用例 train。"),
         ("main/the same bits", "main/the same bits"),
         ("", ""),
     ],
