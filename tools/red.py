@@ -18,6 +18,7 @@ if __name__ == "__main__":  # by its path too, and under a Python that will not 
 
 import argparse
 import json
+import os
 import tempfile
 from collections.abc import Sequence
 
@@ -49,6 +50,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _main() -> int:
     found = {}
+    os.environ["LANGUAGE"] = "en"  # as the pages are that show it
     with tempfile.TemporaryDirectory(prefix="red-") as folder:
         copy = Checkout(Path(folder))
         for fault in (named(name) for name in PLANTED):

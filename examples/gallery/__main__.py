@@ -68,6 +68,7 @@ def _main(given) -> int:
             signal.signal(signal.SIGINT, signal.default_int_handler)
         # Small tensors gain nothing from threads; --jobs uses the other cores.
         os.environ.setdefault("OMP_NUM_THREADS", "1")
+        os.environ["LANGUAGE"] = "en"  # its pages hold what checks print
         steps = tuple(given.step or STEPS)
         gallery = Gallery(given.cache.absolute(), tuple(findings), steps)
         for name in dict.fromkeys(name for line in chosen for name in line.environments):

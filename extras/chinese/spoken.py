@@ -7,6 +7,7 @@ the locale.  English is the language of all else.
 import os
 import sys
 from collections.abc import Iterator
+from copy import deepcopy
 from pathlib import Path
 
 from rich.padding import Padding
@@ -37,6 +38,7 @@ def shown(what: object) -> object:
         return _text(Text.from_markup(what))
     if isinstance(what, Text):
         return _text(what)
+    what = deepcopy(what)  # which is kept in English
     if isinstance(what, Padding):
         what.renderable = shown(what.renderable)
     elif isinstance(what, Table):

@@ -130,6 +130,7 @@ def test_tables_have_their_styles_and_names(chinese, capsys):
     printed = capsys.readouterr().out
     assert "第 1 步：损失函数对齐" in printed and "最差的张量" in printed
     assert re.search(r"│ model +│ DIVERGED，1,234 行 +│ main/shape", printed)
+    assert table.columns[0].header == "model" and table.title == "step 1: loss"  # as it was
     said = spoken.shown(Text.assemble(("NOT ALIGNED", "bold red"), " (eval and train)"))
     assert said.plain == "NOT ALIGNED（eval 和 train）"
     assert [(s.start, s.end, s.style) for s in said.spans] == [(0, 11, "bold red")]
