@@ -1,6 +1,7 @@
 """A pair's folder checked for a test: `twincheck stepN DIR` in a process of its own."""
 
 import json
+import os
 import subprocess
 import sys
 import tempfile
@@ -71,7 +72,9 @@ def _document(number: int, folder: Path, words: Sequence[str]) -> dict:
     with tempfile.TemporaryDirectory(prefix="twincheck-") as work:
         answer = Path(work) / "result.json"
         command = [sys.executable, "-m", "twincheck", f"step{number}", str(folder), *words]
-        done = subprocess.run([*command, "--json", str(answer)], capture_output=True, text=True)
+        english = os.environ | {"LANGUAGE": "en"}  # of its lines some are looked for
+        command += ["--json", str(answer)]
+        done = subprocess.run(command, capture_output=True, text=True, env=english)
         document = json.loads(answer.read_text(encoding="utf-8")) if answer.is_file() else None
     if document is None or document["exit_code"] == 2:
         lines = [line for line in done.stderr.splitlines() if line.startswith("error: ")]

@@ -134,7 +134,7 @@ def check(pair: Pair, threads: int) -> Outcome:
     with open(log, "w", encoding="utf-8") as file:
         status, _ = task.run([*command, *pair.words], file, cwd=pair.folder, env=environment)
     lines = log.read_text(encoding="utf-8", errors="replace").splitlines()
-    errors = [line for line in lines if line.startswith("error: ")]
+    errors = [line for line in lines if line.startswith(("error: ", "错误："))]
     said = [line.strip() for line in errors or lines if line.strip()]
     said = said[-1] if said else f"error: ended with status {status}, without a word"
     return Outcome(status if status in (0, 1) else 2, said, time.monotonic() - began)
