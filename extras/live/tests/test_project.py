@@ -11,7 +11,9 @@ from pathlib import Path
 import pytest
 
 from twincheck.common.logs.reader import read_log
+from twincheck.extras.live.pairs import _document
 from twincheck.extras.live.reference import MANIFEST, seal
+from twincheck.extras.live.result import NotChecked
 
 ROOT = Path(__file__).resolve().parents[3]
 PROJECT = ROOT / "examples" / "project_with_tests"
@@ -159,3 +161,9 @@ def test_a_reference_is_made_again_and_gives_the_same_numbers(project):
             assert list(new) == list(old)
             for key in new:
                 assert abs(new[key] - old[key]).max() <= 1e-9, key
+
+
+def test_why_nothing_was_compared_is_read_whatever_the_users_language(tmp_path, monkeypatch):
+    monkeypatch.setenv("LANGUAGE", "zh")
+    with pytest.raises(NotChecked, match=r"step 1: --model .*there is no case\.py in this folder"):
+        _document(1, tmp_path, [])

@@ -39,6 +39,13 @@ def folders(tmp_path, monkeypatch):
     return made
 
 
+def test_an_error_is_the_line_on_a_pair_in_either_language(folders, capsys):
+    told = folders(a="2error: why\nbehind it", b="2错误：为何\nbehind it")
+    assert command.main([*told, "--jobs", "1"]) == 2
+    printed = capsys.readouterr().out
+    assert "a: not compared: error: why (" in printed and "b: not compared: 错误：为何 (" in printed
+
+
 @pytest.mark.parametrize(
     ("told", "status", "last"),
     [
