@@ -163,7 +163,15 @@ def test_a_reference_is_made_again_and_gives_the_same_numbers(project):
                 assert abs(new[key] - old[key]).max() <= 1e-9, key
 
 
-def test_why_nothing_was_compared_is_read_whatever_the_users_language(tmp_path, monkeypatch):
+def test_lines_that_are_looked_for_are_english_whatever_the_users_language(tmp_path, monkeypatch):
     monkeypatch.setenv("LANGUAGE", "zh")
+    run, printed = subprocess.run, []
+
+    def kept(*arguments, **options):
+        printed.append(run(*arguments, **options))
+        return printed[-1]
+
+    monkeypatch.setattr(subprocess, "run", kept)
     with pytest.raises(NotChecked, match=r"step 1: --model .*there is no case\.py in this folder"):
         _document(1, tmp_path, [])
+    assert [done.stderr.partition(" ")[0] for done in printed] == ["error:"]
