@@ -126,10 +126,10 @@ def _meaning(wrong: bool, sound: bool, lost: float) -> str:
     if not wrong:
         return "a near tie that rounding decides; all runs went on with torch's float64 choice"
     if not sound and lost == 0.0:
-        return "an exact tie broken otherwise, which is no rounding"
+        return "an exact tie broken differently, which is not rounding"
     if not sound:
         return "not what its own scores say: another rule of choice"
-    return "no rounding makes up for that: other scores, or another rule of choice"
+    return "more than rounding explains: the scores differ, or the rule of choice does"
 
 
 def _finite(values: np.ndarray) -> np.ndarray:
