@@ -49,7 +49,7 @@ MEANINGS = {
     "beyond the steps that ran in float64 no more than a training’s self-twins differ",
     "INSIDE": "other values inside the model that reach no result; does not decide",
     "CLOSE": "only float32 logs: within the guide’s rule, nothing better can be said",
-    "FLIP": "a choice between two nearly equal scores fell the other way",
+    "FLIP": "a choice between two nearly equal scores differed",
     "CONSTANT": "the same function but for a constant that one side keeps in float32",
     "CARRIED": "wrong only because what it was fed is wrong",
     "UNDECIDED": "what ran cannot tell: it is neither shown to be alike nor shown to differ",
