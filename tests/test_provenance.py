@@ -50,7 +50,8 @@ def may_change_a_log(file: Path, side: str, step: str) -> bool:
 
 def all_files() -> list[Path]:
     """The workbench's own, but for the built-in models, which model_sources hashes."""
-    folders = [ROOT / name for name in ("common", "fake_data", "tools", "faults", "twincheck", *STEPS)]
+    names = ("common", "fake_data", "tools", "faults", "twincheck", *STEPS)
+    folders = [ROOT / name for name in names]
     files = [path for folder in folders for path in folder.rglob("*.py")]
     files += (ROOT / "fake_data").glob("*.npz")
     files = [path.relative_to(ROOT) for path in files]
