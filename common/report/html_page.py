@@ -33,7 +33,7 @@ from twincheck.common.report.sentences import fewest_digits, number
 from twincheck.common.report.source_lines import source_context
 from twincheck.common.report.summary import outcome
 from twincheck.common.system.errors import UserError
-from twincheck.common.system.files import whole
+from twincheck.common.system.files import write_text
 from twincheck.common.system.frameworks import SIDES
 from twincheck.common.verdict.row import AGREEING, FAILING, SEVERITY, count_verdicts, worst_row
 
@@ -66,12 +66,7 @@ def write_page(path: Path, results: Sequence, command: Sequence[str], base: str)
     base     what the page calls these results: the step, or `steps 1 to 5`
     """
     try:
-        content = page(results, command, base).encode()
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with whole(path) as temporary:
-            temporary.write_bytes(content)
-    except OSError as error:
-        raise UserError(f"{path} cannot be written: {error.strerror}") from None
+        write_text(path, page(results, command, base))
     except ImportError as error:
         raise UserError(f"{error.name} is not installed: make install brings it") from None
 
@@ -125,32 +120,35 @@ def page(results: Sequence, command: Sequence[str], base: str) -> str:
         written=time.strftime("%Y-%m-%d %H:%M:%S %z"),
         style=style,
         script=script,
-        style_hash=_hash(style),
-        script_hash=_hash(script),
         data=data,
     )
 
 
 @cache
 def _template():
-    """The compiled template; Jinja2 is imported where a page is written, and nowhere before."""
+    """The compiled template."""
+    return environment().get_template("report.html.j2")
+
+
+def environment(*folders: Path):
+    """What makes pages, with further folders of templates; Jinja2 is imported here, not before."""
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-    environment = Environment(
-        loader=FileSystemLoader(_PAGE),
+    made = Environment(
+        loader=FileSystemLoader([*folders, _PAGE]),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters.update(number=number, anchor=_anchor, figure=figure, visible=visible)
-    environment.filters.update(lines=_lines, describe=terminal.describe, words=facts.diff_log_words)
-    environment.filters.update(guide=terminal.guide_word, used=terminal.used_part)
-    environment.filters["id"] = id
-    environment.globals.update(meanings=MEANINGS, tones=terminal.TONES)
-    environment.globals.update(severity=SEVERITY, failing=FAILING, count_of=count_verdicts)
-    environment.globals["shown_origins"] = terminal.SHOWN_ORIGINS
-    return environment.get_template("report.html.j2")
+    made.filters.update(number=number, anchor=_anchor, figure=figure, visible=visible)
+    made.filters.update(lines=_lines, describe=terminal.describe, words=facts.diff_log_words)
+    made.filters.update(guide=terminal.guide_word, used=terminal.used_part)
+    made.filters.update(id=id, hash=_hash)
+    made.globals.update(meanings=MEANINGS, tones=terminal.TONES)
+    made.globals.update(severity=SEVERITY, failing=FAILING, count_of=count_verdicts)
+    made.globals["shown_origins"] = terminal.SHOWN_ORIGINS
+    return made
 
 
 def _hash(text: str) -> str:

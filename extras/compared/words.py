@@ -1,0 +1,181 @@
+"""What is said of two results that were compared: the sentence at the end, and what lines are of.
+
+The terminal, the page and --json say what stands here.
+"""
+
+from collections.abc import Iterable, Sequence
+
+from twincheck.common.report.sentences import number
+from twincheck.common.system.words import number_of
+from twincheck.common.verdict.row import AGREEING, Row, count
+from twincheck.extras.compared import compare as c
+from twincheck.extras.compared.compare import Cause, Change, Compared
+
+# What became of rows -> what is said of one, and of several.
+_SAID = {
+    "fails now": ("agrees no more", "agree no more"),
+    "new, fails": ("is new and fails", "are new and fail"),
+    "worse": ("has a worse verdict", "have a worse verdict"),
+    c.STILL: ("fails as before", "fail as before"),
+    "agrees now": ("failed before and agrees now", "failed before and agree now"),
+    "better": ("has a better verdict", "have a better verdict"),
+    c.GONE: ("is gone", "are gone"),
+    c.NEW: ("is new", "are new"),
+    c.SAME: ("agrees as before", "agree as before"),
+}
+# The heading of a section of rows, in the order of the page.
+HEADINGS = {
+    "fails now": "Agreed before and fail now",
+    "new, fails": "New rows that fail",
+    "worse": "Have a worse verdict",
+    c.STILL: "Fail as before",
+    "agrees now": "Failed before and agree now",
+    "better": "Have a better verdict",
+    c.GONE: "Gone: in the first result alone",
+    c.NEW: "New, and agree",
+}
+_OF_A_CAUSE = {
+    c.FOUND_NOW: "found now",
+    c.OTHERWISE: "found otherwise",
+    c.AS_BEFORE: "found as before",
+    c.FOUND_NO_MORE: "found no more",
+}
+
+
+def sentence(found: Compared) -> str:
+    """`3 rows failed before and agree now, 1 agrees no more …`: what got worse comes first."""
+    counts = [(what, len(found.of(what))) for what in c.CHANGES]
+    counts = [(what, n) for what, n in counts if n]
+    said = ", ".join(_counted(n, what, first=at == 0) for at, (what, n) in enumerate(counts))
+    lost = found.guide_lost
+    said += f"; {number_of(len(lost), 'result')} no longer by the guide’s rule" if lost else ""
+    noisy = found.noisy
+    of = "row has" if len(noisy) == 1 else "rows have"
+    said += f"; {len(noisy):,} {of} other noise" if noisy else ""
+    return said
+
+
+def _counted(n: int, what: str, first: bool) -> str:
+    rows = " row" * first + "s" * (first and n > 1)
+    return f"{n:,}{rows} {_SAID[what][n > 1]}"
+
+
+def headline(found: Compared) -> str:
+    """The page's first words."""
+    if found.worse:
+        return f"{number_of(len(found.worse), 'row')} got worse"
+    if len(found.of(c.SAME, c.STILL)) == len(found.changes) and not found.noisy:
+        return "Nothing changed"
+    still = len(found.of(c.STILL))
+    better = len(found.of(*c.BETTER))
+    word = f"{number_of(better, 'row')} got better" if better else "Nothing got worse"
+    failing = sum(bool(one.exit_code) for one in found.new.found.values())
+    return f"{word}, and {still:,} fail as before" if still or failing else word
+
+
+def unchanged(found: Compared) -> str:
+    """A line on all rows that agree as before: how many, with which verdicts."""
+    same = found.of(c.SAME)
+    if not same:
+        return "no row agrees as before"
+    counts = count([change.after.verdict for change in same])
+    verdicts = ", ".join(f"{n:,} {verdict}" for verdict, n in counts.items())
+    bits = sum(change.before.verdict != change.after.verdict for change in same)
+    other = f"; {bits:,} of them between IDENTICAL and ROUNDING" if bits else ""
+    return f"{number_of(len(same), 'row')} as before: {verdicts}{other}"
+
+
+def of_limit(row: Row | None) -> str:
+    """`3.1e-05 / 7.2e-12`: the float64 gap, and what is allowed of it."""
+    if row is None:
+        return "–"
+    if row.gap is None and row.allowed is None:
+        return "–" if row.verdict not in AGREEING else "0"
+    return f"{number(row.gap or 0.0)} / {number(row.allowed)}"
+
+
+def verdicts(change: Change) -> str:
+    """`ROUNDING → DIVERGED`."""
+    was, now = (row.verdict if row else "–" for row in (change.before, change.after))
+    return was if was == now else f"{was} → {now}"
+
+
+def remarks(change: Change) -> list[str]:
+    """What else is to be said of a row."""
+    found = [f"starts {change.starts}"] if change.starts else []
+    grew = change.grew if change.what == c.STILL else None
+    if grew is not None and not 1 / c.FACTOR <= grew <= c.FACTOR:
+        by = grew if grew > 1 else 1 / grew
+        way = "larger" if grew > 1 else "smaller"
+        found.append(f"its part of what is allowed is {times(by)} {way}")
+    row = change.after or change.before
+    if row.origin and not change.starts and change.what != c.STILL:
+        found.append("starts here" if change.after else "started here")
+    return found
+
+
+def times(factor: float) -> str:
+    """`3.1 times`, `2e+05 times`."""
+    return f"{factor:.2g} times"
+
+
+def noise(change: Change) -> str:
+    """`Paddle’s noise 3.0e-08 → 9.1e-07, 30 times`."""
+    one = change.noise
+    return f"{one.what} {number(one.before)} → {number(one.after)}, {times(one.factor)}"
+
+
+def cause(one: Cause) -> str:
+    """A cause in a sentence, and what it was before where that is another."""
+    finding = one.after or one.before
+    said = f"{_OF_A_CAUSE[one.what]}: {finding.headline.replace('; it starts at ', ', at ')}"
+    if one.what == c.OTHERWISE:
+        said += f" (before: {one.before.sentence}, {one.before.row.verdict})"
+    return said
+
+
+def steps_of_one(found: Compared) -> list[str]:
+    """Sentences on what only one of the two has."""
+    lists = (found.old.found.keys() - found.new.found.keys(), found.old.path)
+    others = (found.new.found.keys() - found.old.found.keys(), found.new.path)
+    several = len({model for _, _, model in found.names}) > 1
+    return [
+        f"in {path} alone: {', '.join(c.titled(name, several) for name in sorted(names))}"
+        for names, path in (lists, others)
+        if names
+    ]
+
+
+def worst_first(found: Compared) -> list[c.Name]:
+    """The results, those in which most got worse first, and those that fail before others."""
+
+    def badness(name: c.Name) -> tuple:
+        now = found.new.found.get(name)
+        failing = now is not None and now.exit_code != 0
+        counts = (len(found.of(*whats, name=name)) for whats in (c.WORSE, (c.STILL,)))
+        return (*(-n for n in counts), not failing, found.names.index(name))
+
+    return sorted(found.names, key=badness)
+
+
+def tone_of(found: Compared, name: c.Name) -> str:
+    """A result's tone: bad where something in it got worse or fails."""
+    now = found.new.found.get(name)
+    if now is None:
+        return "quiet"
+    if found.of(*c.WORSE, name=name) or now.exit_code:
+        return "bad"
+    return "mind" if found.of(c.GONE, name=name) or name in found.guide_lost else "good"
+
+
+def in_short(found: Compared, name: c.Name) -> str:
+    """`1 worse, 3 better`, of a result's rows; empty where all are as before."""
+    groups: Iterable[tuple[Sequence[str], str]] = (
+        (c.WORSE, "worse"),
+        ((c.STILL,), "fail as before"),
+        (c.BETTER, "better"),
+        ((c.GONE,), "gone"),
+        ((c.NEW,), "new"),
+    )
+    counts = ((len(found.of(*whats, name=name)), word) for whats, word in groups)
+    return ", ".join(f"{n:,} {word}" for n, word in counts if n) or "as before"
