@@ -34,7 +34,7 @@ _COLOURS = {"good": "green", "mind": "yellow", "bad": "red"}
 def main(arguments: Sequence[str] | None = None) -> int:
     """The command; returns the exit status."""
     parser = Parser(__doc__, "twincheck report")
-    parser.add_argument("results", nargs="+", type=Path, metavar="OLD NEW", help="two results")
+    parser.add_argument("results", nargs="+", type=Path, metavar=("OLD", "NEW"))
     parser.take_other("out", metavar="FILE", type=Path, help="the page; NEW/compared.html")
     parser.take("json", "no-report", "debug")
     given = parser.parse_args(arguments)

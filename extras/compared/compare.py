@@ -5,7 +5,7 @@ Verdicts decide what got worse, as they decide everywhere; numbers say by how mu
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from twincheck.common.report.findings import Finding, findings_of
@@ -24,8 +24,8 @@ FACTOR = 2.0  # noise that differs by no more is the same: one draw of it is wor
 # What a result says of a row's noise, and how that is called; of rows that agree result.json keeps
 # the last two alone, which are set by the first two.
 _NOISES = {
-    "noise_ref": "torch’s noise",
-    "noise_cand": "Paddle’s noise",
+    "noise_ref": "torch's noise",
+    "noise_cand": "Paddle's noise",
     "allowed": "what noise allows",
     "mean_abs": "mean float32 difference",
 }
@@ -94,6 +94,11 @@ class Compared:
     changes: list[Change] = field(default_factory=list)  # a row each, the worst first
     causes: list[Cause] = field(default_factory=list)  # those that are found now first
 
+    @property
+    def models(self) -> list[str]:
+        """The pairs that either is of."""
+        return list(dict.fromkeys(model for _, _, model in self.names))
+
     def of(self, *whats: str, name: Name | None = None) -> list[Change]:
         """The rows of which that became, of one result or of all."""
         return [c for c in self.changes if c.what in whats and name in (None, c.name)]
@@ -114,8 +119,13 @@ class Compared:
         """Of the result, as the page's style has it: good where nothing is to be looked at."""
         if self.worse:
             return "bad"
-        lost = self.of(STILL, GONE) or self.guide_lost
+        lost = self.of(STILL, GONE) or self.guide_lost or self.alone(self.old)
         return "mind" if lost or any(one.exit_code for one in self.new.found.values()) else "good"
+
+    def alone(self, told: Told) -> list[Name]:
+        """The results that this one of both has alone."""
+        both = self.old.found.keys() & self.new.found.keys()
+        return [name for name in self.names if name in told.found and name not in both]
 
     @property
     def guide_lost(self) -> list[Name]:
@@ -148,7 +158,9 @@ def compare(old: Told, new: Told) -> Compared:
         before, after = old.found.get(name), new.found.get(name)
         found.changes += _changes(name, before, after)
         found.causes += _causes(name, before, after)
-    found.changes.sort(key=_badness)
+    first = {(cause.name, cause.key): at for at, cause in enumerate(found.causes)}
+    last = len(first)
+    found.changes.sort(key=lambda one: _badness(one, first.get((one.name, one.key), last)))
     whats = (FOUND_NOW, OTHERWISE, AS_BEFORE, FOUND_NO_MORE)
     found.causes.sort(key=lambda cause: whats.index(cause.what))
     return found
@@ -169,12 +181,14 @@ def fails(row: Row, allow: Sequence[str]) -> bool:
 
 
 def _changes(name: Name, before: Found | None, after: Found | None) -> Iterable[Change]:
+    """Of each row; of a result that one alone has, which is told as a whole, of those that fail."""
     rows = [_by_place(found.rows if found else ()) for found in (before, after)]
     for place in dict.fromkeys((*rows[1], *rows[0])):
         was, now = rows[0].get(place), rows[1].get(place)
-        failed = was is not None and fails(was, before.allow)
-        failing = now is not None and fails(now, after.allow)
+        failed, failing = was and fails(was, before.allow), now and fails(now, after.allow)
         change = Change(name, _what(was, now, failed, failing), was, now)
+        if not (failing or (before and after)):
+            continue
         if was and now and was.verdict == now.verdict:
             change.noise = _noise(was, now)
             if was.origin != now.origin and (failed or failing):
@@ -192,12 +206,12 @@ def _by_place(rows: Iterable[Row]) -> dict[tuple[str, int], Row]:
     return found
 
 
-def _what(was: Row | None, now: Row | None, failed: bool, failing: bool) -> str:
+def _what(was: Row | None, now: Row | None, failed: object, failing: object) -> str:
     if now is None:
         return GONE
     if was is None:
         return WORSE[1] if failing else NEW
-    if failed != failing:
+    if bool(failed) != bool(failing):
         return WORSE[0] if failing else BETTER[0]
     further = rank(now.verdict) - rank(was.verdict)
     if further:
@@ -223,13 +237,16 @@ def _noise(was: Row, now: Row) -> Noise | None:
     return max(found, key=lambda one: one.factor, default=None)
 
 
-def _badness(change: Change) -> tuple:
-    """By which the worst rows come first: what became of them, where it starts, the verdict."""
+def _badness(change: Change, cause: int) -> tuple:
+    """By which the worst rows come first: what became of them, where it starts, the verdict.
+
+    cause  the place of the cause that it shows
+    """
     was = change.what in (*BETTER, GONE)
     row = change.before if was else change.after
     used = share(row) or 0.0
     used = used if math.isfinite(used) else math.inf
-    return CHANGES.index(change.what), not row.origin, -rank(row.verdict), -used
+    return CHANGES.index(change.what), cause, not row.origin, -rank(row.verdict), -used
 
 
 # ---- where it starts ----------------------------------------------------------------------------
@@ -254,8 +271,3 @@ def _causes(name: Name, before: Found | None, after: Found | None) -> Iterable[C
 
 def _by_keys(findings: Iterable[Finding]) -> Mapping[str, Finding]:
     return {key: one for one in findings for key in (one.row.key, *one.further)}
-
-
-def counted(rows: Iterable[Change], of: Callable[[Change], str]) -> dict[str, int]:
-    """How often there is each, the most frequent first."""
-    return dict(Counter(map(of, rows)).most_common())

@@ -17,7 +17,7 @@ from twincheck.extras.compared.compare import Compared
 from twincheck.extras.compared.surroundings import Difference
 
 FILE = "compared.html"
-MOST_ROWS = 300  # of a section: the worst; --json has all
+FIRST_ROWS, MOST_ROWS = 10, 300  # of a section: open, and folded too; --json has all
 _HERE = Path(__file__).parent
 _REPORT = Path(html_page.__file__).parent / "page"
 # What a row is that became that, as the page's style has it; of another its verdict says it.
@@ -37,7 +37,6 @@ def write(
 
 def page(found: Compared, differing: Sequence[Difference], alike: Sequence[str]) -> str:
     """The page's text."""
-    several = len({model for _, _, model in found.names}) > 1
     style = "".join((p / "style.css").read_text("utf-8") for p in (_REPORT, _HERE))
     sections = [
         (what, heading, changes)
@@ -49,11 +48,13 @@ def page(found: Compared, differing: Sequence[Difference], alike: Sequence[str])
         differing=differing,
         alike=alike,
         sections=sections,
+        first=FIRST_ROWS,
         most=MOST_ROWS,
         bad=[cause for cause in found.causes if cause.what != c.FOUND_NO_MORE],
         mended=[cause for cause in found.causes if cause.what == c.FOUND_NO_MORE],
         names=words.worst_first(found),
-        titled=lambda name: html_page.visible(c.titled(name, several)),
+        pairs=found.models,
+        titled=lambda name: html_page.visible(c.titled(name, len(found.models) > 1)),
         mark_of=_MARKS[found.tone],
         tone_of_rows=_TONES,
         worse=c.WORSE,

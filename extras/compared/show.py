@@ -18,7 +18,10 @@ _COLOURS = {"good": "green", "mind": "yellow", "bad": "red", "quiet": "white"}
 
 def show(found: Compared, differing: Sequence[Difference], alike: Sequence[str]) -> None:
     """All of it but the sentence."""
-    terminal.say(f"before: {found.old.path}\nnow:    {found.new.path}\n")
+    pairs = "pair:  " if len(found.models) == 1 else "pairs: "
+    lines = (f"{pairs} {', '.join(found.models)}", f"before: {found.old.path}")
+    for line in (*lines, f"now:    {found.new.path}", ""):
+        terminal.say(visible(line))
     _rows(found, found.worse, "got worse")
     _causes(found)
     _rows(found, found.of(c.STILL), "fails as before")
@@ -30,12 +33,8 @@ def show(found: Compared, differing: Sequence[Difference], alike: Sequence[str])
     terminal.say(f"unchanged: {words.unchanged(found)}")
 
 
-def _several(found: Compared) -> bool:
-    return len({model for _, _, model in found.names}) > 1
-
-
 def _title(found: Compared, name: c.Name) -> str:
-    return escape(visible(c.titled(name, _several(found))))
+    return escape(visible(c.titled(name, len(found.models) > 1)))
 
 
 def _table(title: str, *headings: str, fold: Sequence[str] = ()) -> Table:
@@ -76,7 +75,9 @@ def _rows(found: Compared, changes: Sequence[Change], title: str) -> None:
 
 def _causes(found: Compared) -> None:
     for cause in found.causes[:SHOWN_CAUSES]:
-        terminal.say(f"{c.titled(cause.name, _several(found))}: {visible(words.cause(cause))}")
+        terminal.say(
+            f"{c.titled(cause.name, len(found.models) > 1)}: {visible(words.cause(cause))}"
+        )
     if len(found.causes) > SHOWN_CAUSES:
         terminal.say(f"and {len(found.causes) - SHOWN_CAUSES:,} further causes")
 
@@ -103,7 +104,7 @@ def _surroundings(found: Compared, differing: Sequence[Difference], alike: Seque
         names = ("before", "now")
         table = _table("what differs around them", "what", "side", *names, "of", fold=names)
         for one in differing:
-            of = ", ".join(c.titled(name, _several(found)) for name in one.of) or "all steps"
+            of = ", ".join(c.titled(name, len(found.models) > 1) for name in one.of) or "all steps"
             cells = (one.what, one.side or "–", one.before, one.after, of)
             table.add_row(*(escape(visible(cell)) for cell in cells))
         terminal.show_table(table)

@@ -32,7 +32,7 @@ _OF_A_RUN = {
     "optimizer": "optimizer",
     "steps_per_epoch": "steps per epoch",
 }
-_WORKBENCH = "workbench’s files"
+_WORKBENCH = "workbench's files"
 # Hashes that each step has of its own: where they differ, the first two stand for all.
 _OF_A_STEP = (_WORKBENCH, "inputs, SHA-256", "weights, SHA-256")
 _OF_THE_HOST = {"python": "Python", "numpy": "NumPy"}
@@ -72,7 +72,11 @@ def differences(old: Told, new: Told) -> list[Difference]:
             some = () if len(names) == len(common) else tuple(names)
             found.append(Difference(what, side, before, after, some))
     if old.commit != new.commit and old.commit and new.commit:
-        found.append(Difference("workbench's commit", "", _short(old.commit), _short(new.commit)))
+        found.append(
+            Difference(
+                "workbench's commit, when bundled", "", _short(old.commit), _short(new.commit)
+            )
+        )
     return found
 
 
@@ -135,7 +139,7 @@ def _layers(before: Found, after: Found) -> Iterable[tuple[str, str, str, str]]:
 
 
 def _text(value: object) -> str:
-    if value in (None, "", [], {}, False):
+    if value is False or value in (None, "", [], {}):
         return WITHOUT
     if isinstance(value, Mapping):
         return ", ".join(f"{name}: {_text(one)}" for name, one in value.items())

@@ -5,7 +5,7 @@ The terminal, the page and --json say what stands here.
 
 from collections.abc import Iterable, Sequence
 
-from twincheck.common.report.sentences import number
+from twincheck.common.report.sentences import listed, number
 from twincheck.common.system.words import number_of
 from twincheck.common.verdict.row import AGREEING, Row, count
 from twincheck.extras.compared import compare as c
@@ -47,12 +47,24 @@ def sentence(found: Compared) -> str:
     counts = [(what, len(found.of(what))) for what in c.CHANGES]
     counts = [(what, n) for what, n in counts if n]
     said = ", ".join(_counted(n, what, first=at == 0) for at, (what, n) in enumerate(counts))
-    lost = found.guide_lost
-    said += f"; {number_of(len(lost), 'result')} no longer by the guide’s rule" if lost else ""
-    noisy = found.noisy
-    of = "row has" if len(noisy) == 1 else "rows have"
-    said += f"; {len(noisy):,} {of} other noise" if noisy else ""
-    return said
+    lost, noisy = len(found.guide_lost), len(found.noisy)
+    fail = "result fails" if lost == 1 else "results fail"
+    have = "row has" if noisy == 1 else "rows have"
+    more = [f"{lost:,} {fail} the guide's rule now"] if lost else []
+    more += [f"{noisy:,} {have} other noise"] if noisy else []
+    return "; ".join([said, *more, *_in_one(found)])
+
+
+def _in_one(found: Compared) -> list[str]:
+    """`step 4 is in the first alone`."""
+    several = len(found.models) > 1
+    both = (found.alone(found.old), "first"), (found.alone(found.new), "second")
+    return [
+        f"{listed(c.titled(n, several) for n in names)} {'is' if len(names) == 1 else 'are'} in the "
+        f"{which} alone"
+        for names, which in both
+        if names
+    ]
 
 
 def _counted(n: int, what: str, first: bool) -> str:
@@ -64,7 +76,8 @@ def headline(found: Compared) -> str:
     """The page's first words."""
     if found.worse:
         return f"{number_of(len(found.worse), 'row')} got worse"
-    if len(found.of(c.SAME, c.STILL)) == len(found.changes) and not found.noisy:
+    alone = [name for told in (found.old, found.new) for name in found.alone(told)]
+    if len(found.of(c.SAME, c.STILL)) == len(found.changes) and not (found.noisy or alone):
         return "Nothing changed"
     still = len(found.of(c.STILL))
     better = len(found.of(*c.BETTER))
@@ -120,7 +133,7 @@ def times(factor: float) -> str:
 
 
 def noise(change: Change) -> str:
-    """`Paddle’s noise 3.0e-08 → 9.1e-07, 30 times`."""
+    """`Paddle's noise 3.0e-08 → 9.1e-07, 30 times`."""
     one = change.noise
     return f"{one.what} {number(one.before)} → {number(one.after)}, {times(one.factor)}"
 
@@ -132,18 +145,6 @@ def cause(one: Cause) -> str:
     if one.what == c.OTHERWISE:
         said += f" (before: {one.before.sentence}, {one.before.row.verdict})"
     return said
-
-
-def steps_of_one(found: Compared) -> list[str]:
-    """Sentences on what only one of the two has."""
-    lists = (found.old.found.keys() - found.new.found.keys(), found.old.path)
-    others = (found.new.found.keys() - found.old.found.keys(), found.new.path)
-    several = len({model for _, _, model in found.names}) > 1
-    return [
-        f"in {path} alone: {', '.join(c.titled(name, several) for name in sorted(names))}"
-        for names, path in (lists, others)
-        if names
-    ]
 
 
 def worst_first(found: Compared) -> list[c.Name]:
@@ -177,5 +178,9 @@ def in_short(found: Compared, name: c.Name) -> str:
         ((c.GONE,), "gone"),
         ((c.NEW,), "new"),
     )
+    for told, which in ((found.old, "first"), (found.new, "second")):
+        if name in found.alone(told):
+            failing = len(found.of(*c.WORSE, name=name))
+            return f"in the {which} alone" + (f", {failing:,} fail" if failing else "")
     counts = ((len(found.of(*whats, name=name)), word) for whats, word in groups)
     return ", ".join(f"{n:,} {word}" for n, word in counts if n) or "as before"
