@@ -9,6 +9,7 @@ row, and what they were made in and of.  A row got worse where its verdict did.
 Exit status: 0 nothing got worse, 1 something did, 2 they cannot be compared.
 """
 
+import argparse
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -34,14 +35,17 @@ _COLOURS = {"good": "green", "mind": "yellow", "bad": "red"}
 def main(arguments: Sequence[str] | None = None) -> int:
     """The command; returns the exit status."""
     parser = Parser(__doc__, "twincheck report")
-    parser.add_argument("results", nargs="+", type=Path, metavar=("OLD", "NEW"))
+    for name in ("old", "new"):
+        parser.add_argument(name, type=Path, metavar=name.upper(), help="a result: see above")
+    parser.add_argument("further", nargs="*", help=argparse.SUPPRESS)
     parser.take_other("out", metavar="FILE", type=Path, help="the page; NEW/compared.html")
-    parser.take("json", "no-report", "debug")
+    parser.take_other("json", help="write what differs: --json compared.json")
+    parser.take_other("no-report", help="leave out the page").take("debug")
     given = parser.parse_args(arguments)
     return guarded(given.debug, lambda: _told(given))
 
 
-def _told(given) -> int:
+def _told(given: argparse.Namespace) -> int:
     """Compare; where that cannot be done, a program finds that in its file too."""
     try:
         return _compare(given)
@@ -52,13 +56,13 @@ def _told(given) -> int:
         raise
 
 
-def _compare(given) -> int:
-    if len(given.results) != 2:
-        count = len(given.results)
-        raise UserError(f"two results are compared, OLD and NEW, and this is {count}")
+def _compare(given: argparse.Namespace) -> int:
+    if given.further:
+        count = 2 + len(given.further)
+        raise UserError(f"two results are compared, OLD and NEW, and these are {count}")
     with terminal.progress() as on_progress:
         told = []
-        for path in given.results:
+        for path in (given.old, given.new):
             on_progress(f"reading {path}")
             told.append(read(path))
         found = compare(*told)

@@ -87,9 +87,9 @@ def alike(old: Told, new: Told) -> list[str]:
     sides = [one.sidecars[side][0] for one in common for side in SIDES]
     told = [fact for side in sides for fact in _versions(side)]
     told += [(file, "") for side in sides for file in side.sources]
-    told = [(what, "" if what == _WORKBENCH else value) for what, value in told]
-    same = (f"{what} {value}" for what, value in told if not {what, value} & {*differing, WITHOUT})
-    return list(dict.fromkeys(one.strip() for one in same))
+    same = [(what, value) for what, value in told if what not in differing and value != WITHOUT]
+    words = (what if what == _WORKBENCH else f"{what} {value}".strip() for what, value in same)
+    return list(dict.fromkeys(words))
 
 
 def _facts(found: Found) -> dict[tuple[str, str], str]:

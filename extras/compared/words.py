@@ -59,12 +59,8 @@ def _in_one(found: Compared) -> list[str]:
     """`step 4 is in the first alone`."""
     several = len(found.models) > 1
     both = (found.alone(found.old), "first"), (found.alone(found.new), "second")
-    return [
-        f"{listed(c.titled(n, several) for n in names)} {'is' if len(names) == 1 else 'are'} in the "
-        f"{which} alone"
-        for names, which in both
-        if names
-    ]
+    told = ((listed(c.titled(n, several) for n in ns), len(ns), which) for ns, which in both if ns)
+    return [f"{steps} {'is' if n == 1 else 'are'} in the {which} alone" for steps, n, which in told]
 
 
 def _counted(n: int, what: str, first: bool) -> str:
