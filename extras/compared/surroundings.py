@@ -72,11 +72,8 @@ def differences(old: Told, new: Told) -> list[Difference]:
             some = () if len(names) == len(common) else tuple(names)
             found.append(Difference(what, side, before, after, some))
     if old.commit != new.commit and old.commit and new.commit:
-        found.append(
-            Difference(
-                "workbench's commit, when bundled", "", _short(old.commit), _short(new.commit)
-            )
-        )
+        commits = _short(old.commit), _short(new.commit)
+        found.append(Difference("workbench's commit, when bundled", "", *commits))
     return found
 
 

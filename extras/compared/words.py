@@ -46,7 +46,12 @@ def sentence(found: Compared) -> str:
     """`3 rows failed before and agree now, 1 agrees no more …`: what got worse comes first."""
     counts = [(what, len(found.of(what))) for what in c.CHANGES]
     counts = [(what, n) for what, n in counts if n]
-    said = ", ".join(_counted(n, what, first=at == 0) for at, (what, n) in enumerate(counts))
+    parts = {what: _counted(n, what, first=at == 0) for at, (what, n) in enumerate(counts)}
+    by = [_by_how_much(change) for change in found.of(c.STILL)]
+    by = [f"{by.count(way):,} by {way}" for way in ("more", "less") if way in by]
+    if by:
+        parts[c.STILL] += f" ({', '.join(by)})"
+    said = ", ".join(parts.values())
     lost, noisy = len(found.guide_lost), len(found.noisy)
     fail = "result fails" if lost == 1 else "results fail"
     have = "row has" if noisy == 1 else "rows have"
@@ -72,14 +77,16 @@ def headline(found: Compared) -> str:
     """The page's first words."""
     if found.worse:
         return f"{number_of(len(found.worse), 'row')} got worse"
-    alone = [name for told in (found.old, found.new) for name in found.alone(told)]
-    if len(found.of(c.SAME, c.STILL)) == len(found.changes) and not (found.noisy or alone):
-        return "Nothing changed"
-    still = len(found.of(c.STILL))
-    better = len(found.of(*c.BETTER))
-    word = f"{number_of(better, 'row')} got better" if better else "Nothing got worse"
-    failing = sum(bool(one.exit_code) for one in found.new.found.values())
-    return f"{word}, and {still:,} fail as before" if still or failing else word
+    still, better = len(found.of(c.STILL)), len(found.of(*c.BETTER))
+    otherwise = found.noisy or found.guide_lost or any(map(_by_how_much, found.of(c.STILL)))
+    otherwise = otherwise or found.old.found.keys() != found.new.found.keys()
+    if len(found.of(c.SAME)) + still == len(found.changes) and not otherwise:
+        word = "Nothing changed"
+    elif better:
+        word = f"{number_of(better, 'row')} got better"
+    else:
+        word = "No verdict got worse" if still or found.guide_lost else "Nothing got worse"
+    return f"{word}, and {number_of(still, 'row')} {_SAID[c.STILL][still > 1]}" if still else word
 
 
 def unchanged(found: Compared) -> str:
@@ -112,15 +119,20 @@ def verdicts(change: Change) -> str:
 def remarks(change: Change) -> list[str]:
     """What else is to be said of a row."""
     found = [f"starts {change.starts}"] if change.starts else []
-    grew = change.grew if change.what == c.STILL else None
-    if grew is not None and not 1 / c.FACTOR <= grew <= c.FACTOR:
-        by = grew if grew > 1 else 1 / grew
-        way = "larger" if grew > 1 else "smaller"
-        found.append(f"its part of what is allowed is {times(by)} {way}")
+    if by := _by_how_much(change):
+        factor = change.grew if by == "more" else 1 / change.grew
+        found.append(f"off by {times(factor)} {'as much' if by == 'more' else 'less'}")
     row = change.after or change.before
     if row.origin and not change.starts and change.what != c.STILL:
         found.append("starts here" if change.after else "started here")
     return found
+
+
+def _by_how_much(change: Change) -> str:
+    """Of a row that fails as before, "more" or "less" where that is by more than FACTOR."""
+    if change.what != c.STILL or change.grew is None:
+        return ""
+    return "more" if change.grew > c.FACTOR else "less" if change.grew < 1 / c.FACTOR else ""
 
 
 def times(factor: float) -> str:

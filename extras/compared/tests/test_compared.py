@@ -167,9 +167,13 @@ def test_a_row_that_fails_as_before_by_more(tmp_path, capsys):
     make(tmp_path / "new", tensors(**{"body.1": 1e-2}))
     status, said, document = told(capsys, tmp_path / "old", tmp_path / "new")
     assert status == 0 and document["counts"]["fails as before"] == 1
-    assert "Nothing got worse" not in said and "1 row fails as before" in said.splitlines()[-1]
+    last = said.splitlines()[-1]
+    assert last.startswith(
+        "No verdict got worse, and 1 row fails as before · 1 row fails as before"
+    )
+    assert "1 row fails as before (1 by more), 3 agree as before" in last
     page = (tmp_path / "new" / pages.FILE).read_text()
-    assert "its part of what is allowed is 1e+02 times larger" in page
+    assert "off by 1e+02 times as much" in page
     head = page[page.index("<h1>") : page.index("</h1>")]
     assert 'class="good"' not in head
 
