@@ -441,7 +441,8 @@ def test_long_lists_are_folded(tmp_path, capsys, monkeypatch):
     status, said, document = told(capsys, tmp_path / "old", tmp_path / "new")
     assert status == 1 and len(document["rows"]) == 20 and "and 10 more, in --json FILE" in said
     page = (tmp_path / "new" / pages.FILE).read_text()
-    assert "<summary>5 more</summary>" in page and "And 5 more, which" in page
+    assert "<summary>5 of 10 more</summary>" in page and "All are in what <code>--json" in page
+    assert page.count('<td role="cell" class="key">') == 15
 
 
 @pytest.fixture(scope="module")
