@@ -42,6 +42,7 @@ _TOLD = {
     "strict": kinds.yes_or_no,
     "guide_passed": kinds.or_null(kinds.yes_or_no),
     "rows": lambda value: isinstance(value, list),
+    "outputs": lambda value: isinstance(value, dict),
 }
 
 Name = tuple[int, str, str]  # of a step, of a further check in it, and of the model
@@ -172,7 +173,7 @@ def _of_record(file: Path) -> Found:
         said["step"],
         said["other"],
         said["model"],
-        [_row(record, file) for record in said["rows"]],
+        [_row(_whole(record, said["outputs"]), file) for record in said["rows"]],
         sidecars,
         said["guide_passed"],
         tuple(word.upper() for word in said["allow"]),
@@ -194,6 +195,11 @@ def _sidecar(log: Path, said: Mapping) -> Sidecar:
             "another result; run the check again"
         )
     return Sidecar.from_json(parse_json(content, path), path)
+
+
+def _whole(record: object, outputs: Mapping) -> object:
+    """A row as it is kept whole, which those of outputs are; of others in short."""
+    return outputs.get(str(record.get("key")), record) if isinstance(record, dict) else record
 
 
 def _row(record: object, where: object) -> Row:

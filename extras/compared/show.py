@@ -118,8 +118,7 @@ def _noise(found: Compared) -> None:
     noisy = found.noisy
     if not noisy:
         return
-    title = f"other noise, by more than {c.FACTOR:g} times"
-    table = _table(title, "step", "tensor", "verdict", "noise", fold=("tensor",))
+    table = _table("other noise", "step", "tensor", "verdict", "noise", fold=("tensor",))
     for change in noisy[: terminal.SHOWN_ROWS]:
         cells = (change.key, words.verdicts(change), words.noise(change))
         step = _title(found, change.name).removeprefix("step ")

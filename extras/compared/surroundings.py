@@ -58,8 +58,10 @@ def differences(old: Told, new: Told) -> list[Difference]:
     first: dict[str, tuple[str, str]] = {}
     for name in common:
         layers = [*_layers(old.found[name], new.found[name])]
-        before = {one[:2]: one[2] for one in layers} | _facts(old.found[name])
-        after = {one[:2]: one[3] for one in layers} | _facts(new.found[name])
+        # Of a training's settings bundles say nothing.
+        trained = bool(old.found[name].training and new.found[name].training)
+        before = {one[:2]: one[2] for one in layers} | _facts(old.found[name], trained)
+        after = {one[:2]: one[3] for one in layers} | _facts(new.found[name], trained)
         for what, side in (*after, *(fact for fact in before if fact not in after)):
             values = before.get((what, side), WITHOUT), after.get((what, side), WITHOUT)
             if values[0] != values[1]:
@@ -89,8 +91,11 @@ def alike(old: Told, new: Told) -> list[str]:
     return list(dict.fromkeys(words))
 
 
-def _facts(found: Found) -> dict[tuple[str, str], str]:
-    """(what, side) -> its value in words."""
+def _facts(found: Found, trained: bool) -> dict[tuple[str, str], str]:
+    """(what, side) -> its value in words.
+
+    trained  what a training was set to, too
+    """
     facts: dict[tuple[str, str], str] = {}
     sides = {side: told[0] for side, told in found.sidecars.items()}
 
@@ -103,9 +108,10 @@ def _facts(found: Found) -> dict[tuple[str, str], str]:
         add(side, ((file, _short(sha256)) for file, sha256 in told.sources.items()))
     for side, told in sides.items():
         add(side, ((word, _text(getattr(told, name))) for name, word in _OF_A_RUN.items()))
+    training = found.training if trained else {}
     options = {n: value for n, value in found.asked.items() if n not in _SAID}
     add("", ((f"--{name.replace('_', '-')}", _text(value)) for name, value in options.items()))
-    add("", ((f"training: {name}", _text(value)) for name, value in found.training.items()))
+    add("", ((f"training: {name}", _text(value)) for name, value in training.items()))
     for side, told in sides.items():
         add(side, [("imported from", told.framework_file or WITHOUT)])
         hosts = {n: v for n, v in told.environment.items() if n not in _OF_THE_HOST}

@@ -212,13 +212,31 @@ def test_noise_that_differs(tmp_path, capsys):
     assert status == 0 and "; 1 row has other noise" in said.splitlines()[-1]
     (row,) = document["rows"]
     assert row["key"] == "body.1" and row["change"] == "as before"
-    assert 3 < row["noise"]["factor"] < 9.5 and "other noise, by more than 2 times" in said
+    assert 4 < row["noise"]["factor"] < 9 and "other noise" in said
     assert "Other noise" in (tmp_path / "new" / pages.FILE).read_text()
+
+
+@pytest.mark.parametrize(("after", "found"), [(3.9, None), (4.1, "mean float32 difference")])
+def test_a_difference_is_one_draw(after, found):
+    noise = compare._noise(*(Row("a", "ROUNDING", mean_abs=value) for value in (1.0, after)))
+    assert (noise and noise.what) == found
+
+
+def test_outputs_are_compared_by_their_noise(tmp_path, capsys):
+    """result.json has them whole."""
+    values = tensors()
+    make(tmp_path / "old", values | {"logits": paddle_off(values["logits"], 0.0)})
+    make(tmp_path / "new", values | {"logits": paddle_off(values["logits"], 0.0, noise=3.0)})
+    _, _, document = told(capsys, tmp_path / "old", tmp_path / "new")
+    (row,) = document["rows"]
+    assert row["noise"]["what"] == "Paddle's noise" and 2 < row["noise"]["factor"] < 4
 
 
 @pytest.mark.parametrize(
     ("was", "now", "found"),
     [
+        ((None, 1e-8), (None, 1e-8), None),
+        ((None, 1e-8), (None, 3e-8), "Paddle's noise"),
         ((1e-8, 1e-8), (1.9e-8, 0.6e-8), None),
         ((1e-8, 1e-8), (3e-8, 0.1e-8), "Paddle's noise"),
         ((1e-8, 1e-8), (3e-8, 1e-8), "torch's noise"),
@@ -267,6 +285,18 @@ def test_sources_that_differ():
     assert (one.what, one.side) == ("paddle_model.py", "both") and one.after == "c" * 12
     assert surroundings.alike(old, new) == ["torch 1", "paddle 1", "case.py"]
     assert surroundings.differences(old, old) == []
+
+
+@pytest.mark.parametrize(
+    ("now", "found"), [({"lr": 0.2}, ["training: lr"]), ({"lr": 0.1}, []), ({}, [])]
+)
+def test_settings_of_a_training(now, found):
+    sides = {side: [Sidecar()] for side in ("torch", "paddle")}
+    told = [
+        Told(pages.Path("x"), {(5, "", "m"): Found(5, "", "m", [], sides, None, (), {}, training)})
+        for training in ({"lr": 0.1}, now)
+    ]
+    assert [one.what for one in surroundings.differences(*told)] == found
 
 
 def test_hashes_of_each_step_are_one_line(results):
