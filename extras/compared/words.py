@@ -61,11 +61,14 @@ def sentence(found: Compared) -> str:
 
 
 def _in_one(found: Compared) -> list[str]:
-    """`step 4 is in the first alone`."""
-    several = len(found.models) > 1
-    both = (found.alone(found.old), "first"), (found.alone(found.new), "second")
-    told = ((listed(c.titled(n, several) for n in ns), len(ns), which) for ns, which in both if ns)
-    return [f"{steps} {'is' if n == 1 else 'are'} in the {which} alone" for steps, n, which in told]
+    """`step 4 is in the first alone`; of many how many there are."""
+    said = []
+    for told, which in ((found.old, "first"), (found.new, "second")):
+        names = [c.titled(name, len(found.models) > 1) for name in found.alone(told)]
+        if names:
+            shown = listed(names) if len(names) <= 4 else f"{len(names)} results"
+            said.append(f"{shown} {'is' if len(names) == 1 else 'are'} in the {which} alone")
+    return said
 
 
 def _counted(n: int, what: str, first: bool) -> str:

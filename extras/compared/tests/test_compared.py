@@ -7,12 +7,10 @@ import shutil
 import numpy as np
 import pytest
 from checkout import ROOT
-from logged import PAIR, write_logs
+from logged import PAIR
 from rich.color import ColorSystem
 
 from twincheck import __main__ as door
-from twincheck.common.check.command_line import check_main
-from twincheck.common.check.options import Parser
 from twincheck.common.logs.sidecar import Sidecar
 from twincheck.common.report import terminal
 from twincheck.common.system import extras
@@ -21,44 +19,10 @@ from twincheck.common.verdict.row import Row
 from twincheck.extras.compared import command, compare, surroundings
 from twincheck.extras.compared import page as pages
 from twincheck.extras.compared.read import Found, Told, read
-from twincheck.step1_forward import check_step1
+from twincheck.extras.compared.tests.made import make, paddle_off, tensors, told
 from twincheck.step3_loss import check_step3
 
-BROWSER = shutil.which("chromium") or shutil.which("chromium-browser")
 STEP1 = "step1_forward/small_cnn"
-HOSTILE = "<script>alert(1)</script>"
-
-
-def tensors(**off):
-    """Key -> values; those of `off` are wrong on the Paddle side by such a part."""
-    rng = np.random.default_rng(0)
-    found = {}
-    for key in ("body.0", "body.1", "body.2", "logits"):
-        values = rng.normal(size=(5, 40))
-        found[key] = paddle_off(values, off[key]) if key in off else values
-    return found
-
-
-def paddle_off(values, part, noise=1.0):
-    """The four runs of a tensor whose Paddle side is off, or that many times as noisy."""
-    rng = np.random.default_rng(2)
-    draws = [rng.normal(size=values.shape) for _ in range(4)]
-    sizes = (1e-7, 1e-7 * noise, 1e-16, 1e-16)
-    exact = (values, values * (1 + part), values, values * (1 + part))
-    runs = [v * (1 + size * d) for v, size, d in zip(exact, sizes, draws, strict=True)]
-    kinds = (np.float32, np.float32, np.float64, np.float64)
-    return tuple(np.asarray(run, kind) for run, kind in zip(runs, kinds, strict=True))
-
-
-def make(folder, values, check=check_step1, stem="forward_all", change=None, **told):
-    """A folder of results: logs, judged; `change` edits their sidecars before."""
-    logs = folder / f"step{check.STEP.number}_{check.STEP.title}" / "small_cnn"
-    write_logs(logs, stem, values, **{"outputs": {"main": ["logits"]}} | told)
-    for path in logs.glob("*.json") if change else ():
-        path.write_text(change(path.read_text()))
-    options = ["--model", PAIR, "--out", str(folder), "--compare-only", "--no-report"]
-    check_main(check.STEP, options, Parser(check.__doc__).take(*check.STEP.takes))
-    return folder
 
 
 @pytest.fixture
@@ -68,15 +32,6 @@ def results(tmp_path):
     make(tmp_path / "same", tensors())
     make(tmp_path / "wrong", tensors(**{"body.1": 1e-3}))
     return tmp_path
-
-
-def told(capsys, old, new, *more):
-    """Status, what was said, and the document."""
-    file = new.parent / "compared.json"
-    capsys.readouterr()
-    status = command.main([str(old), str(new), "--json", str(file), *more])
-    said = capsys.readouterr()
-    return status, said.out + said.err, json.loads(file.read_text())
 
 
 def test_two_equal_results(results, capsys):
@@ -449,108 +404,3 @@ def test_a_page_that_cannot_be_written_loses_nothing(results, capsys):
         capsys, results / "old", results / "wrong", "--out", str(results / "old" / STEP1)
     )
     assert status == 1 and "no page: " in said and "1 row got worse" in said
-
-
-def test_the_page_is_text_and_loads_nothing(tmp_path, capsys):
-    values = tensors()
-    make(tmp_path / "old", values | {f"a/{HOSTILE}": values["body.0"]})
-    make(tmp_path / "new", values | {f"a/{HOSTILE}": paddle_off(values["body.0"], 1e-3)})
-    assert told(capsys, tmp_path / "old", tmp_path / "new")[0] == 1
-    page = (tmp_path / "new" / pages.FILE).read_text()
-    assert "&lt;script&gt;alert(1)" in page and "<script" not in page
-    assert "default-src 'none'" in page and not re.search(r"(src|href)=\"(?!#|data:)", page)
-
-
-def test_long_lists_are_folded(tmp_path, capsys, monkeypatch):
-    monkeypatch.setattr(pages, "MOST_ROWS", 15)
-    rng = np.random.default_rng(3)
-    many = {f"body.{i:02d}": rng.normal(size=(5, 8)) for i in range(20)}
-    make(tmp_path / "old", tensors() | many)
-    off = {key: paddle_off(one, 1e-3) for key, one in many.items()}
-    make(tmp_path / "new", tensors() | off)
-    status, said, document = told(capsys, tmp_path / "old", tmp_path / "new")
-    assert status == 1 and len(document["rows"]) == 20 and "and 10 more, in --json FILE" in said
-    page = (tmp_path / "new" / pages.FILE).read_text()
-    assert "<summary>5 of 10 more</summary>" in page and "All are in what <code>--json" in page
-    assert page.count('<td role="cell" class="key">') == 15
-
-
-@pytest.fixture(scope="module")
-def browser():
-    if BROWSER is None:
-        pytest.skip("no chromium in PATH: apt install chromium")
-    playwright = pytest.importorskip("playwright.sync_api", reason="no playwright: make install")
-    with playwright.sync_playwright() as playwright:
-        started = playwright.chromium.launch(executable_path=BROWSER, args=["--no-sandbox"])
-        yield started
-        started.close()
-
-
-@pytest.fixture(scope="module")
-def seen(tmp_path_factory):
-    """The page of two results that have all that it can show."""
-    folder = tmp_path_factory.mktemp("seen")
-    values = tensors()
-    noisy = {name: paddle_off(values["body.2"], 0.0, noise=n) for name, n in (("o", 1), ("n", 9))}
-    long = ".".join(["a_module_with_a_long_name"] * 6)
-    old = tensors(**{"body.0": 1e-3}) | {"body.2": noisy["o"], long: values["body.0"]}
-    new = tensors(**{"body.1": 1e-3}) | {"body.2": noisy["n"]}
-    old["gone"], new[long] = values["body.1"], paddle_off(values["body.0"], 1e-2)
-    layers = [{f"{long}.{i}": {"epsilon": value} for i in range(3)} for value in (1e-5, 1e-6)]
-    make(folder / "old", old, settings=layers[0])
-    make(folder / "new", new, settings=layers[1])
-    assert command.main([str(folder / "old"), str(folder / "new")]) == 1
-    return folder / "new" / pages.FILE
-
-
-# What does not fit, of a page.
-TOO_WIDE = """
-[...document.querySelectorAll('body, th, td, dd, p')]
-    .filter(one => one.scrollWidth > one.clientWidth + 1).map(one => one.textContent.slice(0, 80))
-"""
-
-
-def faults_of(browser, path, width, scheme):
-    """What is wrong with a page: too wide, a script, something asked for, hard to read."""
-    from axe_playwright_python.sync_playwright import Axe
-
-    how = {"viewport": {"width": width, "height": 900}, "color_scheme": scheme}
-    page = browser.new_page(**how)
-    found = []
-    page.on("request", lambda request: found.append(f"asks for {request.url}"))
-    page.on("console", lambda message: found.append(message.text))
-    page.goto(path.as_uri())
-    found.remove(f"asks for {path.as_uri()}")
-    found += [f"does not fit: {text}" for text in page.evaluate(TOO_WIDE)]
-    found += ["a script"] * page.evaluate("document.scripts.length")
-    page.close()
-    page = browser.new_page(bypass_csp=True, **how)  # or the page lets axe's own script not in
-    page.goto(path.as_uri())
-    violations = Axe().run(page).response["violations"]
-    page.close()
-    return found + [one["id"] for one in violations if one["impact"] in ("serious", "critical")]
-
-
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("width", [390, 1280])
-def test_the_page_fits_and_can_be_read_by_all(browser, seen, width, scheme):
-    assert faults_of(browser, seen, width, scheme) == []
-
-
-@pytest.mark.parametrize(
-    ("old", "new", "said"),
-    [
-        ("white-space: normal; max-width: 28rem", "", "does not fit"),
-        ("overflow-wrap: anywhere", "overflow-wrap: normal", "does not fit"),
-        ("--bad: #ae1418", "--bad: #f0b0b0", "color-contrast"),
-        ('<link rel="icon" href="data:,">', '<img src="https://localhost/a.png">', "asks for"),
-        ('<html lang="en">', "<html>", "html-has-lang"),
-    ],
-)
-def test_these_faults_of_a_page_are_found(browser, seen, tmp_path, old, new, said):
-    text = seen.read_text()
-    assert old in text
-    text = re.sub('<meta http-equiv="Content-Security[^>]*>', "", text)  # it fits one style alone
-    (tmp_path / "page.html").write_text(text.replace(old, new))
-    found = faults_of(browser, tmp_path / "page.html", 390, "light")
-    assert any(said in one for one in found), found
