@@ -227,7 +227,10 @@ def rank(verdict: str) -> int:
 
 def _noise(was: Row, now: Row) -> Noise | None:
     """The measure of noise that differs most, of those that are not the same."""
-    if was.measure == "claim" or now.measure == "claim":
+    of = [
+        (row.measure, row.sample) for row in (was, now) if row.measure
+    ]  # what their numbers are of
+    if len(set(of)) > 1 or any(measure == "claim" for measure, _ in of):
         return None
     pairs = {name: (getattr(was, name), getattr(now, name)) for name in _NOISES}
     known = {name: pair for name, pair in pairs.items() if all(pair)}

@@ -177,6 +177,24 @@ def test_a_difference_is_one_draw(after, found):
     assert (noise and noise.what) == found
 
 
+@pytest.mark.parametrize(
+    ("was", "now", "is_one"),
+    [
+        (("rms", None), ("rms", None), True),
+        (("rms", None), ("", None), True),
+        (("rms", 1), ("rms", 2), False),
+        (("rms", 1), ("max", 1), False),
+        (("claim", None), ("claim", None), False),
+    ],
+)
+def test_noise_of_other_samples_is_not_compared(was, now, is_one):
+    rows = [
+        Row("a", "CARRIED", measure=measure, sample=sample, allowed=allowed)
+        for (measure, sample), allowed in ((was, 1.0), (now, 3.0))
+    ]
+    assert (compare._noise(*rows) is not None) == is_one
+
+
 def test_outputs_are_compared_by_their_noise(tmp_path, capsys):
     """result.json has them whole."""
     values = tensors()
