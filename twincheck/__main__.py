@@ -5,8 +5,7 @@
     twincheck step1 DIR            one step: forward; step2 metric, step3 loss, step4 backward,
                                    step5 train
     twincheck show KEY DIR         both sides' values around a row's worst element
-    twincheck report DIR           judge the logs that are there once more, and write the page;
-                                   of two results, OLD NEW: what the second has otherwise
+    twincheck report DIR           judge the logs there once more; OLD NEW: compare two results
     twincheck compare A.npy B.npy  judge any two logs
     twincheck reference DIR        keep torch's logs of a pair, to be judged against without torch
     twincheck bundle DIR           put what a reviewer needs into DIR/log/bundle.zip

@@ -33,7 +33,7 @@ from twincheck.common.report.sentences import fewest_digits, number
 from twincheck.common.report.source_lines import source_context
 from twincheck.common.report.summary import outcome
 from twincheck.common.system.errors import UserError
-from twincheck.common.system.files import write_text
+from twincheck.common.system.files import whole
 from twincheck.common.system.frameworks import SIDES
 from twincheck.common.verdict.row import AGREEING, FAILING, SEVERITY, count_verdicts, worst_row
 
@@ -66,7 +66,12 @@ def write_page(path: Path, results: Sequence, command: Sequence[str], base: str)
     base     what the page calls these results: the step, or `steps 1 to 5`
     """
     try:
-        write_text(path, page(results, command, base))
+        content = page(results, command, base).encode()
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with whole(path) as temporary:
+            temporary.write_bytes(content)
+    except OSError as error:
+        raise UserError(f"{path} cannot be written: {error.strerror}") from None
     except ImportError as error:
         raise UserError(f"{error.name} is not installed: make install brings it") from None
 
@@ -79,21 +84,18 @@ def page(results: Sequence, command: Sequence[str], base: str) -> str:
         step, name = result.step, _name(result)
         of_step = f"{step.number} {step.other or step.title}"
         title = f"Step {of_step} · {visible(result.model)}"
-        logs = result.folder, step.judged
-        found = {side: list(facts.sidecars_of(*logs, side)) for side in SIDES}
-        look_at = visible(look(result, "KEY"))
+        found = {s: list(facts.sidecars_of(result.folder, step.judged, s)) for s in SIDES}
         tree = tree_of(result.rows, shown[index], result, found)
         values = values_of(result, shown[index], tree["of"], MOST_VALUES // len(results))
         sides.append((title, {side: own[0] for side, own in found.items() if own}))
         told.append(_tell(index, name, title, result, found, of_step))
-        packed.add(name, title, result, shown[index], look_at, _ledger(found))
+        packed.add(name, title, result, shown[index], visible(look(result, "KEY")), _ledger(found))
         packed.results[-1] |= {"tree": tree, "values": values, "charts": told[-1].live}
     passed = all(one.passed for one in told) and bool(told)
     models = list(dict.fromkeys(visible(result.model) for result in results))
     style = (_PAGE / "style.css").read_text("utf-8")
     script = "".join((_PAGE / name).read_text("utf-8") for name in SCRIPTS)
-    data = packed.as_json() | {"tones": terminal.TONES, "meanings": MEANINGS}
-    data["decades"] = list(DECADES)
+    data = packed.as_json() | dict(tones=terminal.TONES, meanings=MEANINGS, decades=[*DECADES])
     data = json.dumps(data, separators=(",", ":"), allow_nan=False).encode()
     # Packed by gzip, as letters that end no script element.
     data = base64.b64encode(gzip.compress(data, 6, mtime=0)).decode()
@@ -126,29 +128,28 @@ def page(results: Sequence, command: Sequence[str], base: str) -> str:
 
 @cache
 def _template():
-    """The compiled template."""
-    return environment().get_template("report.html.j2")
+    return templates().get_template("report.html.j2")
 
 
-def environment(*folders: Path):
+def templates(*folders: Path):
     """What makes pages, with further folders of templates; Jinja2 is imported here, not before."""
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-    made = Environment(
+    environment = Environment(
         loader=FileSystemLoader([*folders, _PAGE]),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    made.filters.update(number=number, anchor=_anchor, figure=figure, visible=visible)
-    made.filters.update(lines=_lines, describe=terminal.describe, words=facts.diff_log_words)
-    made.filters.update(guide=terminal.guide_word, used=terminal.used_part)
-    made.filters.update(id=id, hash=_hash)
-    made.globals.update(meanings=MEANINGS, tones=terminal.TONES)
-    made.globals.update(severity=SEVERITY, failing=FAILING, count_of=count_verdicts)
-    made.globals["shown_origins"] = terminal.SHOWN_ORIGINS
-    return made
+    environment.filters.update(number=number, anchor=_anchor, figure=figure, visible=visible)
+    environment.filters.update(lines=_lines, describe=terminal.describe, words=facts.diff_log_words)
+    environment.filters.update(guide=terminal.guide_word, used=terminal.used_part)
+    environment.filters.update(id=id, hash=_hash)
+    environment.globals.update(meanings=MEANINGS, tones=terminal.TONES)
+    environment.globals.update(severity=SEVERITY, failing=FAILING, count_of=count_verdicts)
+    environment.globals["shown_origins"] = terminal.SHOWN_ORIGINS
+    return environment
 
 
 def _hash(text: str) -> str:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from twincheck.common.report import html_page
 from twincheck.common.system.errors import UserError
-from twincheck.common.system.files import write_text
+from twincheck.common.system.files import whole
 from twincheck.extras.compared import compare as c
 from twincheck.extras.compared import words
 from twincheck.extras.compared.compare import Compared
@@ -30,7 +30,12 @@ def write(
 ) -> None:
     """Write the page, whole or not at all; raises UserError where it cannot."""
     try:
-        write_text(path, page(found, differing, alike))
+        content = page(found, differing, alike).encode()
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with whole(path) as temporary:
+            temporary.write_bytes(content)
+    except OSError as error:
+        raise UserError(f"{path} cannot be written: {error.strerror}") from None
     except ImportError as error:
         raise UserError(f"{error.name} is not installed: make install brings it") from None
 
@@ -68,6 +73,6 @@ def page(found: Compared, differing: Sequence[Difference], alike: Sequence[str])
 
 @cache
 def _template():
-    made = html_page.environment(_HERE)
+    made = html_page.templates(_HERE)
     made.filters["capitalize_first"] = lambda text: text[:1].upper() + text[1:]
     return made.get_template("page.html.j2")
