@@ -84,21 +84,18 @@ def page(results: Sequence, command: Sequence[str], base: str) -> str:
         step, name = result.step, _name(result)
         of_step = f"{step.number} {step.other or step.title}"
         title = f"Step {of_step} · {visible(result.model)}"
-        logs = result.folder, step.judged
-        found = {side: list(facts.sidecars_of(*logs, side)) for side in SIDES}
-        look_at = visible(look(result, "KEY"))
+        found = {s: list(facts.sidecars_of(result.folder, step.judged, s)) for s in SIDES}
         tree = tree_of(result.rows, shown[index], result, found)
         values = values_of(result, shown[index], tree["of"], MOST_VALUES // len(results))
         sides.append((title, {side: own[0] for side, own in found.items() if own}))
         told.append(_tell(index, name, title, result, found, of_step))
-        packed.add(name, title, result, shown[index], look_at, _ledger(found))
+        packed.add(name, title, result, shown[index], visible(look(result, "KEY")), _ledger(found))
         packed.results[-1] |= {"tree": tree, "values": values, "charts": told[-1].live}
     passed = all(one.passed for one in told) and bool(told)
     models = list(dict.fromkeys(visible(result.model) for result in results))
     style = (_PAGE / "style.css").read_text("utf-8")
     script = "".join((_PAGE / name).read_text("utf-8") for name in SCRIPTS)
-    data = packed.as_json() | {"tones": terminal.TONES, "meanings": MEANINGS}
-    data["decades"] = list(DECADES)
+    data = packed.as_json() | dict(tones=terminal.TONES, meanings=MEANINGS, decades=[*DECADES])
     data = json.dumps(data, separators=(",", ":"), allow_nan=False).encode()
     # Packed by gzip, as letters that end no script element.
     data = base64.b64encode(gzip.compress(data, 6, mtime=0)).decode()
@@ -125,19 +122,21 @@ def page(results: Sequence, command: Sequence[str], base: str) -> str:
         written=time.strftime("%Y-%m-%d %H:%M:%S %z"),
         style=style,
         script=script,
-        style_hash=_hash(style),
-        script_hash=_hash(script),
         data=data,
     )
 
 
 @cache
 def _template():
-    """The compiled template; Jinja2 is imported where a page is written, and nowhere before."""
+    return templates().get_template("report.html.j2")
+
+
+def templates(*folders: Path):
+    """What makes pages, with further folders of templates; Jinja2 is imported here, not before."""
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
     environment = Environment(
-        loader=FileSystemLoader(_PAGE),
+        loader=FileSystemLoader([*folders, _PAGE]),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
@@ -146,11 +145,11 @@ def _template():
     environment.filters.update(number=number, anchor=_anchor, figure=figure, visible=visible)
     environment.filters.update(lines=_lines, describe=terminal.describe, words=facts.diff_log_words)
     environment.filters.update(guide=terminal.guide_word, used=terminal.used_part)
-    environment.filters["id"] = id
+    environment.filters.update(id=id, hash=_hash)
     environment.globals.update(meanings=MEANINGS, tones=terminal.TONES)
     environment.globals.update(severity=SEVERITY, failing=FAILING, count_of=count_verdicts)
     environment.globals["shown_origins"] = terminal.SHOWN_ORIGINS
-    return environment.get_template("report.html.j2")
+    return environment
 
 
 def _hash(text: str) -> str:
