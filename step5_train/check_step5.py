@@ -210,9 +210,9 @@ def _predictions(torch, paddle, labels, found: Spread) -> Row:
     allowed = found.allowed() ** 2 * torch.size
     right = [(values == labels)[labels >= 0].mean() for values in (torch, paddle)]
     note = (
-        f"the sides predict otherwise in {off} of {torch.size:,} test samples, two runs of "
-        f"rounding alone in {found.variance * torch.size:.1f}; accuracy torch {right[0]:.4f}, "
-        f"paddle {right[1]:.4f}"
+        f"predictions of the two sides differ on {off} of {torch.size:,} test samples, of two runs "
+        f"that only rounding separates on {found.variance * torch.size:.1f}; accuracy torch "
+        f"{right[0]:.4f}, paddle {right[1]:.4f}"
     )
     return claim("train/final_predictions", off, allowed, note)
 

@@ -15,11 +15,13 @@ from checkout import ROOT, Checkout
 README = ROOT / "README.md"
 README_CN = ROOT / "README_cn.md"
 DOCS = sorted((ROOT / "docs").glob("*.md"))
+CHINESE = sorted((ROOT / "docs" / "zh").glob("*.md"))
 STEPS = sorted(ROOT.glob("step*/README.md"))
 PAGES = [
     README,
     README_CN,
     *DOCS,
+    *CHINESE,
     *STEPS,
     *sorted(ROOT.glob("step*/README_cn.md")),
     ROOT / "common" / "README.md",

@@ -169,7 +169,7 @@ def logs(more=1.0, along=0.0, rows=32, width=64, seed=0):
     return {name: {"block": values} for name, values in arrays.items()}
 
 
-def judged(monkeypatch, runs, computed=({}, {}), inside=False):
+def judged(monkeypatch, runs, computed=({}, {}), inside=False, notes=False):
     """The row of `block`, in a run in bfloat16 whose sides computed on these types."""
     from twincheck.common.logs import of_a_run
     from twincheck.common.logs.sidecar import Sidecar
@@ -192,7 +192,8 @@ def judged(monkeypatch, runs, computed=({}, {}), inside=False):
         self.sidecars = {name: sidecars(name) for name in self.sidecars}
 
     monkeypatch.setattr(of_a_run.Logs, "__init__", made)
-    return judge.judge_logs(**{name: runs[name] for name in RUNS}).rows[0]
+    judgement = judge.judge_logs(**{name: runs[name] for name in RUNS})
+    return judgement if notes else judgement.rows[0]
 
 
 NARROW = ({"block": {"rsqrt float32": 1}}, {"block": {"rsqrt bfloat16": 1}})
@@ -248,6 +249,25 @@ def test_a_cause_is_what_one_side_computes_instead(monkeypatch, ref, cand, note)
     computed = [{"block": dict.fromkeys(said.split(";"), 1)} for said in (ref, cand)]
     row = judged(monkeypatch, logs(more=1.6), computed)
     assert (row.verdict, row.note) == ("PRECISION" if note else "ROUNDING", note)
+
+
+@pytest.mark.parametrize(
+    ("place", "ref", "cand", "note"),
+    [
+        ("block", "add bfloat16", "add float16", "at block add is on float16 in Paddle, on bfl"),
+        ("block", "float float32", "cast bfloat16", "at block cast is on bfloat16 in Paddle, on"),
+        ("", "mul float32", "mul bfloat16", "at the model itself mul is on bfloat16 in Paddle"),
+        ("block", "add bfloat16", "add bfloat16", ""),
+        ("block", "add float16", "add float32", ""),
+    ],
+)
+def test_another_type_without_a_larger_error_is_a_note(monkeypatch, place, ref, cand, note):
+    """Whatever stands there: a table that was rounded, a residual, a function of the model."""
+    computed = [{place: {said: 1}} for said in (ref, cand)]
+    judgement = judged(monkeypatch, logs(), computed, notes=True)
+    assert judgement.rows[0].verdict == "ROUNDING"
+    told = [said for said in judgement.notes if said.startswith("no larger error for it")]
+    assert len(told) == bool(note) and all(note in said for said in told)
 
 
 def test_what_float32_makes_is_no_half_precision(monkeypatch):

@@ -5,6 +5,7 @@ import subprocess
 
 import pytest
 from pages import (
+    CHINESE,
     DOCS,
     PAGES,
     README,
@@ -23,7 +24,7 @@ from pages import (
 )
 from test_hostile import ATTACKS
 from test_tokenizers import KNOWN, PUBLISHED
-from translation import HEADINGS, TRANSLATED, differences
+from translation import HEADINGS, TRANSLATED, TRANSLATED_DOCS, differences
 
 from examples.gallery.__main__ import RESULTS
 from examples.gallery.run import block, read_result
@@ -101,8 +102,10 @@ def test_make_has_the_targets_that_a_page_names(page):
 def test_the_readme_is_short_and_links_every_page(readme):
     text = readme.read_text()
     assert len(text.splitlines()) <= 250
+    chinese = [page.name for page in CHINESE] if readme == README_CN else []
     for page in DOCS:
-        assert f"(docs/{page.name})" in text, page
+        folder = "docs/zh" if page.name in chinese else "docs"
+        assert f"({folder}/{page.name}" in text, page
 
 
 def test_a_reader_finds_his_page_among_few():
@@ -179,9 +182,19 @@ def test_the_block_of_a_red_check_ends_with_its_first_row():
     assert block("\n".join(lines[:-3])).splitlines() == told
 
 
-@pytest.mark.parametrize("page", TRANSLATED, ids=lambda page: page.parent.name)
-def test_the_chinese_page_says_what_the_english_one_says(page):
-    assert differences(page.read_text(), TRANSLATED[page].read_text()) == []
+@pytest.mark.parametrize(
+    ("page", "chinese"),
+    (TRANSLATED | TRANSLATED_DOCS).items(),
+    ids=[str(page.relative_to(ROOT)) for page in TRANSLATED | TRANSLATED_DOCS],
+)
+def test_the_chinese_page_says_what_the_english_one_says(page, chinese):
+    assert differences(page.read_text(), chinese.read_text(), page) == []
+
+
+@pytest.mark.parametrize(("page", "chinese"), TRANSLATED_DOCS.items(), ids=lambda page: page.stem)
+def test_a_page_and_its_translation_lead_to_each_other(page, chinese):
+    assert page.read_text().splitlines()[1] == f"[中文](zh/{page.name})"
+    assert chinese.read_text().splitlines()[1] == f"[English](../{page.name})"
 
 
 @pytest.mark.parametrize(
@@ -245,6 +258,41 @@ def test_what_is_unlike_in_the_other_language_is_found(change):
     assert count == 1
     found = differences(README.read_text(), changed)
     assert any(said in what for what in found), found
+
+
+# A change to docs/weights.md that its translation does not have, and what is said of it.
+FORGOTTEN = {
+    "a command": ("--out converted --to paddle", "--out converted --to torch", COMMANDS),
+    "an indented line of code": (r"^    model\.network = ", "model.network = ", COMMANDS),
+    "what a block shows": ("all 1,920 elements", "all 1,921 elements", COMMANDS),
+    "another heading": (r"^## Round trips$", "### Round trips", "heading: ### Round trips"),
+    "a section": (r"^## Round trips$", "## A section\n\n## Round trips", "a section on one page"),
+    "a link": (r"\(your-model.md#weights\)", "(your-model.md#inputs)", "links: docs/your-"),
+    "a number": ("3.9e-15", "3.8e-15", "numbers: 3.8e-15 / 3.9e-15"),
+}
+
+
+@pytest.mark.parametrize("change", FORGOTTEN)
+def test_a_change_that_the_translation_lacks_is_found(change):
+    pattern, other, said = FORGOTTEN[change]
+    page = ROOT / "docs" / "weights.md"
+    changed, count = re.subn(pattern, other, page.read_text(), count=1, flags=re.M)
+    assert count == 1
+    found = differences(changed, TRANSLATED_DOCS[page].read_text(), page)
+    assert any(said in what for what in found), found
+
+
+def test_a_chinese_page_leads_to_chinese_ones_and_to_what_is_generated_in_english():
+    page = ROOT / "docs" / "results.md"
+    chinese = TRANSLATED_DOCS[page].read_text()
+    for pattern, other, said in (
+        (r"\(weights.md#[^)]*\)", "(../weights.md)", "a link to an English page: ../weights.md"),
+        (r"\[英文页\]\(../results.md#verdicts\)", "英文页", "Verdicts: links: docs/results.md"),
+    ):
+        changed, count = re.subn(pattern, other, chinese)
+        assert count == 1
+        found = differences(page.read_text(), changed, page)
+        assert any(said in what for what in found), found
 
 
 def test_the_number_of_hostile_kinds_is_the_one_that_is_tried():

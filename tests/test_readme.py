@@ -50,7 +50,7 @@ def test_make_check_passes_every_step_of_every_model(checkout):
     start = "ALIGNED: 4 models, 5/5 steps each (eval and train) · "
     assert last.startswith(start) and last.endswith(" · guide 20/20 · log/report.html"), last
     assert all(start in page.read_text() for page in (README, README_CN))
-    # Informer has near ties on purpose, which fall the other way on some processors.
+    # Informer has nearly equal scores on purpose; on some processors a choice among them differs.
     assert {row["model"] for row in report["rows"] if row["verdict"] == "FLIP"} <= {"informer"}
     clipped = {row["key"] for row in report["rows"] if row["verdict"] == "CONSTANT"}
     assert all(key.startswith("near_ties/") for key in clipped), clipped

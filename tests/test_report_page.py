@@ -78,7 +78,7 @@ def forward_result(folder: Path) -> Result:
     carried = green_row(8, "main/carried")
     carried.verdict = "CARRIED"
     flip = Row("main/choice", "FLIP", measure="count", size=4, shape=(4,), gap=1e-9, allowed=2e-9)
-    flip.note = "torch float32: 1 of 4 the other way"
+    flip.note = "torch float32: 1 of 4 different"
     result.rows += [carried, flip, claim("main/witness", 1.0, 2.0, "a claim")]
     places = {row.key: f"{source}:5" for row in result.rows}
     result.places = {"torch": places, "paddle": {key: f"{source}:10" for key in places}}
@@ -431,8 +431,8 @@ def test_charts_choices_and_environments_are_told(shown):
         assert words in told, words
     paths = page.locator(".chart > svg path").evaluate_all("all => all.map(o => o.outerHTML)")
     assert len(labels) >= 5 and not [path for path in paths if re.search("NaN|inf", path)]
-    choices = page.get_by_role("table", name="Those that fell the other way first").inner_text()
-    assert "main/choice" in choices and "1.00e-09" in choices and "1 of 4 the other way" in choices
+    choices = page.get_by_role("table", name="Those that differ first").inner_text()
+    assert "main/choice" in choices and "1.00e-09" in choices and "1 of 4 different" in choices
     environments = page.locator("#environments").inner_text()
     assert "3.11.7" in environments and "1.2" in environments
     assert "diff check passed" in page.locator("pre.log").first.inner_text()

@@ -668,7 +668,7 @@ def test_a_flip_below_the_noise():
     assert (row.verdict, row.beyond, row.worst_index) == ("FLIP", 1, (0,))
     assert row.excuse == "near tie"
     assert row.gap == pytest.approx(1e-8, rel=0.1) and row.allowed > row.gap
-    assert "paddle float32: 1 of 20 the other way" in row.note
+    assert "paddle float32: 1 of 20 different" in row.note
     assert row.mean_abs == pytest.approx(3 / 20)
 
 

@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -262,6 +263,22 @@ def test_a_search_for_operators_runs_its_trials_where_torch_is_imported(
         done = run(interpreters.python, worker, tmp_path, env=environment)
         assert done.stdout.strip() == loaded, done.stderr
     assert run(interpreters.python, worker, tmp_path, env=environment).stdout.strip() == "True"
+
+
+def test_a_check_and_both_its_sides_are_forks(interpreters, tmp_path):
+    """In place of the real Python stands a program that fails: nothing may need it."""
+    real = interpreters.folder / "real"
+    known = real.read_text()
+    real.write_text(shutil.which("false"))
+    try:
+        words = ["--model", SMALL_CNN, "--out", str(tmp_path), "--no-report"]
+        script = str(ROOT / "step1_forward" / "check_step1.py")
+        done = subprocess.run(
+            [interpreters.python, script, *words], capture_output=True, text=True, cwd=tmp_path
+        )
+    finally:
+        real.write_text(known)
+    assert done.returncode == 0, done.stdout + done.stderr
 
 
 def test_a_run_ends_with_whoever_started_its_client(interpreters, program, tmp_path):

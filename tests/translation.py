@@ -1,14 +1,15 @@
 """What two pages in two languages must have in common, beyond the sentences that only people judge.
 
-Section by section: headings (by the table below) and their levels, commands, tables (rows, columns,
-code and numbers in each cell), links, code in the prose, numbers, pictures and generated parts.
+Section by section: headings (of the READMEs by the table below) and their levels, blocks of code,
+tables (rows, columns, code and numbers in each cell), links, code in the prose, numbers, pictures
+and generated parts.  A page of docs/ has those in English alone: docs/zh/ links to each.
 """
 
 import re
 from itertools import zip_longest
 from pathlib import Path
 
-from pages import ROOT, blocks, code_spans
+from pages import CHINESE, DOCS, ROOT, anchors, code_spans
 
 # English heading -> Chinese heading, on whichever page it stands.
 HEADINGS = {
@@ -46,21 +47,33 @@ TRANSLATED = {
     page: page.with_name("README_cn.md")
     for page in (ROOT / "README.md", *sorted(ROOT.glob("step*/README.md")))
 }
+TRANSLATED_DOCS = {ROOT / "docs" / page.name: page for page in CHINESE}
+_ENGLISH = {page: english for english, page in (TRANSLATED | TRANSLATED_DOCS).items()}
 
 _NUMBER = re.compile(r"(?<![\w.])\d+(?:[.,]\d+)*(?:e-?\d+)?")
+_GENERATED = re.compile(r"<!-- generated: \w+ -->.*?<!-- end -->", re.S)
+_TARGET = re.compile(r"\]\(([^)\s]+)\)")
 _LINK = re.compile(r"\]\(([^)\s]+)\)|\]\[(\w+)\]|^\[\w+\]: (\S+)$", re.M)
 
 
-def differences(english: str, chinese: str) -> list[str]:
-    """Every way in which the pages say something else, as far as that can be compared."""
-    found = []
+def differences(english: str, chinese: str, page: Path = ROOT / "README.md") -> list[str]:
+    """Every way in which the pages say something else, as far as that can be compared.
+
+    page    where the English text stands, which its links are relative to
+    """
+    other = (TRANSLATED | TRANSLATED_DOCS)[page]
+    found = english_links(other, chinese)
+    if page in DOCS:
+        english = re.sub(_GENERATED, f"[generated]({page.name})", english)
+    english, chinese = _same_links(page, english), _same_links(other, chinese)
     for pair in zip_longest(_sections(english), _sections(chinese)):
         if None in pair:
             found.append(f"a section on one page alone: {pair[0] or pair[1]}")
             continue
         ours, theirs = pair
         level, title = ours[0]
-        if (level, HEADINGS.get(title)) != theirs[0]:
+        wanted = theirs[0][1] if page in DOCS else HEADINGS.get(title)
+        if (level, wanted) != theirs[0]:
             found.append(f"heading: {'#' * level} {title}, {theirs[0]}")
         for what, facts in FACTS.items():
             unlike = [
@@ -70,6 +83,40 @@ def differences(english: str, chinese: str) -> list[str]:
             ]
             found += unlike[:1]  # those after it are often only shifted
     return found
+
+
+def english_links(page: Path, text: str) -> list[str]:
+    """The links of a Chinese page to English ones that are there in Chinese, but its own."""
+    found = []
+    for link in _TARGET.findall(text):
+        target = (page.parent / link.partition("#")[0]).resolve()
+        if target in _ENGLISH.values() and target != _ENGLISH[page]:
+            found.append(f"a link to an English page: {link}")
+    return found
+
+
+def _same_links(page: Path, text: str) -> str:
+    """The text with its links as from the root, to English pages and their headings."""
+
+    def same(found: re.Match) -> str:
+        name, _, anchor = found[1].partition("#")
+        target = (page.parent / name).resolve() if name else page
+        if "://" in found[1] or not target.is_file():
+            return found[0]
+        english = _ENGLISH.get(target, target)
+        if target == _ENGLISH.get(page):  # for what is generated there: whichever heading
+            anchor = ""
+        elif anchor and english != target and anchor in anchors(target.read_text()):
+            anchor = anchors(english.read_text())[anchors(target.read_text()).index(anchor)]
+        return f"]({english.relative_to(ROOT)}{'#' if anchor else ''}{anchor})"
+
+    return _TARGET.sub(same, text)
+
+
+def _code(text: str) -> list[str]:
+    """The lines of all blocks of code, bit for bit but their comments and empty lines."""
+    lines = "".join(re.findall(r"^ *```.*?^ *```\n?", text, flags=re.M | re.S)).splitlines()
+    return [bare for line in lines if (bare := re.sub(r"(^|\s)#.*", "", line).rstrip())]
 
 
 def _sections(text: str) -> list[tuple[tuple[int, str], str]]:
@@ -107,11 +154,11 @@ def _numbers(text: str) -> list[str]:
 
 def _links(text: str) -> list[str]:
     targets = ["".join(groups) for groups in _LINK.findall(_prose(text))]
-    return sorted(target.replace("README_cn.md", "README.md") for target in targets)
+    return sorted(targets)
 
 
 FACTS = {
-    "commands": lambda text: [line for line in blocks(text) if line],
+    "commands": _code,
     "tables": _tables,
     "links": _links,
     "code": lambda text: sorted(set(code_spans(text))),
@@ -123,5 +170,6 @@ FACTS = {
 
 def pages_that_differ() -> dict[Path, list[str]]:
     """The translated pages with what is unlike in them."""
-    told = {page: differences(page.read_text(), cn.read_text()) for page, cn in TRANSLATED.items()}
+    both = (TRANSLATED | TRANSLATED_DOCS).items()
+    told = {page: differences(page.read_text(), cn.read_text(), page) for page, cn in both}
     return {page: found for page, found in told.items() if found}

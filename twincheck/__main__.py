@@ -5,7 +5,7 @@
     twincheck step1 DIR            one step: forward; step2 metric, step3 loss, step4 backward,
                                    step5 train
     twincheck show KEY DIR         both sides' values around a row's worst element
-    twincheck report DIR           judge the logs that are there once more, and write the page
+    twincheck report DIR           judge the logs there once more; OLD NEW: compare two results
     twincheck compare A.npy B.npy  judge any two logs
     twincheck reference DIR        keep torch's logs of a pair, to be judged against without torch
     twincheck bundle DIR           put what a reviewer needs into DIR/log/bundle.zip
@@ -70,8 +70,9 @@ def main(arguments=None):
     if command not in known:
         return _unknown(command, [name for name in known if name not in _HIDDEN])
     pairs, words = _pairs(command, words)
-    if command == "check" and len(pairs) > 1:
-        return _extra("check", [*pairs, *words])
+    compared = command == "report" and any(map(os.path.exists, pairs))
+    if len(pairs) > 1 and (command == "check" or compared):
+        return _extra(command, [*pairs, *words])
     words = [word for pair in pairs for word in ("--model", pair)] + words
     words += _where(command, pairs, words)
     if command in ("check", "report"):

@@ -29,6 +29,8 @@ _MOVING = frozenset(
 )
 
 
+# Casts round nothing further; what they are given tells what was rounded before.
+_CASTS = frozenset("to type type_as cast astype float double half bfloat16".split())
 _Calls = dict[str, dict[str, int]]  # operator -> type of float -> calls
 
 _OF_NORM = (("mean", "var", "sum", "rsqrt", "sqrt"), ("pow", "mul", "div", "sub"))
@@ -48,22 +50,30 @@ _PARTS = {
 }  # fmt: skip
 
 
-def narrower_operators(ref: Mapping[str, int], cand: Mapping[str, int], widest: bool) -> list[str]:
+def narrower_operators(
+    ref: Mapping[str, int], cand: Mapping[str, int], widest: bool = False, casts: bool = False
+) -> list[str]:
     """A sentence for each operator that the candidate computes on narrower types.
 
     ref, cand  what each side's module computed: "operator type …" -> calls
     widest     whether of several types the widest counts, as for a gradient
+    casts      whether what is cast counts too: it was rounded before
     """
-    ours, theirs = _calls(ref, widest), _calls(cand, widest)
+    ours, theirs = _calls(ref, widest, casts), _calls(cand, widest, casts)
     found = _written_out(ours, theirs)
     for operator in theirs:  # less often on a wide type, and more often on a narrow one
         less, more = _more(ours, theirs, operator), _more(theirs, ours, operator)
-        if less and more and _TYPES.index(more[-1]) > _TYPES.index(less[0]):
+        if less and more and _rounds(more[-1], less[0]):
             found.append(f"{operator} is on {more[-1]} in Paddle, on {less[0]} in torch")
     return found
 
 
-def _calls(computed: Mapping[str, int], widest: bool) -> _Calls:
+def _rounds(kind: str, other: str) -> bool:
+    """Whether values of another type are rounded in this one: neither half has all of the other."""
+    return _TYPES.index(kind) > _TYPES.index(other) or (kind != other and {kind, other} <= {*HALF})
+
+
+def _calls(computed: Mapping[str, int], widest: bool, casts: bool) -> _Calls:
     """Operator -> type of float -> calls of it in a module, of operators that compute.
 
     Of several types the narrowest counts: an operand may have been rounded to be that.  Not for a
@@ -72,9 +82,9 @@ def _calls(computed: Mapping[str, int], widest: bool) -> _Calls:
     found: _Calls = {}
     for said, count in computed.items():
         operator, *types = said.split(" ")
-        operator = _ALIKE.get(operator, operator)
+        operator = "cast" if casts and operator in _CASTS else _ALIKE.get(operator, operator)
         types = [kind for kind in types if kind in _TYPES]
-        if operator in _MOVING or not types:
+        if not types or operator in _MOVING and not (casts and operator == "cast"):
             continue
         calls = found.setdefault(operator, {})
         counts = (min if widest else max)(types, key=_TYPES.index)

@@ -107,11 +107,11 @@ def _text_lines(content: bytes) -> list[str]:
 def choices_of(
     folder: Path, stems: Sequence[str], rows: Sequence[Row], ledger: Container[str]
 ) -> SimpleNamespace:
-    """The discrete choices: those that fell the other way first, then the narrowest.
+    """The discrete choices: those that differ first, then the narrowest.
 
     ledger   their keys
     Of each its key, verdict, count (of values that were chosen), narrowest margin, None where none
-    is known, and what is said of those that fell the other way (flips).
+    is known, and what is said of those that differ (flips).
     """
     chosen = {row.key: row for row in rows if row.key in ledger}
     margins: dict[str, float] = {}

@@ -49,7 +49,7 @@ MEANINGS = {
     "beyond the steps that ran in float64 no more than a training’s self-twins differ",
     "INSIDE": "other values inside the model that reach no result; does not decide",
     "CLOSE": "only float32 logs: within the guide’s rule, nothing better can be said",
-    "FLIP": "a choice between two nearly equal scores fell the other way",
+    "FLIP": "a choice between two nearly equal scores differed",
     "CONSTANT": "the same function but for a constant that one side keeps in float32",
     "CARRIED": "wrong only because what it was fed is wrong",
     "UNDECIDED": "what ran cannot tell: it is neither shown to be alike nor shown to differ",
@@ -84,25 +84,20 @@ def page(results: Sequence, command: Sequence[str], base: str) -> str:
         step, name = result.step, _name(result)
         of_step = f"{step.number} {step.other or step.title}"
         title = f"Step {of_step} · {visible(result.model)}"
-        logs = result.folder, step.judged
-        found = {side: list(facts.sidecars_of(*logs, side)) for side in SIDES}
-        look_at = visible(look(result, "KEY"))
+        found = {s: list(facts.sidecars_of(result.folder, step.judged, s)) for s in SIDES}
         tree = tree_of(result.rows, shown[index], result, found)
         values = values_of(result, shown[index], tree["of"], MOST_VALUES // len(results))
         sides.append((title, {side: own[0] for side, own in found.items() if own}))
         told.append(_tell(index, name, title, result, found, of_step))
-        packed.add(name, title, result, shown[index], look_at, _ledger(found))
+        packed.add(name, title, result, shown[index], visible(look(result, "KEY")), _ledger(found))
         packed.results[-1] |= {"tree": tree, "values": values, "charts": told[-1].live}
     passed = all(one.passed for one in told) and bool(told)
     models = list(dict.fromkeys(visible(result.model) for result in results))
     style = (_PAGE / "style.css").read_text("utf-8")
     script = "".join((_PAGE / name).read_text("utf-8") for name in SCRIPTS)
-    data = packed.as_json() | {"tones": terminal.TONES, "meanings": MEANINGS}
-    data["decades"] = list(DECADES)
-    for added, told_too in (
-        part for language in terminal.languages() for part in language.on_a_page()
-    ):
-        script, data = script + added, data | told_too
+    data = packed.as_json() | dict(tones=terminal.TONES, meanings=MEANINGS, decades=[*DECADES])
+    for added, more in (part for each in terminal.languages() for part in each.on_a_page()):
+        script, data = script + added, data | more
     data = json.dumps(data, separators=(",", ":"), allow_nan=False).encode()
     # Packed by gzip, as letters that end no script element.
     data = base64.b64encode(gzip.compress(data, 6, mtime=0)).decode()
@@ -129,19 +124,21 @@ def page(results: Sequence, command: Sequence[str], base: str) -> str:
         written=time.strftime("%Y-%m-%d %H:%M:%S %z"),
         style=style,
         script=script,
-        style_hash=_hash(style),
-        script_hash=_hash(script),
         data=data,
     )
 
 
 @cache
 def _template():
-    """The compiled template; Jinja2 is imported where a page is written, and nowhere before."""
+    return templates().get_template("report.html.j2")
+
+
+def templates(*folders: Path):
+    """What makes pages, with further folders of templates; Jinja2 is imported here, not before."""
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
     environment = Environment(
-        loader=FileSystemLoader(_PAGE),
+        loader=FileSystemLoader([*folders, _PAGE]),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
@@ -150,11 +147,11 @@ def _template():
     environment.filters.update(number=number, anchor=_anchor, figure=figure, visible=visible)
     environment.filters.update(lines=_lines, describe=terminal.describe, words=facts.diff_log_words)
     environment.filters.update(guide=terminal.guide_word, used=terminal.used_part)
-    environment.filters["id"] = id
+    environment.filters.update(id=id, hash=_hash)
     environment.globals.update(meanings=MEANINGS, tones=terminal.TONES)
     environment.globals.update(severity=SEVERITY, failing=FAILING, count_of=count_verdicts)
     environment.globals["shown_origins"] = terminal.SHOWN_ORIGINS
-    return environment.get_template("report.html.j2")
+    return environment
 
 
 def _hash(text: str) -> str:

@@ -26,6 +26,8 @@ from twincheck.common.system.frameworks import ON_GPU
 from twincheck.common.system.signals import is_beside, raise_if_stopped
 
 _PARENT = "ALIGNMENT_WORKBENCH_PARENT"  # the number of the pipe's end, for the child
+# What gives a process a group of its own; Python 3.10's Popen does that with a session alone.
+OWN_GROUP = {"process_group": 0} if sys.version_info >= (3, 11) else {"start_new_session": True}
 _KEPT_LINES = 500  # of what a worker says on standard error
 _LONGEST_LINE = 1 << 16
 _PATIENCE_S = 5.0
@@ -83,7 +85,7 @@ class Child(subprocess.Popen):
                 list(command),
                 env=env | {_PARENT: str(reading)},
                 pass_fds=(reading,),
-                start_new_session=True,
+                **OWN_GROUP,
                 **options,
             )
         except BaseException:

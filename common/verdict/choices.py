@@ -1,6 +1,6 @@
 """The rule for discrete choices, such as LSH buckets, an argmax or a sort: FLIP, or DIVERGED.
 
-A choice can fall the other way between one side's own float32 and float64 runs.  So the reference's
+A choice can differ between one side's own float32 and float64 runs.  So the reference's
 float64 run decides, all others go on with its choices and log what they would have chosen, and
 here each of those is asked two things.  Is it what its own scores say?  And do its scores differ by
 no more than noise: has what it chose a score, in the reference, within twice the noise of the score
@@ -41,7 +41,7 @@ def judge_choice(
     reference  the reference's float64 run (or float32, where there is no other), which all
                others went on with
     margin     by how much that run's choice won; the same shape as the choice
-    A choice that fell the other way is a FLIP where its own run's scores say so and twice their
+    A choice that differs is a FLIP where its own run's scores say so and twice their
     noise, the most by which two of them can approach, reaches the distance of the two scores.  A
     float64 candidate's scores may differ from the reference's by no more than ROUNDING allows.
     """
@@ -76,7 +76,7 @@ def judge_choice(
         index = tuple(int(i) for i in np.unravel_index(widest, chosen.shape))
         count = int(np.count_nonzero(chosen))
         notes.append(
-            f"{name}: {count} of {row.size} {'wrong' if bad.any() else 'the other way'}, widest "
+            f"{name}: {count} of {row.size} {'wrong' if bad.any() else 'different'}, widest "
             f"margin {float(lost[index]):.1e}, scores' noise there {float(noise[index]):.1e}: "
             + _meaning(bad.any(), bool(sound[index]), float(lost[index]))
         )
@@ -122,14 +122,14 @@ def _same_places(reference: Choice, run: Choice) -> bool:
 
 
 def _meaning(wrong: bool, sound: bool, lost: float) -> str:
-    """What a choice that fell the other way says of the port."""
+    """What a choice that differs says of the port."""
     if not wrong:
         return "a near tie that rounding decides; all runs went on with torch's float64 choice"
     if not sound and lost == 0.0:
-        return "an exact tie broken otherwise, which is no rounding"
+        return "an exact tie broken differently, which is not rounding"
     if not sound:
         return "not what its own scores say: another rule of choice"
-    return "no rounding makes up for that: other scores, or another rule of choice"
+    return "more than rounding explains: the scores differ, or the rule of choice does"
 
 
 def _finite(values: np.ndarray) -> np.ndarray:

@@ -133,7 +133,7 @@ def _called(convert, state, paddle_shapes) -> dict[str, np.ndarray]:
         )
     unknown = sorted(str(key) for key in set(returned) - set(paddle_shapes))
     if unknown:
-        raise UserError(f"case.py's convert makes what the Paddle model has not: {unknown}")
+        raise UserError(f"case.py's convert makes entries that the Paddle model lacks: {unknown}")
     returned = {key: np.asarray(values) for key, values in returned.items()}
     for key, values in returned.items():
         if values.dtype.kind not in "biuf":

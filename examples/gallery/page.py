@@ -19,7 +19,7 @@ COLUMNS = ((1, False), (3, False), (4, False), (1, True), (4, True))  # step, tr
 KINDS = {
     "theirs": "the published models differ",
     "default": "another default",
-    "ours": "a fault of the workbench, which is mended",
+    "ours": "a fault of the workbench, which is corrected",
 }
 
 

@@ -199,7 +199,7 @@ def _why(found: Found, scores, noise: Mapping[str, float], most: float) -> str:
             f"Paddle's float32 scores are {noise['paddle']:.1e} off its own float64 ones, torch's "
             f"{noise['torch']:.1e}: {LESS_EXACTLY}"
         )
-    return "no rounding makes up for that margin"
+    return "that margin is more than rounding explains"
 
 
 def judge_integers(

@@ -16,12 +16,12 @@ NumPy only.
 
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import fields
 
 from twincheck.common.logs import entry_kinds as kinds
 from twincheck.common.logs.sidecar import Sidecar
 from twincheck.common.verdict.comparisons import LOGITS, OWN, RUNS, SKETCH
-from twincheck.common.verdict.row import AGREEING, SEVERITY, Row, count, exit_code, worst
+from twincheck.common.verdict.row import AGREEING, count, exit_code, worst
+from twincheck.extras.shared.rows import FIELDS
 
 EVIDENCE, SUBMISSION, TRAINING, REPORTS = "evidence", "submission", "training", "reports"
 ROWS, MADE, INSIDE, SCALES = "rows.jsonl", "made.jsonl", "inside.jsonl", "scales.json"
@@ -106,21 +106,8 @@ def _is_scale(value: object) -> bool:
     return fits and kinds.number_or_null(value[0]) and kinds.or_null(kinds.text)(value[1])
 
 
-_OF_TYPE = {
-    str: kinds.text,
-    bool: kinds.yes_or_no,
-    bool | None: kinds.or_null(kinds.yes_or_no),
-    int: kinds.whole,
-    int | None: kinds.or_null(kinds.whole),
-    float | None: kinds.number_or_null,
-    tuple[int, ...]: kinds.list_of(kinds.whole),
-    tuple[int, ...] | None: kinds.or_null(kinds.list_of(kinds.whole)),
-    object: lambda value: True,
-}
-_FIELDS = {one.name: _OF_TYPE[one.type] for one in fields(Row)}
-_FIELDS["verdict"] = SEVERITY.__contains__
-is_row = kinds.record(_FIELDS | {"stem": kinds.text})
-_OWN_ROW = kinds.record(_FIELDS)
+is_row = kinds.record(FIELDS | {"stem": kinds.text})
+_OWN_ROW = kinds.record(FIELDS)
 is_made = kinds.record(
     {OWN: _OWN_ROW},
     dict.fromkeys(RUNS, _OWN_ROW)

@@ -88,7 +88,7 @@ def check(
     """
     if not hasattr(os, "fork"):
         raise NotChecked(
-            "live models need fork, which this system has not: check the pair as files "
+            "live models need fork, which this system lacks: check the pair as files "
             "(twincheck new)"
         )
     _refuse_others(torch_model, paddle_model, loss, carry)

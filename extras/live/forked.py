@@ -26,6 +26,7 @@ def run(asked: Mapping) -> int:
     warnings.simplefilter("ignore")  # as a worker has it: the caller's may be errors
     gc.enable()
     cells.rename(held.CELLS)
+    sys.modules.pop(asked["module"], None)  # where the caller has it, by another finder
     sys.argv[:] = [asked["module"], *asked["words"]]
     runpy.run_module(asked["module"], run_name="__main__", alter_sys=True)
     return 0

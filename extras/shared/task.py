@@ -20,7 +20,7 @@ from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import IO, Any
 
-from twincheck.common.system.processes import watch_launcher
+from twincheck.common.system.processes import OWN_GROUP, watch_launcher
 from twincheck.common.system.signals import put_off
 
 IDLE_S = 20.0  # after which a cluster's worker gives back what it has kept
@@ -212,7 +212,7 @@ def run(
     try:
         with put_off():  # a program that was started is always known
             keeper.start()
-            child = subprocess.Popen(list(command), **streams, process_group=0, **options)
+            child = subprocess.Popen(list(command), **streams, **OWN_GROUP, **options)
             keeper.tell("+", child.pid)
         if wanted is not None or timeout_s is not None:
             threading.Thread(target=look, daemon=True).start()
@@ -296,7 +296,7 @@ class _Keeper:
                     stdout=subprocess.DEVNULL,
                     text=True,
                     bufsize=1,
-                    process_group=0,
+                    **OWN_GROUP,
                 )
                 atexit.register(self.close)
 

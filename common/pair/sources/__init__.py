@@ -39,7 +39,7 @@ def source_settings(pair: Pair, preset: str) -> dict | None:
     if table is None or preset not in table:
         return None
     settings, where = table[preset], f'{pair.folder / "case.py"}: DATA["{preset}"]'
-    kinds = [*extras.entry_points(SOURCES), _SERIES]
+    kinds = sorted([*extras.entry_points(SOURCES), _SERIES])
     if not isinstance(settings, dict) or settings.get("source") not in kinds:
         raise UserError(f'{where} must be a dict whose "source" is one of {", ".join(kinds)}')
     source = source_of(settings)

@@ -1,5 +1,6 @@
 """twincheck.check of two live models: hard ones, wrong ones, and what stays as it was."""
 
+import importlib
 import json
 import os
 import subprocess
@@ -26,6 +27,13 @@ def test_a_hard_pair_is_aligned(name):
     assert result.aligned and not result.findings, result
     assert result.word == "ALIGNED" and str(result).startswith("ALIGNED")
     assert [one["step"] for one in result.document["steps"]] == ([1, 3, 4] if loss else [1])
+
+
+def test_a_caller_that_has_imported_a_sides_script():
+    """By pytest's finder for instance, whose loader knows no code to run."""
+    importlib.import_module("twincheck.step1_forward.torch.forward")
+    *models, inputs, _ = PAIRS["plain_tensors"]()
+    assert twincheck.check(*models, inputs, carry="torch").aligned
 
 
 WRONG = {

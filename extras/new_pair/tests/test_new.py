@@ -17,8 +17,9 @@ def checkout(tmp_path_factory):
 @pytest.fixture(scope="module")
 def laid_out(checkout):
     """What the command said, run in the copy of the checkout."""
-    text = f"import sys; sys.path[0] = {str(checkout.root)!r}; from common import new; "
-    return checkout.python("-c", text + "sys.exit(new.main(['my_pair']))")
+    text = f"import sys; sys.path[0] = {str(checkout.root)!r}; "
+    text += "from twincheck.extras.new_pair.command import main; sys.exit(main(['my_pair']))"
+    return checkout.python("-c", text)
 
 
 def test_it_says_what_it_made_and_what_to_do_next(laid_out, checkout):

@@ -561,7 +561,7 @@ def test_a_preset_with_data_of_its_own_is_the_data_preset():
 @pytest.mark.parametrize(
     "settings, sentence",
     [
-        ({"source": "film"}, "must be a dict whose .source. is one of reviews, enwik8"),
+        ({"source": "film"}, "whose .source. is one of classes, enwik8, ett, reviews, text"),
         ({"source": "text", "length": 0}, "length is 0; allowed: an integer from 1"),
         ({"source": "text"}, "length is None; allowed: an integer from 1"),
         ({"source": "text", "length": 8, "lower": True}, "unknown lower; known: default, length"),
