@@ -265,19 +265,14 @@ def test_a_search_for_operators_runs_its_trials_where_torch_is_imported(
     assert run(interpreters.python, worker, tmp_path, env=environment).stdout.strip() == "True"
 
 
-def test_a_check_and_both_its_sides_are_forks(interpreters, tmp_path):
+def test_a_check_and_both_its_sides_are_forks(tmp_path):
     """In place of the real Python stands a program that fails: nothing may need it."""
-    real = interpreters.folder / "real"
-    known = real.read_text()
-    real.write_text(shutil.which("false"))
-    try:
-        words = ["--model", SMALL_CNN, "--out", str(tmp_path), "--no-report"]
-        script = str(ROOT / "step1_forward" / "check_step1.py")
-        done = subprocess.run(
-            [interpreters.python, script, *words], capture_output=True, text=True, cwd=tmp_path
-        )
-    finally:
-        real.write_text(known)
+    words = ["--model", SMALL_CNN, "--out", str(tmp_path), "--no-report"]
+    script = str(ROOT / "step1_forward" / "check_step1.py")
+    with Interpreters(names=(*SIDES, "check")) as made:  # of the environment as it is now
+        (made.folder / "real").write_text(shutil.which("false"))
+        command = [made.python, script, *words]
+        done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr
 
 

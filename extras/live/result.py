@@ -4,6 +4,7 @@ import html
 import json
 import os
 import re
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,7 +19,11 @@ _OF_A_PACKAGE = re.compile(r"(?<![^\s'\"])/[^\s'\"]*/(?:site|dist)-packages/")
 
 def shown(text: str) -> str:
     """A text with its paths as people read them: from the working folder, or from a package on."""
-    text = _OF_A_PACKAGE.sub("", in_words(text))
+    text = in_words(text)
+    for folder in sys.path:  # whole, for they may hold spaces
+        if folder.endswith(("site-packages", "dist-packages")):
+            text = text.replace(f"{folder}{os.sep}", "")
+    text = _OF_A_PACKAGE.sub("", text)  # those of another Python
     return text.replace(f"{Path.cwd()}{os.sep}", "")
 
 

@@ -223,7 +223,7 @@ def test_a_model_that_cannot_be_copied_says_why():
 
 def test_without_fork_it_says_so(monkeypatch):
     monkeypatch.delattr(os, "fork")
-    with pytest.raises(twincheck.NotChecked, match="live models need fork, which this system lacks"):
+    with pytest.raises(twincheck.NotChecked, match="need fork, which this system lacks"):
         twincheck.check(Net(), NetPort(), X)
 
 

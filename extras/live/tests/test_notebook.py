@@ -120,3 +120,5 @@ def test_paths_are_shown_from_the_working_folder_or_the_package_on(tmp_path, mon
     monkeypatch.chdir(tmp_path)
     told = f"at {tmp_path}/a/b.py:3 and /else/c.py:1, /x/lib/site-packages/torch/nn.py:2"
     assert shown(told) == "at a/b.py:3 and /else/c.py:1, torch/nn.py:2"
+    monkeypatch.syspath_prepend("/of a user/site-packages")
+    assert shown("at /of a user/site-packages/vit.py:5") == "at vit.py:5"

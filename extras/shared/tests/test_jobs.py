@@ -338,6 +338,25 @@ def test_a_scheduler_that_does_not_answer(address):
     assert time.monotonic() - began < 4 * cluster_module.PATIENCE_S
 
 
+def test_a_machine_too_busy_for_a_client(monkeypatch):
+    """As seen under load: distributed gives its thread 10 s to begin, and asserts that it did."""
+    distributed = pytest.importorskip("distributed")
+    starts = []
+
+    def client(*_, **__):
+        starts.append(1)
+        assert len(starts) > 2
+        raise OSError("connected")
+
+    monkeypatch.setattr(distributed, "Client", client)
+    with pytest.raises(UserError, match="nothing answers"):
+        results(squared, [1], Place(scheduler="tcp://127.0.0.1:9"))
+    starts.clear()
+    monkeypatch.setattr(cluster_module, "LOOP_STARTS", 2)
+    with pytest.raises(UserError, match="this machine is too busy to connect: in 2 times 10 s"):
+        results(squared, [1], Place(scheduler="tcp://127.0.0.1:9"))
+
+
 def test_a_cluster_without_a_worker_or_with_another_environment(cluster, tmp_path, monkeypatch):
     place = Place(scheduler=cluster.address)
     with pytest.raises(UserError, match=f"{cluster.address} has no worker: start one"):
