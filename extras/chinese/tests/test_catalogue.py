@@ -61,7 +61,7 @@ def without(pieces: Iterable[str]) -> list[str]:
     """Those pieces of sentences that no message holds."""
     known = "\1".join(msgids()).casefold()
     cut = (" ".join(piece.split()).strip(" ,;:.()#·—") for piece in pieces)
-    called = re.compile(r"python -m \S+")
+    called = re.compile(r"python (-m )?\S+")
     left = (one for one in cut if one not in NO_SENTENCE and not called.fullmatch(one))
     return list(dict.fromkeys(piece for piece in left if piece.casefold() not in known))
 
