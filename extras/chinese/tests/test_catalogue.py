@@ -2,6 +2,8 @@
 
 import argparse
 import ast
+import errno
+import os
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
@@ -200,4 +202,5 @@ def words_of(place: str) -> list[str]:
     """The words of a source, in their order, with strings that go on in the next line as one."""
     path = Path(argparse.__file__) if place == "argparse.py" else ROOT / place
     text = path.read_text(encoding="utf-8") if path.is_file() else ""
+    text += " ".join(map(os.strerror, errno.errorcode)) if place == "errno" else ""  # the system's
     return re.findall("[a-z]+", re.sub(r"""["']\s*\n\s*f?["']""", "", text).casefold())
