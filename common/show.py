@@ -32,7 +32,7 @@ from twincheck.common.logs.result_folder import FLOAT32, FLOAT64, ResultFolder
 from twincheck.common.logs.sidecar import sidecar_of
 from twincheck.common.logs.sums import sample_of
 from twincheck.common.report.findings import place_of
-from twincheck.common.report.terminal import describe
+from twincheck.common.report.terminal import describe, say
 from twincheck.common.system.errors import UserError
 from twincheck.common.system.frameworks import SIDES
 from twincheck.common.verdict.judge import judge_folder
@@ -104,7 +104,8 @@ def _show(options) -> int:
             f"there are no logs{where} to show; run a check first, and give --out where it did"
         )
     source, key = find(options.key, sources)
-    print("\n".join(shown(source, key, options.around)))
+    for line in shown(source, key, options.around):
+        say(line)
     return 0
 
 

@@ -15,17 +15,18 @@ if __name__ == "__main__":  # by its path too, and under a Python that will not 
     sys.path[0] = sys.path[0] if __package__ else str(Path(__file__).resolve().parent.parent)
     from twincheck.common.system.start import begin
 
-    begin("numpy")
+    begin("numpy", "rich")
 
-import argparse
 import gzip
 import hashlib
 from collections.abc import Sequence
 
 import numpy as np
 
+from twincheck.common.check.options import Parser
 from twincheck.common.pair.data import load_arrays, save_arrays
 from twincheck.common.pair.pairs import built_in_models, load_pair
+from twincheck.common.report.terminal import say
 from twincheck.common.system.checkout import FAKE_DATA_SEED
 from twincheck.common.system.errors import UserError
 from twincheck.common.system.hashes import arrays_sha256
@@ -63,9 +64,7 @@ def content_of(path: Path) -> bytes:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Write or check; returns 0, or 1 where --check finds a difference."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = Parser(__doc__, "python fake_data/gen_fake_data.py")
     parser.add_argument("--check", action="store_true", help="write nothing: are they as made?")
     options = parser.parse_args(arguments)
     made = {model: make_fake_data(model) for model in built_in_models()}
@@ -75,7 +74,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     sums = "".join(f"{digest}  {name}\n" for name, digest in hashes.items())
     if options.check:
         same = (HERE / "SHA256SUMS").read_text() == sums and are_there(made, texts)
-        print("fake data: as generated" if same else "fake data: differs from what is generated")
+        say("fake data: as generated" if same else "fake data: differs from what is generated")
         return 0 if same else 1
     for model, arrays in made.items():
         save_arrays(HERE / f"{model}.npz", arrays)

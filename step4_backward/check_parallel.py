@@ -73,7 +73,8 @@ STEP = Step(
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """See the module's docstring; returns the exit status."""
-    arguments = Parser(__doc__).take(*STEP.takes, "processes").parse_args(arguments)
+    parser = Parser(__doc__, "python step4_backward/check_parallel.py")
+    arguments = parser.take(*STEP.takes, "processes").parse_args(arguments)
     options, step = CheckOptions.of(arguments), for_processes(arguments.processes)
     return guarded(arguments.debug, lambda: check(step, options))
 

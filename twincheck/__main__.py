@@ -32,7 +32,7 @@ if __name__ == "__main__" and not __package__:  # by its path too
     sys.path[0] = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
 import twincheck
-from twincheck.common.system.start import begin
+from twincheck.common.system.start import begin, speak
 
 STEPS = {
     "step1": "step1_forward",
@@ -61,7 +61,10 @@ def main(arguments=None):
     """The command; returns the exit status."""
     words = list(sys.argv[1:] if arguments is None else arguments)
     if not words or words[0] in ("-h", "--help", "help"):
-        print(__doc__.strip())
+        from twincheck.common.system.extras import in_language
+
+        speak(words)
+        print(in_language(__doc__.strip()))
         return 0
     command, *words = words
     begin("numpy", "rich")

@@ -48,4 +48,4 @@ class _Absent(argparse.Action):
     """An option that its extra would have given; `const` says why it is not there."""
 
     def __call__(self, parser, *given: object) -> None:
-        parser.exit(2, f"error: {self.const}\n")
+        parser.exit(2, extras.in_language(f"error: {self.const}\n"))

@@ -5,7 +5,6 @@ option that a command does not take is an error there, and not in its --help.
 """
 
 import argparse
-import os
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -18,9 +17,10 @@ from twincheck.common.pair.option import Option, option, options_of
 from twincheck.common.pair.pairs import is_checkpoint
 from twincheck.common.pair.request import RunRequest
 from twincheck.common.system.errors import UserError
+from twincheck.common.system.extras import in_language, languages
 from twincheck.common.system.frameworks import SIDES
 from twincheck.common.system.half import HALF
-from twincheck.common.system.start import spelled
+from twincheck.common.system.start import speak, spelled
 from twincheck.common.system.words import did_you_mean
 
 # Groups of options that some steps do not take.
@@ -207,7 +207,9 @@ class Parser(argparse.ArgumentParser):
         super().__init__(
             prog=prog and spelled(prog),
             description=description and spelled(description),
-            formatter_class=argparse.RawDescriptionHelpFormatter,
+            formatter_class=next(
+                (one.Help for one in languages()), argparse.RawDescriptionHelpFormatter
+            ),
             allow_abbrev=False,  # --mode is no short --model where a check has no modes
         )
         self.take("lang")
@@ -228,6 +230,7 @@ class Parser(argparse.ArgumentParser):
     def parse_args(self, args=None) -> argparse.Namespace:
         """What a command line gives; `--preset help` and its like list values, and end there."""
         words = list(sys.argv[1:] if args is None else args)
+        speak(words)
         if "--mode" in self._option_string_actions:  # as it was called before
             words = ["--mode=train" if word == "--train" else word for word in words]
         asked, others = self._values_asked_for(words)
@@ -250,7 +253,6 @@ class Parser(argparse.ArgumentParser):
             default = self.get_default(dest) if value is usual[dest] else value
             given[dest] = list(default) if isinstance(default, list) else default
         told.typed = typed
-        os.environ |= {"LANGUAGE": told.lang} if "lang" in dict(typed) else {}  # before the locale
         return told
 
     def error(self, message: str) -> NoReturn:
@@ -261,9 +263,10 @@ class Parser(argparse.ArgumentParser):
             names = [name for name in names if name.startswith("-")] or names
             taken = [option for action in self._actions for option in action.option_strings]
             elsewhere = all(name.removeprefix("--") in OPTIONS for name in names)
-            said = " has no use here" if elsewhere else ": there is no such option"
-            message = f"{', '.join(names)}{said}{did_you_mean(names[0], taken)}"
-        self.exit(2, f"error: {escaped(message)} ({self.prog} --help lists what it takes)\n")
+            why = " has no use here" if elsewhere else ": there is no such option"
+            message = f"{', '.join(names)}{why}{did_you_mean(names[0], taken)}"
+        message = f"error: {escaped(message)} ({self.prog} --help lists what it takes)\n"
+        self.exit(2, in_language(message))
 
     def _values_asked_for(self, words: Sequence[str]) -> tuple[list[Option], list[str]]:
         """The options whose values are asked for, and the words beside them."""

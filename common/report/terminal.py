@@ -9,7 +9,6 @@ import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from functools import cache, partial
 
 from rich.console import Console
 from rich.markup import escape
@@ -27,7 +26,7 @@ from twincheck.common.report.scores import allowed, figure, scores_of
 from twincheck.common.report.sentences import folded, listed, named, number
 from twincheck.common.report.source_lines import source_context
 from twincheck.common.system.checkout import ROOT
-from twincheck.common.system.extras import load_all
+from twincheck.common.system.extras import in_language, languages
 from twincheck.common.system.start import spelled
 from twincheck.common.system.words import number_of
 from twincheck.common.verdict.half import BY_ITSELF
@@ -50,10 +49,6 @@ SHOWN_ORIGINS = 5
 SHOWN_NOTES = 8
 WIDTH_OF_PLAIN_TEXT = 110
 WIDTH_OF_A_PIPE = 140  # columns, where the output is no terminal
-
-
-# The languages beside English: modules, of what is printed here, and what a page holds.
-languages = cache(partial(load_all, "twincheck.languages"))
 
 
 class _Console(Console):
@@ -105,8 +100,8 @@ def progress() -> Iterator[Callable[..., None]]:
     now = TextColumn("{task.description}", markup=False, table_column=Column(no_wrap=True))
     columns = (SpinnerColumn(), now, TimeElapsedColumn())
     with Progress(*columns, console=console, transient=True) as bar:
-        task = bar.add_task("starting")
-        yield lambda text: bar.update(task, description=text)
+        task = bar.add_task(in_language("starting"))
+        yield lambda text: bar.update(task, description=in_language(text))
 
 
 def guide_word(passed: bool | None) -> str:

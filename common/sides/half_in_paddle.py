@@ -27,7 +27,7 @@ _NORMS = ("batch_norm", "group_norm", "instance_norm", "layer_norm", "rms_norm")
 _METHODS = (
     "add radd sub rsub mul rmul truediv rtruediv div rdiv pow rpow mod floordiv matmul neg "
     "eq ne lt le gt ge"
-)
+).split()
 # Their gradients are computed from their results, which a kernel has rounded by then.
 _FROM_RESULT = frozenset(
     "exp expm1 sqrt rsqrt reciprocal tanh sigmoid softmax log_softmax logsumexp".split()
@@ -87,7 +87,7 @@ class Emulation:
             and callable(getattr(operators, name))
             and not inspect.isclass(getattr(operators, name))
         }
-        methods = (f"__{name}__" for name in _METHODS.split())
+        methods = (f"__{name}__" for name in _METHODS)
         handles |= {f"Tensor.{name}": partial(self._answer, name) for name in methods}
         # What keeps an LSTM's weights in one piece, for GPUs.
         handles["_legacy_C_ops.coalesce_tensor"] = lambda own, given, more: (

@@ -9,6 +9,7 @@ import re
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from functools import cache, partial
 from importlib import metadata
 
 from twincheck import IN_A_CHECKOUT
@@ -53,11 +54,22 @@ def load_all(group: str) -> list:
     return found
 
 
+# The languages beside English: modules, of what is printed, and what a page holds.
+languages = cache(partial(load_all, "twincheck.languages"))
+
+
+def in_language(text: str) -> str:
+    """A text in the language that people read; report/terminal.py has what a console prints."""
+    for language in languages():
+        text = language.said(text)
+    return text
+
+
 def run(name: str, arguments: Sequence[str] | None = None) -> int:
     """An extra's command; returns the exit status, 2 where the extra is not there."""
     try:
         command: Callable = load(COMMANDS, name)
     except UserError as error:
-        print(f"error: {error}", file=sys.stderr)
+        print(in_language(f"error: {error}"), file=sys.stderr)
         return 2
     return command(arguments)

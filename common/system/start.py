@@ -19,10 +19,17 @@ ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)
 
 def begin(*packages):
     """End with one sentence and status 2 unless this Python is new enough and has the packages."""
+    speak(sys.argv)
     problem = what_is_missing(packages)
     if problem:
         sys.stderr.write(f"error: {problem}: {_what_to_type()}\n")
         sys.exit(2)
+
+
+def speak(words):
+    """From here on the language of --lang, before what else is wrong with a command is said."""
+    asked = re.search(r" --lang[= ](en|zh) ", " ".join(["", *words, ""]))
+    os.environ.update({"LANGUAGE": asked.group(1)} if asked else {})
 
 
 def show_help(doc):

@@ -26,7 +26,14 @@ _KINDS = {
 }
 _NAME = r"(?:(?!; |: | · |(?<!\.)\. |\n|\.$).)+?"  # no name goes from one sentence into the next
 # What a text that has no entry is taken apart at, and what stands there in Chinese.
-SEPARATORS = (("\n", "\n"), (" · ", " · "), (". ", "。"), ("; ", "；"), (": ", "："))
+SEPARATORS = (
+    ("\n\n", "\n\n"),
+    ("\n", "\n"),
+    (" · ", " · "),
+    (". ", "。"),
+    ("; ", "；"),
+    (": ", "："),
+)
 
 
 @dataclass(frozen=True)

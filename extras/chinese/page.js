@@ -5,7 +5,7 @@ function speak({ data, $, element }) {
   const { exact, templates } = data.words;
   const compiled = templates.map(([part, text, said]) => [part, new RegExp(`^(?:${text})$`, "s"), said]);
   const folded = new Map(Object.entries(exact).filter(([text]) => text.includes(" ")).map(([text, said]) => [text.toLowerCase(), said]));
-  const SEPARATORS = [["\n", "\n"], [" · ", " · "], [". ", "。"], ["; ", "；"], [": ", "："]];
+  const SEPARATORS = [["\n\n", "\n\n"], ["\n", "\n"], [" · ", " · "], [". ", "。"], ["; ", "；"], [": ", "："]];
   const KEPT = "bdi:not(.told), code, pre, script, style, span.key, .tick, .number, .language"; // names, figures
   const SAYING = ["aria-label", "title", "placeholder", "data-label"];
   const INLINE = /^(a|bdi|button|code|em|select|span|strong|svg)$/;

@@ -1,20 +1,23 @@
 """What the core asks of a language where text goes out to people: a console's, and a page's.
 
 Which language that is, gettext's variables say, in its order: LANGUAGE, which `--lang` sets, then
-the locale.  English is the language of all else.
+the locale.  English is the language of all else.  rich, which not every command needs, is imported
+where its texts are met.
 """
 
+import argparse
 import os
 import sys
 from collections.abc import Iterator
 from copy import deepcopy
 from pathlib import Path
-
-from rich.padding import Padding
-from rich.table import Table
-from rich.text import Text
+from typing import TYPE_CHECKING
 
 from twincheck.extras.chinese.catalogue import catalogue
+
+if TYPE_CHECKING:
+    from rich.table import Table
+    from rich.text import Text
 
 _SAID_BY = ("LANGUAGE", "LC_ALL", "LC_MESSAGES", "LANG")
 
@@ -30,10 +33,40 @@ def translated(text: str) -> str:
     return catalogue().translated(text)
 
 
+def said(text: str) -> str:
+    """A text in the language that people read, where an output can be given it."""
+    return translated(text) if language() == "zh" and _has_letters(sys.stdout.encoding) else text
+
+
+class Help(argparse.RawDescriptionHelpFormatter):
+    """A command's --help, in the language that people read."""
+
+    def add_usage(self, usage, actions, groups, prefix=None):
+        """How it is called."""
+        super().add_usage(usage, actions, groups, prefix or said("usage: "))
+
+    def start_section(self, heading):
+        """A group of options."""
+        super().start_section(heading and said(heading))
+
+    def _fill_text(self, text, width, indent):
+        return super()._fill_text(said(text), width, indent)
+
+    def _split_lines(self, text, width):
+        from rich.cells import cell_len
+
+        text = said(text)
+        return super()._split_lines(text, width * len(text) // cell_len(text))
+
+
 def shown(what: object) -> object:
     """What a console is to print, in the language that people read."""
     if language() != "zh" or not _has_letters(sys.stdout.encoding):
         return what
+    from rich.padding import Padding
+    from rich.table import Table
+    from rich.text import Text
+
     if isinstance(what, str):
         return _text(Text.from_markup(what))
     if isinstance(what, Text):
@@ -54,22 +87,22 @@ def _has_letters(encoding: str | None) -> bool:
         return False
 
 
-def _text(text: Text) -> Text:
+def _text(text: "Text") -> "Text":
     """A text in Chinese, with its styles where what they are of stands in it too."""
-    said = Text(translated(text.plain), style=text.style, no_wrap=text.no_wrap)
+    chinese = type(text)(translated(text.plain), style=text.style, no_wrap=text.no_wrap)
     for span in text.spans:
         part = text.plain[span.start : span.end]
         shown_as = (part, translated(part), translated(part.rstrip(":")))
-        found = next((one for one in shown_as if one in said.plain), "")
+        found = next((one for one in shown_as if one in chinese.plain), "")
         if part.strip() == text.plain.strip():
-            said.stylize(span.style)
+            chinese.stylize(span.style)
         elif found:
-            at = said.plain.find(found)
-            said.stylize(span.style, at, at + len(found))
-    return said
+            at = chinese.plain.find(found)
+            chinese.stylize(span.style, at, at + len(found))
+    return chinese
 
 
-def _table(table: Table) -> None:
+def _table(table: "Table") -> None:
     """Its title, its headings, and its cells; a single word in the first column is a name."""
     if table.title:
         table.title = shown(table.title)

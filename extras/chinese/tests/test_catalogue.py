@@ -1,6 +1,9 @@
 """The catalogue against the sources: all that they say has Chinese, all that it has they say."""
 
+import argparse
 import ast
+import errno
+import os
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
@@ -16,20 +19,24 @@ PO = ROOT / "extras" / "chinese" / "zh.po"
 ENTRIES = tuple(read_po(PO))
 PAGE = [ROOT / "common/report/page" / name for name in ("page.js", "tree.js", "charts.js")]
 TEMPLATE = ROOT / "common/report/page/report.html.j2"
-# What makes sentences of rows, of results and of their page.
-SPEAKING = """
-    common/check/draws.py common/check/origins.py common/check/result.py
-    common/report/acceptance.py common/report/commands.py common/report/findings.py
-    common/report/html_charts.py common/report/html_facts.py common/report/html_page.py
-    common/report/scores.py common/report/sentences.py common/report/summary.py
-    common/report/terminal.py common/verdict/causes.py common/verdict/choices.py
-    common/verdict/comparisons.py common/verdict/half.py common/verdict/inside.py
-    common/verdict/judge.py common/verdict/row.py common/verdict/settle.py
-    common/verdict/tensor.py step4_backward/check_step4.py step4_backward/rates.py
-    step5_train/check_step5.py step5_train/envelope.py step5_train/equivalence.py
-    step5_train/judge_initial.py
-""".split()
-# What is in these sources and is no sentence of a result: options, --help, a part of an error's.
+# The core's files that say nothing in Chinese, each with its reason.
+ENGLISH = {
+    "common/verdict/tolerances.py": "the README's table of tolerances, which has both languages",
+    "common/report/guide_report.py": "a program, and what reprod_log's own report says",
+    "common/system/interpreters.py": "a program that another Python runs",
+    "fake_data/like_real.py": "words of data",
+    "step2_metric/hard_texts.py": "texts for tokenizers",
+    "step5_train/curves.py": "a picture, whose fonts have no Chinese",
+    "step5_train/training.py": "train.log, in the guide's standard form, which programs read",
+}
+# Held: of what these files say that is for people, all has Chinese.
+SPEAKING = [
+    path
+    for pattern in ("common/**/*.py", "step*/**/*.py", "fake_data/*.py", "twincheck/*.py")
+    for path in sorted(one.relative_to(ROOT).as_posix() for one in ROOT.glob(pattern))
+    if not re.search("common/models/|/tests/", path) and path not in ENGLISH
+]
+# What is in these sources and is no sentence: options, names, lists, patterns, a part of one.
 NO_SENTENCE = {
     "preset device dtype autocast seed weights case mode torch-python paddle-python out",
     r"\w+ was not checked.*",
@@ -37,6 +44,9 @@ NO_SENTENCE = {
     "without --probe and --no-probe",
     "is a log of an earlier version",
     "attention grad 003",
+    "of a blank tensor",  # caught where it is met
+    "lp_pool in float32",
+    "Adam of torch",
     "use strict",
 }
 STYLED = {"told", *re.findall(r"\.([a-z-]+)", (ROOT / "common/report/page/style.css").read_text())}
@@ -45,14 +55,16 @@ STYLED = {"told", *re.findall(r"\.([a-z-]+)", (ROOT / "common/report/page/style.
 @cache
 def msgids() -> tuple[str, ...]:
     """Every English message, its fields as one letter that is in none."""
-    return tuple(FIELD.sub("\0", text) for entry in ENTRIES for text in entry.english)
+    texts = (text for entry in ENTRIES for text in entry.english)
+    return tuple(" ".join(FIELD.sub("\0", text).split()) for text in texts)
 
 
 def without(pieces: Iterable[str]) -> list[str]:
     """Those pieces of sentences that no message holds."""
     known = "\1".join(msgids()).casefold()
     cut = (" ".join(piece.split()).strip(" ,;:.()#·—") for piece in pieces)
-    left = (piece for piece in cut if piece not in NO_SENTENCE)
+    called = re.compile(r"python (-m )?\S+")
+    left = (one for one in cut if one not in NO_SENTENCE and not called.fullmatch(one))
     return list(dict.fromkeys(piece for piece in left if piece.casefold() not in known))
 
 
@@ -62,17 +74,23 @@ def without(pieces: Iterable[str]) -> list[str]:
 def of_python(source: str) -> Iterator[str]:
     """The pieces of three words and more between the fields of a file's strings.
 
-    But for its docstrings, and for the sentences of errors, which are of what a user typed.
+    But for its docstrings, which --help shows of a command alone, for a list of words that is split
+    where it stands, for patterns, and for how a command is called.
     """
     tree = ast.parse(source)
     passed = set()
+    if re.search(r"(Parser|in_language)\(__doc__|check_main\(STEP", source):
+        lines = (line.strip() for line in (ast.get_docstring(tree) or "").splitlines())
+        yield from (line for line in lines if not re.match(r"(python|twincheck) (?!.*   )", line))
     for node in ast.walk(tree):
         body = getattr(node, "body", None)
         first = body[0] if isinstance(body, list) and body else None
         if isinstance(first, ast.Expr):
             passed.add(first.value)
-        if isinstance(node, ast.Raise):
-            passed.update(ast.walk(node))
+        if isinstance(node, ast.Attribute) and node.attr == "split":
+            passed.add(node.value)
+        if isinstance(node, ast.Call) and ast.unparse(node.func).startswith("re."):
+            passed.update(one for part in node.args[:1] for one in ast.walk(part))
     for node in ast.walk(tree):
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and node not in passed:
             for piece in re.split(r"\{\w*(?::[^}]*)?\}|\n|; | · ", node.value):
@@ -105,8 +123,12 @@ def of_script(source: str) -> Iterator[str]:
 
 def test_the_sources_are_read():
     """What is looked for in them is found, a sentence of each kind of source."""
-    said = list(of_python('raise E("all of this is an error")\nx = f"{a} is not what was put in"'))
-    assert [one.strip() for one in said] == ["is not what was put in"]
+    source = 'raise E("all of this is an error")\nx = f"{a} is not what was put in"'
+    said = ["all of this is an error", "is not what was put in"]
+    assert [one.strip() for one in of_python(source)] == said
+    words = '"""Do what is asked.\n\npython -m it\n"""\nx = "one two three".split()\n'
+    assert list(of_python(words)) == []
+    assert list(of_python(words + "Parser(__doc__)")) == ["Do what is asked.", ""]
     shown = list(
         of_template("<p>All of that{{ 'these' if a else 'others' }}</p><i aria-label=\"Parts\">")
     )
@@ -178,6 +200,7 @@ def says(places: tuple[str, ...], english: str) -> bool:
 @cache
 def words_of(place: str) -> list[str]:
     """The words of a source, in their order, with strings that go on in the next line as one."""
-    path = ROOT / place
+    path = Path(argparse.__file__) if place == "argparse.py" else ROOT / place
     text = path.read_text(encoding="utf-8") if path.is_file() else ""
+    text += " ".join(map(os.strerror, errno.errorcode)) if place == "errno" else ""  # the system's
     return re.findall("[a-z]+", re.sub(r"""["']\s*\n\s*f?["']""", "", text).casefold())
