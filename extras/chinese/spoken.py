@@ -9,12 +9,13 @@ import sys
 from collections.abc import Iterator
 from copy import deepcopy
 from pathlib import Path
-
-from rich.padding import Padding
-from rich.table import Table
-from rich.text import Text
+from typing import TYPE_CHECKING
 
 from twincheck.extras.chinese.catalogue import catalogue
+
+if TYPE_CHECKING:  # a command that needs NumPy alone is spoken too, where there is no rich
+    from rich.table import Table
+    from rich.text import Text
 
 _SAID_BY = ("LANGUAGE", "LC_ALL", "LC_MESSAGES", "LANG")
 
@@ -34,6 +35,10 @@ def shown(what: object) -> object:
     """What a console is to print, in the language that people read."""
     if language() != "zh" or not _has_letters(sys.stdout.encoding):
         return what
+    from rich.padding import Padding
+    from rich.table import Table
+    from rich.text import Text
+
     if isinstance(what, str):
         return _text(Text.from_markup(what))
     if isinstance(what, Text):
@@ -46,6 +51,16 @@ def shown(what: object) -> object:
     return what
 
 
+def plain(text: str) -> str:
+    """A line that is printed without a console, in the language that people read.
+
+    What is kept instead (io.StringIO has no encoding) stays English.
+    """
+    encoding = getattr(sys.stdout, "encoding", None)
+    speaks = language() == "zh" and encoding is not None and _has_letters(encoding)
+    return translated(text) if speaks else text
+
+
 def _has_letters(encoding: str | None) -> bool:
     """Whether an output can be given Chinese at all."""
     try:
@@ -54,9 +69,9 @@ def _has_letters(encoding: str | None) -> bool:
         return False
 
 
-def _text(text: Text) -> Text:
+def _text(text: "Text") -> "Text":
     """A text in Chinese, with its styles where what they are of stands in it too."""
-    said = Text(translated(text.plain), style=text.style, no_wrap=text.no_wrap)
+    said = type(text)(translated(text.plain), style=text.style, no_wrap=text.no_wrap)
     for span in text.spans:
         part = text.plain[span.start : span.end]
         shown_as = (part, translated(part), translated(part.rstrip(":")))
@@ -69,7 +84,7 @@ def _text(text: Text) -> Text:
     return said
 
 
-def _table(table: Table) -> None:
+def _table(table: "Table") -> None:
     """Its title, its headings, and its cells; a single word in the first column is a name."""
     if table.title:
         table.title = shown(table.title)

@@ -135,11 +135,11 @@ def _new(given: argparse.Namespace, parser: Parser) -> int:
         raise UserError(f"{', '.join(idle)}: of use with --torch and --paddle alone")
     made = lay_out(given.name, given.folder)
     model = shlex.quote(str(made))
-    print(f"made {made}: {', '.join(FILES)}")
-    print(EDITS)
-    print("It runs as it is:")
+    report.say(f"made {made}: {', '.join(FILES)}")
+    report.say(EDITS)
+    report.say("It runs as it is:")
     for number, title in enumerate(("forward", "metric", "loss", "backward", "train"), 1):
-        print(spelled(f"  python step{number}_{title}/check_step{number}.py --model {model}"))
+        report.say(spelled(f"  python step{number}_{title}/check_step{number}.py --model {model}"))
     return 0
 
 

@@ -29,6 +29,46 @@ SPEAKING = """
     step5_train/check_step5.py step5_train/envelope.py step5_train/equivalence.py
     step5_train/judge_initial.py
 """.split()
+# The same, with the sentences of their errors too.
+SPEAKING_IN_ERRORS = """
+    extras/bench/command.py extras/bench/comparisons.py extras/bench/page.py
+    extras/bench/programs.py extras/bench/turns.py
+    extras/bundle/again.py extras/bundle/command.py extras/bundle/plan.py extras/bundle/results.py
+    extras/bundle/rows.py extras/bundle/submission.py extras/bundle/verification.py
+    extras/bundle/verify.py extras/bundle/write.py
+    extras/compared/command.py extras/compared/compare.py extras/compared/document.py
+    extras/compared/page.py extras/compared/read.py extras/compared/show.py
+    extras/compared/surroundings.py extras/compared/words.py
+    extras/doctor/command.py extras/doctor/frameworks.py extras/doctor/machine.py
+    extras/doctor/pythons.py extras/doctor/sentences.py extras/doctor/tried.py
+    extras/live/calls.py extras/live/cells.py extras/live/client.py extras/live/command.py
+    extras/live/copies.py extras/live/forked.py extras/live/held.py extras/live/lines.py
+    extras/live/pairs.py extras/live/plugin.py extras/live/reference.py extras/live/result.py
+    extras/live/serve.py extras/many/command.py
+    extras/new_pair/align.py extras/new_pair/assignment.py extras/new_pair/command.py
+    extras/new_pair/described.py extras/new_pair/inputs.py extras/new_pair/library.py
+    extras/new_pair/loader.py extras/new_pair/loss.py extras/new_pair/merge.py
+    extras/new_pair/outputs.py extras/new_pair/own_files.py extras/new_pair/paconvert.py
+    extras/new_pair/pair.py extras/new_pair/proofs.py extras/new_pair/propose.py
+    extras/new_pair/recipes.py extras/new_pair/record.py extras/new_pair/remarks.py
+    extras/new_pair/rename.py extras/new_pair/search.py extras/new_pair/side_structure.py
+    extras/new_pair/source.py extras/new_pair/spec.py extras/new_pair/structure.py
+    extras/new_pair/thin.py extras/new_pair/torch_sources.py extras/new_pair/trials.py
+    extras/programs/document.py extras/programs/edits.py
+""".split()
+# Files whose strings are another text, which is English everywhere; their errors are held.
+OTHER_TEXT = {
+    "extras/bench/comparisons.py": "rows of docs/performance.md",
+    "extras/bench/page.py": "the generated parts of docs/performance.md",
+    "extras/new_pair/loader.py": "lines of a pair's files, which are the user's source",
+    "extras/new_pair/recipes.py": "the same",
+    "extras/new_pair/source.py": "the same",
+    "extras/new_pair/thin.py": "the same",
+}
+# A string that is code, a pattern or markup: a line of it begins as one of Python does.
+CODE = re.compile(
+    r"(?m)^\^?(?:import|from) [\w.]+|^def \w+\(|\(\?P<|\\S\+|\.\*\)|\.astype\(|</?(?:td|a)[ >]"
+)
 # What is in these sources and is no sentence of a result: options, --help, a part of an error's.
 NO_SENTENCE = {
     "preset device dtype autocast seed weights case mode torch-python paddle-python out",
@@ -38,7 +78,31 @@ NO_SENTENCE = {
     "is a log of an earlier version",
     "attention grad 003",
     "use strict",
+    # Of other programs: a message of torchvision's, names of packages and of classes.
+    "operator torchvision::nms does not exist",
+    "torch torchvision torchaudio transformers diffusers accelerate datasets timm kornia mmcv "
+    "mmseg mmdet mmdet3d mmengine detectron fasttext lightning pytorch_lightning fairscale "
+    "flash_attn torch_xla",
+    "numpy scipy pandas sklearn matplotlib PIL tqdm packaging einops einx safetensors "
+    "huggingface_hub typing_extensions",
+    "CELU ELU GELU Hardshrink Hardsigmoid Hardswish Hardtanh LeakyReLU LogSigmoid Mish ReLU ReLU6",
+    "SELU Sigmoid Softplus Softshrink Softsign Tanh Tanhshrink",
+    # Comments that a generated file gets.
+    "Empty: nothing of it is used by what was translated",
+    "was below other lines",
+    "PaConvert translates its uses and drops this import",
+    # What programs read in a bundle's files: why a row's tensors are inside, or not.
+    "largest of its kind",
+    "its verdict depends on more than its tensors",
+    "a side has no such tensor",
+    "its tensors have",
+    "bytes: there is no room",
+    # A setting's name, as findings have it; a program's, which another program starts.
+    "number of groups",
+    "error: a request's path is needed",
 }
+# Fields, further sentences, commands.
+BETWEEN = re.compile(r"\{\w*(?::[^}]*)?\}|[{}]|\n|; | · |(?<![\w-])python (?:-m )?[\w./]+")
 STYLED = {"told", *re.findall(r"\.([a-z-]+)", (ROOT / "common/report/page/style.css").read_text())}
 
 
@@ -50,7 +114,7 @@ def msgids() -> tuple[str, ...]:
 
 def without(pieces: Iterable[str]) -> list[str]:
     """Those pieces of sentences that no message holds."""
-    known = "\1".join(msgids()).casefold()
+    known = " ".join("\1".join(msgids()).split()).casefold()
     cut = (" ".join(piece.split()).strip(" ,;:.()#·—") for piece in pieces)
     left = (piece for piece in cut if piece not in NO_SENTENCE)
     return list(dict.fromkeys(piece for piece in left if piece.casefold() not in known))
@@ -59,23 +123,29 @@ def without(pieces: Iterable[str]) -> list[str]:
 # ---- what the sources say ------------------------------------------------------------------------
 
 
-def of_python(source: str) -> Iterator[str]:
+def of_python(source: str, errors: bool = False, others: bool = True) -> Iterator[str]:
     """The pieces of three words and more between the fields of a file's strings.
 
-    But for its docstrings, and for the sentences of errors, which are of what a user typed.
+    But for its docstrings.
+
+    errors   the sentences of errors, which are of what a user typed, too
+    others   what is none
     """
     tree = ast.parse(source)
-    passed = set()
+    passed, raised = set(), set()
     for node in ast.walk(tree):
         body = getattr(node, "body", None)
         first = body[0] if isinstance(body, list) and body else None
         if isinstance(first, ast.Expr):
             passed.add(first.value)
         if isinstance(node, ast.Raise):
-            passed.update(ast.walk(node))
+            raised.update(ast.walk(node))
+    asked = {True: errors, False: others}
     for node in ast.walk(tree):
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and node not in passed:
-            for piece in re.split(r"\{\w*(?::[^}]*)?\}|\n|; | · ", node.value):
+            if not asked[node in raised] or CODE.search(node.value):
+                continue
+            for piece in BETWEEN.split(node.value):
                 if len(re.findall(r"[A-Za-z]{2,}", piece)) >= 3 and " " in piece.strip():
                     yield piece
 
@@ -107,6 +177,11 @@ def test_the_sources_are_read():
     """What is looked for in them is found, a sentence of each kind of source."""
     said = list(of_python('raise E("all of this is an error")\nx = f"{a} is not what was put in"'))
     assert [one.strip() for one in said] == ["is not what was put in"]
+    both = list(of_python('raise E("all of this is an error")\nx = "it is not an error"', True))
+    assert sorted(both) == ["all of this is an error", "it is not an error"]
+    assert list(of_python('raise E("all of this is")\nx = "it is not so"', True, False)) == [
+        "all of this is"
+    ]
     shown = list(
         of_template("<p>All of that{{ 'these' if a else 'others' }}</p><i aria-label=\"Parts\">")
     )
@@ -122,6 +197,13 @@ def test_every_sentence_of_a_source_has_chinese(path):
     pieces = list(of_python((ROOT / path).read_text(encoding="utf-8")))
     assert without(pieces) == []
     assert without([*pieces, "a sentence that is new here"]) == ["a sentence that is new here"]
+
+
+@pytest.mark.parametrize("path", SPEAKING_IN_ERRORS)
+def test_every_sentence_of_a_source_and_of_its_errors_has_chinese(path):
+    source = (ROOT / path).read_text(encoding="utf-8")
+    assert without(of_python(source, errors=True, others=path not in OTHER_TEXT)) == []
+    assert without(of_python('raise E(f"{x}: an error that is new")', errors=True))
 
 
 def test_every_text_of_the_page_has_chinese():
