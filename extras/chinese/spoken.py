@@ -11,6 +11,7 @@ from copy import deepcopy
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from twincheck.extras.chinese import markup
 from twincheck.extras.chinese.catalogue import catalogue
 
 if TYPE_CHECKING:  # a command that needs NumPy alone is spoken too, where there is no rich
@@ -93,6 +94,11 @@ def _table(table: "Table") -> None:
         column._cells = [
             shown(cell) if number or " " in str(cell) else cell for cell in column._cells
         ]
+
+
+def written(page: str) -> str:
+    """A finished page that has no script, in the language that people read where it is written."""
+    return markup.written(page) if language() == "zh" else page
 
 
 def on_a_page() -> Iterator[tuple[str, dict[str, object]]]:

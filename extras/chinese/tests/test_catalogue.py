@@ -15,7 +15,7 @@ ROOT = Path(__file__).resolve().parents[3]
 PO = ROOT / "extras" / "chinese" / "zh.po"
 ENTRIES = tuple(read_po(PO))
 PAGE = [ROOT / "common/report/page" / name for name in ("page.js", "tree.js", "charts.js")]
-TEMPLATE = ROOT / "common/report/page/report.html.j2"
+TEMPLATES = [ROOT / "common/report/page/report.html.j2", ROOT / "extras/compared/page.html.j2"]
 # What makes sentences of rows, of results and of their page.
 SPEAKING = """
     common/check/draws.py common/check/origins.py common/check/result.py
@@ -207,7 +207,8 @@ def test_every_sentence_of_a_source_and_of_its_errors_has_chinese(path):
 
 
 def test_every_text_of_the_page_has_chinese():
-    assert without(of_template(TEMPLATE.read_text(encoding="utf-8"))) == []
+    for template in TEMPLATES:
+        assert without(of_template(template.read_text(encoding="utf-8"))) == []
     scripts = [piece for path in PAGE for piece in of_script(path.read_text(encoding="utf-8"))]
     assert without(scripts) == []
 
