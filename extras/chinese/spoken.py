@@ -13,9 +13,10 @@ from copy import deepcopy
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from twincheck.extras.chinese import markup
 from twincheck.extras.chinese.catalogue import catalogue
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # a command that needs NumPy alone is spoken too, where there is no rich
     from rich.table import Table
     from rich.text import Text
 
@@ -79,6 +80,16 @@ def shown(what: object) -> object:
     return what
 
 
+def plain(text: str) -> str:
+    """A line that is printed without a console, in the language that people read.
+
+    What is kept instead (io.StringIO has no encoding) stays English.
+    """
+    encoding = getattr(sys.stdout, "encoding", None)
+    speaks = language() == "zh" and encoding is not None and _has_letters(encoding)
+    return translated(text) if speaks else text
+
+
 def _has_letters(encoding: str | None) -> bool:
     """Whether an output can be given Chinese at all."""
     try:
@@ -111,6 +122,11 @@ def _table(table: "Table") -> None:
         column._cells = [
             shown(cell) if number or " " in str(cell) else cell for cell in column._cells
         ]
+
+
+def written(page: str) -> str:
+    """A finished page that has no script, in the language that people read where it is written."""
+    return markup.written(page) if language() == "zh" else page
 
 
 def on_a_page() -> Iterator[tuple[str, dict[str, object]]]:
