@@ -14,7 +14,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from twincheck.extras.chinese.catalogue import catalogue
+from twincheck.extras.chinese.catalogue import Catalogue, catalogue
 
 _SAID_BY = ("LANGUAGE", "LC_ALL", "LC_MESSAGES", "LANG")
 
@@ -81,8 +81,11 @@ def _table(table: Table) -> None:
 
 
 def on_a_page() -> Iterator[tuple[str, dict[str, object]]]:
-    """The script that a page is given, and what it reads: sentences, and in which to begin."""
-    known = catalogue()
+    """The script that a page is given, and what it reads: sentences, and in which to begin.
+
+    Without those of several lines, which --help alone says.
+    """
+    known = Catalogue(tuple(one for one in catalogue().entries if "\n" not in one.chinese))
     templates = [[part, text.replace("(?P<", "(?<"), said] for part, text, said in known.templates]
     words = {"exact": known.exact, "templates": templates}
     yield (
