@@ -81,10 +81,8 @@ def _table(table: Table) -> None:
 
 
 def on_a_page() -> Iterator[tuple[str, dict[str, object]]]:
-    """The script that a page is given, and what it reads: sentences, and in which to begin.
-
-    Without those of several lines, which --help alone says.
-    """
+    """The script that a page is given, and what it reads: sentences, and in which to begin."""
+    # Those of several lines are --help's.
     known = Catalogue(tuple(one for one in catalogue().entries if "\n" not in one.chinese))
     templates = [[part, text.replace("(?P<", "(?<"), said] for part, text, said in known.templates]
     words = {"exact": known.exact, "templates": templates}

@@ -26,6 +26,7 @@ from test_report_tree import forward_of
 from twincheck.common.check.options import Parser
 from twincheck.common.report import html_page, terminal
 from twincheck.common.report.html_rows import visible
+from twincheck.common.system import extras
 from twincheck.common.system.checkout import ROOT
 from twincheck.extras.chinese import spoken
 from twincheck.extras.chinese.catalogue import FIELD, catalogue
@@ -110,6 +111,26 @@ def test_a_red_check_is_told_in_chinese(red):
     )
     assert english_in([*told, "  the loss is wrong here"], "fastformer", "LayerNorm")
     assert "nn.LayerNorm(out_size, eps=layer_norm_eps)" in printed  # the source as it is
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "certificate --weights x --offload --round-trip",
+        "check_generate --temperature 2",
+        "check_predict --model fastformer",
+        "converter --model reformer --weights x --out x.npz --to paddle",
+        "export --model fastformer --out pyproject.toml",
+        "pr_report --for formers no/such",
+    ],
+)
+def test_what_a_command_refuses_is_told_in_chinese(chinese, capsys, monkeypatch, words):
+    command, *words = words.split()
+    assert extras.run(command, words) == 2
+    assert english_in([capsys.readouterr().err], "fastformer", "digits", "npz") == []
+    monkeypatch.setenv("LANGUAGE", "en")
+    assert extras.run(command, words) == 2
+    assert english_in([capsys.readouterr().err], "fastformer", "digits", "npz")
 
 
 def test_what_programs_read_stays_english(red):
