@@ -7,6 +7,7 @@ where its texts are met.
 
 import argparse
 import os
+import re
 import sys
 from collections.abc import Iterator
 from copy import deepcopy
@@ -14,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from twincheck.extras.chinese import markup
-from twincheck.extras.chinese.catalogue import catalogue
+from twincheck.extras.chinese.catalogue import Catalogue, Entry, catalogue
 
 if TYPE_CHECKING:  # a command that needs NumPy alone is spoken too, where there is no rich
     from rich.table import Table
@@ -129,9 +130,15 @@ def written(page: str) -> str:
     return markup.written(page) if language() == "zh" else page
 
 
+def is_on_pages(entry: Entry) -> bool:
+    """Whether a page may say it: not what --help, columns of text or other commands say."""
+    page = re.compile(r"common/|step|extras/(?:agreement|chinese|generation|trainers)/")
+    return not re.search(r"\n| {2}", entry.chinese) and any(map(page.match, entry.places))
+
+
 def on_a_page() -> Iterator[tuple[str, dict[str, object]]]:
     """The script that a page is given, and what it reads: sentences, and in which to begin."""
-    known = catalogue()
+    known = Catalogue(tuple(filter(is_on_pages, catalogue().entries)))
     templates = [[part, text.replace("(?P<", "(?<"), said] for part, text, said in known.templates]
     words = {"exact": known.exact, "templates": templates}
     yield (

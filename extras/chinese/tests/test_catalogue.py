@@ -29,6 +29,7 @@ ENGLISH = {
     "step5_train/curves.py": "a picture, whose fonts have no Chinese",
     "step5_train/training.py": "train.log, in the guide's standard form, which programs read",
     "extras/shared/task.py": "a program that it starts",
+    "extras/chinese/markup.py": "markup, and names of kinds",
 }
 # Files whose strings are another text, which is English everywhere; their errors are held.
 OTHER_TEXT = {
