@@ -8,7 +8,6 @@ they say of each other.  Python and NumPy do.  Exit status: 0 intact, aligned or
 does not hold; 2 no bundle, or one that cannot be read.
 """
 
-import argparse
 import os
 from collections.abc import Sequence
 from pathlib import Path
@@ -20,7 +19,7 @@ from twincheck.common.system.json_file import write_json
 from twincheck.common.system.start import spelled
 from twincheck.common.system.words import number_of
 from twincheck.extras.bundle.verification import Verification, verify_bundle
-from twincheck.extras.shared.spoken import say, say_error
+from twincheck.extras.shared.spoken import Parser, say, say_error
 
 _SHOWN = 20  # problems; --json has all
 
@@ -42,12 +41,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return 2
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog=spelled("python -m common.verify"),
-        description=spelled(__doc__),
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+def _parser() -> Parser:
+    parser = Parser(spelled("python -m common.verify"), spelled(__doc__))
     parser.add_argument("bundle", type=Path, metavar="BUNDLE", help="the file: log/bundle.zip")
     parser.add_argument(
         "--root", default="", metavar="ROOT", help="what its author says it is: --root 3fa9…"

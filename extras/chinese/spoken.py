@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from copy import deepcopy
 from pathlib import Path
 from typing import TYPE_CHECKING
+from unicodedata import east_asian_width
 
 from twincheck.extras.chinese import markup
 from twincheck.extras.chinese.catalogue import Catalogue, Entry, catalogue
@@ -55,10 +56,9 @@ class Help(argparse.RawDescriptionHelpFormatter):
         return super()._fill_text(said(text), width, indent)
 
     def _split_lines(self, text, width):
-        from rich.cells import cell_len
-
         text = said(text)
-        return super()._split_lines(text, width * len(text) // cell_len(text))
+        cells = sum(2 if east_asian_width(letter) in "WF" else 1 for letter in text)
+        return super()._split_lines(text, width * len(text) // max(1, cells))
 
 
 def shown(what: object) -> object:
@@ -70,7 +70,7 @@ def shown(what: object) -> object:
     from rich.text import Text
 
     if isinstance(what, str):
-        return _text(Text.from_markup(what))
+        return _text(Text.from_markup(what, emoji=False))
     if isinstance(what, Text):
         return _text(what)
     what = deepcopy(what)  # which is kept in English

@@ -9,7 +9,6 @@ so that one that crashes or never ends is told in a sentence.
 Exit status: 0 both frameworks work, 1 one does not (what to install is said).
 """
 
-import argparse
 import dataclasses
 import json
 import os
@@ -25,7 +24,7 @@ from twincheck.extras.doctor.machine import Machine, look
 from twincheck.extras.doctor.pythons import Python, other_pythons
 from twincheck.extras.doctor.sentences import WIDTH, next_command, sentences, what_to_install
 from twincheck.extras.doctor.tried import order
-from twincheck.extras.shared.spoken import spoken
+from twincheck.extras.shared.spoken import Parser, spoken
 
 SCHEMA = 1  # of --json; a later one may have more, and another number where a meaning changes
 _TRIES = 3  # Pythons that are asked for a framework that works
@@ -33,12 +32,7 @@ _TRIES = 3  # Pythons that are asked for a framework that works
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """The command; returns the exit status."""
-    parser = _Parser(
-        prog="twincheck doctor",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
-    )
+    parser = Parser("twincheck doctor", __doc__)
     parser.add_argument("--json", action="store_true", help="print all that was found as JSON")
     options = parser.parse_args(arguments)
     others = other_pythons()
@@ -93,10 +87,3 @@ def _spoken(line: str) -> str:
     said = spoken(topic) if topic else ""
     columns = sum(2 if ord(letter) > 0xFF else 1 for letter in said)
     return f"{said}{' ' * (WIDTH - columns)}{spoken(text)}"
-
-
-class _Parser(argparse.ArgumentParser):
-    def error(self, message):
-        """End with one sentence on what was typed, and status 2."""
-        sentence = f"error: {message} ({self.prog} --help lists what it takes)"
-        self.exit(2, f"{spoken(sentence)}\n")

@@ -56,6 +56,10 @@ NO_SENTENCE = {
     "without --probe and --no-probe",
     "is a log of an earlier version",
     "attention grad 003",
+    # A bundle's rows in an earlier version's words.
+    "the other way, widest",
+    "an exact tie broken otherwise, which is no rounding",
+    "no rounding makes up for that: other scores, or another rule of choice",
     "of a blank tensor",  # caught where it is met
     "lp_pool in float32",
     "Adam of torch",

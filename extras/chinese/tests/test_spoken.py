@@ -23,6 +23,8 @@ from test_report_page import (
 )
 from test_report_tree import forward_of
 
+import twincheck
+from twincheck.__main__ import main
 from twincheck.common.check.options import Parser
 from twincheck.common.report import html_page, terminal
 from twincheck.common.report.html_rows import visible
@@ -140,6 +142,23 @@ def test_what_programs_read_stays_english(red):
     assert not CHINESE.search((folder / "fastformer" / "result.json").read_text())
     for log in folder.glob("fastformer/*.json"):
         assert not CHINESE.search(log.read_text())
+
+
+@pytest.mark.parametrize(
+    "command", "new check step1 step4 compare show report bundle verify export doctor".split()
+)
+def test_every_command_takes_the_option(monkeypatch, capsys, command):
+    monkeypatch.setenv("LANGUAGE", "en")
+    monkeypatch.setattr(twincheck, "COMMAND", twincheck.COMMAND)  # which main sets
+    words = [command, "--nope", "--lang", "zh"]
+    monkeypatch.setattr(sys, "argv", ["twincheck", *words])
+    try:
+        status = main(words)
+    except SystemExit as ended:
+        status = ended.code
+    said = capsys.readouterr().err
+    assert status == 2 and said.startswith("错误：") and said.count("\n") == 1, said
+    assert "列出可用选项" in said and "--lang" not in said
 
 
 def test_tables_have_their_styles_and_names(chinese, capsys):
