@@ -112,7 +112,10 @@ def test_data_and_losses_say_what_has_no_use_with_them(capsys, monkeypatch):
         (train, ["--losses-name", "x"], "give the losses, too"),
         (train, ["--torch-losses", "x", "--epochs", "1"], "--epochs has no use with logged"),
         (train, ["--torch-losses", "no such", "--model", EXAMPLE], "no such: there is no such"),
+        (metric, ["--agree", "x", "--lang", "en"], "--agree: name the one --model"),
+        (train, ["--torch-losses", "x", "--lang", "en"], "name the one --model that was trained"),
     ):
+        monkeypatch.setenv("LANGUAGE", "en")  # --lang sets it too
         assert check_main(check.STEP, words) == 2
         assert said in capsys.readouterr().err
 

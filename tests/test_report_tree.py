@@ -9,7 +9,7 @@ from test_report_page import EVIL, OPEN_ALL, OVERFLOW, browser, green_row, open_
 
 from twincheck.common.check.result import Result
 from twincheck.common.logs.sidecar import Sidecar
-from twincheck.common.report import acceptance, html_page, html_tree
+from twincheck.common.report import acceptance, html_flow, html_page, html_tree
 from twincheck.common.report.html_rows import visible
 from twincheck.common.system.frameworks import SIDES
 from twincheck.common.verdict.row import claim, worst_row
@@ -141,6 +141,38 @@ def test_values_stand_in_the_order_in_which_they_flow(green, open_page):  # noqa
     shown.page.locator("#tree [role=treeitem]").nth(3).locator(".twist").click()
     inner = [" ".join(text.split()) for text in lines(shown)[4:7]]
     assert "attention" in inner[0] and "norm" in inner[1] and inner[2].startswith("layers.0 3 × 20")
+
+
+def test_an_input_says_which_values_it_is(tmp_path, open_page):  # noqa: F811
+    first, second = np.random.default_rng(0).normal(size=(2, 3, 20))
+    third = np.nextafter(first + 2 * second, np.inf)  # one bit from the sum
+    values = {"embed": first, "fc:in/0": first, "fc": second, "norm:in/0": first + second}
+    values |= {"norm": third, "head:in/0": third + second, "tail:in/0": np.nextafter(third, 9)}
+    result = Result(FORWARD, "fed", folder=tmp_path / "fed", cases=("main/", "again/"))
+    keys = [f"{case}{name}" for case in result.cases for name in values]
+    result.rows = [green_row(i, key) for i, key in enumerate(keys)]
+    modules = {key.partition(":")[0]: 2 for key in keys}
+    logged = {f"{case}{name}": v for case in result.cases for name, v in values.items()}
+    logged |= {"again/fc:in/0": 3 * first}  # which only the other case's embed is
+    logged["again/embed"] = 4 * first
+    result.folder.mkdir()
+    for side in SIDES:
+        builders.write_log(result.folder / f"forward_all_{side}_fp64.npy", logged, {})
+        told = {"modules": modules}
+        builders.write_log(result.folder / f"forward_all_{side}.npy", {"main/a": first}, told)
+    assert html_flow.flow_of(result, range(len(keys))) == {
+        1: ["embed"],
+        3: ["embed", "fc"],
+        5: ["fc", "norm"],
+        12: ["fc", "norm"],
+    }
+    shown = open_page(write(tmp_path / "report.html", result))
+    line_of(shown, "norm").click()
+    assert "in/0 ← embed + fc" in shown.page.locator("#t-panel").inner_text()
+    shown.page.get_by_role("button", name="Values in the order").click()
+    line_of(shown, "fc").locator(".twist").click()
+    told = [" ".join(text.split()) for text in lines(shown)]
+    assert any(text.startswith("fc:in/0 3 × 20 ← embed") for text in told)
 
 
 def test_the_keys_of_a_tree_move_open_and_choose(red, open_page):  # noqa: F811

@@ -310,6 +310,13 @@ def test_keys_notes_and_sources_cannot_drive_the_terminal(capsys, pair):
     assert "[bold]" in out and "[red]" in out
 
 
+def test_a_file_and_its_class_are_no_emoji(capsys):
+    terminal.say_error("--torch a.py:X: there is no file")
+    terminal.say("a.py:X: as it is")
+    said = capsys.readouterr()
+    assert "a.py:X: there" in said.err and "a.py:X: as" in said.out
+
+
 def test_errors_alone_leave_no_empty_table(capsys):
     error = Result(STEPS[0], "m", error="no such thing")
     terminal.show_step(STEPS[0], [error])

@@ -25,6 +25,7 @@ from twincheck.common.report import terminal
 from twincheck.common.report.acceptance import met, questions, together
 from twincheck.common.report.commands import look, next_commands
 from twincheck.common.report.findings import findings_of
+from twincheck.common.report.html_flow import flow_of
 from twincheck.common.report.html_rows import PackedRows, rows_shown, visible
 from twincheck.common.report.html_tree import tree_of
 from twincheck.common.report.html_values import DECADES, MOST_VALUES, values_of
@@ -90,7 +91,8 @@ def page(results: Sequence, command: Sequence[str], base: str) -> str:
         sides.append((title, {side: own[0] for side, own in found.items() if own}))
         told.append(_tell(index, name, title, result, found, of_step))
         packed.add(name, title, result, shown[index], visible(look(result, "KEY")), _ledger(found))
-        packed.results[-1] |= {"tree": tree, "values": values, "charts": told[-1].live}
+        more = {"values": values, "flow": flow_of(result, shown[index])}
+        packed.results[-1] |= {"tree": tree, "charts": told[-1].live} | more
     passed = all(one.passed for one in told) and bool(told)
     models = list(dict.fromkeys(visible(result.model) for result in results))
     style = (_PAGE / "style.css").read_text("utf-8")

@@ -67,7 +67,10 @@ class _Console(Console):
 def _console(stderr: bool = False) -> Console:
     stream = sys.stderr if stderr else sys.stdout
     return _Console(
-        stderr=stderr, width=None if stream.isatty() else WIDTH_OF_A_PIPE, highlight=False
+        stderr=stderr,
+        width=None if stream.isatty() else WIDTH_OF_A_PIPE,
+        highlight=False,
+        emoji=False,  # a.py:X: is a file and its class
     )
 
 
@@ -388,7 +391,7 @@ def _prose(marked_up: str, indent: str = "    ") -> None:
     """A sentence: in a terminal wrapped at words under its own start, elsewhere one line."""
     console = _console()
     if console.is_terminal:
-        console.print(Padding(Text.from_markup(marked_up), (0, 0, 0, len(indent))))
+        console.print(Padding(Text.from_markup(marked_up, emoji=False), (0, 0, 0, len(indent))))
     else:
         _line(indent + marked_up)
 

@@ -382,7 +382,8 @@ def show(result: dict, place: Path) -> None:
     """Shares beside the thresholds, then the disagreements that decide first."""
     report.say(f"{result['model']} on {result['data']['examples']:,} examples: {result['verdict']}")
     table = Table(box=None, pad_edge=False)
-    for heading in ("choice", "equal", "of", "share", "maintainers ask", "ours", "scores differ"):
+    headings = "choice", "equal", "of all", "share", "maintainers ask", "ours", "scores differ"
+    for heading in headings:
         table.add_column(heading, justify="left" if heading == "choice" else "right")
     ours = "no DIVERGED: " + ("FAIL" if result["exit_code"] else "passed")
     for choice in result["choices"]:

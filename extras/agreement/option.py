@@ -16,7 +16,7 @@ from twincheck.extras.agreement.agree import BATCH_SIZE, agree
 # What --agree goes by; other options of this check mean nothing there.
 OF_AGREEMENT = (
     *("agree", "batch-size", "resume", "model", "preset", "device", "seed", "weights", "out"),
-    *("tokenizer", "transplant", "torch-python", "paddle-python", "json", "debug"),
+    *("tokenizer", "transplant", "torch-python", "paddle-python", "json", "lang", "debug"),
 )
 
 

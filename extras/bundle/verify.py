@@ -8,9 +8,7 @@ they say of each other.  Python and NumPy do.  Exit status: 0 intact, aligned or
 does not hold; 2 no bundle, or one that cannot be read.
 """
 
-import argparse
 import os
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -21,6 +19,7 @@ from twincheck.common.system.json_file import write_json
 from twincheck.common.system.start import spelled
 from twincheck.common.system.words import number_of
 from twincheck.extras.bundle.verification import Verification, verify_bundle
+from twincheck.extras.shared.spoken import Parser, say, say_error
 
 _SHOWN = 20  # problems; --json has all
 
@@ -34,20 +33,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except BrokenPipeError:  # nobody reads on; nor may Python complain of it when it ends
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
     except UserError as error:
-        print(f"error: {escaped(str(error))}", file=sys.stderr)
+        say_error(escaped(str(error)))
     except OSError as error:
-        print(f"error: {error.strerror or error}: {error.filename}", file=sys.stderr)
+        say_error(f"{error.strerror or error}: {error.filename}")
     except KeyboardInterrupt:
-        print("error: stopped: nothing was written", file=sys.stderr)
+        say_error("stopped: nothing was written")
     return 2
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog=spelled("python -m common.verify"),
-        description=spelled(__doc__),
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+def _parser() -> Parser:
+    parser = Parser(spelled("python -m common.verify"), spelled(__doc__))
     parser.add_argument("bundle", type=Path, metavar="BUNDLE", help="the file: log/bundle.zip")
     parser.add_argument(
         "--root", default="", metavar="ROOT", help="what its author says it is: --root 3fa9…"
@@ -90,26 +85,26 @@ def _show(path: Path, found: Verification, root: str) -> None:
     """Print what was found: the result first."""
     aligned = sum(part["aligned"] for part in found.verdicts)
     intact = f"intact; {aligned} of {number_of(len(found.verdicts), 'result')} aligned"
-    print(f"{path}: {'something does not hold' if found.problems else intact}")
+    say(f"{path}: {'something does not hold' if found.problems else intact}")
     for problem in found.problems[:_SHOWN]:
-        print(f"  {escaped(problem)}")
+        say(f"  {escaped(problem)}")
     if len(found.problems) > _SHOWN:
-        print(f"  and {len(found.problems) - _SHOWN:,} more (--json has all)")
+        say(f"  and {len(found.problems) - _SHOWN:,} more (--json has all)")
     for part in found.verdicts:
         guide = {True: "passed", False: "not passed", None: "none there"}[part["guide_passed"]]
         rows = number_of(part["rows"], "row")
         said = f"{part['verdict']}, {rows}; the guide's rule on its own keys: {guide}"
-        print(f"  {part['part']}: {said}")
-    print(
+        say(f"  {part['part']}: {said}")
+    say(
         f"{number_of(found.files, 'file')}; {number_of(found.rows, 'row')}, {found.derived:,} "
         f"derived again from their tensors; {found.lines:,} lines of reports computed again; "
         f"{found.arrays:,} of the guide's values are the logs' own, bit by bit"
     )
     for reason, count in found.not_derived.items():
-        print(f"not derived again, {number_of(count, 'row')}: {reason}")
+        say(f"not derived again, {number_of(count, 'row')}: {reason}")
     for note in found.notes:
-        print(f"note: {escaped(note)}")
-    print(f"commit: {found.commit}")
-    print(f"root:   {found.root}")
+        say(f"note: {escaped(note)}")
+    say(f"commit: {found.commit}")
+    say(f"root:   {found.root}")
     if not root:
-        print("Another root than the author tells you means another bundle: compare the two.")
+        say("Another root than the author tells you means another bundle: compare the two.")

@@ -61,7 +61,7 @@ from twincheck.extras.shared.made_by import made_by
 
 # Where each certificate is kept, for `python -m common.pr_report`.
 OUT = for_logs() / "step1_forward" / "log" / "certificate"
-NOT_REACHED = "not reached"
+NOT_REACHED, NO_PARTNER = "not reached", "no partner"
 _VARIANCES = {
     UNBIASED: "in training Paddle's is computed as torch's, with n / (n - 1) "
     "(keep_unbiased_statistics), so that the sides train alike",
@@ -405,7 +405,7 @@ def show(certificate: Certificate) -> None:
         )
     for side, keys in (("torch", certificate.only_torch), ("Paddle", certificate.only_paddle)):
         for key in keys:
-            cells = [escape(key), "[red]nothing[/red]"]
+            cells = [escape(key), f"[red]{NO_PARTNER}[/red]"]
             table.add_row(*(cells if side == "torch" else cells[::-1]), "", "", "", "", "")
     for key, reason in certificate.without_partner.items():
         table.add_row(escape(key), "–", "", f"needs no partner: {reason}", "", "", "")

@@ -107,6 +107,10 @@ class Catalogue:
         if body != text:
             start = text[: len(text) - len(text.lstrip())]
             return start + self.translated(body) + text[len(text.rstrip()) :] if body else text
+        return self.entry(text) or self._in_parts(text)
+
+    def entry(self, text: str) -> str | None:
+        """A sentence itself, or the template that it was made by; None where there is neither."""
         known = self.exact.get(text) or self._folded.get(text.casefold())
         if known:
             return known
@@ -114,7 +118,7 @@ class Catalogue:
             match = template.fullmatch(text) if part in text else None
             if match:
                 return self._filled(chinese, match.groupdict())
-        return self._in_parts(text)
+        return None
 
     def _filled(self, chinese: str, fields: dict[str, str]) -> str:
         """A sentence with its fields, those in capitals in Chinese too."""

@@ -7,15 +7,18 @@ where its texts are met.
 
 import argparse
 import os
+import re
 import sys
 from collections.abc import Iterator
 from copy import deepcopy
 from pathlib import Path
 from typing import TYPE_CHECKING
+from unicodedata import east_asian_width
 
-from twincheck.extras.chinese.catalogue import catalogue
+from twincheck.extras.chinese import markup
+from twincheck.extras.chinese.catalogue import Catalogue, Entry, catalogue
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # a command that needs NumPy alone is spoken too, where there is no rich
     from rich.table import Table
     from rich.text import Text
 
@@ -53,10 +56,9 @@ class Help(argparse.RawDescriptionHelpFormatter):
         return super()._fill_text(said(text), width, indent)
 
     def _split_lines(self, text, width):
-        from rich.cells import cell_len
-
         text = said(text)
-        return super()._split_lines(text, width * len(text) // cell_len(text))
+        cells = sum(2 if east_asian_width(letter) in "WF" else 1 for letter in text)
+        return super()._split_lines(text, width * len(text) // max(1, cells))
 
 
 def shown(what: object) -> object:
@@ -68,7 +70,7 @@ def shown(what: object) -> object:
     from rich.text import Text
 
     if isinstance(what, str):
-        return _text(Text.from_markup(what))
+        return _text(Text.from_markup(what, emoji=False))
     if isinstance(what, Text):
         return _text(what)
     what = deepcopy(what)  # which is kept in English
@@ -77,6 +79,16 @@ def shown(what: object) -> object:
     elif isinstance(what, Table):
         _table(what)
     return what
+
+
+def plain(text: str) -> str:
+    """A line that is printed without a console, in the language that people read.
+
+    What is kept instead (io.StringIO has no encoding) stays English.
+    """
+    encoding = getattr(sys.stdout, "encoding", None)
+    speaks = language() == "zh" and encoding is not None and _has_letters(encoding)
+    return translated(text) if speaks else text
 
 
 def _has_letters(encoding: str | None) -> bool:
@@ -113,9 +125,20 @@ def _table(table: "Table") -> None:
         ]
 
 
+def written(page: str) -> str:
+    """A finished page that has no script, in the language that people read where it is written."""
+    return markup.written(page) if language() == "zh" else page
+
+
+def is_on_pages(entry: Entry) -> bool:
+    """Whether a page may say it: not what --help, columns of text or other commands say."""
+    page = re.compile(r"common/|step|extras/(?:agreement|chinese|generation|trainers)/")
+    return not re.search(r"\n| {2}", entry.chinese) and any(map(page.match, entry.places))
+
+
 def on_a_page() -> Iterator[tuple[str, dict[str, object]]]:
     """The script that a page is given, and what it reads: sentences, and in which to begin."""
-    known = catalogue()
+    known = Catalogue(tuple(filter(is_on_pages, catalogue().entries)))
     templates = [[part, text.replace("(?P<", "(?<"), said] for part, text, said in known.templates]
     words = {"exact": known.exact, "templates": templates}
     yield (

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 
-from twincheck.common.report import html_page
+from twincheck.common.report import html_page, terminal
 from twincheck.common.system.errors import UserError
 from twincheck.common.system.files import whole
 from twincheck.extras.compared import compare as c
@@ -30,7 +30,10 @@ def write(
 ) -> None:
     """Write the page, whole or not at all; raises UserError where it cannot."""
     try:
-        content = page(found, differing, alike).encode()
+        text = page(found, differing, alike)
+        for language in terminal.languages():
+            text = language.written(text)
+        content = text.encode()
         path.parent.mkdir(parents=True, exist_ok=True)
         with whole(path) as temporary:
             temporary.write_bytes(content)

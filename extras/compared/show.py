@@ -18,9 +18,9 @@ _COLOURS = {"good": "green", "mind": "yellow", "bad": "red", "quiet": "white"}
 
 def show(found: Compared, differing: Sequence[Difference], alike: Sequence[str]) -> None:
     """All of it but the sentence."""
-    pairs = "pair:  " if len(found.models) == 1 else "pairs: "
-    lines = (f"{pairs} {', '.join(found.models)}", f"before: {found.old.path}")
-    for line in (*lines, f"now:    {found.new.path}", ""):
+    pairs = "pair" if len(found.models) == 1 else "pairs"
+    lines = (f"{pairs}: {', '.join(found.models)}", f"before: {found.old.path}")
+    for line in (*lines, f"now: {found.new.path}", ""):
         terminal.say(visible(line))
     _rows(found, found.worse, "got worse")
     _causes(found)

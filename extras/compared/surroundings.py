@@ -138,7 +138,7 @@ def _layers(before: Found, after: Found) -> Iterable[tuple[str, str, str, str]]:
         for (name, *values), layers in found.items():
             first, *more = layers
             other = f" and {number_of(len(more), 'further layer')}" if more else ""
-            yield f"{name} of {first}{other}", side, *values
+            yield f"{first}{other}: {name}", side, *values
 
 
 def _text(value: object) -> str:

@@ -34,6 +34,7 @@ HEADINGS = {
     c.GONE: "Gone: in the first result alone",
     c.NEW: "New, and agree",
 }
+_ALONE = ("in the first alone", "in the second alone")  # of a result that one of both has
 _OF_A_CAUSE = {
     c.FOUND_NOW: "found now",
     c.OTHERWISE: "found otherwise",
@@ -54,20 +55,20 @@ def sentence(found: Compared) -> str:
     said = ", ".join(parts.values())
     lost, noisy = len(found.guide_lost), len(found.noisy)
     fail = "result fails" if lost == 1 else "results fail"
-    have = "row has" if noisy == 1 else "rows have"
+    have = "row has other noise" if noisy == 1 else "rows have other noise"
     more = [f"{lost:,} {fail} the guide's rule now"] if lost else []
-    more += [f"{noisy:,} {have} other noise"] if noisy else []
+    more += [f"{noisy:,} {have}"] if noisy else []
     return "; ".join([said, *more, *_in_one(found)])
 
 
 def _in_one(found: Compared) -> list[str]:
     """`step 4 is in the first alone`; of many how many there are."""
     said = []
-    for told, which in ((found.old, "first"), (found.new, "second")):
+    for told, alone in zip((found.old, found.new), _ALONE, strict=True):
         names = [c.titled(name, len(found.models) > 1) for name in found.alone(told)]
         if names:
             shown = listed(names) if len(names) <= 4 else f"{len(names)} results"
-            said.append(f"{shown} {'is' if len(names) == 1 else 'are'} in the {which} alone")
+            said.append(f"{shown} {'is' if len(names) == 1 else 'are'} {alone}")
     return said
 
 
@@ -189,9 +190,9 @@ def in_short(found: Compared, name: c.Name) -> str:
         ((c.GONE,), "gone"),
         ((c.NEW,), "new"),
     )
-    for told, which in ((found.old, "first"), (found.new, "second")):
+    for told, alone in zip((found.old, found.new), _ALONE, strict=True):
         if name in found.alone(told):
             failing = len(found.of(*c.WORSE, name=name))
-            return f"in the {which} alone" + (f", {failing:,} fail" if failing else "")
+            return alone + (f", {failing:,} fail" if failing else "")
     counts = ((len(found.of(*whats, name=name)), word) for whats, word in groups)
     return ", ".join(f"{n:,} {word}" for n, word in counts if n) or "as before"

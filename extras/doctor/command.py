@@ -9,7 +9,6 @@ so that one that crashes or never ends is told in a sentence.
 Exit status: 0 both frameworks work, 1 one does not (what to install is said).
 """
 
-import argparse
 import dataclasses
 import json
 import os
@@ -23,8 +22,9 @@ from twincheck.common.system.start import installed
 from twincheck.extras.doctor.frameworks import Framework, examine
 from twincheck.extras.doctor.machine import Machine, look
 from twincheck.extras.doctor.pythons import Python, other_pythons
-from twincheck.extras.doctor.sentences import next_command, sentences, what_to_install
+from twincheck.extras.doctor.sentences import WIDTH, next_command, sentences, what_to_install
 from twincheck.extras.doctor.tried import order
+from twincheck.extras.shared.spoken import Parser, spoken
 
 SCHEMA = 1  # of --json; a later one may have more, and another number where a meaning changes
 _TRIES = 3  # Pythons that are asked for a framework that works
@@ -32,12 +32,7 @@ _TRIES = 3  # Pythons that are asked for a framework that works
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """The command; returns the exit status."""
-    parser = _Parser(
-        prog="twincheck doctor",
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-        allow_abbrev=False,
-    )
+    parser = Parser("twincheck doctor", __doc__)
     parser.add_argument("--json", action="store_true", help="print all that was found as JSON")
     options = parser.parse_args(arguments)
     others = other_pythons()
@@ -46,7 +41,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     machine = look()
     lines = [json.dumps(as_json(found, others, machine), indent=2)]
     if not options.json:
-        lines = sentences(found, others, machine)
+        lines = [_spoken(line) for line in sentences(found, others, machine)]
     try:
         print("\n".join(lines), flush=True)
     except BrokenPipeError:  # nobody reads on; nor may Python complain of it when it ends
@@ -86,7 +81,9 @@ def as_json(found: dict[str, Framework], others: Sequence[Python], machine: Mach
     }
 
 
-class _Parser(argparse.ArgumentParser):
-    def error(self, message):
-        """End with one sentence on what was typed, and status 2."""
-        self.exit(2, f"error: {message} ({self.prog} --help lists what it takes)\n")
+def _spoken(line: str) -> str:
+    """A line in the language that people read, whose first words are a column by themselves."""
+    topic, text = line[:WIDTH].strip(), line[WIDTH:]
+    said = spoken(topic) if topic else ""
+    columns = sum(2 if ord(letter) > 0xFF else 1 for letter in said)
+    return f"{said}{' ' * (WIDTH - columns)}{spoken(text)}"

@@ -18,6 +18,7 @@ from twincheck.extras.doctor.machine import Machine
 from twincheck.extras.doctor.pythons import Python
 from twincheck.extras.doctor.tried import TRIED, order, tried
 
+WIDTH = 8  # columns of a line's topic
 _SHOWN = 3  # of the other Pythons
 _SMALL_BYTES = 4e9  # two processes with a framework each, and room for a model
 _PACKAGES = {"torch": "torch", "paddle": "paddlepaddle"}
@@ -38,7 +39,7 @@ def sentences(
     # What is missing on both sides may be one command.
     steps = [*dict.fromkeys(install), next_command(found)]
     lines += [("then" if i else "next", text) for i, text in enumerate(steps)]
-    return [f"{topic:8}{text}" for topic, text in lines]
+    return [f"{topic:{WIDTH}}{text}" for topic, text in lines]
 
 
 def next_command(found: Mapping[str, Framework]) -> str:

@@ -70,6 +70,7 @@ class Checks:
         """The results that a function gives; fails at the first that is not aligned."""
         __tracebackhide__ = True
         from twincheck.extras.live.result import NotChecked
+        from twincheck.extras.shared.spoken import spoken
 
         found, told = [], ""
         try:
@@ -79,9 +80,9 @@ class Checks:
                     told = result.message()
                     break
         except NotChecked as error:
-            told = f"not compared: {error}"
+            told = f"{spoken('not compared')}: {error}"
         if told:  # not in the handler: pytest would show both
-            pytest.fail(f"{told}\nagain: {self.command}", pytrace=True)
+            pytest.fail(f"{told}\n{spoken('again')}: {self.command}", pytrace=True)
         return found
 
 

@@ -27,6 +27,13 @@ def shown(text: str) -> str:
     return text.replace(f"{Path.cwd()}{os.sep}", "")
 
 
+def _spoken(text: str) -> str:
+    """A text in the language that people read; what says it is imported where it is asked for."""
+    from twincheck.extras.shared.spoken import spoken
+
+    return spoken(text)
+
+
 @dataclass(frozen=True)
 class Place:
     """Lines of a side's source: the one that is meant, and those around it."""
@@ -73,12 +80,12 @@ class Finding:
 
     def message(self) -> str:
         """The sentence, the numbers and the lines of both sides."""
-        lines = [f"step {self.step}: {self.sentence}" if self.step else self.sentence]
+        lines = [_spoken(f"step {self.step}: {self.sentence}" if self.step else self.sentence)]
         if self.key:
             lines.append(f"  {self.verdict} {self.key}")
         gap, allowed = self.numbers.get("gap"), self.numbers.get("allowed")
         if gap is not None and allowed is not None:
-            lines.append(f"  float64 gap {gap:.2e}, allowed {allowed:.2e}")
+            lines.append(_spoken(f"  float64 gap {gap:.2e}, allowed {allowed:.2e}"))
         for side in _SIDES:
             place = getattr(self, side)
             if place is not None:
@@ -94,7 +101,10 @@ def _place(told: Mapping | None) -> Place | None:
 
 
 class NotChecked(ValueError):
-    """Two models that could not be compared, in a sentence."""
+    """Two models that could not be compared, in a sentence; `args` has it in English."""
+
+    def __str__(self) -> str:
+        return _spoken(super().__str__())
 
 
 class Result:
@@ -135,13 +145,13 @@ class Result:
 
     def message(self) -> str:
         """What a failing test says: the first finding with both lines, and where to look."""
-        lines = [self.summary]
+        lines = [_spoken(self.summary)]
         if self.first is not None:
             lines += [self.first.message()]
         others = self.findings[1:]
-        lines += [f"also: {one.sentence}" for one in others[:_OFTEN]]
+        lines += [_spoken(f"also: {one.sentence}") for one in others[:_OFTEN]]
         if len(others) > _OFTEN:
-            lines.append(f"and {len(others) - _OFTEN} more")
+            lines.append(_spoken(f"and {len(others) - _OFTEN} more"))
         return "\n".join(lines)
 
     def __repr__(self) -> str:
@@ -149,16 +159,19 @@ class Result:
 
     def _repr_html_(self) -> str:
         """A table of the steps, the first finding with both sources, and a link to the page."""
-        head = "<tr><th>step<th>result<th>tensors<th>modes</tr>"
+        heads = map(_spoken, ("step", "result", "tensors", "modes"))
+        head = f"<tr>{''.join(f'<th>{one}' for one in heads)}</tr>"
         rows = "".join(
-            f"<tr><td>{one['step']} {one['title']}<td>{html.escape(one['overall'])}"
+            f"<tr><td>{_spoken('{step} {title}'.format(**one))}<td>{html.escape(one['overall'])}"
             f"<td>{_counts(one['counts'])}<td>{', '.join(one['modes'])}</tr>"
             for one in self.document["steps"]
         )
-        parts = [f"<p><b>{html.escape(self.summary)}</b></p><table>{head}{rows}</table>"]
+        summary = html.escape(_spoken(self.summary))
+        parts = [f"<p><b>{summary}</b></p><table>{head}{rows}</table>"]
         if self.first is not None:
             parts.append(_first_html(self.first))
-        parts.append(f'<p><a href="{html.escape(_link(self.page))}">every row and chart</a></p>')
+        every = _spoken("every row and chart")
+        parts.append(f'<p><a href="{html.escape(_link(self.page))}">{every}</a></p>')
         return "".join(parts)
 
 

@@ -47,12 +47,13 @@ TEMPLATE = Path(__file__).resolve().parent / "template"
 FILES = ("case.py", "torch_model.py", "paddle_model.py")
 TEMPLATE_NAME = "my_pair"  # what the template calls itself
 
-EDITS = """Five edits, each marked by its number in the files:
-  1  torch_model.py    put the PyTorch model in; build(config) returns it
-  2  paddle_model.py   put the port in; names that differ go into RENAME in case.py
-  3  case.py           CONFIGS and make_inputs: step 1 must pass now
-  4  both models       loss(outputs, inputs): steps 3 and 4
-  5  case.py           make_data, and metric and optimizer if you like: steps 2 and 5"""
+EDITS = (
+    ("torch_model.py", "put the PyTorch model in; build(config) returns it"),
+    ("paddle_model.py", "put the port in; names that differ go into RENAME in case.py"),
+    ("case.py", "CONFIGS and make_inputs: step 1 must pass now"),
+    ("both models", "loss(outputs, inputs): steps 3 and 4"),
+    ("case.py", "make_data, and metric and optimizer if you like: steps 2 and 5"),
+)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -135,11 +136,13 @@ def _new(given: argparse.Namespace, parser: Parser) -> int:
         raise UserError(f"{', '.join(idle)}: of use with --torch and --paddle alone")
     made = lay_out(given.name, given.folder)
     model = shlex.quote(str(made))
-    print(f"made {made}: {', '.join(FILES)}")
-    print(EDITS)
-    print("It runs as it is:")
+    report.say(f"made {made}: {', '.join(FILES)}")
+    report.say("Five edits, each marked by its number in the files:")
+    for number, (file, what) in enumerate(EDITS, 1):
+        report.say(f"  {number}  {file:17} {what}")
+    report.say("It runs as it is:")
     for number, title in enumerate(("forward", "metric", "loss", "backward", "train"), 1):
-        print(spelled(f"  python step{number}_{title}/check_step{number}.py --model {model}"))
+        report.say(spelled(f"  python step{number}_{title}/check_step{number}.py --model {model}"))
     return 0
 
 

@@ -114,8 +114,8 @@ def _parse(word: str) -> Input:
         raise UserError(f"--input {word}: {kind} is no kind; there are {', '.join(KINDS)}")
     limited = kind in _LIMITED
     if len(rest) != 1 + limited:
-        wanted = "int64:2,12:50: a shape and what they are below" if limited else f"{kind}:2,12"
-        raise UserError(f"--input {word}: write {name}={wanted.replace('int64', kind)}")
+        wanted = ":50: a shape and what they are below" if limited else ""
+        raise UserError(f"--input {word}: write {name}={kind}:2,12{wanted}")
     try:
         shape = tuple(int(part) for part in rest[0].split(","))
         limit = int(rest[1]) if limited else None

@@ -17,7 +17,7 @@ from twincheck.extras.trainers.trainers import ALLOWED
 OF_LOSSES = ("torch-losses", "paddle-losses", "losses-name", "losses-dtype", "first-batch")
 WITH_LOSSES = (
     *(*OF_LOSSES, "model", "preset", "device", "seed", "weights", "out"),
-    *("torch-python", "paddle-python", "json", "debug"),
+    *("torch-python", "paddle-python", "json", "lang", "debug"),
 )
 
 

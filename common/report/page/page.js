@@ -100,7 +100,6 @@
   const heads = $("heads");
   for (const { id, label, long, figure } of COLUMNS) {
     const button = element("button", { type: "button" }, label, element("span", { class: "arrow", "aria-hidden": "true" }));
-    if (long) button.setAttribute("aria-label", long);
     if (long) button.title = long;
     button.addEventListener("click", () => {
       const downFirst = id !== "order" && id !== "key";

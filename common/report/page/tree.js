@@ -75,6 +75,11 @@ function modelTree({ data, all, $, element, verdictWord, mark, shown, counted, d
     found.push(...values.map((row) => ({ id: `r${row.i}`, row })));
     return found.sort((a, b) => at(a) - at(b) || Boolean(a.row) - Boolean(b.row));
   }
+  // What an input is: the earlier value that has its bits, or the two whose sum has them.
+  function fed(row) {
+    const sources = data.results[state.r].flow[row.i];
+    return sources ? [element("span", { class: "quiet" }, "← ", element("bdi", {}, sources.join(" + ")))] : [];
+  }
   const isOpen = (item) => state.open.has(item.id);
   const hasBelow = (item) => Boolean(item.run || item.below?.length || (state.flow && item.rows?.length));
 
@@ -117,7 +122,8 @@ function modelTree({ data, all, $, element, verdictWord, mark, shown, counted, d
       const { row } = item;
       const name = row.key.slice(state.tree.case.length);
       marked(row.verdict);
-      made.append(element("span", { class: "side value" }, start, element("span", {}, element("bdi", {}, name), " ", element("span", { class: "quiet fact" }, row.shape))),
+      made.append(element("span", { class: "side value" }, start, element("span", {}, element("bdi", {}, name), " ",
+        element("span", { class: "quiet fact" }, row.shape), " ", ...fed(row))),
         element("span", { class: "said " + tone(row.verdict) }, row.verdict), bar(row.number("share"), tone(row.verdict)));
       made.classList.add("leaf");
       return made;
@@ -171,6 +177,9 @@ function modelTree({ data, all, $, element, verdictWord, mark, shown, counted, d
       for (const [name, torch, paddle] of off.filter(([, a, b]) => a !== b)) parts.push(element("p", {}, `${name}: `, element("strong", {}, `${torch} in torch, ${paddle} in Paddle`)));
       const sources = SIDES.filter((s) => of.places[s][i]).map((s) => drawSource(s, of.places[s][i]));
       if (sources.length) parts.push(element("div", { class: "sources" }, ...sources));
+      for (const row of item.rows.filter((one) => fed(one).length)) {
+        parts.push(element("p", { class: "quiet" }, element("bdi", {}, row.key.slice(row.key.indexOf(":in/") + 1)), " ", ...fed(row)));
+      }
     } else if (item.run) {
       parts.push(element("h3", {}, element("bdi", { class: "told" }, `${item.run[0].name} to ${item.run.at(-1).name}`)));
     }

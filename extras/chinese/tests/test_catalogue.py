@@ -18,8 +18,8 @@ ROOT = Path(__file__).resolve().parents[3]
 PO = ROOT / "extras" / "chinese" / "zh.po"
 ENTRIES = tuple(read_po(PO))
 PAGE = [ROOT / "common/report/page" / name for name in ("page.js", "tree.js", "charts.js")]
-TEMPLATE = ROOT / "common/report/page/report.html.j2"
-# The core's files that say nothing in Chinese, each with its reason.
+TEMPLATES = [ROOT / "common/report/page/report.html.j2", ROOT / "extras/compared/page.html.j2"]
+# Files that say nothing in Chinese, each with its reason.
 ENGLISH = {
     "common/verdict/tolerances.py": "the README's table of tolerances, which has both languages",
     "common/report/guide_report.py": "a program, and what reprod_log's own report says",
@@ -28,13 +28,25 @@ ENGLISH = {
     "step2_metric/hard_texts.py": "texts for tokenizers",
     "step5_train/curves.py": "a picture, whose fonts have no Chinese",
     "step5_train/training.py": "train.log, in the guide's standard form, which programs read",
+    "extras/shared/task.py": "a program that it starts",
+    "extras/chinese/markup.py": "markup, and names of kinds",
+}
+# Files whose strings are another text, which is English everywhere; their errors are held.
+OTHER_TEXT = {
+    "extras/bench/comparisons.py": "rows of docs/performance.md",
+    "extras/bench/page.py": "the generated parts of docs/performance.md",
+    "extras/new_pair/loader.py": "lines of a pair's files, which are the user's source",
+    "extras/new_pair/recipes.py": "the same",
+    "extras/new_pair/source.py": "the same",
+    "extras/new_pair/thin.py": "the same",
 }
 # Held: of what these files say that is for people, all has Chinese.
 SPEAKING = [
     path
-    for pattern in ("common/**/*.py", "step*/**/*.py", "fake_data/*.py", "twincheck/*.py")
-    for path in sorted(one.relative_to(ROOT).as_posix() for one in ROOT.glob(pattern))
-    if not re.search("common/models/|/tests/", path) and path not in ENGLISH
+    for top in "common step* fake_data twincheck extras".split()
+    for path in sorted(one.relative_to(ROOT).as_posix() for one in ROOT.glob(f"{top}/**/*.py"))
+    if not re.search("common/models/|/tests/|publish/programs/|new_pair/template/", path)
+    and path not in ENGLISH
 ]
 # What is in these sources and is no sentence: options, names, lists, patterns, a part of one.
 NO_SENTENCE = {
@@ -44,11 +56,58 @@ NO_SENTENCE = {
     "without --probe and --no-probe",
     "is a log of an earlier version",
     "attention grad 003",
+    # A bundle's rows in an earlier version's words.
+    "the other way, widest",
+    "an exact tie broken otherwise, which is no rounding",
+    "no rounding makes up for that: other scores, or another rule of choice",
     "of a blank tensor",  # caught where it is met
     "lp_pool in float32",
     "Adam of torch",
     "use strict",
+    # Of other programs: a message of torchvision's, names of packages and of classes.
+    "operator torchvision::nms does not exist",
+    "torch torchvision torchaudio transformers diffusers accelerate datasets timm kornia mmcv "
+    "mmseg mmdet mmdet3d mmengine detectron fasttext lightning pytorch_lightning fairscale "
+    "flash_attn torch_xla",
+    "numpy scipy pandas sklearn matplotlib PIL tqdm packaging einops einx safetensors "
+    "huggingface_hub typing_extensions",
+    "CELU ELU GELU Hardshrink Hardsigmoid Hardswish Hardtanh LeakyReLU LogSigmoid Mish ReLU ReLU6",
+    "SELU Sigmoid Softplus Softshrink Softsign Tanh Tanhshrink",
+    # Comments that a generated file gets.
+    "Empty: nothing of it is used by what was translated",
+    "was below other lines",
+    "PaConvert translates its uses and drops this import",
+    # What programs read in a bundle's files: why a row's tensors are inside, or not.
+    "largest of its kind",
+    "its verdict depends on more than its tensors",
+    "a side has no such tensor",
+    "its tensors have",
+    "bytes: there is no room",
+    # A setting's name, as findings have it; a program's, which another program starts.
+    "number of groups",
+    "error: a request's path is needed",
+    # the first lines of an exported repository's files, a sentence of its English page
+    "Arrays under flat names, nested as a forward takes them",
+    "Schedules of the learning rate: step number -> factor",
+    "Scores of predictions against labels",
+    "what the model and the programs read of them (NumPy",
+    "as many samples as it was saved with",
+    "row of the file",  # in a picture, whose font has no Chinese
+    "AG News: https://huggingface.co/datasets/fancyzhx/ag_news (class,title,description",
+    "--dtype bfloat16 --out bf16",
+    "--torch-losses FILE --paddle-losses FILE",
 }
+# A string that is code, a pattern or markup.
+CODE = re.compile(
+    r"(?m)^\^?(?:import|from) \.?[\w.]+|^def \w+\(|\(\?P<|\\S\+|\.\*\)|\.astype\(|</?(?:td|a)[ >]"
+    r"|\\|\"\"\""
+)
+# Columns of a pull request's report, whose words have both languages in words.toml.
+COLUMNS = set(
+    re.findall(r"(?m)^(\w+) = \[", (ROOT / "extras/pr_report/words.toml").read_text("utf-8"))
+)
+# Fields, further sentences, commands.
+BETWEEN = re.compile(r"\{\w*(?::[^}]*)?\}|[{}]|\n|; | · |(?<![\w-])python (?:-m )?[\w./]+")
 STYLED = {"told", *re.findall(r"\.([a-z-]+)", (ROOT / "common/report/page/style.css").read_text())}
 
 
@@ -65,35 +124,41 @@ def without(pieces: Iterable[str]) -> list[str]:
     cut = (" ".join(piece.split()).strip(" ,;:.()#·—") for piece in pieces)
     called = re.compile(r"python (-m )?\S+")
     left = (one for one in cut if one not in NO_SENTENCE and not called.fullmatch(one))
+    left = (piece for piece in left if not COLUMNS.issuperset(piece.split()))
     return list(dict.fromkeys(piece for piece in left if piece.casefold() not in known))
 
 
 # ---- what the sources say ------------------------------------------------------------------------
 
 
-def of_python(source: str) -> Iterator[str]:
+def of_python(source: str, others: bool = True) -> Iterator[str]:
     """The pieces of three words and more between the fields of a file's strings.
 
     But for its docstrings, which --help shows of a command alone, for a list of words that is split
     where it stands, for patterns, and for how a command is called.
     """
     tree = ast.parse(source)
-    passed = set()
+    passed, raised = set(), set()
     if re.search(r"(Parser|in_language)\(__doc__|check_main\(STEP", source):
         lines = (line.strip() for line in (ast.get_docstring(tree) or "").splitlines())
-        yield from (line for line in lines if not re.match(r"(python|twincheck) (?!.*   )", line))
+        called = re.compile(r"(python|twincheck) (?!.*   )|\[|--[\w-]+ ")
+        yield from (one for line in lines if not called.match(line) for one in BETWEEN.split(line))
     for node in ast.walk(tree):
         body = getattr(node, "body", None)
         first = body[0] if isinstance(body, list) and body else None
         if isinstance(first, ast.Expr):
             passed.add(first.value)
+        if isinstance(node, ast.Raise):
+            raised.update(ast.walk(node))
         if isinstance(node, ast.Attribute) and node.attr == "split":
             passed.add(node.value)
         if isinstance(node, ast.Call) and ast.unparse(node.func).startswith("re."):
             passed.update(one for part in node.args[:1] for one in ast.walk(part))
     for node in ast.walk(tree):
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and node not in passed:
-            for piece in re.split(r"\{\w*(?::[^}]*)?\}|\n|; | · ", node.value):
+            if CODE.search(node.value) or not (others or node in raised):
+                continue
+            for piece in BETWEEN.split(node.value):
                 if len(re.findall(r"[A-Za-z]{2,}", piece)) >= 3 and " " in piece.strip():
                     yield piece
 
@@ -141,13 +206,14 @@ def test_the_sources_are_read():
 
 @pytest.mark.parametrize("path", SPEAKING)
 def test_every_sentence_of_a_source_has_chinese(path):
-    pieces = list(of_python((ROOT / path).read_text(encoding="utf-8")))
+    pieces = list(of_python((ROOT / path).read_text(encoding="utf-8"), path not in OTHER_TEXT))
     assert without(pieces) == []
     assert without([*pieces, "a sentence that is new here"]) == ["a sentence that is new here"]
 
 
 def test_every_text_of_the_page_has_chinese():
-    assert without(of_template(TEMPLATE.read_text(encoding="utf-8"))) == []
+    for template in TEMPLATES:
+        assert without(of_template(template.read_text(encoding="utf-8"))) == []
     scripts = [piece for path in PAGE for piece in of_script(path.read_text(encoding="utf-8"))]
     assert without(scripts) == []
 

@@ -240,7 +240,7 @@ def test_layers_that_are_built_otherwise(tmp_path, capsys):
         make(tmp_path / name, tensors(), settings=layers)
     _, _, document = told(capsys, tmp_path / "old", tmp_path / "new")
     (one,) = (d for d in document["surroundings"] if "epsilon" in d["what"])
-    assert one["what"] == "epsilon of body.0 and 1 further layer"
+    assert one["what"] == "body.0 and 1 further layer: epsilon"
     assert (one["before"], one["after"]) == ("1e-05", "1e-06")
 
 

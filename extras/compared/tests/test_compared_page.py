@@ -1,5 +1,6 @@
 """The page of two results compared: text alone, folded, and fit to be read; each fault is found."""
 
+import json
 import re
 import shutil
 
@@ -52,7 +53,11 @@ def browser():
 @pytest.fixture(scope="module")
 def seen(tmp_path_factory):
     """The page of two results that have all that it can show."""
-    folder = tmp_path_factory.mktemp("seen")
+    return written(tmp_path_factory.mktemp("seen"))
+
+
+def written(folder):
+    """Two results that have all that a page can show, and the page."""
     values = tensors()
     noisy = {name: paddle_off(values["body.2"], 0.0, noise=n) for name, n in (("o", 1), ("n", 9))}
     long = ".".join(["a_module_with_a_long_name"] * 6)
@@ -62,8 +67,31 @@ def seen(tmp_path_factory):
     layers = [{f"{long}.{i}": {"epsilon": value} for i in range(3)} for value in (1e-5, 1e-6)]
     make(folder / "old", old, settings=layers[0])
     make(folder / "new", new, settings=layers[1])
-    assert command.main([str(folder / "old"), str(folder / "new")]) == 1
+    more = ["--json", str(folder.parent / "said.json")]
+    assert command.main([str(folder / "old"), str(folder / "new"), *more]) == 1
     return folder / "new" / pages.FILE
+
+
+def words_of(page):
+    """The words of three letters and more that a page's reader sees, but for names and code."""
+    text = re.sub(r"(?s)<(style|symbol|bdi|code)\b.*?</\1>", " ", page)
+    labels = re.findall(r'(?:aria-label|data-label|title)="([^"]*)"', text)
+    return set(re.findall(r"\b[a-z]{3,}\b", " ".join([re.sub("<[^>]*>", " ", text), *labels])))
+
+
+def test_the_page_is_chinese_where_people_read_that(tmp_path, monkeypatch, capsys):
+    english = words_of(written(tmp_path / "english").read_text())
+    assert {"agree", "starts", "noise"} <= english
+    monkeypatch.setenv("LANGUAGE", "zh")
+    path = written(tmp_path / "chinese")
+    said = capsys.readouterr().out.rpartition("模型：")[2]
+    page = path.read_text()
+    assert '<html lang="zh-CN">' in page and "<h1><span" in page and "行变差</h1>" in page
+    names = {"torch", "paddle", "small_cnn", "body", "model", "main", "epsilon", "gone", "still"}
+    assert words_of(page) <= names
+    said = re.sub(r"a_module_\S+|/\S+", "", said)
+    assert set(re.findall(r"\b[a-z]{3,}\b", said)) <= names
+    assert json.loads((tmp_path / "said.json").read_text())["sentence"].startswith("2 rows agree")
 
 
 # What does not fit, of a page.

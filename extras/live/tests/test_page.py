@@ -8,7 +8,7 @@ from pathlib import Path
 
 import twincheck
 from twincheck.extras.live.calls import check
-from twincheck.extras.live.result import Result
+from twincheck.extras.live.result import NotChecked, Result
 
 PAGE = Path(__file__).resolve().parents[3] / "docs" / "live.md"
 
@@ -50,3 +50,33 @@ def test_the_test_of_the_page_is_one(tmp_path):
         done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, timeout=300)
         assert done.returncode == status, done.stdout
         assert ("GELU's tanh form is off in torch and on in Paddle" in done.stdout) == wrong
+
+
+def test_what_people_read_is_in_their_language_and_what_programs_read_is_not(monkeypatch):
+    finding = {"sentence": "a weight is off", "verdict": "DIVERGED", "step": 1, "key": "weights/w"}
+    finding |= {"module": None, "torch": None, "paddle": None, "numbers": {"gap": 1, "allowed": 0}}
+    finding |= {"settings": [], "edits": [], "commands": [], "further": []}
+    told = {
+        "sentence": 'a weight is not torch\'s, such as w: up to 7.8e-01 apart; carry="torch" puts'
+    }
+    told["sentence"] += " torch's into a copy of the Paddle model, which was judged here"
+    step = {"step": 1, "title": "forward", "overall": "NOT ALIGNED", "counts": {"DIVERGED": 1}}
+    document = {
+        "overall": "NOT ALIGNED",
+        "exit_code": 1,
+        "modes": ["eval"],
+        "findings": [finding | told],
+    }
+    document |= {"steps": [step | {"modes": ["eval"]}], "summary": "NOT ALIGNED"}
+    result, error = Result(document, Path.cwd()), NotChecked("inputs: there is no array among them")
+    assert result.message().startswith("NOT ALIGNED\nstep 1: a weight is not torch's")
+    assert str(error) == error.args[0]
+    monkeypatch.setenv("LANGUAGE", "zh")
+    said = result.message().splitlines()
+    assert said[1].startswith(
+        '第 1 步：有一个权重与 torch 的不同：w，最多相差 7.8e-01；carry="torch" 会把'
+    )
+    assert said[3].strip() == "float64 差距 1.00e+00，误差上限 0.00e+00"
+    assert "1 前向对齐<td>NOT ALIGNED" in result._repr_html_()
+    assert result.first.sentence == told["sentence"]
+    assert (str(error), error.args[0][:6]) == ("inputs：其中没有数组", "inputs")

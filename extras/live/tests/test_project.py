@@ -1,6 +1,7 @@
 """The example project: its test passes where there is no torch, and fails where it has to."""
 
 import json
+import re
 import shutil
 import subprocess
 import sys
@@ -172,6 +173,7 @@ def test_lines_that_are_looked_for_are_english_whatever_the_users_language(tmp_p
         return printed[-1]
 
     monkeypatch.setattr(subprocess, "run", kept)
-    with pytest.raises(NotChecked, match=r"step 1: --model .*there is no case\.py in this folder"):
+    with pytest.raises(NotChecked, match=r"第 1 步：--model .*该文件夹中没有 case\.py") as error:
         _document(1, tmp_path, [])
+    assert re.match(r"step 1: --model .*there is no case\.py in this folder", error.value.args[0])
     assert [done.stderr.partition(" ")[0] for done in printed] == ["error:"]
