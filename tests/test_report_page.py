@@ -300,7 +300,7 @@ def test_rows_are_found_by_words_verdict_and_kind(shown):
 def test_rows_are_sorted_and_turned_over(shown, results):
     page = shown.page
     page.select_option("#f-result", "0")
-    page.get_by_role("button", name="Mean difference").click()
+    page.get_by_role("button", name="Mean diff").click()
     rows = sorted(results[0].rows, key=lambda row: row.mean_abs or 0.0, reverse=True)
     assert shown.keys()[:3] == [row.key for row in rows[:3]]
     heads = page.locator("#heads th")
@@ -309,7 +309,7 @@ def test_rows_are_sorted_and_turned_over(shown, results):
     first = page.locator("#rows tr").first.locator("td").all_text_contents()
     shown_ones = ("mean_abs", "max_abs", "noise_ref", "noise_cand", "gap")
     assert first[3:8] == [number(getattr(rows[0], name)) for name in shown_ones]
-    page.get_by_role("button", name="Mean difference").click()
+    page.get_by_role("button", name="Mean diff").click()
     assert shown.keys()[0] == "main/layers.0.output"
     page.get_by_role("button", name="Next").click()
     assert page.locator("#page").text_content() == "51 to 100 of 311"
