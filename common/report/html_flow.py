@@ -4,8 +4,8 @@ An input has the bits of the value that it is, or of the sum of two, as after a 
 is made of others in another way has no such value.
 """
 
-from collections import defaultdict, deque
-from collections.abc import Collection, Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from hashlib import blake2b
 from itertools import combinations
@@ -31,9 +31,9 @@ def flow_of(result, indices: Sequence[int]) -> dict[int, list[str]]:
         return {}
     files, found = ResultFolder(result.folder), {}
     for stem in result.step.judged:
-        runs = (files.log(stem, "torch", run) for run in (FLOAT64, FLOAT32))
-        with suppress(*UNREADABLE, StopIteration):
-            with read_log(next(path for path in runs if path.is_file())) as log:
+        logs = [files.log(stem, "torch", run) for run in (FLOAT64, FLOAT32)]
+        for path in [path for path in logs if path.is_file()][:1]:
+            with suppress(*UNREADABLE), read_log(path) as log:
                 for key, sources in _fed(log, [key for _, key in passing.values()]):
                     found[passing[str(key)][0]] = [visible(source) for source in sources]
     return found
@@ -44,7 +44,7 @@ def _fed(log: Log, keys: Collection[Key]) -> Iterator[tuple[Key, list[str]]]:
     left, case = MOST_ELEMENTS, None
     for key in (key for key in keys if str(key) in log):
         if key.case != case:
-            case, known, last = key.case, {}, defaultdict(lambda: deque(maxlen=LAST))
+            case, known, last = key.case, {}, defaultdict(dict)
         values = np.ascontiguousarray(log[str(key)])
         left -= values.size
         if left < 0:
@@ -59,12 +59,16 @@ def _fed(log: Log, keys: Collection[Key]) -> Iterator[tuple[Key, list[str]]]:
                 yield key, sources
         if not key.is_input or bits not in known:
             known[bits] = name
-        last[values.shape].append((known[bits], values))  # given again, it may be added next
+        recent = last[values.shape]
+        recent.pop(known[bits], None)  # given again, it may be added next
+        recent[known[bits]] = values
+        if len(recent) > LAST:
+            del recent[next(iter(recent))]
 
 
-def _added(values: np.ndarray, earlier: Collection[tuple[str, np.ndarray]]) -> list[str]:
+def _added(values: np.ndarray, earlier: Mapping[str, np.ndarray]) -> list[str]:
     """The two earlier values whose sum this is, bit for bit; none where there are no such."""
-    for (one, first), (other, second) in combinations(reversed(earlier), 2):
+    for (one, first), (other, second) in combinations(reversed(earlier.items()), 2):
         near = first.flat[0] + second.flat[0] == values.flat[0]
         if near and (first + second == values).all():
             return [other, one]
