@@ -34,6 +34,7 @@ from twincheck.common.report.sentences import fewest_digits, number
 from twincheck.common.report.source_lines import source_context
 from twincheck.common.report.summary import outcome
 from twincheck.common.system.errors import UserError
+from twincheck.common.system.extras import languages
 from twincheck.common.system.files import whole
 from twincheck.common.system.frameworks import SIDES
 from twincheck.common.verdict.row import AGREEING, FAILING, SEVERITY, count_verdicts, worst_row
@@ -98,7 +99,7 @@ def page(results: Sequence, command: Sequence[str], base: str) -> str:
     style = (_PAGE / "style.css").read_text("utf-8")
     script = "".join((_PAGE / name).read_text("utf-8") for name in SCRIPTS)
     data = packed.as_json() | dict(tones=terminal.TONES, meanings=MEANINGS, decades=[*DECADES])
-    for added, more in (part for each in terminal.languages() for part in each.on_a_page()):
+    for added, more in (part for each in languages() for part in each.on_a_page()):
         script, data = script + added, data | more
     data = json.dumps(data, separators=(",", ":"), allow_nan=False).encode()
     # Packed by gzip, as letters that end no script element.

@@ -14,7 +14,7 @@ import ast
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache, partial
 from pathlib import Path
 
 FIELD = re.compile(r"\{(\w+)\}")
@@ -77,6 +77,10 @@ def pattern(template: str) -> str:
     return "".join(found)
 
 
+# Few of them are looked for in a process, and to compile all takes longer than to read them.
+_compiled = cache(partial(re.compile, flags=re.DOTALL))
+
+
 class Catalogue:
     """Both languages' sentences, by the English ones."""
 
@@ -96,9 +100,6 @@ class Catalogue:
             (max(FIELD.split(english)[::2], key=len), pattern(english), chinese)
             for english, chinese in templates
         ]
-        self._compiled = [
-            (part, re.compile(text, re.DOTALL), chinese) for part, text, chinese in self.templates
-        ]
         self.translated = lru_cache(maxsize=4096)(self._translated)
 
     def _translated(self, text: str) -> str:
@@ -114,8 +115,8 @@ class Catalogue:
         known = self.exact.get(text) or self._folded.get(text.casefold())
         if known:
             return known
-        for part, template, chinese in self._compiled:
-            match = template.fullmatch(text) if part in text else None
+        for part, template, chinese in self.templates:
+            match = _compiled(template).fullmatch(text) if part in text else None
             if match:
                 return self._filled(chinese, match.groupdict())
         return None
@@ -141,7 +142,7 @@ class Catalogue:
         return text if said == text[:-1] else f"{said}。"
 
 
-@lru_cache(maxsize=1)
+@cache
 def catalogue() -> Catalogue:
     """That of zh.po, which lies beside this file in a checkout and in an installed package."""
     return Catalogue(tuple(read_po(Path(__file__).with_name("zh.po"))))

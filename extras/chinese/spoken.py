@@ -22,6 +22,7 @@ if TYPE_CHECKING:  # a command that needs NumPy alone is spoken too, where there
     from rich.table import Table
     from rich.text import Text
 
+_OF_PAGES = re.compile(r"common/|step|extras/(?:agreement|chinese|generation|trainers)/")
 _SAID_BY = ("LANGUAGE", "LC_ALL", "LC_MESSAGES", "LANG")
 
 
@@ -37,8 +38,13 @@ def translated(text: str) -> str:
 
 
 def said(text: str) -> str:
-    """A text in the language that people read, where an output can be given it."""
-    return translated(text) if language() == "zh" and _has_letters(sys.stdout.encoding) else text
+    """A text in the language that people read, where the output can be given it.
+
+    What is kept instead of printed (io.StringIO has no encoding) stays English.
+    """
+    encoding = getattr(sys.stdout, "encoding", None)
+    speaks = language() == "zh" and encoding is not None and _has_letters(encoding)
+    return translated(text) if speaks else text
 
 
 class Help(argparse.RawDescriptionHelpFormatter):
@@ -79,16 +85,6 @@ def shown(what: object) -> object:
     elif isinstance(what, Table):
         _table(what)
     return what
-
-
-def plain(text: str) -> str:
-    """A line that is printed without a console, in the language that people read.
-
-    What is kept instead (io.StringIO has no encoding) stays English.
-    """
-    encoding = getattr(sys.stdout, "encoding", None)
-    speaks = language() == "zh" and encoding is not None and _has_letters(encoding)
-    return translated(text) if speaks else text
 
 
 def _has_letters(encoding: str | None) -> bool:
@@ -132,8 +128,7 @@ def written(page: str) -> str:
 
 def is_on_pages(entry: Entry) -> bool:
     """Whether a page may say it: not what --help, columns of text or other commands say."""
-    page = re.compile(r"common/|step|extras/(?:agreement|chinese|generation|trainers)/")
-    return not re.search(r"\n| {2}", entry.chinese) and any(map(page.match, entry.places))
+    return not re.search(r"\n| {2}", entry.chinese) and any(map(_OF_PAGES.match, entry.places))
 
 
 def on_a_page() -> Iterator[tuple[str, dict[str, object]]]:

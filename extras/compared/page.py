@@ -8,8 +8,9 @@ from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 
-from twincheck.common.report import html_page, terminal
+from twincheck.common.report import html_page
 from twincheck.common.system.errors import UserError
+from twincheck.common.system.extras import languages
 from twincheck.common.system.files import whole
 from twincheck.extras.compared import compare as c
 from twincheck.extras.compared import words
@@ -31,7 +32,7 @@ def write(
     """Write the page, whole or not at all; raises UserError where it cannot."""
     try:
         text = page(found, differing, alike)
-        for language in terminal.languages():
+        for language in languages():
             text = language.written(text)
         content = text.encode()
         path.parent.mkdir(parents=True, exist_ok=True)

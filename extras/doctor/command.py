@@ -17,6 +17,7 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+from twincheck.common.system.extras import in_language
 from twincheck.common.system.frameworks import SIDES
 from twincheck.common.system.start import installed
 from twincheck.extras.doctor.frameworks import Framework, examine
@@ -24,7 +25,7 @@ from twincheck.extras.doctor.machine import Machine, look
 from twincheck.extras.doctor.pythons import Python, other_pythons
 from twincheck.extras.doctor.sentences import WIDTH, next_command, sentences, what_to_install
 from twincheck.extras.doctor.tried import order
-from twincheck.extras.shared.spoken import Parser, spoken
+from twincheck.extras.shared.spoken import Parser
 
 SCHEMA = 1  # of --json; a later one may have more, and another number where a meaning changes
 _TRIES = 3  # Pythons that are asked for a framework that works
@@ -84,6 +85,6 @@ def as_json(found: dict[str, Framework], others: Sequence[Python], machine: Mach
 def _spoken(line: str) -> str:
     """A line in the language that people read, whose first words are a column by themselves."""
     topic, text = line[:WIDTH].strip(), line[WIDTH:]
-    said = spoken(topic) if topic else ""
+    said = in_language(topic)
     columns = sum(2 if ord(letter) > 0xFF else 1 for letter in said)
-    return f"{said}{' ' * (WIDTH - columns)}{spoken(text)}"
+    return f"{said}{' ' * (WIDTH - columns)}{in_language(text)}"

@@ -69,8 +69,8 @@ class Checks:
     def _asserted(self, results) -> list:
         """The results that a function gives; fails at the first that is not aligned."""
         __tracebackhide__ = True
+        from twincheck.common.system.extras import in_language
         from twincheck.extras.live.result import NotChecked
-        from twincheck.extras.shared.spoken import spoken
 
         found, told = [], ""
         try:
@@ -80,9 +80,9 @@ class Checks:
                     told = result.message()
                     break
         except NotChecked as error:
-            told = f"{spoken('not compared')}: {error}"
+            told = f"{in_language('not compared')}: {error}"
         if told:  # not in the handler: pytest would show both
-            pytest.fail(f"{told}\n{spoken('again')}: {self.command}", pytrace=True)
+            pytest.fail(f"{told}\n{in_language('again')}: {self.command}", pytrace=True)
         return found
 
 

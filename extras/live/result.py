@@ -29,9 +29,9 @@ def shown(text: str) -> str:
 
 def _spoken(text: str) -> str:
     """A text in the language that people read; what says it is imported where it is asked for."""
-    from twincheck.extras.shared.spoken import spoken
+    from twincheck.common.system.extras import in_language
 
-    return spoken(text)
+    return in_language(text)
 
 
 @dataclass(frozen=True)

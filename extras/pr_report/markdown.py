@@ -5,7 +5,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from urllib.parse import quote
 
-from twincheck.common.report import marks, terminal
+from twincheck.common.report import marks
+from twincheck.common.system.extras import languages
 from twincheck.common.system.files import whole
 from twincheck.extras.pr_report.document import Code, Folded, Picture, Say, Section, Table
 from twincheck.extras.pr_report.words import heading, joined, words
@@ -48,7 +49,7 @@ class _Writer:
     def __init__(self, language: str, stem: str):
         self.language, self._stem = language, stem
         self.pictures: dict[str, object] = {}
-        self._others = terminal.languages() if language != "en" else ()
+        self._others = languages() if language != "en" else ()
 
     def _in_its_language(self, text: str) -> str:
         """What a check said, which is English in its result."""

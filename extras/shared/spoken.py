@@ -2,29 +2,22 @@
 
 import argparse
 import sys
-from functools import cache, partial
 
-from twincheck.common.system.extras import load_all
-
-_languages = cache(partial(load_all, "twincheck.languages"))
-
-
-def spoken(text: str) -> str:
-    """A line as it is to be printed."""
-    for language in _languages():
-        text = language.plain(text)
-    return text
+from twincheck.common.system.extras import in_language, languages
 
 
 class Parser(argparse.ArgumentParser):
-    """A command line; what is wrong with one is said in a sentence."""
+    """A command line; what is wrong with one is said in a sentence.
+
+    For commands that take none of a check's options, and import neither rich nor NumPy for them.
+    """
 
     def __init__(self, prog: str, description: str):
         plain = argparse.RawDescriptionHelpFormatter
         super().__init__(
             prog=prog,
             description=description,
-            formatter_class=next((one.Help for one in _languages()), plain),
+            formatter_class=next((one.Help for one in languages()), plain),
             allow_abbrev=False,
         )
         self.add_argument(
@@ -33,14 +26,16 @@ class Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> None:
         """Say it, and end with status 2."""
-        self.exit(2, spoken(f"error: {message} ({self.prog} --help lists what it takes)") + "\n")
+        self.exit(
+            2, in_language(f"error: {message} ({self.prog} --help lists what it takes)") + "\n"
+        )
 
 
 def say(text: str) -> None:
     """Print a line."""
-    print(spoken(text), flush=True)
+    print(in_language(text), flush=True)
 
 
 def say_error(sentence: str) -> None:
     """One sentence on standard error."""
-    print(spoken(f"error: {sentence}"), file=sys.stderr)
+    print(in_language(f"error: {sentence}"), file=sys.stderr)

@@ -223,6 +223,7 @@ def test_every_text_of_the_page_has_chinese():
 
 def test_every_entry_is_whole():
     assert [problem for entry in ENTRIES for problem in problems(entry)] == []
+    assert len({entry.english for entry in ENTRIES}) == len(ENTRIES), "a message stands there twice"
 
 
 def test_entries_that_are_not_whole_are_found():
