@@ -52,13 +52,12 @@ def _fed(log: Log, keys: Collection[Key]) -> Iterator[tuple[Key, list[str]]]:
         if values.dtype.kind != "f" or values.size < 2:  # of few values chance makes some alike
             continue
         bits = blake2b(values, digest_size=16).digest()
-        name = str(key)[len(key.case) :]
         if key.is_input:
             sources = [known[bits]] if bits in known else _added(values, last[values.shape])
             if sources:
                 yield key, sources
         if not key.is_input or bits not in known:
-            known[bits] = name
+            known[bits] = str(key)[len(key.case) :]
         recent = last[values.shape]
         recent.pop(known[bits], None)  # given again, it may be added next
         recent[known[bits]] = values
