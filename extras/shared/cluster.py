@@ -17,7 +17,6 @@ from twincheck.common.system.checkout import PATH
 from twincheck.common.system.errors import UserError
 
 PATIENCE_S = 5.0  # for a scheduler's answer, and for its first worker
-LOOP_STARTS = 3  # distributed gives a client's thread 10 s to begin
 WITHOUT_WORKER_S = 60.0  # for a worker to come, once all are gone
 # What two machines must have alike, or their results were not one machine's.
 ALIKE = ("numpy", "scipy", "scikit-learn", "torch", "paddlepaddle", "reprod_log", "joblib")
@@ -71,20 +70,30 @@ def _connected(address: str) -> Any:
         if name.startswith("distributed"):  # what matters is a sentence here
             logging.getLogger(name).setLevel(logging.CRITICAL)
     warnings.filterwarnings("ignore", category=distributed.versions.VersionMismatchWarning)
+
+    class Client(distributed.Client):
+        """One that did not start is closed here.
+
+        Else it is when its memory is collected, which may be while another client begins: both
+        wait for one lock of distributed's then, for ever or until its patience ends.
+        """
+
+        def start(self, **options: Any) -> None:
+            try:
+                super().start(**options)
+            except BaseException:
+                with suppress(Exception):  # why it did not start is what matters
+                    self.close()
+                raise
+
     try:
-        for _ in range(LOOP_STARTS):
-            with suppress(AssertionError):  # all that distributed says of a loop that is not there
-                return distributed.Client(address, timeout=PATIENCE_S, set_as_default=False)
+        return Client(address, timeout=PATIENCE_S, set_as_default=False)
     except (OSError, ValueError, TypeError) as error:
         why = "nothing answers" if isinstance(error, OSError) else str(error).partition("\n")[0]
         raise UserError(
             f"--scheduler {address}: {why}: is `dask scheduler` running, and is this the address "
             "that it prints?"
         ) from None
-    raise UserError(
-        f"--scheduler {address}: this machine is too busy to connect: in {LOOP_STARTS} times 10 s "
-        "no thread of distributed began; try again, or run with --backend loky"
-    )
 
 
 def _backend(client: Any) -> Any:

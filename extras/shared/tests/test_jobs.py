@@ -1,5 +1,6 @@
 """Tasks here and on a cluster of two workers: each is answered once, whoever is killed."""
 
+import gc
 import json
 import os
 import re
@@ -331,30 +332,14 @@ def test_without_distributed(monkeypatch):
 
 @pytest.mark.parametrize("address", ["tcp://127.0.0.1:9", "tcp://192.0.2.1:9", "nonsense://a", "a"])
 def test_a_scheduler_that_does_not_answer(address):
-    pytest.importorskip("distributed")
+    distributed = pytest.importorskip("distributed")
     began = time.monotonic()
     with pytest.raises(UserError, match=f"--scheduler {address}: .*is `dask scheduler` running"):
         results(squared, [1], Place(scheduler=address))
+    # One that is open still closes itself while another one begins, and neither goes on.
+    clients = [one for one in gc.get_objects() if issubclass(type(one), distributed.Client)]
+    assert {one.status for one in clients} <= {"closed", "newly-created"}
     assert time.monotonic() - began < 4 * cluster_module.PATIENCE_S
-
-
-def test_a_machine_too_busy_for_a_client(monkeypatch):
-    """As seen under load: distributed gives its thread 10 s to begin, and asserts that it did."""
-    distributed = pytest.importorskip("distributed")
-    starts = []
-
-    def client(*_, **__):
-        starts.append(1)
-        assert len(starts) > 2
-        raise OSError("connected")
-
-    monkeypatch.setattr(distributed, "Client", client)
-    with pytest.raises(UserError, match="nothing answers"):
-        results(squared, [1], Place(scheduler="tcp://127.0.0.1:9"))
-    starts.clear()
-    monkeypatch.setattr(cluster_module, "LOOP_STARTS", 2)
-    with pytest.raises(UserError, match="this machine is too busy to connect: in 2 times 10 s"):
-        results(squared, [1], Place(scheduler="tcp://127.0.0.1:9"))
 
 
 def test_a_cluster_without_a_worker_or_with_another_environment(cluster, tmp_path, monkeypatch):
