@@ -200,6 +200,23 @@ def test_what_an_import_sets_does_not_make_the_runs_cold(interpreters, program, 
     assert found["parent"] != os.getpid()
 
 
+def test_what_a_computation_leaves_does_not_make_the_runs_cold(interpreters, program, tmp_path):
+    """Paddle's OpenMP sets a variable behind os.environ, and what is started inherits it."""
+    module = program("torch", PROBE.replace("SIDE", "os"))
+    text = (
+        "import paddle, subprocess, sys\n"
+        "x = paddle.ones([500, 500])\nx @ x\n"
+        "sys.exit(subprocess.run(sys.argv[1:]).returncode)\n"
+    )
+    asks = [interpreters.python, *QUIET, module, "an argument"]
+    starter = [sys.executable, "-W", "ignore", "-c", text, *map(str, asks)]
+    options = {"capture_output": True, "text": True, "env": worker_environment(), "input": ""}
+    done = ended(0, subprocess.run(starter, cwd=tmp_path, **options))
+    found = json.loads(done.stdout.splitlines()[-1])
+    assert any(name.startswith("__KMP_REGISTERED_LIB_") for name in found["environment"])
+    assert found["first of its group"]  # a fork
+
+
 def test_what_no_server_imports_runs_in_a_process_of_its_own(interpreters):
     program = "import os, sys; print(os.getppid(), sys.executable)"
     command = [interpreters.python, "-c", program]

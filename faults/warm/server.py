@@ -28,7 +28,9 @@ import types
 # Read after the start, if at all: a run may have its own.
 _FREE = ("PYTHONPATH", "PYTHONUNBUFFERED", "ALIGNMENT_WORKBENCH_PARENT", "COLUMNS", "LINES")
 _FREE += ("PWD", "OLDPWD", "SHLVL", "_")  # a shell's own: a wrapper of Python sets them anew
-_FREE_PREFIX = "PYTEST_"
+# An OpenMP runtime that has computed notes its process's number and address behind os.environ's
+# back, where only what is started without an environment of its own inherits it.
+_FREE_PREFIXES = ("PYTEST_", "__KMP_REGISTERED_LIB_")
 # Set by importing Paddle, scikit-learn and transformers: a test that did so hands them on, and
 # would be refused for it.  A process that imports these sets them itself.
 SET_BY_IMPORTS = ("CUSTOM_DEVICE_ROOT", "KMP_DUPLICATE_LIB_OK", "KMP_INIT_AT_FORK")
@@ -181,7 +183,7 @@ def wanted(environment: dict) -> dict:
     return {
         name: value
         for name, value in environment.items()
-        if name not in (*_FREE, *SET_BY_IMPORTS) and not name.startswith(_FREE_PREFIX)
+        if name not in (*_FREE, *SET_BY_IMPORTS) and not name.startswith(_FREE_PREFIXES)
     }
 
 
