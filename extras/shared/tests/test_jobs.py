@@ -174,6 +174,13 @@ class Cluster:
         self.workers.append(self.start(*words, **more))
         return self.workers[-1]
 
+    def wait_for(self, count):
+        """Till so many workers have come, however busy the machine is."""
+        from distributed import Client
+
+        with Client(self.address, set_as_default=False) as client:
+            client.wait_for_workers(count, timeout=60)
+
     def close(self):
         for one in self.started[::-1]:
             one.kill()
@@ -190,11 +197,8 @@ def cluster(tmp_path):
 
 @pytest.fixture
 def two(cluster):
-    from distributed import Client
-
     workers = [cluster.worker(), cluster.worker()]
-    with Client(cluster.address, set_as_default=False) as client:
-        client.wait_for_workers(2, timeout=60)
+    cluster.wait_for(2)
     assert all(worker.poll() is None for worker in workers)
     return cluster
 
@@ -350,6 +354,7 @@ def test_a_cluster_without_a_worker_or_with_another_environment(cluster, tmp_pat
     other.mkdir(parents=True)
     (other / "METADATA").write_text("Metadata-Version: 2.1\nName: reprod_log\nVersion: 0.1\n")
     worker = cluster.worker(PYTHONPATH=str(other.parent))
+    cluster.wait_for(1)
     with pytest.raises(UserError, match=r"the worker tcp://\S+ has reprod_log 0.1, and here it is"):
         results(squared, [1], place)
     worker.kill()
