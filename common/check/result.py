@@ -19,8 +19,9 @@ from twincheck.common.pair.provenance import changed_sources
 from twincheck.common.pair.request import RunRequest
 from twincheck.common.report.commands import shown
 from twincheck.common.system.errors import UserError
+from twincheck.common.system.extras import load
 from twincheck.common.system.frameworks import SIDES
-from twincheck.common.transplant.search import transplant_notes
+from twincheck.common.transplant.operators import TRANSPLANTS
 from twincheck.common.verdict.comparisons import Memo
 from twincheck.common.verdict.judge import Judgement, judge_logs
 from twincheck.common.verdict.row import (
@@ -105,7 +106,9 @@ class Result:
         for judgement in judgements.values():
             self.rows += judgement.rows
             self.notes += judgement.notes
-        self.notes += transplant_notes(folder, step.judged, self.rows)
+        sidecars = {side: _sidecars(folder, step, side) for side in SIDES}
+        if sidecars["paddle"][0].transplanted:
+            self.notes += load(TRANSPLANTS, "transplant")(folder, step.judged, self.rows)
         if step.extra is not None:
             rows, notes = step.extra(folder, pair)
             self.rows += rows
@@ -113,7 +116,6 @@ class Result:
         if step.answer is not None:
             self.answers, notes = step.answer(folder, pair)
             self.notes += notes
-        sidecars = {side: _sidecars(folder, step, side) for side in SIDES}
         if not (step.data or step.other):
             self.ran, self.modes, rows = modes_checked(*(sidecars[side][0] for side in SIDES))
             self.rows += rows

@@ -30,13 +30,13 @@ from twincheck.common.pair.task import Again, Noise
 from twincheck.common.report.guide_report import GuideReport, GuideReports
 from twincheck.common.system.checkout import ROOT
 from twincheck.common.system.errors import UserError
+from twincheck.common.system.extras import load
 from twincheck.common.system.files import link_or_copy, write_text
 from twincheck.common.system.folders import put_in_place, remove_abandoned, version, working_folder
 from twincheck.common.system.frameworks import SIDES
 from twincheck.common.system.half import HALF
 from twincheck.common.system.interpreters import interpreter
-from twincheck.common.transplant.operators import SMALLEST, chosen
-from twincheck.common.transplant.search import Search
+from twincheck.common.transplant.operators import SMALLEST, TRANSPLANTS, chosen
 from twincheck.common.verdict.judge import Judgement, judge_folder
 
 NO_PAIR = (
@@ -136,8 +136,9 @@ def _conclude(
     if options.run.transplant == SMALLEST:
         green = result.exit_code == 0
         judge = partial(judge_model, step, pair, options=options)
-        search = Search(workers, step, pair, green, lambda folder: judge(folder).exit_code)
-        result.notes += search.notes()
+        search = load(TRANSPLANTS, SMALLEST)  # starts many runs of Paddle
+        found = search(workers, step, pair, green, lambda folder: judge(folder).exit_code)
+        result.notes += found.notes()
     for name in BESIDE:  # what other commands have left of this model stays
         if (result.folder / name).is_file():
             link_or_copy(result.folder / name, made / name)
@@ -280,6 +281,7 @@ def _check_transplant(step: Step, options: CheckOptions) -> None:
     if not wanted:
         return
     chosen(wanted)
+    load(TRANSPLANTS, "transplant")  # which an extra says what came of: never without it
     if options.compare_only:
         raise UserError("--transplant and --compare-only exclude each other: logs stay as they are")
     if wanted == SMALLEST and step.data:

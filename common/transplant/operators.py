@@ -21,6 +21,7 @@ from twincheck.common.transplant.table import (
 
 ALL = "all"
 SMALLEST = "smallest"
+TRANSPLANTS = "twincheck.transplants"  # entry points: what is searched and said after one
 
 
 def chosen(text: str) -> list[str]:

@@ -1,0 +1,1 @@
+"""Bit for bit: which operators make the two sides' bits differ."""
