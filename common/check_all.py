@@ -105,7 +105,7 @@ def judge_again(
     Raises UserError where there is none, or where logs can show nothing.
     """
     results = []
-    for pair in load_pairs(options.models):
+    for pair in load_pairs(options.models, options.run.backends):
         for step in steps:
             folder = base_folder(step, options) / pair.name
             logs = [ResultFolder(folder).log(step.judged[0], side) for side in SIDES]

@@ -147,7 +147,7 @@ def whole_batches(samples, settings):
 def what_is_trained(run, settings, steps):
     """All that the processes must have in common, those of other machines too, as a text."""
     request, weights, data = run.request, arrays_sha256(run.start()), arrays_sha256(run.inputs)
-    sources = model_sources(run.pair, run.side.NAME)
+    sources = model_sources(run.pair, run.job.slot)
     own = [request.phase, request.seed, request.seeds, request.resume, run.dtype]
     return json.dumps([own, steps, run.case.config, settings, sources, weights, data])
 

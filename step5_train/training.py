@@ -95,7 +95,7 @@ class Training:
         self.scores: list[dict[str, float]] = []  # of each epoch
         self.step_of_epoch = 0  # how many steps of the epoch were taken
         self._digest = b""  # of the epoch's samples so far
-        name = f"{run.side.NAME}-{run.request.phase}-{twin or run.case.seed}"
+        name = f"{run.job.slot}-{run.request.phase}-{twin or run.case.seed}"
         base = Path(run.request.checkpoints or run.folder / "checkpoints")
         self.folder = base / run.pair.name / name
         if self._writes:
@@ -179,7 +179,7 @@ class Training:
         self._say(f"[Test]{_listed(scores)}")
         if self.run.request.phase != "full" or not self._writes:
             return
-        files, side, seed = ResultFolder(self.run.folder), self.run.side.NAME, self.run.case.seed
+        files, side, seed = ResultFolder(self.run.folder), self.run.job.slot, self.run.case.seed
         shutil.copyfile(self._log, files.training_log(side, seed))
         if (self.folder / "best").is_dir():
             best = files.best_weights(side, seed)
@@ -260,10 +260,16 @@ class Training:
         run, request = self.run, self.run.request
         settings = {key: os.environ.get(key) for key in SETTINGS}
         return {
-            "sources": model_sources(run.pair, run.side.NAME),
-            "workbench": workbench_sha256(run.pair, run.side.NAME, "step5_train"),
+            "sources": model_sources(run.pair, run.job.slot),
+            "workbench": workbench_sha256(run.pair, run.job.slot, "step5_train"),
             "configuration": [run.case.config, dict(self.settings), self.steps],
-            "run": [run.side.NAME, request.phase, request.seed + run.case.seed, run.dtype],
+            "run": [
+                run.job.slot,
+                *request.backends,
+                request.phase,
+                request.seed + run.case.seed,
+                run.dtype,
+            ],
             "data": arrays_sha256(run.inputs),
             "start": arrays_sha256(run.start()),
             "environment": [run.side.VERSION, np.__version__, request.device, settings],

@@ -29,15 +29,15 @@ def guarded(debug: bool, action: Callable[[], int], hint: str = "") -> int:
     except UserError as error:
         report.say_error(str(error))
     except KeyboardInterrupt as error:
-        word = f" by {error}" if isinstance(error, Stopped) else ""
-        report.say_error(
-            f"stopped{word}: what was finished is in its place, all else is as it was before{hint}"
-        )
+        _say_stopped(error, hint)
     except BrokenPipeError:  # nobody reads on; nor may Python complain of it when it ends
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
     except OSError as error:
         report.say_error(f"{error.strerror or error}: {error.filename or _no_file(error)}")
     except Exception as error:
+        if isinstance(error.__context__, KeyboardInterrupt):  # what was being written is open
+            _say_stopped(error.__context__, hint)
+            return 2
         if debug:
             raise
         frames = traceback.extract_tb(error.__traceback__)
@@ -53,6 +53,13 @@ def guarded(debug: bool, action: Callable[[], int], hint: str = "") -> int:
             "--debug shows the traceback"
         )
     return 2
+
+
+def _say_stopped(error: KeyboardInterrupt, hint: str) -> None:
+    word = f" by {error}" if isinstance(error, Stopped) else ""
+    report.say_error(
+        f"stopped{word}: what was finished is in its place, all else is as it was before{hint}"
+    )
 
 
 def _no_file(error: OSError) -> str:

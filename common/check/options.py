@@ -16,6 +16,7 @@ from twincheck.common.logs.pickle_machine import escaped
 from twincheck.common.pair.option import Option, option, options_of
 from twincheck.common.pair.pairs import is_checkpoint
 from twincheck.common.pair.request import RunRequest
+from twincheck.common.system.checkout import for_logs
 from twincheck.common.system.errors import UserError
 from twincheck.common.system.extras import in_language, languages
 from twincheck.common.system.frameworks import SIDES
@@ -102,7 +103,13 @@ class CheckOptions:
             return {n: tuple(v) if isinstance(v, list) else v for n, v in told.items()}
 
         typed = getattr(arguments, "typed", ())
-        return cls(run=RunRequest(**given(RunRequest)), typed=typed, **given(cls))
+        made = cls(run=RunRequest(**given(RunRequest)), typed=typed, **given(cls))
+        if made.run.backends == SIDES:
+            return made
+        beside = f"{made.run.candidate}-against-{made.run.against}"  # not in the port's place
+        graph = any("-" in backend for backend in made.run.backends)  # nothing is seen inside one
+        run = replace(made.run, no_probe=made.run.no_probe or graph)
+        return replace(made, run=run, out=(made.out or for_logs() / "log") / beside)
 
     @property
     def pythons(self) -> dict[str, str | None]:
@@ -123,6 +130,8 @@ class CheckOptions:
         names = [f"--{name.replace('_', '-')}" for name in given if getattr(self, name)]
         if len(names) > 1:
             raise UserError(f"{' and '.join(names)} exclude each other: give one of them")
+        if self.run.backends != SIDES and (self.reuse or self.reference):
+            raise UserError(f"{names[0]}: torch as it is made those logs: leave --against out")
         if self.reference is not None and self.pythons.get("torch"):
             raise UserError("--torch-python: with --reference no torch side runs: leave it out")
         judging = {*OF_JUDGING, *self.judging}
@@ -134,6 +143,9 @@ class CheckOptions:
             )
         if self.run.autocast and self.run.dtype not in HALF:
             raise UserError(f"--autocast lowers what to? Give --dtype {' or '.join(HALF)} too")
+        if "-" in "".join(self.run.backends) and (self.run.probes or self.run.dtype in HALF):
+            given = "--probe" if self.run.probes else f"--dtype {self.run.dtype}"
+            raise UserError(f"{given}: nothing is seen inside a graph, which half precision needs")
         if self.run.probes and self.run.no_probe:
             raise UserError("--probe and --no-probe exclude each other: give one of them")
         self.refuse_with_offload()

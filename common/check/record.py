@@ -43,7 +43,8 @@ def write_record(folder: Path, result: Result, options: CheckOptions, pair: Pair
     told |= {"pair": _from_root(pair.model), "strict": options.strict, "asked": asked}
     told |= {"allow": list(options.allow), "notes": result.told}
     ran_in = {side: sidecars[files.log(step.judged[0], side).name].environment for side in SIDES}
-    pythons = {side: at.get("executable", sys.executable) for side, at in ran_in.items()}
+    run = options.run
+    pythons = {run.framework(s): at.get("executable", sys.executable) for s, at in ran_in.items()}
     told["command"] = repeated(step, told["pair"], asked, options, pythons)
     told |= {"judged": list(step.judged), "guide_threshold": step.guide_threshold, "files": {}}
     for name, sidecar in sidecars.items():

@@ -312,7 +312,7 @@ def refuse_unfit(
             if is_of_former_version(former):
                 why = f", and {former.name} is a log of an earlier version"
             raise UserError(f"{shown(log)} is missing{why}: {RUN_AGAIN}")
-    problems = folder_problems(folder, fresh)
+    problems = folder_problems(folder, fresh, run.backends)
     if not (problems or made_now) and has_pair(step.guide_stem):
         problems = pair_problems(folder, step.guide_stem)
     if problems:

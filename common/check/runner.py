@@ -36,6 +36,7 @@ from twincheck.common.system.folders import put_in_place, remove_abandoned, vers
 from twincheck.common.system.frameworks import SIDES
 from twincheck.common.system.half import HALF
 from twincheck.common.system.interpreters import interpreter
+from twincheck.common.system.words import call_sides
 from twincheck.common.transplant.operators import SMALLEST, TRANSPLANTS, chosen
 from twincheck.common.verdict.judge import Judgement, judge_folder
 
@@ -56,7 +57,8 @@ def run_step(step: Step, options: CheckOptions, on_progress) -> list[Result]:
 
     A machine that is not the first of several runs its processes alone: its results are failures.
     """
-    pairs = load_pairs(options.models)
+    pairs = load_pairs(options.models, options.run.backends)
+    call_sides(options.run.backends)
     base = base_folder(step, options)
     _check_transplant(step, options)
     if step.trains and options.run.dtype in HALF and not options.run.autocast:
@@ -84,7 +86,10 @@ def run_step(step: Step, options: CheckOptions, on_progress) -> list[Result]:
             chosen_cases(pair.cases(run.preset, run.weights, run.modes, step.decodes), run.cases)
     _refuse_unnameable([ROOT, base, *(pair.folder for pair in pairs)])
     needed = [side for side in SIDES if side == "paddle" or not options.reference]
-    pythons = {side: interpreter(side, options.pythons.get(side)) for side in needed}
+    pythons = {}
+    for side in needed:
+        framework = run.framework(side)
+        pythons[side] = interpreter(framework, options.pythons.get(framework))
     base.mkdir(parents=True, exist_ok=True)
     remove_abandoned(base)
     with working_folder(base) as work, Unfinished(base, work, run.resume) as unfinished:
@@ -245,7 +250,16 @@ def _result(step: Step, pair: Pair, options: CheckOptions) -> Result:
     """What was found so far: nothing."""
     folder = "" if pair.built_in else str(pair.folder)
     allow = tuple(word.upper() for word in options.allow)
-    return Result(step, pair.name, folder, allow=allow, typed=options.typed)
+    result = Result(step, pair.name, folder, allow=allow, typed=options.typed)
+    if pair.backends != SIDES:
+        torch, paddle = (
+            f"`{b}` ({pair.file(s)})" for b, s in zip(pair.backends, SIDES, strict=True)
+        )
+        result.notes.append(
+            f"logs, JSON and pages say `torch` of the reference, which is {torch}, and `paddle` of "
+            f"the candidate, which is {paddle}"
+        )
+    return result
 
 
 def _looked_closer(
@@ -281,6 +295,8 @@ def _check_transplant(step: Step, options: CheckOptions) -> None:
     if not wanted:
         return
     chosen(wanted)
+    if options.run.backends != SIDES:
+        raise UserError("--transplant: torch computes operators of Paddle as it is: leave it out")
     load(TRANSPLANTS, "transplant")  # which an extra says what came of: never without it
     if options.compare_only:
         raise UserError("--transplant and --compare-only exclude each other: logs stay as they are")

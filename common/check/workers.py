@@ -180,6 +180,8 @@ class Workers:
 
         exact   compute exactly what Paddle's operators compute inexactly in float64
         """
+        if "-" in self.options.run.candidate:
+            return "what is inside a graph cannot be fed"
         task = TeacherForced(exact=exact, stepping=self.stepping.get(pair.name, ()))
         return self._make_whole(pair) or self._further("paddle", pair, task)
 
@@ -214,6 +216,8 @@ class Workers:
         if not (asked and any(launch.teacher_forced for launch in self.step.launches)):
             return None
         done |= asked
+        if side == "torch" and self.options.run.framework(side) != "torch":
+            return "the noise of torch's operators alone can be measured"
         if side not in self.pythons:
             return "torch's logs were brought, and torch runs no more"
         cases, setups = (
@@ -331,10 +335,11 @@ class Workers:
             parts = [(pair, part) for pair in some for part in launch.parts(side)]
             failures = run_group(
                 self.pythons[side],
-                self.step.module(side),
+                self._module(side),
                 {self._path(side, p, part): self._request(side, p, part) for p, part in parts},
                 self._show(side),
                 self.work / ".launch",
+                side,
             )
             for (pair, _), failure in zip(parts, failures, strict=True):
                 if failure is not None:
@@ -351,8 +356,12 @@ class Workers:
         return process
 
     def _started(self, side: str, threads: int | None = None) -> WorkerProcess:
-        python, module = self.pythons[side], self.step.module(side)
-        return WorkerProcess(python, module, self._show(side), self.options.run.device, threads)
+        python, module, device = self.pythons[side], self._module(side), self.options.run.device
+        return WorkerProcess(python, module, self._show(side), device, threads, side)
+
+    def _module(self, side: str) -> str:
+        """What `python -m` runs for a side: the script of the framework that computes it."""
+        return self.step.module(self.options.run.framework(side))
 
     def _show(self, side: str):
         return lambda text: self.on_progress(f"step {self.step.number} {side}: {text}")

@@ -14,7 +14,7 @@ from twincheck.common.logs.pickle_machine import escaped
 from twincheck.common.logs.reader import read_log
 from twincheck.common.logs.result_folder import LogName, ResultFolder
 from twincheck.common.logs.sidecar import Sidecar, sidecar_of
-from twincheck.common.system.frameworks import SIDES
+from twincheck.common.system.frameworks import SIDES, framework_of
 from twincheck.common.system.hashes import file_sha256, same_bits
 
 # What the two logs of a pair must agree on, and what it is called.
@@ -37,18 +37,22 @@ _ONE_START = ("inputs_sha256", "weights_sha256")
 ENOUGH_FLOATS = 4  # that agree to the last bit: fewer may do so by chance, as two accuracies do
 
 
-def folder_problems(folder: Path, fresh: Collection[str] = ()) -> list[str]:
+def folder_problems(
+    folder: Path, fresh: Collection[str] = (), backends: tuple[str, str] = SIDES
+) -> list[str]:
     """Sentences on why a folder's logs show nothing; none where they can be judged.
 
     The guide's pair is no evidence of its own: common/logs/guide_pair.py compares it with the full
     logs, which are looked at here.
-    fresh  sides whose logs this very check has made: they are not hashed once more
+    fresh     sides whose logs this very check has made: they are not hashed once more
+    backends  what was to compute the two sides
     Raises LogError for a log or a sidecar that cannot be read.
     """
     logs = {path: name for path, name in ResultFolder(folder).logs() if not has_pair(name.stem)}
     for path in logs:
         read_log(path).close()
-    return _problems(logs, {path: sidecar_of(path) for path in logs}, fresh)
+    sidecars = {path: sidecar_of(path) for path in logs}
+    return _problems(logs, sidecars, fresh, backends=backends)
 
 
 def sidecar_problems(logs: Mapping[Path, LogName], sidecars: Mapping[Path, Sidecar]) -> list[str]:
@@ -61,15 +65,16 @@ def _problems(
     sidecars: Mapping[Path, Sidecar],
     fresh: Collection[str],
     contents: bool = True,
+    backends: tuple[str, str] = SIDES,
 ) -> list[str]:
     problems = []
     for path, name in logs.items():
         other = path.parent / str(name.of_other_side())
         if other not in logs:
-            problems += own_problems(path, sidecars[path], name.side, fresh)
+            problems += own_problems(path, sidecars[path], name.side, fresh, backends)
         elif name.side == "torch":
             pair = path, other, sidecars[path], sidecars[other]
-            problems += check_independence(*pair, fresh, contents)
+            problems += check_independence(*pair, fresh, contents, backends)
     # Every log has a sidecar where there are none.
     return problems or _misplaced(logs, sidecars) + _mixed(logs, sidecars)
 
@@ -115,17 +120,19 @@ def check_independence(
     cand: Sidecar,
     fresh: Collection[str] = (),
     contents: bool = True,
+    backends: tuple[str, str] = SIDES,
 ) -> list[str]:
     """Sentences on why two logs do not show that two frameworks agree; none where they do.
 
     fresh     sides whose log needs no hash, having just been made
     contents  whether the logs themselves are looked at
+    backends  what was to compute them; of one framework only where that was asked for
     Transplanted operators, which a sidecar's `transplanted` lists, excuse two frameworks in one
     process and logs that are the same to the last bit; so does `told_apart` the latter, since two
     frameworks may well agree so on a small model.
     """
-    problems = own_problems(Path(ref_path), ref, "torch", fresh)
-    problems += own_problems(Path(cand_path), cand, "paddle", fresh)
+    problems = own_problems(Path(ref_path), ref, SIDES[0], fresh, backends)
+    problems += own_problems(Path(cand_path), cand, SIDES[1], fresh, backends)
     problems += _disagreements(ref, cand)
     excused = transplanted((ref, cand)) or not problems and told_apart(ref, cand)
     if contents and not excused and same_content(ref_path, cand_path):
@@ -172,7 +179,8 @@ def _disagreements(ref: Sidecar, cand: Sidecar) -> list[str]:
         if values[0] != values[1]:
             shown = "" if entry.endswith("sha256") else f": {values[0]!r} and {values[1]!r}"
             problems.append(f"the two logs are from different {name}{shown}")
-    if ref.framework_file and ref.framework_file == cand.framework_file:
+    one = ref.framework_file and ref.framework_file == cand.framework_file
+    if one and framework_of(ref.backend) != framework_of(cand.backend):
         problems.append(f"both logs were made by {escaped(ref.framework_file)}")
     return problems
 
@@ -183,30 +191,47 @@ def transplanted(sidecars: Iterable[Sidecar]) -> bool:
 
 
 def told_apart(ref: Sidecar, cand: Sidecar) -> bool:
-    """True where sealed sidecars say that torch wrote one log and Paddle the other."""
-    sealed = ref.sealed and cand.sealed
-    return sealed and (ref.framework, cand.framework) == SIDES
+    """True where sealed sidecars say that torch wrote one log and Paddle the other.
+
+    Of one framework, that they ran another kind of graph or another file.
+    """
+    if not (ref.sealed and cand.sealed) or (ref.side, cand.side) != SIDES:
+        return False
+    if ref.framework != cand.framework:
+        return (ref.framework, cand.framework) == SIDES
+    return ref.backend != cand.backend or ref.sources != cand.sources
 
 
-def own_problems(path: Path, sidecar: Sidecar, side: str, fresh: Collection[str] = ()) -> list[str]:
-    """What a log's own sidecar says against it; see check_independence for `fresh`."""
+def own_problems(
+    path: Path,
+    sidecar: Sidecar,
+    side: str,
+    fresh: Collection[str] = (),
+    backends: tuple[str, str] = SIDES,
+) -> list[str]:
+    """What a log's own sidecar says against it; see check_independence for the others."""
     problems = []
     if sidecar == Sidecar():
         return [f"{path.name} has no sidecar: nobody knows what made it"]
-    if sidecar.framework != side:
-        return [f"{path.name} was made by {escaped(str(sidecar.framework))}, not {side}"]
+    made_by, wanted = sidecar.backend, backends[SIDES.index(side)]
+    if made_by != wanted or sidecar.framework != framework_of(wanted):
+        made_by = escaped(str(made_by if made_by != wanted else sidecar.framework))
+        return [f"{path.name} was made by {made_by}, not {wanted}"]
+    framework = framework_of(wanted)
     if not sidecar.framework_file:
-        problems.append(f"{path.name}: its sidecar names no file that {side} was imported from")
-    elif side not in Path(sidecar.framework_file).parts:
+        problems.append(
+            f"{path.name}: its sidecar names no file that {framework} was imported from"
+        )
+    elif framework not in Path(sidecar.framework_file).parts:
         file = escaped(sidecar.framework_file)
-        problems.append(f"{path.name}: its {side} was imported from {file}")
+        problems.append(f"{path.name}: its {framework} was imported from {file}")
     if sidecar.torch_is_paddle:
         return [
             f"{path.name}: in its process `import torch` gave Paddle; remove paddle.enable_compat()"
         ]
     loaded = sidecar.frameworks_loaded
-    if side not in loaded:
-        problems.append(f"{path.name}: its process had not loaded {side}")
+    if framework not in loaded:
+        problems.append(f"{path.name}: its process had not loaded {framework}")
     elif len(loaded) > 1 and not sidecar.transplanted:
         problems.append(f"{path.name}: its process had loaded {escaped(' and '.join(loaded))}")
     if side not in fresh and sidecar.log_sha256 != file_sha256(path):

@@ -58,7 +58,7 @@ class Sidecar:
     # The stem of the log's name: forward_all, loss_all, train_full, …, or of a pair's: forward, …
     step: str | None
     model: str | None  # the pair's name
-    side: str | None  # torch or paddle: whose worker script ran
+    side: str | None  # torch or paddle: the reference's or the candidate's
     framework: str | None  # the framework that the script used
     framework_version: str | None
     framework_file: str | None  # the file that the framework was imported from
@@ -69,6 +69,9 @@ class Sidecar:
     preset: str | None  # the name of the pair's configuration
     # True for a pair of the workbench's own, whose sides are one text: every probe decides.
     built_in: bool | None
+    # --against and --candidate, where they are not torch and paddle: what computed the two sides.
+    against: str | None = note()
+    candidate: str | None = note()
     seed: int | None  # --seed
     mode: str | None  # --mode: eval, train or both
     # Case -> the mode that it ran in; of one for train mode that did not run, why not.
@@ -185,6 +188,12 @@ class Sidecar:
             if value is not None and (value or not entry.metadata.get("note")):
                 entries[entry.name] = value
         return entries
+
+    @property
+    def backend(self) -> str:
+        """What computed it, one of BACKENDS."""
+        asked = self.candidate if self.side == "paddle" else self.against
+        return asked or self.framework or ""
 
     @property
     def sealed(self) -> bool:

@@ -53,7 +53,8 @@ case.py, NumPy only:
                  folder) -> None, the model filled, or another model.  A model file's own `load`
                  counts for its side, and torch_model.py's `save` (model, folder) writes the folder.
 
-torch_model.py and paddle_model.py:
+torch_model.py and paddle_model.py (and candidate_model.py, where --candidate and --against name one
+framework):
 
     build        (config) -> nn.Module or nn.Layer; forward takes the inputs by keyword; outputs
                  nest (tensor, dict, list, tuple, dataclass)
@@ -76,6 +77,7 @@ from twincheck import old_name
 from twincheck.common.pair.nested import flat
 from twincheck.common.system.checkout import FAKE_DATA, FAKE_DATA_SEED, ROOT
 from twincheck.common.system.errors import UserError
+from twincheck.common.system.frameworks import SIDES, framework_of
 from twincheck.common.system.json_file import load_json
 from twincheck.common.system.npz import read_npz
 from twincheck.common.system.words import did_you_mean
@@ -87,6 +89,7 @@ FORMER_WORDS = {"stirred": PERTURBED}  # as earlier versions call it, here and i
 EVAL, TRAIN, BOTH = MODES = ("eval", "train", "both")
 SAME = "the same function"  # of a model's two modes
 MODELS = ROOT / "common" / "models"
+CANDIDATE = "candidate_model.py"  # of a pair that compares two files of one framework
 
 
 def is_checkpoint(weights: str | None) -> bool:
@@ -123,6 +126,7 @@ class Pair:
     folder: Path
     case: ModuleType
     published: dict | None = None  # a checkpoint's configuration and inputs
+    backends: tuple[str, str] = SIDES  # what computes the reference's side and the candidate's
 
     @property
     def built_in(self) -> bool:
@@ -235,11 +239,33 @@ class Pair:
         return inputs
 
     def side(self, side: str) -> ModuleType:
-        """The torch or paddle model's module; imports that framework."""
-        path = self.folder / f"{side}_model.py"
+        """The model's module of a side, reference or candidate; imports its framework."""
+        path = self.folder / self.file(side)
         if not path.is_file():
-            raise UserError(f"--model {self.folder}: there is no {side}_model.py in this folder")
+            raise UserError(f"--model {self.folder}: there is no {path.name} in this folder")
         return _load(path)
+
+    def between(self, backends: tuple[str, str]) -> "Pair":
+        """The same with other backends; raises UserError where these two cannot be compared."""
+        against, candidate = map(framework_of, backends)
+        asked = f"--candidate {backends[1]} --against {backends[0]}"
+        if against == "paddle" and candidate == "torch":
+            raise UserError(f"{asked}: weights go from torch to Paddle, not back: exchange the two")
+        pair = replace(self, backends=backends)
+        if backends[0] == backends[1] and not (self.folder / CANDIDATE).is_file():
+            raise UserError(
+                f"{asked}: one file would be compared with itself: put the other one into "
+                f"{self.folder / CANDIDATE}"
+            )
+        return pair
+
+    def file(self, side: str) -> str:
+        """The name of a side's model file."""
+        against, candidate = map(framework_of, self.backends)
+        if side == SIDES[0]:
+            return f"{against}_model.py"
+        another = against == candidate and (self.folder / CANDIDATE).is_file()
+        return CANDIDATE if another else f"{candidate}_model.py"
 
 
 def chosen_cases(cases: Sequence[Case], names: Sequence[str]) -> list[Case]:
@@ -284,10 +310,10 @@ def load_pair(model: str) -> Pair:
     return pair
 
 
-def load_pairs(models: list[str]) -> list[Pair]:
-    """The pairs of `--model` options; `all` stands for every built-in one."""
+def load_pairs(models: list[str], backends: tuple[str, str] = SIDES) -> list[Pair]:
+    """The pairs of `--model` options, between these backends; `all` is every built-in one."""
     names = [n for model in models for n in (built_in_models() if model == "all" else [model])]
-    pairs = [load_pair(name) for name in dict.fromkeys(names)]
+    pairs = [load_pair(name).between(backends) for name in dict.fromkeys(names)]
     folders: dict[str, Path] = {}
     for pair in pairs:
         if folders.setdefault(pair.name, pair.folder) != pair.folder:

@@ -12,10 +12,10 @@ from functools import cache
 from pathlib import Path
 
 from twincheck import HERE
-from twincheck.common.pair.pairs import Pair
+from twincheck.common.pair.pairs import CANDIDATE, Pair
 from twincheck.common.system.checkout import FAKE_DATA, ROOT
 from twincheck.common.system.files import ONE_SYNTAX_TREE
-from twincheck.common.system.frameworks import SIDES
+from twincheck.common.system.frameworks import SIDES, framework_of
 from twincheck.common.system.hashes import file_sha256
 
 # The rooms of common/ whose code runs in a worker, or prepares what a worker is given.
@@ -23,15 +23,15 @@ _ROOMS_OF_A_LOG = ("system", "logs", "pair", "weights", "transplant", "sides")
 
 
 def model_sources(pair: Pair, side: str) -> dict[str, str]:
-    """File -> SHA-256 of a pair's Python files that a side reads: all but the other side's model.
+    """File -> SHA-256 of a pair's Python files that a side reads: all but other models' files.
 
     Names are relative to the pair's folder.
     """
-    other = f"{SIDES[1 - SIDES.index(side)]}_model.py"
+    others = {CANDIDATE, *(f"{name}_model.py" for name in SIDES)} - {pair.file(side)}
     return {
         path.relative_to(pair.folder).as_posix(): file_sha256(path, links=True)
         for path in sorted(pair.folder.rglob("*.py"))
-        if path.name != other and "__pycache__" not in path.parts
+        if path.name not in others and "__pycache__" not in path.parts
     }
 
 
@@ -74,10 +74,11 @@ def workbench_files(pair: Pair, side: str, step_folder: str) -> list[Path]:
     Of common/ these are whole rooms, since the check prepares with some of their files what the
     workers are given; of the step what its scripts import.  What only judges or shows is none.
     """
-    common, other = ROOT / "common", SIDES[1 - SIDES.index(side)]
+    common, own = ROOT / "common", framework_of(pair.backends[SIDES.index(side)])
+    other = next(name for name in SIDES if name != own)
     files = {path for room in _ROOMS_OF_A_LOG for path in (common / room).rglob("*.py")}
-    files |= {common / "__init__.py", Path(HERE).resolve() / f"{side}_side.py"}
-    files |= _imported_of_steps((ROOT / step_folder / side).glob("*.py"))
+    files |= {common / "__init__.py", Path(HERE).resolve() / f"{own}_side.py"}
+    files |= _imported_of_steps((ROOT / step_folder / own).glob("*.py"))
     if pair.built_in:
         files |= {common / "models" / "__init__.py", *FAKE_DATA.glob(f"{pair.name}.npz")}
     return sorted(path for path in files if not path.name.startswith(f"{other}_"))

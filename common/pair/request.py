@@ -21,7 +21,7 @@ from twincheck.common.pair.option import option
 from twincheck.common.pair.pairs import BOTH, EVAL, FORMER_WORDS, MODES
 from twincheck.common.pair.task import TASKS, Save, Task, TeacherForced, Usual
 from twincheck.common.system.errors import UserError
-from twincheck.common.system.frameworks import SIDES
+from twincheck.common.system.frameworks import BACKENDS, SIDES, framework_of
 from twincheck.common.system.half import HALF
 from twincheck.common.system.json_file import load_json, write_json
 
@@ -56,6 +56,17 @@ class RunRequest:
         "where both sides compute, or one of them, the other on a CPU: --device torch-gpu",
         choices=("cpu", "gpu", *(f"{side}-gpu" for side in SIDES)),
     )
+    candidate: str = _run(
+        "paddle",
+        "what is checked: --candidate paddle-static; --candidate torch takes candidate_model.py",
+        judges=True,
+        choices=BACKENDS,
+    )
+    against: str = _run(
+        "torch", "what it is checked against: --against paddle", judges=True, choices=BACKENDS
+    )
+    # Whose request this is, one of SIDES; empty before a side is asked.
+    side: str = field(default="", metadata={"choices": ("", *SIDES)})
     seed: int = _run(0, "of inputs, weights and dropout: --seed 1", least=0)
     dtype: str = _half(
         "float32",
@@ -201,7 +212,16 @@ class RunRequest:
 
     def of_side(self, side: str) -> "RunRequest":
         """The same as one side is asked it: its device is cpu or gpu."""
-        return dataclasses.replace(self, device=device_of(self.device, side))
+        return dataclasses.replace(self, side=side, device=device_of(self.device, side))
+
+    @property
+    def backends(self) -> tuple[str, str]:
+        """What computes the two sides, in the order of SIDES."""
+        return self.against, self.candidate
+
+    def framework(self, side: str) -> str:
+        """The framework that computes a side."""
+        return framework_of(self.backends[SIDES.index(side)])
 
     def write(self, path: Path) -> None:
         """Write the request as JSON, every field of it, into a folder that is made."""

@@ -48,6 +48,7 @@ class WorkerProcess:
 
     module   what `python -m` runs, such as twincheck.step1_forward.torch.forward
     threads  of the framework, unless the user's environment says otherwise
+    side     which of the two sides it is, where its framework is not that one's
     """
 
     def __init__(
@@ -57,13 +58,15 @@ class WorkerProcess:
         on_progress: Callable[[str], None] | None = None,
         device: str = "cpu",
         threads: int | None = None,
+        side: str = "",
     ):
+        self.side = side or _side(module)
         self.python = python
         self.module = module
         self._asked: list[Path] = []  # the requests whose answers nobody has asked for
         self._answered: dict[Path, Failure | None] = {}  # what became of those that have one
         self.was_told_to_end = False
-        own = device_of(device, _side(module))
+        own = device_of(device, self.side)
         self._told = on_progress or (lambda text: None), threads, own
         self._process = self._started()
 
@@ -73,7 +76,7 @@ class WorkerProcess:
 
     def ask(self, request: RunRequest, path: Path) -> None:
         """Write a request to `path` and hand it over; what it makes goes into the same folder."""
-        request.of_side(_side(self.module)).write(path)
+        request.of_side(self.side).write(path)
         if self._process.has_ended and not self._owed:
             self._process = self._started()
         self._answered.pop(path, None)
@@ -100,15 +103,15 @@ class WorkerProcess:
     def _next(self, path: Path) -> None:
         """Wait for the process's next answer, which is that to the request at `path`."""
         status = self._process.answer()
-        failure = None if status == 0 else _written(path.parent, _side(self.module))
+        failure = None if status == 0 else _written(path.parent, self.side)
         unexplained = status != 0 and failure is None
         if unexplained:
             self._process.end()
             if self._process.wait() == 0:  # a wrapper of Python has handed on no standard input
-                run = self.python, self.module, [self.module], [path], *self._told
+                run = self.python, self.module, self.side, [self.module], [path], *self._told
                 self._answered[path] = _run(*run)[0]
                 return
-            failure = _how_it_ended(self._process, self.module, self.python)
+            failure = _how_it_ended(self._process, self.side, self.python)
         self._answered[path] = failure
         if not unexplained and status is not None:
             return
@@ -156,6 +159,7 @@ def run_group(
     requests: Mapping[Path, RunRequest],
     on_progress: Callable[[str], None],
     logs: Path,
+    side: str = "",
 ) -> list[Failure | None]:
     """Run requests by several processes that share each, under their framework's own launcher.
 
@@ -163,16 +167,17 @@ def run_group(
     logs      a folder for what the launcher writes
     Returns why each failed, None where it did not.
     """
-    own = {path: request.of_side(_side(module)) for path, request in requests.items()}
+    side = side or _side(module)
+    own = {path: request.of_side(side) for path, request in requests.items()}
     for path, request in own.items():
         request.write(path)
     first = next(iter(own.values()))  # they are started alike
     launcher = _launcher(module, first, logs)
-    return _run(python, module, launcher, list(own), on_progress, 1, first.device)
+    return _run(python, module, side, launcher, list(own), on_progress, 1, first.device)
 
 
 def _run(
-    python: str, module: str, script: list[str], paths: Sequence[Path], *told: object
+    python: str, module: str, side: str, script: list[str], paths: Sequence[Path], *told: object
 ) -> list[Failure | None]:
     """Run requests by a process that is given their paths, and wait for its end."""
     command = [python, "-W", "ignore", "-m", *script, *map(str, paths)]
@@ -182,12 +187,12 @@ def _run(
     except BaseException:
         process.stop()
         raise
-    failures = [_written_by_any(path.parent, _side(module)) for path in paths]
+    failures = [_written_by_any(path.parent, side) for path in paths]
     if status == 0 or any(failure and not failure.lost for failure in failures):
         return failures
     # Who has lost another process says so; why that one is gone, it has not said, and a launcher
     # knows: where it names one that ended by itself, that was lost on another machine.
-    silent = _how_it_ended(process, module, python)
+    silent = _how_it_ended(process, side, python)
     by_itself = f"status {_FAILED}," in silent.sentence
     return [failure if failure and by_itself else silent for failure in failures]
 
@@ -254,9 +259,9 @@ def _written_by_any(folder: Path, side: str) -> Failure | None:
     return min(failures, key=lambda failure: failure.lost, default=None)
 
 
-def _how_it_ended(process: Process, module: str, python: str) -> Failure:
+def _how_it_ended(process: Process, side: str, python: str) -> Failure:
     """What is to be said of a process that ended without a word of its own."""
     end = _how_one_ended(process.stderr)
     end = f"lost a process: {end}" if end else how_it_ended(process.wait(), process.stderr)
     by = f" (run by {python})" if python != sys.executable else ""
-    return Failure(f"the {_side(module)} worker {end}{by}", "\n".join(process.stderr))
+    return Failure(f"the {side} worker {end}{by}", "\n".join(process.stderr))

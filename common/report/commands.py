@@ -15,7 +15,7 @@ from twincheck.common.system.start import spelled
 PAGE = "docs/red-check.md"
 # Options that step 1 of the same model takes over, and that a judging of its logs does.
 _FORWARD = "preset device dtype autocast seed weights case mode torch-python paddle-python out"
-_JUDGING = ("out", "case", "probe", "no-probe", "allow", "strict")
+_JUDGING = ("candidate", "against", "out", "case", "probe", "no-probe", "allow", "strict")
 
 
 def next_commands(result, findings: Sequence, results: Sequence = ()) -> list[tuple[str, str]]:

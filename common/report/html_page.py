@@ -37,6 +37,7 @@ from twincheck.common.system.errors import UserError
 from twincheck.common.system.extras import languages
 from twincheck.common.system.files import whole
 from twincheck.common.system.frameworks import SIDES
+from twincheck.common.system.words import by_their_names
 from twincheck.common.verdict.row import AGREEING, FAILING, SEVERITY, count_verdicts, worst_row
 
 FILE = "report.html"
@@ -101,7 +102,8 @@ def page(results: Sequence, command: Sequence[str], base: str) -> str:
     data = packed.as_json() | dict(tones=terminal.TONES, meanings=MEANINGS, decades=[*DECADES])
     for added, more in (part for each in languages() for part in each.on_a_page()):
         script, data = script + added, data | more
-    data = json.dumps(data, separators=(",", ":"), allow_nan=False).encode()
+    data = json.dumps(data, separators=(",", ":"), allow_nan=False)
+    data = by_their_names(data).encode()
     # Packed by gzip, as letters that end no script element.
     data = base64.b64encode(gzip.compress(data, 6, mtime=0)).decode()
     return _template().render(
@@ -146,6 +148,7 @@ def templates(*folders: Path):
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
+        finalize=lambda value: by_their_names(value) if type(value) is str else value,
     )
     environment.filters.update(number=number, anchor=_anchor, figure=figure, visible=visible)
     environment.filters.update(lines=_lines, describe=terminal.describe, words=facts.diff_log_words)

@@ -28,7 +28,7 @@ from twincheck.common.report.source_lines import source_context
 from twincheck.common.system.checkout import ROOT
 from twincheck.common.system.extras import in_language, languages
 from twincheck.common.system.start import spelled
-from twincheck.common.system.words import number_of
+from twincheck.common.system.words import by_their_names, number_of
 from twincheck.common.verdict.half import BY_ITSELF
 from twincheck.common.verdict.row import AGREEING, SEVERITY, Row, count_verdicts, share, worst_row
 
@@ -64,9 +64,23 @@ class _Console(Console):
         super().print(*objects, **options)
 
 
+class _Named:
+    """A stream in whose texts the sides have their names; all else is the stream's own."""
+
+    def __init__(self, stream):
+        self._stream = stream
+
+    def write(self, text: str) -> int:
+        return self._stream.write(by_their_names(text))
+
+    def __getattr__(self, name: str) -> object:
+        return getattr(self._stream, name)
+
+
 def _console(stderr: bool = False) -> Console:
     stream = sys.stderr if stderr else sys.stdout
     return _Console(
+        file=_Named(stream),
         stderr=stderr,
         width=None if stream.isatty() else WIDTH_OF_A_PIPE,
         highlight=False,

@@ -138,32 +138,53 @@ def follow_statistics(side, name, module):
     # Before a call, and behind it: the variance with torch's meaning.
     kept = module._statistics = {}
 
-    def before(module, inputs):
+    def before(module, inputs=None):
         kept["before"] = side.array(getattr(module, side.VARIANCE)).copy()
         kept.setdefault("running_var", kept["before"])
 
     def after(module, inputs, outputs):
-        session = current()
-        if not side.by_batch(module) or session.recomputing:
+        if not side.by_batch(module) or current().recomputing:
             return
+        count = math.prod(inputs[0].shape) / getattr(module, side.VARIANCE).shape[0]
+        module.__dict__["_count"] = module.__dict__.pop("_of_all_processes", count)
+        if not current().is_graph:
+            settle()
+
+    def settle():
+        session, count = current(), module.__dict__["_count"]  # a graph that is there keeps it
         kept["running_mean"] = side.array(getattr(module, side.MEAN)).copy()
         variance = side.array(getattr(module, side.VARIANCE)).copy()
         if not side.keeps_unbiased(module):
-            count = math.prod(inputs[0].shape) / variance.size
-            count = module.__dict__.pop("_of_all_processes", count)
             seen = variance - module._momentum * kept["before"]  # (1 - momentum) * biased
             seen = seen * count / max(count - 1, 1)
             variance = module._momentum * kept["running_var"] + seen
         kept["running_var"] = variance
-        if session.record is None or not session.probing:
+        if session.record is None or not session.wants_probes:
             return
         for statistic in _NAMES:
             key = session.prefix + session.label(f"{name}:{statistic}")
             session.record(key, kept[statistic].copy())
             session.note_place(key, type(module).__name__)
 
-    module.register_forward_pre_hook(before)
+    module.register_forward_pre_hook(lambda m, inputs: None if current().is_graph else before(m))
     side.hook_outputs(module, after)
+    module.__dict__["_around_graph"] = before, settle
+
+
+@contextmanager
+def statistics_of_graph(side, model):
+    """Inside, a graph of the model runs: statistics have values before it and behind it alone."""
+    around = [(m, m.__dict__["_around_graph"]) for m in _followed(side, model)]
+    for module, (before, _) in around:
+        before(module)
+    yield
+    for module, (_, settle) in around:
+        if side.by_batch(module):
+            settle()
+
+
+def _followed(side, model):
+    return [module for _, module in side.modules(model) if "_around_graph" in module.__dict__]
 
 
 def _kept(module):

@@ -61,6 +61,15 @@ class Draws(_Listed):
         finally:
             self.taking = saved
 
+    @contextmanager
+    def own(self) -> Iterator[None]:
+        """What is drawn inside is the framework's own."""
+        saved, self.taking = self.taking, False
+        try:
+            yield
+        finally:
+            self.taking = saved
+
     def enter(self, draw: Draw, counts: dict[str, int], record: bool) -> int:
         """The number of a draw among those of its kind and shape in the pass.
 

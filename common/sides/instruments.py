@@ -46,10 +46,14 @@ def keep_mask(side, site, value, p, mask_shape=None):
     shape = tuple(value.shape if mask_shape is None else mask_shape)
     mask, key = session.keep_mask(site, shape, p)
     if key:
-        session.record(key, np.array(p, side.array(value.flatten()[:0]).dtype))
+        of_graph = str(value.dtype).rpartition(".")[2]  # has no values yet
+        like = of_graph if session.is_graph else side.array(value.flatten()[:0]).dtype
+        session.record(key, np.array(p, like))
         session.note_place(key)
-    # Both frameworks turn bytes into floats in a fraction of what truth values take them.
-    return side.cast(side.tensor(mask.view(np.uint8)), value.dtype)
+    # Both frameworks turn bytes into floats in a fraction of what truth values take them; a static
+    # graph has no constants of bytes.
+    mask = mask.astype(np.int32) if session.is_graph else mask.view(np.uint8)
+    return side.cast(side.tensor(mask), value.dtype)
 
 
 def choose(side, module, name, scores):
@@ -92,6 +96,8 @@ def enter_choice(side, label, scores, choice, kind=""):
     for by name (common/sides/choices.py): one side alone may have it.
     """
     session = current()
+    if session.is_graph:  # its scores have no values yet
+        return choice
     key = session.prefix + label
     own = side.array(choice)
     if session.record is not None and not session.recomputing:

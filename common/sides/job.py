@@ -8,6 +8,7 @@ from types import ModuleType
 from twincheck.common.logs.result_folder import ResultFolder
 from twincheck.common.pair.pairs import Case, Pair
 from twincheck.common.pair.request import RunRequest
+from twincheck.common.system.frameworks import SIDES
 from twincheck.common.weights.layers import count_values
 from twincheck.common.weights.layout import Layout
 from twincheck.common.weights.states import States, load_owners
@@ -46,6 +47,21 @@ class Job:
     # Start -> buffers that are stored as the reference's float32 model made them.
     as_built: dict[str, set[str]] = field(default_factory=dict)
     group: object | None = None  # the processes that share the request; None: this one has it all
+
+    @property
+    def slot(self) -> str:
+        """Which of the two sides this is, one of SIDES, whatever framework computes it."""
+        return self.request.side or self.side.NAME
+
+    @property
+    def backend(self) -> str:
+        """What computes this side, one of BACKENDS."""
+        return self.request.backends[SIDES.index(self.slot)]
+
+    @property
+    def is_reference(self) -> bool:
+        """True for the side that the other is checked against."""
+        return self.slot == SIDES[0]
 
     @property
     def files(self) -> ResultFolder:

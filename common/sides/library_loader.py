@@ -23,6 +23,7 @@ from twincheck.common.pair.pairs import Case, Pair
 from twincheck.common.pair.request import PHASES
 from twincheck.common.sides.model_file import load_model_file
 from twincheck.common.system.errors import UserError
+from twincheck.common.system.frameworks import framework_of
 from twincheck.common.system.json_file import load_json, write_json
 from twincheck.common.weights import states as weights
 from twincheck.common.weights.layers import Owner
@@ -59,7 +60,7 @@ class Carrier:
         self.job = job
         self.side = job.side
         self.files = job.files
-        self.module = load_model_file(job.pair, job.side)
+        self.module = load_model_file(job)
         self._known: list[tuple[dict, Loaded]] = []  # configuration -> what was found
 
     # ---- the reference's side -------------------------------------------------------------------
@@ -275,6 +276,9 @@ def save_loaded(path: Path, loaded: Loaded) -> None:
 def layout_of(job, case: Case, owners: dict[str, Owner], others: dict[str, Owner]) -> Layout:
     """Where the entries of a model come from; by what `save_loaded` has left of a loader."""
     hooks = getattr(job.pair.case, "RENAME", {}), getattr(job.pair.case, "convert", None)
+    if len(set(map(framework_of, job.request.backends))) == 1:  # nothing is to be turned
+        rename = {} if set(others) <= set(owners) else hooks[0]
+        return Layout(owners, others, rename, alike=True)
     if not has_loader(job.pair):
         return Layout(owners, others, *hooks)
     path = job.files.loaded(case.start)

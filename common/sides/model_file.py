@@ -10,6 +10,7 @@ from pathlib import Path
 from types import ModuleType
 
 from twincheck.common.pair.pairs import Pair
+from twincheck.common.sides.job import Job
 from twincheck.common.sides.upcast import upcasting
 from twincheck.common.system.checkout import ROOT
 from twincheck.common.system.errors import UserError
@@ -28,14 +29,15 @@ _COMPAT_CALLS = (
 _in_float64: dict[str, tuple[ModuleType, ModuleType]] = {}  # name -> (as imported first, the other)
 
 
-def load_model_file(pair: Pair, side: ModuleType, dtype: str = "float32") -> ModuleType:
-    """The pair's module of a side for runs in a precision.
+def load_model_file(job: Job, dtype: str = "float32") -> ModuleType:
+    """The pair's module of the job's side for runs in a precision.
 
     Raises UserError where `import torch` then gives Paddle.
     """
+    pair, side = job.pair, job.side
     try:
         with upcasting(False), side.default_dtype("float32"), no_collections():
-            module = pair.side(side.NAME)
+            module = pair.side(job.slot)
     finally:
         if torch_is_paddle():  # whatever else goes wrong by that
             raise UserError(COMPAT)
@@ -43,7 +45,7 @@ def load_model_file(pair: Pair, side: ModuleType, dtype: str = "float32") -> Mod
         return module
     known = _in_float64.get(module.__name__)
     if known is None or known[0] is not module:
-        known = _in_float64[module.__name__] = module, _import_again(pair, side)
+        known = _in_float64[module.__name__] = module, _import_again(job)
     return known[1]
 
 
@@ -60,14 +62,15 @@ def _own_modules(pair: Pair) -> dict[str, ModuleType]:
     return found
 
 
-def _import_again(pair: Pair, side: ModuleType) -> ModuleType:
+def _import_again(job: Job) -> ModuleType:
     """The side's module, imported in float64; the one that there is where that cannot be done."""
-    first, own = pair.side(side.NAME), _own_modules(pair)
+    pair, slot = job.pair, job.slot
+    first, own = pair.side(slot), _own_modules(pair)
     for name in own:
         del sys.modules[name]
     try:
-        with upcasting(True), side.default_dtype("float64"):
-            return pair.side(side.NAME)
+        with upcasting(True), job.side.default_dtype("float64"):
+            return pair.side(slot)
     except Exception:  # it registers something that is there already, say
         return first
     finally:

@@ -24,7 +24,7 @@ def why_not_run(run) -> str:
     """
     case = run.case.name
     known = run.suited.modes.get(case)
-    if run.side.NAME == "torch" and known is None:
+    if run.job.is_reference and known is None:
         try:
             known = "" if difference(run) else SAME
         except UserError:
@@ -32,7 +32,7 @@ def why_not_run(run) -> str:
         except Exception as error:
             known = f"the reference fails in train mode: {error_sentence(error)}"
         run.suited.choose("modes", case, known)
-    if run.side.NAME == "paddle" and known == SAME:
+    if not run.job.is_reference and known == SAME:
         if case not in run.job.modes:
             run.job.modes[case] = difference(run) or SAME
         return run.job.modes[case]

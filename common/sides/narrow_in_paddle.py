@@ -5,6 +5,8 @@
 Whatever its default dtype, Paddle makes float32 there; torch makes floats of the default dtype.
 """
 
+from functools import partial
+
 import numpy as np
 import paddle
 
@@ -68,7 +70,46 @@ def own_ways(spelling: upcast.Spelling) -> tuple[dict[str, Handle], list]:
     always = {f"_C_ops.{name}": spelling.of_integers for name in _OF_INTEGERS}
     always |= {f"_C_ops.{name}": spelling.result for name in _OF_ANYTHING}
     swapped = {f"Tensor.__{name}__": spelling.of_integers for name in _ARITHMETIC}
+    swapped |= {f"_C_ops.{name}": partial(_in_graph, handle) for name, handle in _WHOLE.items()}
     return always, [Intercept(paddle, {**swapped, "_C_ops.lp_pool2d": _lp_pool})]
+
+
+# ---- numbers of a static graph, which keeps those of these operators in float32 ------------------
+
+
+def _in_graph(whole, own, arguments, options):
+    """The operator with its numbers as float64 tensors, where it becomes a part of a graph."""
+    x = arguments[0]
+    if isinstance(x, paddle.pir.Value) and x.dtype == paddle.float64:
+        return whole(own, *arguments, **options)
+    return own(*arguments, **options)
+
+
+def _number(value):
+    return paddle.to_tensor(value, "float64") if type(value) is float else value
+
+
+def _scale(own, x, scale=1.0, bias=0.0, bias_after_scale=True, **rest):
+    if bias and not bias_after_scale:
+        x, bias = x + _number(bias), 0.0
+    x = x if scale == 1.0 else x * _number(float(scale))
+    return x + _number(float(bias)) if bias else x
+
+
+def _clip(own, x, low, high, **rest):
+    return own(x, _number(low), _number(high), **rest)
+
+
+def _full_like(own, x, value, *rest, **more):
+    return own(x, 0.0, *rest, **more) + _number(value)
+
+
+_WHOLE = {
+    "scale": _scale,
+    "clip": _clip,
+    "pow": lambda own, x, y, **rest: x ** _number(y),
+    "full_like": _full_like,
+}
 
 
 def _lp_pool(own, arguments, options):

@@ -18,7 +18,10 @@ _STEPS = tuple(f"{path.as_posix()}/" for path in (*ROOT.glob("step[1-5]_*"), ROO
 _EXACT = tuple(f"{_COMMON}transplant/{name}.py" for name in ("exact", "formulas"))
 _MADE_AT = "_made_at"
 # Paddle's published models are models, though they come with the framework.
-_FRAMEWORK_FILE = re.compile(r"/(site|dist)-packages/(torch|paddle(?!/vision/models/)|numpy)/")
+# And what Paddle writes of a forward, for a static graph of it, is no file of anybody's.
+_FRAMEWORK_FILE = re.compile(
+    r"/(site|dist)-packages/(torch|paddle(?!/vision/models/)|numpy)/|/paddle/to_static_tmp/"
+)
 _PACKAGES = re.compile(r".*/(site|dist)-packages/")
 
 

@@ -21,7 +21,7 @@ from twincheck.common.pair.nested import nested
 from twincheck.common.pair.pairs import Case
 from twincheck.common.pair.request import RunRequest
 from twincheck.common.pair.windows import part_of
-from twincheck.common.sides import building
+from twincheck.common.sides import building, graphs
 from twincheck.common.sides.job import Job
 from twincheck.common.sides.library_loader import layout_of
 from twincheck.common.sides.model_file import load_model_file
@@ -64,7 +64,7 @@ class Run:
         self.session = session
         later = job.cases[job.cases.index(case) + 1 :] if case in job.cases else []
         others = any(other.config != case.config for other in later)
-        session.selection.complete = side.NAME == "torch" and not others
+        session.selection.complete = job.is_reference and not others
         self.writer = writer  # of the log that `session` records into
         self.again = again  # the number of a repeated run; 0: it is none
         self.prefix = f"{case.name}/" if case.name else ""
@@ -92,10 +92,10 @@ class Run:
             self.inputs = {k: rounded(v, request.stored_dtype) for k, v in inputs.items()}
         self.batch = next((v.shape[0] for v in self.inputs.values() if v.ndim), None)
         self.half = importlib.import_module(f"twincheck.common.sides.half_in_{side.NAME}")
-        self.module = load_model_file(pair, side, stored(dtype, request))
+        self.module = load_model_file(job, stored(dtype, request))
         if job.transplant:
             job.transplant.way.put()  # again: a model's file may have replaced some
-        self.layout: Layout | SameLayout | None = SameLayout() if side.NAME == "torch" else None
+        self.layout: Layout | SameLayout | None = SameLayout() if job.is_reference else None
 
     @cached_property
     def is_large(self) -> bool:
@@ -105,7 +105,7 @@ class Run:
     @property
     def chooses(self) -> bool:
         """True for a run that says what suits the model: the reference's, of its own values."""
-        return self.side.NAME == "torch" and self.session.reference is None
+        return self.job.is_reference and self.session.reference is None
 
     @property
     def data_preset(self) -> str:
@@ -372,7 +372,7 @@ class Run:
         self.session.running.clear()
         self._forward = type(model).forward  # made the outputs
         with self.drawing():
-            return model(**self.as_given(self.of_forward(model, tensors)))
+            return graphs.called(self, model)(**self.as_given(self.of_forward(model, tensors)))
 
     def unclipped(self) -> AbstractContextManager:
         """Inside, a float64 loss is that which its gradient is of, on both sides."""
@@ -389,7 +389,7 @@ class Run:
             what = f"{type(found).__name__}{f' of shape {shape}' if shape else ''}"
             told = f"loss returns a {what}, not a tensor of one value; " if loss else ""
             raise UserError(
-                f"{self.pair.folder / f'{self.side.NAME}_model.py'}: {told}steps 3, 4 and 5 need "
+                f"{self.pair.folder / self.pair.file(self.job.slot)}: {told}steps 3, 4 and 5 need "
                 "loss(outputs, inputs) -> scalar"
             )
         return found

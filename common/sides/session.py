@@ -48,6 +48,7 @@ class Session:
         self.forced = forced
         # Also record, and in teacher forcing replace, the gradient at each probe.
         self.gradients = False
+        self.is_graph = False  # the model runs as a graph, inside of which nothing is seen
         self.probing = record is not None
         self.selection = Selection()  # which of the probes are looked at while `probing`
         self.watching = False  # operators are looked at although no probe is
@@ -74,6 +75,15 @@ class Session:
         self.moved = None  # of common/sides/noise_in_torch.py, where operators are moved
         self.running: list[str] = []  # names of the modules that run now, the innermost last
         self.begin()
+
+    @property
+    def probing(self) -> bool:
+        """Whether probes are looked at: where they are wanted, and can be."""
+        return self.wants_probes and not self.is_graph
+
+    @probing.setter
+    def probing(self, wanted: bool) -> None:
+        self.wants_probes = wanted
 
     def begin(self, step: int = 0, prefix: str = "") -> None:
         """Start a step: names count from one again; keys start with `prefix`.

@@ -28,7 +28,7 @@ def make_weights(job: Job) -> None:
     files = job.files
     files.weights("").parent.mkdir(exist_ok=True)
     side.set_up("float32", request.device, request.seed)  # where the file's own constants are
-    module = load_model_file(job.pair, side)
+    module = load_model_file(job)
     choices = Suited(job.folder, new=True)
     carrier = Carrier(job) if has_loader(job.pair) else None
     for case in _starts(job):
@@ -90,7 +90,7 @@ def read_folders(job: Job) -> None:
 def describe(job: Job) -> None:
     """Write who owns what of the model's state dict: owners.json."""
     job.side.set_up("float32", job.request.device, job.request.seed)
-    build, config = load_model_file(job.pair, job.side).build, dict(job.cases[0].config)
+    build, config = load_model_file(job).build, dict(job.cases[0].config)
     model = None
     if job.request.offload:
         with suppress(Exception):  # it computes with what it draws

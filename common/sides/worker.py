@@ -32,7 +32,7 @@ from twincheck.common.logs.sidecar import note_not_forced, read_sidecar, write_s
 from twincheck.common.pair import task as tasks
 from twincheck.common.pair.pairs import Case, Pair, chosen_cases, load_pair
 from twincheck.common.pair.request import FROM_STDIN, RunRequest, error_file, rank_folder
-from twincheck.common.sides import choices, dropouts, random_functions, upcast
+from twincheck.common.sides import choices, dropouts, graphs, random_functions, upcast
 from twincheck.common.sides.draws import Restart
 from twincheck.common.sides.job import Job
 from twincheck.common.sides.model_file import forbid_compat
@@ -104,6 +104,7 @@ class Worker:
                 save(self.side, Path(request.task.path), Path(request.weights))
                 return 0
             pair = load_pair(request.model).of_checkpoint(request.published)
+            pair = pair.between(request.backends)
             if self.side.NAME == "paddle":
                 quick = importlib.import_module("twincheck.common.sides.quick_in_paddle")
                 # Views, though the model writes through none: Paddle's copies have no kernels in
@@ -132,7 +133,7 @@ class Worker:
         told = {"sentence": sentence, "traceback": text, "lost": isinstance(error, LostProcess)}
         if isinstance(error, LayoutError):
             told["certificate"] = error.certificate
-        error_file(folder, self.side.NAME).write_text(json.dumps(told))
+        error_file(folder, request.side or self.side.NAME).write_text(json.dumps(told))
         return sentence
 
     def _prepare(self, request: RunRequest) -> None:
@@ -140,6 +141,8 @@ class Worker:
         wanted = request.transplant if self.side.NAME == "paddle" else None
         if self.transplanted == "":
             self.transplant, self.transplanted = _transplant(wanted), wanted
+            if "torch-compiled" in request.backends and self.side.NAME == "torch":
+                graphs.break_at_draws(self.side)
             self.exact = _exact() if self.side.NAME == "paddle" else None
             narrow = importlib.import_module(f"twincheck.common.sides.narrow_in_{self.side.NAME}")
             # From the inside out: the last is asked first, and leads to those before it.
@@ -253,7 +256,7 @@ class _Logs:
 
     def __init__(self, job: Job, dtypes: Sequence[str]):
         self.job, self.dtypes, self.files = job, dtypes, job.files
-        self.request, self.side = job.request, job.side.NAME
+        self.request, self.side = job.request, job.slot
         self.aligned = "float64" in dtypes
         self.choices = self.files.choices(job.stem)
 
@@ -293,11 +296,11 @@ class _Logs:
     def _write_from_weights(self, task: tasks.Task) -> None:
         """The logs of a task before which the reference's side makes what both start from."""
         forced = None
-        if self.side == "torch" and self.aligned:
+        if self.job.is_reference and self.aligned:
             if not self.request.offload:
                 make_weights(self.job)
             refuse_full_disk(self.job)
-        if self.side == "paddle":
+        if not self.job.is_reference:
             read_folders(self.job)
             forced = _load_choices(self.choices) if self.aligned else None
         if isinstance(task, tasks.Again):
@@ -342,7 +345,7 @@ class _Logs:
             if no_float64:
                 log = self.files.log(self.job.stem, self.side)
                 write_sidecar(log, replace(read_sidecar(log), no_float64=no_float64))
-            if self.side == "torch" and self.aligned and forced is None:
+            if self.job.is_reference and self.aligned and forced is None:
                 forced = session.choices
                 weights.save_state(self.choices, forced)
             if dtype != "float64" and session.flips:
@@ -351,7 +354,7 @@ class _Logs:
             # What each module makes by itself of the reference's values in half precision.
             with reference_values(self.files, self.job.stem, (runs.FLOAT32,)) as reference:
                 self.write(runs.HALF_STEP64, "float64", forced, reference)
-                if self.side == "paddle":
+                if not self.job.is_reference:
                     self.write(runs.HALF_STEP, self.request.dtype, forced, reference)
 
 

@@ -93,6 +93,7 @@ def write_log(
         alike = isinstance(request.task, ForcedAlike)
         session.partly = fed.free or alike or fed.feed is not None or selection.is_partial
         session.probing, session.moved = probing, moved
+        session.is_graph = "-" in job.backend and reference is None and moved is None
         for case in job.cases:
             _run_case(job, case, dtype, session, writer, again, ran)
     sidecar = Sidecar(
@@ -119,7 +120,7 @@ def write_log(
     )
     write_sidecar(path, replace(sidecar, seal=seal(sidecar)))
     for stem, arrays in ran.extra.items():
-        _write_small(ResultFolder(path.parent).log(stem, job.side.NAME), stem, arrays, sidecar)
+        _write_small(ResultFolder(path.parent).log(stem, job.slot), stem, arrays, sidecar)
     return session
 
 
@@ -186,7 +187,7 @@ def _of_job(job: Job) -> dict[str, object]:
     """What a sidecar says of who made a log, and of what was asked for."""
     side, pair, request = job.side, job.pair, job.request
     scripts = _module_name().partition(f".{side.NAME}.")[0].replace(".", "/")  # step1_forward
-    packages = imported_packages(pair, side.NAME)  # of the pair's files, such as transformers
+    packages = imported_packages(pair, job.slot)  # of the pair's files, such as transformers
     versions = {name: getattr(sys.modules.get(name), "__version__", None) for name in packages}
     environment = {
         "python": platform.python_version(),
@@ -200,7 +201,7 @@ def _of_job(job: Job) -> dict[str, object]:
     return dict(
         schema=SCHEMA,
         model=pair.name,
-        side=side.NAME,
+        side=job.slot,
         framework=side.NAME,
         framework_version=side.VERSION,
         framework_file=str(side.FILE),
@@ -209,11 +210,13 @@ def _of_job(job: Job) -> dict[str, object]:
         device=request.device,
         preset=request.preset,
         built_in=pair.built_in,
+        against=request.against if request.backends != SIDES else None,
+        candidate=request.candidate if request.backends != SIDES else None,
         seed=request.seed,
         mode=request.mode,
         weights=request.weights or "initial",
-        sources=model_sources(pair, side.NAME),
-        workbench_sha256=workbench_sha256(pair, side.NAME, scripts),
+        sources=model_sources(pair, job.slot),
+        workbench_sha256=workbench_sha256(pair, job.slot, scripts),
         environment=environment,
         command=f"{sys.executable} -m {_module_name()} {job.request_file}",
         time=time.strftime("%Y-%m-%dT%H:%M:%S%z"),
@@ -293,7 +296,7 @@ def _listed_by_reference(job: Job, case: str, what: str) -> Groups:
 
     A whole training lists none: those of its first steps, under another stem, stand for them.
     """
-    if job.side.NAME == "torch":
+    if job.is_reference:
         return ()
     files = job.files
     logs = [files.log(job.stem, "torch", run) for run in (FLOAT64, FLOAT32)]

@@ -1,6 +1,16 @@
 """The two frameworks by name, and the settings of their processes."""
 
+# The two sides of a check, under the names that their logs have: the reference's and the
+# candidate's, whatever computes them.
 SIDES = ("torch", "paddle")
+# What may compute a side: a framework as it is, or a graph that it makes of the same file.
+BACKENDS = ("torch", "torch-compiled", "paddle", "paddle-static")
+
+
+def framework_of(backend: str) -> str:
+    """The framework of a backend, torch or paddle."""
+    return backend.partition("-")[0]
+
 
 # The environment of runs on a GPU, unless the user says otherwise: no TF32, and the same result
 # every time.

@@ -1,7 +1,40 @@
 """Words for people: what a user may have meant, how many there are of what."""
 
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Sequence
 from difflib import get_close_matches
+
+from twincheck.common.system.frameworks import SIDES
+
+_CALLED = {
+    "torch": "torch",
+    "torch-compiled": "compiled torch",
+    "paddle": "Paddle",
+    "paddle-static": "static Paddle",
+}
+_names = dict.fromkeys(SIDES, "")  # side -> what people read of it; empty: its framework's name
+# As a word of a sentence: no part of a path, of an option, of a name in code, of JSON.
+_WORD = re.compile(
+    r"(?<![\w./\"'`=-])(?<!--candidate )(?<!--against )(torch|[Pp]addle)(?![\w./\"'`-])", re.A
+)
+_STYLE = re.compile(r"(\x1b\[[\d;]*m)")  # a terminal's
+
+
+def call_sides(backends: Sequence[str]) -> None:
+    """From now on call the two sides after what computes them, where that is not one of each."""
+    called = [_CALLED[name] for name in backends]
+    if len(set(called)) == 1:
+        called = ["the reference", "the candidate"]
+    _names.update(zip(SIDES, ["", ""] if tuple(backends) == SIDES else called, strict=True))
+
+
+def by_their_names(text: str) -> str:
+    """A text for people, with the sides' names in it."""
+    if not any(_names.values()):
+        return text
+    parts = _STYLE.split(text)
+    parts[::2] = [_WORD.sub(lambda found: _names[found[0].lower()], part) for part in parts[::2]]
+    return "".join(parts)
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:

@@ -56,7 +56,9 @@ class Layout:
         paddle_owners: Mapping[str, Owner],
         rename: Mapping[str, str] | None = None,
         convert: Callable[[State], State] | None = None,
+        alike: bool = False,
     ):
+        self._alike = alike  # both are models of one framework: nothing is turned
         self.torch_owners = torch_owners
         self.paddle_owners = paddle_owners
         self.torch_first = _firsts(torch_owners)
@@ -100,7 +102,8 @@ class Layout:
                 )
             misfit = entry.misfit(self.torch_owners)
             self.problems += [misfit] if misfit else []
-        self._turn_squares()
+        if not self._alike:
+            self._turn_squares()
 
     def _turn_squares(self) -> None:
         """Squares in classes of the model's own lie as the other weights of their class do.
@@ -139,7 +142,8 @@ class Layout:
         owner = self.paddle_owners[key]
         path = key[: len(key) - len(owner.local)].rstrip(".")
         for site in dict.fromkeys((path, torch_path(path, owner.within))):
-            names = (f"{site}.{local}" if site else local for local in torch_locals(owner))
+            locals_ = (owner.local,) if self._alike else torch_locals(owner)
+            names = (f"{site}.{local}" if site else local for local in locals_)
             keys = map(self._users_own, names)
             sources = [(torch_key, None) for torch_key in keys if torch_key in self.torch_owners]
             fused = projection(self.torch_owners, self._users_own(site), owner.local)
@@ -160,9 +164,11 @@ class Layout:
             torch_key,
             owner.kind or "parameter",
             owner.shape,
-            not own and owner.local in TRANSPOSED.get(owner.kind, ()) and len(owner.shape) == 2,
+            not (own or self._alike)
+            and owner.local in TRANSPOSED.get(owner.kind, ())
+            and len(owner.shape) == 2,
             rows,
-            is_reshaped(owner) and theirs.shape != owner.shape,
+            not self._alike and is_reshaped(owner) and theirs.shape != owner.shape,
         )
 
     def _converted(self, key: str, parts: Parts, change: str = "convert") -> Converted:

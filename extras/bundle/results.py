@@ -15,6 +15,7 @@ from twincheck.common.pair.pairs import load_pairs
 from twincheck.common.report import html_page
 from twincheck.common.report import terminal as report
 from twincheck.common.report.commands import program
+from twincheck.common.system.frameworks import SIDES
 from twincheck.common.system.words import number_of
 from twincheck.extras.bundle.write import Part, Written, write_bundle
 from twincheck.extras.shared.made_by import commit
@@ -27,7 +28,8 @@ def leave_bundle(results: Sequence[Result], options: CheckOptions, folder: Path)
 
     folder   where the report of all steps is, and the bundle will be
     """
-    if any(not result.error for result in results):
+    # Whoever verifies a bundle asks for a port: logs of one framework are refused there.
+    if options.run.backends == SIDES and any(not result.error for result in results):
         say_written(bundle_results(results, options, folder / NAME, folder / html_page.FILE))
 
 

@@ -1,0 +1,90 @@
+"""A side's model as a graph of its framework: paddle.jit.to_static's, torch.compile's.
+
+The graph is made of the same file with the same weights, when the model is first called.  Nothing
+is seen inside of it: what it gives is compared, values and gradients.
+"""
+
+import importlib
+from collections.abc import Callable
+from functools import cache
+
+from twincheck.common.sides.places import error_sentence
+from twincheck.common.sides.session import Session, current
+from twincheck.common.sides.upcast import upcasting
+from twincheck.common.system.errors import UserError
+
+_GRAPH = "_graph_of_it"  # where a model keeps its own
+
+
+def called(run, model) -> Callable:
+    """What calls a model: itself, or its graph, which is made at the first call.
+
+    A static graph keeps the numbers that were drawn for it: one that draws is made anew each time.
+    Raises UserError where the framework cannot make one.
+    """
+    if not run.session.is_graph:
+        return model
+    is_static = run.side.NAME == "paddle"
+    make = _static if is_static else _compiled
+
+    def call(**tensors):
+        session = current()
+        before, saved, session.is_graph = session.snapshot(), session.is_graph, True
+        try:
+            with run.side.statistics_of_graph(model):
+                return make(run.side.lib, model)(tensors)
+        except UserError:
+            raise
+        except Exception as error:
+            raise UserError(
+                f"{run.job.backend}: no graph can be made of this model: {error_sentence(error)}"
+            ) from error
+        finally:
+            session.is_graph = saved
+            if is_static and session.snapshot() != before:
+                model.__dict__.pop(_GRAPH, None)
+
+    return call
+
+
+def _compiled(torch, model) -> Callable:
+    if _GRAPH not in model.__dict__:
+        graph = torch.compile(lambda tensors: model(**tensors), backend=_by_inductor)
+        model.__dict__[_GRAPH] = graph
+    return model.__dict__[_GRAPH]
+
+
+def _by_inductor(graph, inputs) -> Callable:
+    """What torch.compile makes of a graph by default; nothing stands before torch meanwhile."""
+    inductor = importlib.import_module("torch._dynamo").lookup_backend("inductor")
+    with upcasting(False), current().draws.own():
+        return inductor(graph, inputs)
+
+
+def break_at_draws(side) -> None:
+    """Let torch.compile end a graph where numbers of the tape come in, which it cannot trace."""
+    apart = side.lib.compiler.disable
+    side.keep_mask, Session.draw = apart(side.keep_mask), apart(Session.draw)
+
+
+def _static(paddle, model) -> Callable:
+    """A whole static graph, from the source; Paddle gives one of eval mode no gradients by itself."""
+    if _GRAPH not in model.__dict__:
+        made = _layer_of(paddle)(model)
+        model.__dict__[_GRAPH] = paddle.jit.to_static(made, full_graph=True, backend=None)
+    graph = model.__dict__[_GRAPH]
+    vars(graph)["training"] = model.training or paddle.is_grad_enabled()
+    return graph
+
+
+@cache
+def _layer_of(paddle) -> type:
+    class Graph(paddle.nn.Layer):
+        def __init__(self, model):
+            super().__init__()
+            self.model = model
+
+        def forward(self, tensors):
+            return self.model(**tensors)
+
+    return Graph
