@@ -11,7 +11,7 @@ from checkout import ROOT, Checkout, change
 
 from twincheck.common.check.options import Parser
 from twincheck.common.system.errors import UserError
-from twincheck.common.transplant import operators
+from twincheck.extras.bits import operators
 
 SMALL_CNN = str(ROOT / "tests" / "pairs" / "small_cnn")
 STEPS_OF_4 = 2  # in the checkout: Adam is no operator
@@ -63,7 +63,7 @@ def run(text):
 
 calls = json.loads(sys.argv[1])
 own = {name: run(text) for name, text in calls.items()}
-from twincheck.common.transplant.patch import Transplant
+from twincheck.extras.bits.patch import Transplant
 found = {}
 for name, text in calls.items():
     transplant = Transplant([name])

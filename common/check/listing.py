@@ -8,8 +8,8 @@ from twincheck.common.pair.case_hooks import reads_file
 from twincheck.common.pair.option import Option
 from twincheck.common.pair.pairs import BOTH, Pair, built_in_models, load_pairs
 from twincheck.common.report import terminal as report
-from twincheck.common.transplant.operators import ALL, SMALLEST
-from twincheck.common.transplant.table import TABLE
+from twincheck.common.system.extras import load
+from twincheck.common.transplant.table import TRANSPLANTS
 
 
 def show_values(asked: Sequence[Option], told: argparse.Namespace) -> int:
@@ -35,10 +35,7 @@ def _lines(one: Option, told: argparse.Namespace) -> list[str]:
             "case.py, torch_model.py and paddle_model.py"
         ]
     if name == "transplant":
-        return [
-            f"--transplant: {ALL}, {SMALLEST}, or some of these, with commas between: "
-            f"{', '.join(sorted(TABLE))}"
-        ]
+        return [f"--transplant: {load(TRANSPLANTS, 'listed')()}"]
     if name in ("preset", "case"):
         models = told.model if isinstance(told.model, list) else [told.model or "all"]
         preset = getattr(told, "preset", "default")

@@ -21,7 +21,7 @@ from twincheck.common.report.commands import shown
 from twincheck.common.system.errors import UserError
 from twincheck.common.system.extras import load
 from twincheck.common.system.frameworks import SIDES
-from twincheck.common.transplant.operators import TRANSPLANTS
+from twincheck.common.transplant.table import TRANSPLANTS
 from twincheck.common.verdict.comparisons import Memo
 from twincheck.common.verdict.judge import Judgement, judge_logs
 from twincheck.common.verdict.row import (

@@ -37,7 +37,7 @@ from twincheck.common.system.frameworks import SIDES
 from twincheck.common.system.half import HALF
 from twincheck.common.system.interpreters import interpreter
 from twincheck.common.system.words import call_sides
-from twincheck.common.transplant.operators import SMALLEST, TRANSPLANTS, chosen
+from twincheck.common.transplant.table import SMALLEST, TRANSPLANTS
 from twincheck.common.verdict.judge import Judgement, judge_folder
 
 NO_PAIR = (
@@ -294,10 +294,10 @@ def _check_transplant(step: Step, options: CheckOptions) -> None:
     wanted = options.run.transplant
     if not wanted:
         return
-    chosen(wanted)
     if options.run.backends != SIDES:
         raise UserError("--transplant: torch computes operators of Paddle as it is: leave it out")
-    load(TRANSPLANTS, "transplant")  # which an extra says what came of: never without it
+    load(TRANSPLANTS, "transplant")  # what came of it is said by the extra: never without
+    load(TRANSPLANTS, "chosen")(wanted)
     if options.compare_only:
         raise UserError("--transplant and --compare-only exclude each other: logs stay as they are")
     if wanted == SMALLEST and step.data:

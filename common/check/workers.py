@@ -22,7 +22,7 @@ from twincheck.common.pair.task import Again, ForcedAlike, Noise, Task, TeacherF
 from twincheck.common.pair.worker_process import WorkerProcess, run_group
 from twincheck.common.system.half import HALF
 from twincheck.common.system.shared_arrays import SharedFile
-from twincheck.common.transplant.operators import SMALLEST
+from twincheck.common.transplant.table import SMALLEST
 from twincheck.common.weights import states
 
 

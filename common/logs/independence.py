@@ -152,7 +152,7 @@ def from_one_side(
     """Why two logs, which may be anybody's, are from one side; empty where nothing says so."""
     names = f"{Path(ref_path).name} and {Path(cand_path).name}"
     for sidecar in (ref, cand):
-        if sidecar.torch_is_paddle:
+        if sidecar.torch_is_paddle and sidecar.framework != "paddle":
             return f"{names}: in the process of one of them `import torch` gave Paddle"
     if ref.framework and ref.framework == cand.framework:
         return f"{names} were both made by {escaped(ref.framework)}"
@@ -225,10 +225,15 @@ def own_problems(
     elif framework not in Path(sidecar.framework_file).parts:
         file = escaped(sidecar.framework_file)
         problems.append(f"{path.name}: its {framework} was imported from {file}")
-    if sidecar.torch_is_paddle:
+    if sidecar.torch_is_paddle and framework == "torch":
         return [
             f"{path.name}: in its process `import torch` gave Paddle; remove paddle.enable_compat()"
         ]
+    other = next(name for name in SIDES if name != framework)
+    if sidecar.framework_kernels and not sidecar.transplanted:
+        if framework not in sidecar.framework_kernels or other in sidecar.framework_kernels:
+            kernels = escaped(" and ".join(sidecar.framework_kernels))
+            problems.append(f"{path.name}: what computed in its process was {kernels}'s own code")
     loaded = sidecar.frameworks_loaded
     if framework not in loaded:
         problems.append(f"{path.name}: its process had not loaded {framework}")
@@ -253,6 +258,12 @@ def two_environments(ref: Sidecar, cand: Sidecar) -> list[str]:
                 f"{one.framework} multiplies float32 in TF32 here, whose error is up to thousands "
                 "of times float32's; Paddle may have torch's. Turn it off: NVIDIA_TF32_OVERRIDE=0"
             )
+    if cand.torch_is_paddle:
+        notes.append(
+            f"the port ran under paddle.enable_compat(): its `import torch` is Paddle "
+            f"{cand.framework_version}; the reference is torch {ref.framework_version}, from "
+            f"{ref.framework_file}"
+        )
     if any(ref.environment.get(n) != cand.environment.get(n) for n in ("executable", "gpu")):
         notes.insert(0, f"two environments: {'; '.join(sides)}")
     return [escaped(note) for note in notes]

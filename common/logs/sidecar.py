@@ -63,6 +63,8 @@ class Sidecar:
     framework_version: str | None
     framework_file: str | None  # the file that the framework was imported from
     frameworks_loaded: list[str]  # which of torch and paddle the process held when it had finished
+    # Which of the two had their compiled code in the process, whatever modules were called.
+    framework_kernels: list[str] = note()
     torch_is_paddle: bool | None  # true where Paddle answered to `import torch`
     device: str | None  # cpu or gpu
     dtype: str | None  # float64, or what is judged beside it: float32, bfloat16 or float16
@@ -193,7 +195,7 @@ class Sidecar:
     def backend(self) -> str:
         """What computed it, one of BACKENDS."""
         asked = self.candidate if self.side == "paddle" else self.against
-        return asked or self.framework or ""
+        return asked or str(self.framework)
 
     @property
     def sealed(self) -> bool:

@@ -68,7 +68,7 @@ def break_at_draws(side) -> None:
 
 
 def _static(paddle, model) -> Callable:
-    """A whole static graph, from the source; Paddle gives one of eval mode no gradients by itself."""
+    """A whole static graph, from the source; one of eval mode has no gradients by itself."""
     if _GRAPH not in model.__dict__:
         made = _layer_of(paddle)(model)
         model.__dict__[_GRAPH] = paddle.jit.to_static(made, full_graph=True, backend=None)

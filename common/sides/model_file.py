@@ -14,33 +14,32 @@ from twincheck.common.sides.job import Job
 from twincheck.common.sides.upcast import upcasting
 from twincheck.common.system.checkout import ROOT
 from twincheck.common.system.errors import UserError
-from twincheck.common.system.intercept import Intercept
 from twincheck.common.system.memory import no_collections
 
 COMPAT = (
-    "paddle.enable_compat() makes `import torch` give Paddle, so that both logs would come from "
-    "one framework: take the call out of the pair's files"
+    "`import torch` gives Paddle here (paddle.enable_compat), where torch itself has to compute: {}"
 )
+# What maps into a process with a framework's compiled code.
+_KERNELS = {"torch": "/libtorch", "paddle": "/libpaddle"}
 
-_COMPAT_CALLS = (
-    *("enable_compat", "use_compat_guard"),
-    *("enable_torch_proxy", "use_torch_proxy_guard"),
-)
 _in_float64: dict[str, tuple[ModuleType, ModuleType]] = {}  # name -> (as imported first, the other)
 
 
 def load_model_file(job: Job, dtype: str = "float32") -> ModuleType:
     """The pair's module of the job's side for runs in a precision.
 
-    Raises UserError where `import torch` then gives Paddle.
+    On Paddle's side `import torch` may give Paddle from then on (paddle.enable_compat), till the
+    next request.  Raises UserError where torch itself has to compute.
     """
     pair, side = job.pair, job.side
     try:
         with upcasting(False), side.default_dtype("float32"), no_collections():
             module = pair.side(job.slot)
     finally:
-        if torch_is_paddle():  # whatever else goes wrong by that
-            raise UserError(COMPAT)
+        if torch_is_paddle() and side.NAME == "torch":  # whatever else goes wrong by that
+            raise UserError(COMPAT.format("take the call out of what torch's side imports"))
+        if torch_is_paddle() and job.transplant:
+            raise UserError(COMPAT.format("leave --transplant out"))
     if dtype != "float64" or pair.built_in:
         return module
     known = _in_float64.get(module.__name__)
@@ -79,14 +78,22 @@ def _import_again(job: Job) -> ModuleType:
         sys.modules.update(own)
 
 
-def forbid_compat() -> None:
-    """Make paddle.enable_compat(), which puts Paddle behind `import torch`, a UserError here."""
+def forget_compat() -> None:
+    """Let `import torch` be torch again, where a model that ran before has made it Paddle."""
+    if torch_is_paddle() and "paddle" in sys.modules:
+        sys.modules["paddle"].disable_compat()
 
-    def refuse(own, arguments, options):
-        raise UserError(COMPAT)
 
-    paths = (f"{holder}{name}" for holder in ("", "compat.") for name in _COMPAT_CALLS)
-    Intercept(sys.modules.get("paddle"), dict.fromkeys(paths, refuse)).put()
+def kernels() -> list[str]:
+    """The frameworks whose compiled code is in this process; none where nobody tells (Linux does).
+
+    Whatever a module is called, this is what computes.
+    """
+    try:
+        mapped = Path("/proc/self/maps").read_text(errors="replace")
+    except OSError:
+        return []
+    return [name for name, library in _KERNELS.items() if library in mapped]
 
 
 def torch_is_paddle() -> bool:

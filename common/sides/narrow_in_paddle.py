@@ -104,12 +104,7 @@ def _full_like(own, x, value, *rest, **more):
     return own(x, 0.0, *rest, **more) + _number(value)
 
 
-_WHOLE = {
-    "scale": _scale,
-    "clip": _clip,
-    "pow": lambda own, x, y, **rest: x ** _number(y),
-    "full_like": _full_like,
-}
+_WHOLE = {"scale": _scale, "clip": _clip, "full_like": _full_like}
 
 
 def _lp_pool(own, arguments, options):

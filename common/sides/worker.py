@@ -35,7 +35,7 @@ from twincheck.common.pair.request import FROM_STDIN, RunRequest, error_file, ra
 from twincheck.common.sides import choices, dropouts, graphs, random_functions, upcast
 from twincheck.common.sides.draws import Restart
 from twincheck.common.sides.job import Job
-from twincheck.common.sides.model_file import forbid_compat
+from twincheck.common.sides.model_file import forget_compat
 from twincheck.common.sides.places import error_sentence, of_framework_file
 from twincheck.common.sides.run import Run
 from twincheck.common.sides.session import Session, current
@@ -48,6 +48,7 @@ from twincheck.common.sides.shared_weights import (
 )
 from twincheck.common.sides.suited import Unsuited
 from twincheck.common.sides.write_log import refuse_full_disk, write_log
+from twincheck.common.system import extras
 from twincheck.common.system.errors import LostProcess, UserError
 from twincheck.common.system.half import HALF
 from twincheck.common.system.memory import (
@@ -57,7 +58,7 @@ from twincheck.common.system.memory import (
 )
 from twincheck.common.system.npz import read_npz
 from twincheck.common.system.processes import leave, watch, watch_launcher
-from twincheck.common.transplant import operators
+from twincheck.common.transplant.table import TRANSPLANTS
 from twincheck.common.weights import states as weights
 from twincheck.common.weights.layout import LayoutError
 
@@ -99,6 +100,7 @@ class Worker:
         pair = None
         do_not_keep_freed_memory() if request.offload else None
         try:
+            forget_compat()
             self._prepare(request)
             if isinstance(request.task, tasks.Save):
                 save(self.side, Path(request.task.path), Path(request.weights))
@@ -153,7 +155,6 @@ class Worker:
                 partial(random_functions.patch, self.side),
                 partial(choices.patch, self.side),
                 partial(upcast.patch, self.side, narrow),
-                forbid_compat,
             ):
                 put and put()
         elif wanted != self.transplanted:
@@ -245,7 +246,6 @@ def run_model(job: Job, dtypes: Sequence[str]) -> None:
     if isinstance(task, tasks.Describe):
         describe(job)
     elif isinstance(task, tasks.Inspect | tasks.RoundTrip):  # for an extra
-        extras = importlib.import_module("twincheck.common.system.extras")
         extras.load("twincheck.requests", tasks.label(task))(job)
     else:
         _Logs(job, dtypes).write_all()
@@ -373,10 +373,10 @@ def _transplant(text: str | None):
     """What torch computes on the Paddle side; None where nothing is asked for."""
     if not text:
         return None
-    names = operators.chosen(text)
+    names = extras.load(TRANSPLANTS, "chosen")(text)
     try:
-        patch = importlib.import_module("twincheck.common.transplant.patch")
-        return patch.Transplant(names, lambda: current().site_of_draw(), upcast.wanted)
+        transplant = extras.load(TRANSPLANTS, "patch")
+        return transplant(names, lambda: current().site_of_draw(), upcast.wanted)
     except ModuleNotFoundError as error:
         raise UserError(
             f"--transplant: the Paddle side's Python has no {error.name}: it needs both frameworks"

@@ -32,7 +32,7 @@ from twincheck.common.pair.tape import Tape
 from twincheck.common.pair.task import ForcedAlike, TeacherForced, Whole
 from twincheck.common.sides.draws import Draws, Dropouts
 from twincheck.common.sides.job import Job
-from twincheck.common.sides.model_file import torch_is_paddle
+from twincheck.common.sides.model_file import kernels, torch_is_paddle
 from twincheck.common.sides.modes import why_not_run
 from twincheck.common.sides.places import short_place
 from twincheck.common.sides.run import Run, stored
@@ -189,6 +189,7 @@ def _of_job(job: Job) -> dict[str, object]:
     scripts = _module_name().partition(f".{side.NAME}.")[0].replace(".", "/")  # step1_forward
     packages = imported_packages(pair, job.slot)  # of the pair's files, such as transformers
     versions = {name: getattr(sys.modules.get(name), "__version__", None) for name in packages}
+    other = ("torch",) if torch_is_paddle() else ()  # which is only Paddle's name
     environment = {
         "python": platform.python_version(),
         "executable": sys.executable,
@@ -205,8 +206,9 @@ def _of_job(job: Job) -> dict[str, object]:
         framework=side.NAME,
         framework_version=side.VERSION,
         framework_file=str(side.FILE),
-        frameworks_loaded=[name for name in SIDES if name in sys.modules],
-        torch_is_paddle=torch_is_paddle(),
+        frameworks_loaded=[name for name in SIDES if name in sys.modules and name not in other],
+        framework_kernels=kernels(),
+        torch_is_paddle=bool(other),
         device=request.device,
         preset=request.preset,
         built_in=pair.built_in,

@@ -15,7 +15,8 @@ _CALLED = {
 _names = dict.fromkeys(SIDES, "")  # side -> what people read of it; empty: its framework's name
 # As a word of a sentence: no part of a path, of an option, of a name in code, of JSON.
 _WORD = re.compile(
-    r"(?<![\w./\"'`=-])(?<!--candidate )(?<!--against )(torch|[Pp]addle)(?![\w./\"'`-])", re.A
+    r"(?<![\w./\"'`=-])(?<!--candidate )(?<!--against )(torch|[Pp]addle)(?![\w./\"`-]|'(?!s\b))",
+    re.A,
 )
 _STYLE = re.compile(r"(\x1b\[[\d;]*m)")  # a terminal's
 

@@ -24,8 +24,8 @@ from twincheck.common.logs.sidecar import sidecar_of
 from twincheck.common.pair.pairs import Pair
 from twincheck.common.system.errors import UserError
 from twincheck.common.system.frameworks import SIDES
-from twincheck.common.transplant.operators import ALL, TABLE
 from twincheck.common.verdict.row import Row
+from twincheck.extras.bits.operators import ALL, TABLE
 
 
 @dataclass

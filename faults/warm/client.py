@@ -18,7 +18,7 @@ FORWARDED = [
 INHERITED = ("ALIGNMENT_WORKBENCH_PARENT",)  # variables that hold the number of an open file
 # What a text holds that is run by -c; reprod_log's report imports paddle.
 PROGRAMS = {
-    "from common.transplant": "transplant",
+    "from twincheck.extras.bits": "transplant",
     "import ReprodDiffHelper": "paddle",
     "import paddle": "paddle",
     "from transformers import": "reference",

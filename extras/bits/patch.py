@@ -20,8 +20,8 @@ from paddle.utils import dlpack
 
 from twincheck.common.system.intercept import Intercept
 from twincheck.common.system.tree import tree_leaves, tree_map
-from twincheck.common.transplant.operators import TABLE
 from twincheck.common.transplant.table import Untaken, by_name
+from twincheck.extras.bits.operators import TABLE
 
 
 @dataclass

@@ -1,27 +1,47 @@
-"""The operators that --transplant can name, each computed by torch (table.py says how).
+"""The operators that --transplant can name, each computed by torch.
 
-A function here takes Paddle's arguments by name; what it has no default for has Paddle's own.
+`TABLE` maps an operator's name to the functions of Paddle that it stands for, each with the same
+computation in torch.  A function here takes Paddle's arguments by name, as tensors of torch; what
+it has no default for has Paddle's own.  Where torch has no such form it raises Untaken, and
+Paddle's own function runs.  patch.py puts these in place.
+
+torch is imported when the first of them runs: the check's process asks for the names alone.
 """
 
+import importlib
 import operator as python
+from collections.abc import Callable
 
 from twincheck.common.system.errors import UserError
 from twincheck.common.system.words import did_you_mean
-from twincheck.common.transplant.table import (
-    TABLE,
-    F,
-    Untaken,
-    axes,
-    channels_first,
-    operator,
-    same_name,
-    sizes,
-    torch,
-)
+from twincheck.common.transplant.table import SMALLEST, Untaken, channels_first
 
 ALL = "all"
-SMALLEST = "smallest"
-TRANSPLANTS = "twincheck.transplants"  # entry points: what is searched and said after one
+TABLE: dict[str, dict[str, Callable]] = {}  # operator -> {Paddle's name: torch's computation}
+
+
+class _OnFirstUse:
+    """A module that is imported when one of its functions is first asked for."""
+
+    def __init__(self, name: str):
+        self._name = name
+
+    def __getattr__(self, attribute: str):
+        return getattr(importlib.import_module(self._name), attribute)
+
+
+torch = _OnFirstUse("torch")
+F = _OnFirstUse("torch.nn.functional")
+
+
+def operator(name, *paths):
+    """Enter a function under an operator, for each of Paddle's names (`Tensor.` for methods)."""
+
+    def enter(function):
+        TABLE.setdefault(name, {}).update(dict.fromkeys(paths, function))
+        return function
+
+    return enter
 
 
 def chosen(text: str) -> list[str]:
@@ -39,6 +59,11 @@ def chosen(text: str) -> list[str]:
     return list(dict.fromkeys(names))
 
 
+def listed() -> str:
+    """What --transplant takes, in words."""
+    return f"{ALL}, {SMALLEST}, or some of these, with commas between: {', '.join(sorted(TABLE))}"
+
+
 def _layer(name, *others):
     """Enter a function of paddle.nn.functional under its own name, and under others."""
     return operator(name, *(f"nn.functional.{each}" for each in (name, *others)))
@@ -47,6 +72,21 @@ def _layer(name, *others):
 def _math(name, *names):
     """Enter a function of paddle that is a method of tensors too, under its own or other names."""
     return operator(name, *(path for n in names or (name,) for path in (n, f"Tensor.{n}")))
+
+
+def axes(axis):
+    """Paddle's axis (None, integer, list) as torch's dim."""
+    return tuple(int(a) for a in axis) if isinstance(axis, list | tuple) else axis
+
+
+def sizes(values):
+    """Paddle's integer, or list of integers, as torch wants a size."""
+    return tuple(int(v) for v in values) if isinstance(values, list | tuple) else int(values)
+
+
+def same_name(module, name):
+    """torch's function of one tensor that has this name in one of its modules."""
+    return lambda x: getattr(module, name)(x)
 
 
 # ---- layers: attention, linear, convolutions, embedding ------------------------------------------

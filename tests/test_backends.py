@@ -1,0 +1,220 @@
+"""Any two: --candidate and --against name what computes the sides of a check."""
+
+import shutil
+
+import pytest
+from builders import ended
+from checkout import ROOT, Checkout
+
+from twincheck.common.logs.independence import folder_problems
+from twincheck.common.system.words import by_their_names, call_sides
+
+CASE = """
+import numpy as np
+
+CONFIGS = {"default": {"width": 8}}
+
+
+def make_inputs(config, seed):
+    draw = np.random.default_rng(seed)
+    return {"x": draw.standard_normal((4, 6)).astype(np.float32), "labels": draw.integers(0, 3, 4)}
+"""
+OLD = """
+import torch
+from torch import nn
+
+
+class Net(nn.Module):
+    def __init__(self, width):
+        super().__init__()
+        self.first = nn.Linear(6, width)
+        self.square = nn.Linear(width, width)
+        self.norm = nn.LayerNorm(width)
+        self.drop = nn.Dropout(0.2)
+        self.last = nn.Linear(width, 3)
+
+    def forward(self, x):
+        return self.last(self.drop(nn.functional.gelu(self.norm(self.square(self.first(x))))))
+
+
+def build(config):
+    return Net(**config)
+
+
+def loss(outputs, inputs):
+    return nn.functional.cross_entropy(outputs, inputs["labels"])
+"""
+# The same function in other modules, whose names RENAME has.
+NEW = OLD.replace("self.first", "self.begin").replace(
+    "nn.functional.gelu(self.norm(self.square(self.begin(x))))",
+    "self.act(self.norm(self.square(self.begin(x))))",
+)
+NEW = NEW.replace("        self.drop =", "        self.act = nn.GELU()\n        self.drop =")
+# All that a static graph would keep in float32: what is added, a factor, a bound, a filling.
+PADDLE = """
+import paddle
+from paddle import nn
+from paddle.nn import functional as F
+
+
+class Net(nn.Layer):
+    def __init__(self, width):
+        super().__init__()
+        self.first = nn.Linear(6, width)
+        self.norm = nn.BatchNorm1D(width)
+        self.drop = nn.Dropout(0.2)
+        self.last = nn.Linear(width, 3)
+
+    def forward(self, x):
+        h = self.drop(F.relu(self.norm(self.first(x))))
+        if h.mean() > 0.1:
+            h = h / 3 + 1 / 3
+        h = (paddle.clip(h * 0.7, min=1 / 7) - 0.1) * 1.3 + paddle.full_like(h, 0.3)
+        return self.last(paddle.scale(h, scale=1 / 3, bias=0.1, bias_after_scale=False))
+
+
+def build(config):
+    return Net(**config)
+
+
+def loss(outputs, inputs):
+    return F.cross_entropy(outputs, inputs["labels"])
+"""
+# What a graph is made with differs from what runs.
+OTHERWISE = PADDLE.replace(
+    "return self.last(",
+    "h = h if paddle.in_dynamic_mode() else h * 1.001\n        return self.last(",
+)
+assert OTHERWISE != PADDLE and NEW.count("self.act") == 2
+
+
+@pytest.fixture(scope="module")
+def checkout(tmp_path_factory):
+    return Checkout(tmp_path_factory.mktemp("backends"))
+
+
+@pytest.fixture
+def pair(tmp_path):
+    """Writes the files of a pair; returns its folder."""
+
+    def write(**files):
+        folder = tmp_path / "a pair"
+        folder.mkdir()
+        for name, text in {"case": CASE, **files}.items():
+            (folder / f"{name}.py").write_text(text)
+        return str(folder)
+
+    return write
+
+
+def test_a_refactored_file_computes_the_same(checkout, pair, tmp_path):
+    case = CASE + '\nRENAME = {"begin": "first"}\n'
+    folder, out = pair(case=case, torch_model=OLD, candidate_model=NEW), str(tmp_path / "out")
+    asked = ("--model", folder, "--candidate", "torch", "--out", out)
+    for step in (1, 4):
+        done, report = ended(0, checkout.rows(step, *asked))
+        assert "ALIGNED in step" in done.stdout and "Paddle" not in done.stdout
+    assert {row["verdict"] for row in report["rows"]} <= {"IDENTICAL", "ROUNDING"}
+    kept = tmp_path / "out" / "torch-against-torch" / "step1_forward"
+    assert (kept / "a pair" / "forward_all_paddle.npy").is_file() and (
+        kept / "report.html"
+    ).is_file()
+    ended(0, checkout.check(1, *asked, "--compare-only"))
+
+
+def test_logs_of_one_framework_show_nothing_of_a_port(checkout, pair, tmp_path):
+    folder, out = pair(torch_model=OLD, candidate_model=OLD), tmp_path / "out"
+    asked = ("--model", folder, "--out", str(out))
+    ended(0, checkout.check(1, *asked, "--candidate", "torch"))
+    logs = out / "torch-against-torch" / "step1_forward" / "a pair"
+    assert folder_problems(logs, backends=("torch", "torch")) == []
+    (problem, *_) = folder_problems(logs)
+    assert problem.endswith("_paddle.npy was made by torch, not paddle")
+    shutil.copytree(logs, out / "step1_forward" / "a pair")
+    done = ended(2, checkout.check(1, *asked, "--compare-only"))
+    assert "was made by torch, not paddle" in done.stderr
+
+
+def test_what_differs_is_said_of_the_reference_and_the_candidate(checkout, pair):
+    wrong = OLD.replace("nn.LayerNorm(width)", "nn.LayerNorm(width, eps=1e-3)")
+    folder = pair(torch_model=OLD, candidate_model=wrong)
+    done, report = ended(1, checkout.rows(1, "--model", folder, "--candidate", "torch"))
+    assert "epsilon is 1e-05 in the reference and 0.001 in the candidate" in done.stdout
+    assert "candidate_model.py:11" in done.stdout and "Paddle" not in done.stdout
+    assert "--candidate torch" in done.stdout.split("what to type next")[1]
+    (finding, *_) = report["findings"]
+    assert finding["paddle"]["file"].endswith("candidate_model.py")
+
+
+@pytest.mark.parametrize("step", [1, 4])
+def test_a_static_graph_is_the_function_that_runs_as_it_is(checkout, pair, step):
+    asked = ("--model", pair(paddle_model=PADDLE), "--candidate", "paddle-static")
+    done, report = ended(0, checkout.rows(step, *asked, "--against", "paddle"))
+    assert {row["verdict"] for row in report["rows"]} <= {"IDENTICAL", "ROUNDING"}
+    assert "train mode" in done.stdout or "eval and train" in done.stdout
+    assert any("train/" in row["key"] for row in report["rows"])
+
+
+def test_a_branch_that_a_graph_takes_otherwise_is_found(checkout, pair):
+    asked = ("--model", pair(paddle_model=OTHERWISE), "--candidate", "paddle-static")
+    done, report = ended(1, checkout.rows(1, *asked, "--against", "paddle"))
+    assert "NOT ALIGNED" in done.stdout and "static Paddle" in done.stdout
+    assert "DIVERGED" in {row["verdict"] for row in report["rows"]}
+
+
+def test_a_model_that_no_graph_can_be_made_of_is_a_sentence(checkout, pair):
+    listed = PADDLE.replace("if h.mean() > 0.1:", "if sum(sum(h.tolist(), [])) > 0.1:")
+    asked = ("--model", pair(paddle_model=listed), "--candidate", "paddle-static")
+    done = ended(2, checkout.check(1, *asked, "--against", "paddle"))
+    assert "paddle-static: no graph can be made of this model: " in done.stderr
+
+
+def test_a_compiled_model_is_the_function_that_runs_as_it_is(checkout, pair):
+    asked = ("--model", pair(torch_model=OLD), "--candidate", "torch-compiled")
+    done, report = ended(0, checkout.rows(3, *asked))
+    assert {row["verdict"] for row in report["rows"]} <= {"IDENTICAL", "ROUNDING"}
+    assert "`torch-compiled` (torch_model.py)" in done.stdout
+
+
+def test_a_compiled_model_that_differs_is_found(checkout, pair):
+    otherwise = OLD.replace(
+        "return self.last(self.drop(",
+        "x = x * (1.001 if torch.compiler.is_compiling() else 1)\n        "
+        "return self.last(self.drop(",
+    )
+    done = checkout.check(
+        1, "--model", pair(torch_model=otherwise), "--candidate", "torch-compiled"
+    )
+    assert "torch and compiled torch share" in ended(1, done).stdout
+
+
+@pytest.mark.parametrize(
+    ("typed", "said"),
+    [
+        (("--candidate", "torch"), "one file would be compared with itself"),
+        (("--candidate", "torch", "--against", "paddle"), "exchange the two"),
+        (("--against", "paddle"), "one file would be compared with itself"),
+        (("--candidate", "paddle-static", "--transplant", "gelu"), "leave it out"),
+        (("--candidate", "paddle-static", "--probe", "norm"), "nothing is seen inside a graph"),
+        (("--candidate", "paddle-static", "--dtype", "bfloat16"), "nothing is seen inside a graph"),
+        (("--against", "torch-compiled", "--reuse", "torch"), "leave --against out"),
+    ],
+)
+def test_what_cannot_be_compared_is_refused(checkout, pair, typed, said):
+    folder = pair(torch_model=OLD, paddle_model=PADDLE)
+    done = ended(2, checkout.check(1, "--model", folder, *typed))
+    assert said in done.stderr and len(done.stderr.splitlines()) == 1
+
+
+def test_names_stand_in_sentences_alone():
+    text = "torch's x and Paddle's; paddle_model.py, torch.nn, --torch-python, a/torch/b, `torch`"
+    try:
+        call_sides(("torch", "torch-compiled"))
+        named = by_their_names(text)
+        call_sides(("paddle", "paddle"))
+        again = by_their_names("--candidate torch: \x1b[1mtorch\x1b[0m and Paddle")
+    finally:
+        call_sides(("torch", "paddle"))
+    assert named == text.replace("Paddle's", "compiled torch's")
+    assert again == "--candidate torch: \x1b[1mthe reference\x1b[0m and the candidate"
+    assert by_their_names(text) == text and ROOT
