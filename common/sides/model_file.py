@@ -14,6 +14,7 @@ from twincheck.common.sides.job import Job
 from twincheck.common.sides.upcast import upcasting
 from twincheck.common.system.checkout import ROOT
 from twincheck.common.system.errors import UserError
+from twincheck.common.system.intercept import Intercept
 from twincheck.common.system.memory import no_collections
 
 COMPAT = (
@@ -22,6 +23,11 @@ COMPAT = (
 # What maps into a process with a framework's compiled code.
 _KERNELS = {"torch": "/libtorch", "paddle": "/libpaddle"}
 
+_COMPAT_CALLS = (
+    *("enable_compat", "use_compat_guard"),
+    *("enable_torch_proxy", "use_torch_proxy_guard"),
+)
+_enabled: set[bool] = set()  # what this model's files have made of it
 _in_float64: dict[str, tuple[ModuleType, ModuleType]] = {}  # name -> (as imported first, the other)
 
 
@@ -80,8 +86,20 @@ def _import_again(job: Job) -> ModuleType:
 
 def forget_compat() -> None:
     """Let `import torch` be torch again, where a model that ran before has made it Paddle."""
-    if torch_is_paddle() and "paddle" in sys.modules:
+    _enabled.clear()
+    while _finder():  # a file that was imported for two precisions has switched it on twice
         sys.modules["paddle"].disable_compat()
+
+
+def note_compat() -> None:
+    """Remember that a model's file switches it on, be it for some of its imports alone."""
+
+    def noted(own, arguments, options):
+        _enabled.add(options.get("enable", True))
+        return own(*arguments, **options)
+
+    paths = (f"{holder}{name}" for holder in ("", "compat.") for name in _COMPAT_CALLS)
+    Intercept(sys.modules.get("paddle"), dict.fromkeys(paths, noted)).put()
 
 
 def kernels() -> list[str]:
@@ -97,9 +115,13 @@ def kernels() -> list[str]:
 
 
 def torch_is_paddle() -> bool:
-    """True where Paddle answers to `import torch` (paddle.enable_compat)."""
-    if any(type(finder).__module__.startswith("paddle") for finder in sys.meta_path):
+    """True where Paddle answers to `import torch`, or has done so for this model's files."""
+    if _finder() or True in _enabled:
         return True
     torch = sys.modules.get("torch")
     file = getattr(torch, "__file__", "") or ""
     return torch is not None and "torch" not in Path(file).parts
+
+
+def _finder() -> bool:
+    return any(type(finder).__module__.startswith("paddle") for finder in sys.meta_path)

@@ -35,7 +35,7 @@ from twincheck.common.pair.request import FROM_STDIN, RunRequest, error_file, ra
 from twincheck.common.sides import choices, dropouts, graphs, random_functions, upcast
 from twincheck.common.sides.draws import Restart
 from twincheck.common.sides.job import Job
-from twincheck.common.sides.model_file import forget_compat
+from twincheck.common.sides.model_file import forget_compat, note_compat
 from twincheck.common.sides.places import error_sentence, of_framework_file
 from twincheck.common.sides.run import Run
 from twincheck.common.sides.session import Session, current
@@ -155,6 +155,7 @@ class Worker:
                 partial(random_functions.patch, self.side),
                 partial(choices.patch, self.side),
                 partial(upcast.patch, self.side, narrow),
+                note_compat,
             ):
                 put and put()
         elif wanted != self.transplanted:

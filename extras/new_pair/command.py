@@ -24,6 +24,7 @@ import shlex
 import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import twincheck
@@ -39,7 +40,7 @@ from twincheck.common.system.start import spelled
 from twincheck.extras.new_pair.described import Asked
 from twincheck.extras.new_pair.inputs import parse_inputs
 from twincheck.extras.new_pair.own_files import replace_links
-from twincheck.extras.new_pair.pair import PACONVERT, make_pair
+from twincheck.extras.new_pair.pair import COMPAT, PACONVERT, make_pair
 from twincheck.extras.new_pair.record import RECORD, read_record, words_of, write_pair
 from twincheck.extras.new_pair.spec import Spec, parse_spec, read_arguments
 
@@ -66,8 +67,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     parser.add_argument(
         "--paddle",
-        metavar="SPEC|paconvert",
-        help="the port, or PaConvert's translation of the reference: --paddle port.py:Net",
+        metavar="SPEC|paconvert|compat",
+        help="the port; PaConvert's translation of the reference; the reference itself, which "
+        "runs on Paddle under paddle.enable_compat(): --paddle port.py:Net",
     )
     parser.add_argument(
         "--input",
@@ -194,7 +196,9 @@ def _asked(given: argparse.Namespace) -> Asked:
         if not getattr(given, side):
             raise UserError(f"--{side} is missing: name the model of both sides")
     specs: dict[str, Spec | None] = {"torch": parse_spec("--torch", given.torch), "paddle": None}
-    if given.paddle != PACONVERT:
+    if given.paddle == COMPAT:
+        specs["paddle"] = replace(specs["torch"], compat=True)
+    elif given.paddle != PACONVERT:
         specs["paddle"] = parse_spec("--paddle", given.paddle)
         if given.paconvert_python:
             raise UserError(f"--paconvert-python: of use with --paddle {PACONVERT} alone")

@@ -125,6 +125,7 @@ def request_for(side: str, spec: Spec, asked: Asked, work: Path) -> dict:
         "file": spec.file and str(spec.file),
         "path": list(dict.fromkeys(roots)),
         "first": [str(spec.root)] if spec.first else [],
+        "compat": spec.compat,
         "shared": asked.arguments.shared,
         "own": asked.arguments.own.get(side, {}),
         "names": {one.name: getattr(one, other) or one.name for one in taken},

@@ -62,6 +62,8 @@ def describe(side: ModuleType, request: Mapping) -> dict:
     side.set_up("float32", "cpu", request["seed"])
     sys.path[:0] = request["first"]
     sys.path += request["path"]
+    if request["compat"]:
+        side.lib.enable_compat()
     stand_in = _import(request, request["module"])
     _demand_file(request)
     found = _attribute(request)

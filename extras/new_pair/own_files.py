@@ -63,10 +63,12 @@ def make_links(links: Mapping[str, Path], folder: Path, final: Path) -> None:
     """Link a side's files into `folder`, which will be called `final`."""
     folder.mkdir(parents=True, exist_ok=True)
     for name, path in links.items():
-        place = folder / name
+        place, leads_to = folder / name, os.path.relpath(path, os.path.realpath(final))
+        if place.is_symlink() and os.readlink(place) == leads_to:  # both sides run this file
+            continue
         if place.is_symlink() or place.exists():
             raise UserError(f"{final / name}: there already, and no link to {path}")
-        place.symlink_to(os.path.relpath(path, os.path.realpath(final)))
+        place.symlink_to(leads_to)
 
 
 def replace_links(work: Path, folder: Path) -> None:

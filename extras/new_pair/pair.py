@@ -26,7 +26,7 @@ from twincheck.extras.new_pair.remarks import remarks, remarks_on_translation
 from twincheck.extras.new_pair.spec import Spec
 from twincheck.extras.new_pair.thin import TRANSLATED, Plan, case_text, inputs_text, model_text
 
-PACONVERT = "paconvert"  # in place of a SPEC
+PACONVERT, COMPAT = "paconvert", "compat"  # in place of a SPEC
 
 
 @dataclass

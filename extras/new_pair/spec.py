@@ -25,6 +25,7 @@ class Spec:
     file: Path | None = None  # absolute
     root: Path | None = None  # of a file: the folder that imports look into
     first: bool = False  # they look into it before all else, as into a translation of a package
+    compat: bool = False  # torch's own, which runs on Paddle under paddle.enable_compat()
 
     def __str__(self) -> str:
         return f"{self.file or self.module}:{self.name}"

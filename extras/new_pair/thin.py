@@ -185,6 +185,9 @@ def _imports(plan: Plan, side: str) -> str:
             "# which only tracing needs, cannot be imported.",
             f'sys.modules["{described.stand_in}"] = ModuleType("{described.stand_in}")',
         ]
+    if spec.compat:
+        standard.append("import paddle")
+        before.append("paddle.enable_compat()  # from here on `import torch` gives Paddle")
     used = "cross_entropy" if plan.loss.labels else "regression_loss"
     face = f"from twincheck.{side}_side import {used}"
     parts = [standard, before, lines, [face] if plan.loss.labels or plan.loss.targets else []]
