@@ -74,7 +74,7 @@ def record(needed: dict[str, Check], further: dict[str, Check] | None = None) ->
 
 _texts = list_of(text)
 
-# What common/transplant/patch.py counts of one operator.
+# What extras/bits/patch.py counts of one operator.
 _TALLY = record(
     dict.fromkeys(("calls", "differed", "gradients", "gradients_differed"), whole)
     | {"largest": _seconds, "where": text, "untaken": dict_of(whole)}

@@ -5,12 +5,12 @@ is seen inside of it: what it gives is compared, values and gradients.
 """
 
 import importlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import cache
 
 from twincheck.common.sides.places import error_sentence
 from twincheck.common.sides.session import Session, current
-from twincheck.common.sides.upcast import upcasting
+from twincheck.common.sides.upcast import upcasting, wanted
 from twincheck.common.system.errors import UserError
 
 _GRAPH = "_graph_of_it"  # where a model keeps its own
@@ -55,10 +55,32 @@ def _compiled(torch, model) -> Callable:
 
 
 def _by_inductor(graph, inputs) -> Callable:
-    """What torch.compile makes of a graph by default; nothing stands before torch meanwhile."""
+    """What torch.compile makes of a graph by default; nothing stands before torch meanwhile.
+
+    Casts in it are upcast here: torch.compile does not see what stands before a tensor's methods.
+    """
     inductor = importlib.import_module("torch._dynamo").lookup_backend("inductor")
+    if wanted():
+        _upcast(graph)
     with upcasting(False), current().draws.own():
         return inductor(graph, inputs)
+
+
+def _upcast(graph) -> None:
+    narrow = importlib.import_module("twincheck.common.sides.narrow_in_torch")
+    fx, wide = importlib.import_module("torch.fx.node"), narrow.spellings()
+    for node in graph.graph.nodes:
+        if node.op == "call_method" and node.target in narrow.CALLED:
+            node.target, node.args = "to", (node.args[0], wide[narrow.CALLED[node.target]])
+        for part in ("args", "kwargs"):
+            widened = fx.map_aggregate(getattr(node, part), lambda a: _wide(a, wide))
+            setattr(node, part, widened)
+    graph.recompile()
+
+
+def _wide(value: object, wide: Mapping) -> object:
+    """The wide dtype of a narrow one; else the value."""
+    return wide.get(value, value) if type(value).__name__ == "dtype" else value
 
 
 def break_at_draws(side) -> None:

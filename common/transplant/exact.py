@@ -12,8 +12,8 @@ included (formulas.py), so that a second run shows whether the difference goes:
     off     nothing is done: all other runs, each float32 run among them
 
 A formula must agree with Paddle's own result to what tools/operators.py has measured of it, or it
-is not used: it then does not mean the same, and the difference stays.  Imported only by a Paddle
-worker.
+is not used: it then does not mean the same, and the difference stays.  In a graph there are no
+values to look at: it stands in wherever it is asked for.  Imported only by a Paddle worker.
 """
 
 from collections.abc import Callable, Iterator
@@ -58,6 +58,7 @@ class Exact:
             path: partial(self._answer, name, formula) for path, (name, formula) in BY_PATH.items()
         }
         handles["_C_ops.batch_norm"] = self._batch_norm  # of functions and layers, old ones too
+        handles["_C_ops.batch_norm_"] = self._batch_norm_of_graph
         self.way = Intercept(paddle, handles, ("paddle.nn.", "paddle.vision."))
         self.begin(OFF)
 
@@ -96,6 +97,8 @@ class Exact:
     def _answer(self, name: str, formula: Callable, own: Callable, arguments, options):
         """Paddle's own result or the exact one, as the mode says, once both are compared."""
         values = (*arguments, *options.values())
+        if any(isinstance(value, paddle.pir.Value) for value in values):
+            return self._in_graph(name, formula, own, arguments, options)
         first = next((value.dtype for value in values if isinstance(value, paddle.Tensor)), None)
         if first != (paddle.complex128 if name in _COMPLEX else paddle.float64):
             return own(*arguments, **options)
@@ -117,6 +120,36 @@ class Exact:
             return kept
         self.note(name, max(off, _ONLY_GRADIENT.get(name, 0.0)), clips)
         return kept if self.mode == WATCH else exact
+
+    def _in_graph(self, name: str, formula: Callable, own: Callable, arguments, options):
+        """The exact operator in a graph, where no values are there to look at; or Paddle's own."""
+        floats = [value.dtype for value in (*arguments, *options.values()) if _is_float(value)]
+        if self.mode != UPCAST or name in (*_CLIPS, *_COMPLEX) or floats[:1] != [paddle.float64]:
+            return own(*arguments, **options)
+        try:
+            with self.way.off():
+                return formula(**by_name(own, formula, arguments, options))
+        except Exception:  # whatever a formula asks of values
+            return own(*arguments, **options)
+
+    def _batch_norm_of_graph(self, own: Callable, arguments, options):
+        """`_C_ops.batch_norm_`, which a static graph has in its place."""
+        x, mean, variance, weight, bias, testing, momentum, epsilon, layout, kept_ones, trained = (
+            arguments
+        )
+        if self.mode != UPCAST or x.dtype != paddle.float64:
+            return own(*arguments)
+        held = mean, variance
+        training = not (kept_ones or testing and not trained)
+        with self.way.off():
+            before = [statistic.clone() for statistic in held]
+            _, *others = own(*arguments)
+            exact, *taken = batch_norm(x, *before, weight, bias, training, epsilon, layout)
+            for statistic, old, new in zip(held, before, taken, strict=True):
+                if training:
+                    moved = momentum * old + (1.0 - momentum) * new
+                    paddle.assign(moved.detach(), output=statistic)
+        return exact, *others
 
     def _batch_norm(self, own: Callable, arguments, options):
         """`_C_ops.batch_norm`, by itself: in training it also moves its statistics, in place."""
@@ -150,6 +183,11 @@ class Exact:
         for statistic, new in zip(held, moved, strict=False):
             paddle.assign(new, output=statistic)
         return exact, *others
+
+
+def _is_float(value: object) -> bool:
+    kinds = (paddle.float64, paddle.float32, paddle.float16, paddle.bfloat16)
+    return isinstance(value, paddle.pir.Value) and value.dtype in kinds
 
 
 def lp_pool(kept, *arguments):

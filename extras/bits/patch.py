@@ -38,7 +38,7 @@ class Tally:
 
 
 class Transplant:
-    """The operators of common/transplant/operators.py that torch computes in this process."""
+    """The operators of extras/bits/operators.py that torch computes in this process."""
 
     def __init__(
         self,

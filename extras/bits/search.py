@@ -1,7 +1,7 @@
 """Which operators make the two sides differ: the notes on a transplant, and the smallest set.
 
 Runs in the check's process, without either framework.  A trial is one run of the Paddle side with
-some operators computed by torch (common/transplant/patch.py), against the finished torch logs.
+some operators computed by torch (extras/bits/patch.py), against the finished torch logs.
 
 Where the check is green, the goal is that every tensor gets the same bits: the operators found are
 the whole difference.  Where it is red, the goal is green: the operators found are what is wrong.
