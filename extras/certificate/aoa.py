@@ -172,7 +172,6 @@ def _certificate(name: str, work: _Work) -> Certificate:
     certificate.statements = rows + proof.backward()
     certificate.unread, certificate.unwritten = proof.unread, proof.unwritten
     certificate.problems += proof.problems + proof.by_paddle(found)
-    certificate.notes += proof.notes
     return certificate
 
 

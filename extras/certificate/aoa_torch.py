@@ -5,7 +5,7 @@
 REQUEST names the class, its configuration, a seed and a folder.  The folder then holds checkpoint/
 (what the class's own save_pretrained writes) or state.npz (where it has none), and reference.npz:
 the ids, the logits in float32 and float64 and, for each tensor, whether each of its elements has a
-gradient in float64.  torch and NumPy, and the reference's own library.
+gradient in float64 that is more than rounding.  torch and NumPy, and the reference's own library.
 """
 
 import json
@@ -53,13 +53,26 @@ def main(request_file: str) -> None:
         found["logits64"] = logits.detach().numpy()
         weights = torch.from_numpy(random.normal(size=tuple(logits.shape)))
         (logits * weights).sum().backward()
-    for key, parameter in wide.named_parameters(remove_duplicate=False):
-        moved = torch.zeros_like(parameter) if parameter.grad is None else parameter.grad
-        found[f"matters/{key}"] = (moved != 0).numpy()
+    found |= matters(wide, logits.numel())
     linear = (torch.nn.Linear,)
     owners = {f"{name}.weight" for name, one in model.named_modules() if isinstance(one, linear)}
     (folder / "torch.json").write_text(json.dumps({"linear": sorted(owners)}))
     np.savez(folder / "reference.npz", **found)
+
+
+def matters(model, terms: int) -> dict[str, np.ndarray]:
+    """For each parameter, which of its elements have an effect: a gradient that is not rounding.
+
+    terms   how many numbers were added up, in float64: their rounding is no effect (a bias of keys
+            adds the same to all scores of a softmax)
+    """
+    moved = {
+        key: torch.zeros_like(p) if p.grad is None else p.grad.abs()
+        for key, p in model.named_parameters(remove_duplicate=False)
+    }
+    largest = max(float(gradient.max()) for gradient in moved.values())
+    rounding = np.finfo(np.float64).eps * terms * largest
+    return {f"matters/{key}": (gradient > rounding).numpy() for key, gradient in moved.items()}
 
 
 if __name__ == "__main__":

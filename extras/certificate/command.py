@@ -24,8 +24,9 @@ library has read it saves too, in the reference's format, and the reference must
 out of that; and the other way round, Paddle, torch, Paddle.  Both ways are proven by marks.
 
 --aoa: no pair, but the statements of a class's `_gen_aoa_config`, with which Paddle reads a
-checkpoint of Hugging Face, each proven, and its inverse.  CLASS is LlamaForCausalLM or another that
-`--aoa help` lists, or module:Class or file.py:Class with --reference (the torch class) and --config.
+checkpoint of Hugging Face: each is proven, and its inverse.  CLASS is LlamaForCausalLM,
+Qwen2ForCausalLM, Gemma3ForCausalLM, GptOssForCausalLM or Ernie4_5ForCausalLM of PaddleFormers, or
+module:Class or file.py:Class, with --reference (the class in torch) and --config.
 
 The certificate is kept in step1_forward/log/certificate/MODEL/certificate.json.
 

@@ -34,7 +34,6 @@ class Proof:
         self.carried = carry(self.moves, self.marks.arrays, port["shapes"])
         self.unread, self.unwritten = self.carried.unread, self.carried.unwritten
         self.problems: list[str] = []
-        self.notes: list[str] = []
         self.names = self._names()
         self.wrong_keys = self._look()
 
@@ -86,6 +85,11 @@ class Proof:
         for number, row in enumerate(rows):
             row |= self._of_statement(number, aligned)
         self._unused()
+        own = [key for key, by in self.carried.by.items() if not by and key in self.wrong_keys]
+        self.problems += [
+            f"no statement writes {key}, so it takes its own name's: {self.wrong_keys[key]}"
+            for key in own
+        ]
         return rows
 
     def _of_statement(self, number: int, aligned: bool) -> dict:
@@ -139,7 +143,7 @@ class Proof:
             key: self.carried.outputs.get(key, np.full(shape, -1))
             for key, shape in self.port["shapes"].items()
         }
-        back = carry(moves, held, None, told["reverse"])
+        back = self.back = carry(moves, held, None, told["reverse"])
         wrong = self._lost(back)
         rows = []
         for number, text in enumerate(told["statements"]):
@@ -148,6 +152,8 @@ class Proof:
             bad = next((key for key in keys if key in wrong), None)
             if not why and bad:
                 why = f"{bad}: {wrong[bad]}"
+            elif not why and not keys and number not in back.removed.values():
+                why = "nothing of it is saved"
             verdict = WRONG if why else PROVEN
             rows.append({"way": "save", "statement": text, "verdict": verdict, "why": why})
         by_statement = {key for key, by in back.by.items() if by}
@@ -172,7 +178,10 @@ class Proof:
         return wrong
 
     def by_paddle(self, found: Mapping[str, np.ndarray]) -> list[str]:
-        """Where Paddle's own loader and saver make something else of the same checkpoint."""
+        """Where Paddle's own loader and saver make something else than the statements say.
+
+        found   paddle.npz of aoa_paddle.py; call `backward` before
+        """
         stored = {key: self.state[name] for name, key in self.names.items() if name in self.state}
         if stored.keys() != self.marks.arrays.keys():
             return ["the checkpoint's keys are not those of the reference's state"]
@@ -184,10 +193,11 @@ class Proof:
             made = found.get(f"loaded/{key}")
             if made is not None and not _same(made, self.marks.values(marks, stored)):
                 problems.append(f"Paddle's own load_state_dict puts something else into {key}")
-        for key, value in stored.items():
+        for key, marks in self.back.outputs.items() if not self.port["not_saved"] else ():
             made = found.get(f"saved/{key}")
-            if not self.port["not_saved"] and (made is None or not _same(made, value)):
-                problems.append(f"Paddle's own full() does not give {key} back")
+            known = bool((np.asarray(marks) >= 0).all())
+            if made is None or (known and not _same(made, self.marks.values(marks, stored))):
+                problems.append(f"Paddle's own full() makes something else of {key}")
         return problems
 
 
