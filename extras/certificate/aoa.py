@@ -33,7 +33,7 @@ from twincheck.common.system.interpreters import find_interpreter
 from twincheck.common.system.processes import environment, how_it_ended
 from twincheck.common.verdict.judge import judge_logs
 from twincheck.extras.certificate import published
-from twincheck.extras.certificate.proof import PROVEN, Proof, repairs_of
+from twincheck.extras.certificate.proof import OPEN, PROVEN, WRONG, Proof, repairs_of
 
 _PATIENCE_S = 600  # for a side's process; a small model takes seconds
 
@@ -167,8 +167,8 @@ def _certificate(name: str, work: _Work) -> Certificate:
     elif not aligned:
         certificate.problems.append(f"the run: logits are {judged.verdict}")
     rows = proof.forward(aligned)
-    if judged is not None and not aligned and all(r["verdict"] == "open" for r in _not(rows)):
-        _repair(work, rows, reference)
+    if judged is not None and not aligned and all(r["verdict"] == OPEN for r in _not(rows)):
+        _repair(work, proof, rows, reference)
     certificate.statements = rows + proof.backward()
     certificate.unread, certificate.unwritten = proof.unread, proof.unwritten
     certificate.problems += proof.problems + proof.by_paddle(found)
@@ -179,9 +179,12 @@ def _not(rows: Sequence[dict]) -> list[dict]:
     return [row for row in rows if row["verdict"] != PROVEN]
 
 
-def _repair(work: _Work, rows: list[dict], reference: Mapping) -> None:
-    """Try other texts for the statements that names leave open, until the run agrees."""
-    repairs = [(n, text) for n, row in enumerate(rows) if row["verdict"] == "open"
+def _repair(work: _Work, proof: Proof, rows: list[dict], reference: Mapping) -> None:
+    """Try other texts for the statements that names leave open, until the run agrees.
+
+    Where it does, the statement is wrong, and the run shows that the others are right.
+    """
+    repairs = [(n, text) for n, row in enumerate(rows) if row["verdict"] == OPEN
                for text in repairs_of(row["statement"])]  # fmt: skip
     if not repairs:
         return
@@ -190,10 +193,10 @@ def _repair(work: _Work, rows: list[dict], reference: Mapping) -> None:
     for number, (statement, text) in enumerate(repairs):
         judged = work.verdict(logits, reference, f"{number}/")
         if judged is not None and judged.exit_code == 0:
-            rows[statement] |= {
-                "verdict": "wrong",
-                "why": f"with `{text}` the run agrees",
-            }
+            rows[statement] |= {"verdict": WRONG, "why": f"with `{text}` the run agrees"}
+            for n in [n for n, row in enumerate(rows) if row["verdict"] == OPEN]:
+                if proof.is_shown(n):
+                    rows[n] |= {"verdict": PROVEN, "why": "the run, with the wrong one put right"}
             return
 
 
@@ -226,5 +229,5 @@ def _show(certificate: Certificate) -> None:
     else:
         report.say(
             f"{certificate.name}: certified: {count} statements proven in both directions, every "
-            f"key read, every parameter written; the run: {certificate.run}"
+            f"key read, every parameter written, logits {certificate.run}"
         )

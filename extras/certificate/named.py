@@ -47,7 +47,8 @@ def configured(Class, settings: Mapping[str, object]):
     kind = getattr(Class, "config_class", None)
     config = kind(**settings) if kind else SimpleNamespace(**settings)
     for name, value in settings.items():  # what the constructor does not take
-        setattr(config, name, value)
+        if value is not None:  # what it makes of that stays
+            setattr(config, name, value)
     return config
 
 

@@ -96,7 +96,7 @@ class Proof:
         problem = _problem(self.port["problems"], self.carried, self.moves, number)
         if problem:
             return {"verdict": WRONG, "why": problem}
-        keys = [key for key, by in self.carried.by.items() if number in by]
+        keys = self._written(number)
         if not keys:
             leaves = any(m.left == ["_"] for m in self.moves if m.statement == number)
             why = "leaves it as initialised" if leaves else "writes nothing into the model"
@@ -111,6 +111,14 @@ class Proof:
         why = "the run does not show all of its elements" if aligned else "names do not say it"
         return {"verdict": OPEN, "why": why}
 
+    def _written(self, number: int) -> list[str]:
+        """The model's keys that a statement writes."""
+        return [key for key, by in self.carried.by.items() if number in by]
+
+    def is_shown(self, number: int) -> bool:
+        """Whether a run that agrees would show that a statement is right."""
+        return self._matter(self._written(number))
+
     def _matter(self, keys: Sequence[str]) -> bool:
         """Whether every element of some keys of the model has an effect on the logits."""
         matters = {
@@ -118,18 +126,16 @@ class Proof:
             for key, stored in self.names.items()
             if f"matters/{key}" in self.reference
         }
-        whole = {key: matters.get(key, np.zeros(a.shape, bool)) for key, a in self._arrays()}
+        arrays = self.marks.arrays.items()
+        whole = {key: matters.get(key, np.zeros(a.shape, bool)) for key, a in arrays}
         return all(self.marks.values(self.carried.outputs[key], whole).all() for key in keys)
-
-    def _arrays(self):
-        return self.marks.arrays.items()
 
     def _unused(self) -> None:
         """Elements of keys that were read, and reach no parameter."""
         used = np.zeros(self.marks.starts[-1], bool)
         for marks in self.carried.outputs.values():
             used[marks.reshape(-1)] = True
-        for key, marks in self._arrays():
+        for key, marks in self.marks.arrays.items():
             lost = int((~used[marks]).sum())
             if lost and key not in self.unread:
                 self.problems.append(f"{lost:,} of {marks.size:,} elements of {key} go nowhere")
@@ -210,7 +216,7 @@ def _problem(
 ) -> str:
     """Why a statement cannot be carried out; empty where it can."""
     if not any(move.statement == number for move in moves) and str(number) not in taken_apart:
-        return "no key is called as it says"
+        return "no key is called so"
     return taken_apart.get(str(number)) or carried.problems.get(number, "")
 
 

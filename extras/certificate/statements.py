@@ -149,7 +149,7 @@ class _Program:
         if name in self.made:
             return self.made[name]
         if name not in self.inputs:
-            raise ValueError(f"there is no {name}")
+            raise ValueError(f"no tensor is called {name}")
         self.read.add(name)
         return self.inputs[name]
 
