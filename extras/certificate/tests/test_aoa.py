@@ -279,7 +279,7 @@ def test_published_statements(tmp_path, capsys, name):
 
 
 def _skip_without_paddlefleet(capsys) -> None:
-    """Qwen 2's file imports a package for clusters, which docs/weights.md says how to do without."""
+    """Qwen 2's file imports a package that there is for clusters alone (docs/weights.md)."""
     if "paddlefleet is required" in capsys.readouterr().err:
         pytest.skip("paddlefleet is not installed, which Qwen 2's file imports")
 
