@@ -67,7 +67,8 @@ def told_errors(main: Callable[[str], None], request_file: str) -> int:
         main(request_file)
         return 0
     except Exception as error:
-        sentence = str(error) if isinstance(error, Named) else f"{type(error).__name__}: {error}"
+        said = str(error) if isinstance(error, Named) else f"{type(error).__name__}: {error}"
+        sentence = " ".join(said.split())
         told = {"sentence": sentence, "traceback": traceback.format_exc()}
         Path(request_file).with_suffix(".error").write_text(json.dumps(told))
         return 2

@@ -57,7 +57,7 @@ class Proof:
 
     def _look(self) -> dict[str, str]:
         """The model's keys whose marks are not where names and kinds of layers want them."""
-        wrong, uses = {}, {}
+        wrong = {}
         for key, marks in self.carried.outputs.items():
             shape = self.port["shapes"][key]
             if list(marks.shape) != shape:
@@ -66,8 +66,6 @@ class Proof:
                 wrong[key] = "an element of the checkpoint is in it twice"
             stored = self._stored(key)
             if stored is None:
-                for source in self.marks.sources(marks):
-                    uses.setdefault(source, []).append(key)
                 continue
             expected = marks.T if key in self.linear and marks.ndim == 2 else marks
             if not np.array_equal(expected, self.marks.arrays[stored]):
@@ -199,7 +197,12 @@ class Proof:
             made = found.get(f"loaded/{key}")
             if made is not None and not _same(made, self.marks.values(marks, stored)):
                 problems.append(f"Paddle's own load_state_dict puts something else into {key}")
-        for key, marks in self.back.outputs.items() if not self.port["not_saved"] else ():
+        if self.port["not_saved"]:
+            return problems
+        saved = {key[6:] for key in found if key.startswith("saved/")}
+        for key in sorted(saved - self.back.outputs.keys()):
+            problems.append(f"Paddle's own full() makes something else of {key}")
+        for key, marks in self.back.outputs.items():
             made = found.get(f"saved/{key}")
             known = bool((np.asarray(marks) >= 0).all())
             if made is None or (known and not _same(made, self.marks.values(marks, stored))):
