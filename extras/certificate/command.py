@@ -2,6 +2,7 @@
 
     python -m common.certificate --model NAME|FOLDER [--preset NAME] [--weights PATH] [--json FILE]
         [--round-trip] [--offload]
+    python -m common.certificate --aoa CLASS [--reference CLASS --config FILE.json] [--json FILE]
 
 Both sides run step 1 once.  The table has a line an entry: torch key, Paddle key, kind of layer,
 what is done to the values (transposed, rows of a fused weight, convert), further names of the same
@@ -21,6 +22,11 @@ runs for the first time, and goes to torch and back with the values that it has 
 --round-trip: where the libraries' own loaders carry the weights (case.py's `load`), what the Paddle
 library has read it saves too, in the reference's format, and the reference must read its own bits
 out of that; and the other way round, Paddle, torch, Paddle.  Both ways are proven by marks.
+
+--aoa: no pair, but the statements of a class's `_gen_aoa_config`, with which Paddle reads a
+checkpoint of Hugging Face: each is proven, and its inverse.  CLASS is LlamaForCausalLM,
+Qwen2ForCausalLM, Gemma3ForCausalLM, GptOssForCausalLM or Ernie4_5ForCausalLM of PaddleFormers, or
+module:Class or file.py:Class, with --reference (the class in torch) and --config.
 
 The certificate is kept in step1_forward/log/certificate/MODEL/certificate.json.
 
@@ -57,6 +63,7 @@ from twincheck.common.verdict.row import HARMLESS, Row, exit_code, worst
 from twincheck.common.weights.checkpoint import FOLDER, Checkpoint, prepare
 from twincheck.common.weights.layout import BIASED, UNBIASED
 from twincheck.common.weights.loaded import LOADED
+from twincheck.extras.certificate.aoa import certify_statements
 from twincheck.extras.shared.made_by import made_by
 
 # Where each certificate is kept, for `python -m common.pr_report`.
@@ -114,6 +121,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         action="store_true",
         help="both ways through the libraries' own files",
     )
+    parser.add_argument("--aoa", metavar="CLASS", help="statements: --aoa LlamaForCausalLM")
+    parser.add_argument("--reference", metavar="CLASS", help="of --aoa: --reference ref.py:Model")
+    parser.add_argument("--config", metavar="FILE", help="of --aoa: --config small.json")
     options = parser.take("offload", "torch-python", "paddle-python", "json", "debug").parse_args(
         arguments
     )
@@ -121,6 +131,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _certify(options) -> int:
+    if options.aoa:
+        if options.round_trip or options.offload or options.weights != "perturbed":
+            raise UserError("--aoa goes without --weights, --round-trip and --offload")
+        return certify_statements(options)
+    if options.reference or options.config:
+        raise UserError("--reference and --config are of --aoa CLASS: add it")
     asked = CheckOptions.of(options)
     asked.refuse_with_offload()
     run = replace(asked.run, mode=EVAL)  # weights are the same in both

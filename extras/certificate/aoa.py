@@ -1,0 +1,233 @@
+"""`certificate --aoa CLASS`: the statements that carry a published checkpoint into a Paddle class.
+
+CLASS is a published one (LlamaForCausalLM …: published.py), or module:Class or file.py:Class of
+your own, whose reference and configuration --reference CLASS and --config FILE.json then name.
+A small reference is built, with noise on every parameter, and its checkpoint saved.  Then each
+statement of `_gen_aoa_config`, and of `_gen_inv_aoa_config`, which saves, is proven:
+
+    by marks       every element of the checkpoint has a number, which goes through the statements:
+                   each is used, each parameter written, and the inverse brings each back
+    by the run     the model that holds what the marks say gives the reference's logits; where it
+                   does not, names and kinds of layers, and then other texts, show which is wrong
+    by Paddle      its own load_state_dict and full() make the same of the same checkpoint
+"""
+
+import json
+import re
+import subprocess
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+from rich.markup import escape
+from rich.table import Table
+
+from twincheck.common.report import terminal as report
+from twincheck.common.system.checkout import PATH
+from twincheck.common.system.errors import UserError
+from twincheck.common.system.files import write_text
+from twincheck.common.system.frameworks import SIDES
+from twincheck.common.system.interpreters import find_interpreter
+from twincheck.common.system.processes import environment, how_it_ended
+from twincheck.common.verdict.judge import judge_logs
+from twincheck.extras.certificate import published
+from twincheck.extras.certificate.proof import OPEN, PROVEN, WRONG, Proof, repairs_of
+
+_PATIENCE_S = 600  # for a side's process; a small model takes seconds
+
+
+@dataclass
+class Certificate:
+    """What was found of a class's statements."""
+
+    name: str
+    statements: list[dict] = field(default_factory=list)  # one a statement, of both directions
+    unread: list[str] = field(default_factory=list)  # keys of the checkpoint
+    unwritten: list[str] = field(default_factory=list)  # parameters of the model
+    problems: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    run: str = ""  # the verdict on the logits
+
+    @property
+    def exit_code(self) -> int:
+        """0 if every statement is proven and nothing else is wrong, 1 otherwise."""
+        wrong = any(one["verdict"] != PROVEN for one in self.statements)
+        return int(wrong or bool(self.unread or self.unwritten or self.problems))
+
+
+def certify_statements(options) -> int:
+    """Prove the statements of the class that the options name; returns the exit status."""
+    torch, paddle, settings = _asked(options)
+    own = {"torch": options.torch_python, "paddle": options.paddle_python}
+    pythons = {s: find_interpreter(s, own[s], environment(), PATH) for s in SIDES}
+    with tempfile.TemporaryDirectory(prefix="statements-") as name, report.progress() as told:
+        work = _Work(Path(name), pythons, told)
+        train = options.aoa in published.TRAIN
+        work.request = {
+            **{"folder": name, "reference": torch, "port": paddle, "config": settings},
+            **{"seed": options.seed or 0, "train": train},
+        }
+        certificate = _certificate(options.aoa, work)
+    if train:
+        certificate.notes.append("run in training mode, in which it has no dropout")
+    _show(certificate)
+    if options.json:
+        told = {**vars(certificate), "exit_code": certificate.exit_code}
+        write_text(options.json, json.dumps(told, indent=1))
+    return certificate.exit_code
+
+
+def _asked(options) -> tuple[str, str, dict]:
+    """The classes of both sides, and their configuration."""
+    if options.aoa in published.SETTINGS:
+        settings = published.settings_of(options.aoa)
+        names = published.named(options.aoa)
+    elif ":" in options.aoa and options.reference and options.config:
+        settings, names = {}, (options.reference, options.aoa)
+    elif ":" in options.aoa:
+        raise UserError(f"--aoa {options.aoa}: add --reference CLASS and --config FILE.json")
+    else:
+        known = ", ".join(published.SETTINGS)
+        raise UserError(
+            f"--aoa {options.aoa}: name one of {known}, or module:Class or file.py:Class"
+        )
+    if options.config:
+        try:
+            settings |= json.loads(Path(options.config).read_text(encoding="utf-8"))
+        except (OSError, ValueError, TypeError) as error:
+            raise UserError(f"--config {options.config}: {error}") from None
+    if not isinstance(settings.get("vocab_size"), int):
+        raise UserError(f"--config {options.config}: vocab_size is not there, which gives the ids")
+    return options.reference or names[0], names[1], settings
+
+
+@dataclass
+class _Work:
+    """The sides' programs, in a folder."""
+
+    folder: Path
+    pythons: Mapping
+    told: object
+    request: dict = field(default_factory=dict)
+
+    def run(self, side: str, **more: object) -> None:
+        """Run a side's program; raises UserError where it fails."""
+        path = self.folder / f"{side}-request.json"
+        path.write_text(json.dumps({**self.request, **more}))
+        self.told(f"{side}: {self.request['reference' if side == 'torch' else 'port']}")
+        python = self.pythons[side]
+        module = f"twincheck.extras.certificate.aoa_{side}"
+        try:
+            done = subprocess.run(
+                [python.path, "-W", "ignore", "-m", module, str(path)],
+                env=environment() | dict(python.variables),
+                stdin=subprocess.DEVNULL,
+                capture_output=True,
+                text=True,
+                errors="replace",
+                timeout=_PATIENCE_S,
+            )
+        except subprocess.TimeoutExpired:
+            raise UserError(f"the {side} side has not ended within {_PATIENCE_S} s") from None
+        if done.returncode:
+            error = path.with_suffix(".error")
+            if error.exists():
+                raise UserError(f"the {side} side: {json.loads(error.read_text())['sentence']}")
+            ended = how_it_ended(done.returncode, done.stderr.splitlines())
+            raise UserError(f"the {side} side {ended}")
+
+    def arrays(self, name: str) -> dict[str, np.ndarray]:
+        """What a side has left in a file of the folder."""
+        with np.load(self.folder / name) as file:
+            return dict(file)
+
+    def verdict(self, logits: Mapping[str, np.ndarray], reference: Mapping, prefix: str = ""):
+        """The row on the logits; None where there are none."""
+        if f"{prefix}logits64" not in logits:
+            return None
+        told = [{"logits": one[f"{p}logits{bits}"]} for bits in (32, 64)
+                for one, p in ((reference, ""), (logits, prefix))]  # fmt: skip
+        return judge_logs(*told)
+
+
+def _certificate(name: str, work: _Work) -> Certificate:
+    for side in SIDES:
+        work.run(side)
+    port = json.loads((work.folder / "paddle.json").read_text())
+    reference, found = work.arrays("reference.npz"), work.arrays("paddle.npz")
+    linear = json.loads((work.folder / "torch.json").read_text())["linear"]
+    proof = Proof(port, reference, work.arrays("state.npz"), set(linear))
+    judged = work.verdict(found, reference)
+    aligned = judged is not None and judged.exit_code == 0
+    certificate = Certificate(name, run=judged.verdict if judged else "NOT RUN")
+    if judged is None:
+        certificate.problems.append(f"the run: {port['not_run']}")
+    elif not aligned:
+        certificate.problems.append(f"the run: logits are {judged.verdict}")
+    rows = proof.forward(aligned)
+    if judged is not None and not aligned and all(r["verdict"] == OPEN for r in _not(rows)):
+        _repair(work, proof, rows, reference)
+    certificate.statements = rows + proof.backward()
+    certificate.unread, certificate.unwritten = proof.unread, proof.unwritten
+    certificate.problems += proof.problems + proof.by_paddle(found)
+    return certificate
+
+
+def _not(rows: Sequence[dict]) -> list[dict]:
+    return [row for row in rows if row["verdict"] != PROVEN]
+
+
+def _repair(work: _Work, proof: Proof, rows: list[dict], reference: Mapping) -> None:
+    """Try other texts for the statements that names leave open, until the run agrees.
+
+    Where it does, the statement is wrong, and the run shows that the others are right.
+    """
+    repairs = [(n, text) for n, row in enumerate(rows) if row["verdict"] == OPEN
+               for text in repairs_of(row["statement"])]  # fmt: skip
+    if not repairs:
+        return
+    work.run("paddle", repairs=repairs)
+    logits = work.arrays("repairs.npz")
+    for number, (statement, text) in enumerate(repairs):
+        judged = work.verdict(logits, reference, f"{number}/")
+        if judged is not None and judged.exit_code == 0:
+            rows[statement] |= {"verdict": WRONG, "why": f"with `{text}` the run agrees"}
+            for n in [n for n, row in enumerate(rows) if row["verdict"] == OPEN]:
+                if proof.is_shown(n):
+                    rows[n] |= {"verdict": PROVEN, "why": "the run, with the wrong one put right"}
+            return
+
+
+def _show(certificate: Certificate) -> None:
+    """The table, what nobody read or wrote, and the result in one sentence."""
+    table = Table(title=f"statements: {certificate.name}", title_justify="left")
+    for heading in ("way", "statement", "verdict", "why"):
+        table.add_column(heading, overflow="fold")
+    for row in certificate.statements:
+        colour = "green" if row["verdict"] == PROVEN else "red"
+        text = re.sub(r"\s+", " ", row["statement"])
+        verdict = f"[{colour}]{row['verdict']}[/]"
+        table.add_row(row["way"], escape(text), verdict, escape(row["why"]))
+    report.show_table(table)
+    for note in certificate.notes:
+        report.say(f"{certificate.name}: {note}")
+    for key in certificate.unread:
+        report.say(f"{certificate.name}: nobody reads {key} of the checkpoint")
+    for key in certificate.unwritten:
+        report.say(f"{certificate.name}: nobody writes {key} of the model")
+    for problem in certificate.problems:
+        report.say(f"{certificate.name}: problem: {problem}")
+    wrong, count = len(_not(certificate.statements)), len(certificate.statements)
+    if certificate.exit_code:
+        others = len(certificate.unread + certificate.unwritten + certificate.problems)
+        report.say(
+            f"{certificate.name}: NOT certified: {wrong} of {count} statements not proven, "
+            f"{others} problems beside"
+        )
+    else:
+        report.say(
+            f"{certificate.name}: certified: {count} statements proven in both directions, every "
+            f"key read, every parameter written, logits {certificate.run}"
+        )
