@@ -104,7 +104,7 @@ def spread_of_choices(torch: Sequence[np.ndarray], paddle: Sequence[np.ndarray])
     As if one more pair of runs had differed in one sample: where none has, the next may.
     """
     classes = np.unique(np.concatenate([*torch, *paddle]))
-    hot = [[(run[:, None] == classes) for run in runs] for runs in (torch, paddle)]
+    hot = [[(run[..., None] == classes) for run in runs] for runs in (torch, paddle)]
     found = spread(*hot)
     pairs = sum(math.comb(len(runs), 2) for runs in hot)
     # Two choices differ in two elements of `classes.size`.

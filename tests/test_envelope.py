@@ -73,6 +73,14 @@ def test_what_choices_differ_in_is_counted_in_samples():
     assert found.variance * 100 == pytest.approx(1.0 + 1 / 12)
 
 
+def test_choices_of_a_token_each_are_choices_of_as_many_samples():
+    """Predictions (N, T), as of a model of language."""
+    flat = [RNG.integers(0, 5, 24) for _ in range(4)]
+    of_tokens = [each.reshape(6, 4) for each in flat]
+    one, other = spread_of_choices(flat, flat[::-1]), spread_of_choices(of_tokens, of_tokens[::-1])
+    assert other == one
+
+
 # ---- the rows -----------------------------------------------------------------------------------
 
 

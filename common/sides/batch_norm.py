@@ -174,13 +174,28 @@ def follow_statistics(side, name, module):
 @contextmanager
 def statistics_of_graph(side, model):
     """Inside, a graph of the model runs: statistics have values before it and behind it alone."""
-    around = [(m, m.__dict__["_around_graph"]) for m in _followed(side, model)]
-    for module, (before, _) in around:
+    around = [(m, *m.__dict__["_around_graph"]) for m in _followed(side, model)]
+    kept = [[side.array(v).copy() for v in _statistics(side, m)] for m, *_ in around]
+    for module, before, _ in around:
         before(module)
     yield
-    for module, (_, settle) in around:
+    for (module, _, settle), former in zip(around, kept, strict=True):
         if side.by_batch(module):
+            _with_whole_momentum(side, module, former)
             settle()
+
+
+def _statistics(side, module):
+    return getattr(module, side.MEAN), getattr(module, side.VARIANCE)
+
+
+def _with_whole_momentum(side, module, former):
+    """Undo what Paddle makes of a momentum by keeping it in float32, in a float64 run."""
+    for value, before in zip(_statistics(side, module), former, strict=True):
+        if side.BIASED_VARIANCE and before.dtype == np.float64:
+            narrow = float(np.float32(module._momentum))
+            new = (side.array(value) - narrow * before) / (1.0 - narrow)
+            side.assign(value, module._momentum * before + (1.0 - module._momentum) * new)
 
 
 def _followed(side, model):

@@ -133,23 +133,22 @@ class Exact:
             return own(*arguments, **options)
 
     def _batch_norm_of_graph(self, own: Callable, arguments, options):
-        """`_C_ops.batch_norm_`, which a static graph has in its place."""
+        """`_C_ops.batch_norm_`, which a static graph has in its place.
+
+        Its statistics are made whole behind the graph (common/sides/batch_norm.py).
+        """
         x, mean, variance, weight, bias, testing, momentum, epsilon, layout, kept_ones, trained = (
             arguments
         )
         if self.mode != UPCAST or x.dtype != paddle.float64:
             return own(*arguments)
-        held = mean, variance
         training = not (kept_ones or testing and not trained)
         with self.way.off():
-            before = [statistic.clone() for statistic in held]
-            _, *others = own(*arguments)
-            exact, *taken = batch_norm(x, *before, weight, bias, training, epsilon, layout)
-            for statistic, old, new in zip(held, before, taken, strict=True):
-                if training:
-                    moved = momentum * old + (1.0 - momentum) * new
-                    paddle.assign(moved.detach(), output=statistic)
-        return exact, *others
+            exact, *_ = batch_norm(x, mean, variance, weight, bias, training, epsilon, layout)
+            if training:  # it moves the statistics, and gives nothing that is asked for a gradient
+                still = (v if v is None else v.detach() for v in (weight, bias))
+                own(x.detach(), mean, variance, *still, *arguments[5:])
+        return exact, *[None] * 5
 
     def _batch_norm(self, own: Callable, arguments, options):
         """`_C_ops.batch_norm`, by itself: in training it also moves its statistics, in place."""
