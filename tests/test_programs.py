@@ -155,6 +155,18 @@ def test_a_python_without_the_packages_is_told_which_to_use(copy):
             assert error.endswith(f"{program} --model 'a b'\n"), error
 
 
+def test_a_stop_while_a_file_is_open_is_a_stop(capsys):
+    def stopped():
+        try:
+            raise KeyboardInterrupt
+        finally:
+            raise ValueError("Can't close the ZIP file while there is an open writing handle on it")
+
+    assert guarded(False, stopped, "; --resume goes on") == 2
+    told = capsys.readouterr().err
+    assert told.startswith("error: stopped: what was finished") and "--resume goes on" in told
+
+
 def test_a_package_that_is_missing_later_is_named_with_the_python_to_use(capsys):
     """Such as one that a pair's case.py imports."""
     assert guarded(False, lambda: importlib.import_module("no_such_package")) == 2

@@ -9,11 +9,18 @@ stand for a statement's, only the logits are made anew, for each.  Paddle and Nu
 own library.
 """
 
-import json
 import sys
+from pathlib import Path
+
+if __name__ == "__main__":  # by its path too; --help needs no framework
+    sys.path[0] = sys.path[0] if __package__ else str(Path(__file__).resolve().parents[2])
+    from twincheck.common.system.start import begin_side
+
+    begin_side("paddle", __doc__)
+
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
-from pathlib import Path
 
 import numpy as np
 import paddle

@@ -8,9 +8,16 @@ the ids, the logits in float32 and float64 and, for each tensor, whether each of
 gradient in float64 that is more than rounding.  torch and NumPy, and the reference's own library.
 """
 
-import json
 import sys
 from pathlib import Path
+
+if __name__ == "__main__":  # by its path too; --help needs no framework
+    sys.path[0] = sys.path[0] if __package__ else str(Path(__file__).resolve().parents[2])
+    from twincheck.common.system.start import begin_side
+
+    begin_side("torch", __doc__)
+
+import json
 
 import numpy as np
 import torch
