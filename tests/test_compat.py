@@ -56,6 +56,25 @@ def test_ten_ports_are_aligned(checkout, tmp_path):
             assert (torch.framework_kernels, paddle.framework_kernels) == (["torch"], ["paddle"])
 
 
+def test_what_is_imported_while_it_runs_is_paddle_too(checkout, tmp_path):
+    """In the further runs of a red check as well, which ask the same process again."""
+    texts = files("mlp", fault=True)
+    port = texts["paddle_model.py"]
+    texts["paddle_model.py"] = port.replace(
+        "return self.b(",
+        "import torch\n\n        assert torch.__name__ == 'torch'\n        "
+        "assert 'paddle' in torch.__file__\n        return self.b(",
+    )
+    assert texts["paddle_model.py"] != port
+    folder, out = write(tmp_path / "late", texts), tmp_path / "out"
+    done = ended(1, checkout.check(1, "--model", folder, "--out", str(out)))
+    assert "teacher forcing failed" not in done.stdout
+    fed = list((out / "step1_forward" / "late").glob("*_paddle_fp64*.json"))
+    assert len(fed) > 1 and all(
+        read_sidecar(path.with_suffix(".npy")).torch_is_paddle for path in fed
+    )
+
+
 def test_gradients_and_optimizer_steps_of_two(checkout, tmp_path):
     folders = [write(tmp_path / name, files(name)) for name in ("attention", "residual")]
     ended(0, checkout.check(4, *of_models(folders)))

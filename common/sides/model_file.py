@@ -28,6 +28,7 @@ _COMPAT_CALLS = (
     *("enable_torch_proxy", "use_torch_proxy_guard"),
 )
 _enabled: set[bool] = set()  # what this model's files have made of it
+_of_compat: set[str] = set()  # the modules of those files
 _in_float64: dict[str, tuple[ModuleType, ModuleType]] = {}  # name -> (as imported first, the other)
 
 
@@ -44,6 +45,8 @@ def load_model_file(job: Job, dtype: str = "float32") -> ModuleType:
     finally:
         if torch_is_paddle() and side.NAME == "torch":  # whatever else goes wrong by that
             raise UserError(COMPAT.format("take the call out of what torch's side imports"))
+        if torch_is_paddle():
+            _of_compat.update(_own_modules(pair))
         if torch_is_paddle() and job.transplant:
             raise UserError(COMPAT.format("leave --transplant out"))
     if dtype != "float64" or pair.built_in:
@@ -85,7 +88,13 @@ def _import_again(job: Job) -> ModuleType:
 
 
 def forget_compat() -> None:
-    """Let `import torch` be torch again, where a model that ran before has made it Paddle."""
+    """Let `import torch` be torch again, where a model that ran before has made it Paddle.
+
+    Its files are imported anew if it runs again, and switch it on again.
+    """
+    for name in _of_compat:
+        sys.modules.pop(name, None)
+    _of_compat.clear()
     _enabled.clear()
     while _finder():  # a file that was imported for two precisions has switched it on twice
         sys.modules["paddle"].disable_compat()
