@@ -35,6 +35,7 @@ from twincheck.common.report.findings import place_of
 from twincheck.common.report.terminal import describe, say
 from twincheck.common.system.errors import UserError
 from twincheck.common.system.frameworks import SIDES
+from twincheck.common.system.words import call_sides
 from twincheck.common.verdict.judge import judge_folder
 from twincheck.common.verdict.row import Row
 
@@ -180,6 +181,7 @@ def shown(source: StepLogs, key: str, around: int) -> list[str]:
         lines += [f"  {line}" for line in describe(row)]
     for side in SIDES:
         sidecar = sidecar_of(ResultFolder(source.folder).log(source.stem, side))
+        call_sides((sidecar.against or SIDES[0], sidecar.candidate or SIDES[1]))
         lines.append(f"  {side:<7} {place_of(sidecar.places, key)}")
     lines += ["", *_values(arrays, row, around)]
     if at:

@@ -71,7 +71,7 @@ class _Named:
         self._stream = stream
 
     def write(self, text: str) -> int:
-        return self._stream.write(by_their_names(text))
+        return self._stream.write(by_their_names(text, in_language))
 
     def __getattr__(self, name: str) -> object:
         return getattr(self._stream, name)

@@ -1,7 +1,7 @@
 """Words for people: what a user may have meant, how many there are of what."""
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from difflib import get_close_matches
 
 from twincheck.common.system.frameworks import SIDES
@@ -29,12 +29,12 @@ def call_sides(backends: Sequence[str]) -> None:
     _names.update(zip(SIDES, ["", ""] if tuple(backends) == SIDES else called, strict=True))
 
 
-def by_their_names(text: str) -> str:
-    """A text for people, with the sides' names in it."""
+def by_their_names(text: str, said: Callable[[str], str] = str) -> str:
+    """A text for people, with the sides' names in it, as `said` has them in its language."""
     if not any(_names.values()):
         return text
-    parts = _STYLE.split(text)
-    parts[::2] = [_WORD.sub(lambda found: _names[found[0].lower()], part) for part in parts[::2]]
+    parts, names = _STYLE.split(text), {side: said(name) for side, name in _names.items()}
+    parts[::2] = [_WORD.sub(lambda found: names[found[0].lower()], part) for part in parts[::2]]
     return "".join(parts)
 
 
