@@ -20,6 +20,7 @@ from twincheck.common.system.checkout import ROOT
 from twincheck.common.system.errors import UserError
 from twincheck.common.system.files import whole
 from twincheck.common.system.folders import put_in_place, remove_abandoned, working_folder
+from twincheck.common.system.frameworks import SIDES
 from twincheck.common.system.processes import Process
 from twincheck.common.system.signals import Beside, Stopped, put_off, stoppable
 
@@ -338,12 +339,12 @@ def test_a_newer_result_that_comes_while_one_is_judged_is_judged_instead(out, ca
     write_result(out / "newer" / "small_cnn", seed=5)
     real, calls = judging.folder_problems, []
 
-    def swapped(folder, fresh=()):
+    def swapped(folder, fresh=(), backends=SIDES):
         calls.append(folder)
         if len(calls) == 1:  # hashes of the former result, logs of the next
             put_in_place(out / "newer" / "small_cnn", folder)
             raise UserError("a mixture of two results")
-        return real(folder, fresh)
+        return real(folder, fresh, backends)
 
     monkeypatch.setattr(judging, "folder_problems", swapped)
     assert judge(out) == 0 and len(calls) == 2

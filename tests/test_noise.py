@@ -10,6 +10,7 @@ import torch
 from builders import RUNS, write_log
 from torch.nn import functional as F
 
+from twincheck.common.check.options import CheckOptions
 from twincheck.common.check.workers import Workers
 from twincheck.common.logs.noise import SEEDS, SIZES, distance, distances
 from twincheck.common.logs.sidecar import read_sidecar, write_sidecar
@@ -400,6 +401,7 @@ def test_one_run_of_each_size_is_asked_for_first_and_the_others_once(tmp_path):
         _done={},
         _further=further,
         pythons={"torch": "python", "paddle": "python"},
+        options=CheckOptions(),
         step=SimpleNamespace(launches=[SimpleNamespace(teacher_forced=True)]),
     )
     pair, first, second = SimpleNamespace(name="pair"), ("main", ""), ("padding", "adam")

@@ -201,6 +201,7 @@ def fake_training(module, folder, stop, resume):
     model, optimizer = {"w": np.zeros(3), "mean": np.zeros(2)}, FakeOptimizer()
     run = SimpleNamespace(
         side=FakeSide, request=request, pair=load_pair(str(EXAMPLE)), folder=folder,
+        job=SimpleNamespace(slot=FakeSide.NAME),
         dtype="float32", case=SimpleNamespace(seed=0, config={"vocabulary": 40}),
         inputs={"x": np.arange(4)}, group=SimpleNamespace(count=1, rank=0),
         start=lambda: {"w": np.zeros(3)}, torch_state=FakeSide.state, progress=lambda text: None,

@@ -27,6 +27,7 @@ _COMPAT_CALLS = (
     *("enable_compat", "use_compat_guard"),
     *("enable_torch_proxy", "use_torch_proxy_guard"),
 )
+forked: list[str] = []  # in a fork of a caller: the framework that is hidden there
 _enabled: set[bool] = set()  # what this model's files have made of it
 _of_compat: set[str] = set()  # the modules of those files
 _in_float64: dict[str, tuple[ModuleType, ModuleType]] = {}  # name -> (as imported first, the other)
@@ -114,8 +115,11 @@ def note_compat() -> None:
 def kernels() -> list[str]:
     """The frameworks whose compiled code is in this process; none where nobody tells (Linux does).
 
-    Whatever a module is called, this is what computes.
+    Whatever a module is called, this is what computes.  A fork of a caller's that has both tells
+    nothing by it.
     """
+    if forked:
+        return []
     try:
         mapped = Path("/proc/self/maps").read_text(errors="replace")
     except OSError:

@@ -23,8 +23,10 @@ _STYLE = re.compile(r"(\x1b\[[\d;]*m)")  # a terminal's
 
 def call_sides(backends: Sequence[str]) -> None:
     """From now on call the two sides after what computes them, where that is not one of each."""
-    called = [_CALLED[name] for name in backends]
-    if len(set(called)) == 1:
+    called = [_CALLED.get(name, "") for name in backends]  # a sidecar may say anything
+    if not all(called):
+        called = ["", ""]
+    elif len(set(called)) == 1:
         called = ["the reference", "the candidate"]
     _names.update(zip(SIDES, ["", ""] if tuple(backends) == SIDES else called, strict=True))
 

@@ -159,14 +159,13 @@ class Layout:
         torch_key = self.torch_first[torch_key]
         theirs = self.torch_owners[torch_key]
         own = not theirs.kind and theirs.shape == owner.shape != owner.shape[::-1]
+        turned = owner.local in TRANSPOSED.get(owner.kind, ()) and len(owner.shape) == 2
         return Entry(
             key,
             torch_key,
             owner.kind or "parameter",
             owner.shape,
-            not (own or self._alike)
-            and owner.local in TRANSPOSED.get(owner.kind, ())
-            and len(owner.shape) == 2,
+            turned and not (own or self._alike),
             rows,
             not self._alike and is_reshaped(owner) and theirs.shape != owner.shape,
         )

@@ -59,3 +59,4 @@ def _hide(framework: str) -> None:
     for name in [name for name in sys.modules if f"{name}.".startswith(f"{framework}.")]:
         del sys.modules[name]
     sys.meta_path.insert(0, Hidden(framework))
+    importlib.import_module("twincheck.common.sides.model_file").forked.append(framework)
