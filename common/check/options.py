@@ -19,7 +19,7 @@ from twincheck.common.pair.request import RunRequest
 from twincheck.common.system.checkout import for_logs
 from twincheck.common.system.errors import UserError
 from twincheck.common.system.extras import in_language, languages
-from twincheck.common.system.frameworks import SIDES
+from twincheck.common.system.frameworks import SIDES, is_graph
 from twincheck.common.system.half import HALF
 from twincheck.common.system.start import speak, spelled
 from twincheck.common.system.words import did_you_mean
@@ -107,8 +107,7 @@ class CheckOptions:
         if made.run.backends == SIDES:
             return made
         beside = f"{made.run.candidate}-against-{made.run.against}"  # not in the port's place
-        graph = any("-" in backend for backend in made.run.backends)  # nothing is seen inside one
-        run = replace(made.run, no_probe=made.run.no_probe or graph)
+        run = replace(made.run, no_probe=made.run.no_probe or any(map(is_graph, made.run.backends)))
         return replace(made, run=run, out=(made.out or for_logs() / "log") / beside)
 
     @property
@@ -143,7 +142,8 @@ class CheckOptions:
             )
         if self.run.autocast and self.run.dtype not in HALF:
             raise UserError(f"--autocast lowers what to? Give --dtype {' or '.join(HALF)} too")
-        if "-" in "".join(self.run.backends) and (self.run.probes or self.run.dtype in HALF):
+        graph = any(map(is_graph, self.run.backends))
+        if graph and (self.run.probes or self.run.dtype in HALF):
             given = "--probe" if self.run.probes else f"--dtype {self.run.dtype}"
             raise UserError(f"{given}: nothing is seen inside a graph, which half precision needs")
         if self.run.probes and self.run.no_probe:

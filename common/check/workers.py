@@ -20,6 +20,7 @@ from twincheck.common.pair.pairs import Pair
 from twincheck.common.pair.request import RunRequest, error_file, rank_folder
 from twincheck.common.pair.task import Again, ForcedAlike, Noise, Task, TeacherForced, Whole, label
 from twincheck.common.pair.worker_process import WorkerProcess, run_group
+from twincheck.common.system.frameworks import is_graph
 from twincheck.common.system.half import HALF
 from twincheck.common.system.shared_arrays import SharedFile
 from twincheck.common.transplant.table import SMALLEST
@@ -180,7 +181,7 @@ class Workers:
 
         exact   compute exactly what Paddle's operators compute inexactly in float64
         """
-        if "-" in self.options.run.candidate:
+        if is_graph(self.options.run.candidate):
             return "what is inside a graph cannot be fed"
         task = TeacherForced(exact=exact, stepping=self.stepping.get(pair.name, ()))
         return self._make_whole(pair) or self._further("paddle", pair, task)

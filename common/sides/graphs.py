@@ -62,7 +62,7 @@ def _by_inductor(graph, inputs) -> Callable:
     inductor = importlib.import_module("torch._dynamo").lookup_backend("inductor")
     if wanted():
         _upcast(graph)
-    with upcasting(False), current().draws.own():
+    with upcasting(False), current().draws.from_tape(False):
         return inductor(graph, inputs)
 
 

@@ -44,12 +44,12 @@ def load_model_file(job: Job, dtype: str = "float32") -> ModuleType:
         with upcasting(False), side.default_dtype("float32"), no_collections():
             module = pair.side(job.slot)
     finally:
-        if torch_is_paddle() and side.NAME == "torch":  # whatever else goes wrong by that
-            raise UserError(COMPAT.format("take the call out of what torch's side imports"))
         if torch_is_paddle():
             _of_compat.update(_own_modules(pair))
-        if torch_is_paddle() and job.transplant:
-            raise UserError(COMPAT.format("leave --transplant out"))
+            if side.NAME == "torch":  # whatever else goes wrong by that
+                raise UserError(COMPAT.format("take the call out of what torch's side imports"))
+            if job.transplant:
+                raise UserError(COMPAT.format("leave --transplant out"))
     if dtype != "float64" or pair.built_in:
         return module
     known = _in_float64.get(module.__name__)

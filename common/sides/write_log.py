@@ -41,7 +41,7 @@ from twincheck.common.sides.session import Session, using
 from twincheck.common.sides.upcast import upcasting
 from twincheck.common.system.checkout import ROOT
 from twincheck.common.system.errors import UserError
-from twincheck.common.system.frameworks import SETTINGS, SIDES
+from twincheck.common.system.frameworks import SETTINGS, SIDES, is_graph
 from twincheck.common.system.half import HALF
 from twincheck.common.system.hashes import arrays_sha256
 
@@ -93,7 +93,7 @@ def write_log(
         alike = isinstance(request.task, ForcedAlike)
         session.partly = fed.free or alike or fed.feed is not None or selection.is_partial
         session.probing, session.moved = probing, moved
-        session.is_graph = "-" in job.backend and reference is None and moved is None
+        session.is_graph = is_graph(job.backend) and reference is None and moved is None
         for case in job.cases:
             _run_case(job, case, dtype, session, writer, again, ran)
     sidecar = Sidecar(

@@ -12,6 +12,11 @@ def framework_of(backend: str) -> str:
     return backend.partition("-")[0]
 
 
+def is_graph(backend: str) -> bool:
+    """Whether a backend makes a graph of the model, inside of which nothing is seen."""
+    return backend != framework_of(backend)
+
+
 # The environment of runs on a GPU, unless the user says otherwise: no TF32, and the same result
 # every time.
 ON_GPU = {
