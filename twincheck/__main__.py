@@ -11,6 +11,7 @@
     twincheck bundle DIR           put what a reviewer needs into DIR/log/bundle.zip
     twincheck verify BUNDLE        verify such a file, without either framework
     twincheck export, pr-report    the Paddle side as a repository; a pull request's report
+    twincheck why DIR              the change to step 5's training that makes its losses the others
     twincheck certificate, converter      weights: the proof, and a checkpoint for the other side
     twincheck check-generate, check-predict, check-parallel   further checks of steps 4 and 5
     twincheck gallery              the published pairs
@@ -50,11 +51,11 @@ OF_THE_CORE = {
 # Of the others the entry point has this name (pyproject.toml).
 OF_EXTRAS = (
     *("new", "export", "pr-report", "certificate", "converter", "doctor", "reference"),
-    *("bundle", "verify", "check-generate", "check-predict", "live"),
+    *("bundle", "verify", "check-generate", "check-predict", "live", "why"),
 )
 _HIDDEN = ("live",)  # what twincheck.check starts
 # How the folder that results are in is called where a command takes one.
-_RESULTS = {**dict.fromkeys((*STEPS, "check", "report", "show"), "--out"), "bundle": "--from"}
+_RESULTS = {**dict.fromkeys((*STEPS, "check", "report", "show", "why"), "--out"), "bundle": "--from"}
 
 
 def main(arguments=None):

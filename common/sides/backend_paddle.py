@@ -129,9 +129,27 @@ def adam(values, lr, betas):
 def adamw(parameters, decayed, lr, betas, weight_decay):
     values = [value for _, value in parameters]
     names = {value.name for name, value in parameters if name in decayed}
+    if values[:1] and values[0].dtype == paddle.float64:
+        return _WholeDecay(lr, betas, values, weight_decay, names)
     rule = {"parameters": values, "weight_decay": weight_decay}
     rule["apply_decay_param_fun"] = names.__contains__
     return paddle.optimizer.AdamW(lr, *betas, **rule)
+
+
+class _WholeDecay(paddle.optimizer.AdamW):
+    """Its AdamW in float64, whose operator keeps the decay in float32: here it is written out."""
+
+    def __init__(self, lr, betas, values, weight_decay, names):
+        super().__init__(lr, *betas, parameters=values, weight_decay=0.0)
+        self._whole = weight_decay
+        self._decayed = [value for value in values if value.name in names]
+
+    def step(self):
+        with paddle.no_grad():
+            for value in self._decayed:
+                if value.grad is not None:
+                    scale_(value, 1 - self.get_lr() * self._whole)
+        super().step()
 
 
 def set_rate(rule, lr):

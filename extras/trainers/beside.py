@@ -50,22 +50,22 @@ def beside(step: Step, given: Namespace) -> int:
     base = base_folder(step, options)
     files = {"torch": given.torch_losses, "paddle": given.paddle_losses}
     curves = {side: read_losses(path, given.losses_name) for side, path in files.items() if path}
-    here = _here(base / pair.name, pair)
+    ran = here(base / pair.name, pair)
     for side in SIDES:
         if side not in curves:
-            if here is None:
+            if ran is None:
                 raise UserError(
                     f"there is no {side} training to compare with: give --{side}-losses FILE, or "
                     f"let step 5 train here first: python {step.check} --model {pair.model}"
                 )
-            curves[side] = here[0][side]
+            curves[side] = ran[0][side]
     curves = {side: curves[side] for side in SIDES}
     precision = Precision(curves["torch"], curves["paddle"], given.losses_dtype)
     found = together(curves["torch"], curves["paddle"], precision.alike)
     how = trainers.smoothed(found, precision)
     if how:
         raise UserError(f"{how}, which hides single steps: log the loss of each step")
-    envelope, notes = _envelope(here, curves, precision)
+    envelope, notes = _envelope(ran, curves, precision)
     judged = trainers.judge(found, precision, envelope)
     of_curves = [f"{side}: {note}" for side, curve in curves.items() for note in curve.notes]
     judged.notes = [*of_curves, *judged.notes, *notes]
@@ -87,7 +87,7 @@ def beside(step: Step, given: Namespace) -> int:
         "model": pair.name,
         "pair": str(pair.folder),
         "preset": options.run.preset,
-        "sources": {side: model_sources(pair, side) for side in SIDES if here is not None},
+        "sources": {side: model_sources(pair, side) for side in SIDES if ran is not None},
         **trainers.as_json(found, curves, judged, made, precision),
     }
     place = base / pair.name / TRAINERS_FILE
@@ -102,7 +102,7 @@ def beside(step: Step, given: Namespace) -> int:
 # ---- what ran here ------------------------------------------------------------------------------
 
 
-def _here(folder: Path, pair: Pair) -> tuple[dict[str, Curve], Envelope | None] | None:
+def here(folder: Path, pair: Pair) -> tuple[dict[str, Curve], Envelope | None] | None:
     """Both sides' trainings of step 5's result, and the self-twins; None for these if none ran.
 
     None where there are no trainings, or none of the pair as it is now.
@@ -127,12 +127,12 @@ def _here(folder: Path, pair: Pair) -> tuple[dict[str, Curve], Envelope | None] 
     return curves, Envelope(runs, folder, per_epoch)
 
 
-def _envelope(here, curves, precision: Precision):
+def _envelope(ran, curves, precision: Precision):
     """(the self-twins' envelope, notes); None where step 5 ran another training, or none."""
     how = "let step 5 train the pair here with the same data, and give this command again"
-    if here is None:
+    if ran is None:
         return None, [f"judged by the first loss alone: for a verdict on the others, {how}"]
-    own, envelope = here
+    own, envelope = ran
     if envelope is None:
         return None, [
             "judged by the first loss alone: step 5 ran no self-twins of this preset here, whose "

@@ -23,6 +23,16 @@ WITH_LOSSES = (
 
 def add(parser: Parser) -> None:
     """Give the check's parser the options."""
+    add_logs(parser).add_argument(
+        "--first-batch",
+        type=Path,
+        metavar="FILE",
+        help="an .npz with the first step's batch, to tell what differs: --first-batch batch.npz",
+    )
+
+
+def add_logs(parser: Parser) -> object:
+    """Give a parser the options that name logged losses; returns their group."""
     group = parser.add_argument_group("losses that somebody else's trainer logged")
     group.add_argument(
         "--torch-losses",
@@ -46,12 +56,7 @@ def add(parser: Parser) -> None:
         default="float32",
         help="what the trainings computed in, float32 by default: --losses-dtype bfloat16",
     )
-    group.add_argument(
-        "--first-batch",
-        type=Path,
-        metavar="FILE",
-        help="an .npz with the first step's batch, to tell what differs: --first-batch batch.npz",
-    )
+    return group
 
 
 def run(step: Step, given: Namespace) -> int:

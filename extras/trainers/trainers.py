@@ -182,15 +182,17 @@ def over(found: Together, envelope: Envelope) -> list[list[np.ndarray]] | None:
     """Each side's run and self-twins at the places of two curves; None where these begin later."""
     if found.start not in (0, -1):  # steps count from 1, or from 0
         return None
-    lasts = found.steps - found.start
-    kept = lasts <= min(each.size for side in envelope.runs for each in side)
-    if not kept.any():
+    smallest = min(each.size for side in envelope.runs for each in side)
+    if not (found.steps - found.start <= smallest).any():
         return None
-    places = list(zip(lasts[kept], found.widths[kept], strict=True))
-    return [
-        [np.array([each[end - width : end].mean() for end, width in places]) for each in side]
-        for side in envelope.runs
-    ]
+    return [[at_places(found, each[:smallest]) for each in side] for side in envelope.runs]
+
+
+def at_places(found: Together, losses: np.ndarray) -> np.ndarray:
+    """The losses of a training's every step at the places of two curves, of those that it has."""
+    ends = found.steps - found.start
+    places = zip(ends[ends <= losses.size], found.widths[ends <= losses.size], strict=True)
+    return np.array([losses[end - width : end].mean() for end, width in places])
 
 
 def why(

@@ -1,0 +1,420 @@
+"""Why do the losses part?  The reference trains again, with one thing at a time done otherwise.
+
+    twincheck why DIR                       step 5's trainings, which it found unlike
+    twincheck why DIR --paddle-losses FILE  what another trainer logged (--torch-losses likewise)
+
+Trains the torch side's first steps as step 5 does, once for each of some 130 changes that trainers
+are known to differ in: normalisation over micro-batches and ranks, labels, clipping, decay, the
+schedule, the order of samples, dropout, precision.  Says which of them reproduces the other
+training's losses, for how many steps and to how many digits.  Where none does by itself, two at a
+time.  What can still be told apart from rounding alone is measured: by the reference's self-twins.
+
+It leaves why.json beside step 5's logs: schema 1; model; pair; preset; steps; rounding, the largest
+distance of a self-twin; sides, a list of {side, file, parted (step, null: nowhere), torch, other,
+explained (bool), trials: a list of {said, agreed, of, digits, off_at,
+off_digits, fits}, left_out {said: why}}.
+
+Exit status: 0 the losses do not part, 1 they do, 2 nothing could be compared.
+"""
+
+import itertools
+import math
+import time
+from argparse import Namespace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import numpy as np
+
+from twincheck.common.check.guard import guarded
+from twincheck.common.check.inputs import Inputs
+from twincheck.common.check.options import CheckOptions, Parser, positive
+from twincheck.common.check.record import asked_of
+from twincheck.common.check.result import shown
+from twincheck.common.check.runner import base_folder
+from twincheck.common.logs.reader import read_log
+from twincheck.common.logs.result_folder import ResultFolder
+from twincheck.common.logs.sidecar import sidecar_of
+from twincheck.common.pair.case_hooks import data_preset, training
+from twincheck.common.pair.data import load_arrays
+from twincheck.common.pair.pairs import Pair, load_pairs
+from twincheck.common.pair.windows import part_of
+from twincheck.common.pair.worker_process import WorkerProcess
+from twincheck.common.report import terminal as report
+from twincheck.common.system.errors import UserError
+from twincheck.common.system.frameworks import SIDES
+from twincheck.common.system.json_file import load_json, write_json
+from twincheck.extras.shared.sides import asked
+from twincheck.extras.trainers.beside import here
+from twincheck.extras.trainers.hypotheses import hypotheses
+from twincheck.extras.trainers.loss_logs import Curve, Together, read_losses, together
+from twincheck.extras.trainers.option import add_logs
+from twincheck.extras.trainers.trainers import Precision, at_places
+from twincheck.step5_train.check_step5 import STEP
+from twincheck.step5_train.train import batches_of
+from twincheck.step5_train.training import TWINS
+
+SCHEMA = 1
+FILE, CHANGES, STEM = "why.json", "changes.json", "why"
+MOST_STEPS = 300  # that are trained to find where the losses part
+BEHIND = 8  # steps behind that place which a change must reproduce, too
+FIRST = 3  # steps after which most changes are known not to
+SHOWN = 5  # of the changes that fit, and of those that do not
+BASES = 3  # of the changes that help are tried together with others
+
+
+@dataclass(frozen=True)
+class Trial:
+    """What one change came to, beside the other training's losses."""
+
+    said: str
+    agreed: int  # how many losses, from the first on, are equal but for rounding
+    of: int  # how many were compared
+    digits: float  # so many are shared by the losses that agree
+    off_at: int | None = None  # the first step whose losses do not
+    off_digits: float = 0.0  # that are shared there
+
+    @property
+    def fits(self) -> bool:
+        """Whether it reproduces all."""
+        return self.agreed == self.of
+
+    def rank(self) -> tuple:
+        """What sorts the nearest first; where digits are the same, the commonest comes first."""
+        digits = self.digits if self.fits else self.off_digits
+        return (not self.fits, -self.agreed, -round(digits, 1))
+
+
+@dataclass
+class Explained:
+    """One training's losses, and what reproduces them."""
+
+    side: str
+    curve: Curve
+    usual: Trial  # the reference's training as it is
+    torch: float = math.nan  # both losses where they part
+    other: float = math.nan
+    trials: list[Trial] = field(default_factory=list)
+    left_out: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def parted(self) -> int | None:
+        """The first step whose losses differ by more than rounding."""
+        return self.usual.off_at
+
+    @property
+    def fitting(self) -> list[Trial]:
+        """The changes that reproduce all losses."""
+        return [trial for trial in self.trials if trial.fits]
+
+    def as_json(self) -> dict[str, object]:
+        """See the module's docstring."""
+        return {
+            "side": self.side,
+            "file": self.curve.path or None,
+            "parted": self.parted,
+            "torch": _number(self.torch),
+            "other": _number(self.other),
+            "explained": bool(self.fitting),
+            "trials": [
+                {
+                    "said": trial.said,
+                    "agreed": trial.agreed,
+                    "of": trial.of,
+                    "off_at": trial.off_at,
+                    "digits": round(trial.digits, 2),
+                    "off_digits": round(trial.off_digits, 2),
+                    "fits": trial.fits,
+                }
+                for trial in self.trials
+            ],
+            "left_out": self.left_out,
+        }
+
+
+class Trainings:
+    """The reference's trainings, in a process of its own."""
+
+    def __init__(self, process: WorkerProcess, run, folder: Path):
+        self.process, self.folder = process, folder
+        self.left_out: dict[str, str] = {}
+        self.names: list[str] = []  # of the model's weights
+        folder.mkdir(parents=True, exist_ok=True)
+        self.run = replace(run, only_float32=False)
+        self._ask({"": {}}, 1)  # a float64 run makes what all start from
+        self.run = run
+
+    def curves(self, changes: Mapping[str, Mapping], steps: int) -> dict[str, np.ndarray]:
+        """Words -> losses (steps,) under each change; without those that have no place here."""
+        numbered = {f"{number:03d}": change for number, change in enumerate(changes.values())}
+        self._ask(numbered, steps)
+        told = load_json(self.folder / "told.json")
+        self.names = told["names"]
+        found = {}
+        with read_log(ResultFolder(self.folder).log(STEM, "torch")) as log:
+            for number, said in zip(numbered, changes, strict=True):
+                if number in told["left_out"]:
+                    self.left_out[said] = told["left_out"][number]
+                else:
+                    found[said] = np.asarray(log[f"curve/{number}"], np.float64)
+        return found
+
+    def _ask(self, changes: Mapping[str, Mapping], steps: int) -> None:
+        write_json(self.folder / CHANGES, {"steps": steps, "changes": changes})
+        self.process.ask(self.run, self.folder / "request_torch.json")
+        failure = self.process.failure()
+        if failure is not None:
+            raise UserError(failure.sentence)
+
+
+@dataclass
+class Judge:
+    """Holds trainings of the reference against the losses of another one."""
+
+    curve: Curve
+    dtype: str
+    usual: np.ndarray  # the reference's own losses
+    twins: Sequence[np.ndarray]  # its self-twins'
+
+    def together(self, losses: np.ndarray) -> tuple[Together, Precision]:
+        """Both curves at the same places."""
+        steps = np.arange(1, losses.size + 1)
+        ours = Curve("", "step 5", "loss", steps, losses, True, 0.0)
+        precision = Precision(ours, self.curve, self.dtype)
+        return together(ours, self.curve, precision.alike), precision
+
+    def trial(self, said: str, losses: np.ndarray) -> Trial:
+        """How far a training's losses are the other one's."""
+        found, precision = self.together(losses)
+        apart = np.abs(found.torch - found.paddle)
+        largest = np.maximum(np.abs(found.torch), np.abs(found.paddle))
+        allowed = np.array([precision.allowed(each) for each in largest]) + self.rounding(found)
+        off = np.flatnonzero(~(apart <= allowed))  # NaN is off
+        agreed = int(off[0]) if off.size else found.steps.size
+        shared = -np.log10(np.clip(apart / np.maximum(largest, 1e-300), 1e-16, 1.0))
+        shared = np.where(np.isfinite(shared), shared, 0.0)
+        digits = float(shared[:agreed].min(initial=16.0)) if agreed else 0.0
+        if not off.size:
+            return Trial(said, agreed, agreed, digits)
+        step, there = int(found.steps[agreed] - found.start), float(shared[agreed])
+        return Trial(said, agreed, found.steps.size, digits, step, there)
+
+    def rounding(self, found: Together) -> np.ndarray:
+        """How far rounding alone has driven the self-twins from the training, up to each place."""
+        usual = at_places(found, self.usual)
+        apart = [np.abs(at_places(found, twin) - usual) for twin in self.twins]
+        return np.maximum.accumulate(np.max(apart, axis=0))
+
+    def steps(self, usual: Trial) -> int:
+        """So many steps tell whether a change reproduces the losses."""
+        found, _ = self.together(self.usual)
+        ends = found.steps - found.start
+        enough = ends[ends >= usual.off_at + BEHIND]
+        return int(enough[0] if enough.size else ends[-1])
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """The command; returns the exit status."""
+    parser = Parser(__doc__, "twincheck why")
+    taken = "model", "out", "preset", "data", "tokenizer", "seed", "weights", "epochs", "json"
+    add_logs(parser.take(*taken))
+    said = f"look at so many first steps at most; {MOST_STEPS} by default: --steps 50"
+    parser.take_other("steps", type=positive, default=MOST_STEPS, help=said)
+    given = parser.take("torch-python", "debug").parse_args(arguments)
+    return guarded(given.debug, lambda: why(given))
+
+
+def why(given: Namespace) -> int:
+    """Explain the losses that the command line names; returns the exit status."""
+    steps, given.steps = given.steps, None
+    options = CheckOptions.of(given)
+    pairs = load_pairs(options.models)
+    if len(pairs) != 1:
+        raise UserError("name the one model that was trained: twincheck why DIR")
+    pair, base = pairs[0], base_folder(STEP, options)
+    folder = base / pair.name
+    options, curves = _other_trainings(pair, folder, options, given)
+    started = time.monotonic()
+    with (
+        report.progress() as on_progress,
+        asked(pair, options, base, phase="full", seeds=1, only_float32=True) as one,
+    ):
+        inputs = Inputs(STEP, options, one.pythons, one.work, on_progress, None)
+        if not inputs.make_data(one.pair):
+            raise UserError(inputs.errors[pair.name].sentence)
+        run = replace(one.run, data=str(inputs.data))
+        module = "twincheck.extras.trainers.torch.why"
+        with WorkerProcess(one.pythons["torch"], module, on_progress, run.device) as process:
+            trainings = Trainings(process, run, one.work / pair.name)
+            told = explain(one.pair, trainings, inputs.data, curves, steps, given.losses_dtype)
+        _same_data(folder, trainings.folder, curves)
+    result = {"schema": SCHEMA, "model": pair.name, "pair": str(pair.folder)}
+    result |= {"preset": data_preset(pair, run.preset), **told}
+    explained = result.pop("explained")
+    result["sides"] = [each.as_json() for each in explained]
+    folder.mkdir(parents=True, exist_ok=True)
+    write_json(folder / FILE, result)
+    if given.json:
+        write_json(given.json, result)
+    for each in explained:
+        show(pair.name, each, result)
+    taken = time.monotonic() - started
+    report.say(f"result: {shown(folder / FILE)}, {taken:.0f} s")
+    return int(any(each.parted is not None for each in explained))
+
+
+def _other_trainings(pair: Pair, folder: Path, options: CheckOptions, given: Namespace):
+    """(the options with what step 5 was asked for, side -> the losses that are to be explained)."""
+    files = {side: getattr(given, f"{side}_losses") for side in SIDES}
+    curves = {side: read_losses(path, given.losses_name) for side, path in files.items() if path}
+    ran = here(folder, pair)
+    if ran is not None:
+        typed = {name.replace("-", "_") for name, _ in options.typed}
+        before = {n: v for n, v in asked_of("train_first", folder).items() if n not in typed}
+        options = replace(options, run=replace(options.run, **before))
+    if not curves:
+        if ran is None:
+            raise UserError(
+                "there is no training of the pair as it is now: let step 5 train it "
+                f"(twincheck step5 {pair.model}), or give --paddle-losses FILE"
+            )
+        curves = {"paddle": ran[0]["paddle"]}
+    return options, curves
+
+
+def _same_data(former: Path, made: Path, curves: Mapping[str, Curve]) -> None:
+    """Raise UserError where step 5's losses are explained, and it trained on other data."""
+    if any(curve.path for curve in curves.values()):
+        return
+    logs = [ResultFolder(former).log("train_full", "torch"), ResultFolder(made).log(STEM, "torch")]
+    if len({sidecar_of(log).inputs_sha256 for log in logs}) > 1:
+        raise UserError("these are not the data that step 5 trained on: give --data as it had it")
+
+
+def explain(
+    pair: Pair,
+    trainings: Trainings,
+    data: Path,
+    curves: Mapping[str, Curve],
+    steps: int,
+    dtype: str = "float32",
+) -> dict[str, object]:
+    """steps, rounding and explained (see the module's docstring; Explained) of other trainings.
+
+    data    the folder of the models' data
+    steps   that are looked at, at most
+    """
+    samples = part_of(load_arrays(data / pair.name / "samples.npz"), "train")
+    preset = data_preset(pair, trainings.run.preset)
+    settings = training(pair, pair.config(preset), preset)
+    per_epoch = batches_of(samples, settings)
+    total = trainings.run.steps or per_epoch * (trainings.run.epochs or settings["epochs"])
+    steps = min(steps, total)
+    twins = {f"twin {number}": {"twin": number} for number in range(1, 1 + TWINS)}
+    usual, *moved = trainings.curves({"": {}} | twins, steps).values()
+    explained = []
+    for side, curve in curves.items():
+        judge = Judge(curve, dtype, usual, moved)
+        found, _ = judge.together(usual)
+        one = Explained(side, curve, judge.trial("", usual))
+        explained.append(one)
+        if one.parted is None:
+            continue
+        place = one.usual.agreed
+        one.torch, one.other = float(found.torch[place]), float(found.paddle[place])
+        ratio = found.paddle[0] / found.torch[0] if found.torch[0] else 1.0
+        changes = hypotheses(
+            *(settings, samples, trainings.names, per_epoch, trainings.run.seed, float(ratio))
+        )
+        trainings.left_out = {}
+        one.trials = _tried(trainings, judge, changes, one.usual)
+        one.left_out = trainings.left_out
+    rounding = max(float(np.abs(twin - usual).max()) for twin in moved)
+    return {"steps": steps, "rounding": rounding, "explained": explained}
+
+
+def _tried(trainings: Trainings, judge: Judge, changes: dict, usual: Trial) -> list[Trial]:
+    """What each change comes to, the nearest first; two together where none fits by itself."""
+    steps = judge.steps(usual)
+    trials = _rounds(trainings, judge, changes, steps)
+    helping = sorted((t for t in trials if t.agreed > usual.agreed), key=Trial.rank)
+    if not any(trial.fits for trial in trials) and helping:
+        both = {}
+        for first, (said, change) in itertools.product(helping[:BASES], changes.items()):
+            merged = merge(changes[first.said], change)
+            if said != first.said and merged is not None:
+                both.setdefault(f"{first.said}; and {said}", merged)
+        trials = [*_rounds(trainings, judge, both, steps), *trials]
+        changes = changes | both
+    fitting = {trial.said: changes[trial.said] for trial in trials if trial.fits}
+    if fitting:  # by all losses: some can be told apart later alone
+        curves = trainings.curves(fitting, judge.usual.size)
+        trials = [trial for trial in trials if not trial.fits]
+        trials += [judge.trial(said, losses) for said, losses in curves.items()]
+        furthest = max(trial.agreed for trial in trials)
+        # Behind the place where the best of them is off, rounding has grown beyond its measure.
+        trials = [replace(trial, of=max(furthest, steps)) for trial in trials]
+    return sorted(trials, key=Trial.rank)
+
+
+def _rounds(trainings: Trainings, judge: Judge, changes: dict, steps: int) -> list[Trial]:
+    """Every change for some steps, and those that are not off by then for all."""
+    kept, out = changes, []
+    first = judge.curve.every == 1 and steps > FIRST
+    for taken in (FIRST, steps) if first else (steps,):
+        curves = trainings.curves(kept, taken) if kept else {}
+        trials = [judge.trial(said, losses) for said, losses in curves.items()]
+        if taken < steps:
+            out = [trial for trial in trials if not trial.fits]
+            kept = {trial.said: changes[trial.said] for trial in trials if trial.fits}
+        else:
+            out += trials
+    full = max((trial.of for trial in out), default=0)
+    return [replace(trial, of=full) for trial in out]
+
+
+def merge(first: Mapping, second: Mapping) -> dict | None:
+    """Both changes as one; None where they are about the same thing."""
+    merged = dict(first)
+    for name, value in second.items():
+        if name not in merged:
+            merged[name] = value
+        elif name in ("settings", "rule") and not set(merged[name]) & set(value):
+            merged[name] = {**merged[name], **value}
+        else:
+            return None
+    return merged
+
+
+def show(model: str, one: Explained, result: Mapping) -> None:
+    """Where the losses part, what reproduces them, and what comes nearest."""
+    whose = f"the losses in {one.curve.path}" if one.curve.path else f"{one.side}'s losses"
+    if one.parted is None:
+        said = f"do not part from the reference's up to step {result['steps']}"
+        report.say(f"{model}: {whose} {said}: {one.usual.of} were compared")
+        return
+    report.say(
+        f"{model}: {whose} part from the reference's at step {one.parted}: "
+        f"{one.torch:.7g} in the reference, {one.other:.7g} there"
+    )
+    fitting, others = one.fitting, [trial for trial in one.trials if not trial.fits]
+    for trial in fitting[:SHOWN]:
+        digits = f"{trial.agreed} losses to {trial.digits:.1f} digits"
+        report.say(f"  reproduces {digits}: {trial.said}")
+    if len(fitting) > SHOWN:
+        report.say(f"  and so do {len(fitting) - SHOWN} others, which why.json lists")
+    if not fitting:
+        report.say(
+            f"none of {len(others)} changes to the reference's training reproduces them; what is "
+            "no part of it, such as the model itself, steps 1 to 4 show"
+        )
+    for trial in others[:SHOWN]:
+        off = f"{trial.off_digits:.1f} digits at step {trial.off_at}"
+        report.say(f"  not it, {trial.agreed} losses agree, {off}: {trial.said}")
+    if len(others) > SHOWN:
+        report.say(f"  nor {len(others) - SHOWN} others, which why.json lists")
+
+
+def _number(value: float) -> float | None:
+    return value if math.isfinite(value) else None
