@@ -25,7 +25,8 @@ CHILDREN = 12  # parts of a model at most that are tried as frozen
 def hypotheses(
     settings: Mapping,
     samples: Mapping[str, np.ndarray],
-    names: Sequence[str],
+    weights: Sequence[str],
+    dropouts: Sequence[str],
     per_epoch: int,
     seed: int = 0,
     ratio: float = 1.0,
@@ -34,7 +35,8 @@ def hypotheses(
 
     settings   of the training (case_hooks.training); `per_epoch` steps an epoch
     samples    name -> array (N, ...) of what it trains on
-    names      of the model's weights
+    weights    the names of the model's weights
+    dropouts   and of its dropout layers
     seed       of the order of the samples
     ratio      the other training's first loss over the reference's
     """
@@ -47,7 +49,7 @@ def hypotheses(
         _rule(settings),
         _rate(settings, per_epoch),
         _order(settings, seed),
-        _model(names),
+        _model(weights, dropouts),
         _precision(),
     ):
         found |= part
@@ -66,12 +68,14 @@ def _loss(samples: Mapping[str, np.ndarray], ratio: float) -> Iterator[tuple[str
             yield "ignored labels are counted in the mean, as zeros", {"factor": "places"}
             if "input_ids" in samples and samples["input_ids"].shape == labels.shape:
                 yield "ignored labels are trained on, as the ids there", {"labels": "ids"}
+        yield "the loss is a sum over the labels", {"factor": "labels"}
         for share in (0.1, 0.05, 0.2):
             yield f"labels are smoothed by {share}", {"smoothing": share}
     if abs(ratio - 1) > 1e-3 and np.isfinite(ratio) and ratio > 0:
         said = f"{ratio:.6g} times the loss"
-        yield f"{said}, gradients too", {"factor": ratio, "shown": ratio}
-        yield f"{said} is logged, gradients are of the loss itself", {"shown": ratio}
+        yield f"{said}, gradients too", {"factor": ratio, "shown": ratio, "made_of": 1}
+        said = f"{said} is logged, gradients are of the loss itself"
+        yield said, {"shown": ratio, "made_of": 1}
     for count in (*RANKS, 16, 32):
         yield f"gradients are of {count} times the loss that is logged", {"factor": float(count)}
         yield f"gradients are of 1/{count} of the loss that is logged", {"factor": 1.0 / count}
@@ -215,15 +219,17 @@ def _order(settings: Mapping, seed: int) -> Iterator[tuple[str, dict]]:
     yield f"an epoch's last batch, which is not whole, is {said}", {"settings": {"drop_last": other}}
 
 
-def _model(names: Sequence[str]) -> Iterator[tuple[str, dict]]:
+def _model(weights: Sequence[str], dropouts: Sequence[str]) -> Iterator[tuple[str, dict]]:
     yield "nothing is dropped (dropout off)", {"mode": "no dropout"}
     yield "the model trains in eval mode", {"mode": "evaluated"}
+    for name in dropouts if len(dropouts) > 1 else ():
+        yield f"{name} drops nothing", {"undropped": [name]}
     yield "dropout draws the same at each step", {"draws": "each step alike"}
     yield "dropout draws what a step later does", {"draws": "a step later"}
-    children = list(dict.fromkeys(name.split(".")[0] for name in names))
+    children = list(dict.fromkeys(name.split(".")[0] for name in weights))
     for child in children[:CHILDREN] if len(children) > 1 else ():
         yield f"{child} does not learn", {"frozen": f"{child}."}
-    for name in names:
+    for name in weights:
         if "emb" in name and name.endswith("weight") and name.removesuffix(".weight") not in children:
             yield f"{name} does not learn", {"frozen": name}
 

@@ -6,8 +6,8 @@
 Trains the torch side's first steps as step 5 does, once for each of some 130 changes that trainers
 are known to differ in: normalisation over micro-batches and ranks, labels, clipping, decay, the
 schedule, the order of samples, dropout, precision.  Says which of them reproduces the other
-training's losses, for how many steps and to how many digits.  Where none does by itself, two at a
-time.  What can still be told apart from rounding alone is measured: by the reference's self-twins.
+training's losses, for how many steps and to how many digits.  Where none does by itself, up to
+three together.  What can still be told apart from rounding alone is measured: by the reference's self-twins.
 
 It leaves why.json beside step 5's logs: schema 1; model; pair; preset; steps; rounding, the largest
 distance of a self-twin; sides, a list of {side, file, parted (step, null: nowhere), torch, other,
@@ -61,7 +61,10 @@ MOST_STEPS = 300  # that are trained to find where the losses part
 BEHIND = 8  # steps behind that place which a change must reproduce, too
 FIRST = 3  # steps after which most changes are known not to
 SHOWN = 5  # of the changes that fit, and of those that do not
-BASES = 3  # of the changes that help are tried together with others
+BASES = 8  # of the changes that help are tried together with others
+TOGETHER = 3  # changes at most
+PATIENCE_S = 60.0  # for changes together; as long as the others took, where that is more
+AND = "; and "
 
 
 @dataclass(frozen=True)
@@ -78,7 +81,7 @@ class Trial:
     @property
     def fits(self) -> bool:
         """Whether it reproduces all."""
-        return self.agreed == self.of
+        return self.off_at is None or self.agreed >= self.of
 
     def rank(self) -> tuple:
         """What sorts the nearest first; where digits are the same, the commonest comes first."""
@@ -139,7 +142,8 @@ class Trainings:
     def __init__(self, process: WorkerProcess, run, folder: Path):
         self.process, self.folder = process, folder
         self.left_out: dict[str, str] = {}
-        self.names: list[str] = []  # of the model's weights
+        self.weights: list[str] = []  # their names, and those of the model's dropout layers
+        self.dropouts: list[str] = []
         folder.mkdir(parents=True, exist_ok=True)
         self.run = replace(run, only_float32=False)
         self._ask({"": {}}, 1)  # a float64 run makes what all start from
@@ -150,7 +154,7 @@ class Trainings:
         numbered = {f"{number:03d}": change for number, change in enumerate(changes.values())}
         self._ask(numbered, steps)
         told = load_json(self.folder / "told.json")
-        self.names = told["names"]
+        self.weights, self.dropouts = told["weights"], told["dropouts"]
         found = {}
         with read_log(ResultFolder(self.folder).log(STEM, "torch")) as log:
             for number, said in zip(numbered, changes, strict=True):
@@ -205,6 +209,11 @@ class Judge:
         usual = at_places(found, self.usual)
         apart = [np.abs(at_places(found, twin) - usual) for twin in self.twins]
         return np.maximum.accumulate(np.max(apart, axis=0))
+
+    @property
+    def logs_first_steps(self) -> bool:
+        """Whether each of the first steps has a loss of its own."""
+        return self.curve.every == 1 and self.curve.steps[0] <= 1
 
     def steps(self, usual: Trial) -> int:
         """So many steps tell whether a change reproduces the losses."""
@@ -324,64 +333,119 @@ def explain(
         place = one.usual.agreed
         one.torch, one.other = float(found.torch[place]), float(found.paddle[place])
         ratio = found.paddle[0] / found.torch[0] if found.torch[0] else 1.0
+        names = trainings.weights, trainings.dropouts
         changes = hypotheses(
-            *(settings, samples, trainings.names, per_epoch, trainings.run.seed, float(ratio))
+            *(settings, samples, *names, per_epoch, trainings.run.seed, float(ratio))
         )
         trainings.left_out = {}
-        one.trials = _tried(trainings, judge, changes, one.usual)
+        one.trials = Search(trainings, judge, changes, one.usual).run()
         one.left_out = trainings.left_out
     rounding = max(float(np.abs(twin - usual).max()) for twin in moved)
     return {"steps": steps, "rounding": rounding, "explained": explained}
 
 
-def _tried(trainings: Trainings, judge: Judge, changes: dict, usual: Trial) -> list[Trial]:
-    """What each change comes to, the nearest first; two together where none fits by itself."""
-    steps = judge.steps(usual)
-    trials = _rounds(trainings, judge, changes, steps)
-    helping = sorted((t for t in trials if t.agreed > usual.agreed), key=Trial.rank)
-    if not any(trial.fits for trial in trials) and helping:
-        both = {}
-        for first, (said, change) in itertools.product(helping[:BASES], changes.items()):
-            merged = merge(changes[first.said], change)
-            if said != first.said and merged is not None:
-                both.setdefault(f"{first.said}; and {said}", merged)
-        trials = [*_rounds(trainings, judge, both, steps), *trials]
-        changes = changes | both
-    fitting = {trial.said: changes[trial.said] for trial in trials if trial.fits}
-    if fitting:  # by all losses: some can be told apart later alone
-        curves = trainings.curves(fitting, judge.usual.size)
-        trials = [trial for trial in trials if not trial.fits]
-        trials += [judge.trial(said, losses) for said, losses in curves.items()]
-        furthest = max(trial.agreed for trial in trials)
-        # Behind the place where the best of them is off, rounding has grown beyond its measure.
-        trials = [replace(trial, of=max(furthest, steps)) for trial in trials]
-    return sorted(trials, key=Trial.rank)
+@dataclass
+class Search:
+    """What reproduces a training's losses: one change, else some of them together."""
 
+    trainings: Trainings
+    judge: Judge
+    changes: dict[str, dict]
+    usual: Trial
+    started: float = field(default_factory=time.monotonic)
+    until: float = math.inf  # when nothing more is tried together
+    trained: int = 0  # steps, in all
 
-def _rounds(trainings: Trainings, judge: Judge, changes: dict, steps: int) -> list[Trial]:
-    """Every change for some steps, and those that are not off by then for all."""
-    kept, out = changes, []
-    first = judge.curve.every == 1 and steps > FIRST
-    for taken in (FIRST, steps) if first else (steps,):
-        curves = trainings.curves(kept, taken) if kept else {}
-        trials = [judge.trial(said, losses) for said, losses in curves.items()]
-        if taken < steps:
-            out = [trial for trial in trials if not trial.fits]
-            kept = {trial.said: changes[trial.said] for trial in trials if trial.fits}
-        else:
-            out += trials
-    full = max((trial.of for trial in out), default=0)
-    return [replace(trial, of=full) for trial in out]
+    def run(self) -> list[Trial]:
+        """What each change comes to, the nearest first."""
+        steps = self.judge.steps(self.usual)
+        trials = self.tried(self.changes, steps)
+        found, singles = list(trials), dict(self.changes)
+        now = time.monotonic()
+        self.until = now + max(PATIENCE_S, now - self.started)
+        for _ in range(TOGETHER - 1):
+            helping = sorted(filter(self.helps, found), key=Trial.rank)
+            if any(trial.fits for trial in trials):
+                break
+            if helping:
+                pairs = itertools.product((t.said for t in helping[:BASES]), singles)
+            else:
+                pairs = self.by_first_loss()
+            both = self.merged(pairs)
+            self.changes |= both
+            found = self.tried(both, steps)
+            trials += found
+        fitting = {trial.said: self.changes[trial.said] for trial in trials if trial.fits}
+        if fitting:  # by all losses: some can be told apart later alone
+            curves = self.trainings.curves(fitting, self.judge.usual.size)
+            trials = [trial for trial in trials if not trial.fits]
+            trials += [self.judge.trial(said, losses) for said, losses in curves.items()]
+            # Behind the place where the best of them is off, rounding has outgrown its measure.
+            furthest = max(trial.agreed for trial in trials)
+            trials = [replace(trial, of=furthest) for trial in trials]
+        return sorted(trials, key=Trial.rank)
+
+    def helps(self, trial: Trial) -> bool:
+        """Whether a change reproduces more losses than none does, and than it was made of."""
+        least = max(self.usual.agreed, self.changes[trial.said].get("made_of", 0))
+        return trial.agreed > least
+
+    def tried(self, changes: dict, steps: int) -> list[Trial]:
+        """Every change for some steps, and those that are not off by then for all."""
+        kept, out = changes, []
+        first = self.judge.logs_first_steps and steps > FIRST
+        for taken in (FIRST, steps) if first else (steps,):
+            curves = self.trainings.curves(kept, taken) if kept else {}
+            self.trained += taken * len(curves)
+            trials = [self.judge.trial(said, losses) for said, losses in curves.items()]
+            if taken < steps:
+                out = [trial for trial in trials if not trial.fits]
+                kept = {trial.said: changes[trial.said] for trial in trials if trial.fits}
+            else:
+                out += trials
+        full = max((trial.of for trial in out), default=0)
+        return [replace(trial, of=full) for trial in out]
+
+    def by_first_loss(self) -> list[tuple[str, str]]:
+        """Pairs of the changes that make the first loss another one; none where that is not off.
+
+        Those come first of which both together come nearest, if what they change adds up.
+        """
+        if self.usual.agreed or not self.judge.logs_first_steps:
+            return []
+        curves, usual = self.trainings.curves(self.changes, 1), self.judge.usual[0]
+        moved = {said: losses[0] - usual for said, losses in curves.items()}
+        moved = {said: by for said, by in moved.items() if by and np.isfinite(by)}
+        wanted = self.judge.curve.losses[0] - usual
+        pairs = itertools.combinations(moved, 2)
+        return sorted(pairs, key=lambda pair: abs(moved[pair[0]] + moved[pair[1]] - wanted))
+
+    def merged(self, pairs) -> dict[str, dict]:
+        """Two changes as one, of each of some pairs; as many as there is time for."""
+        now = time.monotonic()
+        each_s = (now - self.started) / max(1, self.trained) * FIRST
+        most = (self.until - now) / each_s
+        both: dict[str, dict] = {}
+        for first, second in pairs:
+            if len(both) >= most:
+                break
+            change = merge(self.changes[first], self.changes[second])
+            if second not in first.split(AND) and change is not None:
+                words = AND.join(sorted([*first.split(AND), second], key=list(self.changes).index))
+                both.setdefault(words, change)
+        return both
 
 
 def merge(first: Mapping, second: Mapping) -> dict | None:
     """Both changes as one; None where they are about the same thing."""
     merged = dict(first)
     for name, value in second.items():
-        if name not in merged:
+        if name == "made_of" or name not in merged:
             merged[name] = value
         elif name in ("settings", "rule") and not set(merged[name]) & set(value):
             merged[name] = {**merged[name], **value}
+        elif name == "undropped":
+            merged[name] = [*merged[name], *value]
         else:
             return None
     return merged
@@ -400,7 +464,8 @@ def show(model: str, one: Explained, result: Mapping) -> None:
     )
     fitting, others = one.fitting, [trial for trial in one.trials if not trial.fits]
     for trial in fitting[:SHOWN]:
-        digits = f"{trial.agreed} losses to {trial.digits:.1f} digits"
+        until = f", up to step {trial.off_at}," if trial.off_at else ""
+        digits = f"{trial.agreed} losses{until} to {trial.digits:.1f} digits"
         report.say(f"  reproduces {digits}: {trial.said}")
     if len(fitting) > SHOWN:
         report.say(f"  and so do {len(fitting) - SHOWN} others, which why.json lists")

@@ -144,7 +144,7 @@ def test_no_two_changes_have_the_same_words(optimizer):
     settings = {"optimizer": optimizer, "weight_decay": 0.0, "clip_norm": None, "lr": 0.1}
     settings |= {"warmup_steps": 0, "schedule": "constant", "batch_size": 8, "drop_last": False}
     samples = {"x": np.zeros((20, 3), np.float32), "labels": np.zeros(20, np.int64)}
-    found = hypotheses(settings, samples, ["a.weight", "b.weight"], 3)
+    found = hypotheses(settings, samples, ["a.weight", "b.weight"], ["a.drop", "b.drop"], 3)
     changes = [json.dumps(change) for change in found.values()]
     assert len(changes) == len(set(changes)) and len(found) > 80
 

@@ -12,13 +12,15 @@ parts      {count, rows, loss, shown}: the batch in so many parts (0: each row),
 every      {count, loss}: an update after so many batches, of their losses' "mean" or "sum"
 labels     "next", "previous": one place further along the last axis; "ids": of places that are
            ignored, the ids that the model reads
-factor     of the loss that gradients are taken of; or "places": as if ignored places counted
+factor     of the loss that gradients are taken of; and of the logged one, too: "places" (as if
+           ignored places counted), "labels" (a sum over those that count)
 shown      of the logged loss: a factor, "so far" (the mean of all) or "after" (the update)
 smoothing  of the labels
 logits     rounded to bfloat16: "lowered" (and the loss is computed in it) or "rounded"
 total      for so many steps the schedule is made
 half       "activations" (autocast), "weights" (no master weights) or "copies" (of master weights)
 mode       "evaluated", or "no dropout"
+undropped  names of dropout layers that drop nothing
 draws      "each step alike" or "a step later"
 clip       {norm, of}: "value" (each element), "each" (tensor by itself), "decayed" (the norm of
            these alone), "parts" (each micro-batch before they are added)
@@ -28,8 +30,10 @@ rate       (name, number) of RATES
 frozen     the beginning of the names that do not learn
 kept       gradients are cleared after so many steps alone
 skipped    so many first steps without an update
+made_of    how many of the other training's losses the change was made of: it agrees with those
 """
 
+import re
 from contextlib import nullcontext
 
 import numpy as np
@@ -118,6 +122,9 @@ class Retrained:
             for module in self.model.modules():
                 if isinstance(module, torch.nn.modules.batchnorm._BatchNorm):
                     module.train()
+        for name, module in dropouts(self.model):
+            if name in change.get("undropped", ()):
+                module.p = 0.0
         self.masters = {}
         if change.get("half") in ("weights", "copies"):
             self._round_weights()
@@ -191,8 +198,9 @@ class Retrained:
             kept = tensors[LABELS] != IGNORED
             loss = (1 - share) * loss + share * spread[kept].mean()
         factor = change.get("factor", 1.0)
-        if factor == "places":
-            loss, factor = loss * _kept(batch), 1.0
+        if isinstance(factor, str):
+            kept = batch[LABELS] != IGNORED
+            loss, factor = loss * float(kept.mean() if factor == "places" else kept.sum()), 1.0
         return loss, factor
 
     def _lowered(self, _path, value):
@@ -326,6 +334,13 @@ class Retrained:
                 value.copy_(value.to(torch.bfloat16))
 
 
+def dropouts(model):
+    """(name, dropout layer) of a model; layers of one kind have one name, its numbers are *."""
+    for name, module in model.named_modules():
+        if isinstance(module, torch.nn.modules.dropout._DropoutNd):
+            yield re.sub(r"(?<![^.])\d+(?=\.)", "*", name), module
+
+
 def _scale(values, measured, norm):
     """Scale the gradients by min(1, norm / (norm of the measured ones + 1e-6)), as torch does."""
     total = torch.sqrt(sum((value.grad * value.grad).sum() for value in measured))
@@ -333,7 +348,3 @@ def _scale(values, measured, norm):
     for value in values:
         value.grad.mul_(scale)
 
-
-def _kept(batch):
-    """The share of the labels that count."""
-    return float((batch[LABELS] != IGNORED).mean())

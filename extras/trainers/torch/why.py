@@ -4,7 +4,8 @@
 
 The request's folder has changes.json: {"steps": N, "changes": {name: change}} (retrain.py says what
 a change is).  Logged is each training's curve under its name; told.json has what the model or the
-data has no place for, left_out {name: why}, and the names of its weights.
+data has no place for, left_out {name: why}, and the names of its weights
+and dropouts.
 """
 
 import sys
@@ -21,7 +22,7 @@ from twincheck.common.sides import torch_side as side
 from twincheck.common.sides.worker import main
 from twincheck.common.system.json_file import load_json, write_json
 from twincheck.extras.shared.one_case import asked_precision
-from twincheck.extras.trainers.torch.retrain import Retrained
+from twincheck.extras.trainers.torch.retrain import Retrained, dropouts
 from twincheck.step5_train.train import batches_of
 
 GROUP = side.join_group()
@@ -48,7 +49,8 @@ def retrained(run):
             continue
         run.session.begin(prefix=run.prefix)
         run.log(f"curve/{name}", losses)
-    told = {"left_out": left_out, "names": list(run.start())}
+    names = dict.fromkeys(name for name, _ in dropouts(run.build()))
+    told = {"left_out": left_out, "weights": list(run.start()), "dropouts": list(names)}
     write_json(run.folder / "told.json", told)
 
 
