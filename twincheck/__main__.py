@@ -12,6 +12,7 @@
     twincheck verify BUNDLE        verify such a file, without either framework
     twincheck export, pr-report    the Paddle side as a repository; a pull request's report
     twincheck why DIR              the change to step 5's training that makes its losses the others
+    twincheck exact DIR            which values are the same bits, and which operators are not
     twincheck certificate, converter      weights: the proof, and a checkpoint for the other side
     twincheck check-generate, check-predict, check-parallel   further checks of steps 4 and 5
     twincheck gallery              the published pairs
@@ -51,11 +52,12 @@ OF_THE_CORE = {
 # Of the others the entry point has this name (pyproject.toml).
 OF_EXTRAS = (
     *("new", "export", "pr-report", "certificate", "converter", "doctor", "reference"),
-    *("bundle", "verify", "check-generate", "check-predict", "live", "why"),
+    *("bundle", "verify", "check-generate", "check-predict", "live", "why", "exact"),
 )
 _HIDDEN = ("live",)  # what twincheck.check starts
 # How the folder that results are in is called where a command takes one.
-_RESULTS = {**dict.fromkeys((*STEPS, "check", "report", "show", "why"), "--out"), "bundle": "--from"}
+_OUT = *STEPS, "check", "report", "show", "why", "exact"
+_RESULTS = {**dict.fromkeys(_OUT, "--out"), "bundle": "--from"}
 
 
 def main(arguments=None):

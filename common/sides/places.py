@@ -16,6 +16,7 @@ _MODELS = f"{_COMMON}models/"
 _STEPS = tuple(f"{path.as_posix()}/" for path in (*ROOT.glob("step[1-5]_*"), ROOT / "extras"))
 # They stand before Paddle's own functions.
 _EXACT = tuple(f"{_COMMON}transplant/{name}.py" for name in ("exact", "formulas"))
+_BITS = f"{ROOT.as_posix()}/extras/bits/"  # likewise
 _MADE_AT = "_made_at"
 # Paddle's published models are models, though they come with the framework.
 # And what Paddle writes of a forward, for a static graph of it, is no file of anybody's.
@@ -45,7 +46,7 @@ def is_instrument(filename: str) -> bool:
     The workbench's own are known by where they are: a user's folder may be called `common` too.
     """
     path = filename.replace("\\", "/")
-    own = path.startswith(_COMMON) and not path.startswith(_MODELS)
+    own = path.startswith((_COMMON, _BITS)) and not path.startswith(_MODELS)
     return own or of_framework_file(path) or path.startswith("<")
 
 

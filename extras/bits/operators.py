@@ -17,6 +17,8 @@ from twincheck.common.system.words import did_you_mean
 from twincheck.common.transplant.table import SMALLEST, Untaken, channels_first
 
 ALL = "all"
+# Names the folder in which the first call of each operator that differs is left.
+SAMPLES = "TWINCHECK_SAMPLES"
 TABLE: dict[str, dict[str, Callable]] = {}  # operator -> {Paddle's name: torch's computation}
 
 

@@ -8,6 +8,7 @@ transplant.  The two logs are then not independent, and the sidecar says so.
 Imported only by a Paddle worker that transplants, since it imports torch.
 """
 
+import itertools
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
@@ -18,10 +19,12 @@ import paddle
 import torch
 from paddle.utils import dlpack
 
+from twincheck.common.sides.places import line_of_model
 from twincheck.common.system.intercept import Intercept
-from twincheck.common.system.tree import tree_leaves, tree_map
+from twincheck.common.system.json_file import write_json
+from twincheck.common.system.tree import children, tree_leaves, tree_map
 from twincheck.common.transplant.table import Untaken, by_name
-from twincheck.extras.bits.operators import TABLE
+from twincheck.extras.bits.operators import SAMPLES, TABLE
 
 
 @dataclass
@@ -52,6 +55,8 @@ class Transplant:
         self.running, self.upcast = running, upcast
         self.compare = True  # run Paddle's own beside it
         self.tally: dict[str, Tally] = {}
+        self.calls = 0  # of all operators
+        self.kept: set[str] = set()  # of which operators a call that differs is in files
         handles = {
             path: partial(self._answer, name, function)
             for name in self.names
@@ -75,7 +80,7 @@ class Transplant:
             return own(*arguments, **options)
         tally = self.tally.setdefault(name, Tally())
         try:
-            call = _Call(self, own, function, passed, tensors, tally)
+            call = _Call(self, name, own, function, passed, tensors, tally)
             with self.way.off():
                 return call.run()
         except (Untaken, TypeError, ValueError, RuntimeError, IndexError) as error:
@@ -91,12 +96,14 @@ class _Call:
     tensors  Paddle's tensors among them, in order
     """
 
-    def __init__(self, transplant, own, function, passed, tensors, tally: Tally):
+    def __init__(self, transplant, name, own, function, passed, tensors, tally: Tally):
         if any(0 in value.shape for value in tensors):
             raise Untaken("a tensor without elements")
         self.transplant = transplant
+        self.number = transplant.calls = transplant.calls + 1
+        self.place = line_of_model() if SAMPLES in os.environ else ""
         self.own, self.function = own, function
-        self.passed, self.tensors, self.tally = passed, tensors, tally
+        self.name, self.passed, self.tensors, self.tally = name, passed, tensors, tally
         with_graph = paddle.is_grad_enabled()
         self.wanted = [
             with_graph and value.is_floating_point() and not value.stop_gradient
@@ -173,14 +180,69 @@ class _Call:
             paddle.autograd.backward(*(list(values) for values in zip(*pairs, strict=True)))
         return [value.grad for value in tensors if not value.stop_gradient]
 
-    def count(self, taken, own, entry: str) -> None:
-        """Add one to an entry of the tally where torch's results and Paddle's own differ."""
+    def count(self, taken, own, entry: str, given=()) -> None:
+        """Add one to an entry of the tally where torch's results and Paddle's own differ.
+
+        given   of gradients those at the outputs
+        """
         pairs = [pair for pair in zip(taken, own, strict=True) if pair[1] is not None]
         off = max((_apart(*pair) for pair in pairs), default=0.0)
         if off:
             setattr(self.tally, entry, getattr(self.tally, entry) + 1)
             self.tally.largest = max(self.tally.largest, off)
             self.tally.where = self.tally.where or self.transplant.running()
+            if SAMPLES in os.environ:
+                self.keep(entry, taken, own, given)
+
+    def keep(self, entry: str, taken, own, given=()) -> None:
+        """Leave the first call of its operator that differs in files: what it took and gave.
+
+        NAME.json: operator, entry of the tally, number among all calls, module, place, arguments by
+        name ({"tensor": i} for the i-th input), wanted (the inputs that want a gradient).
+        NAME.npz: in_I, given_I (gradients at the outputs), torch_I, paddle_I, exact_I (torch's in
+        float64).
+        """
+        name = f"{self.name}-{entry}"
+        is_narrow = any(value.dtype == paddle.float32 for value in taken)
+        if name in self.transplant.kept or not is_narrow:
+            return
+        self.transplant.kept.add(name)
+        named = by_name(self.own, self.function, *self._filled(map(_Numbered, itertools.count())))
+        told = {"operator": self.name, "entry": entry, "number": self.number, "place": self.place}
+        told["wanted"] = [i for i, wanted in enumerate(self.wanted) if wanted]
+        told |= {"module": self.tally.where, "arguments": tree_map(named, _shown, _is_no_tree)}
+        arrays = {f"in_{i}": value.detach() for i, value in enumerate(self.inputs)}
+        arrays |= {f"given_{i}": _to_torch(value) for i, value in enumerate(given)}
+        groups = {"torch": taken, "paddle": own}
+        arrays |= {
+            f"{group}_{i}": _to_torch(value)
+            for group, values in groups.items()
+            for i, value in enumerate(values)
+            if value is not None
+        }
+        arrays |= {f"exact_{i}": value for i, value in enumerate(self.exactly(given))}
+        base = os.path.join(os.environ[SAMPLES], f"{self.number:06d}-{name}")
+        np.savez(f"{base}.npz", **{key: value.detach().numpy() for key, value in arrays.items()})
+        write_json(f"{base}.json", told)
+
+    def exactly(self, given) -> list:
+        """torch's outputs in float64, or its gradients where `given` are those at the outputs."""
+        inputs = [
+            (v.detach().double() if v.is_floating_point() else v).requires_grad_(wanted)
+            for v, wanted in zip(self.inputs, self.wanted, strict=True)
+        ]
+        with torch.set_grad_enabled(bool(given)):
+            outputs = self._by_torch(*self._filled(inputs))
+            outputs = outputs if isinstance(outputs, tuple) else (outputs,)
+            if not given:
+                return [value.detach() for value in outputs]
+            pairs = [(o, _to_torch(g).double()) for o, g in zip(outputs, given, strict=True)]
+            pairs = [(output, weight) for output, weight in pairs if output.requires_grad]
+            wanted = [value for value in inputs if value.requires_grad]
+            found = torch.autograd.grad(
+                [o for o, _ in pairs], wanted, [w for _, w in pairs], allow_unused=True
+            )
+        return [torch.zeros_like(v) if g is None else g for v, g in zip(wanted, found, strict=True)]
 
     def _filled(self, tensors) -> list:
         """[arguments, options] with other tensors instead of the caller's."""
@@ -212,8 +274,26 @@ class _Transplanted(paddle.autograd.PyLayer):
         gradients = ctx.call.gradients(of_outputs)
         if ctx.call.transplant.compare:
             own = ctx.call.gradients_by_paddle(of_outputs)
-            ctx.call.count(gradients, own, "gradients_differed")
+            ctx.call.count(gradients, own, "gradients_differed", of_outputs)
         return tuple(gradients)
+
+
+class _Numbered:
+    """Stands for the i-th tensor among what a call was given."""
+
+    def __init__(self, number: int):
+        self.number = number
+
+
+def _is_no_tree(value) -> bool:
+    return children(value) is None
+
+
+def _shown(path, value):
+    """An argument as JSON has it."""
+    if isinstance(value, _Numbered):
+        return {"tensor": value.number}
+    return value if isinstance(value, bool | int | float | str | None) else str(value)
 
 
 _NARROW = (torch.float32, torch.float16, torch.bfloat16)

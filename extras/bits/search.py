@@ -99,7 +99,7 @@ def _reason(key: str, folder: Path, stems: Sequence[str]) -> str:
     if Key.parse(key).is_step:
         return "the optimizers are each framework's own, and no operators"
     for stem in stems:
-        orders = _orders_of_parts(folder, stem, key)
+        orders = orders_of_parts(folder, stem, key)
         if orders:
             return (
                 "its parts have the same bits, but a sum in float32 depends on its order: torch "
@@ -111,7 +111,7 @@ def _reason(key: str, folder: Path, stems: Sequence[str]) -> str:
 _MOST_PARTS = 5
 
 
-def _orders_of_parts(folder: Path, stem: str, key: str) -> tuple[str, str] | None:
+def orders_of_parts(folder: Path, stem: str, key: str) -> tuple[str, str] | None:
     """The two orders in which torch and Paddle added up the gradient at a module's input.
 
     Its parts are the gradients at the inputs of those inner modules that use that input.  None

@@ -1,8 +1,8 @@
 """What commonly makes two trainings' losses part, each as a change to the reference's training.
 
-NumPy only.  What a change holds, torch/retrain.py says; here is what is tried, under the words that
-people read.  Every one is a habit of trainers in use: a setting's other value, a loss that is
-summed where it should be averaged, a schedule that is asked at another time.
+NumPy only.  What a change holds, reference/torch/retrain.py says; here is what is tried, under the
+words that people read.  Every one is a habit of trainers in use: a setting's other value, a loss
+that is summed where it should be averaged, a schedule that is asked at another time.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -216,7 +216,10 @@ def _order(settings: Mapping, seed: int) -> Iterator[tuple[str, dict]]:
         yield f"the order of samples is seed {other}'s", {"order": other}
     other = not settings["drop_last"]
     said = "left out" if other else "trained on"
-    yield f"an epoch's last batch, which is not whole, is {said}", {"settings": {"drop_last": other}}
+    yield (
+        f"an epoch's last batch, which is not whole, is {said}",
+        {"settings": {"drop_last": other}},
+    )
 
 
 def _model(weights: Sequence[str], dropouts: Sequence[str]) -> Iterator[tuple[str, dict]]:
@@ -230,7 +233,11 @@ def _model(weights: Sequence[str], dropouts: Sequence[str]) -> Iterator[tuple[st
     for child in children[:CHILDREN] if len(children) > 1 else ():
         yield f"{child} does not learn", {"frozen": f"{child}."}
     for name in weights:
-        if "emb" in name and name.endswith("weight") and name.removesuffix(".weight") not in children:
+        if (
+            "emb" in name
+            and name.endswith("weight")
+            and name.removesuffix(".weight") not in children
+        ):
             yield f"{name} does not learn", {"frozen": name}
 
 

@@ -7,7 +7,7 @@ Trains the torch side's first steps as step 5 does, once for each of some 130 ch
 are known to differ in: normalisation over micro-batches and ranks, labels, clipping, decay, the
 schedule, the order of samples, dropout, precision.  Says which of them reproduces the other
 training's losses, for how many steps and to how many digits.  Where none does by itself, up to
-three together.  What can still be told apart from rounding alone is measured: by the reference's self-twins.
+three together.  What rounding alone does is measured, by the reference's self-twins.
 
 It leaves why.json beside step 5's logs: schema 1; model; pair; preset; steps; rounding, the largest
 distance of a self-twin; sides, a list of {side, file, parted (step, null: nowhere), torch, other,
@@ -253,7 +253,7 @@ def why(given: Namespace) -> int:
         if not inputs.make_data(one.pair):
             raise UserError(inputs.errors[pair.name].sentence)
         run = replace(one.run, data=str(inputs.data))
-        module = "twincheck.extras.trainers.torch.why"
+        module = "twincheck.extras.trainers.reference.torch.why"
         with WorkerProcess(one.pythons["torch"], module, on_progress, run.device) as process:
             trainings = Trainings(process, run, one.work / pair.name)
             told = explain(one.pair, trainings, inputs.data, curves, steps, given.losses_dtype)

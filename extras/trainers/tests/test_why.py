@@ -1,4 +1,4 @@
-"""Why losses part: gaps planted in another trainer, and in ports, are named by what reproduces them.
+"""Why losses part: gaps planted in another trainer and in ports are named by what gives them.
 
 The other trainer is other_trainer.py: plain torch, nothing of the workbench's loop.
 """
@@ -95,7 +95,7 @@ def explained(logged, tmp_path_factory):
     save_arrays(work / "data" / "small_lm" / "samples.npz", arrays)
     run = RunRequest(str(PAIR), phase="full", only_float32=True, data=str(work / "data"))
     curves = {gap: read_losses(path) for gap, path in logged.items()}
-    with WorkerProcess(sys.executable, "twincheck.extras.trainers.torch.why") as process:
+    with WorkerProcess(sys.executable, "twincheck.extras.trainers.reference.torch.why") as process:
         trainings = Trainings(process, run, work / "small_lm")
         told = explain(pair, trainings, work / "data", curves, 300)
         told["usual"] = trainings.curves({"": {}}, 52)[""]

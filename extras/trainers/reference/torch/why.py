@@ -1,6 +1,6 @@
 """Step 5, torch side: the first steps of a training, once for each change to it.
 
-    python -m extras.trainers.torch.why REQUEST.json
+    python -m extras.trainers.reference.torch.why REQUEST.json
 
 The request's folder has changes.json: {"steps": N, "changes": {name: change}} (retrain.py says what
 a change is).  Logged is each training's curve under its name; told.json has what the model or the
@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 
 if __name__ == "__main__":  # by its path too; --help needs no framework
-    sys.path[0] = sys.path[0] if __package__ else str(Path(__file__).resolve().parents[3])
+    sys.path[0] = sys.path[0] if __package__ else str(Path(__file__).resolve().parents[4])
     from twincheck.common.system.start import begin_side
 
     begin_side("torch", __doc__)
@@ -22,7 +22,7 @@ from twincheck.common.sides import torch_side as side
 from twincheck.common.sides.worker import main
 from twincheck.common.system.json_file import load_json, write_json
 from twincheck.extras.shared.one_case import asked_precision
-from twincheck.extras.trainers.torch.retrain import Retrained, dropouts
+from twincheck.extras.trainers.reference.torch.retrain import Retrained, dropouts
 from twincheck.step5_train.train import batches_of
 
 GROUP = side.join_group()

@@ -347,4 +347,3 @@ def _scale(values, measured, norm):
     scale = torch.clamp(norm / (total + 1e-6), max=1.0)
     for value in values:
         value.grad.mul_(scale)
-
