@@ -14,14 +14,15 @@ that PaddleFleet's alignment logs have.
 
 It leaves in DIR/log/exact/MODEL: torch.md5, paddle.md5 and exact.json: schema 1; model; pair;
 preset; steps {N: {same, differing, first, accumulated}}; operators [{operator, calls, differed,
-gradients, gradients_differed, largest, kind, kind_of_gradients, how}]; first {operator, entry,
-number, module, place, kind, how}; training {steps, equal, differing, first}.
+gradients, gradients_differed, largest, untaken, kind, kind_of_gradients, how}]; first {operator,
+entry, number, module, place, kind, how}; training {steps, equal, differing, first}.
 
 Exit status: 0 all are the same bits, 1 some are not, 2 nothing could be compared.
 """
 
 import os
 from argparse import Namespace
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
@@ -36,6 +37,7 @@ from twincheck.common.check.options import CheckOptions, Parser, positive
 from twincheck.common.check.result import shown
 from twincheck.common.check.steps import Step
 from twincheck.common.logs.key import Key
+from twincheck.common.logs.pickle_machine import printable
 from twincheck.common.logs.result_folder import ResultFolder
 from twincheck.common.logs.sidecar import sidecar_of
 from twincheck.common.pair.pairs import Pair, load_pairs
@@ -61,6 +63,7 @@ FILE = "exact.json"
 FLAG = "FLAGS_use_accuracy_compatible_kernel"
 STEPS = 10  # of the training
 EQUAL, ORDER, KERNEL = "equal", "another order", "another kernel"
+UNTAKEN = "not compared"
 GRADIENT = "gradients_differed"
 
 
@@ -298,9 +301,12 @@ def rows(found: Mapping[int, Found]) -> list[dict[str, object]]:
     merged: dict[str, dict] = {}
     for one in found.values():
         for name, of in one.tally.items():
-            row = merged.setdefault(name, dict.fromkeys(_COUNTS, 0) | {"largest": 0.0})
+            row = merged.setdefault(
+                name, {**dict.fromkeys(_COUNTS, 0), "largest": 0.0, "untaken": {}}
+            )
             row |= {count: row[count] + of[count] for count in _COUNTS}
             row["largest"] = max(row["largest"], of["largest"])
+            row["untaken"] = dict(Counter(row["untaken"]) + Counter(of["untaken"]))
     samples = [sample for one in found.values() for sample in one.samples]
     listed = []
     for name, row in merged.items():
@@ -309,10 +315,11 @@ def rows(found: Mapping[int, Found]) -> list[dict[str, object]]:
             own = [s for s in samples if (s.operator, s.entry) == (name, entry)][:1]
             kinds[entry] = own[0].kind if own else EQUAL if not row[entry] else KERNEL
             how += [sample.how for sample in own]
+        kinds["differed"] = kinds["differed"] if row["calls"] else UNTAKEN
         of_gradients = kinds[GRADIENT] if row["gradients"] else ""
         own = {"kind": kinds["differed"], "kind_of_gradients": of_gradients, "how": how}
         listed.append({"operator": name, **row, **own})
-    rank = [KERNEL, ORDER, EQUAL, ""]
+    rank = [KERNEL, ORDER, UNTAKEN, EQUAL, ""]
     return sorted(
         listed,
         key=lambda row: (
@@ -377,6 +384,8 @@ def show(result: Mapping, found: Mapping[int, Found]) -> None:
     for row in result["operators"]:
         for how in row["how"]:
             report.say(f"  {row['operator']}: {how}")
+        for reason, calls in row["untaken"].items():
+            report.say(f"  {row['operator']}: {calls} calls are not compared: {printable(reason)}")
     first = result["first"]
     if first is None:
         report.say("no operator differs by itself")

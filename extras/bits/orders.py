@@ -15,6 +15,7 @@ import numpy as np
 
 MOST = 512  # elements of a result that are computed again
 LONGEST = 1 << 14  # terms of a sum
+EDGE = 20  # so many elements one of all the ways gives by chance once in thousands of samples
 LANES = (2, 4, 8, 16, 32, 64)
 BLOCKS = (8, 16, 32, 48, 64, 96, 128, 192, 240, 256, 320, 384, 512)
 CASCADE = 16  # terms of a chain of torch's sums, before a further level takes them
@@ -45,17 +46,34 @@ class Found:
 
 
 def find(ways: Iterator[tuple[str, np.ndarray]], results: Sequence[np.ndarray]) -> list[Found]:
-    """Of each result (E,) the first way that gives all its bits, else the nearest."""
+    """Of each result (E,) the first way that gives all its bits, else the nearest.
+
+    Where all that the nearest leaves is given by one other way, both are named: products of
+    matrices are made in tiles, and those at an edge otherwise than the rest.
+    """
+    tried: list[list[tuple[str, np.ndarray]]] = [[] for _ in results]
     best = [Found("", 0.0)] * len(results)
     with np.errstate(all="ignore"):
         for said, values in ways:
             for i, result in enumerate(results):
-                share = float(np.mean(_same(values, result)))
-                if share > best[i].share:
-                    best[i] = Found(said, share)
+                same = _same(values, result)
+                tried[i].append((said, same))
+                if same.mean() > best[i].share:
+                    best[i] = Found(said, float(same.mean()))
             if all(each.share == 1.0 for each in best):
                 break
-    return best
+    return [_tiled(*each) for each in zip(best, tried, strict=True)]
+
+
+def _tiled(best: Found, tried: Sequence[tuple[str, np.ndarray]]) -> Found:
+    """Two ways that give all elements between them, where that is no chance; else the best one."""
+    left = next((~same for said, same in tried if said == best.said), None)
+    if best.share == 1.0 or left is None or left.sum() < EDGE:
+        return best
+    other = next((said for said, same in tried if same[left].all()), None)
+    if other is None:
+        return best
+    return Found(f"{best.said} ({best.share:.0%} of the elements); the others {other}", 1.0)
 
 
 def _same(a: np.ndarray, b: np.ndarray) -> np.ndarray:
@@ -64,7 +82,9 @@ def _same(a: np.ndarray, b: np.ndarray) -> np.ndarray:
 
 
 def orders(sums: Sums) -> Iterator[tuple[str, np.ndarray]]:
-    """(words, sums (E,)) of every order, the commonest first."""
+    """(words, sums (E,)) of every order, the commonest first; of sums of too many terms none."""
+    if sums.a.shape[1] > LONGEST:
+        return
     fusings = (True, False) if sums.b is not None else (False,)
     begins = ("", "the bias last", "the bias first") if sums.start is not None else ("",)
     for fused in fusings:
@@ -217,7 +237,10 @@ def _chain(terms: _Terms, lanes: int, rounds: int) -> np.ndarray:
 
 
 def _cascade(width: int):
-    """torch's sums along the last axis: four registers of chains; what fills none comes first."""
+    """torch's sums along the last axis, and of columns at an edge: four registers of chains.
+
+    What fills no register comes first.
+    """
 
     def add(terms: _Terms, start) -> np.ndarray | None:
         lanes, whole = 4 * width, terms.count // width * width
@@ -269,7 +292,7 @@ _WAYS += [
 _WAYS += [(f"in blocks of {size}", _in_blocks(size)) for size in BLOCKS]
 _WAYS += [("pairwise", _pairwise), ("from the last to the first", _backwards)]
 _WAYS += [(f"in a cascade of 4 registers of {width} lanes", _cascade(width)) for width in (8, 16)]
-_WAYS += [("in a cascade", _columns)]
+_WAYS += [("in a cascade of 4 sums", _cascade(1)), ("in a cascade", _columns)]
 
 
 # ---- layer normalization ------------------------------------------------------------------------
@@ -386,6 +409,8 @@ def ways_of(operator: str, named: Mapping, inputs: Sequence[np.ndarray]) -> Call
 
     if operator == "layer_norm":
         return _of_norm(tensor, named)
+    if operator == "conv":
+        return _of_convolution(tensor("x"), tensor("weight"), tensor("bias"), named)
     if operator == "einsum":
         operands = [inputs[each["tensor"]] for each in named["operands"]]
         sums = _of_einsum(named["equation"], *operands) if len(operands) == 2 else None
@@ -452,6 +477,41 @@ def _of_product(x: np.ndarray, y: np.ndarray, bias=None):
     return take
 
 
+def _of_convolution(x, weight, bias, named: Mapping) -> Callable | None:
+    """A convolution's ways: by channels, by places of the kernel, or by blocks of channels."""
+    padding = named["padding"]
+    if named["groups"] != 1 or isinstance(padding, str):
+        return None
+    axes = range(2, x.ndim)
+    sizes = [padding] * len(axes) if isinstance(padding, int) else padding
+    x = np.pad(x, [(0, 0), (0, 0), *((int(size), int(size)) for size in sizes)])
+    kernel = weight.shape[2:]
+    spread = [d * (k - 1) + 1 for d, k in zip(named["dilation"], kernel, strict=True)]
+    x = np.lib.stride_tricks.sliding_window_view(x, spread, tuple(axes))
+    steps = (slice(None, None, step) for step in named["stride"])
+    places = (slice(None, None, step) for step in named["dilation"])
+    x = x[(slice(None), slice(None), *steps, *places)]  # (B, C, *T, *K)
+    shape = (len(x), len(weight), *x.shape[2 : x.ndim - len(kernel)])
+    channels = weight.shape[1]
+    blocks = [size for size in (8, 16) if channels > size and channels % size == 0]
+
+    def ways(rows: np.ndarray):
+        batch, filters, *at = np.unravel_index(rows, shape)
+        terms = x[(batch, slice(None), *at)], weight[filters]
+        start = None if bias is None else bias[filters]
+        pair = [v.reshape(len(rows), channels, -1) for v in terms]
+        for said, values in orders(Sums(*(v.reshape(len(rows), -1) for v in pair), start)):
+            yield f"channel by channel {said}", values
+        for size in (channels, *blocks):
+            turned = (v.reshape(len(rows), -1, size, v.shape[2]) for v in pair)
+            flat = (v.swapaxes(2, 3).reshape(len(rows), -1) for v in turned)
+            word = "" if size == channels else f" in blocks of {size} channels"
+            for said, values in orders(Sums(*flat, start)):
+                yield f"by the kernel's places{word} {said}", values
+
+    return ways
+
+
 def _of_einsum(equation: str, a: np.ndarray, b: np.ndarray) -> Callable | None:
     """What each element of an einsum of two tensors is a sum of; None where it names no output."""
     taken, _, given = equation.replace(" ", "").partition("->")
@@ -489,13 +549,14 @@ def gradients_of(operator: str, named: Mapping, inputs, given) -> dict[str, Call
     return {name: lambda rows, sums=sums: orders(sums(rows)) for name, sums in found}
 
 
-def _broadcast(named: Mapping, inputs, given, factors: bool):
+def _broadcast(operator: str, named: Mapping, inputs, given):
     """Gradients of what was broadcast: sums over the places that one element was used at."""
     for name, at in named.items():
         if not isinstance(at, Mapping) or inputs[at["tensor"]].shape == given.shape:
             continue
-        shape, terms = inputs[at["tensor"]].shape, given
-        if factors:
+        shape = inputs[at["tensor"]].shape
+        terms = -given if (operator, name) == ("subtract", "y") else given
+        if operator == "multiply":
             others = [inputs[o["tensor"]] for n, o in named.items() if n != name]
             terms = given * others[0]
         shape = (1,) * (given.ndim - len(shape)) + shape
@@ -506,7 +567,7 @@ def _broadcast(named: Mapping, inputs, given, factors: bool):
 def _sums_of_gradients(operator: str, named: Mapping, inputs, given):
     if operator in ("add", "subtract", "expand", "multiply"):
         tensors = {n: at for n, at in named.items() if isinstance(at, Mapping)}
-        return _broadcast(tensors, inputs, given, operator == "multiply")
+        return _broadcast(operator, tensors, inputs, given)
     if operator not in ("linear", "matmul") or "x" not in named:
         return []
 
