@@ -41,6 +41,7 @@ FILES = {
     f"{ROOT}/common/sides/session.py": True,
     f"{ROOT}/common/pair/tape.py": True,
     f"{ROOT}/common/torch_side.py": True,
+    f"{ROOT}/extras/bits/patch.py": True,
     "<string>": True,
     "/usr/lib/python3/site-packages/torch/nn/functional.py": True,
     "/usr/lib/python3/dist-packages/paddle/nn/layer/common.py": True,

@@ -63,7 +63,6 @@ SAMPLES = {
     "operators": {"softmax": COUNTS | {"where": "", "untaken": {"TypeError": 1}}},
     "paddle_to_torch": {"main": []},
     "hidden_rows": {"main": []},
-    "recurrent_dropout_not_drawn": {"main": {"lstm": 0.1}},
     "draws": {"main": [{"passes": 2, "draws": [DRAW]}]},
     "dropouts": {"main": [{"passes": 2, "draws": [DRAW | {"kind": "dropout 0.1"}]}]},
     "untaped_draws": {"main": True},

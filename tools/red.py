@@ -26,7 +26,6 @@ from faults.catalogue import FAULTS
 from faults.checkout import Checkout
 from faults.fault import Fault
 from twincheck.common.check.guard import guarded
-from twincheck.common.report.terminal import behind_table
 from twincheck.common.system.checkout import ROOT
 from twincheck.common.system.errors import UserError
 from twincheck.common.system.files import write_text
@@ -36,6 +35,13 @@ SHOWN = "layernorm-epsilon-small"
 PLANTED = (SHOWN, "layernorm-default-epsilon")  # ids in the catalogue
 CASE = "main"  # of the block: each further case would name the same line again
 REPORT = "rows.json"  # as a user would call it; without a path, which differs from run to run
+
+
+def behind_table(printed: str) -> list[str]:
+    """The lines that a check has printed behind its table; all of them where it printed none."""
+    lines = [line.rstrip() for line in printed.splitlines()]
+    last = max((i for i, line in enumerate(lines) if line.startswith("└")), default=-1)
+    return lines[last + 1 :]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

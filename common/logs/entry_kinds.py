@@ -118,7 +118,6 @@ _LAYOUT = record(
 _SELECTION = record({"log": text, "sha256": text, "keys": dict_of(text)})
 
 # Of what the type of a sidecar's field does not say.
-NAMED_RATES = Kind(dict_of(dict_of(number_or_null)), "numbers by name, by name", dict)
 TALLIES = Kind(dict_of(_TALLY), "an operator's counts by name", dict)
 WITNESSES = Kind(dict_of(_WITNESS), "what step 4's workers find, by case", dict)
 NOISES = Kind(dict_of(_NOISE), "levels from 0 to 1 by case", dict)

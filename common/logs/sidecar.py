@@ -86,8 +86,6 @@ class Sidecar:
     log_sha256: str | None  # the hash of the log itself
     # One hash of the log's hash and of who made it (`seal`): the two belong together.
     seal: str | None = note()
-    # Whether the run went on with recorded discrete choices instead of its own.
-    forced_choices: bool | None
     flips: list[str]  # keys of the choices that fell otherwise than the recorded ones
     # Key of a choice -> {"margin": the key of its margins, "scores": that of its scores, "places":
     # that of which scores these are, where they are not all}.
@@ -120,8 +118,6 @@ class Sidecar:
     read_back: dict[str, list[str]] = note()
     # Of measured noise: prefix of a case's keys and the set-up -> its runs with float32's rounding.
     moved: dict[str, int] = note()
-    # Case -> recurrent layer -> its dropout, which no run draws.
-    recurrent_dropout_not_drawn: dict[str, dict[str, float]] = note(kinds.NAMED_RATES)
     # Case -> the random numbers that the model drew by itself and got from the tape.
     draws: dict[str, list[dict]] = note()
     # Case -> its dropouts; the site is the label of their numbers, by the reference's names.

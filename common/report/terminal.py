@@ -131,13 +131,6 @@ def counted(rows: Sequence[Row]) -> str:
     return ", ".join(f"{count} {verdict}" for verdict, count in count_verdicts(rows).items())
 
 
-def behind_table(printed: str) -> list[str]:
-    """The lines that a check has printed behind its table; all of them where it printed none."""
-    lines = [line.rstrip() for line in printed.splitlines()]
-    last = max((i for i, line in enumerate(lines) if line.startswith("└")), default=-1)
-    return lines[last + 1 :]
-
-
 def show_step(step, results) -> None:
     """The table of one step, a row a model, then the details of what is red."""
     title = f"step {step.number}: {step.other or step.title}"

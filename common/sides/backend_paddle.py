@@ -141,14 +141,12 @@ class _WholeDecay(paddle.optimizer.AdamW):
 
     def __init__(self, lr, betas, values, weight_decay, names):
         super().__init__(lr, *betas, parameters=values, weight_decay=0.0)
-        self._whole = weight_decay
-        self._decayed = [value for value in values if value.name in names]
+        self._whole, self._decayed = weight_decay, [v for v in values if v.name in names]
 
     def step(self):
         with paddle.no_grad():
-            for value in self._decayed:
-                if value.grad is not None:
-                    scale_(value, 1 - self.get_lr() * self._whole)
+            for value in (v for v in self._decayed if v.grad is not None):
+                scale_(value, 1 - self.get_lr() * self._whole)
         super().step()
 
 

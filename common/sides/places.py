@@ -15,8 +15,7 @@ _COMMON = f"{ROOT.as_posix()}/common/"
 _MODELS = f"{_COMMON}models/"
 _STEPS = tuple(f"{path.as_posix()}/" for path in (*ROOT.glob("step[1-5]_*"), ROOT / "extras"))
 # They stand before Paddle's own functions.
-_EXACT = tuple(f"{_COMMON}transplant/{name}.py" for name in ("exact", "formulas"))
-_BITS = f"{ROOT.as_posix()}/extras/bits/"  # likewise
+_EXACT = tuple(f"{ROOT.as_posix()}/{name}/" for name in ("common/transplant", "extras/bits"))
 _MADE_AT = "_made_at"
 # Paddle's published models are models, though they come with the framework.
 # And what Paddle writes of a forward, for a static graph of it, is no file of anybody's.
@@ -29,7 +28,7 @@ _PACKAGES = re.compile(r".*/(site|dist)-packages/")
 def of_framework_file(filename: str) -> bool:
     """True for the frameworks' own files, unlike those of models that are installed."""
     path = filename.replace("\\", "/")
-    return path in _EXACT or bool(_FRAMEWORK_FILE.search(path))
+    return path.startswith(_EXACT) or bool(_FRAMEWORK_FILE.search(path))
 
 
 def short_place(place: str, root: str) -> str:
@@ -46,7 +45,7 @@ def is_instrument(filename: str) -> bool:
     The workbench's own are known by where they are: a user's folder may be called `common` too.
     """
     path = filename.replace("\\", "/")
-    own = path.startswith((_COMMON, _BITS)) and not path.startswith(_MODELS)
+    own = path.startswith(_COMMON) and not path.startswith(_MODELS)
     return own or of_framework_file(path) or path.startswith("<")
 
 

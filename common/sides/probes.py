@@ -218,21 +218,18 @@ def _results(side, module, outputs):
 
 
 def fix_recurrent_dropout(side, model, training):
-    """Put recurrent layers in train mode with dropout 0 in every mode; name -> dropout it had.
+    """Put recurrent layers in train mode with dropout 0 in every mode.
 
     In eval mode Paddle cannot differentiate them on CPU ("holder_ should not be null"), and
     what they draw inside is not on the tape.  In training their rate is a row of the log.
     """
-    rates = {}
     for name, module in side.modules(model):
         if isinstance(module, side.RECURRENT):
-            rates[name] = float(module.dropout)
-            module.dropout = 0.0
+            rate, module.dropout = float(module.dropout), 0.0
             module.training = True
             if training:
                 # Whenever it runs, its dropout, which is not drawn, is logged.
-                module.register_forward_pre_hook(partial(_log_rate, side, name, rates[name]))
-    return {name: rate for name, rate in rates.items() if rate}
+                module.register_forward_pre_hook(partial(_log_rate, side, name, rate))
 
 
 def _log_rate(side, name, rate, module, inputs):

@@ -186,9 +186,7 @@ class Run:
             found = building.of_blank(self, self._filled_blank)
         model, self.made = found or self._filled(self.construct())
         model.train() if training else model.eval()  # older Paddle's return None
-        rates = self.side.fix_recurrent_dropout(model, training)
-        if rates:
-            self.notes["recurrent_dropout_not_drawn"] = rates
+        self.side.fix_recurrent_dropout(model, training)
         names = (name for name, _ in self.side.probed_modules(model))
         self.session.draws.own_sites = {self.session.rename(name) for name in names}
         return model

@@ -106,7 +106,6 @@ def write_log(
         inputs_sha256=arrays_sha256(ran.inputs),
         weights_sha256=job.states.sha256(ran.states),
         log_sha256=writer.sha256,
-        forced_choices=forced is not None,
         teacher_forced=reference is not None and not fed.free,
         batches=ran.batches,
         upcast={_shortened(place): calls for place, calls in upcast.items()},

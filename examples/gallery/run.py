@@ -22,12 +22,12 @@ import numpy as np
 from examples.gallery import environments
 from examples.gallery.table import HERE, Edit, Finding, Line, sha256
 from faults.warm import Interpreters
+from tools.red import behind_table
 from twincheck.common.check.steps import Step
 from twincheck.common.logs.reader import read_log
 from twincheck.common.logs.result_folder import ResultFolder
 from twincheck.common.logs.sidecar import Sidecar, sidecar_of
 from twincheck.common.report.findings import place_of
-from twincheck.common.report.terminal import behind_table
 from twincheck.common.system.checkout import ROOT
 from twincheck.common.system.errors import UserError
 from twincheck.common.system.files import write_text
