@@ -84,7 +84,8 @@ class Transplant:
             with self.way.off():
                 return call.run()
         except (Untaken, TypeError, ValueError, RuntimeError, IndexError) as error:
-            reason = f"{type(error).__name__}: {error}".splitlines()[0][:100]
+            kind = "" if isinstance(error, Untaken) else f"{type(error).__name__}: "
+            reason = f"{kind}{error}".splitlines()[0][:100]
             tally.untaken[reason] = tally.untaken.get(reason, 0) + 1
         return own(*arguments, **options)
 

@@ -62,6 +62,9 @@ NO_SENTENCE = {
     "no rounding makes up for that: other scores, or another rule of choice",
     "of a blank tensor",  # caught where it is met
     "lp_pool in float32",
+    # Lines of a log, which programs read.
+    "final_loss: rank=0 val=",
+    "gradient: rank=0 step=",
     "Adam of torch",
     "use strict",
     # Of other programs: a message of torchvision's, names of packages and of classes.
