@@ -124,7 +124,7 @@ def _exact(given: Namespace) -> int:
     if len(pairs) != 1:
         raise UserError("name the one model: twincheck exact DIR")
     pair = pairs[0]
-    base = (options.out or for_logs() / "log") / "exact"
+    base = (options.out.absolute() if options.out else for_logs() / "log") / "exact"
     with one_thread(), report.progress() as on_progress:
         with asked(pair, options, base, keep="all") as one:
             found = {

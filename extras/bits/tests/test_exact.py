@@ -22,13 +22,13 @@ def floats(*shape):
     return RNG.normal(size=shape).astype(np.float32)
 
 
-def twincheck(*words, status=0):
+def twincheck(*words, status=0, folder=ROOT):
     done = subprocess.run(
         [sys.executable, "-m", "twincheck", *map(str, words)],
         capture_output=True,
         text=True,
-        cwd=ROOT,
-        env={**os.environ, "COLUMNS": "200"},
+        cwd=folder,
+        env={**os.environ, "COLUMNS": "200", "PYTHONPATH": str(ROOT)},
     )
     assert done.returncode == status, done.stdout + done.stderr
     return done.stdout + done.stderr
@@ -279,7 +279,7 @@ def classifier(tmp_path_factory):
     """What the command finds of the example, whose port is right."""
     pair = tmp_path_factory.mktemp("exact") / "a port" / "classifier"
     shutil.copytree(ROOT / "examples" / "text_classifier", pair)
-    said = twincheck("exact", pair, "--steps", "3", status=1)
+    said = twincheck("exact", pair.name, "--steps", "3", status=1, folder=pair.parent)
     return (
         said,
         json.loads((pair / "log" / "exact" / "classifier" / "exact.json").read_text()),
