@@ -176,7 +176,7 @@ def test_a_file_that_keeps_tensors_is_imported_for_each_precision(checkout, tmp_
     Of float32, since both sides' float64 runs would then use the same rounded tables.
     """
     once = Checkout(tmp_path)
-    once.replace("common/sides/model_file.py", "module, _import_again(job)", "module, module")
+    once.replace("common/sides/model_file.py", "module, import_again(job)", "module, module")
     logs = []
     for copy in (checkout, once):
         run(copy, PAIR, 1, "--case", "tables")

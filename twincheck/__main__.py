@@ -11,6 +11,7 @@
     twincheck bundle DIR           put what a reviewer needs into DIR/log/bundle.zip
     twincheck verify BUNDLE        verify such a file, without either framework
     twincheck export, pr-report    the Paddle side as a repository; a pull request's report
+    twincheck mend DIR             the edit that makes a red check green, proven
     twincheck why DIR              the change to step 5's training that makes its losses the others
     twincheck exact DIR            which values are the same bits, and which operators are not
     twincheck certificate, converter      weights: the proof, and a checkpoint for the other side
@@ -52,11 +53,11 @@ OF_THE_CORE = {
 # Of the others the entry point has this name (pyproject.toml).
 OF_EXTRAS = (
     *("new", "export", "pr-report", "certificate", "converter", "doctor", "reference"),
-    *("bundle", "verify", "check-generate", "check-predict", "live", "why", "exact"),
+    *("bundle", "verify", "check-generate", "check-predict", "live", "why", "exact", "mend"),
 )
 _HIDDEN = ("live",)  # what twincheck.check starts
 # How the folder that results are in is called where a command takes one.
-_OUT = *STEPS, "check", "report", "show", "why", "exact"
+_OUT = *STEPS, "check", "report", "show", "why", "exact", "mend"
 _RESULTS = {**dict.fromkeys(_OUT, "--out"), "bundle": "--from"}
 
 

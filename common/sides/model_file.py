@@ -54,7 +54,7 @@ def load_model_file(job: Job, dtype: str = "float32") -> ModuleType:
         return module
     known = _in_float64.get(module.__name__)
     if known is None or known[0] is not module:
-        known = _in_float64[module.__name__] = module, _import_again(job)
+        known = _in_float64[module.__name__] = module, import_again(job)
     return known[1]
 
 
@@ -71,7 +71,7 @@ def _own_modules(pair: Pair) -> dict[str, ModuleType]:
     return found
 
 
-def _import_again(job: Job) -> ModuleType:
+def import_again(job: Job) -> ModuleType:
     """The side's module, imported in float64; the one that there is where that cannot be done."""
     pair, slot = job.pair, job.slot
     first, own = pair.side(slot), _own_modules(pair)

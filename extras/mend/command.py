@@ -1,0 +1,428 @@
+"""Which edit of the port makes a red check green?  Tried one at a time, proven by the check itself.
+
+    twincheck mend DIR             steps 1, 3 and 4; shows the edit as a diff
+    twincheck mend DIR --write     and puts it into the file; the old one stays beside it, as .orig
+
+Where a step is red, some hundreds of edits of the lines around its origin are tried: towards the
+reference's function of the same name, another number, keyword, function, operator, name or order of
+arguments, a call or a statement left out or put in.  Each runs in float64, in memory.  What brings
+the origin to the reference's value, and takes no other value away from it, is put into a copy of
+the pair, and the whole check judges that, every case and mode.  Where further mistakes come to
+light there, the search goes on.  What makes all steps green is proven; nothing else is offered.
+
+It leaves mend.json in DIR/log/mend: schema 1; model; pair; red (the step's number and the row's
+key, each time); tried; edits, a list of {step, row, place, kind, old, new, alike (other edits that
+are as good)}; proven; diff; seconds.
+
+Exit status: 0 nothing is red, or the mend is proven; 1 none was found; 2 it could not be tried.
+"""
+
+import ast
+import difflib
+import itertools
+import json
+import os
+import shutil
+import time
+import warnings
+from argparse import Namespace
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+
+from twincheck.common.check.guard import guarded
+from twincheck.common.check.options import CheckOptions, Parser, positive
+from twincheck.common.check.result import Result, shown
+from twincheck.common.check.runner import run_step
+from twincheck.common.check.steps import Step
+from twincheck.common.logs.result_folder import ResultFolder
+from twincheck.common.pair.pairs import Pair, load_pair, load_pairs
+from twincheck.common.pair.worker_process import WorkerProcess
+from twincheck.common.report import terminal as report
+from twincheck.common.report.findings import Finding, findings_of
+from twincheck.common.system.checkout import for_logs
+from twincheck.common.system.errors import UserError
+from twincheck.common.system.files import whole
+from twincheck.common.system.json_file import write_json
+from twincheck.common.verdict.row import AGREEING, FAILING
+from twincheck.extras.mend.distances import NEARER
+from twincheck.extras.mend.edits import KINDS, Edit, Source, Values, edits
+from twincheck.extras.mend.reference import nearer
+from twincheck.extras.shared.sides import asked
+from twincheck.step1_forward.check_step1 import STEP as FORWARD
+from twincheck.step3_loss.check_step3 import STEP as LOSS
+from twincheck.step4_backward.check_step4 import STEP as BACKWARD
+
+SCHEMA = 1
+FILE, STEM = "mend.json", "mend"
+STEPS = (FORWARD, LOSS, BACKWARD)
+BATCH = 30  # edits that a process is asked for at first, then what takes
+BATCH_S = 10.0
+PROOFS = 4  # of the nearest edits that the check is asked about
+MOST = 3  # mistakes that are looked for one behind the other
+PATIENCE_S = 300
+ALIKE = 0.5  # digits; edits that differ by less are as good
+TRIAL_S = 20.0  # that one edit may take
+
+
+@dataclass(frozen=True)
+class Tried:
+    """What an edit came to."""
+
+    edit: Edit
+    origin: float  # the origin's distance from the reference's, a part of its size
+    nearer: int
+    away: int
+    digits: float  # that all values came nearer by, together
+    off: int  # values that are off still
+
+
+@dataclass
+class Mended:
+    """One edit that was taken, and what it is for."""
+
+    step: int
+    row: str
+    place: str
+    kind: str
+    old: str
+    new: str
+    alike: list[str] = field(default_factory=list)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """The command; returns the exit status."""
+    parser = Parser(__doc__, "twincheck mend")
+    parser.take("model", "out", "preset", "mode", "seed", "weights")
+    said = f"look for so long at most, {PATIENCE_S} by default: --seconds 900"
+    parser.add_argument("--seconds", type=positive, default=PATIENCE_S, metavar="S", help=said)
+    parser.add_argument("--write", action="store_true", help="put the proven edit into the file")
+    given = parser.take("json", "torch-python", "paddle-python", "debug").parse_args(arguments)
+    return guarded(given.debug, lambda: _mend(given))
+
+
+def _mend(given: Namespace) -> int:
+    options = CheckOptions.of(given)
+    pairs = load_pairs(options.models)
+    if len(pairs) != 1:
+        raise UserError("name the one model: twincheck mend DIR")
+    pair = pairs[0]
+    if pair.built_in:
+        raise UserError(f"{pair.name} is built in: name the folder of a pair of your own")
+    base = (options.out.absolute() if options.out else for_logs() / "log") / "mend"
+    base.mkdir(parents=True, exist_ok=True)
+    with report.progress() as on_progress:
+        search = Search(pair, options, base, given.seconds, on_progress)
+        search.run()
+    result = search.as_json()
+    write_json(base / FILE, result)
+    if given.json:
+        write_json(given.json, result)
+    _show(search)
+    report.say(f"result: {shown(base / FILE)}, {search.seconds:.0f} s")
+    if given.write and search.proven and search.mended:
+        _write(search)
+    return int(not search.proven)
+
+
+class Search:
+    """The search for what makes one pair green."""
+
+    def __init__(self, pair: Pair, options: CheckOptions, base: Path, seconds: int, on_progress):
+        self.pair, self.base, self.on_progress = pair, base, on_progress
+        self.started = time.monotonic()
+        self.until = self.started + seconds
+        self.copy = base / f".pair-{os.getpid()}" / pair.folder.name
+        own = {"models": (str(self.copy),), "out": self.copy.parent / "out"}
+        self.options = replace(options, **own, no_report=True, reuse="torch", json=None)
+        self.mended: list[Mended] = []
+        self.red: list[tuple[int, str]] = []
+        self.tried = 0
+        self.proven = False
+        self.told = ""  # why nothing was found
+        self.seconds = 0.0
+        self.written: dict[str, bytes] = {}  # file -> what the edits make of it
+
+    def diff(self) -> str:
+        """The edits as a unified diff of the pair's files."""
+        lines: list[str] = []
+        for name, new in self.written.items():
+            old = (self.pair.folder / name).read_text(encoding="utf-8").splitlines(keepends=True)
+            now = new.decode().splitlines(keepends=True)
+            path = shown(self.pair.folder / name)
+            lines += difflib.unified_diff(old, now, path, path, n=2)
+        return "".join(lines)
+
+    def run(self) -> None:
+        """Go from step to step, and from mistake to mistake, until all is green."""
+        left_out = shutil.ignore_patterns("log", "__pycache__", ".git", ".mend*")
+        try:
+            shutil.copytree(self.pair.folder, self.copy, ignore=left_out, symlinks=True)
+            self.proven = all(self._mend(step) for step in STEPS if not step.why_not(self.pair))
+            self.written = {
+                name: (self.copy / name).read_bytes()
+                for name in dict.fromkeys(one.place.rpartition(":")[0] for one in self.mended)
+            }
+        finally:
+            shutil.rmtree(self.copy.parent, ignore_errors=True)
+            self.seconds = time.monotonic() - self.started
+
+    def _mend(self, step: Step) -> bool:
+        """Make a step green, if it is not; whether it is in the end."""
+        result = self.check(step)
+        while result.exit_code:
+            finding = findings_of(result)[0]
+            self.red.append((step.number, finding.row.key))
+            if len(self.mended) == MOST:
+                self.told = f"{MOST} edits have not made it green"
+                return False
+            better = self._step_on(step, result, finding)
+            if better is None:
+                return False
+            result = better
+        return True
+
+    def check(self, step: Step) -> Result:
+        """What the check says of the copy as it is now; raises UserError where it cannot run."""
+        self.on_progress(f"step {step.number}")
+        result = run_step(step, self.options, lambda text: self.on_progress(text))[0]
+        if result.error:
+            raise UserError(result.error)
+        return result
+
+    def _step_on(self, step: Step, result: Result, finding: Finding) -> Result | None:
+        """Put the edit into the copy that mends where it starts; the check's next result."""
+        for path, wanted in places_of(self.copy, finding):
+            best = self._best(step, finding.row.key, path, candidates_of(path, wanted, self.copy))
+            source = path.read_bytes()
+            for group in best[:PROOFS]:
+                path.write_bytes(group[0].edit.applied(source))
+                try:
+                    now = self.check(step)
+                except UserError:
+                    now = None
+                if now is not None and is_better(result, now):
+                    self.mended.append(_mended(step, finding, path, source, group, self.copy))
+                    return now
+                path.write_bytes(source)
+                if time.monotonic() > self.until:
+                    break
+        if not self.told:
+            self.told = f"{self.tried} edits were tried, and none makes it green"
+        return None
+
+    def _best(
+        self, step: Step, origin: str, path: Path, candidates: Iterator[Edit]
+    ) -> list[list[Tried]]:
+        """The edits that mend the origin, the nearest first, those together that are alike."""
+        found: list[Tried] = []
+        pair = load_pair(str(self.copy))
+        options = replace(self.options, models=(str(self.copy),))
+        with asked(pair, options, self.copy.parent, keep="all") as one:
+            case = _case_of(origin, pair, one.run)
+            run = replace(one.run, cases=case, memory=None, progress=False)
+            work = one.work / step.name
+            with WorkerProcess(one.pythons["torch"], step.module("torch"), None) as torch:
+                torch.ask(run, work / "request_torch.json")
+                if (failure := torch.failure()) is not None:
+                    raise UserError(failure.sentence)
+            files = ResultFolder(work)
+            if files.choices(step.judged[0]).is_file():
+                shutil.copyfile(files.choices(step.judged[0]), files.choices(STEM))
+            module = "twincheck.extras.mend.trials.paddle.trial"
+            with WorkerProcess(one.pythons["paddle"], module, None) as process:
+                size = BATCH
+                while some := list(itertools.islice(candidates, size)):
+                    began = time.monotonic()
+                    told = self._asked(process, run, work, step, origin, path, some)
+                    found += told
+                    self.on_progress(f"step {step.number}: {self.tried} edits tried")
+                    each_s = (time.monotonic() - began) / len(some)
+                    size = max(1, min(8 * BATCH, int(BATCH_S / each_s)))
+                    if any(t.away == 0 and t.off == 0 for t in told):
+                        break
+                    if time.monotonic() > self.until:
+                        self.told = f"the time is up after {self.tried} edits: --seconds"
+                        break
+        return ranked(found)
+
+    def _asked(self, process, run, work: Path, step: Step, origin: str, path: Path, some) -> list:
+        told = {
+            "file": str(path),
+            "step": [step.module("paddle"), step.script],
+            "stem": step.judged[0],
+            "origin": origin,
+            "seconds": TRIAL_S,
+            "edits": [[[e.start, e.end, e.new.decode()]] for e in some],
+        }
+        tried = work / "tried.jsonl"
+        tried.unlink(missing_ok=True)
+        write_json(work / "edits.json", told)
+        for _ in range(len(some) + 1):  # an edit that ends the process is begun, and left out then
+            before = tried.read_text(encoding="utf-8") if tried.is_file() else ""
+            process.ask(run, work / "request_paddle.json")
+            failure = process.failure()
+            if failure is None:
+                break
+            now = tried.read_text(encoding="utf-8") if tried.is_file() else ""
+            if now == before or '"number": -1' not in now:
+                raise UserError(failure.sentence)
+        lines = list(map(json.loads, tried.read_text(encoding="utf-8").splitlines()))
+        usual = next(line for line in lines if line.get("number") == -1)
+        self.tried += len(some)
+        names = "origin", "nearer", "away", "digits", "off"
+        return [
+            Tried(some[line["number"]], *(line[name] for name in names))
+            for line in lines
+            if line.get("number", -1) >= 0
+            and "error" not in line
+            and line["origin"] * NEARER < usual["origin"]
+        ]
+
+    def as_json(self) -> dict[str, object]:
+        """See the module's docstring."""
+        return {
+            "schema": SCHEMA,
+            "model": self.pair.name,
+            "pair": str(self.pair.folder),
+            "red": [list(one) for one in self.red],
+            "tried": self.tried,
+            "edits": [asdict(one) for one in self.mended],
+            "proven": self.proven,
+            "diff": self.diff(),
+            "seconds": round(self.seconds, 1),
+        }
+
+
+def ranked(found: Sequence[Tried]) -> list[list[Tried]]:
+    """Those that take nothing away, the nearest first; in a list those that are alike."""
+    kept = sorted(
+        (one for one in found if one.away == 0),
+        key=lambda one: (-round(one.digits / ALIKE), KINDS.index(one.edit.kind), len(one.edit.new)),
+    )
+    groups: list[list[Tried]] = []
+    for one in kept:
+        if groups and abs(groups[-1][0].digits - one.digits) <= ALIKE:
+            groups[-1].append(one)
+        else:
+            groups.append([one])
+    return groups
+
+
+def is_better(before: Result, now: Result) -> bool:
+    """Whether a check has got nearer to green: what was red first agrees, and no less than did."""
+    if now.exit_code == 0:
+        return True
+    agreeing = {row.key for row in before.rows if row.verdict in AGREEING}
+    was_red = {row.key for row in before.rows if row.verdict in FAILING}
+    red = {row.key for row in now.rows if row.verdict in FAILING}
+    return before.first_diverged.key not in red and not red & agreeing and len(red) < len(was_red)
+
+
+def places_of(folder: Path, finding: Finding) -> Iterator[tuple[Path, list[int]]]:
+    """(file, lines) of the port where a finding is, files of the pair's folder alone."""
+    place = finding.places.get("paddle", "")
+    name, _, line = place.split(" (")[0].rpartition(":")
+    path = Path(name)
+    if name and line.isdigit() and path.is_relative_to(folder):
+        yield path, [int(line)]
+        return
+    path = folder / "paddle_model.py"
+    if path.is_file():
+        yield path, []
+
+
+def candidates_of(path: Path, lines: Sequence[int], folder: Path) -> Iterator[Edit]:
+    """The edits of a file, those nearest to some lines first; each once, all of them code."""
+    source = Source(path.read_bytes())
+    reference = folder / path.name.replace("paddle", "torch")
+    theirs = dict(Source(reference.read_bytes()).functions()) if reference.is_file() else {}
+    functions = [(n, node) for n, node in source.functions() if _is_function(node)]
+    holds = [n for n, node in functions if any(node.lineno <= k <= node.end_lineno for k in lines)]
+    classes = {name.rpartition(".")[0] for name in holds}
+
+    def distance(name: str) -> int:
+        return 0 if name in holds else 1 if name.rpartition(".")[0] in classes else 2
+
+    functions.sort(key=lambda one: distance(one[0]))
+    seen: set[tuple] = set()
+    found: list[tuple[int, int, Edit]] = []
+    for name, node in [*functions, ("", source.tree)]:
+        own = theirs.get(name)
+        near = distance(name) if name else 3
+        some = list(nearer(source, node, own)) if own is not None and name else []
+        if near < 3:
+            some += edits(source, node, Values.of(*([own] if own is not None else [])))
+        for edit in some:
+            key = edit.start, edit.end, edit.new
+            if key not in seen:
+                seen.add(key)
+                found.append((KINDS.index(edit.kind), near, edit))
+    # Nearest first; within a function the commonest kinds; what is far away comes by kind too.
+    found.sort(key=lambda one: (one[0] + 3 * one[1], one[2].end - one[2].start, one[2].start))
+    trees = {ast.dump(source.tree)}
+    for _, _, edit in found:
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                tree = ast.dump(ast.parse(edit.applied(source.text)))
+        except (SyntaxError, ValueError):
+            continue
+        if tree not in trees:
+            trees.add(tree)
+            yield edit
+
+
+def _is_function(node) -> bool:
+    return type(node).__name__ == "FunctionDef"
+
+
+def _case_of(origin: str, pair: Pair, run) -> tuple[str, ...]:
+    """The case that a row is of, as --case names it; none where the preset has one alone."""
+    names = [case.name for case in pair.cases(run.preset, run.weights, run.modes)]
+    found = next((name for name in names if name and origin.startswith(f"{name}/")), "")
+    return (found,) if found else ()
+
+
+def _mended(step: Step, finding: Finding, path: Path, source: bytes, group, folder: Path) -> Mended:
+    edit = group[0].edit
+    line = source[: edit.start].count(b"\n") + 1
+    place = f"{path.relative_to(folder)}:{line}"
+    old = source[edit.start : edit.end].decode()
+    others = [_line_of(source, other.edit) for other in group[1:PROOFS]]
+    return Mended(step.number, finding.row.key, place, edit.kind, old, edit.new.decode(), others)
+
+
+def _line_of(source: bytes, edit: Edit) -> str:
+    """The line that an edit makes."""
+    text, at = edit.applied(source), edit.start
+    start, end = text.rfind(b"\n", 0, at) + 1, text.find(b"\n", at + len(edit.new))
+    return text[start : end if end >= 0 else None].decode().strip()
+
+
+def _show(search: Search) -> None:
+    """What was red, the edits, and whether they are proven."""
+    if not search.red:
+        report.say(f"{search.pair.name}: nothing is red in steps 1, 3 and 4: nothing to mend")
+        return
+    for one in search.mended:
+        report.say(f"step {one.step}: {one.row}: an edit of {one.place} mends it")
+        for other in one.alike:
+            report.say(f"  as good is: {other}")
+    if search.proven:
+        report.say(f"proven: with it steps 1, 3 and 4 are green ({search.tried} edits were tried)")
+    else:
+        step, row = search.red[-1]
+        report.say(f"step {step}: {row}: no mend was found: {search.told}")
+    for line in search.diff().splitlines():
+        report.say(line)
+
+
+def _write(search: Search) -> None:
+    """Put the edits into the pair's files; each old one stays beside its new one."""
+    for name, new in search.written.items():
+        path = search.pair.folder / name
+        shutil.copyfile(path, path.with_name(f"{path.name}.orig"))
+        with whole(path) as temporary:
+            temporary.write_bytes(new)
+        report.say(f"written: {shown(path)}; the old one is {path.name}.orig")

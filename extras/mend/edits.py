@@ -1,0 +1,432 @@
+"""Edits of a port's source that are commonly what was wrong with it, found in its syntax tree.
+
+Standard library only.  An edit changes one place: a number, an operator, a name, an argument, a
+call, a statement.  Values come from the reference's function of the same name and from what the
+field uses.  Nothing here knows whether an edit helps: each is tried.
+"""
+
+import ast
+import itertools
+import math
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+# What one function or layer is written for by mistake.
+CONFUSED = (
+    ("relu", "gelu", "silu", "tanh", "sigmoid", "elu", "relu6", "leaky_relu", "softplus", "mish"),
+    ("ReLU", "GELU", "SiLU", "Tanh", "Sigmoid", "ELU", "ReLU6", "LeakyReLU", "Softplus", "Mish"),
+    ("softmax", "log_softmax", "sigmoid"),
+    ("mean", "sum", "max", "min"),
+    ("argmax", "argmin"),
+    ("cos", "sin"),
+    ("tril", "triu"),
+    ("floor", "ceil", "round", "trunc"),
+    ("zeros", "ones", "zeros_like", "ones_like"),
+    ("exp", "expm1"),
+    ("log", "log1p", "log2", "log10"),
+    ("sqrt", "rsqrt", "square"),
+    ("maximum", "minimum"),
+    ("any", "all"),
+    ("cumsum", "cumprod"),
+    ("var", "std"),
+    ("LayerNorm", "RMSNorm"),
+    ("greater_than", "greater_equal", "less_than", "less_equal", "equal", "not_equal"),
+)
+# Last name of a call -> keywords that are commonly left out, and their values.
+LEFT_OUT = {
+    "gelu": {"approximate": (True,)},
+    "GELU": {"approximate": (True,)},
+    "LayerNorm": {"epsilon": (1e-12, 1e-6, 1e-8, 1e-3)},
+    "RMSNorm": {"epsilon": (1e-6, 1e-8, 1e-12)},
+    "layer_norm": {"epsilon": (1e-12, 1e-6, 1e-8, 1e-3)},
+    "GroupNorm": {"epsilon": (1e-6, 1e-3)},
+    **dict.fromkeys(
+        ("BatchNorm1D", "BatchNorm2D", "BatchNorm3D"),
+        {"epsilon": (1e-3, 1e-6), "momentum": (0.1, 0.99, 0.01), "use_global_stats": (True,)},
+    ),
+    "Linear": {"bias_attr": (False,)},
+    "Conv1D": {"bias_attr": (False,), "padding_mode": ("circular", "reflect", "replicate")},
+    "Conv2D": {"bias_attr": (False,), "padding_mode": ("circular", "reflect", "replicate")},
+    "Embedding": {"padding_idx": (0,)},
+    "LeakyReLU": {"negative_slope": (0.1, 0.2)},
+    "leaky_relu": {"negative_slope": (0.1, 0.2)},
+    "softmax": {"axis": (-1, 1, 0, -2)},
+    "log_softmax": {"axis": (-1, 1, 0, -2)},
+    "mean": {"keepdim": (True,)},
+    "sum": {"keepdim": (True,)},
+    "max": {"keepdim": (True,)},
+    "var": {"unbiased": (False,)},
+    "std": {"unbiased": (False,)},
+    "interpolate": {"align_corners": (True,), "align_mode": (1,)},
+    "grid_sample": {"align_corners": (False,)},
+    "affine_grid": {"align_corners": (False,)},
+    "avg_pool1d": {"exclusive": (False,), "ceil_mode": (True,)},
+    "avg_pool2d": {"exclusive": (False,), "ceil_mode": (True,)},
+    "max_pool2d": {"ceil_mode": (True,)},
+    "AvgPool1D": {"exclusive": (False,), "ceil_mode": (True,)},
+    "AvgPool2D": {"exclusive": (False,), "ceil_mode": (True,)},
+    "MaxPool1D": {"ceil_mode": (True,)},
+    "MaxPool2D": {"ceil_mode": (True,)},
+    "matmul": {"transpose_y": (True,), "transpose_x": (True,)},
+    "triu": {"diagonal": (1,)},
+    "tril": {"diagonal": (-1,)},
+    "cross_entropy": {"ignore_index": (0, -1), "label_smoothing": (0.1,), "reduction": ("sum",)},
+    "dropout": {"mode": ("downscale_in_infer",)},
+    "argsort": {"descending": (True,), "stable": (True,)},
+    "TransformerEncoderLayer": {"normalize_before": (True,), "activation": ("gelu",)},
+    "normalize": {"epsilon": (1e-6, 1e-8)},
+}
+# A keyword's usual values, whatever takes it.
+USUAL = {
+    "epsilon": (1e-12, 1e-8, 1e-6, 1e-5, 1e-3, 1e-9),
+    "axis": (-1, 0, 1, 2, -2),
+    "padding_mode": ("zeros", "circular", "reflect", "replicate"),
+    "mode": ("nearest", "bilinear", "bicubic", "linear", "reflect", "constant", "replicate"),
+    "reduction": ("mean", "sum", "none"),
+    "approximate": (True, False),
+    "diagonal": (-1, 0, 1),
+}
+# What is put around a value by mistake, or forgotten.
+AROUND = (
+    *("paddle.tanh({})", "F.relu({})", "F.gelu({})", "F.sigmoid({})", "F.silu({})"),
+    *("F.softmax({}, axis=-1)", "paddle.sqrt({})", "paddle.exp({})", "({}).detach()", "-({})"),
+    *("({}) * ({}).shape[-1] ** -0.5", "({}) / ({}).shape[-1] ** 0.5", "({}) / 2", "({}) * 2"),
+)
+_OPERATORS = {
+    ast.Add: ("-", "*"),
+    ast.Sub: ("+",),
+    ast.Mult: ("/", "+"),
+    ast.Div: ("*", "//"),
+    ast.FloorDiv: ("/",),
+    ast.Pow: ("*",),
+    ast.MatMult: ("*",),
+    ast.BitAnd: ("|",),
+    ast.BitOr: ("&",),
+}
+_SIGNS = {
+    **{ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.FloorDiv: "//"},
+    **{ast.Pow: "**", ast.MatMult: "@", ast.BitAnd: "&", ast.BitOr: "|", ast.Mod: "%"},
+}
+_COMPARED = {
+    ast.Lt: ("<=", ">", ">="),
+    ast.LtE: ("<", ">=", ">"),
+    ast.Gt: (">=", "<", "<="),
+    ast.GtE: (">", "<=", "<"),
+    ast.Eq: ("!=",),
+    ast.NotEq: ("==",),
+    ast.Is: ("is not",),
+    ast.IsNot: ("is",),
+}
+MOST_NAMES = 12  # other names that are tried in a name's place
+MOST_ORDERS = 24  # of a permutation
+
+
+@dataclass(frozen=True, order=True)
+class Edit:
+    """One change of a source: the bytes from start to end become `new`."""
+
+    start: int
+    end: int
+    new: bytes
+    kind: str  # of KINDS, the commonest first
+
+    def applied(self, source: bytes) -> bytes:
+        """The source with it."""
+        return source[: self.start] + self.new + source[self.end :]
+
+
+KINDS = ("reference", "setting", "function", "operator", "name", "order", "structure", "around")
+
+
+class Source:
+    """A file's text and its tree, and where its nodes stand."""
+
+    def __init__(self, text: bytes):
+        self.text, self.tree = text, ast.parse(text)
+        lengths = itertools.accumulate(len(line) for line in text.splitlines(keepends=True))
+        self._starts = [0, *lengths]
+
+    def span(self, node: ast.AST) -> tuple[int, int]:
+        """A node's first byte, and the one behind its last."""
+        start = self._starts[node.lineno - 1] + node.col_offset
+        return start, self._starts[node.end_lineno - 1] + node.end_col_offset
+
+    def of(self, node: ast.AST) -> str:
+        """A node's own text."""
+        start, end = self.span(node)
+        return self.text[start:end].decode()
+
+    def lines(self, node: ast.AST) -> tuple[int, int]:
+        """The whole lines of a statement, as bytes."""
+        first = min([node.lineno, *(d.lineno for d in getattr(node, "decorator_list", ()))])
+        return self._starts[first - 1], self._starts[min(node.end_lineno, len(self._starts) - 1)]
+
+    def functions(self) -> Iterator[tuple[str, ast.AST]]:
+        """(dotted name, node) of every function, a method's behind its class's; and of each class.
+
+        The module itself comes last, under an empty name.
+        """
+        stack: list[tuple[str, ast.AST]] = [("", self.tree)]
+        while stack:
+            name, node = stack.pop(0)
+            for child in ast.iter_child_nodes(node):
+                if isinstance(child, ast.FunctionDef | ast.ClassDef):
+                    dotted = f"{name}.{child.name}" if name else child.name
+                    yield dotted, child
+                    stack.append((dotted, child))
+        yield "", self.tree
+
+
+def edits(source: Source, node: ast.AST, values: "Values") -> Iterator[Edit]:
+    """Every edit of what is in a node, such as a function."""
+    names = Names.of(node)
+    parents = {c: p for p in ast.walk(node) for c in ast.iter_child_nodes(p)}
+    for one in ast.walk(node):
+        if not hasattr(one, "lineno") and not isinstance(one, ast.Module):
+            continue
+        for kind, (start, end), new in _of_node(source, one, parents, names, values):
+            if source.text[start:end] != new.encode():
+                yield Edit(start, end, new.encode(), kind)
+
+
+@dataclass(frozen=True)
+class Values:
+    """What the reference has: numbers and texts of its function."""
+
+    numbers: tuple[float, ...] = ()
+    texts: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, *nodes: ast.AST) -> "Values":
+        """Those of some nodes, each once."""
+        found = [one.value for n in nodes for one in ast.walk(n) if isinstance(one, ast.Constant)]
+        numbers = [v for v in found if isinstance(v, int | float) and not isinstance(v, bool)]
+        texts = [v for v in found if isinstance(v, str) and "\n" not in v and len(v) < 40]
+        return cls(tuple(dict.fromkeys(numbers)), tuple(dict.fromkeys(texts)))
+
+
+@dataclass(frozen=True)
+class Names:
+    """Names that may stand in one another's place in a function."""
+
+    local: tuple[str, ...]
+    values: tuple[str, ...]  # attributes of self that are not called
+    called: tuple[str, ...]  # and those that are
+
+    @classmethod
+    def of(cls, node: ast.AST) -> "Names":
+        """Those of a function."""
+        local: dict[str, None] = {}
+        values: dict[str, None] = {}
+        called: dict[str, None] = {}
+        functions = {id(one.func) for one in ast.walk(node) if isinstance(one, ast.Call)}
+        for one in ast.walk(node):
+            if isinstance(one, ast.arg) and one.arg not in ("self", "cls"):
+                local[one.arg] = None
+            elif isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store):
+                local[one.id] = None
+            elif isinstance(one, ast.Attribute) and ast.unparse(one.value) == "self":
+                (called if id(one) in functions else values)[one.attr] = None
+        return cls(tuple(local), tuple(values), tuple(called))
+
+
+def _of_node(source: Source, node, parents, names: Names, values: Values):
+    """(kind, span, new text) of a node by itself."""
+    parent = parents.get(node)
+    if isinstance(node, ast.Constant):
+        if not isinstance(parent, ast.Expr | ast.JoinedStr | ast.FormattedValue):
+            yield from _constants(source, node, parent, values)
+    elif isinstance(node, ast.UnaryOp):
+        yield "operator", source.span(node), f"({source.of(node.operand)})"
+    elif isinstance(node, ast.BinOp):
+        yield from _binary(source, node)
+    elif isinstance(node, ast.Compare) and len(node.ops) == 1:
+        left, right = source.of(node.left), source.of(node.comparators[0])
+        for sign in _COMPARED.get(type(node.ops[0]), ()):
+            yield "operator", source.span(node), f"{left} {sign} {right}"
+    elif isinstance(node, ast.BoolOp):
+        sign = " or " if isinstance(node.op, ast.And) else " and "
+        yield "operator", source.span(node), sign.join(source.of(v) for v in node.values)
+    elif isinstance(node, ast.IfExp):
+        a, test, b = (source.of(v) for v in (node.body, node.test, node.orelse))
+        yield "structure", source.span(node), f"{b} if {test} else {a}"
+    elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
+        yield from _named(source, node, node.id, names.local)
+    elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load):
+        yield from _attributes(source, node, parent, names)
+    elif isinstance(node, ast.Call):
+        yield from _calls(source, node)
+    elif isinstance(node, ast.List | ast.Tuple) and isinstance(node.ctx, ast.Load):
+        yield from _orders(source, node)
+    elif isinstance(node, ast.Slice):
+        yield from _slices(source, node)
+    elif isinstance(node, ast.keyword) and node.arg and isinstance(parent, ast.Call):
+        yield from _keywords(source, node, values)
+    if isinstance(node, ast.expr) and isinstance(parent, ast.Return | ast.Assign | ast.Call):
+        if not (isinstance(parent, ast.Call) and node is parent.func) and not _is_plain(node):
+            text = source.of(node)
+            for around in AROUND:
+                yield "around", source.span(node), around.replace("{}", text)
+    for body in ("body", "orelse"):
+        statements = getattr(node, body, None)
+        if isinstance(statements, list):
+            yield from _statements(source, statements)
+
+
+def _is_plain(node: ast.AST) -> bool:
+    """Whether a node holds no tensor: a constant, a list of numbers."""
+    return isinstance(node, ast.Constant | ast.List | ast.Tuple | ast.Dict | ast.Starred)
+
+
+def _constants(source: Source, node: ast.Constant, parent, values: Values):
+    value, span = node.value, source.span(node)
+    if isinstance(value, bool):
+        yield "setting", span, repr(not value)
+    elif isinstance(value, int):
+        near = (value + 1, value - 1, -value, 0, 1, 2, -1, -2, 2 * value)
+        whole = (v for v in values.numbers if isinstance(v, int) and abs(v) < 1 << 31)
+        yield from (
+            ("setting", span, repr(v)) for v in dict.fromkeys((*whole, *near)) if v != value
+        )
+    elif isinstance(value, float):
+        near = [1 - value, -value, 2 * value, value / 2, 10 * value, value / 10, 0.0, 1.0]
+        near += [1 / value] if value else []
+        near += [math.sqrt(value)] if value > 0 else []
+        if 0 < value < 0.01:
+            near += USUAL["epsilon"]
+        found = dict.fromkeys((*values.numbers, *near))
+        yield from (("setting", span, repr(v)) for v in found if v != value)
+    elif isinstance(value, str):
+        alike = next((row for row in (*USUAL.values(), *CONFUSED) if value in row), ())
+        for text in dict.fromkeys((*alike, *values.texts)):
+            if isinstance(text, str) and text != value:
+                yield "setting", span, repr(text)
+
+
+def _binary(source: Source, node: ast.BinOp):
+    left, right, span = source.of(node.left), source.of(node.right), source.span(node)
+    own = _SIGNS.get(type(node.op), "+")
+    for sign in _OPERATORS.get(type(node.op), ()):
+        yield "operator", span, f"({left}) {sign} ({right})"
+    if isinstance(node.op, ast.Sub | ast.Div | ast.MatMult | ast.Pow):
+        yield "order", span, f"({right}) {own} ({left})"
+    for side in (left, right):
+        yield "structure", span, f"({side})"
+    # f(a) + b for f(a + b), and the other way round.
+    for call, other in ((node.left, right), (node.right, left)):
+        if isinstance(call, ast.Call) and call.args:
+            inner = source.of(call.args[0])
+            rest = "".join(f", {source.of(a)}" for a in (*call.args[1:], *call.keywords))
+            yield "structure", span, f"{source.of(call.func)}({inner} {own} {other}{rest})"
+
+
+def _named(source: Source, node, own: str, others: Iterable[str]):
+    near = [name for name in others if name != own][:MOST_NAMES]
+    yield from (("name", source.span(node), name) for name in near)
+
+
+def _attributes(source: Source, node: ast.Attribute, parent, names: Names):
+    is_called = isinstance(parent, ast.Call) and parent.func is node
+    holder = source.of(node.value)
+    if holder == "self":
+        others = names.called if is_called else names.values
+        for name in [name for name in others if name != node.attr][:MOST_NAMES]:
+            yield "name", source.span(node), f"self.{name}"
+    for row in CONFUSED:
+        if node.attr in row:
+            others = (name for name in row if name != node.attr)
+            yield from (("function", source.span(node), f"{holder}.{name}") for name in others)
+
+
+def _calls(source: Source, node: ast.Call):
+    span, called = source.span(node), source.of(node.func)
+    arguments = [source.of(argument) for argument in node.args]
+    keywords = [source.of(keyword) for keyword in node.keywords]
+
+    def call(*parts: str) -> str:
+        return f"{called}({', '.join(parts)})"
+
+    for i in range(len(arguments) - 1):
+        turned = [*arguments[:i], arguments[i + 1], arguments[i], *arguments[i + 2 :]]
+        yield "order", span, call(*turned, *keywords)
+    for i in range(len(keywords)):
+        yield "setting", span, call(*arguments, *keywords[:i], *keywords[i + 1 :])
+    named = {keyword.arg for keyword in node.keywords}
+    for name, given in LEFT_OUT.get(called.split(".")[-1], {}).items():
+        if name not in named:
+            for value in given:
+                yield "setting", span, call(*arguments, *keywords, f"{name}={value!r}")
+    if arguments:  # without it
+        yield "structure", span, f"({arguments[0]})"
+        # f(a + b) for f(a) + b
+        first = node.args[0]
+        if isinstance(first, ast.BinOp):
+            sign = _SIGNS.get(type(first.op), "+")
+            sides = source.of(first.left), source.of(first.right)
+            for inner, outer in (sides, sides[::-1]):
+                whole = f"{call(inner, *arguments[1:], *keywords)} {sign} {outer}"
+                yield "structure", span, f"({whole})"
+    if isinstance(node.func, ast.Attribute) and source.of(node.func.value) != "self":
+        yield "structure", span, source.of(node.func.value)
+
+
+def _keywords(source: Source, node: ast.keyword, values: Values):
+    for value in (*USUAL.get(node.arg, ()), *values.numbers):
+        text = repr(value)
+        if source.of(node.value) != text and not isinstance(node.value, ast.Constant):
+            yield "setting", source.span(node.value), text
+
+
+def _orders(source: Source, node):
+    """Other orders of a list: all where it is of numbers, else two places exchanged."""
+    texts = [source.of(one) for one in node.elts]
+    if not 2 <= len(texts) <= 6:
+        return
+    start, end = source.span(node)
+    opened, closed = source.text[start : start + 1].decode(), source.text[end - 1 : end].decode()
+    if opened not in "([":
+        opened = closed = ""
+    if all(text.lstrip("-").isdigit() for text in texts):
+        others = list(itertools.islice(itertools.permutations(texts), 1, MOST_ORDERS))
+    else:
+        others = []
+        for i, j in itertools.combinations(range(len(texts)), 2):
+            turned = list(texts)
+            turned[i], turned[j] = texts[j], texts[i]
+            others.append(turned)
+    for other in others:
+        yield "order", (start, end), f"{opened}{', '.join(other)}{closed}"
+
+
+def _slices(source: Source, node: ast.Slice):
+    span = source.span(node)
+    lower, upper, step = (
+        source.of(part) if part else "" for part in (node.lower, node.upper, node.step)
+    )
+    others = [(f"{lower or 0} + 1", upper), (lower, f"{upper} - 1" if upper else "-1")]
+    others += [("", upper)] if lower else []
+    others += [(lower, "")] if upper else []
+    others += [(upper, ""), ("", lower)] if lower or upper else []
+    for low, high in others:
+        yield "setting", span, f"{low}:{high}{f':{step}' if step else ''}"
+
+
+def _statements(source: Source, statements: list):
+    for i, one in enumerate(statements):
+        if not isinstance(one, ast.Assign | ast.AugAssign | ast.Expr | ast.If | ast.Return):
+            continue
+        if isinstance(one, ast.Expr) and isinstance(one.value, ast.Constant):
+            continue
+        start, end = source.span(one)
+        if len(statements) > 1 and not isinstance(one, ast.Return):
+            yield "structure", (start, end), "pass"
+        following = statements[i + 1] if i + 1 < len(statements) else None
+        if following is not None and isinstance(following, ast.Assign | ast.AugAssign | ast.Expr):
+            between = source.text[end : source.span(following)[0]].decode()
+            text = f"{source.of(following)}{between}{source.of(one)}"
+            if not isinstance(one, ast.Return):
+                yield "order", (start, source.span(following)[1]), text
+        if isinstance(one, ast.AugAssign):
+            for sign in _OPERATORS.get(type(one.op), ()):
+                target, value = source.of(one.target), source.of(one.value)
+                yield "operator", (start, end), f"{target} {sign}= {value}"

@@ -1,0 +1,154 @@
+"""Edits that bring a port's function nearer to the reference's: where their trees part.
+
+Standard library only.  A port is usually written line by line, so that its function and the
+reference's are one tree but for the frameworks' spellings.  Where a subtree differs, the
+reference's is tried in its place, in Paddle's spelling as far as that is a matter of names.
+"""
+
+import ast
+import difflib
+from collections.abc import Iterator
+
+from twincheck.extras.mend.edits import Edit, Source
+
+# torch's name -> Paddle's, of functions, methods and classes.
+NAMES = {
+    **{"torch": "paddle", "Module": "Layer", "ModuleList": "LayerList", "ModuleDict": "LayerDict"},
+    **{"cat": "concat", "tensor": "to_tensor", "take_along_dim": "take_along_axis"},
+    **{"view": "reshape", "size": "shape", "clamp": "clip", "arctan2": "atan2", "mul": "multiply"},
+    **{"eq": "equal", "ne": "not_equal", "lt": "less_than", "le": "less_equal"},
+    **{
+        "gt": "greater_than",
+        "ge": "greater_equal",
+        "pow": "pow",
+        "div": "divide",
+        "sub": "subtract",
+    },
+    **{"to": "astype", "Conv1d": "Conv1D", "Conv2d": "Conv2D"},
+    **{"Conv3d": "Conv3D", "ConvTranspose1d": "Conv1DTranspose", "BatchNorm1d": "BatchNorm1D"},
+    **{"ConvTranspose2d": "Conv2DTranspose", "BatchNorm2d": "BatchNorm2D"},
+    **{"BatchNorm3d": "BatchNorm3D", "MaxPool1d": "MaxPool1D", "MaxPool2d": "MaxPool2D"},
+    **{"AvgPool1d": "AvgPool1D", "AvgPool2d": "AvgPool2D", "Dropout1d": "Dropout1D"},
+    **{"AdaptiveAvgPool1d": "AdaptiveAvgPool1D", "AdaptiveAvgPool2d": "AdaptiveAvgPool2D"},
+    **{"Dropout2d": "Dropout2D", "InstanceNorm2d": "InstanceNorm2D", "Hardswish": "Hardswish"},
+}
+KEYWORDS = {"dim": "axis", "eps": "epsilon", "bias": "bias_attr", "dims": "axis", "input": "x"}
+DROPPED = ("inplace", "device", "batch_first", "elementwise_affine")  # Paddle takes none of these
+
+
+class _Translated(ast.NodeTransformer):
+    """torch's tree in Paddle's spelling."""
+
+    def visit_Name(self, node):
+        return ast.copy_location(ast.Name(NAMES.get(node.id, node.id), node.ctx), node)
+
+    def visit_Attribute(self, node):
+        self.generic_visit(node)
+        if ast.unparse(node.value) != "self":
+            node.attr = NAMES.get(node.attr, node.attr)
+        return node
+
+    def visit_Call(self, node):
+        self.generic_visit(node)
+        called = ast.unparse(node.func).split(".")[-1]
+        node.keywords = [k for k in node.keywords if k.arg not in DROPPED]
+        for keyword in node.keywords:
+            keyword.arg = KEYWORDS.get(keyword.arg, keyword.arg)
+            value = keyword.value.value if isinstance(keyword.value, ast.Constant) else None
+            if keyword.arg == "momentum" and called.startswith("BatchNorm") and value is not None:
+                keyword.value = ast.Constant(round(1 - value, 12))  # Paddle's is of the old value
+            if keyword.arg == "approximate":
+                keyword.value = ast.Constant(value == "tanh")
+        if called == "permute":  # one argument here, several there
+            node.func.attr = "transpose"
+            if len(node.args) > 1:
+                node.args = [ast.List(node.args, ast.Load())]
+        if called == "reshape" and len(node.args) > 1:
+            node.args = [ast.List(node.args, ast.Load())]
+        if called == "dim" and not node.args and isinstance(node.func, ast.Attribute):
+            node.func.attr = "ndim"
+            return node.func
+        return node
+
+
+def nearer(source: Source, node: ast.AST, reference: ast.AST) -> Iterator[Edit]:
+    """Edits of a port's function towards the reference's of the same name, small ones first."""
+    theirs = _Translated().visit(ast.parse(ast.unparse(reference)).body[0])
+    found: dict[tuple, Edit] = {}
+    for start, end, text in _parted(source, node, theirs):
+        edit = Edit(start, end, text.encode(), "reference")
+        if edit.new != source.text[start:end]:
+            found.setdefault((start, end, text), edit)
+    yield from sorted(found.values(), key=lambda edit: edit.end - edit.start)
+
+
+def _parted(source: Source, ours: ast.AST, theirs: ast.AST) -> Iterator[tuple[int, int, str]]:
+    """(first byte, last, text) of each place where two trees part, and of all that holds it."""
+    if ast.dump(ours) == ast.dump(theirs):
+        return
+    if isinstance(ours, ast.expr | ast.keyword) and hasattr(ours, "lineno"):
+        text = _unparsed(theirs)
+        if text:
+            yield *source.span(ours), text
+    if type(ours) is not type(theirs):
+        return
+    for name in ours._fields:
+        a, b = getattr(ours, name, None), getattr(theirs, name, None)
+        if isinstance(a, list) and isinstance(b, list):
+            if a and isinstance(a[0], ast.stmt) and b:
+                yield from _statements(source, a, b)
+            elif len(a) == len(b):
+                for one, other in zip(a, b, strict=True):
+                    if isinstance(one, ast.AST) and isinstance(other, ast.AST):
+                        yield from _parted(source, one, other)
+        elif isinstance(a, ast.AST) and isinstance(b, ast.AST):
+            yield from _parted(source, a, b)
+
+
+def _statements(source: Source, ours: list, theirs: list) -> Iterator[tuple[int, int, str]]:
+    """Statements that one side alone has, or has otherwise."""
+    ours, theirs = ([s for s in side if not _is_text(s)] for side in (ours, theirs))
+    likeness = difflib.SequenceMatcher(
+        None, [_kind(s) for s in ours], [_kind(s) for s in theirs], autojunk=False
+    )
+    for what, a, b, c, d in likeness.get_opcodes():
+        if what == "equal" or b - a == d - c:
+            for one, other in zip(ours[a:b], theirs[c:d], strict=True):
+                yield from _whole(source, one, other)
+                yield from _parted(source, one, other)
+        elif what == "delete":
+            for one in ours[a:b]:
+                yield *source.span(one), "pass"
+        elif what == "insert" and ours:
+            before = ours[a - 1] if a else ours[0]
+            at = source.span(before)[1] if a else source.span(before)[0]
+            indent = " " * before.col_offset
+            lines = [line for s in theirs[c:d] for line in _unparsed(s).split("\n")]
+            text = f"\n{indent}".join(lines)
+            yield at, at, f"\n{indent}{text}" if a else f"{text}\n{indent}"
+        elif what == "replace":
+            start, end = source.span(ours[a])[0], source.span(ours[b - 1])[1]
+            indent = " " * ours[a].col_offset
+            lines = [line for s in theirs[c:d] for line in _unparsed(s).split("\n")]
+            yield start, end, f"\n{indent}".join(lines)
+
+
+def _whole(source: Source, ours: ast.stmt, theirs: ast.stmt) -> Iterator[tuple[int, int, str]]:
+    """A simple statement as the reference has it."""
+    simple = ast.Assign | ast.AugAssign | ast.Return | ast.Expr
+    if isinstance(ours, simple) and ast.dump(ours) != ast.dump(theirs):
+        yield *source.span(ours), _unparsed(theirs)
+
+
+def _kind(statement: ast.stmt) -> str:
+    """What makes two statements the same one: their kind, and what they are assigned to."""
+    targets = getattr(statement, "targets", [getattr(statement, "target", None)])
+    return " ".join([type(statement).__name__, *(ast.unparse(t) for t in targets if t)])
+
+
+def _is_text(statement: ast.stmt) -> bool:
+    return isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)
+
+
+def _unparsed(node: ast.AST) -> str:
+    return ast.unparse(ast.fix_missing_locations(node))

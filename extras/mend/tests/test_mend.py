@@ -1,0 +1,263 @@
+"""Mends: edits are found in trees, each is tried by running it, what is proven is offered."""
+
+import ast
+import json
+import math
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from checkout import ROOT, change
+
+from twincheck.common.check.options import CheckOptions
+from twincheck.common.pair.pairs import load_pair
+from twincheck.common.system.errors import UserError
+from twincheck.extras.mend import command
+from twincheck.extras.mend.command import Search, Tried, candidates_of, places_of, ranked
+from twincheck.extras.mend.distances import distances
+from twincheck.extras.mend.edits import KINDS, Edit, Source, Values, edits
+from twincheck.extras.mend.reference import nearer
+
+CLASSIFIER = ROOT / "examples" / "text_classifier"
+
+
+def made(text, values=Values()):  # noqa: B008 - a value that nothing changes
+    """Every source that an edit of the only function makes."""
+    source = Source(text.encode())
+    function = dict(source.functions())["f"]
+    return {edit.applied(source.text).decode() for edit in edits(source, function, values)}
+
+
+# ---- edits --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("wrong", "right"),
+    [
+        ("nn.LayerNorm(d)", "nn.LayerNorm(d, epsilon=1e-12)"),
+        ("nn.LayerNorm(d, epsilon=1e-5)", "nn.LayerNorm(d)"),
+        ("nn.BatchNorm2D(d, momentum=0.1)", "nn.BatchNorm2D(d, momentum=0.9)"),
+        ("F.gelu(x, approximate=True)", "F.gelu(x)"),
+        ("F.gelu(x)", "F.relu(x)"),
+        ("x.mean(0)", "x.sum(0)"),
+        ("x.transpose([0, 1, 2])", "x.transpose([0, 2, 1])"),
+        ("a - b", "(b) - (a)"),
+        ("norm(x + y)", "(norm(x) + y)"),
+        ("norm(x) + y", "norm(x + y)"),
+        ("g(a, b)", "g(b, a)"),
+        ("self.q(x)", "self.k(x)"),
+        ("x / 2", "(x) * (2)"),
+        ("x[:, 1:]", "x[:, :]"),
+        ("paddle.tanh(x)", "(x)"),
+        ("x if y else z", "z if y else x"),
+        ("i < n", "i <= n"),
+        ("F.softmax(x, axis=1)", "F.softmax(x, axis=-1)"),
+    ],
+)
+def test_what_was_wrong_is_among_the_edits(wrong, right):
+    text = "def f(self, a, b, x, y, z):\n    self.q(x), self.k(x)\n    return {}\n"
+    assert text.replace("{}", right) in {
+        one.replace("1e-05", "1e-5") for one in made(text.replace("{}", wrong))
+    }
+
+
+def test_numbers_of_the_reference_are_tried():
+    values = Values.of(ast.parse("def f():\n    return x * 0.3125 + y[17]"))
+    assert {0.3125, 17} <= set(values.numbers)
+    assert any("0.3125" in one for one in made("def f(x):\n    return x * 0.5\n", values))
+    assert any("17" in one for one in made("def f(y):\n    return y[3]\n", values))
+
+
+def test_statements_are_left_out_and_exchanged():
+    text = "def f(x):\n    x = a(x)\n    x = b(x)\n    return x\n"
+    found = made(text)
+    assert "def f(x):\n    pass\n    x = b(x)\n    return x\n" in found
+    assert "def f(x):\n    x = b(x)\n    x = a(x)\n    return x\n" in found
+
+
+def test_each_edit_of_a_file_is_code_and_another_tree(tmp_path):
+    pair = shutil.copytree(CLASSIFIER, tmp_path / "pair")
+    path = pair / "paddle_model.py"
+    source = path.read_bytes()
+    found = list(candidates_of(path, [41], pair))
+    trees = {ast.dump(ast.parse(edit.applied(source))) for edit in found}
+    assert len(trees) == len(found) > 1000
+    assert ast.dump(ast.parse(source)) not in trees
+    first = found[0].applied(source).decode().splitlines()
+    assert any(line != own for line, own in zip(first, source.decode().splitlines(), strict=False))
+
+
+# ---- towards the reference ----------------------------------------------------------------------
+
+
+def towards(ours, theirs):
+    source = Source(ours.encode())
+    function, other = (dict(s.functions())["f"] for s in (source, Source(theirs.encode())))
+    return [edit.applied(source.text).decode() for edit in nearer(source, function, other)]
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs", "wanted"),
+    [
+        ("return g(x) + x", "return g(x) + y", "return g(x) + y"),
+        (
+            "return F.softmax(x, axis=1)",
+            "return F.softmax(x, dim=-1)",
+            "return F.softmax(x, axis=-1)",
+        ),
+        (
+            "return nn.BatchNorm2D(3, momentum=0.1)",
+            "return nn.BatchNorm2d(3, momentum=0.1)",
+            "return nn.BatchNorm2D(3, momentum=0.9)",
+        ),
+        ("return x.transpose([0, 1])", "return x.permute(1, 0)", "return x.transpose([1, 0])"),
+        (
+            "return F.gelu(x)",
+            'return F.gelu(x, approximate="tanh")',
+            "return F.gelu(x, approximate=True)",
+        ),
+        ("x = g(x)\n    return x", "return x", "pass\n    return x"),
+        ("return x", "x = x * 2\n    return x", "x = x * 2\n    return x"),
+    ],
+)
+def test_the_references_place_is_tried_in_paddles_spelling(ours, theirs, wanted):
+    head = "def f(x, y):\n    "
+    found = towards(f"{head}{ours}\n", f"{head}{theirs}\n")
+    assert f"{head}{wanted}\n" in found
+
+
+def test_twins_have_next_to_nothing_to_bring_nearer():
+    same = "def f(x):\n    return paddle.concat([x, x], axis=-1)\n"
+    assert towards(same, "def f(x):\n    return torch.cat([x, x], dim=-1)\n") == []
+
+
+# ---- what is chosen -----------------------------------------------------------------------------
+
+
+def test_what_takes_a_value_away_is_never_taken():
+    edit = [Edit(i, i + 1, b"x", kind) for i, kind in enumerate(KINDS)]
+    found = [
+        Tried(edit[0], 1e-16, nearer=9, away=1, digits=80.0, off=0),
+        Tried(edit[1], 1e-16, nearer=3, away=0, digits=20.0, off=4),
+        Tried(edit[2], 1e-16, nearer=8, away=0, digits=70.1, off=0),
+        Tried(edit[3], 1e-16, nearer=8, away=0, digits=70.0, off=0),
+    ]
+    groups = ranked(found)
+    assert [[one.edit for one in group] for group in groups] == [[edit[2], edit[3]], [edit[1]]]
+
+
+# ---- the command --------------------------------------------------------------------------------
+
+
+def twincheck(*words, status=0, folder=ROOT):
+    done = subprocess.run(
+        [sys.executable, "-m", "twincheck", *map(str, words)],
+        capture_output=True,
+        text=True,
+        cwd=folder,
+        env={**os.environ, "COLUMNS": "200", "PYTHONPATH": str(ROOT)},
+    )
+    assert done.returncode == status, done.stdout + done.stderr
+    return done.stdout + done.stderr
+
+
+def a_pair(folder, *changes):
+    """A copy of the example with changes (old, new) of its port; its folder."""
+    left_out = shutil.ignore_patterns("log", "__pycache__")
+    pair = shutil.copytree(CLASSIFIER, folder / "a port" / "classifier", ignore=left_out)
+    for old, new in changes:
+        change(pair / "paddle_model.py", old, new)
+    return pair
+
+
+def test_a_newcomer_mends_two_mistakes(tmp_path):
+    wrong = ("nn.GELU()", "nn.GELU(approximate=True)"), ("x = x + attended", "x = x - attended")
+    pair = a_pair(tmp_path, *wrong)
+    right = (CLASSIFIER / "paddle_model.py").read_text()
+    planted = (pair / "paddle_model.py").read_text()
+    said = twincheck("mend", pair.name, folder=pair.parent)
+    assert "proven: with it steps 1, 3 and 4 are green" in said
+    assert "-        x = x - attended\n+        x = x + attended" in said
+    assert (pair / "paddle_model.py").read_text() == planted
+    told = json.loads((pair / "log" / "mend" / "mend.json").read_text())
+    assert told["proven"] and len(told["edits"]) == len(told["red"]) == 2
+    said = twincheck("mend", pair.name, "--write", folder=pair.parent)
+    assert "written: classifier/paddle_model.py; the old one is paddle_model.py.orig" in said
+    assert (pair / "paddle_model.py.orig").read_text() == planted
+    now = (pair / "paddle_model.py").read_text()
+    assert ast.dump(ast.parse(now)) == ast.dump(ast.parse(right))
+    said = twincheck("mend", pair.name, "--write", folder=pair.parent)
+    assert "nothing is red in steps 1, 3 and 4: nothing to mend" in said
+    assert (pair / "paddle_model.py").read_text() == now
+    assert not list((pair / "log" / "mend").glob(".*")), "its copies are gone"
+
+
+def test_what_no_edit_mends_is_said_and_nothing_is_written(tmp_path):
+    odd = "x = paddle.sin(x * 3.5) + attended * paddle.cos(x * 11.5)"
+    pair = a_pair(tmp_path, ("x = x + attended", odd))
+    # The reference's blocks are called otherwise: nothing tells which of its functions it is.
+    torch = pair / "torch_model.py"
+    torch.write_text(torch.read_text().replace("Block", "Part"))
+    before = {path.name: path.read_bytes() for path in pair.glob("*.py")}
+    said = twincheck("mend", pair, "--write", "--seconds", "20", status=1)
+    assert "no mend was found" in said
+    assert before == {path.name: path.read_bytes() for path in pair.glob("*.py*")}
+
+
+def test_a_built_in_model_is_refused():
+    assert "fastformer is built in" in twincheck("mend", "fastformer", status=2)
+
+
+# ---- trials -------------------------------------------------------------------------------------
+
+
+def tried(pair, folder, new, seconds=5.0):
+    """What the Paddle side's process says of edits that put other texts for `x = x + attended`."""
+    base = folder / "base"
+    base.mkdir(parents=True)
+    search = Search(load_pair(str(pair)), CheckOptions(), base, 60, lambda text: None)
+    search.copy = pair
+    path = pair / "paddle_model.py"
+    start = path.read_bytes().index(b"x = x - attended")
+    some = [Edit(start, start + 16, text.encode(), "around") for text in new]
+    kept, command.TRIAL_S = command.TRIAL_S, seconds
+    try:
+        return search._best(command.FORWARD, "blocks.0.norm2:in/0", path, iter(some))
+    finally:
+        command.TRIAL_S = kept
+
+
+def test_an_edit_that_ends_the_process_or_never_ends_is_left_out(tmp_path):
+    pair = a_pair(tmp_path, ("x = x + attended", "x = x - attended"))
+    ends = "import os; os._exit(7)"
+    never = "x = x + attended\n        while True: pass"
+    fails = "x = nothing"
+    groups = tried(pair, tmp_path, [ends, never, fails, "x = x + attended"], seconds=3.0)
+    assert [[one.edit.new for one in group] for group in groups] == [[b"x = x + attended"]]
+    assert groups[0][0].origin < 1e-12 and groups[0][0].away == 0
+
+
+def test_distances():
+    reference = {"a": np.array([3.0, 4.0]), "b": np.zeros(2), "c": np.ones(2), "d": np.ones(3)}
+    values = {"a": np.array([3.0, 4.5]), "b": np.array([0.0, 0.2]), "d": np.ones(2)}
+    found = distances(values, reference)
+    assert found["a"] == pytest.approx(0.1) and found["b"] == pytest.approx(0.2 / math.sqrt(2))
+    assert found["c"] == found["d"] == math.inf
+    assert distances({"a": np.array([math.nan, 4.0])}, {"a": np.array([3.0, 4.0])})["a"] == math.inf
+
+
+def test_a_pair_that_cannot_run_is_refused(tmp_path):
+    pair = a_pair(tmp_path, ("x = x + attended", "x = nothing"))
+    with pytest.raises(UserError, match="nothing"):
+        Search(load_pair(str(pair)), CheckOptions(), tmp_path, 60, lambda text: None).run()
+
+
+def test_the_files_of_the_pair_alone_are_edited(tmp_path):
+    class Finding:
+        places = {"paddle": f"{Path(np.__file__)}:12"}
+
+    assert list(places_of(tmp_path, Finding())) == []

@@ -1,0 +1,144 @@
+"""A step's Paddle side, once for each edit of its source: how far each is from torch's values.
+
+    python -m extras.mend.trials.paddle.trial REQUEST.json
+
+The request's folder has edits.json: file, the source that is edited; step, the module and the
+function of the step's Paddle side; stem of torch's logs; origin, a row's key; seconds for a trial;
+edits, each a list of [start, end, new text] in bytes.  Each is run in float64, and one line of
+tried.jsonl says what came of it: number; the origin's distance, a part of torch's size; how many
+values came nearer than by a factor of 30, how many went away, and by how many digits in all; or the
+error.  The first line, -1, is of the source as it is.  No file is changed.
+"""
+
+import sys
+from pathlib import Path
+
+if __name__ == "__main__":  # by its path too; --help needs no framework
+    sys.path[0] = sys.path[0] if __package__ else str(Path(__file__).resolve().parents[4])
+    from twincheck.common.system.start import begin_side
+
+    begin_side("paddle", __doc__)
+
+import importlib
+import json
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.machinery import SourceFileLoader
+
+import numpy as np
+
+from twincheck.common.logs.reader import read_log
+from twincheck.common.logs.result_folder import FLOAT64, ResultFolder
+from twincheck.common.sides import model_file
+from twincheck.common.sides import paddle_side as side
+from twincheck.common.sides.worker import main
+from twincheck.common.system.json_file import load_json
+from twincheck.extras.mend.distances import compared, distances
+
+GROUP = side.join_group()
+
+def trial(run):
+    """Try every edit on one case, and leave what came of each."""
+    told = load_json(run.folder / "edits.json")
+    function = getattr(importlib.import_module(told["step"][0]), told["step"][1])
+    path = Path(told["file"])
+    source = path.read_bytes()
+    done = _lines(run.folder / "tried.jsonl")
+    before = None
+    with read_log(ResultFolder(run.folder).log(told["stem"], "torch", FLOAT64)) as reference:
+        for number in range(-1, len(told["edits"])):
+            if number >= 0 and number in done:
+                continue
+            edit = told["edits"][number] if number >= 0 else []
+            with open(run.folder / "tried.jsonl", "a", encoding="utf-8") as file:
+                file.write(json.dumps({"begun": number}) + "\n")
+            try:
+                with _in_time(told["seconds"]), _edited(path, _applied(source, edit)):
+                    values = _values(run, function)
+            except Exception as error:  # whatever an edit makes of a model
+                if before is None:
+                    raise
+                line = {"error": f"{type(error).__name__}: {error}".splitlines()[0][:200]}
+            else:
+                found = distances(values, reference)
+                before = found if before is None else before
+                line = compared(before, found, told["origin"])
+            with open(run.folder / "tried.jsonl", "a", encoding="utf-8") as file:
+                file.write(json.dumps({"number": number, **line}) + "\n")
+    run.session.begin(prefix=run.prefix)
+    run.log("tried", np.int64(len(told["edits"])))
+
+
+def _lines(path: Path) -> set[int]:
+    """The numbers of the edits that an earlier process has begun, the last of which ended it."""
+    if not path.is_file():
+        return set()
+    lines = map(json.loads, path.read_text(encoding="utf-8").splitlines())
+    return {line["begun"] for line in lines if "begun" in line}
+
+
+def _applied(source: bytes, edit: list) -> bytes:
+    """A source with an edit's places changed, the last first."""
+    for start, end, new in sorted(edit, reverse=True):
+        source = source[:start] + new.encode() + source[end:]
+    return source
+
+
+@contextmanager
+def _edited(path: Path, source: bytes) -> Iterator[None]:
+    """While it lasts, a file that is imported is this source."""
+    real = SourceFileLoader.get_code
+
+    def get_code(self, name):
+        if Path(self.path) == path:
+            return compile(source, str(path), "exec", dont_inherit=True)
+        return real(self, name)
+
+    SourceFileLoader.get_code = get_code
+    try:
+        yield
+    finally:
+        SourceFileLoader.get_code = real
+
+
+@contextmanager
+def _in_time(seconds: float) -> Iterator[None]:
+    """An edit may make a loop that does not end."""
+
+    def ended(number, frame):
+        raise TimeoutError(f"longer than {seconds:g} s")
+
+    former = signal.signal(signal.SIGALRM, ended)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, former)
+
+
+def _values(run, function) -> dict[str, np.ndarray]:
+    """Key -> value of all that the step logs, by the source as it is imported now."""
+    found: dict[str, np.ndarray] = {}
+
+    def keep(key, values, **more):
+        found[key] = np.array(values)
+
+    kept = run.module, run.layout, run.notes, run.session.record
+    run.module, run.layout, run.notes = model_file.import_again(run.job), None, {}
+    run.session.record = keep
+    try:
+        run.session.begin(prefix=run.prefix)
+        function(run)
+    finally:
+        run.module, run.layout, run.notes, run.session.record = kept
+    return found
+
+
+def _asked(request) -> tuple[str]:
+    return ("float64",)
+
+
+if __name__ == "__main__":
+    sys.exit(main(side, "mend", trial, _asked, group=GROUP))

@@ -1,0 +1,109 @@
+"""Plant the faults of ports, and see whether `twincheck mend` undoes them.
+
+    python -m faults.mends [--only ID] [--model NAME] [--every N] [--json FILE]
+
+Of each fault of the catalogue that is in a port's own file and is found in step 1, 3 or 4, the pair
+is copied, the fault is planted, and the search runs as the command does.  "undone": the source is
+the correct one again but for how it is written; "as good": another source, which the check finds as
+right; "none": no mend was found.  Exit status 0.
+"""
+
+import sys
+from pathlib import Path
+
+if __name__ == "__main__":  # by its path too, and under a Python that will not do
+    sys.path[0] = sys.path[0] if __package__ else str(Path(__file__).resolve().parent.parent)
+    from twincheck.common.system.start import begin
+
+    begin("numpy", "rich")
+
+import argparse
+import ast
+import json
+import shutil
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Sequence
+
+from faults.catalogue import FAULTS
+from faults.fault import Fault
+from twincheck.common.check.guard import guarded
+from twincheck.common.check.options import CheckOptions
+from twincheck.common.pair.pairs import load_pair
+from twincheck.common.report import terminal as report
+from twincheck.common.system.checkout import ROOT
+from twincheck.common.system.errors import UserError
+from twincheck.extras.mend.command import PATIENCE_S, Search
+
+UNDONE, AS_GOOD, NONE, GREEN = "undone", "as good", "none", "not red"
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """See the module's docstring; returns the exit status."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--only", action="append", metavar="ID", help="this fault alone")
+    parser.add_argument("--model", action="append", help="faults of this model alone")
+    parser.add_argument("--every", type=int, default=1, metavar="N", help="each N-th alone")
+    parser.add_argument("--seconds", type=int, default=PATIENCE_S, metavar="S", help="for each")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="what came of each")
+    options = parser.parse_args(arguments)
+    return guarded(False, lambda: _run(options))
+
+
+def of_ports(faults: Sequence[Fault] = FAULTS) -> list[Fault]:
+    """Those that are planted in a port's own file, and that steps 1, 3 and 4 find."""
+    return [f for f in faults if f.file.endswith("paddle_model.py") and f.step in (1, 3, 4)]
+
+
+def _run(options: argparse.Namespace) -> int:
+    chosen = [f for f in of_ports() if not options.only or f.id in options.only]
+    chosen = [f for f in chosen if not options.model or f.model in options.model]
+    told = []
+    for fault in chosen[:: options.every]:
+        began = time.monotonic()
+        what, said, kind, tried = mend(fault, options.seconds)
+        seconds = round(time.monotonic() - began, 1)
+        told.append({"id": fault.id, "model": fault.model, "step": fault.step, "came_to": what})
+        told[-1] |= {"kind": kind, "edit": said, "tried": tried, "seconds": seconds}
+        report.say(f"{what:8} {seconds:6.1f} s  {tried:5} {fault.model} {fault.id}: {said}")
+        if options.json:
+            options.json.write_text(json.dumps(told, indent=1), encoding="utf-8")
+    counts = Counter(one["came_to"] for one in told)
+    report.say(", ".join(f"{count} {what}" for what, count in counts.items()))
+    return 0
+
+
+def mend(fault: Fault, seconds: int) -> tuple[str, str, str, int]:
+    """What the search comes to on one fault, its edit, that one's kind, and how many were tried."""
+    file = ROOT / fault.file
+    with tempfile.TemporaryDirectory(prefix="mends-") as work:
+        pair = Path(work) / file.parent.name
+        shutil.copytree(file.parent, pair, ignore=shutil.ignore_patterns("log", "__pycache__"))
+        right = file.read_text(encoding="utf-8")
+        if right.count(fault.old.strip("\n")) < 1:
+            return NONE, "the fault's text is not there", "", 0
+        wrong = right.replace(fault.old, fault.new, 1)
+        (pair / file.name).write_text(wrong, encoding="utf-8")
+        base = Path(work) / "mend"
+        base.mkdir()
+        search = Search(load_pair(str(pair)), CheckOptions(), base, seconds, lambda text: None)
+        try:
+            search.run()
+        except UserError as error:
+            return NONE, str(error)[:200], "", search.tried
+    if not search.red:
+        return GREEN, "", "", 0
+    edits = "; ".join(f"{one.old!r} -> {one.new!r}" for one in search.mended)[:300]
+    kind = ", ".join(one.kind for one in search.mended)
+    if not search.proven:
+        return NONE, edits or search.told, kind, search.tried
+    now = search.written[file.name].decode()
+    same = ast.dump(ast.parse(now)) == ast.dump(ast.parse(right))
+    return UNDONE if same else AS_GOOD, edits, kind, search.tried
+
+
+if __name__ == "__main__":
+    sys.exit(main())
