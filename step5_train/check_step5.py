@@ -353,13 +353,11 @@ def decided(result, folder: Path) -> dict[str, dict[str, str]]:
     reached_word = reached_word if answers else "none known"
     scores = scores_of(folder, STEP.guide_stem, STEP.guide_threshold)
     told = ", ".join(f"{s.name} {figure(s.torch)} and {figure(s.paddle)}" for s in scores)
-    steps = len({row.key for row in first if row.key.endswith("/loss")})
+    ran = len({row.key for row in first if row.key.endswith("/loss")})
     parts = sum(row.key.startswith("train/drift/") for row in whole)
     seeds = max([row.size for row in whole if row.key.startswith("seeds/")], default=1)
     counted = f"{seeds} seeds" if seeds > 1 else "one seed"
-    same = (
-        f"the same function: {steps} steps in float64 and float32, weights and buffers after them"
-    )
+    same = f"the same function: {ran} steps in float64 and float32, weights and buffers after them"
     alike = f"alike in float32: {parts} parts of the losses, the end, {counted}"
     found = {}
     for name, rows, green in ("first steps", first, same), ("whole training", whole, alike):
