@@ -45,7 +45,7 @@ from twincheck.common.system.errors import UserError
 from twincheck.common.system.files import whole
 from twincheck.common.system.json_file import write_json
 from twincheck.common.verdict.row import AGREEING, FAILING
-from twincheck.extras.mend.distances import NEARER
+from twincheck.extras.mend.distances import FARTHEST, NEARER
 from twincheck.extras.mend.edits import KINDS, Edit, Source, Values, edits
 from twincheck.extras.mend.reference import nearer
 from twincheck.extras.shared.sides import asked
@@ -193,7 +193,7 @@ class Search:
     def _step_on(self, step: Step, result: Result, finding: Finding) -> Result | None:
         """Put the edit into the copy that mends where it starts; the check's next result."""
         for path, wanted in places_of(self.copy, finding):
-            best = self._best(step, finding.row.key, path, candidates_of(path, wanted, self.copy))
+            best = self._best(step, result, path, candidates_of(path, wanted, self.copy))
             source = path.read_bytes()
             for group in best[:PROOFS]:
                 path.write_bytes(group[0].edit.applied(source))
@@ -212,10 +212,23 @@ class Search:
         return None
 
     def _best(
-        self, step: Step, origin: str, path: Path, candidates: Iterator[Edit]
+        self, step: Step, result: Result, path: Path, candidates: Iterator[Edit]
     ) -> list[list[Tried]]:
         """The edits that mend the origin, the nearest first, those together that are alike."""
         found: list[Tried] = []
+        origin = findings_of(result)[0].row.key
+        told = {
+            "file": str(path),
+            "step": [step.module("paddle"), step.script],
+            "stem": step.judged[0],
+            "origin": origin,
+            "allowed": {
+                row.key: row.allowed / row.scale
+                for row in result.rows
+                if row.allowed and row.scale and row.allowed < row.scale * FARTHEST
+            },
+            "seconds": TRIAL_S,
+        }
         pair = load_pair(str(self.copy))
         options = replace(self.options, models=(str(self.copy),))
         with asked(pair, options, self.copy.parent, keep="all") as one:
@@ -234,30 +247,24 @@ class Search:
                 size = BATCH
                 while some := list(itertools.islice(candidates, size)):
                     began = time.monotonic()
-                    told = self._asked(process, run, work, step, origin, path, some)
-                    found += told
+                    tried = self._asked(process, run, work, told, some)
+                    found += tried
                     self.on_progress(f"step {step.number}: {self.tried} edits tried")
                     each_s = (time.monotonic() - began) / len(some)
                     size = max(1, min(8 * BATCH, int(BATCH_S / each_s)))
-                    if any(t.away == 0 and t.off == 0 for t in told):
+                    if any(one.away == 0 and one.off == 0 for one in tried):
                         break
                     if time.monotonic() > self.until:
                         self.told = f"the time is up after {self.tried} edits: --seconds"
                         break
         return ranked(found)
 
-    def _asked(self, process, run, work: Path, step: Step, origin: str, path: Path, some) -> list:
-        told = {
-            "file": str(path),
-            "step": [step.module("paddle"), step.script],
-            "stem": step.judged[0],
-            "origin": origin,
-            "seconds": TRIAL_S,
-            "edits": [[[e.start, e.end, e.new.decode()]] for e in some],
-        }
+    def _asked(self, process, run, work: Path, told: dict, some: list[Edit]) -> list[Tried]:
+        """What some edits come to: those that bring the origin nearer; `told` as trial.py says."""
         tried = work / "tried.jsonl"
         tried.unlink(missing_ok=True)
-        write_json(work / "edits.json", told)
+        spans = [[[one.start, one.end, one.new.decode()]] for one in some]
+        write_json(work / "edits.json", {**told, "edits": spans})
         for _ in range(len(some) + 1):  # an edit that ends the process is begun, and left out then
             before = tried.read_text(encoding="utf-8") if tried.is_file() else ""
             process.ask(run, work / "request_paddle.json")
@@ -268,7 +275,7 @@ class Search:
             if now == before or '"number": -1' not in now:
                 raise UserError(failure.sentence)
         lines = list(map(json.loads, tried.read_text(encoding="utf-8").splitlines()))
-        usual = next(line for line in lines if line.get("number") == -1)
+        usual = next((line["origin"] for line in lines if line.get("number") == -1), 0.0)
         self.tried += len(some)
         names = "origin", "nearer", "away", "digits", "off"
         return [
@@ -276,7 +283,7 @@ class Search:
             for line in lines
             if line.get("number", -1) >= 0
             and "error" not in line
-            and line["origin"] * NEARER < usual["origin"]
+            and line["origin"] * NEARER < usual
         ]
 
     def as_json(self) -> dict[str, object]:

@@ -34,16 +34,29 @@ def distances(values: Mapping[str, np.ndarray], reference) -> dict[str, float]:
     return found
 
 
-def compared(before: Mapping[str, float], now: Mapping[str, float], origin: str) -> dict:
-    """What an edit has made of the distances."""
+def compared(
+    before: Mapping[str, float],
+    now: Mapping[str, float],
+    origin: str,
+    allowed: Mapping[str, float],
+) -> dict[str, float]:
+    """What an edit has made of the distances.
+
+    allowed   key -> what rounding may make of it, a part of its size, as far as the check has said:
+              of a gradient that is nothing but rounding that is all of it
+    """
     nearer = away = 0
     digits = 0.0
     for key, was in before.items():
-        was, is_now = (min(max(v, EXACT), FARTHEST) for v in (was, now.get(key, math.inf)))
+        least = max(EXACT, allowed.get(key, 0.0))
+        was, is_now = (min(max(v, least), FARTHEST) for v in (was, now.get(key, math.inf)))
         nearer += was > NEARER * is_now
         away += is_now > NEARER * was
         digits += math.log10(was / is_now)
     at = min(now.get(origin, math.inf), FARTHEST)
     # What the port has not at all, be it as it is or edited, is no concern of an edit's.
-    off = sum(d > OFF and not math.isinf(min(d, before[key])) for key, d in now.items())
+    off = sum(
+        d > max(OFF, allowed.get(key, 0.0)) and not math.isinf(min(d, before[key]))
+        for key, d in now.items()
+    )
     return {"origin": at, "nearer": nearer, "away": away, "digits": digits, "off": off}

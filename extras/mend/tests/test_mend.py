@@ -220,13 +220,13 @@ def tried(pair, folder, new, seconds=5.0):
     base = folder / "base"
     base.mkdir(parents=True)
     search = Search(load_pair(str(pair)), CheckOptions(), base, 60, lambda text: None)
-    search.copy = pair
-    path = pair / "paddle_model.py"
+    shutil.copytree(pair, search.copy)
+    path = search.copy / "paddle_model.py"
     start = path.read_bytes().index(b"x = x - attended")
     some = [Edit(start, start + 16, text.encode(), "around") for text in new]
     kept, command.TRIAL_S = command.TRIAL_S, seconds
     try:
-        return search._best(command.FORWARD, "blocks.0.norm2:in/0", path, iter(some))
+        return search._best(command.FORWARD, search.check(command.FORWARD), path, iter(some))
     finally:
         command.TRIAL_S = kept
 

@@ -3,8 +3,9 @@
     python -m extras.mend.trials.paddle.trial REQUEST.json
 
 The request's folder has edits.json: file, the source that is edited; step, the module and the
-function of the step's Paddle side; stem of torch's logs; origin, a row's key; seconds for a trial;
-edits, each a list of [start, end, new text] in bytes.  Each is run in float64, and one line of
+function of the step's Paddle side; stem of torch's logs; origin, a row's key; allowed, what
+rounding may make of each row, a part of its size; seconds for a trial; edits, each a list of
+[start, end, new text] in bytes.  Each is run in float64, and one line of
 tried.jsonl says what came of it: number; the origin's distance, a part of torch's size; how many
 values came nearer than by a factor of 30, how many went away, and by how many digits in all; or the
 error.  The first line, -1, is of the source as it is.  No file is changed.
@@ -32,6 +33,8 @@ from twincheck.common.logs.reader import read_log
 from twincheck.common.logs.result_folder import FLOAT64, ResultFolder
 from twincheck.common.sides import model_file
 from twincheck.common.sides import paddle_side as side
+from twincheck.common.sides.run import Run
+from twincheck.common.sides.session import Session, using
 from twincheck.common.sides.worker import main
 from twincheck.common.system.json_file import load_json
 from twincheck.extras.mend.distances import compared, distances
@@ -63,7 +66,7 @@ def trial(run):
             else:
                 found = distances(values, reference)
                 before = found if before is None else before
-                line = compared(before, found, told["origin"])
+                line = compared(before, found, told["origin"], told["allowed"])
             with open(run.folder / "tried.jsonl", "a", encoding="utf-8") as file:
                 file.write(json.dumps({"number": number, **line}) + "\n")
     run.session.begin(prefix=run.prefix)
@@ -125,14 +128,16 @@ def _values(run, function) -> dict[str, np.ndarray]:
     def keep(key, values, **more):
         found[key] = np.array(values)
 
-    kept = run.module, run.layout, run.notes, run.session.record
-    run.module, run.layout, run.notes = model_file.import_again(run.job), None, {}
-    run.session.record = keep
-    try:
-        run.session.begin(prefix=run.prefix)
-        function(run)
-    finally:
-        run.module, run.layout, run.notes, run.session.record = kept
+    own, request = run.session, run.request
+    session = Session(request.seed, record=keep, forced=own.forced)
+    session.tape, session.selection = own.tape, own.selection
+    session.draws, session.dropouts = own.draws, own.dropouts
+    side.set_up(run.dtype, request.device, request.seed + run.case.seed)
+    session.begin(prefix=run.prefix)
+    with using(session):
+        one = Run(run.job, run.case, run.dtype, session)
+        one.module = model_file.import_again(run.job)
+        function(one)
     return found
 
 
