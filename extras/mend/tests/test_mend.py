@@ -179,14 +179,12 @@ def test_a_newcomer_mends_two_mistakes(tmp_path):
     pair = a_pair(tmp_path, *wrong)
     right = (CLASSIFIER / "paddle_model.py").read_text()
     planted = (pair / "paddle_model.py").read_text()
-    said = twincheck("mend", pair.name, folder=pair.parent)
+    said = twincheck("mend", pair.name, "--write", folder=pair.parent)
     assert "proven: with it steps 1, 3 and 4 are green" in said
     assert "-        x = x - attended\n+        x = x + attended" in said
-    assert (pair / "paddle_model.py").read_text() == planted
+    assert "written: classifier/paddle_model.py; the old one is paddle_model.py.orig" in said
     told = json.loads((pair / "log" / "mend" / "mend.json").read_text())
     assert told["proven"] and len(told["edits"]) == len(told["red"]) == 2
-    said = twincheck("mend", pair.name, "--write", folder=pair.parent)
-    assert "written: classifier/paddle_model.py; the old one is paddle_model.py.orig" in said
     assert (pair / "paddle_model.py.orig").read_text() == planted
     now = (pair / "paddle_model.py").read_text()
     assert ast.dump(ast.parse(now)) == ast.dump(ast.parse(right))
@@ -203,7 +201,7 @@ def test_what_no_edit_mends_is_said_and_nothing_is_written(tmp_path):
     torch = pair / "torch_model.py"
     torch.write_text(torch.read_text().replace("Block", "Part"))
     before = {path.name: path.read_bytes() for path in pair.glob("*.py")}
-    said = twincheck("mend", pair, "--write", "--seconds", "20", status=1)
+    said = twincheck("mend", pair, "--write", "--seconds", "10", status=1)
     assert "no mend was found" in said
     assert before == {path.name: path.read_bytes() for path in pair.glob("*.py*")}
 

@@ -1,0 +1,22 @@
+"""Planted faults and the search that undoes them (faults/mends.py)."""
+
+from faults.mends import UNDONE, main, of_ports
+
+
+def test_a_planted_fault_is_undone(tmp_path, capsys):
+    words = [
+        "--only",
+        "own-norm-epsilon",
+        "--seconds",
+        "120",
+        "--json",
+        str(tmp_path / "told.json"),
+    ]
+    assert main(words) == 0
+    assert "1 undone" in capsys.readouterr().out
+    assert f'"came_to": "{UNDONE}"' in (tmp_path / "told.json").read_text(encoding="utf-8")
+
+
+def test_those_in_ports_are_most_of_the_catalogue():
+    found = of_ports()
+    assert len(found) > 200 and {fault.step for fault in found} == {1, 3, 4}
