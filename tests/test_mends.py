@@ -14,7 +14,7 @@ def test_a_planted_fault_is_undone(tmp_path, capsys):
     ]
     assert main(words) == 0
     assert "1 undone" in capsys.readouterr().out
-    assert f'"came_to": "{UNDONE}"' in (tmp_path / "told.json").read_text(encoding="utf-8")
+    assert f'"came_to": "{UNDONE}"' in told.read_text(encoding="utf-8")
 
 
 def test_those_in_ports_are_most_of_the_catalogue():
