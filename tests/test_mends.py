@@ -4,14 +4,8 @@ from faults.mends import UNDONE, main, of_ports
 
 
 def test_a_planted_fault_is_undone(tmp_path, capsys):
-    words = [
-        "--only",
-        "own-norm-epsilon",
-        "--seconds",
-        "120",
-        "--json",
-        str(tmp_path / "told.json"),
-    ]
+    told = tmp_path / "told.json"
+    words = ["--only", "own-norm-epsilon", "--seconds", "120", "--json", str(told)]
     assert main(words) == 0
     assert "1 undone" in capsys.readouterr().out
     assert f'"came_to": "{UNDONE}"' in told.read_text(encoding="utf-8")
