@@ -261,7 +261,7 @@ CEILINGS = {
     "extras/generation": 1_680,
     "extras/live": 1_630,
     "extras/many": 160,
-    "extras/mend": 1_240,
+    "extras/mend": 1_260,
     "extras/new_pair": 4_970,
     "extras/pr_report": 1_800,
     "extras/programs": 280,

@@ -43,6 +43,7 @@ from twincheck.common.report.findings import Finding, findings_of
 from twincheck.common.system.checkout import for_logs
 from twincheck.common.system.errors import UserError
 from twincheck.common.system.files import whole
+from twincheck.common.system.folders import remove_abandoned, working_folder
 from twincheck.common.system.json_file import write_json
 from twincheck.common.verdict.row import AGREEING, FAILING
 from twincheck.extras.mend.distances import FARTHEST, NEARER
@@ -132,9 +133,7 @@ class Search:
         self.pair, self.base, self.on_progress = pair, base, on_progress
         self.started = time.monotonic()
         self.until = self.started + seconds
-        self.copy = base / f".pair-{os.getpid()}" / pair.folder.name
-        own = {"models": (str(self.copy),), "out": self.copy.parent / "out"}
-        self.options = replace(options, **own, no_report=True, reuse="torch", json=None)
+        self.options = replace(options, no_report=True, reuse="torch", json=None)
         self.mended: list[Mended] = []
         self.red: list[tuple[int, str]] = []
         self.tried = 0
@@ -155,17 +154,38 @@ class Search:
 
     def run(self) -> None:
         """Go from step to step, and from mistake to mistake, until all is green."""
-        left_out = shutil.ignore_patterns("log", "__pycache__", ".git", ".mend*")
-        try:
-            shutil.copytree(self.pair.folder, self.copy, ignore=left_out, symlinks=True)
-            self.proven = all(self._mend(step) for step in STEPS if not step.why_not(self.pair))
+        steps = [step for step in STEPS if not step.why_not(self.pair)]
+        remove_abandoned(self.base)
+        with working_folder(self.base) as work:
+            self.work_in(work)
+            self.proven = all(self._mend(step) for step in steps)
+            last = max((one.step for one in self.mended), default=0)
+            if self.proven:  # an edit that a later step asked for is none that an earlier one minds
+                before = [step for step in steps if step.number < last]
+                self.proven = all(self.check(step).exit_code == 0 for step in before)
             self.written = {
                 name: (self.copy / name).read_bytes()
                 for name in dict.fromkeys(one.place.rpartition(":")[0] for one in self.mended)
             }
-        finally:
-            shutil.rmtree(self.copy.parent, ignore_errors=True)
-            self.seconds = time.monotonic() - self.started
+        self.seconds = time.monotonic() - self.started
+
+    def work_in(self, work: Path) -> None:
+        """Copy the pair into a folder: its Python files; what else it has is linked to."""
+
+        def left_out(folder: str, names: list[str]) -> set[str]:
+            own = {"log"} if Path(folder) == self.pair.folder else set()
+            return {name for name in names if name in {"__pycache__", ".git", *own}}
+
+        def copied(source: str, target: str) -> None:
+            if source.endswith(".py"):
+                shutil.copyfile(source, target)
+            else:
+                os.symlink(os.path.abspath(source), target)
+
+        self.copy = work / "pair" / self.pair.folder.name
+        shutil.copytree(self.pair.folder, self.copy, ignore=left_out, copy_function=copied)
+        out = work / "out"
+        self.options = replace(self.options, models=(str(self.copy),), out=out)
 
     def _mend(self, step: Step) -> bool:
         """Make a step green, if it is not; whether it is in the end."""
@@ -230,8 +250,7 @@ class Search:
             "seconds": TRIAL_S,
         }
         pair = load_pair(str(self.copy))
-        options = replace(self.options, models=(str(self.copy),))
-        with asked(pair, options, self.copy.parent, keep="all") as one:
+        with asked(pair, self.options, self.copy.parent, keep="all") as one:
             case = _case_of(origin, pair, one.run)
             run = replace(one.run, cases=case, memory=None, progress=False)
             work = one.work / step.name

@@ -218,7 +218,7 @@ def tried(pair, folder, new, seconds=5.0):
     base = folder / "base"
     base.mkdir(parents=True)
     search = Search(load_pair(str(pair)), CheckOptions(), base, 60, lambda text: None)
-    shutil.copytree(pair, search.copy)
+    search.work_in(base)
     path = search.copy / "paddle_model.py"
     start = path.read_bytes().index(b"x = x - attended")
     some = [Edit(start, start + 16, text.encode(), "around") for text in new]
