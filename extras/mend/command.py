@@ -302,7 +302,8 @@ class Search:
             for line in lines
             if line.get("number", -1) >= 0
             and "error" not in line
-            and line["origin"] * NEARER < usual
+            # A port may have the origin in another shape: what lies behind it says then.
+            and (line["origin"] * NEARER < usual or usual >= FARTHEST and line["nearer"])
         ]
 
     def as_json(self) -> dict[str, object]:
