@@ -27,6 +27,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from faults.catalogue import FAULTS
+from faults.checkout import change
 from faults.fault import Fault
 from twincheck.common.check.guard import guarded
 from twincheck.common.check.options import CheckOptions
@@ -82,11 +83,7 @@ def mend(fault: Fault, seconds: int) -> tuple[str, str, str, int]:
     with tempfile.TemporaryDirectory(prefix="mends-") as work:
         pair = Path(work) / file.parent.name
         shutil.copytree(file.parent, pair, ignore=shutil.ignore_patterns("log", "__pycache__"))
-        right = file.read_text(encoding="utf-8")
-        if right.count(fault.old.strip("\n")) < 1:
-            return NONE, "the fault's text is not there", "", 0
-        wrong = right.replace(fault.old, fault.new, 1)
-        (pair / file.name).write_text(wrong, encoding="utf-8")
+        change(pair / file.name, fault.old, fault.new)
         base = Path(work) / "mend"
         base.mkdir()
         search = Search(load_pair(str(pair)), CheckOptions(), base, seconds, lambda text: None)
@@ -101,7 +98,7 @@ def mend(fault: Fault, seconds: int) -> tuple[str, str, str, int]:
     if not search.proven:
         return NONE, edits or search.told, kind, search.tried
     now = search.written[file.name].decode()
-    same = ast.dump(ast.parse(now)) == ast.dump(ast.parse(right))
+    same = ast.dump(ast.parse(now)) == ast.dump(ast.parse(file.read_text(encoding="utf-8")))
     return UNDONE if same else AS_GOOD, edits, kind, search.tried
 
 

@@ -37,6 +37,19 @@ def python(*arguments, warm=False, status=0, env=None, **more):
     return ended(status, done).stdout
 
 
+def twincheck(*words, status=0, folder=ROOT):
+    """The command as a user types it in a folder; what it printed, its errors too."""
+    done = subprocess.run(
+        [sys.executable, "-m", "twincheck", *map(str, words)],
+        cwd=folder,
+        env=os.environ | {"PYTHONPATH": str(ROOT), "COLUMNS": "200"},
+        capture_output=True,
+        text=True,
+    )
+    ended(status, done)
+    return done.stdout + done.stderr
+
+
 def write_log(path, arrays, told=None):
     """A log of these, with a sidecar where entries of one are given; its writer."""
     with LogWriter(path) as writer:

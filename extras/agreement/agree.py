@@ -29,7 +29,6 @@ from twincheck.common.check.runner import base_folder
 from twincheck.common.check.steps import Step
 from twincheck.common.check.unfinished import Unfinished
 from twincheck.common.logs.result_folder import AGREEMENT_FILE
-from twincheck.common.pair.pairs import load_pairs
 from twincheck.common.report import terminal as report
 from twincheck.common.system.errors import UserError
 from twincheck.common.system.frameworks import SIDES
@@ -40,7 +39,7 @@ from twincheck.extras.agreement.agreement import Found
 from twincheck.extras.agreement.choosing import ANSWERS, BATCHES, answer_file
 from twincheck.extras.agreement.examples import Batch, Examples, open_examples
 from twincheck.extras.shared.made_by import made_by
-from twincheck.extras.shared.sides import Sides, asked
+from twincheck.extras.shared.sides import Sides, asked, only_pair
 
 BATCH_SIZE = 32
 STEM = "agree"
@@ -55,14 +54,12 @@ DATA_WEIGHTS = "perturbed"  # as step 2 scores: weights as initialised hide faul
 
 def agree(step: Step, options: CheckOptions, path: Path, size: int, json_path: Path | None) -> int:
     """Compare both sides' choices on the data at `path`; returns the exit status."""
-    pairs = load_pairs(options.models)
-    if len(pairs) != 1:
-        raise UserError("--agree: name the one --model that the data are for")
+    pair = only_pair(options, "--agree: name the one --model that the data are for")
     base, resume = base_folder(step, options), options.run.resume
     more = {"data_weights": DATA_WEIGHTS, "resume": False}
     with (
         report.progress() as on_progress,
-        asked(pairs[0], options, base, **more) as one,
+        asked(pair, options, base, **more) as one,
         Unfinished(base, one.work, resume, "agreement") as unfinished,
     ):
         told = one.pair, one.case, one.run.seed, options.tokenizer, one.run.weights

@@ -40,7 +40,7 @@ from twincheck.common.logs.key import Key
 from twincheck.common.logs.pickle_machine import printable
 from twincheck.common.logs.result_folder import ResultFolder
 from twincheck.common.logs.sidecar import sidecar_of
-from twincheck.common.pair.pairs import Pair, load_pairs
+from twincheck.common.pair.pairs import Pair
 from twincheck.common.pair.worker_process import WorkerProcess
 from twincheck.common.report import terminal as report
 from twincheck.common.system.checkout import for_logs
@@ -53,7 +53,7 @@ from twincheck.extras.bits.operators import ALL, SAMPLES, TABLE
 from twincheck.extras.bits.orders import find, gradients_of, grouped, sampled, ways_of
 from twincheck.extras.bits.search import compare_bits, orders_of_parts
 from twincheck.extras.bits.steps import STEM
-from twincheck.extras.shared.sides import asked
+from twincheck.extras.shared.sides import answered, asked, only_pair
 from twincheck.step1_forward.check_step1 import STEP as FORWARD
 from twincheck.step4_backward.check_step4 import STEP as BACKWARD
 from twincheck.step5_train.check_step5 import STEP as TRAIN
@@ -102,28 +102,24 @@ def main(arguments: Sequence[str] | None = None) -> int:
         parser.add_argument(f"--{side}-md5", type=Path, metavar="FILE", help=said)
     parser.take("json", "torch-python", "paddle-python", "debug")
     given = parser.parse_args(arguments)
-    return guarded(given.debug, lambda: _logged(given) or _exact(given))
+    run = _logged if given.torch_md5 or given.paddle_md5 else _exact
+    return guarded(given.debug, lambda: run(given))
 
 
-def _logged(given: Namespace) -> int | None:
-    """Compare what two trainings logged; None where no files are given."""
+def _logged(given: Namespace) -> int:
+    """Compare what two trainings logged."""
     files = {side: getattr(given, f"{side}_md5") for side in SIDES}
-    if not any(files.values()):
-        return None
     if not all(files.values()):
         raise UserError("give both sides' logs: --torch-md5 FILE --paddle-md5 FILE")
     compared = md5.compare(*(md5.read(files[side]) for side in SIDES))
     _say_training("trainings", compared)
-    raise SystemExit(int(compared.first is not None or compared.alone > 0))
+    return int(compared.first is not None or compared.alone > 0)
 
 
 def _exact(given: Namespace) -> int:
     steps, given.steps = given.steps, None
     options = CheckOptions.of(given)
-    pairs = load_pairs(options.models)
-    if len(pairs) != 1:
-        raise UserError("name the one model: twincheck exact DIR")
-    pair = pairs[0]
+    pair = only_pair(options, "name the one model: twincheck exact DIR")
     base = (options.out.absolute() if options.out else for_logs() / "log") / "exact"
     with one_thread(), report.progress() as on_progress:
         with asked(pair, options, base, keep="all") as one:
@@ -207,10 +203,7 @@ def _ask(step: Step, side: str, run, folder: Path, python: str, on_progress) -> 
         on_progress(f"step {step.number} {side}: {text}")
 
     with WorkerProcess(python, step.module(side), told, run.device) as process:
-        process.ask(run, folder / f"request_{side}.json")
-        failure = process.failure()
-        if failure is not None:
-            raise UserError(failure.sentence)
+        answered(process, run, folder / f"request_{side}.json")
 
 
 def _trained(one, options: CheckOptions, steps: int, on_progress):

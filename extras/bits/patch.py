@@ -55,6 +55,7 @@ class Transplant:
         self.running, self.upcast = running, upcast
         self.compare = True  # run Paddle's own beside it
         self.tally: dict[str, Tally] = {}
+        self.samples = os.environ.get(SAMPLES, "")
         self.calls = 0  # of all operators
         self.kept: set[str] = set()  # of which operators a call that differs is in files
         handles = {
@@ -102,7 +103,7 @@ class _Call:
             raise Untaken("a tensor without elements")
         self.transplant = transplant
         self.number = transplant.calls = transplant.calls + 1
-        self.place = line_of_model() if SAMPLES in os.environ else ""
+        self.place = line_of_model() if transplant.samples else ""
         self.own, self.function = own, function
         self.name, self.passed, self.tensors, self.tally = name, passed, tensors, tally
         with_graph = paddle.is_grad_enabled()
@@ -192,7 +193,7 @@ class _Call:
             setattr(self.tally, entry, getattr(self.tally, entry) + 1)
             self.tally.largest = max(self.tally.largest, off)
             self.tally.where = self.tally.where or self.transplant.running()
-            if SAMPLES in os.environ:
+            if self.transplant.samples:
                 self.keep(entry, taken, own, given)
 
     def keep(self, entry: str, taken, own, given=()) -> None:
@@ -222,7 +223,7 @@ class _Call:
             if value is not None
         }
         arrays |= {f"exact_{i}": value for i, value in enumerate(self.exactly(given))}
-        base = os.path.join(os.environ[SAMPLES], f"{self.number:06d}-{name}")
+        base = os.path.join(self.transplant.samples, f"{self.number:06d}-{name}")
         np.savez(f"{base}.npz", **{key: value.detach().numpy() for key, value in arrays.items()})
         write_json(f"{base}.json", told)
 

@@ -36,7 +36,7 @@ from twincheck.common.check.result import Result, shown
 from twincheck.common.check.runner import run_step
 from twincheck.common.check.steps import Step
 from twincheck.common.logs.result_folder import ResultFolder
-from twincheck.common.pair.pairs import Pair, load_pair, load_pairs
+from twincheck.common.pair.pairs import Pair, load_pair
 from twincheck.common.pair.worker_process import WorkerProcess
 from twincheck.common.report import terminal as report
 from twincheck.common.report.findings import Finding, findings_of
@@ -49,7 +49,7 @@ from twincheck.common.verdict.row import AGREEING, FAILING
 from twincheck.extras.mend.distances import FARTHEST, NEARER
 from twincheck.extras.mend.edits import KINDS, Edit, Source, Values, edits
 from twincheck.extras.mend.reference import nearer
-from twincheck.extras.shared.sides import asked
+from twincheck.extras.shared.sides import answered, asked, only_pair
 from twincheck.step1_forward.check_step1 import STEP as FORWARD
 from twincheck.step3_loss.check_step3 import STEP as LOSS
 from twincheck.step4_backward.check_step4 import STEP as BACKWARD
@@ -104,10 +104,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _mend(given: Namespace) -> int:
     options = CheckOptions.of(given)
-    pairs = load_pairs(options.models)
-    if len(pairs) != 1:
-        raise UserError("name the one model: twincheck mend DIR")
-    pair = pairs[0]
+    pair = only_pair(options, "name the one model: twincheck mend DIR")
     if pair.built_in:
         raise UserError(f"{pair.name} is built in: name the folder of a pair of your own")
     base = (options.out.absolute() if options.out else for_logs() / "log") / "mend"
@@ -205,7 +202,7 @@ class Search:
     def check(self, step: Step) -> Result:
         """What the check says of the copy as it is now; raises UserError where it cannot run."""
         self.on_progress(f"step {step.number}")
-        result = run_step(step, self.options, lambda text: self.on_progress(text))[0]
+        result = run_step(step, self.options, self.on_progress)[0]
         if result.error:
             raise UserError(result.error)
         return result
@@ -255,9 +252,7 @@ class Search:
             run = replace(one.run, cases=case, memory=None, progress=False)
             work = one.work / step.name
             with WorkerProcess(one.pythons["torch"], step.module("torch"), None) as torch:
-                torch.ask(run, work / "request_torch.json")
-                if (failure := torch.failure()) is not None:
-                    raise UserError(failure.sentence)
+                answered(torch, run, work / "request_torch.json")
             files = ResultFolder(work)
             if files.choices(step.judged[0]).is_file():
                 shutil.copyfile(files.choices(step.judged[0]), files.choices(STEM))
@@ -282,7 +277,7 @@ class Search:
         """What some edits come to: those that bring the origin nearer; `told` as trial.py says."""
         tried = work / "tried.jsonl"
         tried.unlink(missing_ok=True)
-        spans = [[[one.start, one.end, one.new.decode()]] for one in some]
+        spans = [[one.start, one.end, one.new.decode()] for one in some]
         write_json(work / "edits.json", {**told, "edits": spans})
         for _ in range(len(some) + 1):  # an edit that ends the process is begun, and left out then
             before = tried.read_text(encoding="utf-8") if tried.is_file() else ""
@@ -316,7 +311,7 @@ class Search:
             "tried": self.tried,
             "edits": [asdict(one) for one in self.mended],
             "proven": self.proven,
-            "diff": self.diff(),
+            "diff": self.diff() if self.proven else "",
             "seconds": round(self.seconds, 1),
         }
 
@@ -432,17 +427,17 @@ def _show(search: Search) -> None:
     if not search.red:
         report.say(f"{search.pair.name}: nothing is red in steps 1, 3 and 4: nothing to mend")
         return
-    for one in search.mended:
-        report.say(f"step {one.step}: {one.row}: an edit of {one.place} mends it")
-        for other in one.alike:
-            report.say(f"  as good is: {other}")
     if search.proven:
+        for one in search.mended:
+            report.say(f"step {one.step}: {one.row}: an edit of {one.place} mends it")
+            for other in one.alike:
+                report.say(f"  as good is: {other}")
         report.say(f"proven: with it steps 1, 3 and 4 are green ({search.tried} edits were tried)")
+        for line in search.diff().splitlines():
+            report.say(line)
     else:
         step, row = search.red[-1]
         report.say(f"step {step}: {row}: no mend was found: {search.told}")
-    for line in search.diff().splitlines():
-        report.say(line)
 
 
 def _write(search: Search) -> None:

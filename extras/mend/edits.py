@@ -156,11 +156,6 @@ class Source:
         start, end = self.span(node)
         return self.text[start:end].decode()
 
-    def lines(self, node: ast.AST) -> tuple[int, int]:
-        """The whole lines of a statement, as bytes."""
-        first = min([node.lineno, *(d.lineno for d in getattr(node, "decorator_list", ()))])
-        return self._starts[first - 1], self._starts[min(node.end_lineno, len(self._starts) - 1)]
-
     def functions(self) -> Iterator[tuple[str, ast.AST]]:
         """(dotted name, node) of every function, a method's behind its class's; and of each class.
 

@@ -17,20 +17,14 @@ NAMES = {
     **{"cat": "concat", "tensor": "to_tensor", "take_along_dim": "take_along_axis"},
     **{"view": "reshape", "size": "shape", "clamp": "clip", "arctan2": "atan2", "mul": "multiply"},
     **{"eq": "equal", "ne": "not_equal", "lt": "less_than", "le": "less_equal"},
-    **{
-        "gt": "greater_than",
-        "ge": "greater_equal",
-        "pow": "pow",
-        "div": "divide",
-        "sub": "subtract",
-    },
+    **{"gt": "greater_than", "ge": "greater_equal", "div": "divide", "sub": "subtract"},
     **{"to": "astype", "Conv1d": "Conv1D", "Conv2d": "Conv2D"},
     **{"Conv3d": "Conv3D", "ConvTranspose1d": "Conv1DTranspose", "BatchNorm1d": "BatchNorm1D"},
     **{"ConvTranspose2d": "Conv2DTranspose", "BatchNorm2d": "BatchNorm2D"},
     **{"BatchNorm3d": "BatchNorm3D", "MaxPool1d": "MaxPool1D", "MaxPool2d": "MaxPool2D"},
     **{"AvgPool1d": "AvgPool1D", "AvgPool2d": "AvgPool2D", "Dropout1d": "Dropout1D"},
     **{"AdaptiveAvgPool1d": "AdaptiveAvgPool1D", "AdaptiveAvgPool2d": "AdaptiveAvgPool2D"},
-    **{"Dropout2d": "Dropout2D", "InstanceNorm2d": "InstanceNorm2D", "Hardswish": "Hardswish"},
+    **{"Dropout2d": "Dropout2D", "InstanceNorm2d": "InstanceNorm2D"},
 }
 KEYWORDS = {"dim": "axis", "eps": "epsilon", "bias": "bias_attr", "dims": "axis", "input": "x"}
 DROPPED = ("inplace", "device", "batch_first", "elementwise_affine")  # Paddle takes none of these
@@ -123,14 +117,12 @@ def _statements(source: Source, ours: list, theirs: list) -> Iterator[tuple[int,
             before = ours[a - 1] if a else ours[0]
             at = source.span(before)[1] if a else source.span(before)[0]
             indent = " " * before.col_offset
-            lines = [line for s in theirs[c:d] for line in _unparsed(s).split("\n")]
-            text = f"\n{indent}".join(lines)
+            text = _indented(theirs[c:d], indent)
             yield at, at, f"\n{indent}{text}" if a else f"{text}\n{indent}"
         elif what == "replace":
             start, end = source.span(ours[a])[0], source.span(ours[b - 1])[1]
             indent = " " * ours[a].col_offset
-            lines = [line for s in theirs[c:d] for line in _unparsed(s).split("\n")]
-            yield start, end, f"\n{indent}".join(lines)
+            yield start, end, _indented(theirs[c:d], indent)
 
 
 def _whole(source: Source, ours: ast.stmt, theirs: ast.stmt) -> Iterator[tuple[int, int, str]]:
@@ -148,6 +140,10 @@ def _kind(statement: ast.stmt) -> str:
 
 def _is_text(statement: ast.stmt) -> bool:
     return isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)
+
+
+def _indented(statements: list, indent: str) -> str:
+    return f"\n{indent}".join(line for s in statements for line in _unparsed(s).split("\n"))
 
 
 def _unparsed(node: ast.AST) -> str:

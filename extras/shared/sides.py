@@ -13,7 +13,7 @@ from twincheck.common.check.options import CheckOptions
 from twincheck.common.logs.result_folder import FLOAT32, FLOAT64, ResultFolder
 from twincheck.common.logs.sidecar import Sidecar, sidecar_of
 from twincheck.common.pair.case_hooks import data_preset
-from twincheck.common.pair.pairs import TRAIN, Case, Pair, is_checkpoint
+from twincheck.common.pair.pairs import TRAIN, Case, Pair, is_checkpoint, load_pairs
 from twincheck.common.pair.request import RunRequest
 from twincheck.common.pair.worker_process import WorkerProcess
 from twincheck.common.system.errors import UserError
@@ -76,6 +76,22 @@ def asked(pair: Pair, options: CheckOptions, base: Path, **more: object) -> Iter
             notes += contents.notes
             run = replace(run, published=str(work / checkpoint.FOLDER))
         yield Asked(pair, run, data_case(pair, run), work, pythons, notes)
+
+
+def only_pair(options: CheckOptions, sentence: str) -> Pair:
+    """The one model that is named; raises UserError with the sentence where it is not one."""
+    pairs = load_pairs(options.models)
+    if len(pairs) != 1:
+        raise UserError(sentence)
+    return pairs[0]
+
+
+def answered(process: WorkerProcess, run: RunRequest, path: Path) -> None:
+    """Ask a process, and wait for its answer; raises UserError where it fails."""
+    process.ask(run, path)
+    failure = process.failure(path)
+    if failure is not None:
+        raise UserError(failure.sentence)
 
 
 @dataclass

@@ -21,7 +21,7 @@ from twincheck.common.logs.reader import read_log
 from twincheck.common.logs.result_folder import FLOAT64, TRAINERS_FILE, ResultFolder
 from twincheck.common.logs.sidecar import sidecar_of
 from twincheck.common.pair.case_hooks import data_preset, make_data, reads_file, training
-from twincheck.common.pair.pairs import EVAL, Pair, load_pairs
+from twincheck.common.pair.pairs import EVAL, Pair
 from twincheck.common.pair.provenance import changed_sources, model_sources
 from twincheck.common.pair.tape import Tape
 from twincheck.common.report import terminal as report
@@ -29,7 +29,7 @@ from twincheck.common.system.errors import UserError
 from twincheck.common.system.frameworks import SIDES
 from twincheck.common.system.json_file import write_json
 from twincheck.common.system.npz import read_npz
-from twincheck.extras.shared.sides import asked
+from twincheck.extras.shared.sides import asked, only_pair
 from twincheck.extras.trainers import trainers
 from twincheck.extras.trainers.first_loss import BATCH, Candidate, candidates
 from twincheck.extras.trainers.loss_logs import Curve, read_losses, together, told
@@ -43,10 +43,7 @@ STEM = "first_loss"
 def beside(step: Step, given: Namespace) -> int:
     """Judge logged trainings of one model, as the command line says; returns the exit status."""
     options = CheckOptions.of(given)
-    pairs = load_pairs(options.models)
-    if len(pairs) != 1:
-        raise UserError("name the one --model that was trained: --model FOLDER")
-    pair = pairs[0]
+    pair = only_pair(options, "name the one --model that was trained: --model FOLDER")
     base = base_folder(step, options)
     files = {"torch": given.torch_losses, "paddle": given.paddle_losses}
     curves = {side: read_losses(path, given.losses_name) for side, path in files.items() if path}

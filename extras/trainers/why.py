@@ -38,14 +38,14 @@ from twincheck.common.logs.result_folder import ResultFolder
 from twincheck.common.logs.sidecar import sidecar_of
 from twincheck.common.pair.case_hooks import data_preset, training
 from twincheck.common.pair.data import load_arrays
-from twincheck.common.pair.pairs import Pair, load_pairs
+from twincheck.common.pair.pairs import Pair
 from twincheck.common.pair.windows import part_of
 from twincheck.common.pair.worker_process import WorkerProcess
 from twincheck.common.report import terminal as report
 from twincheck.common.system.errors import UserError
 from twincheck.common.system.frameworks import SIDES
 from twincheck.common.system.json_file import load_json, write_json
-from twincheck.extras.shared.sides import asked
+from twincheck.extras.shared.sides import answered, asked, only_pair
 from twincheck.extras.trainers.beside import here
 from twincheck.extras.trainers.hypotheses import hypotheses
 from twincheck.extras.trainers.loss_logs import Curve, Together, read_losses, together
@@ -166,10 +166,7 @@ class Trainings:
 
     def _ask(self, changes: Mapping[str, Mapping], steps: int) -> None:
         write_json(self.folder / CHANGES, {"steps": steps, "changes": changes})
-        self.process.ask(self.run, self.folder / "request_torch.json")
-        failure = self.process.failure()
-        if failure is not None:
-            raise UserError(failure.sentence)
+        answered(self.process, self.run, self.folder / "request_torch.json")
 
 
 @dataclass
@@ -238,10 +235,8 @@ def why(given: Namespace) -> int:
     """Explain the losses that the command line names; returns the exit status."""
     steps, given.steps = given.steps, None
     options = CheckOptions.of(given)
-    pairs = load_pairs(options.models)
-    if len(pairs) != 1:
-        raise UserError("name the one model that was trained: twincheck why DIR")
-    pair, base = pairs[0], base_folder(STEP, options)
+    pair = only_pair(options, "name the one model that was trained: twincheck why DIR")
+    base = base_folder(STEP, options)
     folder = base / pair.name
     options, curves = _other_trainings(pair, folder, options, given)
     started = time.monotonic()

@@ -1,13 +1,11 @@
 """Bits: orders of a sum are found again, MD5s are read and compared, and the command says which."""
 
 import json
-import os
 import shutil
-import subprocess
-import sys
 
 import numpy as np
 import pytest
+from builders import twincheck
 from checkout import ROOT
 
 from twincheck.common.system.errors import UserError
@@ -20,18 +18,6 @@ RNG = np.random.default_rng(0)
 
 def floats(*shape):
     return RNG.normal(size=shape).astype(np.float32)
-
-
-def twincheck(*words, status=0, folder=ROOT):
-    done = subprocess.run(
-        [sys.executable, "-m", "twincheck", *map(str, words)],
-        capture_output=True,
-        text=True,
-        cwd=folder,
-        env={**os.environ, "COLUMNS": "200", "PYTHONPATH": str(ROOT)},
-    )
-    assert done.returncode == status, done.stdout + done.stderr
-    return done.stdout + done.stderr
 
 
 # ---- orders -------------------------------------------------------------------------------------

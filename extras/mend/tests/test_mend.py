@@ -3,14 +3,12 @@
 import ast
 import json
 import math
-import os
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
+from builders import twincheck
 from checkout import ROOT, change
 
 from twincheck.common.check.options import CheckOptions
@@ -153,18 +151,6 @@ def test_what_takes_a_value_away_is_never_taken():
 # ---- the command --------------------------------------------------------------------------------
 
 
-def twincheck(*words, status=0, folder=ROOT):
-    done = subprocess.run(
-        [sys.executable, "-m", "twincheck", *map(str, words)],
-        capture_output=True,
-        text=True,
-        cwd=folder,
-        env={**os.environ, "COLUMNS": "200", "PYTHONPATH": str(ROOT)},
-    )
-    assert done.returncode == status, done.stdout + done.stderr
-    return done.stdout + done.stderr
-
-
 def a_pair(folder, *changes):
     """A copy of the example with changes (old, new) of its port; its folder."""
     left_out = shutil.ignore_patterns("log", "__pycache__")
@@ -203,6 +189,9 @@ def test_what_no_edit_mends_is_said_and_nothing_is_written(tmp_path):
     before = {path.name: path.read_bytes() for path in pair.glob("*.py")}
     said = twincheck("mend", pair, "--write", "--seconds", "10", status=1)
     assert "no mend was found" in said
+    assert "@@" not in said, "what is not proven is not offered"
+    told = json.loads((pair / "log" / "mend" / "mend.json").read_text())
+    assert not told["proven"] and told["diff"] == ""
     assert before == {path.name: path.read_bytes() for path in pair.glob("*.py*")}
 
 

@@ -4,7 +4,6 @@ The other trainer is other_trainer.py: plain torch, nothing of the workbench's l
 """
 
 import json
-import os
 import shutil
 import subprocess
 import sys
@@ -12,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from builders import twincheck
 from checkout import ROOT, change
 
 from twincheck.common.logs.reader import read_log
@@ -50,19 +50,6 @@ GAPS = {
     "embedding frozen": "embed does not learn",
 }
 TWO_GAPS = "not shuffled + betas"
-
-
-def twincheck(*words, status=0):
-    """The command as a user types it, from another folder; its output."""
-    done = subprocess.run(
-        [sys.executable, "-m", "twincheck", *map(str, words)],
-        capture_output=True,
-        text=True,
-        cwd=ROOT,
-        env={**os.environ, "COLUMNS": "200"},
-    )
-    assert done.returncode == status, done.stdout + done.stderr
-    return done.stdout + done.stderr
 
 
 @pytest.fixture(scope="module")

@@ -4,8 +4,8 @@
 
 The request's folder has edits.json: file, the source that is edited; step, the module and the
 function of the step's Paddle side; stem of torch's logs; origin, a row's key; allowed, what
-rounding may make of each row, a part of its size; seconds for a trial; edits, each a list of
-[start, end, new text] in bytes.  Each is run in float64, and one line of
+rounding may make of each row, a part of its size; seconds for a trial; edits, each
+[first byte, the one behind its last, new text].  Each is run in float64, and one line of
 tried.jsonl says what came of it: number; the origin's distance, a part of torch's size; how many
 values came nearer than by a factor of 30, how many went away, and by how many digits in all; or the
 error.  The first line, -1, is of the source as it is.  No file is changed.
@@ -38,8 +38,10 @@ from twincheck.common.sides.session import Session, using
 from twincheck.common.sides.worker import main
 from twincheck.common.system.json_file import load_json
 from twincheck.extras.mend.distances import compared, distances
+from twincheck.extras.shared.one_case import asked_precision
 
 GROUP = side.join_group()
+
 
 def trial(run):
     """Try every edit on one case, and leave what came of each."""
@@ -53,11 +55,12 @@ def trial(run):
         for number in range(-1, len(told["edits"])):
             if number >= 0 and number in done:
                 continue
-            edit = told["edits"][number] if number >= 0 else []
+            start, end, new = told["edits"][number] if number >= 0 else (0, 0, "")
+            edited = source[:start] + new.encode() + source[end:]
             with open(run.folder / "tried.jsonl", "a", encoding="utf-8") as file:
                 file.write(json.dumps({"begun": number}) + "\n")
             try:
-                with _in_time(told["seconds"]), _edited(path, _applied(source, edit)):
+                with _in_time(told["seconds"]), _imported(path, edited):
                     values = _values(run, function)
             except Exception as error:  # whatever an edit makes of a model
                 if before is None:
@@ -81,15 +84,8 @@ def _lines(path: Path) -> set[int]:
     return {line["begun"] for line in lines if "begun" in line}
 
 
-def _applied(source: bytes, edit: list) -> bytes:
-    """A source with an edit's places changed, the last first."""
-    for start, end, new in sorted(edit, reverse=True):
-        source = source[:start] + new.encode() + source[end:]
-    return source
-
-
 @contextmanager
-def _edited(path: Path, source: bytes) -> Iterator[None]:
+def _imported(path: Path, source: bytes) -> Iterator[None]:
     """While it lasts, a file that is imported is this source."""
     real = SourceFileLoader.get_code
 
@@ -141,9 +137,5 @@ def _values(run, function) -> dict[str, np.ndarray]:
     return found
 
 
-def _asked(request) -> tuple[str]:
-    return ("float64",)
-
-
 if __name__ == "__main__":
-    sys.exit(main(side, "mend", trial, _asked, group=GROUP))
+    sys.exit(main(side, "mend", trial, asked_precision, group=GROUP))
