@@ -97,7 +97,7 @@ def mend(fault: Fault, seconds: int) -> tuple[str, str, str, int]:
     kind = ", ".join(one.kind for one in search.mended)
     if not search.proven:
         return NONE, edits or search.told, kind, search.tried
-    now = search.written[file.name].decode()
+    now = search.written[pair / file.name].decode()
     same = ast.dump(ast.parse(now)) == ast.dump(ast.parse(file.read_text(encoding="utf-8")))
     return UNDONE if same else AS_GOOD, edits, kind, search.tried
 

@@ -15,6 +15,7 @@ from examples.gallery.table import HERE, Edit, sha256
 from tools.install import TORCH_INDEX, InstallError, torch_index
 from twincheck.common.system.errors import UserError
 from twincheck.common.system.folders import lock_folder
+from twincheck.extras.shared.packages import link_entries, own_file
 
 STAMP = "complete"
 
@@ -94,30 +95,8 @@ def mended(folder: Path, edits: Sequence[Edit], target: Path) -> Path:
     packages = next(folder.glob("lib/python*/site-packages"))
     own = target / packages.relative_to(folder)
     own.mkdir(parents=True)
-    _link_entries(packages, own)
+    link_entries(packages, own)
     for edit in edits:
-        parts = Path(edit.file).parts
-        for depth in range(1, len(parts)):
-            _open_up(own.joinpath(*parts[:depth]))
-        file = own / edit.file
-        if not file.is_file():
-            raise UserError(f"{edit.file}: there is no such file in {packages}")
-        text = edit.apply(file.read_text(encoding="utf-8"))
-        file.unlink()
-        file.write_text(text, encoding="utf-8")
+        file = own_file(packages, Path(edit.file), own)
+        file.write_text(edit.apply(file.read_text(encoding="utf-8")), encoding="utf-8")
     return target
-
-
-def _link_entries(source: Path, target: Path) -> None:
-    for entry in source.iterdir():
-        if entry.name != "__pycache__":  # a mended file's would be written through the link
-            (target / entry.name).symlink_to(entry)
-
-
-def _open_up(folder: Path) -> None:
-    """Make a linked folder one of its own, of links to the entries."""
-    if folder.is_symlink():
-        source = folder.resolve()
-        folder.unlink()
-        folder.mkdir()
-        _link_entries(source, folder)

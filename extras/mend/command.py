@@ -26,7 +26,8 @@ import shutil
 import time
 import warnings
 from argparse import Namespace
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
@@ -35,6 +36,7 @@ from twincheck.common.check.options import CheckOptions, Parser, positive
 from twincheck.common.check.result import Result, shown
 from twincheck.common.check.runner import run_step
 from twincheck.common.check.steps import Step
+from twincheck.common.logs.key import Key
 from twincheck.common.logs.result_folder import ResultFolder
 from twincheck.common.pair.pairs import Pair, load_pair
 from twincheck.common.pair.worker_process import WorkerProcess
@@ -44,11 +46,13 @@ from twincheck.common.system.checkout import for_logs
 from twincheck.common.system.errors import UserError
 from twincheck.common.system.files import whole
 from twincheck.common.system.folders import remove_abandoned, working_folder
+from twincheck.common.system.interpreters import interpreter
 from twincheck.common.system.json_file import write_json
 from twincheck.common.verdict.row import AGREEING, FAILING
 from twincheck.extras.mend.distances import FARTHEST, NEARER
 from twincheck.extras.mend.edits import KINDS, Edit, Source, Values, edits
 from twincheck.extras.mend.reference import nearer
+from twincheck.extras.shared.packages import environment_of, located, own_file, root_of
 from twincheck.extras.shared.sides import answered, asked, only_pair
 from twincheck.step1_forward.check_step1 import STEP as FORWARD
 from twincheck.step3_loss.check_step3 import STEP as LOSS
@@ -64,6 +68,8 @@ MOST = 3  # mistakes that are looked for one behind the other
 PATIENCE_S = 300
 ALIKE = 0.5  # digits; edits that differ by less are as good
 TRIAL_S = 20.0  # that one edit may take
+NEWLINE = b"\n"
+Places = Mapping[str, tuple[Path, int]]  # side -> a file, and its line or 0
 
 
 @dataclass(frozen=True)
@@ -134,18 +140,21 @@ class Search:
         self.mended: list[Mended] = []
         self.red: list[tuple[int, str]] = []
         self.tried = 0
+        self.ran: set[int] = set()  # lines of the file that is edited
         self.proven = False
         self.told = ""  # why nothing was found
         self.seconds = 0.0
-        self.written: dict[str, bytes] = {}  # file -> what the edits make of it
+        self.packages: dict[Path, Path] = {}  # where a package is -> where its edited files are
+        self.edited: dict[Path, None] = {}
+        self.written: dict[Path, bytes] = {}  # file -> what the edits make of it
 
     def diff(self) -> str:
         """The edits as a unified diff of the pair's files."""
         lines: list[str] = []
-        for name, new in self.written.items():
-            old = (self.pair.folder / name).read_text(encoding="utf-8").splitlines(keepends=True)
+        for file, new in self.written.items():
+            old = file.read_text(encoding="utf-8").splitlines(keepends=True)
             now = new.decode().splitlines(keepends=True)
-            path = shown(self.pair.folder / name)
+            path = shown(file)
             lines += difflib.unified_diff(old, now, path, path, n=2)
         return "".join(lines)
 
@@ -160,10 +169,7 @@ class Search:
             if self.proven:  # an edit that a later step asked for is none that an earlier one minds
                 before = [step for step in steps if step.number < last]
                 self.proven = all(self.check(step).exit_code == 0 for step in before)
-            self.written = {
-                name: (self.copy / name).read_bytes()
-                for name in dict.fromkeys(one.place.rpartition(":")[0] for one in self.mended)
-            }
+            self.written = {self.original(path): path.read_bytes() for path in self.edited}
         self.seconds = time.monotonic() - self.started
 
     def work_in(self, work: Path) -> None:
@@ -209,8 +215,11 @@ class Search:
 
     def _step_on(self, step: Step, result: Result, finding: Finding) -> Result | None:
         """Put the edit into the copy that mends where it starts; the check's next result."""
-        for path, wanted in places_of(self.copy, finding):
-            best = self._best(step, result, path, candidates_of(path, wanted, self.copy))
+        places = {side: self.located(side, at) for side, at in finding.places.items()}
+        for path, wanted in places_of(self.copy, places):
+            reference = reference_of(path, places)
+            path = self.own(path)
+            best = self._best(step, result, path, candidates_of(path, wanted, reference))
             source = path.read_bytes()
             for group in best[:PROOFS]:
                 path.write_bytes(group[0].edit.applied(source))
@@ -219,7 +228,8 @@ class Search:
                 except UserError:
                     now = None
                 if now is not None and is_better(result, now):
-                    self.mended.append(_mended(step, finding, path, source, group, self.copy))
+                    self.mended.append(self._mended_by(step, finding, path, source, group))
+                    self.edited[path] = None
                     return now
                 path.write_bytes(source)
                 if time.monotonic() > self.until:
@@ -227,6 +237,25 @@ class Search:
         if not self.told:
             self.told = f"{self.tried} edits were tried, and none makes it green"
         return None
+
+    def located(self, side: str, place: str) -> tuple[Path, int]:
+        """(file, line) of a place as a finding names it; line 0 where none is known."""
+        name, _, line = place.split(" (")[0].rpartition(":")
+        if not line.isdigit():
+            return Path(name), 0
+        return located(interpreter(side, self.options.pythons.get(side)), name), int(line)
+
+    def own(self, path: Path) -> Path:
+        """A file that may be edited: the pair's copy as it is, of a package a copy of it."""
+        if path.is_relative_to(self.copy.parent.parent):
+            return path
+        root = root_of(path)
+        if root not in self.packages:
+            python = interpreter("paddle", self.options.paddle_python)
+            target = self.copy.parent.parent / f"packages_{len(self.packages)}"
+            own, self.packages[root] = environment_of(python, root, target)
+            self.options = replace(self.options, paddle_python=own)
+        return own_file(root, path.relative_to(root), self.packages[root])
 
     def _best(
         self, step: Step, result: Result, path: Path, candidates: Iterator[Edit]
@@ -236,7 +265,7 @@ class Search:
         origin = findings_of(result)[0].row.key
         told = {
             "file": str(path),
-            "step": [step.module("paddle"), step.script],
+            "step": [step.module("paddle"), _function_of(step, origin)],
             "stem": step.judged[0],
             "origin": origin,
             "allowed": {
@@ -258,6 +287,8 @@ class Search:
                 shutil.copyfile(files.choices(step.judged[0]), files.choices(STEM))
             module = "twincheck.extras.mend.trials.paddle.trial"
             with WorkerProcess(one.pythons["paddle"], module, None) as process:
+                self._asked(process, run, work, told, [])
+                candidates = of_lines(Source(path.read_bytes()), candidates, self.ran)
                 size = BATCH
                 while some := list(itertools.islice(candidates, size)):
                     began = time.monotonic()
@@ -289,7 +320,8 @@ class Search:
             if now == before or '"number": -1' not in now:
                 raise UserError(failure.sentence)
         lines = list(map(json.loads, tried.read_text(encoding="utf-8").splitlines()))
-        usual = next((line["origin"] for line in lines if line.get("number") == -1), 0.0)
+        before = next((line for line in lines if line.get("number") == -1), {"origin": 0.0})
+        usual, self.ran = before["origin"], set(before.get("lines", self.ran))
         self.tried += len(some)
         names = "origin", "nearer", "away", "digits", "off"
         return [
@@ -300,6 +332,19 @@ class Search:
             # A port may have the origin in another shape: what lies behind it says then.
             and (line["origin"] * NEARER < usual or usual >= FARTHEST and line["nearer"])
         ]
+
+    def original(self, path: Path) -> Path:
+        """The user's file, or the package's, that a copy is of."""
+        copies = {self.copy: self.pair.folder, **{own: at for at, own in self.packages.items()}}
+        return next(of / path.relative_to(c) for c, of in copies.items() if path.is_relative_to(c))
+
+    def _mended_by(self, step: Step, finding: Finding, path: Path, source: bytes, group) -> Mended:
+        edit = group[0].edit
+        file = path.relative_to(self.copy) if path.is_relative_to(self.copy) else self.original(path)
+        place = f"{file}:{source[: edit.start].count(NEWLINE) + 1}"
+        old, new = source[edit.start : edit.end].decode(), edit.new.decode()
+        others = [_line_of(source, other.edit) for other in group[1:PROOFS]]
+        return Mended(step.number, finding.row.key, place, edit.kind, old, new, others)
 
     def as_json(self) -> dict[str, object]:
         """See the module's docstring."""
@@ -341,24 +386,27 @@ def is_better(before: Result, now: Result) -> bool:
     return before.first_diverged.key not in red and not red & agreeing and len(red) < len(was_red)
 
 
-def places_of(folder: Path, finding: Finding) -> Iterator[tuple[Path, list[int]]]:
-    """(file, lines) of the port where a finding is, files of the pair's folder alone."""
-    place = finding.places.get("paddle", "")
-    name, _, line = place.split(" (")[0].rpartition(":")
-    path = Path(name)
-    if name and line.isdigit() and path.is_relative_to(folder):
-        yield path, [int(line)]
-        return
-    path = folder / "paddle_model.py"
-    if path.is_file():
-        yield path, []
+def places_of(folder: Path, places: Places) -> Iterator[tuple[Path, list[int]]]:
+    """(file, lines) of the port where a finding is, and the pair's own file."""
+    path, line = places.get("paddle", (Path(), 0))
+    if line and path.is_file():
+        yield path, [line]
+    own = folder / "paddle_model.py"
+    if own != path and own.is_file():
+        yield own, []
 
 
-def candidates_of(path: Path, lines: Sequence[int], folder: Path) -> Iterator[Edit]:
+def reference_of(path: Path, places: Places) -> Path | None:
+    """The reference's file for a file of the port: the one beside it, or where the finding is."""
+    beside = path.with_name(path.name.replace("paddle", "torch"))
+    at, line = places.get("torch", (Path(), 0))
+    return next((p for p in (beside, *([at] if line else [])) if p != path and p.is_file()), None)
+
+
+def candidates_of(path: Path, lines: Sequence[int], reference: Path | None) -> Iterator[Edit]:
     """The edits of a file, those nearest to some lines first; each once, all of them code."""
     source = Source(path.read_bytes())
-    reference = folder / path.name.replace("paddle", "torch")
-    theirs = dict(Source(reference.read_bytes()).functions()) if reference.is_file() else {}
+    theirs = dict(Source(reference.read_bytes()).functions()) if reference else {}
     functions = [(n, node) for n, node in source.functions() if _is_function(node)]
     holds = [n for n, node in functions if any(node.lineno <= k <= node.end_lineno for k in lines)]
     classes = {name.rpartition(".")[0] for name in holds}
@@ -382,16 +430,39 @@ def candidates_of(path: Path, lines: Sequence[int], folder: Path) -> Iterator[Ed
                 found.append((KINDS.index(edit.kind), near, edit))
     # Nearest first; within a function the commonest kinds; what is far away comes by kind too.
     found.sort(key=lambda one: (one[0] + 3 * one[1], one[2].end - one[2].start, one[2].start))
-    trees = {ast.dump(source.tree)}
+    tops = [source.span(node) for node in source.tree.body]  # parsed alone: a file may be long
+    trees = {ast.dump(node) for node in source.tree.body}
     for _, _, edit in found:
+        top = next((t for t in tops if t[0] <= edit.start and edit.end <= t[1]), None)
+        start, end = top or (0, len(source.text))
+        here = Edit(edit.start - start, edit.end - start, edit.new, edit.kind)
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                tree = ast.dump(ast.parse(edit.applied(source.text)))
+                tree = ast.dump(ast.parse(here.applied(source.text[start:end])))
         except (SyntaxError, ValueError):
             continue
         if tree not in trees:
             trees.add(tree)
+            yield edit
+
+
+def of_lines(source: Source, candidates: Iterator[Edit], ran: AbstractSet[int]) -> Iterator[Edit]:
+    """Those edits that are of lines that ran."""
+    spans = [
+        (*source.span(one), one.lineno, getattr(one, "body", [one])[0].lineno, one.end_lineno)
+        for one in ast.walk(source.tree)
+        if isinstance(one, ast.stmt)
+    ]
+    for edit in candidates:
+        around = [s for s in spans if s[0] <= edit.start and edit.end <= s[1]]
+        if not around:  # the module's own
+            yield edit
+            continue
+        _, _, first, body, last = min(around, key=lambda span: span[1] - span[0])
+        own = range(first, (body if body > first else last + 1))
+        start, end = (source.text.count(NEWLINE, 0, at) + 1 for at in (edit.start, edit.end))
+        if not ran.isdisjoint(own) or not ran.isdisjoint(range(start, end + 1)):
             yield edit
 
 
@@ -406,13 +477,9 @@ def _case_of(origin: str, pair: Pair, run) -> tuple[str, ...]:
     return (found,) if found else ()
 
 
-def _mended(step: Step, finding: Finding, path: Path, source: bytes, group, folder: Path) -> Mended:
-    edit = group[0].edit
-    line = source[: edit.start].count(b"\n") + 1
-    place = f"{path.relative_to(folder)}:{line}"
-    old = source[edit.start : edit.end].decode()
-    others = [_line_of(source, other.edit) for other in group[1:PROOFS]]
-    return Mended(step.number, finding.row.key, place, edit.kind, old, edit.new.decode(), others)
+def _function_of(step: Step, origin: str) -> str:
+    """What of the step's Paddle side runs: the optimizers' steps where the origin is in one."""
+    return "gradients" if step is BACKWARD and not Key.parse(origin).is_step else step.script
 
 
 def _line_of(source: bytes, edit: Edit) -> str:
@@ -442,8 +509,10 @@ def _show(search: Search) -> None:
 
 def _write(search: Search) -> None:
     """Put the edits into the pair's files; each old one stays beside its new one."""
-    for name, new in search.written.items():
-        path = search.pair.folder / name
+    for path, new in search.written.items():
+        if not path.is_relative_to(search.pair.folder):
+            report.say(f"not written: {shown(path)} is an installed package's: mend its sources")
+            continue
         shutil.copyfile(path, path.with_name(f"{path.name}.orig"))
         with whole(path) as temporary:
             temporary.write_bytes(new)

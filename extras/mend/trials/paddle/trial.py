@@ -8,7 +8,8 @@ rounding may make of each row, a part of its size; seconds for a trial; edits, e
 [first byte, the one behind its last, new text].  Each is run in float64, and one line of
 tried.jsonl says what came of it: number; the origin's distance, a part of torch's size; how many
 values came nearer than by a factor of 30, how many went away, and by how many digits in all; or the
-error.  The first line, -1, is of the source as it is.  No file is changed.
+error.  The first line, -1, is of the source as it is, with the lines of the file that ran.  No file
+is changed.
 """
 
 import sys
@@ -21,11 +22,15 @@ if __name__ == "__main__":  # by its path too; --help needs no framework
     begin_side("paddle", __doc__)
 
 import importlib
+import inspect
+import itertools
 import json
 import signal
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from importlib.machinery import SourceFileLoader
+from inspect import CO_OPTIMIZED
+from types import CodeType
 
 import numpy as np
 
@@ -52,6 +57,7 @@ def trial(run):
     done = _lines(run.folder / "tried.jsonl")
     before = None
     with read_log(ResultFolder(run.folder).log(told["stem"], "torch", FLOAT64)) as reference:
+        running = _imported if path.is_relative_to(run.pair.folder) else _swapped
         for number in range(-1, len(told["edits"])):
             if number >= 0 and number in done:
                 continue
@@ -60,7 +66,8 @@ def trial(run):
             with open(run.folder / "tried.jsonl", "a", encoding="utf-8") as file:
                 file.write(json.dumps({"begun": number}) + "\n")
             try:
-                with _in_time(told["seconds"]), _imported(path, edited):
+                ran = _ran(path) if before is None else nullcontext()
+                with _in_time(told["seconds"]), running(path, source, edited), ran as lines:
                     values = _values(run, function)
             except Exception as error:  # whatever an edit makes of a model
                 if before is None:
@@ -70,6 +77,7 @@ def trial(run):
                 found = distances(values, reference)
                 before = found if before is None else before
                 line = compared(before, found, told["origin"], told["allowed"])
+                line |= {} if lines is None else {"lines": sorted(lines)}
             with open(run.folder / "tried.jsonl", "a", encoding="utf-8") as file:
                 file.write(json.dumps({"number": number, **line}) + "\n")
     run.session.begin(prefix=run.prefix)
@@ -85,13 +93,13 @@ def _lines(path: Path) -> set[int]:
 
 
 @contextmanager
-def _imported(path: Path, source: bytes) -> Iterator[None]:
-    """While it lasts, a file that is imported is this source."""
+def _imported(path: Path, source: bytes, edited: bytes) -> Iterator[None]:
+    """While it lasts, a file that is imported is the edited source."""
     real = SourceFileLoader.get_code
 
     def get_code(self, name):
         if Path(self.path) == path:
-            return compile(source, str(path), "exec", dont_inherit=True)
+            return compile(edited, str(path), "exec", dont_inherit=True)
         return real(self, name)
 
     SourceFileLoader.get_code = get_code
@@ -99,6 +107,68 @@ def _imported(path: Path, source: bytes) -> Iterator[None]:
         yield
     finally:
         SourceFileLoader.get_code = real
+
+
+@contextmanager
+def _swapped(path: Path, source: bytes, edited: bytes) -> Iterator[None]:
+    """While it lasts, functions of a package's file, which is imported once, run edited code."""
+    modules = [m for m in list(sys.modules.values()) if getattr(m, "__file__", None) == str(path)]
+    former, now = (_codes(compile(text, str(path), "exec")) for text in (source, edited))
+    changed = [name for name in former if name in now and former[name] != now[name]]
+    if source != edited and not changed:
+        raise ValueError("it is in no function, and the package is imported once")
+    kept = []
+    try:
+        for module, name in itertools.product(modules, changed):
+            function = _function(module, name)
+            kept.append((function, function.__code__))
+            function.__code__ = now[name]
+        yield
+    finally:
+        for function, code in kept:
+            function.__code__ = code
+
+
+def _codes(code: CodeType, holder: str = "") -> dict[str, CodeType]:
+    """Dotted name -> code of each function that a module or its classes define."""
+    found = {}
+    for one in code.co_consts:
+        if isinstance(one, CodeType) and not one.co_name.startswith("<"):
+            name = f"{holder}{one.co_name}"
+            is_function = bool(one.co_flags & CO_OPTIMIZED)  # a class's body is none
+            found |= {name: one} if is_function else _codes(one, f"{name}.")
+    return found
+
+
+def _function(module, name: str):
+    """The function of a dotted name, out of whatever it was wrapped in."""
+    *classes, last = name.split(".")
+    holder = module
+    for one in classes:
+        holder = vars(holder)[one]
+    found = vars(holder)[last]
+    found = getattr(found, "__func__", getattr(found, "fget", found))
+    return inspect.unwrap(found)
+
+
+@contextmanager
+def _ran(path: Path) -> Iterator[set[int]]:
+    """The numbers of a file's lines that run while it lasts."""
+    lines: set[int] = set()
+
+    def of_file(frame, event, argument):
+        lines.add(frame.f_lineno)
+        return of_file
+
+    def of_all(frame, event, argument):
+        return of_file(frame, event, argument) if frame.f_code.co_filename == str(path) else None
+
+    former = sys.gettrace()
+    sys.settrace(of_all)
+    try:
+        yield lines
+    finally:
+        sys.settrace(former)
 
 
 @contextmanager
