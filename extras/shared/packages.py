@@ -1,0 +1,74 @@
+"""Installed packages with a file that is edited: copies made of links, which change nothing."""
+
+import shutil
+import subprocess
+from pathlib import Path
+
+from twincheck.common.system.errors import UserError
+
+
+def link_entries(source: Path, target: Path) -> None:
+    """Put a link to everything of one folder into another."""
+    for entry in source.iterdir():
+        if entry.name != "__pycache__":  # an edited file's would be written through the link
+            (target / entry.name).symlink_to(entry)
+
+
+def own_file(packages: Path, file: Path, target: Path) -> Path:
+    """A copy of packages/file in `target`, in folders of links to what stands beside it.
+
+    Folders and links that are there already stay.  Raises UserError where there is no such file.
+    """
+    if not (packages / file).is_file():
+        raise UserError(f"{file}: there is no such file in {packages}")
+    for folder in list(file.parents)[-2::-1]:
+        own = target / folder
+        if own.is_symlink() or not own.exists():
+            own.unlink(missing_ok=True)
+            own.mkdir()
+            link_entries(packages / folder, own)
+    own = target / file
+    if own.is_symlink():
+        own.unlink()
+        shutil.copyfile(packages / file, own)
+    return own
+
+
+def located(python: str, file: str) -> Path:
+    """A file as places name it: by its whole path, or one of a package from the package's name."""
+    path = Path(file)
+    if path.is_absolute() or not path.parts[1:]:
+        return path
+    asked = "import importlib.util as u, sys; print(*u.find_spec(sys.argv[1]).submodule_search_locations)"
+    command = [python, "-P", "-c", asked, path.parts[0]]
+    answer = subprocess.run(command, capture_output=True, text=True).stdout.strip()
+    return Path(answer).parent / path if answer else path
+
+
+def root_of(file: Path) -> Path:
+    """The folder that the package of a file is imported from, such as site-packages."""
+    folder = file.parent
+    while (folder / "__init__.py").is_file():
+        folder = folder.parent
+    return folder
+
+
+def environment_of(python: str, packages: Path, target: Path) -> tuple[str, Path]:
+    """(Python, site-packages) of an environment in front of another one.
+
+    What is put into its site-packages, such as `own_file`, is imported in place of what
+    `packages`, the other one's folder, has under that name.
+    """
+    (target / "bin").mkdir(parents=True)
+    own = target / "bin" / "python"
+    own.symlink_to(Path(python).resolve())
+    settings = Path(python).parent.parent / "pyvenv.cfg"
+    home = f"home = {Path(python).resolve().parent}\ninclude-system-site-packages = true\n"
+    text = settings.read_text(encoding="utf-8") if settings.is_file() else home
+    (target / "pyvenv.cfg").write_text(text, encoding="utf-8")
+    asked = "import sysconfig; print(sysconfig.get_path('purelib'))"
+    site = Path(subprocess.check_output([own, "-c", asked], text=True).strip())
+    site.mkdir(parents=True)
+    line = f"import site; site.addsitedir({str(packages)!r})\n"
+    (site / "behind.pth").write_text(line, encoding="utf-8")
+    return str(own), site
