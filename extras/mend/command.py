@@ -28,6 +28,7 @@ import warnings
 from argparse import Namespace
 from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
+from contextlib import closing
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
@@ -49,7 +50,7 @@ from twincheck.common.system.folders import remove_abandoned, working_folder
 from twincheck.common.system.interpreters import interpreter
 from twincheck.common.system.json_file import write_json
 from twincheck.common.verdict.row import AGREEING, FAILING
-from twincheck.extras.mend.distances import FARTHEST, NEARER
+from twincheck.extras.mend.distances import FARTHEST, NEARER, OFF
 from twincheck.extras.mend.edits import KINDS, Edit, Source, Values, edits
 from twincheck.extras.mend.reference import nearer
 from twincheck.extras.shared.packages import environment_of, located, own_file, root_of
@@ -219,24 +220,45 @@ class Search:
         for path, wanted in places_of(self.copy, places):
             reference = reference_of(path, places)
             path = self.own(path)
-            best = self._best(step, result, path, candidates_of(path, wanted, reference))
-            source = path.read_bytes()
-            for group in best[:PROOFS]:
-                path.write_bytes(group[0].edit.applied(source))
-                try:
-                    now = self.check(step)
-                except UserError:
-                    now = None
-                if now is not None and is_better(result, now):
-                    self.mended.append(self._mended_by(step, finding, path, source, group))
-                    self.edited[path] = None
-                    return now
-                path.write_bytes(source)
-                if time.monotonic() > self.until:
-                    break
+            source, better = path.read_bytes(), []
+            candidates = candidates_of(path, wanted, reference)
+            with closing(self._best(step, result, path, candidates)) as batches:
+                for groups in batches:
+                    for group in groups[:PROOFS]:
+                        better += self._proofs(step, result, path, source, group)
+                        if better and better[-1][1].exit_code == 0:
+                            break
+                    if better or time.monotonic() > self.until:
+                        break
+            if better:
+                one, now = min(better, key=lambda pair: _count_of_red(pair[1]))
+                alike = [o for o, then in better if o is not one and not then.exit_code]
+                path.write_bytes(one.edit.applied(source))
+                self.mended.append(self._mended_by(step, finding, path, source, [one, *alike]))
+                self.edited[path] = None
+                return now
         if not self.told:
             self.told = f"{self.tried} edits were tried, and none makes it green"
         return None
+
+    def _proofs(
+        self, step: Step, result: Result, path: Path, source: bytes, group: Sequence[Tried]
+    ) -> list[tuple[Tried, Result]]:
+        """Those of some edits that the check finds better, each with what it says."""
+        better = []
+        for one in group[:PROOFS]:
+            path.write_bytes(one.edit.applied(source))
+            try:
+                now = self.check(step)
+            except UserError:
+                continue  # it cannot be run with this edit
+            finally:
+                path.write_bytes(source)
+            if is_better(result, now):
+                better.append((one, now))
+            if time.monotonic() > self.until:
+                break
+        return better
 
     def located(self, side: str, place: str) -> tuple[Path, int]:
         """(file, line) of a place as a finding names it; line 0 where none is known."""
@@ -259,8 +281,11 @@ class Search:
 
     def _best(
         self, step: Step, result: Result, path: Path, candidates: Iterator[Edit]
-    ) -> list[list[Tried]]:
-        """The edits that mend the origin, the nearest first, those together that are alike."""
+    ) -> Iterator[list[list[Tried]]]:
+        """The edits that mend the origin, the nearest first, those together that are alike.
+
+        As soon as some make it right, those of a batch; in the end what brings it nearest.
+        """
         found: list[Tried] = []
         origin = findings_of(result)[0].row.key
         told = {
@@ -297,12 +322,14 @@ class Search:
                     self.on_progress(f"step {step.number}: {self.tried} edits tried")
                     each_s = (time.monotonic() - began) / len(some)
                     size = max(1, min(8 * BATCH, int(BATCH_S / each_s)))
-                    if any(one.away == 0 and one.off == 0 for one in tried):
-                        break
+                    right = [one for one in tried if one.away == 0 and one.origin <= OFF]
+                    if right:
+                        yield ranked(right)
+                        found = [one for one in found if one not in right]
                     if time.monotonic() > self.until:
                         self.told = f"the time is up after {self.tried} edits: --seconds"
                         break
-        return ranked(found)
+        yield ranked(found)
 
     def _asked(self, process, run, work: Path, told: dict, some: list[Edit]) -> list[Tried]:
         """What some edits come to: those that bring the origin nearer; `told` as trial.py says."""
@@ -329,8 +356,8 @@ class Search:
             for line in lines
             if line.get("number", -1) >= 0
             and "error" not in line
-            # A port may have the origin in another shape: what lies behind it says then.
-            and (line["origin"] * NEARER < usual or usual >= FARTHEST and line["nearer"])
+            # The origin may have another shape here, or be right in this run: then the others say.
+            and (line["origin"] * NEARER < usual or not OFF < usual < FARTHEST and line["nearer"])
         ]
 
     def original(self, path: Path) -> Path:
@@ -381,9 +408,13 @@ def is_better(before: Result, now: Result) -> bool:
     if now.exit_code == 0:
         return True
     agreeing = {row.key for row in before.rows if row.verdict in AGREEING}
-    was_red = {row.key for row in before.rows if row.verdict in FAILING}
     red = {row.key for row in now.rows if row.verdict in FAILING}
-    return before.first_diverged.key not in red and not red & agreeing and len(red) < len(was_red)
+    fewer = len(red) < _count_of_red(before)
+    return before.first_diverged.key not in red and not red & agreeing and fewer
+
+
+def _count_of_red(result: Result) -> int:
+    return sum(row.verdict in FAILING for row in result.rows) if result.exit_code else 0
 
 
 def places_of(folder: Path, places: Places) -> Iterator[tuple[Path, list[int]]]:

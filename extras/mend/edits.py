@@ -16,7 +16,7 @@ CONFUSED = (
     ("relu", "gelu", "silu", "tanh", "sigmoid", "elu", "relu6", "leaky_relu", "softplus", "mish"),
     ("ReLU", "GELU", "SiLU", "Tanh", "Sigmoid", "ELU", "ReLU6", "LeakyReLU", "Softplus", "Mish"),
     ("softmax", "log_softmax", "sigmoid"),
-    ("mean", "sum", "max", "min"),
+    ("mean", "sum", "max", "min", "amax", "amin", "numel"),
     ("argmax", "argmin"),
     ("cos", "sin"),
     ("tril", "triu"),
@@ -117,6 +117,7 @@ _COMPARED = {
     ast.Is: ("is not",),
     ast.IsNot: ("is",),
 }
+MODULES = ("paddle", "F", "nn.functional", "paddle.nn.functional")  # whose functions are called
 MOST_NAMES = 12  # other names that are tried in a name's place
 MOST_ORDERS = 24  # of a permutation
 
@@ -245,6 +246,8 @@ def _of_node(source: Source, node, parents, names: Names, values: Values):
     elif isinstance(node, ast.IfExp):
         a, test, b = (source.of(v) for v in (node.body, node.test, node.orelse))
         yield "structure", source.span(node), f"{b} if {test} else {a}"
+    elif node is getattr(parent, "test", None) and isinstance(node, ast.Name | ast.Attribute):
+        pass  # what another name decides is no mend, be it true or false here
     elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
         yield from _named(source, node, node.id, names.local)
     elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load):
@@ -253,6 +256,8 @@ def _of_node(source: Source, node, parents, names: Names, values: Values):
         yield from _calls(source, node)
     elif isinstance(node, ast.List | ast.Tuple) and isinstance(node.ctx, ast.Load):
         yield from _orders(source, node)
+    elif isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Load):
+        yield from _named(source, node, "", names.local)
     elif isinstance(node, ast.Slice):
         yield from _slices(source, node)
     elif isinstance(node, ast.keyword) and node.arg and isinstance(parent, ast.Call):
@@ -307,6 +312,11 @@ def _binary(source: Source, node: ast.BinOp):
         yield "order", span, f"({right}) {own} ({left})"
     for side in (left, right):
         yield "structure", span, f"({side})"
+    # f(a) * b for a * f(b).
+    for call, other, turned in ((node.left, right, True), (node.right, left, False)):
+        if isinstance(call, ast.Call) and len(call.args) == 1 and not call.keywords:
+            one, two = source.of(call.args[0]), f"{source.of(call.func)}({other})"
+            yield "structure", span, f"{one} {own} {two}" if turned else f"{two} {own} {one}"
     # f(a) + b for f(a + b), and the other way round.
     for call, other in ((node.left, right), (node.right, left)):
         if isinstance(call, ast.Call) and call.args:
@@ -322,6 +332,8 @@ def _named(source: Source, node, own: str, others: Iterable[str]):
 
 def _attributes(source: Source, node: ast.Attribute, parent, names: Names):
     is_called = isinstance(parent, ast.Call) and parent.func is node
+    if not is_called and not isinstance(parent, ast.Attribute):
+        yield from _named(source, node, "", names.local)
     holder = source.of(node.value)
     if holder == "self":
         others = names.called if is_called else names.values
@@ -372,6 +384,20 @@ def _keywords(source: Source, node: ast.keyword, values: Values):
             yield "setting", source.span(node.value), text
 
 
+def _halves(source: Source, one: ast.Assign):
+    """Two halves for what alternates, and the other way round."""
+    target, value = one.targets[0], one.value
+    if not isinstance(target, ast.Tuple) or len(target.elts) != 2:
+        return
+    if isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute) and value.args:
+        of = source.of(value.args[0] if ast.unparse(value.func.value) in MODULES else value.func.value)
+        if value.func.attr in ("chunk", "split"):
+            yield "order", source.span(value), f"{of}[..., ::2], {of}[..., 1::2]"
+    elif isinstance(value, ast.Tuple) and isinstance(value.elts[0], ast.Subscript):
+        of = source.of(value.elts[0].value)
+        yield "order", source.span(value), f"{of}.chunk(2, axis=-1)"
+
+
 def _orders(source: Source, node):
     """Other orders of a list: all where it is of numbers, else two places exchanged."""
     texts = [source.of(one) for one in node.elts]
@@ -385,6 +411,9 @@ def _orders(source: Source, node):
         others = list(itertools.islice(itertools.permutations(texts), 1, MOST_ORDERS))
     else:
         others = []
+        if len(texts) == 2:  # padding on one side alone
+            a, b = texts
+            others += [(f"{a} + {b}", "0"), ("0", f"{a} + {b}")]
         for i, j in itertools.combinations(range(len(texts)), 2):
             turned = list(texts)
             turned[i], turned[j] = texts[j], texts[i]
@@ -408,6 +437,8 @@ def _slices(source: Source, node: ast.Slice):
 
 def _statements(source: Source, statements: list):
     for i, one in enumerate(statements):
+        if isinstance(one, ast.Assign):
+            yield from _halves(source, one)
         if not isinstance(one, ast.Assign | ast.AugAssign | ast.Expr | ast.If | ast.Return):
             continue
         if isinstance(one, ast.Expr) and isinstance(one.value, ast.Constant):

@@ -29,6 +29,10 @@ NAMES = {
 KEYWORDS = {"dim": "axis", "eps": "epsilon", "bias": "bias_attr", "dims": "axis", "input": "x"}
 DROPPED = ("inplace", "device", "batch_first", "elementwise_affine")  # Paddle takes none of these
 
+# What is put into one of the first needs parentheses if it is one of the second.
+_BINDING = ast.BinOp | ast.UnaryOp | ast.Compare | ast.BoolOp | ast.Attribute | ast.Subscript
+_LOOSE = ast.BinOp | ast.UnaryOp | ast.Compare | ast.BoolOp | ast.IfExp | ast.Lambda
+
 
 class _Translated(ast.NodeTransformer):
     """torch's tree in Paddle's spelling."""
@@ -77,12 +81,16 @@ def nearer(source: Source, node: ast.AST, reference: ast.AST) -> Iterator[Edit]:
     yield from sorted(found.values(), key=lambda edit: edit.end - edit.start)
 
 
-def _parted(source: Source, ours: ast.AST, theirs: ast.AST) -> Iterator[tuple[int, int, str]]:
+def _parted(
+    source: Source, ours: ast.AST, theirs: ast.AST, holder: ast.AST | None = None
+) -> Iterator[tuple[int, int, str]]:
     """(first byte, last, text) of each place where two trees part, and of all that holds it."""
     if ast.dump(ours) == ast.dump(theirs):
         return
     if isinstance(ours, ast.expr | ast.keyword) and hasattr(ours, "lineno"):
         text = _unparsed(theirs)
+        if isinstance(holder, _BINDING) and isinstance(theirs, _LOOSE):
+            text = f"({text})"
         if text:
             yield *source.span(ours), text
     if type(ours) is not type(theirs):
@@ -95,9 +103,9 @@ def _parted(source: Source, ours: ast.AST, theirs: ast.AST) -> Iterator[tuple[in
             elif len(a) == len(b):
                 for one, other in zip(a, b, strict=True):
                     if isinstance(one, ast.AST) and isinstance(other, ast.AST):
-                        yield from _parted(source, one, other)
+                        yield from _parted(source, one, other, ours)
         elif isinstance(a, ast.AST) and isinstance(b, ast.AST):
-            yield from _parted(source, a, b)
+            yield from _parted(source, a, b, ours)
 
 
 def _statements(source: Source, ours: list, theirs: list) -> Iterator[tuple[int, int, str]]:
