@@ -367,7 +367,9 @@ class Search:
 
     def _mended_by(self, step: Step, finding: Finding, path: Path, source: bytes, group) -> Mended:
         edit = group[0].edit
-        file = path.relative_to(self.copy) if path.is_relative_to(self.copy) else self.original(path)
+        file = (
+            path.relative_to(self.copy) if path.is_relative_to(self.copy) else self.original(path)
+        )
         place = f"{file}:{source[: edit.start].count(NEWLINE) + 1}"
         old, new = source[edit.start : edit.end].decode(), edit.new.decode()
         others = [_line_of(source, other.edit) for other in group[1:PROOFS]]

@@ -90,6 +90,7 @@ USUAL = {
 AROUND = (
     *("paddle.tanh({})", "F.relu({})", "F.gelu({})", "F.sigmoid({})", "F.silu({})"),
     *("F.softmax({}, axis=-1)", "paddle.sqrt({})", "paddle.exp({})", "({}).detach()", "-({})"),
+    "({}) / ({}).sum(axis=-1, keepdim=True)",
     *("({}) * ({}).shape[-1] ** -0.5", "({}) / ({}).shape[-1] ** 0.5", "({}) / 2", "({}) * 2"),
 )
 _OPERATORS = {
@@ -118,6 +119,7 @@ _COMPARED = {
     ast.IsNot: ("is",),
 }
 MODULES = ("paddle", "F", "nn.functional", "paddle.nn.functional")  # whose functions are called
+RECURRENT = ("lstm", "gru", "rnn")
 MOST_NAMES = 12  # other names that are tried in a name's place
 MOST_ORDERS = 24  # of a permutation
 
@@ -232,6 +234,8 @@ def _of_node(source: Source, node, parents, names: Names, values: Values):
     if isinstance(node, ast.Constant):
         if not isinstance(parent, ast.Expr | ast.JoinedStr | ast.FormattedValue):
             yield from _constants(source, node, parent, values)
+            if isinstance(parent, ast.keyword) and not isinstance(node.value, str):
+                yield from _named(source, node, "", names.local)
     elif isinstance(node, ast.UnaryOp):
         yield "operator", source.span(node), f"({source.of(node.operand)})"
     elif isinstance(node, ast.BinOp):
@@ -253,7 +257,7 @@ def _of_node(source: Source, node, parents, names: Names, values: Values):
     elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load):
         yield from _attributes(source, node, parent, names)
     elif isinstance(node, ast.Call):
-        yield from _calls(source, node)
+        yield from _calls(source, node, names)
     elif isinstance(node, ast.List | ast.Tuple) and isinstance(node.ctx, ast.Load):
         yield from _orders(source, node)
     elif isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Load):
@@ -262,11 +266,17 @@ def _of_node(source: Source, node, parents, names: Names, values: Values):
         yield from _slices(source, node)
     elif isinstance(node, ast.keyword) and node.arg and isinstance(parent, ast.Call):
         yield from _keywords(source, node, values)
-    if isinstance(node, ast.expr) and isinstance(parent, ast.Return | ast.Assign | ast.Call):
+    held = ast.Return | ast.Assign | ast.Call
+    if isinstance(parent, ast.BinOp) and not isinstance(node, ast.Name):
+        held |= ast.BinOp
+    if isinstance(node, ast.expr) and isinstance(parent, held):
         if not (isinstance(parent, ast.Call) and node is parent.func) and not _is_plain(node):
             text = source.of(node)
             for around in AROUND:
                 yield "around", source.span(node), around.replace("{}", text)
+    if isinstance(node, ast.FunctionDef) and not node.decorator_list:
+        start, indent = source.span(node)[0], " " * node.col_offset
+        yield "structure", (start, start), f"@paddle.no_grad()\n{indent}"
     for body in ("body", "orelse"):
         statements = getattr(node, body, None)
         if isinstance(statements, list):
@@ -312,6 +322,10 @@ def _binary(source: Source, node: ast.BinOp):
         yield "order", span, f"({right}) {own} ({left})"
     for side in (left, right):
         yield "structure", span, f"({side})"
+    if isinstance(node.op, ast.Add) and isinstance(node.left, ast.BinOp):  # a moving average
+        for part in (node.left.left, node.left.right):
+            if isinstance(node.left.op, ast.Mult) and isinstance(part, ast.Name | ast.Attribute):
+                yield "structure", span, f"{left} + ({right}) * (1 - {source.of(part)})"
     # f(a) * b for a * f(b).
     for call, other, turned in ((node.left, right, True), (node.right, left, False)):
         if isinstance(call, ast.Call) and len(call.args) == 1 and not call.keywords:
@@ -345,7 +359,7 @@ def _attributes(source: Source, node: ast.Attribute, parent, names: Names):
             yield from (("function", source.span(node), f"{holder}.{name}") for name in others)
 
 
-def _calls(source: Source, node: ast.Call):
+def _calls(source: Source, node: ast.Call, names: Names):
     span, called = source.span(node), source.of(node.func)
     arguments = [source.of(argument) for argument in node.args]
     keywords = [source.of(keyword) for keyword in node.keywords]
@@ -359,6 +373,14 @@ def _calls(source: Source, node: ast.Call):
     for i in range(len(keywords)):
         yield "setting", span, call(*arguments, *keywords[:i], *keywords[i + 1 :])
     named = {keyword.arg for keyword in node.keywords}
+    for i, one in enumerate(node.args[1:], 1):  # what is given in its place, by its name
+        name = getattr(one, "attr", getattr(one, "id", None))
+        if name and name not in named and not any(isinstance(a, ast.Starred) for a in node.args):
+            by_name = (*arguments[:i], *arguments[i + 1 :], *keywords, f"{name}={arguments[i]}")
+            yield "setting", span, call(*by_name)
+    if called.rpartition(".")[2].lower() in RECURRENT and "sequence_length" not in named:
+        for name in (name for name in names.local if "len" in name):
+            yield "setting", span, call(*arguments, *keywords, f"sequence_length={name}")
     for name, given in LEFT_OUT.get(called.split(".")[-1], {}).items():
         if name not in named:
             for value in given:
@@ -390,7 +412,9 @@ def _halves(source: Source, one: ast.Assign):
     if not isinstance(target, ast.Tuple) or len(target.elts) != 2:
         return
     if isinstance(value, ast.Call) and isinstance(value.func, ast.Attribute) and value.args:
-        of = source.of(value.args[0] if ast.unparse(value.func.value) in MODULES else value.func.value)
+        of = source.of(
+            value.args[0] if ast.unparse(value.func.value) in MODULES else value.func.value
+        )
         if value.func.attr in ("chunk", "split"):
             yield "order", source.span(value), f"{of}[..., ::2], {of}[..., 1::2]"
     elif isinstance(value, ast.Tuple) and isinstance(value.elts[0], ast.Subscript):

@@ -39,10 +39,10 @@ def located(python: str, file: str) -> Path:
     path = Path(file)
     if path.is_absolute() or not path.parts[1:]:
         return path
-    asked = "import importlib.util as u, sys; print(*u.find_spec(sys.argv[1]).submodule_search_locations)"
+    asked = "import importlib.util as u, sys; print(u.find_spec(sys.argv[1]).origin)"
     command = [python, "-P", "-c", asked, path.parts[0]]
     answer = subprocess.run(command, capture_output=True, text=True).stdout.strip()
-    return Path(answer).parent / path if answer else path
+    return Path(answer).parent.parent / path if answer else path
 
 
 def root_of(file: Path) -> Path:
@@ -67,8 +67,9 @@ def environment_of(python: str, packages: Path, target: Path) -> tuple[str, Path
     text = settings.read_text(encoding="utf-8") if settings.is_file() else home
     (target / "pyvenv.cfg").write_text(text, encoding="utf-8")
     asked = "import sysconfig; print(sysconfig.get_path('purelib'))"
-    site = Path(subprocess.check_output([own, "-c", asked], text=True).strip())
+    ask = (subprocess.check_output([one, "-c", asked], text=True).strip() for one in (python, own))
+    behind, site = map(Path, ask)
     site.mkdir(parents=True)
-    line = f"import site; site.addsitedir({str(packages)!r})\n"
-    (site / "behind.pth").write_text(line, encoding="utf-8")
+    lines = (f"import site; site.addsitedir({str(one)!r})\n" for one in {packages: 0, behind: 0})
+    (site / "behind.pth").write_text("".join(lines), encoding="utf-8")
     return str(own), site

@@ -4,6 +4,8 @@ import ast
 import json
 import math
 import shutil
+import sys
+import sysconfig
 from pathlib import Path
 
 import numpy as np
@@ -15,10 +17,11 @@ from twincheck.common.check.options import CheckOptions
 from twincheck.common.pair.pairs import load_pair
 from twincheck.common.system.errors import UserError
 from twincheck.extras.mend import command
-from twincheck.extras.mend.command import Search, Tried, candidates_of, places_of, ranked
+from twincheck.extras.mend.command import Search, Tried, candidates_of, of_lines, ranked
 from twincheck.extras.mend.distances import distances
 from twincheck.extras.mend.edits import KINDS, Edit, Source, Values, edits
 from twincheck.extras.mend.reference import nearer
+from twincheck.extras.shared.packages import environment_of
 
 CLASSIFIER = ROOT / "examples" / "text_classifier"
 
@@ -47,6 +50,16 @@ def made(text, values=Values()):  # noqa: B008 - a value that nothing changes
         ("norm(x + y)", "(norm(x) + y)"),
         ("norm(x) + y", "norm(x + y)"),
         ("g(a, b)", "g(b, a)"),
+        ("x.amax(axis=1)", "x.mean(axis=1)"),
+        ("nn.Pad1D([a, b])", "nn.Pad1D([a + b, 0])"),
+        (
+            "F.dropout(x, self.rate, self.training)",
+            "F.dropout(x, self.rate, training=self.training)",
+        ),
+        ("self.lstm(x)", "self.lstm(x, sequence_length=lengths)"),
+        ("x * a + y", "x * a + (y) * (1 - a)"),
+        ("g(x) * h(y)", "x * g(h(y))"),
+        ("paddle.arange(x.shape[-1])", "paddle.arange(y)"),
         ("self.q(x)", "self.k(x)"),
         ("x / 2", "(x) * (2)"),
         ("x[:, 1:]", "x[:, :]"),
@@ -57,7 +70,7 @@ def made(text, values=Values()):  # noqa: B008 - a value that nothing changes
     ],
 )
 def test_what_was_wrong_is_among_the_edits(wrong, right):
-    text = "def f(self, a, b, x, y, z):\n    self.q(x), self.k(x)\n    return {}\n"
+    text = "def f(self, a, b, x, y, z, lengths):\n    self.q(x), self.k(x)\n    return {}\n"
     assert text.replace("{}", right) in {
         one.replace("1e-05", "1e-5") for one in made(text.replace("{}", wrong))
     }
@@ -81,7 +94,7 @@ def test_each_edit_of_a_file_is_code_and_another_tree(tmp_path):
     pair = shutil.copytree(CLASSIFIER, tmp_path / "pair")
     path = pair / "paddle_model.py"
     source = path.read_bytes()
-    found = list(candidates_of(path, [41], pair))
+    found = list(candidates_of(path, [41], pair / "torch_model.py"))
     trees = {ast.dump(ast.parse(edit.applied(source))) for edit in found}
     assert len(trees) == len(found) > 1000
     assert ast.dump(ast.parse(source)) not in trees
@@ -120,6 +133,7 @@ def towards(ours, theirs):
         ),
         ("x = g(x)\n    return x", "return x", "pass\n    return x"),
         ("return x", "x = x * 2\n    return x", "x = x * 2\n    return x"),
+        ("return x * self.w", "return x * (1 + self.w)", "return x * (1 + self.w)"),
     ],
 )
 def test_the_references_place_is_tried_in_paddles_spelling(ours, theirs, wanted):
@@ -213,7 +227,8 @@ def tried(pair, folder, new, seconds=5.0):
     some = [Edit(start, start + 16, text.encode(), "around") for text in new]
     kept, command.TRIAL_S = command.TRIAL_S, seconds
     try:
-        return search._best(command.FORWARD, search.check(command.FORWARD), path, iter(some))
+        batches = search._best(command.FORWARD, search.check(command.FORWARD), path, iter(some))
+        return [group for groups in batches for group in groups]
     finally:
         command.TRIAL_S = kept
 
@@ -243,8 +258,29 @@ def test_a_pair_that_cannot_run_is_refused(tmp_path):
         Search(load_pair(str(pair)), CheckOptions(), tmp_path, 60, lambda text: None).run()
 
 
-def test_the_files_of_the_pair_alone_are_edited(tmp_path):
-    class Finding:
-        places = {"paddle": f"{Path(np.__file__)}:12"}
+def test_an_installed_package_is_mended_in_a_copy_and_never_written_to(tmp_path):
+    wrong = ("x = x + attended", "x = x - attended")
+    pair = a_pair(tmp_path, wrong)
+    behind = Path(sysconfig.get_path("purelib"))
+    python, site = environment_of(sys.executable, behind, tmp_path / "an environment")
+    (site / "ported").mkdir()
+    (site / "ported" / "__init__.py").touch()
+    net = site / "ported" / "net.py"
+    (pair / "paddle_model.py").rename(net)
+    (pair / "paddle_model.py").write_text("from ported.net import build, loss\n")
+    planted = net.read_bytes()
+    said = twincheck("mend", pair, "--write", "--paddle-python", python)
+    assert f"an edit of {net}:" in said
+    assert "-        x = x - attended\n+        x = x + attended" in said
+    assert f"not written: {net} is an installed package's: mend its sources" in said
+    assert net.read_bytes() == planted
+    assert {path.name for path in net.parent.glob("*.py*")} == {"net.py", "__init__.py"}
 
-    assert list(places_of(tmp_path, Finding())) == []
+
+def test_only_lines_that_ran_are_edited():
+    text = b"def f(x):\n    if x > 3:\n        return x + 1\n    return x * 2\n"
+    source = Source(text)
+    some = list(edits(source, source.tree.body[0], Values()))
+    left = {edit.start for edit in of_lines(source, iter(some), {1, 2, 4})}
+    assert text.index(b"x + 1") not in left
+    assert {text.index(b"x * 2"), text.index(b"x > 3")} <= left
