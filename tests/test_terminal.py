@@ -95,6 +95,7 @@ def test_a_red_result_says_what_is_wrong_then_numbers_then_lines_then_what_to_ty
         "what to type next",
         "common.show",
         "--case perturbed --probe blocks.0.norm2",
+        "twincheck mend",
         "--json rows.json",
         "--compare-only",
         "docs/red-check.md",
@@ -274,7 +275,7 @@ def test_commands_can_be_copied(capsys, pair, monkeypatch):
         monkeypatch.chdir(folder)
         out = shown(capsys, red(pair, step=STEPS[3], typed=typed), STEPS[3])
         commands = re.findall(r"    # .*\n    (.*)", out)
-        assert len(commands) == 5
+        assert len(commands) == 6
         for command in commands:
             words = shlex.split(command)
             said = subprocess.run(
@@ -283,7 +284,7 @@ def test_commands_can_be_copied(capsys, pair, monkeypatch):
             assert said.stdout.splitlines() == words
             python, *program = words
             assert os.path.exists(python) or python == "python"
-            assert program[:2] == ["-m", "common.show"] or os.path.isfile(program[0])
+            assert program[:2] == ["-m", "common.show"] or os.path.exists(program[0])
             model = words[words.index("--model") + 1]
             assert os.path.realpath(model) == str(pair)
         assert "step1_forward" in commands[0] and "--preset 'a b' --seed 3" in commands[3]

@@ -34,6 +34,7 @@ _MUST_AGREE = {
 _ONE_RUN = ("model", "preset", "seed", "mode", "probes", "no_probe")
 _ONE_START = ("inputs_sha256", "weights_sha256")
 
+AnyPath = str | os.PathLike
 ENOUGH_FLOATS = 4  # that agree to the last bit: fewer may do so by chance, as two accuracies do
 
 
@@ -114,8 +115,8 @@ def _mixed(logs: Mapping[Path, LogName], sidecars: Mapping[Path, Sidecar]) -> li
 
 
 def check_independence(
-    ref_path: str | os.PathLike,
-    cand_path: str | os.PathLike,
+    ref_path: AnyPath,
+    cand_path: AnyPath,
     ref: Sidecar,
     cand: Sidecar,
     fresh: Collection[str] = (),
@@ -143,12 +144,7 @@ def check_independence(
     return problems
 
 
-def from_one_side(
-    ref_path: str | os.PathLike,
-    cand_path: str | os.PathLike,
-    ref: Sidecar,
-    cand: Sidecar,
-) -> str:
+def from_one_side(ref_path: AnyPath, cand_path: AnyPath, ref: Sidecar, cand: Sidecar) -> str:
     """Why two logs, which may be anybody's, are from one side; empty where nothing says so."""
     names = f"{Path(ref_path).name} and {Path(cand_path).name}"
     for sidecar in (ref, cand):
@@ -269,7 +265,7 @@ def two_environments(ref: Sidecar, cand: Sidecar) -> list[str]:
     return [escaped(note) for note in notes]
 
 
-def same_content(ref_path: str | os.PathLike, cand_path: str | os.PathLike) -> bool:
+def same_content(ref_path: AnyPath, cand_path: AnyPath) -> bool:
     """True if two logs hold the same bits under the same keys, and floats enough to mean it."""
     with read_log(ref_path) as ref, read_log(cand_path) as cand:
         if set(ref) != set(cand):

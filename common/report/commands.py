@@ -15,6 +15,8 @@ from twincheck.common.system.start import spelled
 PAGE = "docs/red-check.md"
 # Options that step 1 of the same model takes over, and that a judging of its logs does.
 _FORWARD = "preset device dtype autocast seed weights case mode torch-python paddle-python out"
+_MEND = ("preset", "mode", "seed", "weights", "torch-python", "paddle-python", "out")
+_OTHER = ("candidate", "against", "reference", "dtype", "autocast")  # it mends Paddle's float32
 _JUDGING = ("candidate", "against", "out", "case", "probe", "no-probe", "allow", "strict")
 
 
@@ -33,6 +35,7 @@ def next_commands(result, findings: Sequence, results: Sequence = ()) -> list[tu
     if key:
         found.append(("both sides' values around the worst element", look(result, key)))
         found.append(("after an edit, that place alone", _less(result, key)))
+    found.append(("the edit that makes it green, tried and proven", _mend(result)))
     found.append(("again: the same, with every row in a file", again(result)))
     if not any(name == "compare-only" for name, _ in result.typed):
         judged = _check(result, *_typed(result, _JUDGING), "--compare-only")
@@ -45,6 +48,15 @@ def again(result) -> str:
     typed = [word for name, words in result.typed if name != "model" for word in words]
     rows = () if any(name == "json" for name, _ in result.typed) else ("--json", "rows.json")
     return _check(result, *typed, *rows)
+
+
+def _mend(result) -> str:
+    """The command that looks for an edit of a user's own port; empty where it cannot."""
+    asked = {name for name, _ in result.typed}
+    if result.step.number not in (1, 3, 4) or not (result.asked_for and asked.isdisjoint(_OTHER)):
+        return ""
+    run = ["twincheck"] if twincheck.COMMAND else [python(), shown(ROOT / "twincheck")]
+    return shlex.join([*run, "mend", *_of_model(result, _typed(result, _MEND))])
 
 
 def _typed(result, names: Container[str]) -> list[str]:

@@ -20,10 +20,11 @@ from twincheck.common.system import extras
 from twincheck.common.system.errors import UserError
 from twincheck.common.system.files import open_plain
 from twincheck.common.system.frameworks import SIDES
-from twincheck.common.system.json_file import MAX_BYTES, load_json, load_sealed, parse_json
+from twincheck.common.system.json_file import MAX_BYTES, load_json, parse_json
 from twincheck.common.verdict.row import Row, exit_code, first_bad_row, worst
 from twincheck.extras.shared.archive import Archive
 from twincheck.extras.shared.rows import FIELDS
+from twincheck.extras.shared.sealed import load_sealed
 
 _UNFINISHED = (".work-", ".old-")  # folders of checks that are running, or were killed
 _STEP = re.compile(r"step\d_[a-z]+_?(\w*)")  # of a part of a bundle: the step's folder, and `other`

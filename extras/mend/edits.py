@@ -90,7 +90,7 @@ USUAL = {
 AROUND = (
     *("paddle.tanh({})", "F.relu({})", "F.gelu({})", "F.sigmoid({})", "F.silu({})"),
     *("F.softmax({}, axis=-1)", "paddle.sqrt({})", "paddle.exp({})", "({}).detach()", "-({})"),
-    "({}) / ({}).sum(axis=-1, keepdim=True)",
+    "F.normalize({}, p=1, axis=-1)",
     *("({}) * ({}).shape[-1] ** -0.5", "({}) / ({}).shape[-1] ** 0.5", "({}) / 2", "({}) * 2"),
 )
 _OPERATORS = {

@@ -17,9 +17,10 @@ from twincheck.common.system.checkout import ROOT, for_logs
 from twincheck.common.system.errors import UserError
 from twincheck.common.system.frameworks import SETTINGS, SIDES
 from twincheck.common.system.hashes import file_sha256
-from twincheck.common.system.json_file import load_json, load_sealed
+from twincheck.common.system.json_file import load_json
 from twincheck.extras.pr_report.facts import facts
 from twincheck.extras.shared.archive import Archive
+from twincheck.extras.shared.sealed import load_sealed
 
 # Where common.certificate leaves its own, wherever the checks wrote to.
 CERTIFICATES = for_logs() / "step1_forward" / "log" / "certificate"

@@ -63,7 +63,7 @@ def environment_of(python: str, packages: Path, target: Path) -> tuple[str, Path
     own = target / "bin" / "python"
     own.symlink_to(Path(python).resolve())
     settings = Path(python).parent.parent / "pyvenv.cfg"
-    home = f"home = {Path(python).resolve().parent}\ninclude-system-site-packages = true\n"
+    home = f"home = {Path(python).resolve().parent}\n"
     text = settings.read_text(encoding="utf-8") if settings.is_file() else home
     (target / "pyvenv.cfg").write_text(text, encoding="utf-8")
     asked = "import sysconfig; print(sysconfig.get_path('purelib'))"

@@ -24,7 +24,7 @@ from twincheck.common.logs.sidecar import read_sidecar, seal, write_sidecar
 from twincheck.common.logs.writer import LogWriter
 from twincheck.common.pair.pairs import load_pairs
 from twincheck.common.system.checkout import ROOT
-from twincheck.common.system.json_file import load_json, load_sealed, write_json, write_sealed
+from twincheck.common.system.json_file import load_json, write_json, write_sealed
 from twincheck.common.verdict.row import FAILING, claim
 from twincheck.extras.pr_report import claims, forward, sections, steps
 from twincheck.extras.pr_report import command as pr_report
@@ -32,6 +32,7 @@ from twincheck.extras.pr_report.document import Code, Say, Section
 from twincheck.extras.pr_report.facts import facts, losses_facts, output_facts
 from twincheck.extras.pr_report.markdown import markdown
 from twincheck.extras.pr_report.words import LANGUAGES, table
+from twincheck.extras.shared.sealed import load_sealed
 
 MODEL = "small_cnn"
 STEPS = {step.number: step for step in all_steps()}

@@ -116,7 +116,7 @@ def _swapped(path: Path, source: bytes, edited: bytes) -> Iterator[None]:
     former, now = (_codes(compile(text, str(path), "exec")) for text in (source, edited))
     changed = [name for name in former if name in now and former[name] != now[name]]
     if source != edited and not changed:
-        raise ValueError("it is in no function, and the package is imported once")
+        raise NotImplementedError  # the package is imported once: only functions are exchanged
     kept = []
     try:
         for module, name in itertools.product(modules, changed):
