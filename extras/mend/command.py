@@ -38,7 +38,7 @@ from twincheck.common.check.result import Result, shown
 from twincheck.common.check.runner import run_step
 from twincheck.common.check.steps import Step
 from twincheck.common.logs.key import Key
-from twincheck.common.logs.result_folder import ResultFolder
+from twincheck.common.logs.result_folder import FLOAT64, ResultFolder
 from twincheck.common.pair.pairs import Pair, load_pair
 from twincheck.common.pair.worker_process import WorkerProcess
 from twincheck.common.report import terminal as report
@@ -308,6 +308,8 @@ class Search:
             with WorkerProcess(one.pythons["torch"], step.module("torch"), None) as torch:
                 answered(torch, run, work / "request_torch.json")
             files = ResultFolder(work)
+            if not files.log(step.judged[0], "torch", FLOAT64).is_file():
+                raise UserError("torch has no float64 run, by whose values edits would be judged")
             if files.choices(step.judged[0]).is_file():
                 shutil.copyfile(files.choices(step.judged[0]), files.choices(STEM))
             module = "twincheck.extras.mend.trials.paddle.trial"

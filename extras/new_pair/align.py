@@ -227,6 +227,9 @@ def _matched(paddle, torch, group_fits) -> list[tuple[int, int]]:
                 likeness += 0.25 * (kind_of(ps[0].kind) == kind_of(ts[0].kind))
                 same = ps[0].name == ts[0].name
                 scores[i, j] = 1.0 + likeness + _SAME_NAME * same
+    # Where both have a namesake that fits, they are no pair: calls may be known of one side alone.
+    has = scores > 1.0 + _SAME_NAME
+    scores[np.outer(has.any(axis=1), has.any(axis=0)) & ~has] = -1.0
     pairs = _in_order(scores)
     rows, columns = {i for i, _ in pairs}, {j for _, j in pairs}
     for i, j in sorted(np.argwhere(scores > 0).tolist(), key=lambda at: -scores[tuple(at)]):

@@ -888,6 +888,14 @@ def test_without_a_pass_names_and_shapes_decide_and_guesses_are_left_open():
     assert "value for" not in proposal.open[1]
 
 
+def test_without_a_pass_of_torch_namesakes_stay_together():
+    """Torch's order is that of construction then: its norm0 is where Paddle calls norm1."""
+    shapes = {"q0": (9, 8), "norm0": (8, 8), "q1": (10, 8), "norm1": (8, 8)}
+    torch = structure("torch", error="ValueError: no", **shapes)
+    paddle = structure("paddle", norm0=(8, 8), q0=(8, 9), norm1=(8, 8), q1=(8, 10))
+    assert propose_of(torch, paddle).rename == {}
+
+
 def test_a_side_that_cannot_run_is_told(propose):
     failing = "raise ValueError('no forward here')"
     proposal = propose(net(LINEARS, "return self.second(self.first(x))"), net(LINEARS, failing))
