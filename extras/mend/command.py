@@ -300,6 +300,7 @@ class Search:
             },
             "seconds": TRIAL_S,
         }
+        near = max(OFF, told["allowed"].get(origin, 0.0))
         pair = load_pair(str(self.copy))
         with asked(pair, self.options, self.copy.parent, keep="all") as one:
             case = _case_of(origin, pair, one.run)
@@ -324,7 +325,7 @@ class Search:
                     self.on_progress(f"step {step.number}: {self.tried} edits tried")
                     each_s = (time.monotonic() - began) / len(some)
                     size = max(1, min(8 * BATCH, int(BATCH_S / each_s)))
-                    right = [one for one in tried if one.away == 0 and one.origin <= OFF]
+                    right = [one for one in tried if one.away == 0 and one.origin <= near]
                     if right:
                         yield ranked(right)
                         found = [one for one in found if one not in right]
