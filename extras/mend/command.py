@@ -65,7 +65,6 @@ STEPS = (FORWARD, LOSS, BACKWARD)
 BATCH = 30  # edits that a process is asked for at first, then what takes
 BATCH_S = 10.0
 PROOFS = 4  # of the nearest edits that the check is asked about
-MOST = 3  # mistakes that are looked for one behind the other
 PATIENCE_S = 300
 ALIKE = 0.5  # digits; edits that differ by less are as good
 TRIAL_S = 20.0  # that one edit may take
@@ -197,9 +196,6 @@ class Search:
         while result.exit_code:
             finding = findings_of(result)[0]
             self.red.append((step.number, finding.row.key))
-            if len(self.mended) == MOST:
-                self.told = f"{MOST} edits have not made it green"
-                return False
             better = self._step_on(step, result, finding)
             if better is None:
                 return False
@@ -442,7 +438,8 @@ def reference_of(path: Path, places: Places) -> Path | None:
 def candidates_of(path: Path, lines: Sequence[int], reference: Path | None) -> Iterator[Edit]:
     """The edits of a file, those nearest to some lines first; each once, all of them code."""
     source = Source(path.read_bytes())
-    theirs = dict(Source(reference.read_bytes()).functions()) if reference else {}
+    other = Source(reference.read_bytes()) if reference else None
+    theirs = dict([*other.functions(), *other.constants()]) if other else {}
     functions = [(n, node) for n, node in source.functions() if _is_function(node)]
     holds = [n for n, node in functions if any(node.lineno <= k <= node.end_lineno for k in lines)]
     classes = {name.rpartition(".")[0] for name in holds}
@@ -453,12 +450,11 @@ def candidates_of(path: Path, lines: Sequence[int], reference: Path | None) -> I
     functions.sort(key=lambda one: distance(one[0]))
     seen: set[tuple] = set()
     found: list[tuple[int, int, Edit]] = []
-    for name, node in [*functions, ("", source.tree)]:
+    for name, node in [*functions, *source.constants()]:
         own = theirs.get(name)
-        near = distance(name) if name else 3
-        some = list(nearer(source, node, own)) if own is not None and name else []
-        if near < 3:
-            some += edits(source, node, Values.of(*([own] if own is not None else [])))
+        near = distance(name)
+        some = list(nearer(source, node, own)) if own is not None else []
+        some += edits(source, node, Values.of(*([own] if own is not None else [])))
         for edit in some:
             key = edit.start, edit.end, edit.new
             if key not in seen:

@@ -10,6 +10,7 @@ import itertools
 import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import cached_property
 
 # What one function or layer is written for by mistake.
 CONFUSED = (
@@ -75,6 +76,7 @@ LEFT_OUT = {
     "argsort": {"descending": (True,), "stable": (True,)},
     "TransformerEncoderLayer": {"normalize_before": (True,), "activation": ("gelu",)},
     "normalize": {"epsilon": (1e-6, 1e-8)},
+    **dict.fromkeys(("fftn", "ifftn"), {"axes": ((-2, -1), (1, 2), (-1,))}),
 }
 # A keyword's usual values, whatever takes it.
 USUAL = {
@@ -149,6 +151,16 @@ class Source:
         lengths = itertools.accumulate(len(line) for line in text.splitlines(keepends=True))
         self._starts = [0, *lengths]
 
+    @cached_property
+    def held(self) -> dict[str, str]:
+        """The name that a model holds a function under -> the function's own last name."""
+        found = {}
+        for one in ast.walk(self.tree):
+            if isinstance(one, ast.Assign) and isinstance(one.value, ast.Attribute):
+                if isinstance(one.targets[0], ast.Attribute):
+                    found[one.targets[0].attr] = one.value.attr
+        return found
+
     def span(self, node: ast.AST) -> tuple[int, int]:
         """A node's first byte, and the one behind its last."""
         start = self._starts[node.lineno - 1] + node.col_offset
@@ -173,6 +185,13 @@ class Source:
                     yield dotted, child
                     stack.append((dotted, child))
         yield "", self.tree
+
+    def constants(self) -> Iterator[tuple[str, ast.AST]]:
+        """(dotted name, node) of what a module or a class assigns outside its functions."""
+        for holder, node in self.functions():
+            for one in [] if isinstance(node, ast.FunctionDef) else node.body:
+                if isinstance(one, ast.Assign):
+                    yield f"{holder}.{ast.unparse(one.targets[0])}".lstrip("."), one
 
 
 def edits(source: Source, node: ast.AST, values: "Values") -> Iterator[Edit]:
@@ -381,7 +400,8 @@ def _calls(source: Source, node: ast.Call, names: Names):
     if called.rpartition(".")[2].lower() in RECURRENT and "sequence_length" not in named:
         for name in (name for name in names.local if "len" in name):
             yield "setting", span, call(*arguments, *keywords, f"sequence_length={name}")
-    for name, given in LEFT_OUT.get(called.split(".")[-1], {}).items():
+    last = called.split(".")[-1]
+    for name, given in LEFT_OUT.get(source.held.get(last, last), {}).items():
         if name not in named:
             for value in given:
                 yield "setting", span, call(*arguments, *keywords, f"{name}={value!r}")

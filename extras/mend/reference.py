@@ -111,6 +111,7 @@ def _parted(
 def _statements(source: Source, ours: list, theirs: list) -> Iterator[tuple[int, int, str]]:
     """Statements that one side alone has, or has otherwise."""
     ours, theirs = ([s for s in side if not _is_text(s)] for side in (ours, theirs))
+    yield from _between(source, ours, theirs)
     likeness = difflib.SequenceMatcher(
         None, [_kind(s) for s in ours], [_kind(s) for s in theirs], autojunk=False
     )
@@ -132,6 +133,19 @@ def _statements(source: Source, ours: list, theirs: list) -> Iterator[tuple[int,
             start, end = source.span(ours[a])[0], source.span(ours[b - 1])[1]
             indent = " " * ours[a].col_offset
             yield start, end, _indented(theirs[c:d], indent)
+
+
+def _between(source: Source, ours: list, theirs: list) -> Iterator[tuple[int, int, str]]:
+    """All from the first statement that differs to the last, as the reference has it."""
+    dumps = [[ast.dump(s) for s in side] for side in (ours, theirs)]
+    most = min(map(len, dumps))
+    before = next((i for i in range(most) if dumps[0][i] != dumps[1][i]), most)
+    pairs = zip(dumps[0][::-1], dumps[1][::-1], strict=False)
+    behind = min(most - before, next((i for i, (a, b) in enumerate(pairs) if a != b), most))
+    own, its = (side[before : len(side) - behind] for side in (ours, theirs))
+    if len(own) > 1 and its:
+        start, end = source.span(own[0])[0], source.span(own[-1])[1]
+        yield start, end, _indented(its, " " * own[0].col_offset)
 
 
 def _whole(source: Source, ours: ast.stmt, theirs: ast.stmt) -> Iterator[tuple[int, int, str]]:

@@ -76,6 +76,11 @@ def test_what_was_wrong_is_among_the_edits(wrong, right):
     }
 
 
+def test_a_function_that_a_model_holds_is_known_by_its_own_name():
+    text = "self.mix = paddle.fft.fftn\ndef f(x):\n    return self.mix(x)\n"
+    assert text.replace("mix(x)", "mix(x, axes=(1, 2))") in made(text)
+
+
 def test_numbers_of_the_reference_are_tried():
     values = Values.of(ast.parse("def f():\n    return x * 0.3125 + y[17]"))
     assert {0.3125, 17} <= set(values.numbers)
@@ -174,9 +179,10 @@ def a_pair(folder, *changes):
     return pair
 
 
-def test_a_newcomer_mends_two_mistakes(tmp_path):
+def test_a_newcomer_mends_three_mistakes(tmp_path):
     wrong = ("nn.GELU()", "nn.GELU(approximate=True)"), ("x = x + attended", "x = x - attended")
-    pair = a_pair(tmp_path, *wrong)
+    momentum = "nn.BatchNorm1D(width)", "nn.BatchNorm1D(width, momentum=0.1)"
+    pair = a_pair(tmp_path, *wrong, momentum)
     right = (CLASSIFIER / "paddle_model.py").read_text()
     planted = (pair / "paddle_model.py").read_text()
     said = twincheck("mend", pair.name, "--write", folder=pair.parent)
@@ -184,7 +190,7 @@ def test_a_newcomer_mends_two_mistakes(tmp_path):
     assert "-        x = x - attended\n+        x = x + attended" in said
     assert "written: classifier/paddle_model.py; the old one is paddle_model.py.orig" in said
     told = json.loads((pair / "log" / "mend" / "mend.json").read_text())
-    assert told["proven"] and len(told["edits"]) == len(told["red"]) == 2
+    assert told["proven"] and len(told["edits"]) == len(told["red"]) == 3
     assert (pair / "paddle_model.py.orig").read_text() == planted
     now = (pair / "paddle_model.py").read_text()
     assert ast.dump(ast.parse(now)) == ast.dump(ast.parse(right))
