@@ -78,6 +78,13 @@ LEFT_OUT = {
     "normalize": {"epsilon": (1e-6, 1e-8)},
     **dict.fromkeys(("fftn", "ifftn"), {"axes": ((-2, -1), (1, 2), (-1,))}),
 }
+# Likewise of a configuration, whatever its class's name before Config.
+OF_CONFIGS = {
+    "hidden_act": ("gelu", "gelu_new", "relu", "silu"),
+    "layer_norm_eps": (1e-12, 1e-6, 1e-5),
+    "rms_norm_eps": (1e-6, 1e-5),
+    "tie_word_embeddings": (False, True),
+}
 # A keyword's usual values, whatever takes it.
 USUAL = {
     "epsilon": (1e-12, 1e-8, 1e-6, 1e-5, 1e-3, 1e-9),
@@ -401,7 +408,10 @@ def _calls(source: Source, node: ast.Call, names: Names):
         for name in (name for name in names.local if "len" in name):
             yield "setting", span, call(*arguments, *keywords, f"sequence_length={name}")
     last = called.split(".")[-1]
-    for name, given in LEFT_OUT.get(source.held.get(last, last), {}).items():
+    left_out = (
+        OF_CONFIGS if last.endswith("Config") else LEFT_OUT.get(source.held.get(last, last), {})
+    )
+    for name, given in left_out.items():
         if name not in named:
             for value in given:
                 yield "setting", span, call(*arguments, *keywords, f"{name}={value!r}")

@@ -41,6 +41,7 @@ def made(text, values=Values()):  # noqa: B008 - a value that nothing changes
     [
         ("nn.LayerNorm(d)", "nn.LayerNorm(d, epsilon=1e-12)"),
         ("nn.LayerNorm(d, epsilon=1e-5)", "nn.LayerNorm(d)"),
+        ("AlbertConfig(**d)", "AlbertConfig(**d, hidden_act='gelu_new')"),
         ("nn.BatchNorm2D(d, momentum=0.1)", "nn.BatchNorm2D(d, momentum=0.9)"),
         ("F.gelu(x, approximate=True)", "F.gelu(x)"),
         ("F.gelu(x)", "F.relu(x)"),
