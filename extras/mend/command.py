@@ -265,15 +265,17 @@ class Search:
 
     def own(self, path: Path) -> Path:
         """A file that may be edited: the pair's copy as it is, of a package a copy of it."""
-        if path.is_relative_to(self.copy.parent.parent):
+        if path.is_relative_to(self.copy):
             return path
         root = root_of(path)
+        # A file of a copy that is there already is a link to the package's until it is asked for.
+        root = next((of for of, own in self.packages.items() if own == root), root)
         if root not in self.packages:
             python = interpreter("paddle", self.options.paddle_python)
             target = self.copy.parent.parent / f"packages_{len(self.packages)}"
             own, self.packages[root] = environment_of(python, root, target)
             self.options = replace(self.options, paddle_python=own)
-        return own_file(root, path.relative_to(root), self.packages[root])
+        return own_file(root, path.relative_to(root_of(path)), self.packages[root])
 
     def _best(
         self, step: Step, result: Result, path: Path, candidates: Iterator[Edit]

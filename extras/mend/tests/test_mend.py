@@ -284,6 +284,24 @@ def test_an_installed_package_is_mended_in_a_copy_and_never_written_to(tmp_path)
     assert {path.name for path in net.parent.glob("*.py*")} == {"net.py", "__init__.py"}
 
 
+def test_a_file_of_a_packages_copy_is_no_link_to_the_package(tmp_path):
+    search = Search(load_pair(str(a_pair(tmp_path))), CheckOptions(), tmp_path, 60, lambda _: None)
+    search.work_in(tmp_path / "work")
+    package = tmp_path / "packages" / "ported"
+    package.mkdir(parents=True)
+    files = [package / name for name in ("__init__.py", "one.py", "two.py")]
+    for file in files:
+        file.write_text("x = 1\n")
+    one = search.own(files[1])
+    two = search.own(one.with_name("two.py"))  # as a finding of the copy names it
+    for own in (one, two):
+        assert own.is_relative_to(tmp_path / "work") and not own.is_symlink()
+        own.write_text("x = 2\n")
+    assert search.own(files[2]) == two and two.read_text() == "x = 2\n"
+    assert {file.read_text() for file in files} == {"x = 1\n"}
+    assert search.original(two) == files[2]
+
+
 def test_only_lines_that_ran_are_edited():
     text = b"def f(x):\n    if x > 3:\n        return x + 1\n    return x * 2\n"
     source = Source(text)
