@@ -7,8 +7,9 @@ Where a step is red, some hundreds of edits of the lines around its origin are t
 reference's function of the same name, another number, keyword, function, operator, name or order of
 arguments, a call or a statement left out or put in.  Each runs in float64, in memory.  What brings
 the origin to the reference's value, and takes no other value away from it, is put into a copy of
-the pair, and the whole check judges that, every case and mode.  Where further mistakes come to
-light there, the search goes on.  What makes all steps green is proven; nothing else is offered.
+the pair, and the whole check judges that, every case and mode, and once more with another seed.
+Where further mistakes come to light there, the search goes on.  What makes all steps green is
+proven; nothing else is offered.
 
 It leaves mend.json in DIR/log/mend: schema 1; model; pair; red (the step's number and the row's
 key, each time); tried; edits, a list of {step, row, place, kind, old, new, alike (other edits that
@@ -202,10 +203,17 @@ class Search:
             result = better
         return True
 
-    def check(self, step: Step) -> Result:
-        """What the check says of the copy as it is now; raises UserError where it cannot run."""
+    def check(self, step: Step, another: bool = False) -> Result:
+        """What the check says of the copy as it is now; raises UserError where it cannot run.
+
+        another     with another seed: other inputs, weights and dropout
+        """
         self.on_progress(f"step {step.number}")
-        result = run_step(step, self.options, self.on_progress)[0]
+        options = self.options
+        if another:
+            run = replace(options.run, seed=options.run.seed + 1)
+            options = replace(options, run=run, out=options.out / "another")
+        result = run_step(step, options, self.on_progress)[0]
         if result.error:
             raise UserError(result.error)
         return result
@@ -246,11 +254,13 @@ class Search:
             path.write_bytes(one.edit.applied(source))
             try:
                 now = self.check(step)
+                # An index that these inputs lack is as good as none, and a mend by chance.
+                by_chance = not now.exit_code and self.check(step, another=True).exit_code
             except UserError:
                 continue  # it cannot be run with this edit
             finally:
                 path.write_bytes(source)
-            if is_better(result, now):
+            if is_better(result, now) and not by_chance:
                 better.append((one, now))
             if time.monotonic() > self.until:
                 break

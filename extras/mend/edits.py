@@ -101,6 +101,7 @@ AROUND = (
     *("F.softmax({}, axis=-1)", "paddle.sqrt({})", "paddle.exp({})", "({}).detach()", "-({})"),
     "F.normalize({}, p=1, axis=-1)",
     *("({}) * ({}).shape[-1] ** -0.5", "({}) / ({}).shape[-1] ** 0.5", "({}) / 2", "({}) * 2"),
+    *("(1 - ({})) * -10000.0", '({}).astype("bool")'),  # a mask
 )
 _OPERATORS = {
     ast.Add: ("-", "*"),

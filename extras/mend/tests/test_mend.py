@@ -216,6 +216,23 @@ def test_what_no_edit_mends_is_said_and_nothing_is_written(tmp_path):
     assert before == {path.name: path.read_bytes() for path in pair.glob("*.py*")}
 
 
+def test_what_is_right_by_chance_is_not_offered(tmp_path, monkeypatch):
+    checked = Search.check
+
+    def red_with_another_seed(self, step, another=False):
+        result = checked(self, step, another)
+        result.error = "red" if another else result.error
+        return result
+
+    monkeypatch.setattr(Search, "check", red_with_another_seed)
+    wrong = ("nn.GELU()", "nn.GELU(approximate=True)")
+    pair = load_pair(str(a_pair(tmp_path, wrong)))
+    search = Search(pair, CheckOptions(), tmp_path / "out", 5, lambda text: None)
+    search.base.mkdir()
+    search.run()
+    assert not search.proven and not search.mended and search.tried
+
+
 def test_a_built_in_model_is_refused():
     assert "fastformer is built in" in twincheck("mend", "fastformer", status=2)
 
