@@ -472,8 +472,8 @@ def candidates_of(path: Path, lines: Sequence[int], reference: Path | None) -> I
             if key not in seen:
                 seen.add(key)
                 found.append((KINDS.index(edit.kind), near, edit))
-    # Nearest first; within a function the commonest kinds; what is far away comes by kind too.
-    found.sort(key=lambda one: (one[0] + 3 * one[1], one[2].end - one[2].start, one[2].start))
+    # The reference's first, which are few; then the nearest, and within a function the commonest.
+    found.sort(key=lambda o: (o[1] if o[0] == 0 else o[0] + 3 * o[1], _size(o[2]), o[2].start))
     tops = [source.span(node) for node in source.tree.body]  # parsed alone: a file may be long
     trees = {ast.dump(node) for node in source.tree.body}
     for _, _, edit in found:
@@ -508,6 +508,10 @@ def of_lines(source: Source, candidates: Iterator[Edit], ran: AbstractSet[int]) 
         start, end = (source.text.count(NEWLINE, 0, at) + 1 for at in (edit.start, edit.end))
         if not ran.isdisjoint(own) or not ran.isdisjoint(range(start, end + 1)):
             yield edit
+
+
+def _size(edit: Edit) -> int:
+    return edit.end - edit.start
 
 
 def _is_function(node) -> bool:

@@ -281,6 +281,8 @@ def _of_node(source: Source, node, parents, names: Names, values: Values):
         pass  # what another name decides is no mend, be it true or false here
     elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
         yield from _named(source, node, node.id, names.local)
+        if isinstance(parent, ast.Call) and node is not parent.func:
+            yield "operator", source.span(node), f"-{node.id}"
     elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load):
         yield from _attributes(source, node, parent, names)
     elif isinstance(node, ast.Call):

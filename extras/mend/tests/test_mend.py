@@ -62,6 +62,7 @@ def made(text, values=Values()):  # noqa: B008 - a value that nothing changes
         ("g(x) * h(y)", "x * g(h(y))"),
         ("paddle.arange(x.shape[-1])", "paddle.arange(y)"),
         ("self.q(x)", "self.k(x)"),
+        ("paddle.roll(x, a)", "paddle.roll(x, -a)"),
         ("x / 2", "(x) * (2)"),
         ("x[:, 1:]", "x[:, :]"),
         ("paddle.tanh(x)", "(x)"),
