@@ -40,8 +40,10 @@ def located(python: str, file: str) -> Path:
     if path.is_absolute() or not path.parts[1:]:
         return path
     asked = "import importlib.util as u, sys; print(u.find_spec(sys.argv[1]).origin)"
-    command = [python, "-P", "-c", asked, path.parts[0]]
-    answer = subprocess.run(command, capture_output=True, text=True).stdout.strip()
+    command = [python, "-c", asked, path.parts[0]]
+    # Elsewhere: what stands in the user's folder is no package.
+    found = subprocess.run(command, capture_output=True, text=True, cwd=Path(python).parent)
+    answer = found.stdout.strip()
     return Path(answer).parent.parent / path if answer else path
 
 
