@@ -41,9 +41,8 @@ def located(python: str, file: str) -> Path:
         return path
     asked = "import importlib.util as u, sys; print(u.find_spec(sys.argv[1]).origin)"
     command = [python, "-c", asked, path.parts[0]]
-    # Elsewhere: what stands in the user's folder is no package.
-    found = subprocess.run(command, capture_output=True, text=True, cwd=Path(python).parent)
-    answer = found.stdout.strip()
+    cwd = Path(python).parent  # what stands in the user's folder is no package
+    answer = subprocess.run(command, capture_output=True, text=True, cwd=cwd).stdout.strip()
     return Path(answer).parent.parent / path if answer else path
 
 
