@@ -452,7 +452,7 @@ def candidates_of(path: Path, lines: Sequence[int], reference: Path | None) -> I
     source = Source(path.read_bytes())
     other = Source(reference.read_bytes()) if reference else None
     theirs = dict([*other.functions(), *other.constants()]) if other else {}
-    functions = [(n, node) for n, node in source.functions() if _is_function(node)]
+    functions = [(n, node) for n, node in source.functions() if isinstance(node, ast.FunctionDef)]
     holds = [n for n, node in functions if any(node.lineno <= k <= node.end_lineno for k in lines)]
     classes = {name.rpartition(".")[0] for name in holds}
 
@@ -512,10 +512,6 @@ def of_lines(source: Source, candidates: Iterator[Edit], ran: AbstractSet[int]) 
 
 def _size(edit: Edit) -> int:
     return edit.end - edit.start
-
-
-def _is_function(node) -> bool:
-    return type(node).__name__ == "FunctionDef"
 
 
 def _case_of(origin: str, pair: Pair, run) -> tuple[str, ...]:
