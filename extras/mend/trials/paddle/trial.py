@@ -8,8 +8,8 @@ rounding may make of each row, a part of its size; seconds for a trial; edits, e
 [first byte, the one behind its last, new text].  Each is run in float64, and one line of
 tried.jsonl says what came of it: number; the origin's distance, a part of torch's size; how many
 values came nearer than by a factor of 30, how many went away, and by how many digits in all; or the
-error.  The first line, -1, is of the source as it is, with the lines of the file that ran.  No file
-is changed.
+error.  The first line, -1, is of the source as it is; where there are no edits, with the lines of
+the file that ran.  No file is changed.
 """
 
 import sys
@@ -66,7 +66,7 @@ def trial(run):
             with open(run.folder / "tried.jsonl", "a", encoding="utf-8") as file:
                 file.write(json.dumps({"begun": number}) + "\n")
             try:
-                ran = _ran(path) if before is None else nullcontext()
+                ran = nullcontext() if told["edits"] else _ran(path)
                 with _in_time(told["seconds"]), running(path, source, edited), ran as lines:
                     values = _values(run, function)
             except Exception as error:  # whatever an edit makes of a model
