@@ -29,6 +29,8 @@ _LOOK_EVERY_S = 0.5
 # What tells libraries how to compute; joblib and dask set some of it in the processes they start.
 _SETTINGS = ("ATEN_", "DNNL_", "KMP_", "MALLOC_", "MKL_", "OMP_", "ONEDNN_")
 _THREADS = "_NUM_THREADS"
+# A program begins once the keeper knows it, and never where this process is killed before that.
+_ONCE_TOLD = ("/bin/sh", "-c", 'read -r told && exec "$@" </dev/null', "sh")
 _here = threading.local()  # `wanted`: whether somebody waits for the task of this thread
 
 
@@ -193,7 +195,7 @@ def run(
     wanted = getattr(_here, "wanted", None)
     if wanted is not None and not wanted():
         raise Unwanted(command[0])
-    streams = {"stdin": subprocess.DEVNULL, "stdout": output, "stderr": errors or output}
+    streams = {"stdin": subprocess.PIPE, "stdout": output, "stderr": errors or output}
     ended = threading.Event()
     why: list[Exception] = []
     child = None
@@ -212,8 +214,10 @@ def run(
     try:
         with put_off():  # a program that was started is always known
             keeper.start()
-            child = subprocess.Popen(list(command), **streams, **OWN_GROUP, **options)
+            child = subprocess.Popen([*_ONCE_TOLD, *command], **streams, **OWN_GROUP, **options)
             keeper.tell("+", child.pid)
+            with suppress(OSError), child.stdin:  # somebody has killed it
+                child.stdin.write(b"\n")
         if wanted is not None or timeout_s is not None:
             threading.Thread(target=look, daemon=True).start()
         _, status, usage = os.wait4(child.pid, 0)

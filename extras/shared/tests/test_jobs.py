@@ -117,6 +117,24 @@ def test_no_process_is_left_where_the_program_ends(tmp_path, number, place):
     until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in workers), 15)
 
 
+KILLED = """
+import os, signal, sys
+from pathlib import Path
+sys.path.insert(0, sys.argv[2])
+from twincheck.extras.shared import task
+from twincheck.extras.shared.tests.tasks import waits
+task.keeper.tell = lambda sign, group: os.kill(os.getpid(), signal.SIGKILL)
+waits(Path(sys.argv[1]), 0)
+"""
+
+
+def test_no_program_begins_that_the_keeper_does_not_know(tmp_path):
+    """Killed between the two, this process would leave one that nobody ends."""
+    done = subprocess.run([sys.executable, "-c", KILLED, str(tmp_path), str(ROOT)])
+    assert done.returncode == -signal.SIGKILL and len(list(tmp_path.glob("0-*"))) == 1
+    until(lambda: not processes(str(tmp_path / "go")), 15)
+
+
 def test_a_program_that_takes_too_long_is_ended():
     began = time.monotonic()
     with pytest.raises(subprocess.TimeoutExpired):
