@@ -12,6 +12,7 @@
     twincheck verify BUNDLE        verify such a file, without either framework
     twincheck export, pr-report    the Paddle side as a repository; a pull request's report
     twincheck mend DIR             the edit that makes a red check green, proven
+    twincheck issue DIR            a small program that shows what differs, and an issue's text
     twincheck why DIR              the change to step 5's training that makes its losses the others
     twincheck exact DIR            which values are the same bits, and which operators are not
     twincheck certificate, converter      weights: the proof, and a checkpoint for the other side
@@ -54,10 +55,11 @@ OF_THE_CORE = {
 OF_EXTRAS = (
     *("new", "export", "pr-report", "certificate", "converter", "doctor", "reference"),
     *("bundle", "verify", "check-generate", "check-predict", "live", "why", "exact", "mend"),
+    "issue",
 )
 _HIDDEN = ("live",)  # what twincheck.check starts
 # How the folder that results are in is called where a command takes one.
-_OUT = *STEPS, "check", "report", "show", "why", "exact", "mend"
+_OUT = *STEPS, "check", "report", "show", "why", "exact", "mend", "issue"
 _RESULTS = {**dict.fromkeys(_OUT, "--out"), "bundle": "--from"}
 
 

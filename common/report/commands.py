@@ -15,8 +15,8 @@ from twincheck.common.system.start import spelled
 PAGE = "docs/red-check.md"
 # Options that step 1 of the same model takes over, and that a judging of its logs does.
 _FORWARD = "preset device dtype autocast seed weights case mode torch-python paddle-python out"
-_MEND = ("preset", "mode", "seed", "weights", "torch-python", "paddle-python", "out")
-_OTHER = ("candidate", "against", "reference", "dtype", "autocast")  # it mends Paddle's float32
+_EXTRA = ("preset", "mode", "seed", "weights", "torch-python", "paddle-python", "out")
+_OTHER = ("candidate", "against", "reference", "dtype", "autocast")  # theirs is Paddle's float32
 _JUDGING = ("candidate", "against", "out", "case", "probe", "no-probe", "allow", "strict")
 
 
@@ -35,7 +35,8 @@ def next_commands(result, findings: Sequence, results: Sequence = ()) -> list[tu
     if key:
         found.append(("both sides' values around the worst element", look(result, key)))
         found.append(("after an edit, that place alone", _less(result, key)))
-    found.append(("the edit that makes it green, tried and proven", _mend(result)))
+    found.append(("the edit that makes it green, tried and proven", _extra(result, "mend")))
+    found.append(("a small program that shows what differs", _extra(result, "issue")))
     found.append(("again: the same, with every row in a file", again(result)))
     if not any(name == "compare-only" for name, _ in result.typed):
         judged = _check(result, *_typed(result, _JUDGING), "--compare-only")
@@ -50,13 +51,13 @@ def again(result) -> str:
     return _check(result, *typed, *rows)
 
 
-def _mend(result) -> str:
-    """The command that looks for an edit of a user's own port; empty where it cannot."""
+def _extra(result, name: str) -> str:
+    """A command that looks for more in a user's own port; empty where it cannot."""
     asked = {name for name, _ in result.typed}
     if result.step.number not in (1, 3, 4) or not (result.asked_for and asked.isdisjoint(_OTHER)):
         return ""
     run = ["twincheck"] if twincheck.COMMAND else [python(), shown(ROOT / "twincheck")]
-    return shlex.join([*run, "mend", *_of_model(result, _typed(result, _MEND))])
+    return shlex.join([*run, name, *_of_model(result, _typed(result, _EXTRA))])
 
 
 def _typed(result, names: Container[str]) -> list[str]:
@@ -71,21 +72,16 @@ def _check(result, *words: str, script: str = "") -> str:
 
 def _of_model(result, words: Sequence[str]) -> list[str]:
     """A command's words with its model: where by `twincheck`, whose logs are usually beside it."""
-    model, words = _model(result), list(words)
+    model, words = result.model, list(words)
+    if result.asked_for:
+        path = shown(Path(result.asked_for))
+        model = path if os.sep in path else os.path.join(os.curdir, path)  # or it may be a name
     if not twincheck.COMMAND:
         return ["--model", model, *words]
     at = next((i for i, word in enumerate(words) if word == "--out"), None)
     if at is not None and Path(words[at + 1]).absolute() == Path(model).absolute() / "log":
         del words[at : at + 2]
     return [model, *words]
-
-
-def _model(result) -> str:
-    """What --model takes for a result's model, from here."""
-    if not result.asked_for:
-        return result.model
-    path = shown(Path(result.asked_for))
-    return path if os.sep in path else os.path.join(os.curdir, path)  # or it may be a name
 
 
 def look(result, key: str) -> str:

@@ -38,7 +38,6 @@ from twincheck.common.check.options import CheckOptions, Parser, positive
 from twincheck.common.check.result import Result, shown
 from twincheck.common.check.runner import run_step
 from twincheck.common.check.steps import Step
-from twincheck.common.logs.key import Key
 from twincheck.common.logs.result_folder import FLOAT64, ResultFolder
 from twincheck.common.pair.pairs import Pair, load_pair
 from twincheck.common.pair.worker_process import WorkerProcess
@@ -55,7 +54,7 @@ from twincheck.extras.mend.distances import FARTHEST, NEARER, OFF
 from twincheck.extras.mend.edits import KINDS, Edit, Source, Values, edits
 from twincheck.extras.mend.reference import nearer
 from twincheck.extras.shared.packages import environment_of, located, own_file, root_of
-from twincheck.extras.shared.sides import answered, asked, only_pair
+from twincheck.extras.shared.sides import answered, asked, case_of, function_of, only_pair
 from twincheck.step1_forward.check_step1 import STEP as FORWARD
 from twincheck.step3_loss.check_step3 import STEP as LOSS
 from twincheck.step4_backward.check_step4 import STEP as BACKWARD
@@ -298,7 +297,7 @@ class Search:
         origin = findings_of(result)[0].row.key
         told = {
             "file": str(path),
-            "step": [step.module("paddle"), _function_of(step, origin)],
+            "step": [step.module("paddle"), function_of(step, origin)],
             "stem": step.judged[0],
             "origin": origin,
             "allowed": {
@@ -311,7 +310,7 @@ class Search:
         near = max(OFF, told["allowed"].get(origin, 0.0))
         pair = load_pair(str(self.copy))
         with asked(pair, self.options, self.copy.parent, keep="all") as one:
-            case = _case_of(origin, pair, one.run)
+            case = case_of(origin, pair, one.run)
             run = replace(one.run, cases=case, memory=None, progress=False)
             work = one.work / step.name
             with WorkerProcess(one.pythons["torch"], step.module("torch"), None) as torch:
@@ -512,18 +511,6 @@ def of_lines(source: Source, candidates: Iterator[Edit], ran: AbstractSet[int]) 
 
 def _size(edit: Edit) -> int:
     return edit.end - edit.start
-
-
-def _case_of(origin: str, pair: Pair, run) -> tuple[str, ...]:
-    """The case that a row is of, as --case names it; none where the preset has one alone."""
-    names = [case.name for case in pair.cases(run.preset, run.weights, run.modes)]
-    found = next((name for name in names if name and origin.startswith(f"{name}/")), "")
-    return (found,) if found else ()
-
-
-def _function_of(step: Step, origin: str) -> str:
-    """What of the step's Paddle side runs: the optimizers' steps where the origin is in one."""
-    return "gradients" if step is BACKWARD and not Key.parse(origin).is_step else step.script
 
 
 def _line_of(source: bytes, edit: Edit) -> str:

@@ -10,6 +10,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from twincheck.common.check.options import CheckOptions
+from twincheck.common.check.steps import Step
+from twincheck.common.logs.key import Key
 from twincheck.common.logs.result_folder import FLOAT32, FLOAT64, ResultFolder
 from twincheck.common.logs.sidecar import Sidecar, sidecar_of
 from twincheck.common.pair.case_hooks import data_preset
@@ -84,6 +86,18 @@ def only_pair(options: CheckOptions, sentence: str) -> Pair:
     if len(pairs) != 1:
         raise UserError(sentence)
     return pairs[0]
+
+
+def case_of(origin: str, pair: Pair, run: RunRequest) -> tuple[str, ...]:
+    """The case that a row is of, as --case names it; none where the preset has one alone."""
+    names = [case.name for case in pair.cases(run.preset, run.weights, run.modes)]
+    found = next((name for name in names if name and origin.startswith(f"{name}/")), "")
+    return (found,) if found else ()
+
+
+def function_of(step: Step, origin: str) -> str:
+    """What of the step's Paddle side runs: the optimizers' steps where the origin is in one."""
+    return "gradients" if step.number == 4 and not Key.parse(origin).is_step else step.script
 
 
 def answered(process: WorkerProcess, run: RunRequest, path: Path) -> None:

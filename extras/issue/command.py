@@ -1,0 +1,259 @@
+"""A small program that shows what differs in a red check, and the text of an issue about it.
+
+    twincheck issue DIR              of the first red step among 1, 3 and 4
+    twincheck issue DIR --lang zh    the same; the issue is in Chinese
+
+Both sides run once more, and each operator that they call is recorded.  What agrees is given to
+both; what is left are the few operators between the last values that agree and the first one that
+does not.  They become a program of at most 60 lines, with NumPy, torch and Paddle alone, which
+prints both sides' values in float32 and in float64.  It is run, and kept only if it shows the
+difference.
+
+It leaves in DIR/log/issue: reproduction.py, which ends with status 1 until the sides agree, and
+then with 0; issue.md, the text; arrays.npz if random values do not show the difference.
+
+Exit status: 0 nothing is red, or a program shows it; 1 none does; 2 it could not be tried.
+"""
+
+import subprocess
+import sys
+from argparse import Namespace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from twincheck.common.check.guard import guarded
+from twincheck.common.check.options import CheckOptions, Parser
+from twincheck.common.check.result import Result, shown
+from twincheck.common.check.runner import run_step
+from twincheck.common.check.steps import Step
+from twincheck.common.logs.key import Key
+from twincheck.common.logs.result_folder import ResultFolder
+from twincheck.common.logs.sidecar import sidecar_of
+from twincheck.common.pair.pairs import Pair
+from twincheck.common.report import terminal as report
+from twincheck.common.report.findings import NO_LINE, Finding, findings_of
+from twincheck.common.system.checkout import for_logs
+from twincheck.common.system.errors import UserError
+from twincheck.common.system.extras import in_language
+from twincheck.common.system.files import write_text
+from twincheck.common.system.folders import remove_abandoned, working_folder
+from twincheck.common.system.frameworks import SIDES
+from twincheck.common.system.interpreters import interpreter
+from twincheck.common.system.json_file import load_json, write_json
+from twincheck.common.verdict.row import AGREEING, FAILING
+from twincheck.extras.issue.program import LINES, NoProgram, Reproduction, reproductions, text_of
+from twincheck.extras.issue.taken import STEM, WANTED
+from twincheck.extras.issue.tape import Tape
+from twincheck.extras.shared.sides import asked, case_of, function_of, only_pair
+from twincheck.step1_forward.check_step1 import STEP as FORWARD
+from twincheck.step3_loss.check_step3 import STEP as LOSS
+from twincheck.step4_backward.check_step4 import STEP as BACKWARD
+
+STEPS = (FORWARD, LOSS, BACKWARD)
+PROGRAM, TEXT, ARRAYS = "reproduction.py", "issue.md", "arrays.npz"
+LEFT = (PROGRAM, ARRAYS, TEXT)
+SEEDS = 3  # of drawn arrays, before the values themselves are stored
+PATIENCE_S = 120  # that a program may take
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """The command; returns the exit status."""
+    parser = Parser(__doc__, "twincheck issue")
+    parser.take("model", "out", "preset", "mode", "seed", "weights")
+    given = parser.take("torch-python", "paddle-python", "debug").parse_args(arguments)
+    return guarded(given.debug, lambda: _issue(given))
+
+
+def _issue(given: Namespace) -> int:
+    options = CheckOptions.of(given)
+    pair = only_pair(options, "name the one model: twincheck issue DIR")
+    base = (options.out.absolute() if options.out else for_logs() / "log") / "issue"
+    for name in LEFT:
+        (base / name).unlink(missing_ok=True)
+    base.mkdir(parents=True, exist_ok=True)
+    remove_abandoned(base)
+    why = ""
+    with report.progress() as on_progress, working_folder(base) as work:
+        told = replace(options, no_report=True, json=None, out=work / "check")
+        found = _first_red(pair, told, on_progress)
+        if found is None:
+            report.say(f"{pair.name}: nothing is red in steps 1, 3 and 4: there is no issue")
+            return 0
+        step, result = found
+        finding = findings_of(result)[0]
+        title = f"{pair.name}: {finding.headline}"
+        try:
+            tapes = _tapes(pair, options, work, step, result, finding)
+            is_gradient = Key.parse(finding.row.key).is_gradient
+            some = reproductions(tapes, is_gradient, _is_exact(finding))
+            on_progress("the program is run")
+            shows = _shown_by(some, work, f"{pair.name}: {finding.sentence}", options)
+        except NoProgram as error:
+            why = str(error)
+        else:
+            text = issue(title, step, finding, _versions(step, result), work, shows, _mended(base))
+            write_text(work / TEXT, text)
+            for name in LEFT:
+                if (work / name).is_file():
+                    (work / name).replace(base / name)
+    report.say(f"step {step.number}: {finding.headline}")
+    if why:
+        report.say(f"no small program shows it: {why}")
+        return 1
+    for line in shows.splitlines():
+        report.say(f"  {line}")
+    lines = len((base / PROGRAM).read_text(encoding="utf-8").splitlines())
+    report.say(f"a program of {lines} lines shows it: {shown(base / PROGRAM)}")
+    report.say(f"the text of an issue: {shown(base / TEXT)}")
+    return 0
+
+
+def _first_red(pair: Pair, options: CheckOptions, on_progress) -> tuple[Step, Result] | None:
+    """The first step that is red, and what its check says; raises UserError where it cannot run."""
+    for step in STEPS:
+        if step.why_not(pair):
+            continue
+        on_progress(f"step {step.number}")
+        result = run_step(step, options, on_progress)[0]
+        if result.error:
+            raise UserError(result.error)
+        if result.exit_code:
+            return step, result
+    return None
+
+
+def _is_exact(finding: Finding) -> bool:
+    """Whether float64 shows it too."""
+    return finding.row.verdict != "PRECISION"
+
+
+def _value_of(key: str) -> str:
+    """A row's key; of a gradient's row that of what it is taken at."""
+    return str(replace(Key.parse(key), kind="")) if Key.parse(key).is_gradient else key
+
+
+def _tapes(
+    pair: Pair, options: CheckOptions, work: Path, step: Step, result: Result, finding: Finding
+) -> dict[str, Tape]:
+    """What both sides compute behind what agrees."""
+    origin = finding.row.key
+    gradient = Key.parse(origin).is_gradient
+    red = [origin, *(row.key for row in result.rows if row.verdict in FAILING)]
+    lost = [row.key for row in result.rows if row.verdict == "INVALID"]
+    told = {
+        "step": [step.module("{}"), function_of(step, origin)],
+        "origins": [_value_of(key) for key in red if Key.parse(key).is_gradient == gradient],
+        "gradient": gradient,
+        "given": [row.key for row in result.rows if row.verdict in AGREEING],
+        "lost": [_value_of(key) for key in lost] if gradient else [],
+    }
+    with asked(pair, options, work, keep="all") as one:
+        one = replace(one, run=replace(one.run, cases=case_of(origin, pair, one.run)))
+        with one.sides("twincheck.extras.issue.{}.tape", STEM) as sides:
+            sides.folder.mkdir(parents=True, exist_ok=True)
+            write_json(sides.folder / WANTED, told)
+            sides.answer("float64")
+            if not sides.exact:
+                raise UserError("a side has no float64 run, by whose values a program is written")
+            if not _is_exact(finding):
+                sides.answer("float32")
+            stems = {side: sides.folder / f"tape_{side}" for side in SIDES}
+            short = [side for side, stem in stems.items() if not stem.with_suffix(".npz").is_file()]
+            if short:
+                raise NoProgram(f"{short[0]} computes it where no operator is seen")
+            return {side: Tape.read(stem) for side, stem in stems.items()}
+
+
+def _versions(step: Step, result: Result) -> dict[str, str]:
+    logs = ResultFolder(result.folder)
+    return {side: sidecar_of(logs.log(step.judged[0], side)).framework_version for side in SIDES}
+
+
+def _shown_by(some: Iterable[Reproduction], work: Path, title: str, options: CheckOptions) -> str:
+    """Write the program that shows the difference, with drawn arrays if they do; what it prints."""
+    why = ""
+    for one in some:
+        for seed in (*range(SEEDS), None):
+            text = text_of(one, title, seed or 0, ARRAYS if seed is None else "")
+            count = len(text.splitlines())
+            if count > LINES:
+                why = why or f"it takes {count} lines, and more than {LINES} are no small example"
+                break
+            write_text(work / PROGRAM, text)
+            (work / ARRAYS).unlink(missing_ok=True)
+            if seed is None:
+                stored = {f"v{i}": given.values for i, given in enumerate(one.given)}
+                np.savez_compressed(work / ARRAYS, **stored)
+            shows, failed = _run(work, options)
+            if shows:
+                return shows
+            why = why or failed
+    raise NoProgram(why or "what differs may be around them")
+
+
+def _run(work: Path, options: CheckOptions) -> tuple[str, str]:
+    """What the program prints where it shows a difference, and why where it cannot run."""
+    told = {"cwd": work, "capture_output": True, "text": True, "timeout": PATIENCE_S}
+    for python in dict.fromkeys((interpreter("paddle", options.paddle_python), sys.executable)):
+        try:
+            done = subprocess.run([python, "-W", "ignore", PROGRAM], **told)
+        except subprocess.TimeoutExpired:
+            return "", f"it takes more than {PATIENCE_S} s"
+        if "ModuleNotFoundError" not in done.stderr:
+            break
+    if "Traceback" in done.stderr or done.returncode not in (0, 1):
+        return "", done.stderr.strip().rpartition("\n")[2] or f"exit status {done.returncode}"
+    return (done.stdout or done.stderr) if done.returncode else "", ""
+
+
+def _mended(base: Path) -> str:
+    """The diff that `twincheck mend` has proven, where it was asked before."""
+    file = base.parent / "mend" / "mend.json"
+    told = load_json(file) if file.is_file() else {}
+    return str(told.get("diff", "")) if told.get("proven") else ""
+
+
+def issue(
+    title: str,
+    step: Step,
+    finding: Finding,
+    versions: Mapping[str, str],
+    work: Path,
+    shows: str,
+    diff: str,
+) -> str:
+    """The text of the issue, in the language that people read.
+
+    versions    side -> its framework's
+    work        the folder of the program, and of its arrays if it has any
+    shows       what the program printed
+    diff        what mends it; "" where nobody knows
+    """
+    program = (work / PROGRAM).read_text(encoding="utf-8")
+    places = (f"`{finding.places.get(side, NO_LINE)}`" for side in SIDES)
+    exact = "The sides compute different values from the same inputs and weights, in float64 too."
+    rounded = (
+        "In float64 both sides agree; in float32 Paddle is off by more than rounding explains."
+    )
+    alone = (
+        "This program needs NumPy, torch and Paddle alone; it ends with status 1 until they agree."
+    )
+    lines = [
+        f"# {in_language(title)}",
+        in_language(exact if _is_exact(finding) else rounded),
+        f"|  | torch {versions['torch']} | paddlepaddle {versions['paddle']} |\n|---|---|---|\n"
+        f"| {in_language('line')} | {' | '.join(places)} |",
+        in_language(alone),
+        f"```python\n{program}```",
+        in_language("It prints a value that is far off, and the largest relative difference:"),
+        f"```text\n{shows.strip()}\n```",
+    ]
+    if (work / ARRAYS).is_file():
+        lines.insert(4, in_language(f"Its arrays are in {ARRAYS}, which has to be attached."))
+    if diff:
+        lines.append(in_language("With this change every step of the check is green:"))
+        lines.append(f"```diff\n{diff.rstrip()}\n```")
+    return "\n\n".join(lines) + "\n"
