@@ -96,6 +96,7 @@ def test_a_red_result_says_what_is_wrong_then_numbers_then_lines_then_what_to_ty
         "common.show",
         "--case perturbed --probe blocks.0.norm2",
         "twincheck mend",
+        "twincheck issue",
         "--json rows.json",
         "--compare-only",
         "docs/red-check.md",

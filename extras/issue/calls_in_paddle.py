@@ -11,6 +11,7 @@ from twincheck.common.system.intercept import Intercept, stand_in
 from twincheck.extras.issue.tape import INFIX, PREFIX, Recorder, changed, written
 
 FOLDERS = ("", "nn.functional", "linalg", "fft", "signal", "incubate.nn.functional", "Tensor")
+FOLDERS += ("compat",)
 _SIGNS = {f"__{kind}{name}__" for name in (*INFIX, *PREFIX) for kind in ("", "r", "i")}
 _SIGNS |= {"__getitem__", "__setitem__"}
 _GETTERS = ("T", "mT", "real", "imag")  # attributes that compute
@@ -27,8 +28,9 @@ def _names() -> list[str]:
             owner = getattr(owner, name, None)
         for name in dir(owner) if owner is not None else ():
             value = inspect.getattr_static(owner, name, None)
-            if not callable(value) or inspect.isclass(value) or isinstance(value, staticmethod):
-                continue
+            owned = (getattr(value, "__module__", None) or "paddle").split(".")[0]
+            if not inspect.isroutine(value) or owned not in ("paddle", "twincheck"):
+                continue  # what others have put there is called by another name
             if name.startswith("_") and not (folder == "Tensor" and name in _SIGNS):
                 continue
             if not any(part in name for part in _NOT):

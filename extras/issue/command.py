@@ -141,7 +141,9 @@ def _tapes(
     """What both sides compute behind what agrees."""
     origin = finding.row.key
     gradient = Key.parse(origin).is_gradient
+    case = Key.parse(origin, result.cases).case
     red = [origin, *(row.key for row in result.rows if row.verdict in FAILING)]
+    red = [key for key in red if Key.parse(key, result.cases).case == case]
     lost = [row.key for row in result.rows if row.verdict == "INVALID"]
     told = {
         "step": [step.module("{}"), function_of(step, origin)],
@@ -156,10 +158,11 @@ def _tapes(
             sides.folder.mkdir(parents=True, exist_ok=True)
             write_json(sides.folder / WANTED, told)
             sides.answer("float64")
-            if not sides.exact:
-                raise UserError("a side has no float64 run, by whose values a program is written")
-            if not _is_exact(finding):
+            if not (sides.exact and _is_exact(finding)):
                 sides.answer("float32")
+            if not sides.exact:  # a program is written by its values
+                why = next(filter(None, (sides.sidecar(side).no_float64 for side in SIDES)), "")
+                raise UserError(f"a side has no float64 run: {why}")
             stems = {side: sides.folder / f"tape_{side}" for side in SIDES}
             short = [side for side, stem in stems.items() if not stem.with_suffix(".npz").is_file()]
             if short:

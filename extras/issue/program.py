@@ -9,7 +9,7 @@ import itertools
 import re
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -247,15 +247,19 @@ def text_of(one: Reproduction, title: str, seed: int, stored: str = "") -> str:
 
 def _body(one: Reproduction, side: str, arrays: Sequence[str]) -> list[str]:
     own = one.sides[side]
-    names, lines, passed = {}, [], []
+    names, passed = {}, []
     for name, given in zip(arrays, one.given, strict=True):
         if side in given.numbers:
             names[given.numbers[side]] = name.replace("v", "x")
             passed.append(f"{name}.T" if given.turned and side == "paddle" else name)
     new = "torch.tensor" if side == "torch" else "paddle.to_tensor"
     heads = f"[{', '.join(names.values())}]" if len(names) == 1 else ", ".join(names.values())
+    functional, lines = f"{side}.nn.functional", []
+    if sum(functional in operator.text for operator in own.operators) > 1:
+        lines.append(f"    F = {functional}")
+        shorter = (replace(o, text=o.text.replace(functional, "F")) for o in own.operators)
+        own = replace(own, operators=list(shorter))
     body = _written(own, names)
-    lines = []
     if any("dtype" in line for line in body):
         value = "getattr(torch, precision)" if side == "torch" else "precision"
         lines.append(f"    dtype = {value}")
@@ -308,9 +312,8 @@ def _written(own: Slice, names: dict[int, str]) -> list[str]:
         heads = ", ".join(names[n] for n in one.made)
         heads += "," if one.several and len(one.made) == 1 else ""
         lines.append(f"    {heads} = {text}")
-    return [
-        f"    {ast.unparse(ast.parse(line.strip()))}" for line in lines
-    ]  # without idle brackets
+    # As Python writes it itself: without idle brackets.
+    return [f"    {ast.unparse(ast.parse(line.strip()))}" for line in lines]
 
 
 def drawn(values: np.ndarray) -> str:
