@@ -4,11 +4,20 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
 
+import torch
 from torch.overrides import TorchFunctionMode, resolve_name
 
 from twincheck.extras.issue.tape import Recorder, changed, written
 
 GETTER = ".__get__"
+
+
+def _found(name: str) -> str:
+    """The name of a function in whose place something stands; empty for none of a public name."""
+    owners = {"torch.nn.functional": torch.nn.functional, "torch": torch}
+    return next(
+        (f"{owner}.{name}" for owner, of in owners.items() if name and hasattr(of, name)), ""
+    )
 
 
 class _Watch(TorchFunctionMode):
@@ -18,8 +27,8 @@ class _Watch(TorchFunctionMode):
 
     def __torch_function__(self, func, types, args=(), kwargs=None):
         kwargs = kwargs or {}
-        name = resolve_name(func)
-        if name is None:
+        name = resolve_name(func) or _found(getattr(func, "__name__", ""))
+        if not name:
             return func(*args, **kwargs)
         text = partial(written, name)
         if name.endswith(GETTER):

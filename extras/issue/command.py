@@ -44,7 +44,14 @@ from twincheck.common.system.frameworks import SIDES
 from twincheck.common.system.interpreters import interpreter
 from twincheck.common.system.json_file import load_json, write_json
 from twincheck.common.verdict.row import AGREEING, FAILING
-from twincheck.extras.issue.program import LINES, NoProgram, Reproduction, reproductions, text_of
+from twincheck.extras.issue.program import (
+    LINES,
+    NoProgram,
+    Reproduction,
+    TooLong,
+    reproductions,
+    text_of,
+)
 from twincheck.extras.issue.taken import STEM, WANTED
 from twincheck.extras.issue.tape import Tape
 from twincheck.extras.shared.sides import asked, case_of, function_of, only_pair
@@ -87,14 +94,19 @@ def _issue(given: Namespace) -> int:
         title = f"{pair.name}: {finding.headline}"
         try:
             tapes = _tapes(pair, options, work, step, result, finding)
-            is_gradient = Key.parse(finding.row.key).is_gradient
-            some = reproductions(tapes, is_gradient, _is_exact(finding))
+            about = tapes, Key.parse(finding.row.key).is_gradient, _is_exact(finding)
+            said = f"{pair.name}: {finding.sentence}"
             on_progress("the program is run")
-            shows = _shown_by(some, work, f"{pair.name}: {finding.sentence}", options)
+            try:
+                shows = _shown_by(reproductions(*about), work, said, options)
+            except TooLong:
+                shows = _shown_by(reproductions(*about, loose=True), work, said, options)
         except NoProgram as error:
             why = str(error)
         else:
-            text = issue(title, step, finding, _versions(step, result), work, shows, _mended(base))
+            places = {side: _place(finding, side, pair) for side in SIDES}
+            exact, versions = _is_exact(finding), _versions(step, result)
+            text = issue(title, exact, places, versions, work, shows, _mended(base))
             write_text(work / TEXT, text)
             for name in LEFT:
                 if (work / name).is_file():
@@ -177,24 +189,35 @@ def _versions(step: Step, result: Result) -> dict[str, str]:
 
 def _shown_by(some: Iterable[Reproduction], work: Path, title: str, options: CheckOptions) -> str:
     """Write the program that shows the difference, with drawn arrays if they do; what it prints."""
-    why = ""
+    why = NoProgram("what differs may be around them")
     for one in some:
-        for seed in (*range(SEEDS), None):
-            text = text_of(one, title, seed or 0, ARRAYS if seed is None else "")
-            count = len(text.splitlines())
-            if count > LINES:
-                why = why or f"it takes {count} lines, and more than {LINES} are no small example"
-                break
-            write_text(work / PROGRAM, text)
+        count = len(text_of(one, title, 0, ARRAYS).splitlines())
+        if count > LINES:
+            why = TooLong(f"it takes {count} lines, and more than {LINES} are no small example")
+            continue
+        if not _computes_the_same(one, work, options):
+            why = NoProgram("what was recorded does not compute the same values again")
+            continue
+        for seed in (*(range(SEEDS) if one.may_be_drawn else ()), None):
+            write_text(
+                work / PROGRAM, text_of(one, title, seed or 0, ARRAYS if seed is None else "")
+            )
             (work / ARRAYS).unlink(missing_ok=True)
             if seed is None:
-                stored = {f"v{i}": given.values for i, given in enumerate(one.given)}
-                np.savez_compressed(work / ARRAYS, **stored)
+                np.savez_compressed(work / ARRAYS, **one.stored)
             shows, failed = _run(work, options)
             if shows:
                 return shows
-            why = why or failed
-    raise NoProgram(why or "what differs may be around them")
+            why = NoProgram(failed) if failed else why
+    raise why
+
+
+def _computes_the_same(one: Reproduction, work: Path, options: CheckOptions) -> bool:
+    """Whether the program, given what was recorded, computes what was recorded."""
+    told = {f"by_{side}": values for side, values in one.wanted.items()}
+    np.savez(work / ARRAYS, **one.stored, **told)
+    write_text(work / PROGRAM, text_of(one, "", 0, ARRAYS, again=True))
+    return not _run(work, options)[1]
 
 
 def _run(work: Path, options: CheckOptions) -> tuple[str, str]:
@@ -219,10 +242,18 @@ def _mended(base: Path) -> str:
     return str(told.get("diff", "")) if told.get("proven") else ""
 
 
+def _place(finding: Finding, side: str, pair: Pair) -> str:
+    """A side's line, from the pair's folder or from that of installed packages."""
+    place = finding.places.get(side, NO_LINE)
+    for folder in (f"/{pair.folder.name}/", "/site-packages/"):
+        place = place.rpartition(folder)[2]
+    return place
+
+
 def issue(
     title: str,
-    step: Step,
-    finding: Finding,
+    exact: bool,
+    places: Mapping[str, str],
     versions: Mapping[str, str],
     work: Path,
     shows: str,
@@ -230,25 +261,28 @@ def issue(
 ) -> str:
     """The text of the issue, in the language that people read.
 
+    exact       float64 shows it too
+    places      side -> its line
     versions    side -> its framework's
     work        the folder of the program, and of its arrays if it has any
     shows       what the program printed
     diff        what mends it; "" where nobody knows
     """
+    if exact:
+        what = (
+            "The sides compute different values from the same inputs and weights, in float64 too."
+        )
+    else:
+        what = (
+            "In float64 both sides agree; in float32 Paddle is off by more than rounding explains."
+        )
+    alone = "This program needs NumPy, torch and Paddle alone; its status is 1 until they agree."
     program = (work / PROGRAM).read_text(encoding="utf-8")
-    places = (f"`{finding.places.get(side, NO_LINE)}`" for side in SIDES)
-    exact = "The sides compute different values from the same inputs and weights, in float64 too."
-    rounded = (
-        "In float64 both sides agree; in float32 Paddle is off by more than rounding explains."
-    )
-    alone = (
-        "This program needs NumPy, torch and Paddle alone; it ends with status 1 until they agree."
-    )
     lines = [
         f"# {in_language(title)}",
-        in_language(exact if _is_exact(finding) else rounded),
+        in_language(what),
         f"|  | torch {versions['torch']} | paddlepaddle {versions['paddle']} |\n|---|---|---|\n"
-        f"| {in_language('line')} | {' | '.join(places)} |",
+        f"| {in_language('line')} | `{places['torch']}` | `{places['paddle']}` |",
         in_language(alone),
         f"```python\n{program}```",
         in_language("It prints a value that is far off, and the largest relative difference:"),

@@ -21,11 +21,33 @@ LINES, WIDTH = 60, 100
 STARTS = 4  # of what a gradient may be asked at, where it is missing
 # Of a value's size: in float64, as Paddle's operators hold their attributes in float32; in float32.
 SAME, ROUNDED = 1e-7, 1e-4
+AXES = ((1, 0), (0, 2, 1), (1, 0, 2), (0, 2, 1, 3), (0, 1, 3, 2))
 _USE = re.compile("«([0-9]+)»")
 
 
 class NoProgram(Exception):
     """No program shows the difference; its text says why."""
+
+
+class TooLong(NoProgram):
+    """One does, and is no small example."""
+
+
+@dataclass(frozen=True)
+class Way:
+    """How Paddle's array comes of torch's: as it is, with other axes, or in another shape."""
+
+    method: str = ""  # of an array: transpose or reshape
+    there: tuple[int, ...] = ()
+    back: tuple[int, ...] = ()
+
+    def of(self, text: str, back: bool = False) -> str:
+        """As it is written."""
+        return f"{text}.{self.method}{self.back if back else self.there}" if self.method else text
+
+    def taken(self, values: np.ndarray) -> np.ndarray:
+        """The array at its other end."""
+        return getattr(values, self.method)(self.there) if self.method else values
 
 
 @dataclass(frozen=True)
@@ -35,7 +57,7 @@ class Given:
     values: np.ndarray
     label: str
     numbers: Mapping[str, int]  # side -> its tensor
-    turned: bool = False  # Paddle's is torch's transposed
+    way: Way = Way()  # to Paddle's
 
 
 @dataclass
@@ -53,23 +75,45 @@ class Reproduction:
 
     sides: Mapping[str, Slice]
     given: list[Given]
+    wanted: Mapping[str, np.ndarray]  # side -> what was recorded at its end; of a gradient's a sum
     start: Mapping[str, int] | None = None  # whose gradient it is about
 
+    @property
+    def stored(self) -> dict[str, np.ndarray]:
+        """The arrays by their names."""
+        return {f"v{i}": given.values for i, given in enumerate(self.given)}
 
-def reproductions(tapes: Mapping[str, Tape], gradient: bool, exact: bool) -> Iterator[Reproduction]:
+    @property
+    def precision(self) -> str:
+        """That of the tapes."""
+        kinds = (given.values.dtype for given in self.given)
+        return next((kind.name for kind in kinds if kind.kind == "f"), "float64")
+
+    @property
+    def may_be_drawn(self) -> bool:
+        """Whether random arrays do: if each side has one of its own, they would be what differs."""
+        own = (given for given in self.given if "rng" in drawn(given.values))
+        return len({tuple(given.numbers) for given in own if len(given.numbers) == 1}) < len(SIDES)
+
+
+def reproductions(
+    tapes: Mapping[str, Tape], gradient: bool, exact: bool, loose: bool = False
+) -> Iterator[Reproduction]:
     """What is left of both tapes where values that agree are given: what may show the difference.
 
     gradient    it is about the gradient at the origin
     exact       the tapes are in float64; in float32 the values inside say of none what is off
+    loose       values agree also if one has other axes, or another shape: less is left, but what
+                differs may be how a side comes by its axes
     Raises NoProgram where nothing can be shown.
     """
     if not gradient:
-        yield _between(tapes, _targets(tapes), None, exact)
+        yield _between(tapes, _targets(tapes), None, exact, loose)
         return
     origin = {side: tapes[side].marks[ORIGIN] for side in SIDES}
     why = None
     try:
-        yield _between(tapes, _targets(tapes), origin, exact)
+        yield _between(tapes, _targets(tapes), origin, exact, loose)
     except NoProgram as error:
         why = error
     # One side may not let it through: then it is missing at what the origin is computed from, and
@@ -77,11 +121,11 @@ def reproductions(tapes: Mapping[str, Tape], gradient: bool, exact: bool) -> Ite
     ends = {side: [number] for side, number in origin.items()}
     starts = [
         given.numbers
-        for given in _between(tapes, ends, None, exact=False).given
+        for given in _between(tapes, ends, None, False, loose).given
         if len(given.numbers) == len(SIDES) and given.values.dtype.kind == "f"
     ]
     for start in starts[:STARTS]:
-        yield _between(tapes, ends, start, exact=False)
+        yield _between(tapes, ends, start, False, loose)
     if why:
         raise why
 
@@ -91,9 +135,10 @@ def _between(
     targets: Mapping[str, list[int]],
     start: Mapping[str, int] | None,
     exact: bool,
+    loose: bool,
 ) -> Reproduction:
     """What makes the targets of what agrees; raises NoProgram where nothing does."""
-    alike = _alike(tapes, targets, start, exact)
+    alike = _alike(tapes, targets, start, exact, loose)
     sides = {}
     for side, tape in tapes.items():
         fixed = {numbers[side] for numbers, _ in alike}  # the start among them
@@ -110,7 +155,11 @@ def _between(
         raise NoProgram(
             "what differs there is given to both sides, not computed: its place says how"
         )
-    return Reproduction(sides, _given(tapes, sides, alike), start)
+    ends = {side: [tapes[side].ends[n] for n in targets[side]] for side in SIDES}
+    if start:
+        ends = {side: [np.sum([(v * v).sum() for v in each])] for side, each in ends.items()}
+    wanted = {side: each[0] for side, each in ends.items()}
+    return Reproduction(sides, _given(tapes, sides, alike), wanted, start)
 
 
 def _targets(tapes: Mapping[str, Tape]) -> dict[str, list[int]]:
@@ -130,10 +179,11 @@ def _targets(tapes: Mapping[str, Tape]) -> dict[str, list[int]]:
     return {side: [first[side][key] for key in keys] for side in SIDES}
 
 
-def _alike(tapes, targets, start, exact: bool) -> list[tuple[dict[str, int], bool]]:
-    """Tensors that both sides have, as ({side: number}, whether Paddle's is transposed).
+def _alike(tapes, targets, start, exact: bool, loose: bool) -> list[tuple[dict[str, int], Way]]:
+    """Tensors that both sides have, as ({side: number}, the way to Paddle's).
 
     exact   in float64; in float32 the values inside say of none what is off
+    loose   with other axes, or in another shape, they are the same too
     """
     free, made = {}, {}
     for side, tape in tapes.items():
@@ -152,31 +202,34 @@ def _alike(tapes, targets, start, exact: bool) -> list[tuple[dict[str, int], boo
         free[side] = {n: values for n, values in tape.arrays.items() if n not in barred}
     found = []
     if start:
-        same = _same(*(tapes[side].arrays[start[side]] for side in SIDES), SAME)
-        found.append((dict(start), same is True))
+        same = _same(*(tapes[side].arrays[start[side]] for side in SIDES), SAME, loose)
+        found.append((dict(start), same or Way()))
     for number, theirs in free["torch"].items():
         constant = theirs.size and np.all(theirs == theirs.flat[0])
         for other, own in free["paddle"].items():
             if constant and (number in made["torch"] or other in made["paddle"]):
                 continue  # two constants may be of different origin
-            turned = _same(theirs, own, SAME if exact else ROUNDED)
-            if turned is not None:
-                found.append(({"torch": number, "paddle": other}, turned))
+            way = _same(theirs, own, SAME if exact else ROUNDED, loose)
+            if way is not None:
+                found.append(({"torch": number, "paddle": other}, way))
                 del free["paddle"][other]
                 break
     return found
 
 
-def _same(theirs: np.ndarray, own: np.ndarray, within: float) -> bool | None:
-    """False where two arrays are the same, True where one is the other's transpose, or None."""
+def _same(theirs: np.ndarray, own: np.ndarray, within: float, loose: bool) -> Way | None:
+    """How two arrays are the same; None where they are not."""
     if theirs.dtype.kind != own.dtype.kind or theirs.size != own.size:
         return None
-    for turned in (False, True):
-        if turned and theirs.ndim != 2:
-            continue
-        mine = own.T if turned else own
-        if theirs.shape == mine.shape and _equal(theirs, mine, within):
-            return turned
+    ways = [Way()] if theirs.shape == own.shape else []
+    if loose or theirs.ndim == 2:  # a layer's weight
+        ways += [Way("transpose", axes, axes) for axes in AXES if len(axes) == theirs.ndim]
+    if loose and theirs.shape != own.shape and theirs.ndim and own.ndim:
+        ways.append(Way("reshape", own.shape, theirs.shape))
+    for way in ways:
+        mine = way.taken(theirs)
+        if mine.shape == own.shape and _equal(mine, own, within):
+            return way
     return None
 
 
@@ -196,14 +249,14 @@ def _given(tapes, sides, alike) -> list[Given]:
     names = {
         side: {n: key for key, n in reversed(tape.marks.items())} for side, tape in tapes.items()
     }
-    for numbers, turned in alike:
+    for numbers, way in alike:
         used = {side: n for side, n in numbers.items() if n in sides[side].given}
         if used:
             label = names["torch"].get(numbers["torch"]) or names["paddle"].get(
                 numbers["paddle"], ""
             )
             values = tapes["torch"].arrays[numbers["torch"]]
-            given.append(Given(values, label, used, turned))
+            given.append(Given(values, label, used, way))
             for side, n in used.items():
                 told[side].add(n)
     for side in SIDES:
@@ -220,10 +273,11 @@ def _given(tapes, sides, alike) -> list[Given]:
 # ---- the text -----------------------------------------------------------------------------------
 
 
-def text_of(one: Reproduction, title: str, seed: int, stored: str = "") -> str:
+def text_of(one: Reproduction, title: str, seed: int, stored: str = "", again: bool = False) -> str:
     """The program.
 
     stored  the name of the file that holds the arrays; "" where they are drawn
+    again   one that fails where a side does not compute what was recorded, from stored arrays
     """
     arrays = [f"v{i}" for i in range(len(one.given))]
     lines = [*textwrap.wrap(f'"""{title}"""', WIDTH), *_START.rstrip().splitlines(), ""]
@@ -240,18 +294,20 @@ def text_of(one: Reproduction, title: str, seed: int, stored: str = "") -> str:
     if one.start is not None:
         lines += ["", "", *_GRADIENT.strip().splitlines()]
     for side in SIDES:
-        lines += ["", "", f"def by_{side}(precision):", *_body(one, side, arrays)]
-    lines += ["", "", *_END.strip().splitlines()]
+        lines += ["", "", f"def by_{side}(precision):", *_body(one, side, arrays, again)]
+    within = SAME if one.precision == "float64" else ROUNDED
+    end = _AGAIN.format(stored=stored, precision=one.precision, within=within) if again else _END
+    lines += ["", "", *end.strip().splitlines()]
     return "\n".join(lines) + "\n"
 
 
-def _body(one: Reproduction, side: str, arrays: Sequence[str]) -> list[str]:
+def _body(one: Reproduction, side: str, arrays: Sequence[str], again: bool) -> list[str]:
     own = one.sides[side]
     names, passed = {}, []
     for name, given in zip(arrays, one.given, strict=True):
         if side in given.numbers:
             names[given.numbers[side]] = name.replace("v", "x")
-            passed.append(f"{name}.T" if given.turned and side == "paddle" else name)
+            passed.append(given.way.of(name) if side == "paddle" else name)
     new = "torch.tensor" if side == "torch" else "paddle.to_tensor"
     heads = f"[{', '.join(names.values())}]" if len(names) == 1 else ", ".join(names.values())
     functional, lines = f"{side}.nn.functional", []
@@ -272,9 +328,13 @@ def _body(one: Reproduction, side: str, arrays: Sequence[str]) -> list[str]:
     start = names[one.start[side]]
     wants = "requires_grad = True" if side == "torch" else "stop_gradient = False"
     total = " + ".join(f"({end} * {end}).sum()" for end in ends)
-    turned = any(g.turned for g in one.given if g.numbers.get(side) == one.start[side])
-    turn = ".T" if turned and side == "paddle" else ""
-    lines += [f"    {start}.{wants}", *body, f"    return gradient({total}, {start}){turn}"]
+    end = f"gradient({total}, {start})"
+    if again:
+        end = f"({total}).detach().numpy()"
+    elif side == "paddle":
+        (way,) = (g.way for g in one.given if g.numbers.get(side) == one.start[side])
+        end = way.of(end, back=True)
+    lines += [f"    {start}.{wants}", *body, f"    return {end}"]
     return lines
 
 
@@ -358,6 +418,14 @@ def gradient(total, x):
     if total.grad_fn is not None:
         total.backward()
     return np.zeros(x.shape) if x.grad is None else x.grad.numpy()
+"""
+_AGAIN = """
+stored = np.load("{stored}")
+for function in (by_torch, by_paddle):
+    wanted = stored[function.__name__]
+    size = np.abs(wanted[np.isfinite(wanted)]).max(initial=0)
+    found = function("{precision}")
+    np.testing.assert_allclose(found, wanted, rtol={within}, atol={within} * size)
 """
 _END = """
 runs = [(f, p) for f in (by_torch, by_paddle) for p in ("float32", "float64")]

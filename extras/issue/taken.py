@@ -84,4 +84,4 @@ def _cut(recorder: Recorder, origin: str, told: dict) -> None:
     for head, numbers in ((TARGET, first), (FURTHER, further)):
         tape.marks |= {head + key: n for key, n in marks.items() if n in numbers}
     tape.marks[ORIGIN] = start
-    recorder.finished(used)
+    recorder.finished(used, targets | {start})

@@ -55,20 +55,25 @@ class Tape:
 
     operators: list[Operator] = field(default_factory=list)
     marks: dict[str, int] = field(default_factory=dict)  # probe's key or parameter's -> tensor
-    arrays: dict[int, np.ndarray] = field(default_factory=dict)
+    arrays: dict[int, np.ndarray] = field(default_factory=dict)  # before anything changed them
+    ends: dict[int, np.ndarray] = field(default_factory=dict)  # what targets held in the end
 
     def write(self, stem: Path) -> None:
         """Leave it in STEM.json and STEM.npz."""
         told = [asdict(one) for one in self.operators]
         write_json(stem.with_suffix(".json"), {"operators": told, "marks": self.marks})
-        np.savez(stem.with_suffix(".npz"), **{str(n): v for n, v in self.arrays.items()})
+        ends = {f"-{n}": values for n, values in self.ends.items()}
+        arrays = {str(n): values for n, values in self.arrays.items()}
+        np.savez(stem.with_suffix(".npz"), **arrays, **ends)
 
     @classmethod
     def read(cls, stem: Path) -> "Tape":
         """What `write` left."""
         told = load_json(stem.with_suffix(".json"))
-        arrays = {int(n): v for n, v in read_npz(stem.with_suffix(".npz")).items()}
-        return cls([Operator(**one) for one in told["operators"]], told["marks"], arrays)
+        stored = read_npz(stem.with_suffix(".npz"))
+        arrays = {int(n): values for n, values in stored.items() if n[0] != "-"}
+        ends = {int(n[1:]): values for n, values in stored.items() if n[0] == "-"}
+        return cls([Operator(**one) for one in told["operators"]], told["marks"], arrays, ends)
 
 
 class Recorder:
@@ -105,6 +110,8 @@ class Recorder:
                 named = {k: self._told(v, uses) for k, v in options.items() if k not in _ELSEWHERE}
             except Untold:
                 words = None
+            if options.get("inplace") is True:
+                changes = (0,)
             may = [arguments[k] for k in changes if k < len(arguments)]
             may = [self.number(value) for value in may if self.side.is_tensor(value)]
             before = {number: self._array(number) for number in may}
@@ -174,10 +181,11 @@ class Recorder:
             if id(value) in self.numbers:
                 self.tape.marks.setdefault(name, self.numbers[id(value)])
 
-    def finished(self, numbers: Iterable[int]) -> None:
+    def finished(self, numbers: Iterable[int], targets: Iterable[int]) -> None:
         """Keep the arrays of these tensors."""
         for number in numbers:
             self.tape.arrays[number] = self.copies.get(number, self._array(number))
+        self.tape.ends = {number: self._array(number) for number in targets}
 
     def _array(self, number: int) -> np.ndarray:
         return np.array(self.side.view(self.kept[number]))

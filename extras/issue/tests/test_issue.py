@@ -129,7 +129,7 @@ def tapes(ours, theirs, values=(1.0, 4.0), shape=(3, 2)):
             arrays[i + 1] = eval(re.sub("«([0-9]+)»", r"arrays[\1]", text))
         end = len(texts)
         marks = {"main/x": 0, ORIGIN: end, TARGET + "main/y": end}
-        made[side] = Tape(chain(*texts), marks, arrays)
+        made[side] = Tape(chain(*texts), marks, arrays, dict(arrays))
     return made
 
 
