@@ -114,19 +114,24 @@ def _mend(given: Namespace) -> int:
     if pair.built_in:
         raise UserError(f"{pair.name} is built in: name the folder of a pair of your own")
     base = (options.out.absolute() if options.out else for_logs() / "log") / "mend"
-    base.mkdir(parents=True, exist_ok=True)
-    with report.progress() as on_progress:
-        search = Search(pair, options, base, given.seconds, on_progress)
-        search.run()
-    result = search.as_json()
-    write_json(base / FILE, result)
+    search = looked_for(pair, options, base, given.seconds)
     if given.json:
-        write_json(given.json, result)
-    _show(search)
-    report.say(f"result: {shown(base / FILE)}, {search.seconds:.0f} s")
+        write_json(given.json, search.as_json())
     if given.write and search.proven and search.mended:
         _write(search)
     return int(not search.proven)
+
+
+def looked_for(pair: Pair, options: CheckOptions, base: Path, seconds: int) -> "Search":
+    """The search as it ended, for so long at most; it was told, and its result is in `base`."""
+    base.mkdir(parents=True, exist_ok=True)
+    with report.progress() as on_progress:
+        search = Search(pair, options, base, seconds, on_progress)
+        search.run()
+    write_json(base / FILE, search.as_json())
+    _show(search)
+    report.say(f"result: {shown(base / FILE)}, {search.seconds:.0f} s")
+    return search
 
 
 class Search:

@@ -32,6 +32,7 @@ def of_torch(x, y):
     z = F.layer_norm(x @ y.T, (4,), eps=1e-12) - 2.5 / (1 + y.sum(dim=-1, keepdim=True))
     first, second = z.chunk(2, dim=1)
     first[:, 1] = 0.25
+    first = F.relu(first + 0.5, inplace=True)
     first += torch.where(second > 0, second, torch.zeros_like(second))
     return torch.cat([first, second[..., None, 0]], dim=1).masked_fill(
         ~torch.eye(4, 3).bool(), -1.0
@@ -45,6 +46,7 @@ def of_paddle(x, y):
     z = F.layer_norm(x @ y.T, [4], epsilon=1e-12) - 2.5 / (1 + y.sum(axis=-1, keepdim=True))
     first, second = z.chunk(2, axis=1)
     first[:, 1] = 0.25
+    first = F.relu_(first + 0.5)
     first += paddle.where(second > 0, second, paddle.zeros_like(second))
     together = paddle.concat([first, second[..., None, 0]], axis=1)
     return together.masked_fill(~paddle.eye(4, 3).astype("bool"), -1.0)
@@ -151,6 +153,39 @@ def test_what_both_sides_have_is_given(tmp_path):
     assert status == 1 and len(said.splitlines()) == 4
     status, said = ran(text.replace("x0 + 3", "x0 - 3"), tmp_path)
     assert status == 0 and "by_paddle float64" in said
+
+
+@pytest.mark.parametrize("side", ["torch", "paddle"])
+def test_what_does_not_compute_the_same_again_is_no_program(tmp_path, side):
+    both = tapes(["«0» * 3"], ["«0» * 2"])
+    [one] = reproductions(both, False, True)
+    told = {f"by_{name}": values for name, values in one.wanted.items()}
+    again = text_of(one, "", 0, "arrays.npz", again=True)
+    np.savez(tmp_path / "arrays.npz", **one.stored, **told)
+    assert ran(again, tmp_path) == (0, "")
+    told[f"by_{side}"] = told[f"by_{side}"] + 1e-3
+    np.savez(tmp_path / "arrays.npz", **one.stored, **told)
+    with pytest.raises(AssertionError, match="Not equal to tolerance"):
+        ran(again, tmp_path)
+
+
+def test_arrays_of_one_side_each_are_not_drawn():
+    both = tapes(["«0» * 3"], ["«0» * 2"])
+    [one] = reproductions(both, False, True)
+    assert one.may_be_drawn
+    both["paddle"].arrays[0] = both["paddle"].arrays[0] + 0.5
+    [one] = reproductions(both, False, True)
+    assert len(one.given) == 2 and not one.may_be_drawn
+
+
+def test_where_it_would_be_long_axes_may_be_others(tmp_path):
+    both = tapes(["«0» * 2"], ["«0» * 3"], shape=(2, 3, 4))
+    paddle = both["paddle"]
+    paddle.arrays = {n: v.swapaxes(0, 1) for n, v in paddle.arrays.items()}
+    paddle.ends = {n: v.swapaxes(0, 1) for n, v in paddle.ends.items()}
+    [strict], [loose] = (reproductions(both, False, True, loose) for loose in (False, True))
+    assert len(strict.given) == 2 and len(loose.given) == 1
+    assert "v0.transpose(1, 0, 2)" in text_of(loose, "", 0)
 
 
 @pytest.mark.parametrize("wrong", ["«0» * float('nan')", "«0»[:2]", "«0» * float('inf')"])

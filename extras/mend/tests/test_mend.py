@@ -8,6 +8,7 @@ import sys
 import sysconfig
 from pathlib import Path
 
+import jsonschema
 import numpy as np
 import pytest
 from builders import twincheck
@@ -232,6 +233,32 @@ def test_what_is_right_by_chance_is_not_offered(tmp_path, monkeypatch):
     search.base.mkdir()
     search.run()
     assert not search.proven and not search.mended and search.tried
+
+
+def test_a_red_check_goes_on_to_the_mend(tmp_path):
+    """Its own status stays, and a program finds the diff in its JSON."""
+    pair = a_pair(tmp_path, ("nn.GELU()", "nn.GELU(approximate=True)"))
+    planted = (pair / "paddle_model.py").read_bytes()
+    rows = tmp_path / "rows.json"
+    said = twincheck("step1", pair, "--mend", "--json", rows, status=1)
+    assert said.index("NOT ALIGNED") < said.index("proven: with it steps 1, 3 and 4 are green")
+    document = json.loads(rows.read_text())
+    jsonschema.validate(document, json.loads((ROOT / "docs" / "result.schema.json").read_text()))
+    first, *others = document["findings"]
+    assert "+            nn.Linear(width, 2 * width), nn.GELU(), " in first["mend"]["diff"]
+    assert not any("mend" in other for other in others)
+    assert (pair / "paddle_model.py").read_bytes() == planted
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--mend", "fastformer"], "--mend: fastformer is built in"),
+        (["--mend", "--compare-only", CLASSIFIER], "--mend: --compare-only has no use with it"),
+    ],
+)
+def test_where_nothing_can_be_mended_it_is_said(words, said):
+    assert said in twincheck("step1", *words, status=2)
 
 
 def test_a_built_in_model_is_refused():

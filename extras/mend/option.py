@@ -1,0 +1,78 @@
+"""What the checks of steps 1, 3 and 4 get from this extra: --mend.
+
+A red check goes on as `twincheck mend` does, for as long as it took itself, but for a proof that
+has begun; then it asks, where somebody can answer.  Its --json has `mend` in the first finding.
+"""
+
+import sys
+import time
+from argparse import Namespace
+from pathlib import Path
+
+from twincheck.common.check.added import Added
+from twincheck.common.check.command_line import check
+from twincheck.common.check.options import CheckOptions, Parser
+from twincheck.common.check.runner import base_folder
+from twincheck.common.check.steps import Step
+from twincheck.common.system.errors import UserError
+from twincheck.common.system.extras import in_language
+from twincheck.common.system.json_file import load_json, write_json
+from twincheck.extras.mend.command import PATIENCE_S, looked_for
+from twincheck.extras.shared.sides import only_pair
+
+LEAST_S = 10  # of a small model's check
+# What the search does not know of: it judges Paddle's float32 against torch's, all of it.
+ELSEWHERE = {
+    "candidate",
+    "against",
+    "reference",
+    "dtype",
+    "autocast",
+    "case",
+    "probe",
+    "compare-only",
+}
+
+
+def add(parser: Parser) -> None:
+    """Give the check's parser the option."""
+    parser.add_argument(
+        "--mend",
+        action="store_true",
+        help="if it is red, look for the edit that makes it green, for as long as the check took",
+    )
+
+
+def run(step: Step, given: Namespace) -> int:
+    """The check, and where it is red the search; the check's exit status."""
+    idle = sorted(name for name, _ in given.typed if name in ELSEWHERE)
+    if idle:
+        raise UserError(f"--mend: --{idle[0]} has no use with it: leave one of them out")
+    options = CheckOptions.of(given)
+    pair = only_pair(options, "--mend is for one model: name it, --model DIR")
+    if pair.built_in:
+        raise UserError(f"--mend: {pair.name} is built in: name the folder of a pair of your own")
+    began = time.monotonic()
+    status = check(step, options)
+    if status != 1:
+        return status
+    base = base_folder(step, options) / "mend"
+    search = looked_for(pair, options, base, max(LEAST_S, int(time.monotonic() - began)))
+    if not search.proven and sys.stdin.isatty() and sys.stdout.isatty():
+        question = in_language(f"look for {PATIENCE_S} s more?")
+        if input(f"{question} [y/n] ").strip().lower()[:1] == "y":
+            search = looked_for(pair, options, base, PATIENCE_S)
+    if given.json and search.proven:
+        _tell(given.json, search.as_json())
+    return status
+
+
+def _tell(path: Path, mend: dict) -> None:
+    """Put the mend into the first finding of a check's JSON."""
+    told = load_json(path)
+    for finding in told["findings"][:1]:
+        finding["mend"] = {name: mend[name] for name in ("edits", "proven", "diff", "seconds")}
+    write_json(path, told)
+
+
+ADDED = Added(add, ("mend",), run)
