@@ -316,7 +316,7 @@ def _body(one: Reproduction, side: str, arrays: Sequence[str], again: bool) -> l
         shorter = (replace(o, text=o.text.replace(functional, "F")) for o in own.operators)
         own = replace(own, operators=list(shorter))
     body = _written(own, names)
-    if any("dtype" in line for line in body):
+    if any(re.search(r"\bdtype\b(?!=)", line) for line in body):
         value = "getattr(torch, precision)" if side == "torch" else "precision"
         lines.append(f"    dtype = {value}")
     if passed:

@@ -69,6 +69,8 @@ def _cut(recorder: Recorder, origin: str, told: dict) -> None:
     tape = recorder.tape
     marks = dict(tape.marks)
     given, lost = ({marks[key] for key in told[name] if key in marks} for name in ("given", "lost"))
+    # Of what is changed in place it is not known when it agreed.
+    given -= {n for one in tape.operators for n in one.changes}
     start = marks[origin]
     first, further = [start], []
     if told["gradient"]:

@@ -15,7 +15,7 @@ from checkout import ROOT, change
 
 from twincheck.common.sides import paddle_side, torch_side
 from twincheck.extras.issue.program import NoProgram, drawn, reproductions, text_of
-from twincheck.extras.issue.taken import FURTHER, ORIGIN, TARGET
+from twincheck.extras.issue.taken import FURTHER, ORIGIN, TARGET, _cut
 from twincheck.extras.issue.tape import Operator, Recorder, Tape, behind, changed, part, written
 
 CLASSIFIER = ROOT / "examples" / "text_classifier"
@@ -95,6 +95,23 @@ def test_what_is_written_into_is_known():
     assert {changed(name) for name in names} == {(0,)}
     assert changed("torch.nn.functional.batch_norm") == (1, 2)
     assert {changed(name) for name in ("torch.add", "torch.Tensor.__and__", "paddle.abs")} == {()}
+
+
+def test_what_is_changed_in_place_is_not_given():
+    """Which of its two values agreed is not known."""
+    calls = importlib.import_module("twincheck.extras.issue.calls_in_torch")
+    recorder = Recorder(torch_side)
+    x = torch_side.tensor(np.array([-1.0, 2.0]))
+    with calls.recording(recorder):
+        before = x * 2
+        recorder.mark("before", before)
+        after = before.relu_() + 1
+        recorder.mark("after", after)
+    told = {"given": ["before"], "lost": [], "gradient": False}
+    _cut(recorder, "after", told)
+    tape = recorder.tape
+    assert [one.text for one in tape.operators] == ["«0».mul(2)", "«1».relu_()", "«1».add(1)"]
+    assert tape.arrays[1].tolist() == [-2.0, 4.0] and tape.ends[2].tolist() == [1.0, 5.0]
 
 
 # ---- what is left of it -------------------------------------------------------------------------
