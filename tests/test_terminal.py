@@ -276,7 +276,7 @@ def test_commands_can_be_copied(capsys, pair, monkeypatch):
         monkeypatch.chdir(folder)
         out = shown(capsys, red(pair, step=STEPS[3], typed=typed), STEPS[3])
         commands = re.findall(r"    # .*\n    (.*)", out)
-        assert len(commands) == 6
+        assert len(commands) == 7
         for command in commands:
             words = shlex.split(command)
             said = subprocess.run(
@@ -288,7 +288,7 @@ def test_commands_can_be_copied(capsys, pair, monkeypatch):
             assert program[:2] == ["-m", "common.show"] or os.path.exists(program[0])
             model = words[words.index("--model") + 1]
             assert os.path.realpath(model) == str(pair)
-        assert "step1_forward" in commands[0] and "--preset 'a b' --seed 3" in commands[3]
+        assert "step1_forward" in commands[0] and "--preset 'a b' --seed 3" in commands[5]
 
 
 def test_a_narrow_terminal_wraps_sentences_at_words_and_cuts_sources(pair, monkeypatch):

@@ -253,8 +253,8 @@ def test_a_red_check_goes_on_to_the_mend(tmp_path):
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["--mend", "fastformer"], "--mend: fastformer is built in"),
-        (["--mend", "--compare-only", CLASSIFIER], "--mend: --compare-only has no use with it"),
+        (["fastformer", "--mend"], "--mend: fastformer is built in"),
+        ([CLASSIFIER, "--mend", "--compare-only"], "--mend: --compare-only has no use with it"),
     ],
 )
 def test_where_nothing_can_be_mended_it_is_said(words, said):
