@@ -1,6 +1,6 @@
 """What paddle computes in one case, operator by operator (extras/issue/tape.py).
 
-    python -m extras.issue.paddle.tape REQUEST.json
+python -m extras.issue.paddle.tape REQUEST.json
 """
 
 import sys
