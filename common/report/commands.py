@@ -16,7 +16,7 @@ PAGE = "docs/red-check.md"
 # Options that step 1 of the same model takes over, and that a judging of its logs does.
 _FORWARD = "preset device dtype autocast seed weights case mode torch-python paddle-python out"
 _EXTRA = ("preset", "mode", "seed", "weights", "torch-python", "paddle-python", "out")
-_OTHER = ("candidate", "against", "reference", "dtype", "autocast")  # theirs is Paddle's float32
+OTHER = ("candidate", "against", "reference", "dtype", "autocast")  # than Paddle's float32
 _JUDGING = ("candidate", "against", "out", "case", "probe", "no-probe", "allow", "strict")
 
 
@@ -54,7 +54,7 @@ def again(result) -> str:
 def _extra(result, name: str) -> str:
     """A command that looks for more in a user's own port; empty where it cannot."""
     asked = {name for name, _ in result.typed}
-    if result.step.number not in (1, 3, 4) or not (result.asked_for and asked.isdisjoint(_OTHER)):
+    if result.step.number not in (1, 3, 4) or not (result.asked_for and asked.isdisjoint(OTHER)):
         return ""
     run = ["twincheck"] if twincheck.COMMAND else [python(), shown(ROOT / "twincheck")]
     return shlex.join([*run, name, *_of_model(result, _typed(result, _EXTRA))])

@@ -43,7 +43,6 @@ from twincheck.common.logs.sidecar import sidecar_of
 from twincheck.common.pair.pairs import Pair
 from twincheck.common.pair.worker_process import WorkerProcess
 from twincheck.common.report import terminal as report
-from twincheck.common.system.checkout import for_logs
 from twincheck.common.system.errors import UserError
 from twincheck.common.system.frameworks import SIDES
 from twincheck.common.system.json_file import load_json, write_json
@@ -53,7 +52,7 @@ from twincheck.extras.bits.operators import ALL, SAMPLES, TABLE
 from twincheck.extras.bits.orders import find, gradients_of, grouped, sampled, ways_of
 from twincheck.extras.bits.search import compare_bits, orders_of_parts
 from twincheck.extras.bits.steps import STEM
-from twincheck.extras.shared.sides import answered, asked, only_pair
+from twincheck.extras.shared.sides import answered, asked, folder_of, only_pair
 from twincheck.step1_forward.check_step1 import STEP as FORWARD
 from twincheck.step4_backward.check_step4 import STEP as BACKWARD
 from twincheck.step5_train.check_step5 import STEP as TRAIN
@@ -120,7 +119,7 @@ def _exact(given: Namespace) -> int:
     steps, given.steps = given.steps, None
     options = CheckOptions.of(given)
     pair = only_pair(options, "name the one model: twincheck exact DIR")
-    base = (options.out.absolute() if options.out else for_logs() / "log") / "exact"
+    base = folder_of(options, "exact")
     with one_thread(), report.progress() as on_progress:
         with asked(pair, options, base, keep="all") as one:
             found = {

@@ -10,8 +10,10 @@ import paddle
 from twincheck.common.system.intercept import Intercept, stand_in
 from twincheck.extras.issue.tape import INFIX, PREFIX, Recorder, changed, written
 
-FOLDERS = ("", "nn.functional", "linalg", "fft", "signal", "incubate.nn.functional", "Tensor")
-FOLDERS += ("compat",)
+FOLDERS = (
+    *("", "nn.functional", "linalg", "fft", "signal", "incubate.nn.functional", "Tensor"),
+    "compat",
+)
 _SIGNS = {f"__{kind}{name}__" for name in (*INFIX, *PREFIX) for kind in ("", "r", "i")}
 _SIGNS |= {"__getitem__", "__setitem__"}
 _GETTERS = ("T", "mT", "real", "imag")  # attributes that compute

@@ -27,7 +27,6 @@ import numpy as np
 from twincheck.common.check.guard import guarded
 from twincheck.common.check.options import CheckOptions, Parser
 from twincheck.common.check.result import Result, shown
-from twincheck.common.check.runner import run_step
 from twincheck.common.check.steps import Step
 from twincheck.common.logs.key import Key
 from twincheck.common.logs.result_folder import ResultFolder
@@ -35,7 +34,6 @@ from twincheck.common.logs.sidecar import sidecar_of
 from twincheck.common.pair.pairs import Pair
 from twincheck.common.report import terminal as report
 from twincheck.common.report.findings import NO_LINE, Finding, findings_of
-from twincheck.common.system.checkout import for_logs
 from twincheck.common.system.errors import UserError
 from twincheck.common.system.extras import in_language
 from twincheck.common.system.files import write_text
@@ -54,12 +52,10 @@ from twincheck.extras.issue.program import (
 )
 from twincheck.extras.issue.taken import STEM, WANTED
 from twincheck.extras.issue.tape import Tape
-from twincheck.extras.shared.sides import asked, case_of, function_of, only_pair
-from twincheck.step1_forward.check_step1 import STEP as FORWARD
-from twincheck.step3_loss.check_step3 import STEP as LOSS
-from twincheck.step4_backward.check_step4 import STEP as BACKWARD
+from twincheck.extras.shared.sides import asked, case_of, folder_of, function_of, only_pair
+from twincheck.extras.shared.steps import STEPS, checked
+from twincheck.extras.shared.task import captured
 
-STEPS = (FORWARD, LOSS, BACKWARD)
 PROGRAM, TEXT, ARRAYS = "reproduction.py", "issue.md", "arrays.npz"
 LEFT = (PROGRAM, ARRAYS, TEXT)
 SEEDS = 3  # of drawn arrays, before the values themselves are stored
@@ -77,7 +73,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _issue(given: Namespace) -> int:
     options = CheckOptions.of(given)
     pair = only_pair(options, "name the one model: twincheck issue DIR")
-    base = (options.out.absolute() if options.out else for_logs() / "log") / "issue"
+    base = folder_of(options, "issue")
     for name in LEFT:
         (base / name).unlink(missing_ok=True)
     base.mkdir(parents=True, exist_ok=True)
@@ -128,10 +124,7 @@ def _first_red(pair: Pair, options: CheckOptions, on_progress) -> tuple[Step, Re
     for step in STEPS:
         if step.why_not(pair):
             continue
-        on_progress(f"step {step.number}")
-        result = run_step(step, options, on_progress)[0]
-        if result.error:
-            raise UserError(result.error)
+        result = checked(step, options, on_progress)
         if result.exit_code:
             return step, result
     return None
@@ -222,10 +215,9 @@ def _computes_the_same(one: Reproduction, work: Path, options: CheckOptions) -> 
 
 def _run(work: Path, options: CheckOptions) -> tuple[str, str]:
     """What the program prints where it shows a difference, and why where it cannot run."""
-    told = {"cwd": work, "capture_output": True, "text": True, "timeout": PATIENCE_S}
     for python in dict.fromkeys((interpreter("paddle", options.paddle_python), sys.executable)):
         try:
-            done = subprocess.run([python, "-W", "ignore", PROGRAM], **told)
+            done = captured([python, "-W", "ignore", PROGRAM], PATIENCE_S, cwd=work)
         except subprocess.TimeoutExpired:
             return "", f"it takes more than {PATIENCE_S} s"
         if "ModuleNotFoundError" not in done.stderr:

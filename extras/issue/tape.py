@@ -117,7 +117,8 @@ class Recorder:
             before = {number: self._array(number) for number in may}
             result = own(*arguments, **options)
             changed = [n for n, v in before.items() if not np.array_equal(v, self._array(n))]
-            self.copies = {n: before[n] for n in changed} | self.copies
+            for number in changed:
+                self.copies.setdefault(number, before[number])
             values = [value for _, value in tree_leaves(result, self.side.is_tensor)]
             new = any(id(value) not in self.numbers for value in values)
             made = [self.number(value) for value in values]

@@ -36,14 +36,12 @@ from pathlib import Path
 from twincheck.common.check.guard import guarded
 from twincheck.common.check.options import CheckOptions, Parser, positive
 from twincheck.common.check.result import Result, shown
-from twincheck.common.check.runner import run_step
 from twincheck.common.check.steps import Step
 from twincheck.common.logs.result_folder import FLOAT64, ResultFolder
 from twincheck.common.pair.pairs import Pair, load_pair
 from twincheck.common.pair.worker_process import WorkerProcess
 from twincheck.common.report import terminal as report
 from twincheck.common.report.findings import Finding, findings_of
-from twincheck.common.system.checkout import for_logs
 from twincheck.common.system.errors import UserError
 from twincheck.common.system.files import whole
 from twincheck.common.system.folders import remove_abandoned, working_folder
@@ -54,14 +52,18 @@ from twincheck.extras.mend.distances import FARTHEST, NEARER, OFF
 from twincheck.extras.mend.edits import KINDS, Edit, Source, Values, edits
 from twincheck.extras.mend.reference import nearer
 from twincheck.extras.shared.packages import environment_of, located, own_file, root_of
-from twincheck.extras.shared.sides import answered, asked, case_of, function_of, only_pair
-from twincheck.step1_forward.check_step1 import STEP as FORWARD
-from twincheck.step3_loss.check_step3 import STEP as LOSS
-from twincheck.step4_backward.check_step4 import STEP as BACKWARD
+from twincheck.extras.shared.sides import (
+    answered,
+    asked,
+    case_of,
+    folder_of,
+    function_of,
+    only_pair,
+)
+from twincheck.extras.shared.steps import STEPS, checked
 
 SCHEMA = 1
 FILE, STEM = "mend.json", "mend"
-STEPS = (FORWARD, LOSS, BACKWARD)
 BATCH = 30  # edits that a process is asked for at first, then what takes
 BATCH_S = 10.0
 PROOFS = 4  # of the nearest edits that the check is asked about
@@ -113,7 +115,7 @@ def _mend(given: Namespace) -> int:
     pair = only_pair(options, "name the one model: twincheck mend DIR")
     if pair.built_in:
         raise UserError(f"{pair.name} is built in: name the folder of a pair of your own")
-    base = (options.out.absolute() if options.out else for_logs() / "log") / "mend"
+    base = folder_of(options, "mend")
     search = looked_for(pair, options, base, given.seconds)
     if given.json:
         write_json(given.json, search.as_json())
@@ -212,15 +214,11 @@ class Search:
 
         another     with another seed: other inputs, weights and dropout
         """
-        self.on_progress(f"step {step.number}")
         options = self.options
         if another:
             run = replace(options.run, seed=options.run.seed + 1)
             options = replace(options, run=run, out=options.out / "another")
-        result = run_step(step, options, self.on_progress)[0]
-        if result.error:
-            raise UserError(result.error)
-        return result
+        return checked(step, options, self.on_progress)
 
     def _step_on(self, step: Step, result: Result, finding: Finding) -> Result | None:
         """Put the edit into the copy that mends where it starts; the check's next result."""

@@ -14,6 +14,7 @@ from twincheck.common.check.command_line import check
 from twincheck.common.check.options import CheckOptions, Parser
 from twincheck.common.check.runner import base_folder
 from twincheck.common.check.steps import Step
+from twincheck.common.report.commands import OTHER
 from twincheck.common.system.errors import UserError
 from twincheck.common.system.extras import in_language
 from twincheck.common.system.json_file import load_json, write_json
@@ -21,17 +22,8 @@ from twincheck.extras.mend.command import PATIENCE_S, looked_for
 from twincheck.extras.shared.sides import only_pair
 
 LEAST_S = 10  # of a small model's check
-# What the search does not know of: it judges Paddle's float32 against torch's, all of it.
-ELSEWHERE = {
-    "candidate",
-    "against",
-    "reference",
-    "dtype",
-    "autocast",
-    "case",
-    "probe",
-    "compare-only",
-}
+# With these the check is of something else than the search, or runs nothing.
+NO_USE = {*OTHER, "compare-only"}
 
 
 def add(parser: Parser) -> None:
@@ -45,7 +37,7 @@ def add(parser: Parser) -> None:
 
 def run(step: Step, given: Namespace) -> int:
     """The check, and where it is red the search; the check's exit status."""
-    idle = sorted(name for name, _ in given.typed if name in ELSEWHERE)
+    idle = sorted(name for name, _ in given.typed if name in NO_USE)
     if idle:
         raise UserError(f"--mend: --{idle[0]} has no use with it: leave one of them out")
     options = CheckOptions.of(given)

@@ -18,6 +18,7 @@ from twincheck.common.pair.case_hooks import data_preset
 from twincheck.common.pair.pairs import TRAIN, Case, Pair, is_checkpoint, load_pairs
 from twincheck.common.pair.request import RunRequest
 from twincheck.common.pair.worker_process import WorkerProcess
+from twincheck.common.system.checkout import for_logs
 from twincheck.common.system.errors import UserError
 from twincheck.common.system.folders import remove_abandoned, working_folder
 from twincheck.common.system.frameworks import SIDES
@@ -86,6 +87,11 @@ def only_pair(options: CheckOptions, sentence: str) -> Pair:
     if len(pairs) != 1:
         raise UserError(sentence)
     return pairs[0]
+
+
+def folder_of(options: CheckOptions, name: str) -> Path:
+    """The folder in which a command of this name leaves its result, beside the steps' logs."""
+    return (options.out.absolute() if options.out else for_logs() / "log") / name
 
 
 def case_of(origin: str, pair: Pair, run: RunRequest) -> tuple[str, ...]:

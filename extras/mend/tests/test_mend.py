@@ -23,6 +23,7 @@ from twincheck.extras.mend.distances import distances
 from twincheck.extras.mend.edits import KINDS, Edit, Source, Values, edits
 from twincheck.extras.mend.reference import nearer
 from twincheck.extras.shared.packages import environment_of
+from twincheck.extras.shared.steps import FORWARD
 
 CLASSIFIER = ROOT / "examples" / "text_classifier"
 
@@ -240,7 +241,7 @@ def test_a_red_check_goes_on_to_the_mend(tmp_path):
     pair = a_pair(tmp_path, ("nn.GELU()", "nn.GELU(approximate=True)"))
     planted = (pair / "paddle_model.py").read_bytes()
     rows = tmp_path / "rows.json"
-    said = twincheck("step1", pair, "--mend", "--json", rows, status=1)
+    said = twincheck("step1", pair, "--mend", "--case", "main", "--json", rows, status=1)
     assert said.index("NOT ALIGNED") < said.index("proven: with it steps 1, 3 and 4 are green")
     document = json.loads(rows.read_text())
     jsonschema.validate(document, json.loads((ROOT / "docs" / "result.schema.json").read_text()))
@@ -279,7 +280,7 @@ def tried(pair, folder, new, seconds=5.0):
     some = [Edit(start, start + 16, text.encode(), "around") for text in new]
     kept, command.TRIAL_S = command.TRIAL_S, seconds
     try:
-        batches = search._best(command.FORWARD, search.check(command.FORWARD), path, iter(some))
+        batches = search._best(FORWARD, search.check(FORWARD), path, iter(some))
         return [group for groups in batches for group in groups]
     finally:
         command.TRIAL_S = kept

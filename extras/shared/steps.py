@@ -1,0 +1,26 @@
+"""The steps that judge a model's code by what it computes, and a check of one of them.
+
+Steps 2 and 5 judge data, metrics and whole trainings.
+"""
+
+from collections.abc import Callable
+
+from twincheck.common.check.options import CheckOptions
+from twincheck.common.check.result import Result
+from twincheck.common.check.runner import run_step
+from twincheck.common.check.steps import Step
+from twincheck.common.system.errors import UserError
+from twincheck.step1_forward.check_step1 import STEP as FORWARD
+from twincheck.step3_loss.check_step3 import STEP as LOSS
+from twincheck.step4_backward.check_step4 import STEP as BACKWARD
+
+STEPS = (FORWARD, LOSS, BACKWARD)
+
+
+def checked(step: Step, options: CheckOptions, on_progress: Callable[[str], None]) -> Result:
+    """What a step's check says of the one model; raises UserError where it cannot run."""
+    on_progress(f"step {step.number}")
+    result = run_step(step, options, on_progress)[0]
+    if result.error:
+        raise UserError(result.error)
+    return result
