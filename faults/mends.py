@@ -2,10 +2,10 @@
 
     python -m faults.mends [--only ID] [--model NAME] [--every N] [--json FILE]
 
-Of each fault of the catalogue that is in a port's own file and is found in step 1, 3 or 4, the pair
-is copied, the fault is planted, and the search runs as the command does.  "undone": the source is
-the correct one again but for how it is written; "as good": another source, which the check finds as
-right; "none": no mend was found.  Exit status 0.
+Of each fault of the catalogue that is in a port's own file, the pair is copied, the fault is
+planted, and the search runs as the command does, with the --dtype that the fault is found with.
+"undone": the source is the correct one again but for how it is written; "as good": another source,
+which the check finds as right; "none": no mend was found.  Exit status 0.
 """
 
 import sys
@@ -20,6 +20,7 @@ if __name__ == "__main__":  # by its path too, and under a Python that will not 
 import argparse
 import ast
 import json
+import re
 import shutil
 import tempfile
 import time
@@ -32,6 +33,7 @@ from faults.fault import Fault
 from twincheck.common.check.guard import guarded
 from twincheck.common.check.options import CheckOptions
 from twincheck.common.pair.pairs import load_pair
+from twincheck.common.pair.request import RunRequest
 from twincheck.common.report import terminal as report
 from twincheck.common.system.checkout import ROOT
 from twincheck.common.system.errors import UserError
@@ -55,12 +57,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def of_ports(faults: Sequence[Fault] = FAULTS) -> list[Fault]:
-    """Those that are planted in a port's own file, and that steps 1, 3 and 4 find by default.
+    """Those that are planted in a port's own file.
 
-    What a check refuses has no values to search by; half precision's have to be asked for.
+    What a check refuses has no values to search by; generation has a check of its own.
     """
-    found = [f for f in faults if f.file.endswith("paddle_model.py") and f.step in (1, 3, 4)]
-    return [f for f in found if not f.refused and "--dtype" not in f.arguments]
+    found = [f for f in faults if f.file.endswith("paddle_model.py")]
+    return [f for f in found if not f.refused and not f.check]
 
 
 def _run(options: argparse.Namespace) -> int:
@@ -90,7 +92,9 @@ def mend(fault: Fault, seconds: int) -> tuple[str, str, str, int]:
         change(pair / file.name, fault.old, fault.new)
         base = Path(work) / "mend"
         base.mkdir()
-        search = Search(load_pair(str(pair)), CheckOptions(), base, seconds, lambda text: None)
+        run = RunRequest(**_asked(fault.by_default().arguments))
+        options = CheckOptions(run=run)
+        search = Search(load_pair(str(pair)), options, base, seconds, lambda text: None)
         try:
             search.run()
         except UserError as error:
@@ -102,8 +106,21 @@ def mend(fault: Fault, seconds: int) -> tuple[str, str, str, int]:
     if not search.proven:
         return NONE, edits or search.told, kind, search.tried
     now = search.written[pair / file.name].decode()
-    same = ast.dump(ast.parse(now)) == ast.dump(ast.parse(file.read_text(encoding="utf-8")))
+    same = _tree(now) == _tree(file.read_text(encoding="utf-8"))
     return UNDONE if same else AS_GOOD, edits, kind, search.tried
+
+
+def _tree(source: str) -> str:
+    """A source but for how it is written: of a dtype's two names one."""
+    return ast.dump(ast.parse(re.sub(r"paddle\.((b?float|int)\d+)\b", r'"\1"', source)))
+
+
+def _asked(arguments: Sequence[str]) -> dict[str, object]:
+    """A fault's options as fields of a request."""
+    words = list(arguments)
+    named = dict(zip(words, words[1:], strict=False))
+    found = {name[2:]: named[name] for name in ("--dtype", "--preset") if name in named}
+    return found | ({"autocast": True} if "--autocast" in words else {})
 
 
 if __name__ == "__main__":

@@ -220,6 +220,13 @@ def test_a_mend_is_tried_where_its_pair_is_red_and_nowhere_else(tmp_path, monkey
     assert run.read_result(tmp_path / "results" / "a.json") == a
 
 
+def test_a_mend_of_one_pair_is_none_of_another():
+    mends = Edit("a.py", "x", "y", pair="a"), Edit("b.py", "x", "y", pair="b"), Edit("c.py", "x")
+    finding = Finding("f", ("a", "b"), "theirs", "x", mends=mends)
+    assert finding.mends_of("a") == (mends[0], mends[2])
+    assert finding.mends_of("b") == mends[1:]
+
+
 def test_a_red_pair_with_a_mend_goes_through_all_steps_with_it_alone(tmp_path, monkeypatch):
     line = read_lines(folder_with(tmp_path, pairs__f="a --torch x\n"))[0]
     finding = Finding("f", ("a",), "default", "x", arguments="--paddle-set e=1")

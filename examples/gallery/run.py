@@ -132,7 +132,7 @@ class Gallery:
     def key(self, line: Line) -> str:
         """A hash of all that a pair's result depends on."""
         pins = {name: environments.place(name, self.cache).name for name in line.environments}
-        mends = [(finding.mends, finding.arguments) for finding in self.of(line)]
+        mends = [(f.mends_of(line.name), f.arguments) for f in self.of(line)]
         return sha256(line.words, line.by_hand, pins, mends, sorted(self.steps), sources())
 
     def run(self, line: Line) -> Result:
@@ -149,7 +149,7 @@ class Gallery:
             checkout=checkout(),
         )
         found = self.of(line)
-        mends = [mend for finding in found for mend in finding.mends]
+        mends = [mend for finding in found for mend in finding.mends_of(line.name)]
         more = [word for finding in found for word in shlex.split(finding.arguments)]
         if result.as_published.status != 0 and (mends or more):
             words = self._with_mends(line, [*words, *more], mends)

@@ -30,12 +30,14 @@ class Edit:
 
     side  whose packages: torch, paddle; pair: the pair's folder
     old   every place of it becomes `new`; None: `new` is put at the end
+    pair  the one pair that it is of, where a finding is about several; "": all of them
     """
 
     file: str
     new: str
     old: str | None = None
     side: str = "pair"
+    pair: str = ""
 
     def apply(self, text: str) -> str:
         """The changed text; raises UserError where `old` is nowhere in it."""
@@ -112,6 +114,10 @@ class Finding:
     def changes(self) -> bool:
         """Whether it says with what change its pairs are green."""
         return bool(self.mends or self.arguments)
+
+    def mends_of(self, pair: str) -> tuple[Edit, ...]:
+        """Those of its mends that a pair gets."""
+        return tuple(mend for mend in self.mends if mend.pair in ("", pair))
 
     @property
     def files(self) -> tuple[str, ...]:
@@ -201,7 +207,9 @@ def _edits(path: Path, entries: Sequence[dict], sides: Sequence[str]) -> tuple[E
         try:
             edit = Edit(**entry)
         except TypeError:
-            raise UserError(f"{path}: an edit has side, file, old and new, nothing else") from None
+            raise UserError(
+                f"{path}: an edit has side, file, old, new and pair, nothing else"
+            ) from None
         if edit.side not in sides:
             raise UserError(f"{path}: an edit's side is {edit.side}, not {' or '.join(sides)}")
         edits.append(edit)

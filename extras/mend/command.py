@@ -1,15 +1,16 @@
 """Which edit of the port makes a red check green?  Tried one at a time, proven by the check itself.
 
-    twincheck mend DIR             steps 1, 3 and 4; shows the edit as a diff
+    twincheck mend DIR             shows the edit as a diff
     twincheck mend DIR --write     and puts it into the file; the old one stays beside it, as .orig
 
-Where a step is red, some hundreds of edits of the lines around its origin are tried: towards the
-reference's function of the same name, another number, keyword, function, operator, name or order of
-arguments, a call or a statement left out or put in.  Each runs in float64, in memory.  What brings
-the origin to the reference's value, and takes no other value away from it, is put into a copy of
-the pair, and the whole check judges that, every case and mode, and once more with another seed.
-Where further mistakes come to light there, the search goes on.  What makes all steps green is
-proven; nothing else is offered.
+Where step 1, 3 or 4 is red, some hundreds of edits of the lines around its origin are tried:
+towards the reference's function of the same name, another number, keyword, function, operator, name
+or order of arguments, a call or a statement left out or put in.  Each runs in float64, in memory;
+with --dtype in that precision.  What brings the origin to the reference's value, and takes no other
+value away from it, is put into a copy of the pair, and the whole check judges that, every case and
+mode, and once more with another seed.  Where further mistakes come to light there, the search goes
+on.  Where these steps are green, but 2 or 5 is not, the check alone judges, edit by edit; initial
+weights are drawn again for each.  What makes all steps green is proven; nothing else is offered.
 
 It leaves mend.json in DIR/log/mend: schema 1; model; pair; red (the step's number and the row's
 key, each time); tried; edits, a list of {step, row, place, kind, old, new, alike (other edits that
@@ -37,14 +38,16 @@ from twincheck.common.check.guard import guarded
 from twincheck.common.check.options import CheckOptions, Parser, positive
 from twincheck.common.check.result import Result, shown
 from twincheck.common.check.steps import Step
-from twincheck.common.logs.result_folder import FLOAT64, ResultFolder
+from twincheck.common.logs.result_folder import FLOAT32, FLOAT64, ResultFolder
 from twincheck.common.pair.pairs import Pair, load_pair
+from twincheck.common.pair.request import RunRequest
 from twincheck.common.pair.worker_process import WorkerProcess
 from twincheck.common.report import terminal as report
 from twincheck.common.report.findings import Finding, findings_of
 from twincheck.common.system.errors import UserError
 from twincheck.common.system.files import whole
 from twincheck.common.system.folders import remove_abandoned, working_folder
+from twincheck.common.system.half import HALF
 from twincheck.common.system.interpreters import interpreter
 from twincheck.common.system.json_file import write_json
 from twincheck.common.verdict.row import AGREEING, FAILING
@@ -60,7 +63,7 @@ from twincheck.extras.shared.sides import (
     function_of,
     only_pair,
 )
-from twincheck.extras.shared.steps import STEPS, checked
+from twincheck.extras.shared.steps import FORWARD, OTHERS, STEPS, checked
 
 SCHEMA = 1
 FILE, STEM = "mend.json", "mend"
@@ -68,6 +71,7 @@ BATCH = 30  # edits that a process is asked for at first, then what takes
 BATCH_S = 10.0
 PROOFS = 4  # of the nearest edits that the check is asked about
 PATIENCE_S = 300
+INITIAL = "init/"  # the rows of initial weights
 ALIKE = 0.5  # digits; edits that differ by less are as good
 TRIAL_S = 20.0  # that one edit may take
 NEWLINE = b"\n"
@@ -102,7 +106,7 @@ class Mended:
 def main(arguments: Sequence[str] | None = None) -> int:
     """The command; returns the exit status."""
     parser = Parser(__doc__, "twincheck mend")
-    parser.take("model", "out", "preset", "mode", "seed", "weights")
+    parser.take("model", "out", "preset", "mode", "dtype", "autocast", "seed", "weights")
     said = f"look for so long at most, {PATIENCE_S} by default: --seconds 900"
     parser.add_argument("--seconds", type=positive, default=PATIENCE_S, metavar="S", help=said)
     parser.add_argument("--write", action="store_true", help="put the proven edit into the file")
@@ -143,12 +147,14 @@ class Search:
         self.pair, self.base, self.on_progress = pair, base, on_progress
         self.started = time.monotonic()
         self.until = self.started + seconds
+        self.half = options.run.dtype in HALF
         self.options = replace(options, no_report=True, reuse="torch", json=None)
         self.mended: list[Mended] = []
         self.red: list[tuple[int, str]] = []
         self.tried = 0
         self.ran: set[int] = set()  # lines of the file that is edited
         self.proven = False
+        self.all_steps = False  # 2 and 5 too
         self.told = ""  # why nothing was found
         self.seconds = 0.0
         self.packages: dict[Path, Path] = {}  # where a package is -> where its edited files are
@@ -167,15 +173,19 @@ class Search:
 
     def run(self) -> None:
         """Go from step to step, and from mistake to mistake, until all is green."""
-        steps = [step for step in STEPS if not step.why_not(self.pair)]
+        steps, others = ([s for s in of if not s.why_not(self.pair)] for of in (STEPS, OTHERS))
         remove_abandoned(self.base)
         with working_folder(self.base) as work:
             self.work_in(work)
             self.proven = all(self._mend(step) for step in steps)
-            last = max((one.step for one in self.mended), default=0)
+            if self.proven and not self.red and not self.half:
+                self.all_steps, steps = True, [*steps, *others]
+                self.proven = all(self._mend(step) for step in others)
+            last = max(
+                (steps.index(step) for step in steps if step.number in self.steps), default=0
+            )
             if self.proven:  # an edit that a later step asked for is none that an earlier one minds
-                before = [step for step in steps if step.number < last]
-                self.proven = all(self.check(step).exit_code == 0 for step in before)
+                self.proven = all(self.check(step).exit_code == 0 for step in steps[:last])
             self.written = {self.original(path): path.read_bytes() for path in self.edited}
         self.seconds = time.monotonic() - self.started
 
@@ -196,6 +206,11 @@ class Search:
         shutil.copytree(self.pair.folder, self.copy, ignore=left_out, copy_function=copied)
         out = work / "out"
         self.options = replace(self.options, models=(str(self.copy),), out=out)
+
+    @property
+    def steps(self) -> set[int]:
+        """Those that asked for an edit."""
+        return {one.step for one in self.mended}
 
     def _mend(self, step: Step) -> bool:
         """Make a step green, if it is not; whether it is in the end."""
@@ -228,7 +243,9 @@ class Search:
             path = self.own(path)
             source, better = path.read_bytes(), []
             candidates = candidates_of(path, wanted, reference)
-            with closing(self._best(step, result, path, candidates)) as batches:
+            runs = step in STEPS or finding.row.key.startswith(INITIAL)
+            best = self._best(step, result, path, candidates) if runs else in_order(candidates)
+            with closing(best) as batches:
                 for groups in batches:
                     for group in groups[:PROOFS]:
                         better += self._proofs(step, result, path, source, group)
@@ -254,10 +271,12 @@ class Search:
         better = []
         for one in group[:PROOFS]:
             path.write_bytes(one.edit.applied(source))
+            self.tried += step not in STEPS
             try:
                 now = self.check(step)
                 # An index that these inputs lack is as good as none, and a mend by chance.
-                by_chance = not now.exit_code and self.check(step, another=True).exit_code
+                again = step in STEPS and not now.exit_code
+                by_chance = again and self.check(step, another=True).exit_code
             except UserError:
                 continue  # it cannot be run with this edit
             finally:
@@ -301,7 +320,6 @@ class Search:
         told = {
             "file": str(path),
             "step": [step.module("paddle"), function_of(step, origin)],
-            "stem": step.judged[0],
             "origin": origin,
             "allowed": {
                 row.key: row.allowed / row.scale
@@ -316,14 +334,15 @@ class Search:
             case = case_of(origin, pair, one.run)
             run = replace(one.run, cases=case, memory=None, progress=False)
             work = one.work / step.name
-            with WorkerProcess(one.pythons["torch"], step.module("torch"), None) as torch:
-                answered(torch, run, work / "request_torch.json")
-            files = ResultFolder(work)
-            if not files.log(step.judged[0], "torch", FLOAT64).is_file():
-                raise UserError("torch has no float64 run, by whose values edits would be judged")
-            if files.choices(step.judged[0]).is_file():
-                shutil.copyfile(files.choices(step.judged[0]), files.choices(STEM))
+            work.mkdir(parents=True, exist_ok=True)
+            runs = step if step in STEPS else FORWARD  # which says whose names are whose
+            told["torch"] = self._reference(runs, one.pythons["torch"], run, work)
+            if step not in STEPS:  # initial weights, which the check has drawn
+                drawn = ResultFolder(self.options.out / step.name / pair.name)
+                told |= {"torch": str(drawn.log("train_init", "torch")), "config": one.case.config}
+                told["step"] = ["twincheck.step5_train.initial", "initial_weights"]
             module = "twincheck.extras.mend.trials.paddle.trial"
+            run = replace(run, only_float32=self.half)
             with WorkerProcess(one.pythons["paddle"], module, None) as process:
                 self._asked(process, run, work, told, [])
                 candidates = of_lines(Source(path.read_bytes()), candidates, self.ran)
@@ -335,7 +354,8 @@ class Search:
                     self.on_progress(f"step {step.number}: {self.tried} edits tried")
                     each_s = (time.monotonic() - began) / len(some)
                     size = max(1, min(8 * BATCH, int(BATCH_S / each_s)))
-                    right = [one for one in tried if one.away == 0 and one.origin <= near]
+                    # What half precision has rounded is never near: its best are tried at once.
+                    right = [o for o in tried if o.away == 0 and (self.half or o.origin <= near)]
                     if right:
                         yield ranked(right)
                         found = [one for one in found if one not in right]
@@ -343,6 +363,18 @@ class Search:
                         self.told = f"the time is up after {self.tried} edits: --seconds"
                         break
         yield ranked(found)
+
+    def _reference(self, step: Step, python: str, run: RunRequest, work: Path) -> str:
+        """Run a step's torch side; the log by whose values edits are judged."""
+        with WorkerProcess(python, step.module("torch"), None) as torch:
+            answered(torch, run, work / "request_torch.json")
+        files, stem = ResultFolder(work), step.judged[0]
+        log = files.log(stem, "torch", FLOAT32 if self.half else FLOAT64)
+        if not log.is_file():
+            raise UserError("torch has no float64 run, by whose values edits would be judged")
+        if files.choices(stem).is_file():
+            shutil.copyfile(files.choices(stem), files.choices(STEM))
+        return str(log)
 
     def _asked(self, process, run, work: Path, told: dict, some: list[Edit]) -> list[Tried]:
         """What some edits come to: those that bring the origin nearer; `told` as trial.py says."""
@@ -362,6 +394,7 @@ class Search:
         lines = list(map(json.loads, tried.read_text(encoding="utf-8").splitlines()))
         before = next((line for line in lines if line.get("number") == -1), {"origin": 0.0})
         usual, self.ran = before["origin"], set(before.get("lines", self.ran))
+        factor = 1.0 if self.half else NEARER
         self.tried += len(some)
         names = "origin", "nearer", "away", "digits", "off"
         return [
@@ -370,7 +403,7 @@ class Search:
             if line.get("number", -1) >= 0
             and "error" not in line
             # The origin may have another shape here, or be right in this run: then the others say.
-            and (line["origin"] * NEARER < usual or not OFF < usual < FARTHEST and line["nearer"])
+            and (line["origin"] * factor < usual or not OFF < usual < FARTHEST and line["nearer"])
         ]
 
     def original(self, path: Path) -> Path:
@@ -401,6 +434,12 @@ class Search:
             "diff": self.diff() if self.proven else "",
             "seconds": round(self.seconds, 1),
         }
+
+
+def in_order(candidates: Iterator[Edit]) -> Iterator[list[list[Tried]]]:
+    """One edit behind the other, where nothing but the check says what it is good for."""
+    for edit in candidates:
+        yield [[Tried(edit, 0.0, 0, 0, 0.0, 0)]]
 
 
 def ranked(found: Sequence[Tried]) -> list[list[Tried]]:
@@ -526,14 +565,16 @@ def _line_of(source: bytes, edit: Edit) -> str:
 def _show(search: Search) -> None:
     """What was red, the edits, and whether they are proven."""
     if not search.red:
-        report.say(f"{search.pair.name}: nothing is red in steps 1, 3 and 4: nothing to mend")
+        where = "any step" if search.all_steps else "steps 1, 3 and 4"
+        report.say(f"{search.pair.name}: nothing is red in {where}: nothing to mend")
         return
     if search.proven:
         for one in search.mended:
             report.say(f"step {one.step}: {one.row}: an edit of {one.place} mends it")
             for other in one.alike:
                 report.say(f"  as good is: {other}")
-        report.say(f"proven: with it steps 1, 3 and 4 are green ({search.tried} edits were tried)")
+        steps = "all steps" if search.all_steps else "steps 1, 3 and 4"
+        report.say(f"proven: with it {steps} are green ({search.tried} edits were tried)")
         for line in search.diff().splitlines():
             report.say(line)
     else:

@@ -93,13 +93,14 @@ USUAL = {
     "mode": ("nearest", "bilinear", "bicubic", "linear", "reflect", "constant", "replicate"),
     "reduction": ("mean", "sum", "none"),
     "approximate": (True, False),
+    "dtype": ("float32", "float16", "bfloat16"),
     "diagonal": (-1, 0, 1),
 }
 # What is put around a value by mistake, or forgotten.
 AROUND = (
     *("paddle.tanh({})", "F.relu({})", "F.gelu({})", "F.sigmoid({})", "F.silu({})"),
     *("F.softmax({}, axis=-1)", "paddle.sqrt({})", "paddle.exp({})", "({}).detach()", "-({})"),
-    "F.normalize({}, p=1, axis=-1)",
+    *("F.normalize({}, p=1, axis=-1)", '({}).astype("float32")'),
     *("({}) * ({}).shape[-1] ** -0.5", "({}) / ({}).shape[-1] ** 0.5", "({}) / 2", "({}) * 2"),
     *("(1 - ({})) * -10000.0", '({}).astype("bool")'),  # a mask
 )

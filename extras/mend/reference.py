@@ -26,6 +26,10 @@ NAMES = {
     **{"AdaptiveAvgPool1d": "AdaptiveAvgPool1D", "AdaptiveAvgPool2d": "AdaptiveAvgPool2D"},
     **{"Dropout2d": "Dropout2D", "InstanceNorm2d": "InstanceNorm2D"},
 }
+CASTS = {
+    **{"float": "float32", "half": "float16", "bfloat16": "bfloat16", "double": "float64"},
+    **{"long": "int64", "int": "int32", "bool": "bool"},
+}
 KEYWORDS = {"dim": "axis", "eps": "epsilon", "bias": "bias_attr", "dims": "axis", "input": "x"}
 DROPPED = ("inplace", "device", "batch_first", "elementwise_affine")  # Paddle takes none of these
 
@@ -63,6 +67,11 @@ class _Translated(ast.NodeTransformer):
                 node.args = [ast.List(node.args, ast.Load())]
         if called == "reshape" and len(node.args) > 1:
             node.args = [ast.List(node.args, ast.Load())]
+        if isinstance(node.func, ast.Attribute) and called in CASTS and not node.args:
+            node.func.attr, node.args = "astype", [ast.Constant(CASTS[called])]
+        if called == "type_as" and len(node.args) == 1:
+            node.func.attr = "astype"
+            node.args = [ast.Attribute(node.args[0], "dtype", ast.Load())]
         if called == "dim" and not node.args and isinstance(node.func, ast.Attribute):
             node.func.attr = "ndim"
             return node.func

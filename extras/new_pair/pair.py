@@ -56,6 +56,9 @@ def make_pair(
             on_progress(f"PaConvert translates {specs['torch']}")
             translation = _translated(asked, specs["torch"], work, target, update)
             specs["paddle"] = translation.spec
+            asked = replace(
+                asked, configs=asked.configs | {"paddle": translated_config(asked, translation)}
+            )
             try:
                 translated = {"paddle": specs["paddle"]}
                 sides |= describe(translated, asked, drawn, Path(answers), on_progress)
@@ -105,6 +108,12 @@ def _texts(plan: Plan, proposal: Proposal, loader: bool) -> dict[str, str]:
 
 
 # ---- PaConvert ----------------------------------------------------------------------------------
+
+
+def translated_config(asked: Asked, translation: Translation) -> Spec | None:
+    """The translation's class of a configuration, where torch's was named."""
+    of_torch = asked.configs.get("torch")
+    return of_torch and replace(of_torch, file=None, root=translation.spec.root)
 
 
 def _translated(asked: Asked, spec: Spec, work: Path, target: Path, update: bool) -> Translation:

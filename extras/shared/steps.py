@@ -1,7 +1,4 @@
-"""The steps that judge a model's code by what it computes, and a check of one of them.
-
-Steps 2 and 5 judge data, metrics and whole trainings.
-"""
+"""The steps that judge a model's code by what it computes, the others, and a check of one."""
 
 from collections.abc import Callable
 
@@ -11,10 +8,13 @@ from twincheck.common.check.runner import run_step
 from twincheck.common.check.steps import Step
 from twincheck.common.system.errors import UserError
 from twincheck.step1_forward.check_step1 import STEP as FORWARD
+from twincheck.step2_metric.check_step2 import STEP as METRIC
 from twincheck.step3_loss.check_step3 import STEP as LOSS
 from twincheck.step4_backward.check_step4 import STEP as BACKWARD
+from twincheck.step5_train.check_step5 import STEP as TRAINING
 
 STEPS = (FORWARD, LOSS, BACKWARD)
+OTHERS = (METRIC, TRAINING)  # they judge data, metrics and whole trainings
 
 
 def checked(step: Step, options: CheckOptions, on_progress: Callable[[str], None]) -> Result:

@@ -7,6 +7,7 @@ with a stand-in, whose translation is written down here.
 import os
 import shutil
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -17,9 +18,11 @@ from twincheck.common.system.errors import UserError
 from twincheck.common.system.json_file import load_json
 from twincheck.extras.new_pair import paconvert as tool
 from twincheck.extras.new_pair.command import main
+from twincheck.extras.new_pair.described import Asked
 from twincheck.extras.new_pair.merge import merge
-from twincheck.extras.new_pair.paconvert import find_paconvert, translate
-from twincheck.extras.new_pair.spec import Spec, parse_spec
+from twincheck.extras.new_pair.paconvert import Translation, find_paconvert, translate
+from twincheck.extras.new_pair.pair import translated_config
+from twincheck.extras.new_pair.spec import Arguments, Spec, parse_spec
 from twincheck.extras.new_pair.torch_sources import gather
 
 PYTHON = Path(os.environ.get("PACONVERT_PYTHON", tool.PYTHON))
@@ -368,3 +371,12 @@ def test_what_was_left_in_torch_is_an_error_with_its_lines(tmp_path, old, new_te
     assert f"PaConvert left this in torch: {folder}/net.py:{line}: {api}" in done.stderr
     assert "Traceback" not in done.stderr
     assert load_json(folder / "mine" / ".new.json")["words"], "--update goes on from here"
+
+
+def test_the_translation_has_the_class_of_a_configuration_of_its_own(tmp_path):
+    specs = {"torch": Spec("net.model", "Net"), "paddle": None}
+    config = Spec("net.settings", "Settings")
+    asked = Asked(specs, {"torch": config, "paddle": None}, Arguments(), [], {}, {})
+    made = Translation(Spec("net.model", "Net", tmp_path / "net.py", tmp_path, first=True), {}, ())
+    assert translated_config(asked, made) == replace(config, root=tmp_path)
+    assert translated_config(replace(asked, configs=specs | {"torch": None}), made) is None

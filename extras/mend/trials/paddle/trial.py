@@ -3,13 +3,14 @@
     python -m extras.mend.trials.paddle.trial REQUEST.json
 
 The request's folder has edits.json: file, the source that is edited; step, the module and the
-function of the step's Paddle side; stem of torch's logs; origin, a row's key; allowed, what
-rounding may make of each row, a part of its size; seconds for a trial; edits, each
-[first byte, the one behind its last, new text].  Each is run in float64, and one line of
-tried.jsonl says what came of it: number; the origin's distance, a part of torch's size; how many
-values came nearer than by a factor of 30, how many went away, and by how many digits in all; or the
-error.  The first line, -1, is of the source as it is; where there are no edits, with the lines of
-the file that ran.  No file is changed.
+function of the step's Paddle side; torch, the log of its torch side; config, where the function
+draws initial weights, which are judged as step 5 does; origin, a row's key; allowed, what rounding
+may make of each row, a part of its size; seconds for a trial; edits, each [first byte, the one
+behind its last, new text].  Each is run in float64, or in the half precision that is asked for, and
+one line of tried.jsonl says what came of it: number; the origin's distance, a part of torch's size;
+how many values came nearer than by a factor of 30, how many went away, and by how many digits in
+all; or the error.  The first line, -1, is of the source as it is; where there are no edits, with the
+lines of the file that ran.  No file is changed.
 """
 
 import sys
@@ -28,6 +29,7 @@ import json
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
+from dataclasses import replace
 from importlib.machinery import SourceFileLoader
 from inspect import CO_OPTIMIZED
 from types import CodeType
@@ -35,15 +37,16 @@ from types import CodeType
 import numpy as np
 
 from twincheck.common.logs.reader import read_log
-from twincheck.common.logs.result_folder import FLOAT64, ResultFolder
 from twincheck.common.sides import model_file
 from twincheck.common.sides import paddle_side as side
 from twincheck.common.sides.run import Run
 from twincheck.common.sides.session import Session, using
 from twincheck.common.sides.worker import main
 from twincheck.common.system.json_file import load_json
+from twincheck.common.verdict.row import FAILING
 from twincheck.extras.mend.distances import compared, distances
 from twincheck.extras.shared.one_case import asked_precision
+from twincheck.step5_train.judge_initial import judge_initial
 
 GROUP = side.join_group()
 
@@ -56,7 +59,7 @@ def trial(run):
     source = path.read_bytes()
     done = _lines(run.folder / "tried.jsonl")
     before = None
-    with read_log(ResultFolder(run.folder).log(told["stem"], "torch", FLOAT64)) as reference:
+    with read_log(told["torch"]) as reference:
         running = _imported if path.is_relative_to(run.pair.folder) else _swapped
         for number in range(-1, len(told["edits"])):
             if number >= 0 and number in done:
@@ -68,13 +71,14 @@ def trial(run):
             try:
                 ran = nullcontext() if told["edits"] else _ran(path)
                 with _in_time(told["seconds"]), running(path, source, edited), ran as lines:
-                    values = _values(run, function)
+                    values = _values(run, function, told.get("config"))
             except Exception as error:  # whatever an edit makes of a model
                 if before is None:
                     raise
                 line = {"error": f"{type(error).__name__}: {error}".splitlines()[0][:200]}
             else:
-                found = distances(values, reference)
+                judge = distances if "config" not in told else unlike
+                found = judge(values, reference)
                 before = found if before is None else before
                 line = compared(before, found, told["origin"], told["allowed"])
                 line |= {} if lines is None else {"lines": sorted(lines)}
@@ -187,24 +191,32 @@ def _in_time(seconds: float) -> Iterator[None]:
         signal.signal(signal.SIGALRM, former)
 
 
-def _values(run, function) -> dict[str, np.ndarray]:
-    """Key -> value of all that the step logs, by the source as it is imported now."""
+def unlike(drawn, reference) -> dict[str, float]:
+    """Key -> 1 where a parameter is drawn from another distribution than torch's, else 0."""
+    return {row.key: float(row.verdict in FAILING) for row in judge_initial(reference, drawn)}
+
+
+def _values(run, function, config: dict | None) -> dict[str, np.ndarray]:
+    """Key -> value of all that the step logs, or returns, by the source as it is imported now."""
     found: dict[str, np.ndarray] = {}
 
     def keep(key, values, **more):
         found[key] = np.array(values)
 
     own, request = run.session, run.request
+    case = run.case if config is None else replace(run.case, config=config)
     session = Session(request.seed, record=keep, forced=own.forced)
     session.tape, session.selection = own.tape, own.selection
     session.draws, session.dropouts = own.draws, own.dropouts
     side.set_up(run.dtype, request.device, request.seed + run.case.seed)
     session.begin(prefix=run.prefix)
     with using(session):
-        one = Run(run.job, run.case, run.dtype, session)
+        one = Run(run.job, case, run.dtype, session)
         one.module = model_file.import_again(run.job)
-        function(one)
-    return found
+        if config is not None:
+            one.load(one.module.build(dict(run.case.config)), one.start())  # finds torch's names
+        returned = function(one)
+    return found if config is None else returned
 
 
 if __name__ == "__main__":
