@@ -44,10 +44,6 @@ def three_digits(value: float | None) -> float | int | None:
     return 10**309 if math.isinf(value) else float(f"{abs(value):.2e}")
 
 
-def _flag(value: bool | None) -> bool | None:
-    return None if value is None else bool(value)
-
-
 class PackedRows:
     """The rows of several results as one value for JSON."""
 
@@ -79,7 +75,10 @@ class PackedRows:
                 "keys": [visible(row.key) for row in kept],
                 "notes": [visible(row.note[:MOST_CHARACTERS]) for row in kept],
                 "shapes": [" × ".join(map(str, row.shape)) for row in kept],
-                "flags": {name: [_flag(getattr(row, name)) for row in kept] for name in _FLAGS},
+                "flags": {
+                    name: [v if v is None else bool(v) for v in (getattr(r, name) for r in kept)]
+                    for name in _FLAGS
+                },
                 "numbers": {
                     name: [three_digits(getattr(row, name)) for row in kept] for name in NUMBERS
                 },

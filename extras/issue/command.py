@@ -74,8 +74,6 @@ def _issue(given: Namespace) -> int:
     options = CheckOptions.of(given)
     pair = only_pair(options, "name the one model: twincheck issue DIR")
     base = folder_of(options, "issue")
-    for name in LEFT:
-        (base / name).unlink(missing_ok=True)
     base.mkdir(parents=True, exist_ok=True)
     remove_abandoned(base)
     why = ""
@@ -83,6 +81,7 @@ def _issue(given: Namespace) -> int:
         told = replace(options, no_report=True, json=None, out=work / "check")
         found = _first_red(pair, told, on_progress)
         if found is None:
+            _put(None, base)
             report.say(f"{pair.name}: nothing is red in steps 1, 3 and 4: there is no issue")
             return 0
         step, result = found
@@ -102,11 +101,10 @@ def _issue(given: Namespace) -> int:
         else:
             places = {side: _place(finding, side, pair) for side in SIDES}
             exact, versions = _is_exact(finding), _versions(step, result)
-            text = issue(title, exact, places, versions, work, shows, _mended(base))
+            mended = _mended(base, step, finding)
+            text = issue(title, exact, places, versions, work, shows, mended)
             write_text(work / TEXT, text)
-            for name in LEFT:
-                if (work / name).is_file():
-                    (work / name).replace(base / name)
+        _put(None if why else work, base)
     report.say(f"step {step.number}: {finding.headline}")
     if why:
         report.say(f"no small program shows it: {why}")
@@ -227,11 +225,20 @@ def _run(work: Path, options: CheckOptions) -> tuple[str, str]:
     return (done.stdout or done.stderr) if done.returncode else "", ""
 
 
-def _mended(base: Path) -> str:
-    """The diff that `twincheck mend` has proven, where it was asked before."""
+def _put(made: Path | None, base: Path) -> None:
+    """Put what was made in place of what a former run has left; where nothing was, that goes."""
+    for name in LEFT:
+        if made and (made / name).is_file():
+            (made / name).replace(base / name)
+        else:
+            (base / name).unlink(missing_ok=True)
+
+
+def _mended(base: Path, step: Step, finding: Finding) -> str:
+    """The diff that `twincheck mend` has proven, where it was asked before, and of this finding."""
     file = base.parent / "mend" / "mend.json"
-    told = load_json(file) if file.is_file() else {}
-    return str(told.get("diff", "")) if told.get("proven") else ""
+    told = load_json(file) if file.is_file() else {"red": []}
+    return told["diff"] if told["red"][:1] == [[step.number, finding.row.key]] else ""
 
 
 def _place(finding: Finding, side: str, pair: Pair) -> str:

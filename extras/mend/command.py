@@ -155,6 +155,7 @@ class Search:
         self.ran: set[int] = set()  # lines of the file that is edited
         self.proven = False
         self.all_steps = False  # 2 and 5 too
+        self.ahead: dict[int, Result] = {}  # what the steps behind say of the edit that is taken
         self.told = ""  # why nothing was found
         self.seconds = 0.0
         self.packages: dict[Path, Path] = {}  # where a package is -> where its edited files are
@@ -214,7 +215,7 @@ class Search:
 
     def _mend(self, step: Step) -> bool:
         """Make a step green, if it is not; whether it is in the end."""
-        result = self.check(step)
+        result = self.ahead.pop(step.number, None) or self.check(step)
         while result.exit_code:
             finding = findings_of(result)[0]
             self.red.append((step.number, finding.row.key))
@@ -237,6 +238,7 @@ class Search:
 
     def _step_on(self, step: Step, result: Result, finding: Finding) -> Result | None:
         """Put the edit into the copy that mends where it starts; the check's next result."""
+        self.ahead = {}
         places = {side: self.located(side, at) for side, at in finding.places.items()}
         for path, wanted in places_of(self.copy, places):
             reference = reference_of(path, places)
@@ -268,7 +270,7 @@ class Search:
         self, step: Step, result: Result, path: Path, source: bytes, group: Sequence[Tried]
     ) -> list[tuple[Tried, Result]]:
         """Those of some edits that the check finds better, each with what it says."""
-        better = []
+        better, ahead = [], {}
         for one in group[:PROOFS]:
             path.write_bytes(one.edit.applied(source))
             self.tried += step not in STEPS
@@ -277,12 +279,16 @@ class Search:
                 # An index that these inputs lack is as good as none, and a mend by chance.
                 again = step in STEPS and not now.exit_code
                 by_chance = again and self.check(step, another=True).exit_code
+                if again and not by_chance and not any(not then.exit_code for _, then in better):
+                    behind = STEPS[STEPS.index(step) + 1 :]
+                    ahead = {s.number: self.check(s) for s in behind if not s.why_not(self.pair)}
             except UserError:
-                continue  # it cannot be run with this edit
+                continue  # it, or a later step, cannot be run with this edit
             finally:
                 path.write_bytes(source)
             if is_better(result, now) and not by_chance:
                 better.append((one, now))
+                self.ahead = self.ahead or ahead
             if time.monotonic() > self.until:
                 break
         return better

@@ -314,10 +314,13 @@ def test_the_text_has_a_proven_mend_and_is_in_chinese_where_asked_for(tmp_path):
     pair = a_pair(CLASSIFIER, tmp_path, ("x = x + attended", "x = x - attended"))
     diff = "-        x = x - attended\n+        x = x + attended\n"
     (pair / "log" / "mend").mkdir(parents=True)
-    told = json.dumps({"proven": True, "diff": diff})
-    (pair / "log" / "mend" / "mend.json").write_text(told)
+    told = {"red": [[1, "blocks.0.norm2:in/0"]], "proven": True, "diff": diff}
+    (pair / "log" / "mend" / "mend.json").write_text(json.dumps(told))
     _, program, text = issued(pair, "--lang", "zh")
     assert f"```diff\n{diff}```" in text
+    told["red"] = [[3, "loss"]]  # a mend of what was wrong before
+    (pair / "log" / "mend" / "mend.json").write_text(json.dumps(told))
+    assert "```diff" not in issued(pair, "--lang", "zh")[2]
     assert re.search("^[^`]*[\u4e00-\u9fff]{4}", text) and "This program needs" not in text
     assert program in text
 

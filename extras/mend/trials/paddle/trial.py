@@ -9,8 +9,8 @@ may make of each row, a part of its size; seconds for a trial; edits, each [firs
 behind its last, new text].  Each is run in float64, or in the half precision that is asked for, and
 one line of tried.jsonl says what came of it: number; the origin's distance, a part of torch's size;
 how many values came nearer than by a factor of 30, how many went away, and by how many digits in
-all; or the error.  The first line, -1, is of the source as it is; where there are no edits, with the
-lines of the file that ran.  No file is changed.
+all; or the error.  The first line, -1, is of the source as it is, and where there are no edits it
+has the lines of the file that ran.  No file is changed.
 """
 
 import sys
