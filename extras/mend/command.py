@@ -571,16 +571,22 @@ def _line_of(source: bytes, edit: Edit) -> str:
 def _show(search: Search) -> None:
     """What was red, the edits, and whether they are proven."""
     if not search.red:
-        where = "any step" if search.all_steps else "steps 1, 3 and 4"
-        report.say(f"{search.pair.name}: nothing is red in {where}: nothing to mend")
+        if search.all_steps:
+            report.say(f"{search.pair.name}: nothing is red in any step: nothing to mend")
+        else:
+            report.say(f"{search.pair.name}: nothing is red in steps 1, 3 and 4: nothing to mend")
         return
     if search.proven:
         for one in search.mended:
             report.say(f"step {one.step}: {one.row}: an edit of {one.place} mends it")
             for other in one.alike:
                 report.say(f"  as good is: {other}")
-        steps = "all steps" if search.all_steps else "steps 1, 3 and 4"
-        report.say(f"proven: with it {steps} are green ({search.tried} edits were tried)")
+        if search.all_steps:
+            report.say(f"proven: with it all steps are green ({search.tried} edits were tried)")
+        else:
+            report.say(
+                f"proven: with it steps 1, 3 and 4 are green ({search.tried} edits were tried)"
+            )
         for line in search.diff().splitlines():
             report.say(line)
     else:
