@@ -155,8 +155,6 @@ def witnesses(run):
     session.rename = run.session.rename
     model = run.build()
     parameters, tensors = run.parameters(model), run.tensors()
-    start = {name: value.detach().clone() for name, value in parameters}
-    direction = direction_of_norm_1(run, start)
 
     def loss():
         session.begin(prefix=run.prefix)
@@ -170,6 +168,8 @@ def witnesses(run):
 
     with using(session):
         loss().backward()
+    start = {name: v.detach().clone() for name, v in parameters}  # a forward may write weights
+    direction = direction_of_norm_1(run, start)
     slope = {name: run.side.gradient(value) for name, value in parameters}
     run.side.sgd([value for _, value in parameters], WITNESS_LR).step()
     gaps = (

@@ -4,7 +4,7 @@ import shutil
 from pathlib import Path
 
 import pytest
-from builders import ended
+from builders import ended, twincheck, write_pair
 from checkout import Checkout, change
 
 PAIR = Path(__file__).parent / "pairs" / "small_cnn"
@@ -130,3 +130,50 @@ def test_a_missing_file_is_named(checkout, pair, name):
 def test_steps_that_a_pair_says_nothing_of_are_not_passed(checkout, pair):
     done = ended(2, checkout.check(2, "--model", str(pair)))
     assert "nothing to compare" in done.stderr
+
+
+CASE = """
+import numpy as np
+
+CONFIGS = {"default": {}}
+
+
+def make_inputs(config, seed):
+    rng = np.random.default_rng(seed)
+    return {"x": rng.standard_normal([4, 3]), "target": rng.standard_normal([4, 2])}
+"""
+MODEL = """
+import FRAMEWORK
+from FRAMEWORK import nn
+
+
+class Model(nn.BASE):
+    def __init__(self):
+        super().__init__()
+        self.head = nn.Linear(3, 2)
+
+    def forward(self, x):
+        if self.training:
+            with FRAMEWORK.no_grad():
+                self.head.weight.copy_(self.head.weight / (self.head.weight**2).mean().sqrt())
+        return {"out": self.head(x) ** 2}
+
+
+def build(config):
+    return Model()
+
+
+def loss(outputs, inputs):
+    return ((outputs["out"] - inputs["target"]) ** 2).mean()
+"""
+
+
+def test_a_forward_pass_may_write_its_weights(tmp_path):
+    """As one does that normalizes them; an SGD step moves what it has left."""
+    texts = (
+        MODEL.replace("FRAMEWORK", framework).replace("BASE", base)
+        for framework, base in (("torch", "Module"), ("paddle", "Layer"))
+    )
+    folder = write_pair(tmp_path / "normalized", CASE, *texts)
+    said = twincheck("step4", folder, "--mode", "train", "--no-report", "--out", tmp_path / "out")
+    assert "ALIGNED in step 4 (train alone)" in said
