@@ -174,8 +174,7 @@ def follow_statistics(side, name, module):
 @contextmanager
 def statistics_of_graph(side, model):
     """Inside, a graph of the model runs: statistics have values before it and behind it alone."""
-    modules = [module for _, module in side.modules(model) if "_around_graph" in module.__dict__]
-    around = [(module, *module.__dict__["_around_graph"]) for module in modules]
+    around = [(m, *m.__dict__["_around_graph"]) for m in _followed(side, model)]
     kept = [[side.array(v).copy() for v in _statistics(side, m)] for m, *_ in around]
     for module, before, _ in around:
         before(module)
@@ -197,6 +196,10 @@ def _with_whole_momentum(side, module, former):
             narrow = float(np.float32(module._momentum))
             new = (side.array(value) - narrow * before) / (1.0 - narrow)
             side.assign(value, module._momentum * before + (1.0 - module._momentum) * new)
+
+
+def _followed(side, model):
+    return [module for _, module in side.modules(model) if "_around_graph" in module.__dict__]
 
 
 def _kept(module):
