@@ -31,9 +31,8 @@ from faults.catalogue import FAULTS
 from faults.checkout import change
 from faults.fault import Fault
 from twincheck.common.check.guard import guarded
-from twincheck.common.check.options import CheckOptions
+from twincheck.common.check.options import CheckOptions, Parser
 from twincheck.common.pair.pairs import load_pair
-from twincheck.common.pair.request import RunRequest
 from twincheck.common.report import terminal as report
 from twincheck.common.system.checkout import ROOT
 from twincheck.common.system.errors import UserError
@@ -92,8 +91,8 @@ def mend(fault: Fault, seconds: int) -> tuple[str, str, str, int]:
         change(pair / file.name, fault.old, fault.new)
         base = Path(work) / "mend"
         base.mkdir()
-        run = RunRequest(**_asked(fault.by_default().arguments))
-        options = CheckOptions(run=run)
+        asked = Parser("", "mends").take("preset", "dtype", "autocast")
+        options = CheckOptions.of(asked.parse_args(fault.by_default().arguments))
         search = Search(load_pair(str(pair)), options, base, seconds, lambda text: None)
         try:
             search.run()
@@ -113,14 +112,6 @@ def mend(fault: Fault, seconds: int) -> tuple[str, str, str, int]:
 def _tree(source: str) -> str:
     """A source but for how it is written: of a dtype's two names one."""
     return ast.dump(ast.parse(re.sub(r"paddle\.((b?float|int)\d+)\b", r'"\1"', source)))
-
-
-def _asked(arguments: Sequence[str]) -> dict[str, object]:
-    """A fault's options as fields of a request."""
-    words = list(arguments)
-    named = dict(zip(words, words[1:], strict=False))
-    found = {name[2:]: named[name] for name in ("--dtype", "--preset") if name in named}
-    return found | ({"autocast": True} if "--autocast" in words else {})
 
 
 if __name__ == "__main__":

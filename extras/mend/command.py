@@ -182,9 +182,8 @@ class Search:
             if self.proven and not self.red and not self.half:
                 self.all_steps, steps = True, [*steps, *others]
                 self.proven = all(self._mend(step) for step in others)
-            last = max(
-                (steps.index(step) for step in steps if step.number in self.steps), default=0
-            )
+            asking = {one.step for one in self.mended}
+            last = max((i for i, step in enumerate(steps) if step.number in asking), default=0)
             if self.proven:  # an edit that a later step asked for is none that an earlier one minds
                 self.proven = all(self.check(step).exit_code == 0 for step in steps[:last])
             self.written = {self.original(path): path.read_bytes() for path in self.edited}
@@ -207,11 +206,6 @@ class Search:
         shutil.copytree(self.pair.folder, self.copy, ignore=left_out, copy_function=copied)
         out = work / "out"
         self.options = replace(self.options, models=(str(self.copy),), out=out)
-
-    @property
-    def steps(self) -> set[int]:
-        """Those that asked for an edit."""
-        return {one.step for one in self.mended}
 
     def _mend(self, step: Step) -> bool:
         """Make a step green, if it is not; whether it is in the end."""
