@@ -70,11 +70,11 @@ def _run(options: argparse.Namespace) -> int:
     told = []
     for fault in chosen[:: options.every]:
         began = time.monotonic()
-        what, said, kind, tried = mend(fault, options.seconds)
-        seconds = round(time.monotonic() - began, 1)
-        told.append({"id": fault.id, "model": fault.model, "step": fault.step, "came_to": what})
-        told[-1] |= {"kind": kind, "edit": said, "tried": tried, "seconds": seconds}
-        report.say(f"{what:8} {seconds:6.1f} s  {tried:5} {fault.model} {fault.id}: {said}")
+        one = {"id": fault.id, "model": fault.model, "step": fault.step}
+        one |= mend(fault, options.seconds)
+        one["seconds"] = round(time.monotonic() - began, 1)
+        told.append(one)
+        report.say("{came_to:8} {seconds:6.1f} s  {tried:5} {model} {id}: {edit}".format(**one))
         if options.json:
             options.json.write_text(json.dumps(told, indent=1), encoding="utf-8")
     counts = Counter(one["came_to"] for one in told)
@@ -82,8 +82,8 @@ def _run(options: argparse.Namespace) -> int:
     return 0
 
 
-def mend(fault: Fault, seconds: int) -> tuple[str, str, str, int]:
-    """What the search comes to on one fault, its edit, that one's kind, and how many were tried."""
+def mend(fault: Fault, seconds: int) -> dict[str, object]:
+    """What the search comes to on one fault: {came_to, kind, edit, tried, diff}."""
     file = ROOT / fault.file
     with tempfile.TemporaryDirectory(prefix="mends-") as work:
         pair = Path(work) / file.parent.name
@@ -97,16 +97,21 @@ def mend(fault: Fault, seconds: int) -> tuple[str, str, str, int]:
         try:
             search.run()
         except UserError as error:
-            return NONE, str(error)[:200], "", search.tried
+            return _told(NONE, str(error)[:200], "", search)
     if not search.red:
-        return GREEN, "", "", 0
+        return _told(GREEN, "", "", search)
     edits = "; ".join(f"{one.old!r} -> {one.new!r}" for one in search.mended)[:300]
     kind = ", ".join(one.kind for one in search.mended)
     if not search.proven:
-        return NONE, edits or search.told, kind, search.tried
+        return _told(NONE, edits or search.told, kind, search)
     now = search.written[pair / file.name].decode()
     same = _tree(now) == _tree(file.read_text(encoding="utf-8"))
-    return UNDONE if same else AS_GOOD, edits, kind, search.tried
+    return _told(UNDONE if same else AS_GOOD, edits, kind, search)
+
+
+def _told(came_to: str, edit: str, kind: str, search: Search) -> dict[str, object]:
+    diff = search.diff() if search.proven else ""
+    return {"came_to": came_to, "kind": kind, "edit": edit, "tried": search.tried, "diff": diff}
 
 
 def _tree(source: str) -> str:
