@@ -98,15 +98,15 @@ def mend(fault: Fault, seconds: int) -> dict[str, object]:
             search.run()
         except UserError as error:
             return _told(NONE, str(error)[:200], "", search)
-    if not search.red:
-        return _told(GREEN, "", "", search)
-    edits = "; ".join(f"{one.old!r} -> {one.new!r}" for one in search.mended)[:300]
-    kind = ", ".join(one.kind for one in search.mended)
-    if not search.proven:
-        return _told(NONE, edits or search.told, kind, search)
-    now = search.written[pair / file.name].decode()
-    same = _tree(now) == _tree(file.read_text(encoding="utf-8"))
-    return _told(UNDONE if same else AS_GOOD, edits, kind, search)
+        if not search.red:
+            return _told(GREEN, "", "", search)
+        edits = "; ".join(f"{one.old!r} -> {one.new!r}" for one in search.mended)[:300]
+        kind = ", ".join(one.kind for one in search.mended)
+        if not search.proven:
+            return _told(NONE, edits or search.told, kind, search)
+        now = search.written[pair / file.name].decode()
+        same = _tree(now) == _tree(file.read_text(encoding="utf-8"))
+        return _told(UNDONE if same else AS_GOOD, edits, kind, search)
 
 
 def _told(came_to: str, edit: str, kind: str, search: Search) -> dict[str, object]:
