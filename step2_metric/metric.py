@@ -1,6 +1,7 @@
 """Step 2, both sides: the data as batches, tokenizers, predictions and scores."""
 
 import hashlib
+from pathlib import Path
 
 import numpy as np
 
@@ -69,8 +70,8 @@ def tokenizers(run):
     half = HARD_TEXTS[: len(HARD_TEXTS) // 2]
     known = {"words": Words(half), "words_lower": Words(half, lower=True)}
     tokenizers = {"bytes": Bytes(), **known}
-    model = run.data_file(MODEL)
-    if model is not None:
+    model = Path(run.request.data or "") / run.pair.name / MODEL
+    if run.request.data and model.is_file():
         tokenizers["sentencepiece"] = SentencePiece(model)
         run.log("tokenizer/sentencepiece/model", digest(model.read_bytes()))
     for name, tokenizer in tokenizers.items():

@@ -34,25 +34,24 @@ from twincheck.common.verdict.row import Row, claim
 
 def same_as_one(folder: Path, pair) -> tuple[list[Row], list[str]]:
     """Each side's several processes against its one; and the processes against each other."""
-    stems, when = ("parallel", "several"), "the last step"
-    of_sides = [several(folder, side, stems, 4, pair.name, f"{side}/", when) for side in SIDES]
+    stems = ("parallel", "several")
+    of_sides = [several(folder, side, stems, 4, pair.name, f"{side}/") for side in SIDES]
     return sum(of_sides, []), []
 
 
 def several(
-    folder: Path, side: str, stems: tuple[str, str], step: int, model: str, start: str, when: str
+    folder: Path, side: str, stems: tuple[str, str], step: int, model: str, start: str
 ) -> list[Row]:
     """A side's several processes against its one, and against each other; keys begin with `start`.
 
     stems  of one process's logs, and of theirs
-    when   behind which steps their weights are compared
     """
     files = ResultFolder(folder)
     logs = [files.log(stem, side, run) for run in (FLOAT32, FLOAT64) for stem in stems]
     rows = [row for row in judge_logs(*logs, step=step, model=model).rows if row.key != "spread"]
     with read_log(files.log(stems[1], side)) as log:
         apart = float(log["spread"].max())
-    rows.append(claim("spread", apart, 0.0, f"all processes hold the same weights after {when}"))
+    rows.append(claim("spread", apart, 0.0, "all processes hold the same weights at the end"))
     for row in rows:
         row.key = f"{start}{row.key}"
     return rows

@@ -57,9 +57,8 @@ def as_one(folder: Path, model: str) -> tuple[list[Row], list[str]]:
 
 def first_steps(folder: Path, model: str, sides: Sequence[str] = SIDES) -> list[Row]:
     """The first steps of each side's several processes against its one."""
-    stems, when, start = (ONE, SEVERAL), "the first steps", "processes/{}/"
-    rows = (several(folder, side, stems, 5, model, start.format(side), when) for side in sides)
-    return sum(rows, [])
+    stems = (ONE, SEVERAL)
+    return sum((several(folder, s, stems, 5, model, f"processes/{s}/") for s in sides), [])
 
 
 def later_steps(folder: Path, per_epoch: int | None) -> tuple[list[Row], int]:

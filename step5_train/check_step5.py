@@ -4,7 +4,7 @@
 
 The first steps must agree to rounding.  Later the two runs drift apart, as any two runs do that
 differ in the last bit: how far is judged against self-twins of both sides, whose starts are moved
-by one rounding.
+by one rounding.  Where these do not explain it, both sides train once more in float64.
 """
 
 import sys
@@ -39,7 +39,7 @@ from twincheck.common.report.sentences import what_is_wrong
 from twincheck.common.report.terminal import guide_word
 from twincheck.common.system.errors import UserError
 from twincheck.common.system.frameworks import SIDES
-from twincheck.common.verdict.row import Row, claim, first_bad_row, worst
+from twincheck.common.verdict.row import FAILING, Row, claim, first_bad_row, worst
 from twincheck.step4_backward.rates import Watch
 from twincheck.step5_train.as_one import as_one, launches_of
 from twincheck.step5_train.curves import draw_curves
@@ -48,11 +48,11 @@ from twincheck.step5_train.envelope import (
     Spread,
     drift,
     first_noise,
+    in_float64,
     is_compared,
     judged,
     measured,
     parts_of,
-    rms,
     runs_of,
     stored,
 )
@@ -62,6 +62,7 @@ from twincheck.step5_train.training import stops_after
 
 # The check goes on to so many seeds by itself where a side's training takes less than SHORT_S each.
 MOST_SEEDS, SHORT_S = 5, 120.0
+DRIFTED = ("train/drift/", "train/final_")  # rows of where float32 has taken a whole training
 LEARNT = 2.0  # times its own error: what the loss must fall by
 
 
@@ -74,11 +75,14 @@ def trained_alike(folder: Path, pair) -> tuple[list[Row], list[str]]:
             [stack.enter_context(read_log(files.log(stem, side))) for side in SIDES]
             for stem in ("train_full", "train_init")
         )
+        paths = [files.log("train_full", side, FLOAT64) for side in SIDES]
+        exact = [stack.enter_context(read_log(path)) for path in paths if path.is_file()]
         envelope, parts, notes = envelope_of(folder, pair)
         # Causes first: the first row that is off is where to look.
         rows = judge_initial(*drawn) + _course(*logs, patient)
-        drifts = drift(*(log["curve/loss"] for log in logs), envelope, folder, parts)
-        rows += [*drifts, *_ends(folder, logs, envelope)]
+        losses = [log["curve/loss"] for log in logs], [log["curve/loss"] for log in exact]
+        drifts = drift(*losses[0], envelope, folder, parts, losses[1])
+        rows += [*drifts, *_ends(folder, logs, exact, envelope)]
         stopped, early = _early_stops(*logs, settings)
         of_processes, shared = as_one(folder, pair.name)
         learnt = [_learnt(side, log) for side, log in zip(SIDES, logs, strict=True)]
@@ -179,33 +183,35 @@ def _seeds(folder: Path, torch_log, paddle_log, patient: bool) -> list[Row]:
     return rows
 
 
-def _ends(folder: Path, logs, envelope: Envelope) -> list[Row]:
-    """Rows of what the trainings end with: buffers, predictions or forecasts of the test."""
-    torch_log, paddle_log = logs
+def _ends(folder: Path, logs, exact, envelope: Envelope) -> list[Row]:
+    """Rows of what the trainings end with: buffers, predictions or forecasts of the test.
+
+    exact  the logs of both in float64, if they ran
+    """
     rows = []
     for key in dict.fromkeys(key for log in logs for key in log if is_compared(key)):
         if key == "curve/loss" or key not in envelope:
             continue  # what one side alone has, the first steps' rows say
         name = key.removeprefix("final/")
         label, found = f"train/final_{name}", envelope[key]
-        if not (key in torch_log and key in paddle_log):
+        values, truth = ([log[key] for log in of if key in log] for of in (logs, exact))
+        if len(values) < 2:
             rows.append(claim(label, math.inf, 0.0, "on one side alone"))
-            continue
-        values = [log[key] for log in logs]
-        if values[0].shape != values[1].shape:
+        elif values[0].shape != values[1].shape:
             shapes = f"torch {values[0].shape}, paddle {values[1].shape}"
             rows.append(claim(label, math.inf, 0.0, f"not the same samples: {shapes}"))
         elif key == "predictions":
-            rows.append(_predictions(*values, torch_log["labels"], found))
+            rows.append(_predictions(values, truth, logs[0]["labels"], found))
         else:
             noise = first_noise(folder, f"/{name}") if key.startswith("final/") else 0.0
             what = f"the sides' {name} (rms, at the end)"
-            rows.append(judged(label, rms(values[0] - values[1]), found, noise, what))
+            rows.append(judged(label, values, truth, found, noise, what))
     return rows
 
 
-def _predictions(torch, paddle, labels, found: Spread) -> Row:
+def _predictions(values, truth, labels, found: Spread) -> Row:
     """In how many of the test samples do the sides predict otherwise?"""
+    torch, paddle = values
     off = int((torch != paddle).sum())
     allowed = found.allowed() ** 2 * torch.size
     right = [(values == labels)[labels >= 0].mean() for values in (torch, paddle)]
@@ -214,7 +220,8 @@ def _predictions(torch, paddle, labels, found: Spread) -> Row:
         f"that only rounding separates on {found.variance * torch.size:.1f}; accuracy torch "
         f"{right[0]:.4f}, paddle {right[1]:.4f}"
     )
-    return claim("train/final_predictions", off, allowed, note)
+    row = claim("train/final_predictions", off, allowed, note)
+    return in_float64(row, truth, lambda a, b: (a != b).sum(), found.variance * torch.size)
 
 
 def _learnt(side: str, log) -> Row:
@@ -321,21 +328,29 @@ def is_stored(launch, folder: Path, pair, request: RunRequest) -> bool:
     return there or (request.seeds == 1 and stored(folder, pair, request)[0] is not None)
 
 
-def more_seeds(result, folder: Path) -> int:
-    """With how many seeds to go on where these do not decide; 0 where others would not either.
+def further(result, folder: Path) -> dict[str, object]:
+    """What to ask for where these trainings do not decide; nothing where more would not either.
 
-    One by one, of short trainings alone, until the interval decides.
+    Where all is right but where float32 has taken whole trainings: these in float64.  Further seeds
+    one by one, of short trainings alone, until the interval decides.
     """
-    if result.error or result.exit_code == 0 or result.verdict != "UNDECIDED":
-        return 0
-    undecided = [row.key for row in result.rows if row.verdict == "UNDECIDED"]
-    if not all(key.startswith("seeds/") for key in undecided):
-        return 0
-    cars = [sidecar_of(ResultFolder(folder).log("train_full", s)) for s in SIDES]
-    seeds = max(1, len(cars[0].batches))
-    short = max(car.elapsed_s for car in cars) < SHORT_S * seeds
-    alone = cars[0].processes.get("main", 1) == 1
-    return seeds + 1 if short and alone and seeds < MOST_SEEDS else 0
+    off = {row.key for row in result.rows if row.verdict in FAILING}
+    if result.error or not result.exit_code or not off:
+        return {}
+    files = ResultFolder(folder)
+    cars = [sidecar_of(files.log("train_full", side)) for side in SIDES]
+    if cars[0].processes.get("main", 1) > 1:
+        return {}
+    if all(key.startswith("seeds/") for key in off):
+        seeds = max(1, len(cars[0].batches))
+        short = max(car.elapsed_s for car in cars) < SHORT_S * seeds
+        wanted = result.verdict == "UNDECIDED" and short and seeds < MOST_SEEDS
+        return {"seeds": seeds + 1} if wanted else {}
+    wanted = all(key.startswith((*DRIFTED, "seeds/")) for key in off)
+    for side, car in zip(SIDES, cars, strict=True):
+        wanted &= car.dtype == "float32" and files.log("train_first", side, FLOAT64).is_file()
+    there = files.log("train_full", "paddle", FLOAT64).is_file()
+    return {"phase": "float64"} if wanted and not there else {}
 
 
 # What a row of step 5 is about -> how its key begins.
@@ -388,7 +403,7 @@ STEP = Step(
     answer=number_reached,
     decides=decided,
     spares=is_stored,
-    undecided=more_seeds,
+    undecided=further,
 )
 
 

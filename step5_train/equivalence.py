@@ -13,7 +13,7 @@ Reached    each side's mean against the published value and its published deviat
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -26,8 +26,7 @@ MARGIN = 2.0  # standard deviations of torch's scores over the seeds
 GUIDE = 0.0015  # the guide's 0.15 %
 
 
-@dataclass(frozen=True)
-class Interval:
+class Interval(NamedTuple):
     """A mean with the ends of its interval."""
 
     mean: float
@@ -125,7 +124,6 @@ def reached(
                 continue
             mean = float(np.mean(values[name]))
             better = mean - value if kind == "largest" else value - mean
-            ends = interval(values[name]) if len(values[name]) > 1 else None
             answers.append(
                 {
                     "score": name,
@@ -135,7 +133,7 @@ def reached(
                     "source": target["source"],
                     "seeds": len(values[name]),
                     "mean": mean,
-                    "interval": None if ends is None else [ends.low, ends.high],
+                    "interval": [*interval(values[name])[1:]] if len(values[name]) > 1 else None,
                     "test_samples": test_samples,
                     "published_test_samples": target["test_samples"],
                     "reached": bool(better >= -deviation) if comparable else None,

@@ -3,7 +3,8 @@
 Phases: `first`, the first steps in both precisions; `full`, the whole training in float32 under
 each seed; `self`, the first of these again, as TWINS self-twins: every weight of the start and
 every constant of Adam is moved by one rounding of float32, up or down as the tape says.  They show
-how far rounding alone drives a side's runs apart.  With --resume a training that was stopped
+how far rounding alone drives a side's runs apart.  `float64`, the whole training once more, where
+that does not tell rounding from another function.  With --resume a training that was stopped
 goes on from its checkpoints.
 
 Several processes share every batch (common/sides/group.py).  That they train as one
@@ -46,7 +47,7 @@ def train(run):
     if run.group.count > 1:
         run.notes["processes"] = run.group.count
         run.group.demand_same(what_is_trained(run, settings, steps))
-    if run.request.phase in ("full", "self"):
+    if run.request.phase in ("full", "self", "float64"):
         for twin in range(1, 1 + TWINS) if run.request.phase == "self" else [0]:
             whole_training(run, samples, settings, steps, twin)
         return
@@ -111,7 +112,7 @@ def whole_training(run, samples, settings, steps, twin):
     for name, values in found.items():
         run.log(f"{own}{name}", values)
     run.notes["steps_per_epoch"] = per_epoch
-    if not (twin or run.case.seed):
+    if run.request.phase == "full" and not run.case.seed:
         run.extra["train_align_all"] = final
 
 
@@ -293,9 +294,11 @@ def gradients_of(run, model, batch):
 def stem(processes, request):
     """What the logs of a phase are called that so many processes share."""
     several = request.phase == "shared" and processes > 1
-    return "train_several" if several else f"train_{request.phase}"
+    phase = {"float64": "full"}.get(request.phase, request.phase)
+    return "train_several" if several else f"train_{phase}"
 
 
 def precisions(request):
-    """The first steps in both, a whole training in float32 alone."""
-    return DTYPES if request.phase in ("first", "shared") else ("float32",)
+    """The first steps in both, a whole training in one."""
+    whole = "float64" if request.phase == "float64" else "float32"
+    return DTYPES if request.phase in ("first", "shared") else (whole,)

@@ -13,8 +13,15 @@ from twincheck.common.pair.request import RunRequest
 from twincheck.common.system.frameworks import SIDES
 from twincheck.common.system.json_file import load_json, write_json
 from twincheck.step5_train import envelope
-from twincheck.step5_train.check_step5 import _learnt, _predictions
-from twincheck.step5_train.envelope import drift, parts_of, spread, spread_of_choices, spreads_of
+from twincheck.step5_train.check_step5 import _learnt, _predictions, main
+from twincheck.step5_train.envelope import (
+    Spread,
+    drift,
+    parts_of,
+    spread,
+    spread_of_choices,
+    spreads_of,
+)
 
 RNG = np.random.default_rng(5)
 STEPS = 40
@@ -58,7 +65,7 @@ def test_false_alarms_are_as_rare_as_said(dimensions, monkeypatch):
     for _ in range(2000):
         a, b, c = (RNG.normal(size=(4, dimensions)) @ np.eye(dimensions, 30) for _ in range(3))
         found = spread(list(a), list(b))
-        alarms += envelope.rms(c[0] - c[1]) > found.allowed()
+        alarms += envelope.apart(*c[:2]) > found.allowed()
     assert alarms <= 60  # 20 are expected of an exact test
 
 
@@ -124,8 +131,39 @@ def test_predictions_that_differ_in_more_samples_than_self_twins_do_are_red():
     for wrong, verdict in ((0, "IDENTICAL"), (3, "ROUNDING"), (60, "DIVERGED")):
         paddle = labels.copy()
         paddle[:wrong] = (paddle[:wrong] + 1) % 3
-        row = _predictions(labels, paddle, labels, found)
+        row = _predictions((labels, paddle), (), labels, found)
         assert (row.verdict, row.gap) == (verdict, wrong), row
+        row = _predictions((labels, paddle), (labels, labels), labels, found)
+        assert row.verdict == {"DIVERGED": "IDENTICAL"}.get(verdict, verdict), row
+        row = _predictions((labels, paddle), (labels, paddle), labels, found)
+        assert row.verdict == verdict, "the same differences in float64"
+
+
+def test_what_a_side_rounds_always_one_way_is_none_of_the_function(tmp_path):
+    """Twins are moved at random: trainings in float64 say what float32 has taken too far."""
+    found = spreads_of(runs(1e-6), runs(1e-6), PARTS)
+    off = LOSS + 1e-3
+    for there, verdict in (((), "DIVERGED"), ((LOSS, off), "DIVERGED"), ((LOSS, LOSS), "ROUNDING")):
+        rows = drift(LOSS, off, found, tmp_path, PARTS, there)
+        assert {row.verdict for row in rows} == {verdict.replace("ROUNDING", "IDENTICAL")}, there
+        assert all(("in float64" in row.note) == bool(there) for row in rows)
+        assert all(row.origin == (verdict == "DIVERGED") for row in rows)
+    nearly = drift(LOSS, off, found, tmp_path, PARTS, (LOSS, LOSS + 1e-9))
+    assert {row.verdict for row in nearly} == {"ROUNDING"}
+    fewer = drift(LOSS, off, found, tmp_path, PARTS, (LOSS, LOSS[:-1]))
+    assert {row.verdict for row in fewer} == {"DIVERGED"}, "another number of steps"
+
+
+def test_trainings_that_drift_too_far_are_run_in_float64(tmp_path, monkeypatch, capsys):
+    """Where twins scatter too little for a right port, float64 shows that it is right."""
+    monkeypatch.setattr(Spread, "allowed", lambda self, noise=0.0: 0.01 * np.sqrt(self.variance))
+    words = ("--model", "examples/text_classifier", "--steps", "12", "--allow", "undecided")
+    out = ("--out", str(tmp_path), "--json", str(tmp_path / "rows.json"))
+    monkeypatch.setattr("sys.argv", ["check_step5.py", *words, *out])
+    assert main() == 0, capsys.readouterr().out
+    rows = load_json(tmp_path / "rows.json")["rows"]
+    notes = [row["note"] for row in rows if row["key"].startswith("train/drift")]
+    assert notes and all("trained in float64 they are" in note for note in notes)
 
 
 # ---- what is stored -----------------------------------------------------------------------------

@@ -125,10 +125,10 @@ def _conclude(
         return replace(_result(step, pair, options), error=sentence)
     workers.on_progress(f"step {step.number}: judging {pair.name}")
     result = judge_model(step, pair, made, options, workers, reports.next())
-    while step.undecided is not None and (seeds := step.undecided(result, made)):
-        failed = workers.more_seeds(pair, seeds)
+    while step.undecided is not None and (more := step.undecided(result, made)):
+        failed = workers.go_on(pair, more)
         if failed:
-            result.notes.append(f"{seeds} seeds could not be trained: {failed}")
+            result.notes.append(f"what may decide could not be trained: {failed}")
             break
         guide = None if options.no_report else GuideReport()
         result = judge_model(step, pair, made, options, workers, guide)

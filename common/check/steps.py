@@ -41,7 +41,7 @@ class Step:
     answer       (folder, pair) -> what is no verdict on the port, for --json, and notes
     decides      (result, folder) -> what the result consists of: name -> {verdict, said}
     spares       (launch, folder, pair, request) -> True where a launch need not run
-    undecided    (result, folder) -> with how many seeds to go on, where that may decide; 0: no
+    undecided    (result, folder) -> what more to ask for, where that may decide; empty: nothing
     several      number of processes -> its launches, where they share each training
     other        of a further check in the step's folder, check_OTHER.py: its name in the table, and
                  the folder of its logs beside the step's own

@@ -135,18 +135,17 @@ class Workers:
             if spares is None or not spares(part, folder, pair, self._request(side, pair, part))
         ]
 
-    def more_seeds(self, pair: Pair, seeds: int) -> str:
-        """Have both sides go on with so many seeds; why that could not be done, or empty.
-
-        What they have trained stays: of it only the last scores are computed again.
-        """
+    def go_on(self, pair: Pair, more: Mapping[str, object]) -> str:
+        """Have both sides do more: a phase, or so many seeds; why that could not be, or empty."""
         if "torch" not in self.pythons:
             return "the torch side's logs are somebody else's"
-        self._seeds[pair.name] = seeds
-        # Of fewer seeds; made again where they are needed.
-        self._forget(pair, lambda name: name.teacher_forced or name.exact)
+        launches = (Launch(more),)
+        if "seeds" in more:
+            self._seeds[pair.name], launches = more["seeds"], self.step.launches
+            # Of fewer seeds; made again where they are needed.
+            self._forget(pair, lambda name: name.teacher_forced or name.exact)
         self.inputs.brought.discard(pair.name)
-        for launch in self.step.launches:
+        for launch in launches:
             self._collect(self._hand_out(launch, [pair]))
             failure = self.inputs.errors.pop(pair.name, None)
             if failure is not None:

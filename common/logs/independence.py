@@ -7,6 +7,7 @@ A log that is no file, or no log, is refused before anything of it is hashed or 
 
 import os
 from collections.abc import Collection, Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 from twincheck.common.logs.guide_pair import has_pair
@@ -70,7 +71,7 @@ def _problems(
 ) -> list[str]:
     problems = []
     for path, name in logs.items():
-        other = path.parent / str(name.of_other_side())
+        other = path.parent / str(replace(name, side=SIDES[1 - SIDES.index(name.side)]))
         if other not in logs:
             problems += own_problems(path, sidecars[path], name.side, fresh, backends)
         elif name.side == "torch":

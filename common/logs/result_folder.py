@@ -29,11 +29,10 @@ again.
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 from twincheck.common.system.files import link_or_copy
-from twincheck.common.system.frameworks import SIDES
 
 # Which run a log is of: what its name has behind the side.
 FLOAT32, FLOAT64, TEACHER_FORCED, UNFORCED = "", "_fp64", "_fp64_single_step", "_unforced"
@@ -106,10 +105,6 @@ class LogName:
     def exact(self) -> bool:
         """True for a run in which Paddle's inexact operators are made exact."""
         return self.run in (EXACT, FREE_EXACT)
-
-    def of_other_side(self) -> "LogName":
-        """The name of the same run's log on the other side."""
-        return replace(self, side=SIDES[1 - SIDES.index(self.side)])
 
 
 @dataclass(frozen=True)

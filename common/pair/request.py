@@ -25,7 +25,7 @@ from twincheck.common.system.frameworks import BACKENDS, SIDES, framework_of
 from twincheck.common.system.half import HALF
 from twincheck.common.system.json_file import load_json, write_json
 
-PHASES = ("first", "full", "self", "shared", "alone")  # of step 5
+PHASES = ("first", "full", "self", "shared", "alone", "float64")  # of step 5
 # What earlier versions asked in fields of their own, where a request has its task now.
 _FORMER = (
     *("single_step", "feed", "stepping", "free", "exact", "describe", "structure", "round_trip"),

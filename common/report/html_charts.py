@@ -5,7 +5,7 @@ one path, so that thousands of them stay small.
 """
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -160,16 +160,10 @@ def depth_charts(rows: Sequence[Row], cases: Sequence[str], kind: str = "") -> I
         if key.kind != kind or key.is_input or key.choice or key.local or kind and key.run:
             continue
         by_case.setdefault(key.case, []).append(row)
-    for case, own in _worst_first(by_case):
-        if len(own) > 2:
-            yield _depth(visible(case.rstrip("/")), own, kind)
-
-
-def _worst_first(groups: Mapping) -> list:
-    order = sorted(
-        groups.items(), key=lambda item: all(row.verdict not in FAILING for row in item[1])
-    )
-    return order[:MOST_CHARTS]
+    worst_first = sorted(by_case, key=lambda c: all(r.verdict not in FAILING for r in by_case[c]))
+    for case in worst_first[:MOST_CHARTS]:
+        if len(by_case[case]) > 2:
+            yield _depth(visible(case.rstrip("/")), by_case[case], kind)
 
 
 def _depth(case: str, rows: Sequence[Row], kind: str) -> Chart:

@@ -35,7 +35,7 @@ from twincheck.common.report.source_lines import source_context
 from twincheck.common.report.summary import outcome
 from twincheck.common.system.errors import UserError
 from twincheck.common.system.extras import languages
-from twincheck.common.system.files import whole
+from twincheck.common.system.files import write_text
 from twincheck.common.system.frameworks import SIDES
 from twincheck.common.system.words import by_their_names
 from twincheck.common.verdict.row import AGREEING, FAILING, SEVERITY, count_verdicts, worst_row
@@ -69,12 +69,7 @@ def write_page(path: Path, results: Sequence, command: Sequence[str], base: str)
     base     what the page calls these results: the step, or `steps 1 to 5`
     """
     try:
-        content = page(results, command, base).encode()
-        path.parent.mkdir(parents=True, exist_ok=True)
-        with whole(path) as temporary:
-            temporary.write_bytes(content)
-    except OSError as error:
-        raise UserError(f"{path} cannot be written: {error.strerror}") from None
+        write_text(path, page(results, command, base))
     except ImportError as error:
         raise UserError(f"{error.name} is not installed: make install brings it") from None
 

@@ -26,7 +26,9 @@ def tree_of(
     cases = tuple(result.cases)
     keys = [Key.parse(row.key, cases) for row in rows]
     modules = {side: _modules(cars[side], cases) for side in SIDES}
-    named = _merged(*modules.values()) or _of_parameters(keys)
+    # Where no sidecar names modules, those that have the parameters of rows.
+    of_rows = (parent_of(k.site) for k in keys if k.kind in _OF_PARAMETERS and "/" not in k.site)
+    named = _merged(*modules.values()) or list(dict.fromkeys(of_rows))
     known = set(named)
     own = [_module_of(key, known) for key in keys]
     names = ["", *filter(None, named)]  # first the model itself: its outputs, losses, claims
@@ -84,12 +86,6 @@ def _merged(torch: Iterable[str], paddle: Iterable[str]) -> list[str]:
             there.add(name)
         before = name
     return found
-
-
-def _of_parameters(keys: Iterable[Key]) -> list[str]:
-    """The modules that have the parameters of rows, where no sidecar names modules."""
-    own = (parent_of(k.site) for k in keys if k.kind in _OF_PARAMETERS and "/" not in k.site)
-    return list(dict.fromkeys(own))
 
 
 def _module_of(key: Key, known: set[str]) -> str:

@@ -174,7 +174,8 @@ def follow_statistics(side, name, module):
 @contextmanager
 def statistics_of_graph(side, model):
     """Inside, a graph of the model runs: statistics have values before it and behind it alone."""
-    around = [(m, *m.__dict__["_around_graph"]) for m in _followed(side, model)]
+    followed = (m for _, m in side.modules(model) if "_around_graph" in m.__dict__)
+    around = [(m, *m.__dict__["_around_graph"]) for m in followed]
     kept = [[side.array(v).copy() for v in _statistics(side, m)] for m, *_ in around]
     for module, before, _ in around:
         before(module)
@@ -196,10 +197,6 @@ def _with_whole_momentum(side, module, former):
             narrow = float(np.float32(module._momentum))
             new = (side.array(value) - narrow * before) / (1.0 - narrow)
             side.assign(value, module._momentum * before + (1.0 - module._momentum) * new)
-
-
-def _followed(side, model):
-    return [module for _, module in side.modules(model) if "_around_graph" in module.__dict__]
 
 
 def _kept(module):

@@ -116,11 +116,6 @@ class Run:
         """Name -> array (N, ...) of a part of the pair's data: train, validation or test."""
         return part_of(self.data[SAMPLES], part)
 
-    def data_file(self, name: str) -> Path | None:
-        """A further file of the pair's data, such as a tokenizer's model; None where it is not."""
-        path = Path(self.request.data or "") / self.pair.name / name
-        return path if self.request.data and path.is_file() else None
-
     def log(self, key: str, values: object, class_name: str = "", whole: bool = False) -> None:
         """Log one array (or tensor) under this case's prefix; `whole`, however large it is."""
         if self.session.record is None:

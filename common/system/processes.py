@@ -144,9 +144,10 @@ class Process:
             text=True,
             errors="replace",
         )
+        said = (line.rstrip("\n") for line in _lines(self._process.stderr))
         self._threads = [
             threading.Thread(target=self._read_stdout, args=(on_progress,), daemon=True),
-            threading.Thread(target=self._read_stderr, daemon=True),
+            threading.Thread(target=self.stderr.extend, args=(said,), daemon=True),
         ]
         for thread in self._threads:
             thread.start()
@@ -158,10 +159,6 @@ class Process:
             elif line.startswith(_ANSWER):
                 self._answers.put(int(line[len(_ANSWER) :]))
         self._answers.put(None)  # it has ended
-
-    def _read_stderr(self) -> None:
-        for line in _lines(self._process.stderr):
-            self.stderr.append(line.rstrip("\n"))
 
     def ask(self, line: str) -> None:
         """Hand a line to the process; `answer` gives what it says to each, in their order."""

@@ -80,19 +80,14 @@ def _perturbed(tape: Tape, key: str, values: np.ndarray, owner: Owner, level: fl
 
 
 def _size_of_noise(values: np.ndarray, level: float) -> float:
-    """Of a weight's noise, but for `level`."""
+    """Of a weight's noise, but for `level`; below 1 by its rms, or its fan-in where that is 0."""
     if level == 1.0:
         return 0.5 / np.sqrt(values.shape[-1] if values.ndim else 1)
-    return 0.5 * _size_of(values)
-
-
-def _size_of(values: np.ndarray) -> float:
-    """The rms of a weight's values; of one that is 0 what its fan-in makes usual."""
     if values.size >= LARGE:
         rms = float(np.sqrt(sum(map(_sum_of_squares, values)) / values.size))
     else:
         rms = float(np.sqrt(np.mean(np.square(values, dtype=np.float64)))) if values.size else 0.0
-    return rms or 1.0 / np.sqrt(max(1, np.prod(values.shape[1:])))
+    return 0.5 * (rms or 1.0 / np.sqrt(max(1, np.prod(values.shape[1:]))))
 
 
 def _sum_of_squares(values: np.ndarray) -> float:
