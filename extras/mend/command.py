@@ -556,7 +556,9 @@ def _size(edit: Edit) -> int:
 
 
 def _line_of(source: bytes, edit: Edit) -> str:
-    """The line that an edit makes."""
+    """The line that an edit makes, or what it leaves out, as a diff has it."""
+    if not edit.new:
+        return f"- {source[edit.start : edit.end].decode().strip()}"
     text, at = edit.applied(source), edit.start
     start, end = text.rfind(b"\n", 0, at) + 1, text.find(b"\n", at + len(edit.new))
     return text[start : end if end >= 0 else None].decode().strip()

@@ -104,6 +104,7 @@ AROUND = (
     *("({}) * ({}).shape[-1] ** -0.5", "({}) / ({}).shape[-1] ** 0.5", "({}) / 2", "({}) * 2"),
     *("(1 - ({})) * -10000.0", '({}).astype("bool")'),  # a mask
 )
+MASKED = ('float("-inf")', "-1e9", "-1e4", "-1e30")  # what is added where nothing may be seen
 _OPERATORS = {
     ast.Add: ("-", "*"),
     ast.Sub: ("+",),
@@ -129,6 +130,7 @@ _COMPARED = {
     ast.Is: ("is not",),
     ast.IsNot: ("is",),
 }
+LOOSE = ast.BinOp | ast.UnaryOp | ast.Compare | ast.BoolOp | ast.IfExp | ast.Lambda
 MODULES = ("paddle", "F", "nn.functional", "paddle.nn.functional")  # whose functions are called
 RECURRENT = ("lstm", "gru", "rnn")
 MOST_NAMES = 12  # other names that are tried in a name's place
@@ -179,6 +181,16 @@ class Source:
         """A node's own text."""
         start, end = self.span(node)
         return self.text[start:end].decode()
+
+    def without(self, statement: ast.stmt) -> tuple[int, int, str]:
+        """(first byte, last, new text) of a file without a statement: without its lines."""
+        start, end = self.span(statement)
+        line = self._starts[statement.lineno - 1]
+        below = self.text.find(b"\n", end) + 1 or len(self.text)
+        behind = self.text[end:below].strip()
+        if self.text[line:start].strip() or behind and not behind.startswith(b"#"):
+            return start, end, "pass"
+        return line, below, ""
 
     def functions(self) -> Iterator[tuple[str, ast.AST]]:
         """(dotted name, node) of every function, a method's behind its class's; and of each class.
@@ -264,10 +276,20 @@ def _of_node(source: Source, node, parents, names: Names, values: Values):
             yield from _constants(source, node, parent, values)
             if isinstance(parent, ast.keyword) and not isinstance(node.value, str):
                 yield from _named(source, node, "", names.local)
+            if isinstance(parent, ast.Assign) and isinstance(node.value, float):  # a width's root
+                for name in names.local[:MOST_NAMES]:
+                    yield from (
+                        ("setting", source.span(node), f"{name} ** {p}") for p in (0.5, -0.5)
+                    )
     elif isinstance(node, ast.UnaryOp):
         yield "operator", source.span(node), f"({source.of(node.operand)})"
     elif isinstance(node, ast.BinOp):
         yield from _binary(source, node)
+        if isinstance(node.op, ast.Mult | ast.Div):
+            for name in names.local[:MOST_NAMES]:
+                yield from (
+                    ("around", source.span(node), f"{source.of(node)} {s} {name}") for s in "*/"
+                )
     elif isinstance(node, ast.Compare) and len(node.ops) == 1:
         left, right = source.of(node.left), source.of(node.comparators[0])
         for sign in _COMPARED.get(type(node.ops[0]), ()):
@@ -296,6 +318,10 @@ def _of_node(source: Source, node, parents, names: Names, values: Values):
         yield from _slices(source, node)
     elif isinstance(node, ast.keyword) and node.arg and isinstance(parent, ast.Call):
         yield from _keywords(source, node, values)
+    if isinstance(node, ast.UnaryOp | ast.Call) and _masks(node):
+        yield from (("setting", source.span(node), text) for text in MASKED)
+    if isinstance(node, ast.expr) and isinstance(parent, ast.Return | ast.Assign):
+        yield from _casts(source, node)
     held = ast.Return | ast.Assign | ast.Call
     if isinstance(parent, ast.BinOp) and not isinstance(node, ast.Name):
         held |= ast.BinOp
@@ -313,6 +339,14 @@ def _of_node(source: Source, node, parents, names: Names, values: Values):
             yield from _statements(source, statements)
 
 
+def _masks(node: ast.AST) -> bool:
+    """Whether a node is a large negative number, or minus infinity."""
+    try:
+        return float(ast.literal_eval(node)) <= -1e3
+    except (ValueError, TypeError):
+        return ast.unparse(node) in ("float('-inf')", "-float('inf')", "-math.inf")
+
+
 def _is_plain(node: ast.AST) -> bool:
     """Whether a node holds no tensor: a constant, a list of numbers."""
     return isinstance(node, ast.Constant | ast.List | ast.Tuple | ast.Dict | ast.Starred)
@@ -320,13 +354,19 @@ def _is_plain(node: ast.AST) -> bool:
 
 def _constants(source: Source, node: ast.Constant, parent, values: Values):
     value, span = node.value, source.span(node)
+    other, neutral = _left_of(node, parent), None
+    if other is not None:  # it is left out, for it to add nothing
+        neutral, text = int(isinstance(parent.op, ast.Mult | ast.Div)), source.of(other)
+        yield "setting", source.span(parent), f"({text})" if isinstance(other, LOOSE) else text
     if isinstance(value, bool):
         yield "setting", span, repr(not value)
     elif isinstance(value, int):
         near = (value + 1, value - 1, -value, 0, 1, 2, -1, -2, 2 * value)
         whole = (v for v in values.numbers if isinstance(v, int) and abs(v) < 1 << 31)
         yield from (
-            ("setting", span, repr(v)) for v in dict.fromkeys((*whole, *near)) if v != value
+            ("setting", span, repr(v))
+            for v in dict.fromkeys((*whole, *near))
+            if v not in (value, neutral)
         )
     elif isinstance(value, float):
         near = [1 - value, -value, 2 * value, value / 2, 10 * value, value / 10, 0.0, 1.0]
@@ -335,12 +375,65 @@ def _constants(source: Source, node: ast.Constant, parent, values: Values):
         if 0 < value < 0.01:
             near += USUAL["epsilon"]
         found = dict.fromkeys((*values.numbers, *near))
-        yield from (("setting", span, repr(v)) for v in found if v != value)
+        yield from (("setting", span, repr(v)) for v in found if v not in (value, neutral))
     elif isinstance(value, str):
         alike = next((row for row in (*USUAL.values(), *CONFUSED) if value in row), ())
         for text in dict.fromkeys((*alike, *values.texts)):
             if isinstance(text, str) and text != value:
                 yield "setting", span, repr(text)
+
+
+class _Uncast(ast.NodeTransformer):
+    """An expression without its casts."""
+
+    def visit_Call(self, node):
+        """What is cast in place of the cast."""
+        self.generic_visit(node)
+        is_cast = isinstance(node.func, ast.Attribute) and node.func.attr == "astype"
+        return node.func.value if is_cast else node
+
+
+class _Cast(ast.NodeTransformer):
+    """An expression of which all that is named is cast to float32."""
+
+    def visit_Name(self, node):
+        """Its cast."""
+        return ast.parse(f'{ast.unparse(node)}.astype("float32")', mode="eval").body
+
+    visit_Attribute = visit_Name
+
+    def visit_Call(self, node):
+        """What is called is no value."""
+        of = node.func.value if isinstance(node.func, ast.Attribute) else None
+        if of is not None and ast.unparse(of) not in (*MODULES, "self"):
+            node.func.value = self.visit(of)
+        node.args = [self.visit(argument) for argument in node.args]
+        return node
+
+
+def _casts(source: Source, node: ast.expr):
+    """What is computed without any cast, and what is computed in float32 and cast back."""
+    text = source.of(node)
+    if ".astype(" in text:
+        yield "structure", source.span(node), ast.unparse(_Uncast().visit(_copied(text)))
+    named = [one for one in ast.walk(node) if isinstance(one, ast.Name | ast.Attribute)]
+    if isinstance(node, ast.BinOp) and named:
+        plain = _Uncast().visit(_copied(text))
+        exact = ast.unparse(_Cast().visit(plain))
+        yield "structure", source.span(node), f"({exact}).astype({source.of(named[0])}.dtype)"
+
+
+def _copied(text: str) -> ast.expr:
+    return ast.parse(f"({text})", mode="eval").body
+
+
+def _left_of(number: ast.Constant, parent: ast.AST) -> ast.expr | None:
+    """What stays where a number is left out of a sum or a product."""
+    if not isinstance(parent, ast.BinOp) or isinstance(number.value, bool | str):
+        return None
+    if parent.right is number and isinstance(parent.op, ast.Add | ast.Sub | ast.Mult | ast.Div):
+        return parent.left
+    return parent.right if isinstance(parent.op, ast.Add | ast.Mult) else None
 
 
 def _binary(source: Source, node: ast.BinOp):
@@ -412,6 +505,18 @@ def _calls(source: Source, node: ast.Call, names: Names):
         for name in (name for name in names.local if "len" in name):
             yield "setting", span, call(*arguments, *keywords, f"sequence_length={name}")
     last = called.split(".")[-1]
+    if last in ("erf", "tanh") and isinstance(node.func, ast.Attribute):  # GELU's two forms
+        module, used = source.of(node.func.value), (n for a in node.args for n in ast.walk(a))
+        for x in dict.fromkeys(
+            n.id for n in used if isinstance(n, ast.Name) and n.id in names.local
+        ):
+            inner = f"{(2 / math.pi) ** 0.5} * ({x} + 0.044715 * {x} ** 3)"
+            yield "function", span, f"{module}.tanh({inner})"
+            yield "function", span, f"{module}.erf({x} / 2 ** 0.5)"
+    if last == "arange" and 0 < len(arguments) < 3:  # positions from another number on
+        first, behind = (["0"] + arguments)[-2:]
+        yield from (("setting", span, call(f"{i}", f"{behind} + {i}", *keywords)) for i in (1, 2))
+        yield "setting", span, call(f"{behind} - {first}", *keywords)
     left_out = (
         OF_CONFIGS if last.endswith("Config") else LEFT_OUT.get(source.held.get(last, last), {})
     )
@@ -503,7 +608,8 @@ def _statements(source: Source, statements: list):
             continue
         start, end = source.span(one)
         if len(statements) > 1 and not isinstance(one, ast.Return):
-            yield "structure", (start, end), "pass"
+            *where, text = source.without(one)
+            yield "structure", tuple(where), text
         following = statements[i + 1] if i + 1 < len(statements) else None
         if following is not None and isinstance(following, ast.Assign | ast.AugAssign | ast.Expr):
             between = source.text[end : source.span(following)[0]].decode()

@@ -9,7 +9,7 @@ import ast
 import difflib
 from collections.abc import Iterator
 
-from twincheck.extras.mend.edits import Edit, Source
+from twincheck.extras.mend.edits import LOOSE, Edit, Source
 
 # torch's name -> Paddle's, of functions, methods and classes.
 NAMES = {
@@ -35,7 +35,6 @@ DROPPED = ("inplace", "device", "batch_first", "elementwise_affine")  # Paddle t
 
 # What is put into one of the first needs parentheses if it is one of the second.
 _BINDING = ast.BinOp | ast.UnaryOp | ast.Compare | ast.BoolOp | ast.Attribute | ast.Subscript
-_LOOSE = ast.BinOp | ast.UnaryOp | ast.Compare | ast.BoolOp | ast.IfExp | ast.Lambda
 
 
 class _Translated(ast.NodeTransformer):
@@ -98,7 +97,7 @@ def _parted(
         return
     if isinstance(ours, ast.expr | ast.keyword) and hasattr(ours, "lineno"):
         text = _unparsed(theirs)
-        if isinstance(holder, _BINDING) and isinstance(theirs, _LOOSE):
+        if isinstance(holder, _BINDING) and isinstance(theirs, LOOSE):
             text = f"({text})"
         if text:
             yield *source.span(ours), text
@@ -130,8 +129,7 @@ def _statements(source: Source, ours: list, theirs: list) -> Iterator[tuple[int,
                 yield from _whole(source, one, other)
                 yield from _parted(source, one, other)
         elif what == "delete":
-            for one in ours[a:b]:
-                yield *source.span(one), "pass"
+            yield from map(source.without, ours[a:b])
         elif what == "insert" and ours:
             before = ours[a - 1] if a else ours[0]
             at = source.span(before)[1] if a else source.span(before)[0]
