@@ -516,7 +516,9 @@ def _calls(source: Source, node: ast.Call, names: Names):
     if last == "arange" and 0 < len(arguments) < 3:  # positions from another number on
         first, behind = (["0"] + arguments)[-2:]
         yield from (("setting", span, call(f"{i}", f"{behind} + {i}", *keywords)) for i in (1, 2))
-        yield "setting", span, call(f"{behind} - {first}", *keywords)
+        more = f" + {first}"
+        count = behind.removesuffix(more) if behind.endswith(more) else f"{behind} - {first}"
+        yield "setting", span, call(count, *keywords)
     left_out = (
         OF_CONFIGS if last.endswith("Config") else LEFT_OUT.get(source.held.get(last, last), {})
     )
