@@ -443,10 +443,10 @@ def in_order(candidates: Iterator[Edit]) -> Iterator[list[list[Tried]]]:
 
 
 def ranked(found: Sequence[Tried]) -> list[list[Tried]]:
-    """Those that take nothing away, the nearest first; in a list those that are alike."""
+    """Those that take nothing away, the nearest first; in a list those that are alike, by size."""
     kept = sorted(
         (one for one in found if one.away == 0),
-        key=lambda one: (-round(one.digits / ALIKE), KINDS.index(one.edit.kind), len(one.edit.new)),
+        key=lambda one: (-round(one.digits / ALIKE), one.edit.size, KINDS.index(one.edit.kind)),
     )
     groups: list[list[Tried]] = []
     for one in kept:
@@ -502,7 +502,7 @@ def candidates_of(path: Path, lines: Sequence[int], reference: Path | None) -> I
 
     functions.sort(key=lambda one: distance(one[0]))
     seen: set[tuple] = set()
-    found: list[tuple[int, int, Edit]] = []
+    found: list[tuple[int, Edit]] = []
     for name, node in [*functions, *source.constants()]:
         own = theirs.get(name)
         near = distance(name)
@@ -512,12 +512,11 @@ def candidates_of(path: Path, lines: Sequence[int], reference: Path | None) -> I
             key = edit.start, edit.end, edit.new
             if key not in seen:
                 seen.add(key)
-                found.append((KINDS.index(edit.kind), near, edit))
-    # The reference's first, which are few; then the nearest, and within a function the commonest.
-    found.sort(key=lambda o: (o[1] if o[0] == 0 else o[0] + 3 * o[1], _size(o[2]), o[2].start))
+                found.append((_turn(source, edit, near), edit))
+    found.sort(key=lambda one: (one[0], one[1].size, one[1].start))
     tops = [source.span(node) for node in source.tree.body]  # parsed alone: a file may be long
     trees = {ast.dump(node) for node in source.tree.body}
-    for _, _, edit in found:
+    for _, edit in found:
         top = next((t for t in tops if t[0] <= edit.start and edit.end <= t[1]), None)
         start, end = top or (0, len(source.text))
         here = Edit(edit.start - start, edit.end - start, edit.new, edit.kind)
@@ -551,8 +550,15 @@ def of_lines(source: Source, candidates: Iterator[Edit], ran: AbstractSet[int]) 
             yield edit
 
 
-def _size(edit: Edit) -> int:
-    return edit.end - edit.start
+def _turn(source: Source, edit: Edit, near: int) -> int:
+    """When an edit is tried: the reference's first, which are few; then the nearest, the commonest.
+
+    Several lines of the reference's come behind what a small edit of the same function may do.
+    """
+    kind = KINDS.index(edit.kind)
+    if kind == 0 and NEWLINE not in edit.new + source.text[edit.start : edit.end]:
+        return near
+    return (kind or KINDS.index("operator")) + 3 * near
 
 
 def _line_of(source: bytes, edit: Edit) -> str:

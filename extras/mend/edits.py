@@ -146,6 +146,11 @@ class Edit:
     new: bytes
     kind: str  # of KINDS, the commonest first
 
+    @property
+    def size(self) -> int:
+        """How many bytes it is of, before or after."""
+        return max(self.end - self.start, len(self.new))
+
     def applied(self, source: bytes) -> bytes:
         """The source with it."""
         return source[: self.start] + self.new + source[self.end :]
