@@ -26,10 +26,12 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import replace
 
 from faults.catalogue import FAULTS
 from faults.checkout import change
 from faults.fault import Fault
+from faults.warm import Interpreters
 from twincheck.common.check.guard import guarded
 from twincheck.common.check.options import CheckOptions, Parser
 from twincheck.common.pair.pairs import load_pair
@@ -68,23 +70,24 @@ def _run(options: argparse.Namespace) -> int:
     chosen = [f for f in of_ports() if not options.only or f.id in options.only]
     chosen = [f for f in chosen if not options.model or f.model in options.model]
     told = []
-    for fault in chosen[:: options.every]:
-        began = time.monotonic()
-        one = {"id": fault.id, "model": fault.model, "step": fault.step}
-        one |= mend(fault, options.seconds)
-        one["seconds"] = round(time.monotonic() - began, 1)
-        told.append(one)
-        report.say("{came_to:8} {seconds:6.1f} s  {tried:5} {model} {id}: {edit}".format(**one))
-        if options.json:
-            options.json.write_text(json.dumps(told, indent=1), encoding="utf-8")
+    with Interpreters() as warm:
+        for fault in chosen[:: options.every]:
+            one = mend(fault, options.seconds, str(warm.python))
+            told.append(one)
+            report.say("{came_to:8} {seconds:6.1f} s  {tried:5} {model} {id}: {edit}".format(**one))
+            if options.json:
+                options.json.write_text(json.dumps(told, indent=1), encoding="utf-8")
     counts = Counter(one["came_to"] for one in told)
     report.say(", ".join(f"{count} {what}" for what, count in counts.items()))
     return 0
 
 
-def mend(fault: Fault, seconds: int) -> dict[str, object]:
-    """What the search comes to on one fault: {came_to, kind, edit, tried, diff}."""
-    file = ROOT / fault.file
+def mend(fault: Fault, seconds: int, python: str | None = None) -> dict[str, object]:
+    """What the search comes to on one fault.
+
+    python   what runs both sides, such as a warm interpreter (faults/warm)
+    """
+    file, began = ROOT / fault.file, time.monotonic()
     with tempfile.TemporaryDirectory(prefix="mends-") as work:
         pair = Path(work) / file.parent.name
         shutil.copytree(file.parent, pair, ignore=shutil.ignore_patterns("log", "__pycache__"))
@@ -93,25 +96,30 @@ def mend(fault: Fault, seconds: int) -> dict[str, object]:
         base.mkdir()
         asked = Parser("", "mends").take("preset", "dtype", "autocast")
         options = CheckOptions.of(asked.parse_args(fault.by_default().arguments))
+        options = replace(options, torch_python=python, paddle_python=python)
         search = Search(load_pair(str(pair)), options, base, seconds, lambda text: None)
+        told, diff = "", ""
         try:
             search.run()
         except UserError as error:
-            return _told(NONE, str(error)[:200], "", search)
-        if not search.red:
-            return _told(GREEN, "", "", search)
-        edits = "; ".join(f"{one.old!r} -> {one.new!r}" for one in search.mended)[:300]
-        kind = ", ".join(one.kind for one in search.mended)
-        if not search.proven:
-            return _told(NONE, edits or search.told, kind, search)
-        now = search.written[pair / file.name].decode()
-        same = _tree(now) == _tree(file.read_text(encoding="utf-8"))
-        return _told(UNDONE if same else AS_GOOD, edits, kind, search)
-
-
-def _told(came_to: str, edit: str, kind: str, search: Search) -> dict[str, object]:
-    diff = search.diff() if search.proven else ""
-    return {"came_to": came_to, "kind": kind, "edit": edit, "tried": search.tried, "diff": diff}
+            told = str(error)[:200]
+        came_to = NONE if search.red else GREEN
+        if search.proven and search.red:
+            diff, now = search.diff(), search.written[pair / file.name].decode()
+            same = _tree(now) == _tree(file.read_text(encoding="utf-8"))
+            came_to = UNDONE if same else AS_GOOD
+    edits = "; ".join(f"{one.old!r} -> {one.new!r}" for one in search.mended)[:300]
+    return {
+        "id": fault.id,
+        "model": fault.model,
+        "step": fault.step,
+        "came_to": came_to,
+        "kind": ", ".join(one.kind for one in search.mended),
+        "edit": told or edits or search.told,
+        "tried": search.tried,
+        "seconds": round(time.monotonic() - began, 1),
+        "diff": diff,
+    }
 
 
 def _tree(source: str) -> str:

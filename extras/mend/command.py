@@ -73,6 +73,7 @@ PROOFS = 4  # of the nearest edits that the check is asked about
 PATIENCE_S = 300
 INITIAL = "init/"  # the rows of initial weights
 ALIKE = 0.5  # digits; edits that differ by less are as good
+SMALL = 20  # bytes; edits that change less are alike in size
 TRIAL_S = 20.0  # that one edit may take
 NEWLINE = b"\n"
 Places = Mapping[str, tuple[Path, int]]  # side -> a file, and its line or 0
@@ -316,6 +317,7 @@ class Search:
         As soon as some make it right, those of a batch; in the end what brings it nearest.
         """
         found: list[Tried] = []
+        source = path.read_bytes()
         origin = findings_of(result)[0].row.key
         told = {
             "file": str(path),
@@ -345,7 +347,7 @@ class Search:
             run = replace(run, only_float32=self.half)
             with WorkerProcess(one.pythons["paddle"], module, None) as process:
                 self._asked(process, run, work, told, [])
-                candidates = of_lines(Source(path.read_bytes()), candidates, self.ran)
+                candidates = of_lines(Source(source), candidates, self.ran)
                 size = BATCH
                 while some := list(itertools.islice(candidates, size)):
                     began = time.monotonic()
@@ -357,12 +359,12 @@ class Search:
                     # What half precision has rounded is never near: its best are tried at once.
                     right = [o for o in tried if o.away == 0 and (self.half or o.origin <= near)]
                     if right:
-                        yield ranked(right)
+                        yield ranked(right, source)
                         found = [one for one in found if one not in right]
                     if time.monotonic() > self.until:
                         self.told = f"the time is up after {self.tried} edits: --seconds"
                         break
-        yield ranked(found)
+        yield ranked(found, source)
 
     def _reference(self, step: Step, python: str, run: RunRequest, work: Path) -> str:
         """Run a step's torch side; the log by whose values edits are judged."""
@@ -442,12 +444,18 @@ def in_order(candidates: Iterator[Edit]) -> Iterator[list[list[Tried]]]:
         yield [[Tried(edit, 0.0, 0, 0, 0.0, 0)]]
 
 
-def ranked(found: Sequence[Tried]) -> list[list[Tried]]:
-    """Those that take nothing away, the nearest first; in a list those that are alike, by size."""
-    kept = sorted(
-        (one for one in found if one.away == 0),
-        key=lambda one: (-round(one.digits / ALIKE), one.edit.size, KINDS.index(one.edit.kind)),
-    )
+def ranked(found: Sequence[Tried], source: bytes) -> list[list[Tried]]:
+    """Those that take nothing away, the nearest first; in a list those that are alike.
+
+    Of these the small ones first, and of small ones what the reference has.
+    """
+
+    def order(one: Tried) -> tuple:
+        changed = one.edit.changed(source)
+        kind = KINDS.index(one.edit.kind)
+        return -round(one.digits / ALIKE), changed // SMALL, kind, changed
+
+    kept = sorted((one for one in found if one.away == 0), key=order)
     groups: list[list[Tried]] = []
     for one in kept:
         if groups and abs(groups[-1][0].digits - one.digits) <= ALIKE:
@@ -513,7 +521,7 @@ def candidates_of(path: Path, lines: Sequence[int], reference: Path | None) -> I
             if key not in seen:
                 seen.add(key)
                 found.append((_turn(source, edit, near), edit))
-    found.sort(key=lambda one: (one[0], one[1].size, one[1].start))
+    found.sort(key=lambda one: (one[0], one[1].end - one[1].start, one[1].start))
     tops = [source.span(node) for node in source.tree.body]  # parsed alone: a file may be long
     trees = {ast.dump(node) for node in source.tree.body}
     for _, edit in found:

@@ -8,6 +8,7 @@ field uses.  Nothing here knows whether an edit helps: each is tried.
 import ast
 import itertools
 import math
+import os
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -146,10 +147,12 @@ class Edit:
     new: bytes
     kind: str  # of KINDS, the commonest first
 
-    @property
-    def size(self) -> int:
-        """How many bytes it is of, before or after."""
-        return max(self.end - self.start, len(self.new))
+    def changed(self, source: bytes) -> int:
+        """How many bytes are other ones, of those before or of those behind it."""
+        old, new = source[self.start : self.end], self.new
+        ahead = len(os.path.commonprefix([old, new]))
+        behind = len(os.path.commonprefix([old[ahead:][::-1], new[ahead:][::-1]]))
+        return max(len(old), len(new)) - ahead - behind
 
     def applied(self, source: bytes) -> bytes:
         """The source with it."""

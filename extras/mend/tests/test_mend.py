@@ -189,8 +189,19 @@ def test_what_takes_a_value_away_is_never_taken():
         Tried(edit[2], 1e-16, nearer=8, away=0, digits=70.1, off=0),
         Tried(edit[3], 1e-16, nearer=8, away=0, digits=70.0, off=0),
     ]
-    groups = ranked(found)
+    groups = ranked(found, bytes(10))
     assert [[one.edit for one in group] for group in groups] == [[edit[2], edit[3]], [edit[1]]]
+
+
+def test_of_what_is_as_good_the_smallest_comes_first():
+    source = b"y = norm(x, epsilon=1e-6)\nz = y + 1\n"
+    body = b"y = another_norm(x)\nz = another_name_of_it(y)"
+    edits = Edit(0, 35, body, "reference"), Edit(20, 24, b"1e-5", "setting")
+    dropped = Edit(4, 25, b"norm(x)", "reference")
+    found = [Tried(one, 0.0, nearer=3, away=0, digits=9.0, off=0) for one in (*edits, dropped)]
+    (group,) = ranked(found, source)
+    assert [one.edit for one in group] == [dropped, edits[1], edits[0]]
+    assert [one.changed(source) for one in edits] == [len(body) - 4, 1]
 
 
 # ---- the command --------------------------------------------------------------------------------
