@@ -19,6 +19,7 @@ def initial_weights(run) -> dict[str, np.ndarray]:
     NAME:values    (SEEDS, up to MAX_VALUES / SEEDS), the same elements on both sides
     NAME:constant  (rows,), 1 where all of a row's elements are the same under every seed; the
                    elements of a vector are its rows
+    NAME:columns   (columns,), the same of the last axis
     NAME:rows      (rows,), the mean of each row's first draw
     """
     drawn: dict[str, dict] = {}
@@ -40,6 +41,8 @@ def initial_weights(run) -> dict[str, np.ndarray]:
         rows = first.reshape([first.shape[0] if first.ndim else 1, -1]).astype(np.float64)
         log[f"{name}:values"] = np.stack(kept["values"])
         log[f"{name}:constant"] = kept["same"].reshape(rows.shape).all(axis=1).astype(np.int64)
+        columns = kept["same"].reshape([-1, *first.shape[-1:]])
+        log[f"{name}:columns"] = np.atleast_1d(columns.all(axis=0)).astype(np.int64)
         log[f"{name}:rows"] = rows.mean(axis=1)
     return log
 
@@ -50,9 +53,5 @@ def _first(run, name: str, values: np.ndarray) -> dict:
     chosen = np.arange(values.size)
     if values.size > count:
         chosen = run.session.tape.generator(f"init/{name}").integers(0, values.size, count)
-    return {
-        "chosen": chosen,
-        "values": [],
-        "first": values.copy(),
-        "same": np.ones(values.shape, bool),
-    }
+    same = np.ones(values.shape, bool)
+    return {"chosen": chosen, "values": [], "first": values.copy(), "same": same}

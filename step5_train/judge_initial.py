@@ -48,20 +48,21 @@ def _judge_one(name: str, torch_log, paddle_log, level: float) -> Row:
         return Row(key, "INVALID", note=f"other shapes: {spreads}", origin=True)
     if not all(np.isfinite(v).all() for v in values):
         return Row(key, "INVALID", note=f"NaN or infinite: {spreads}", origin=True)
-    wrong = np.flatnonzero(constant[0] != constant[1])
-    if wrong.size:
-        which = "all of it" if wrong.size == constant[0].size else f"row {wrong[0]}"
-        fixed = "torch" if constant[0][wrong[0]] else "paddle"
-        more = f" and {wrong.size - 1} more" if which != "all of it" and wrong.size > 1 else ""
-        note = f"{which}{more} is a constant on the {fixed} side alone: {spreads}"
-        return claim(key, float(wrong.size), 0.0, note)
+    columns = [log.get(f"{name}:columns", np.zeros(0)) for log in logs.values()]
+    for word, (ours, theirs) in (("row", constant), ("column", columns)):
+        wrong = np.flatnonzero(ours != theirs) if ours.shape == theirs.shape else np.zeros(0)
+        if wrong.size:
+            more = f" and {wrong.size - 1} more" if wrong.size > 1 else ""
+            which = "all of it" if wrong.size == ours.size else f"{word} {wrong[0]}{more}"
+            fixed = "torch" if ours[wrong[0]] else "paddle"
+            note = f"{which} is a constant on the {fixed} side alone: {spreads}"
+            return claim(key, float(wrong.size), 0.0, note)
     off = np.abs(rows[0] - rows[1])[constant[0]].max(initial=0.0)
-    if constant[0].all():
-        off = max(off, float(np.abs(values[0] - values[1]).max()))
     allowed = CONSTANT_ALLOWED * float(np.abs(values[0]).max())
-    if constant[0].all() or not off <= allowed:
-        where = "" if constant[0].all() else "in its constant rows: "
-        return claim(key, off, allowed, where + spreads)
+    if constant[0].all():
+        return claim(key, max(off, float(np.abs(values[0] - values[1]).max())), allowed, spreads)
+    if not off <= allowed:
+        return claim(key, off, allowed, f"in its constant rows: {spreads}")
     p = same_distribution(values[0].reshape(-1), values[1].reshape(-1))
     note = f"{spreads}; p = {p:.1e} over {values[0].size} values of each side, level {level:.0e}"
     return claim(key, level / max(p, 1e-300), 1.0, note)

@@ -94,6 +94,7 @@ WRONG = [
     ("a gain that is off in one place", "gain", lambda rng: np.r_[np.ones(31), 1.01]),
     ("a row that is not zero", "words", lambda rng: rng.normal(0.0, 0.02, (5000, 8))),
     ("another row that is zero", "words", padded(0.02, row=1)),
+    ("a column of zeros", "dense", lambda rng: rng.normal(0, 0.02, SHAPE) * (np.arange(32) > 0)),
     ("another constant in the row", "words", padded(0.02, value=0.01)),
     ("NaN", "dense", constant(np.nan, SHAPE)),
     ("another shape", "dense", normal(0.02, (48, 31))),

@@ -612,7 +612,8 @@ def _statements(source: Source, statements: list):
     for i, one in enumerate(statements):
         if isinstance(one, ast.Assign):
             yield from _halves(source, one)
-        if not isinstance(one, ast.Assign | ast.AugAssign | ast.Expr | ast.If | ast.Return):
+        simple = ast.Assign | ast.AugAssign | ast.Expr | ast.Return
+        if not isinstance(one, simple | ast.If | ast.With | ast.For):
             continue
         if isinstance(one, ast.Expr) and isinstance(one.value, ast.Constant):
             continue

@@ -110,6 +110,8 @@ def test_statements_are_left_out_and_exchanged():
     text = "def f(x):\n    x = a(x)\n    x = b(x)\n    return x\n"
     found = made(text)
     assert "def f(x):\n    x = b(x)\n    return x\n" in found
+    text = "def f(x):\n    with g():\n        x[0] = 0\n    return x\n"
+    assert "def f(x):\n    return x\n" in made(text)
     text = "def f(x):\n    a(); b()  # both\n    return x\n"
     assert "def f(x):\n    a(); pass  # both\n    return x\n" in made(text)
     text = "def f(self, a, x):\n    self.scale = 1.0\n    return x + 1\n"
