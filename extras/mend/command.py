@@ -239,7 +239,7 @@ class Search:
             reference = reference_of(path, places)
             path = self.own(path)
             source, better = path.read_bytes(), []
-            candidates = candidates_of(path, wanted, reference)
+            candidates = candidates_of(path, wanted, reference, self.half)
             runs = step in STEPS or finding.row.key.startswith(INITIAL)
             best = self._best(step, result, path, candidates) if runs else in_order(candidates)
             with closing(best) as batches:
@@ -359,12 +359,12 @@ class Search:
                     # What half precision has rounded is never near: its best are tried at once.
                     right = [o for o in tried if o.away == 0 and (self.half or o.origin <= near)]
                     if right:
-                        yield ranked(right, source)
+                        yield ranked(right, source, self.half)
                         found = [one for one in found if one not in right]
                     if time.monotonic() > self.until:
                         self.told = f"the time is up after {self.tried} edits: --seconds"
                         break
-        yield ranked(found, source)
+        yield ranked(found, source, self.half)
 
     def _reference(self, step: Step, python: str, run: RunRequest, work: Path) -> str:
         """Run a step's torch side; the log by whose values edits are judged."""
@@ -444,16 +444,18 @@ def in_order(candidates: Iterator[Edit]) -> Iterator[list[list[Tried]]]:
         yield [[Tried(edit, 0.0, 0, 0, 0.0, 0)]]
 
 
-def ranked(found: Sequence[Tried], source: bytes) -> list[list[Tried]]:
+def ranked(found: Sequence[Tried], source: bytes, half: bool = False) -> list[list[Tried]]:
     """Those that take nothing away, the nearest first; in a list those that are alike.
 
     Of these the small ones first, and of small ones what the reference has.
+
+    half   they are of half precision, where chance has a part in all: what the reference has
     """
 
     def order(one: Tried) -> tuple:
         changed = one.edit.changed(source)
-        kind = KINDS.index(one.edit.kind)
-        return -round(one.digits / ALIKE), changed // SMALL, kind, changed
+        size = 0 if half else changed // SMALL
+        return -round(one.digits / ALIKE), size, KINDS.index(one.edit.kind), changed
 
     kept = sorted((one for one in found if one.away == 0), key=order)
     groups: list[list[Tried]] = []
@@ -496,8 +498,13 @@ def reference_of(path: Path, places: Places) -> Path | None:
     return next((p for p in (beside, *([at] if line else [])) if p != path and p.is_file()), None)
 
 
-def candidates_of(path: Path, lines: Sequence[int], reference: Path | None) -> Iterator[Edit]:
-    """The edits of a file, those nearest to some lines first; each once, all of them code."""
+def candidates_of(
+    path: Path, lines: Sequence[int], reference: Path | None, half: bool = False
+) -> Iterator[Edit]:
+    """The edits of a file, those nearest to some lines first; each once, all of them code.
+
+    half   they are for half precision: all of the reference's come first
+    """
     source = Source(path.read_bytes())
     other = Source(reference.read_bytes()) if reference else None
     theirs = dict([*other.functions(), *other.constants()]) if other else {}
@@ -520,7 +527,7 @@ def candidates_of(path: Path, lines: Sequence[int], reference: Path | None) -> I
             key = edit.start, edit.end, edit.new
             if key not in seen:
                 seen.add(key)
-                found.append((_turn(source, edit, near), edit))
+                found.append((_turn(source, edit, near, half), edit))
     found.sort(key=lambda one: (one[0], one[1].end - one[1].start, one[1].start))
     tops = [source.span(node) for node in source.tree.body]  # parsed alone: a file may be long
     trees = {ast.dump(node) for node in source.tree.body}
@@ -558,13 +565,13 @@ def of_lines(source: Source, candidates: Iterator[Edit], ran: AbstractSet[int]) 
             yield edit
 
 
-def _turn(source: Source, edit: Edit, near: int) -> int:
+def _turn(source: Source, edit: Edit, near: int, half: bool) -> int:
     """When an edit is tried: the reference's first, which are few; then the nearest, the commonest.
 
     Several lines of the reference's come behind what a small edit of the same function may do.
     """
     kind = KINDS.index(edit.kind)
-    if kind == 0 and NEWLINE not in edit.new + source.text[edit.start : edit.end]:
+    if kind == 0 and (half or NEWLINE not in edit.new + source.text[edit.start : edit.end]):
         return near
     return (kind or KINDS.index("operator")) + 3 * near
 
