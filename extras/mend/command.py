@@ -314,9 +314,12 @@ class Search:
     ) -> Iterator[list[list[Tried]]]:
         """The edits that mend the origin, the nearest first, those together that are alike.
 
-        As soon as some make it right, those of a batch; in the end what brings it nearest.
+        As soon as some make it right, those of a batch; in the end what brings it nearest, and then
+        two edits at once, of which one does.
         """
         found: list[Tried] = []
+        single: list[Edit] = []
+        nearest: list[Edit] = []
         source = path.read_bytes()
         origin = findings_of(result)[0].row.key
         told = {
@@ -349,22 +352,31 @@ class Search:
                 self._asked(process, run, work, told, [])
                 candidates = of_lines(Source(source), candidates, self.ran)
                 size = BATCH
-                while some := list(itertools.islice(candidates, size)):
-                    began = time.monotonic()
-                    tried = self._asked(process, run, work, told, some)
-                    found += tried
-                    self.on_progress(f"step {step.number}: {self.tried} edits tried")
-                    each_s = (time.monotonic() - began) / len(some)
-                    size = max(1, min(8 * BATCH, int(BATCH_S / each_s)))
-                    # What half precision has rounded is never near: its best are tried at once.
-                    right = [o for o in tried if o.away == 0 and (self.half or o.origin <= near)]
-                    if right:
-                        yield ranked(right, source, self.half)
-                        found = [one for one in found if one not in right]
-                    if time.monotonic() > self.until:
-                        self.told = f"the time is up after {self.tried} edits: --seconds"
+                for stage in (candidates, both(nearest, single, source)):
+                    while some := list(itertools.islice(stage, size)):
+                        began = time.monotonic()
+                        tried = self._asked(process, run, work, told, some)
+                        found += tried
+                        self.on_progress(f"step {step.number}: {self.tried} edits tried")
+                        each_s = (time.monotonic() - began) / len(some)
+                        size = max(1, min(8 * BATCH, int(BATCH_S / each_s)))
+                        # What half precision rounds is never near: its best are tried at once.
+                        right = [
+                            o for o in tried if o.away == 0 and (self.half or o.origin <= near)
+                        ]
+                        if right:
+                            yield ranked(right, source, self.half)
+                            found = [one for one in found if one not in right]
+                        single += some if stage is candidates else []
+                        if time.monotonic() > self.until:
+                            self.told = f"the time is up after {self.tried} edits: --seconds"
+                            break
+                    groups = ranked(found, source, self.half)
+                    yield groups
+                    if self.half or time.monotonic() > self.until:
                         break
-        yield ranked(found, source, self.half)
+                    found = []
+                    nearest += [one.edit for group in groups for one in group][:PROOFS]
 
     def _reference(self, step: Step, python: str, run: RunRequest, work: Path) -> str:
         """Run a step's torch side; the log by whose values edits are judged."""
@@ -436,6 +448,16 @@ class Search:
             "diff": self.diff() if self.proven else "",
             "seconds": round(self.seconds, 1),
         }
+
+
+def both(nearest: Sequence[Edit], others: Sequence[Edit], source: bytes) -> Iterator[Edit]:
+    """Two edits as one: each of those that come nearest with every other one elsewhere."""
+    for one in nearest:
+        for other in others:
+            first, second = sorted((one, other), key=lambda edit: edit.start)
+            if first.end <= second.start and one is not other:
+                new = first.new + source[first.end : second.start] + second.new
+                yield Edit(first.start, second.end, new, other.kind)
 
 
 def in_order(candidates: Iterator[Edit]) -> Iterator[list[list[Tried]]]:

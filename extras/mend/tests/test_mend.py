@@ -18,7 +18,7 @@ from twincheck.common.check.options import CheckOptions
 from twincheck.common.pair.pairs import load_pair
 from twincheck.common.system.errors import UserError
 from twincheck.extras.mend import command
-from twincheck.extras.mend.command import Search, Tried, candidates_of, of_lines, ranked
+from twincheck.extras.mend.command import Search, Tried, both, candidates_of, of_lines, ranked
 from twincheck.extras.mend.distances import distances
 from twincheck.extras.mend.edits import KINDS, Edit, Source, Values, edits
 from twincheck.extras.mend.reference import nearer
@@ -206,6 +206,18 @@ def test_of_what_is_as_good_the_smallest_comes_first():
     assert [one.changed(source) for one in edits] == [len(body) - 4, 1]
 
 
+def test_two_edits_at_once_are_of_two_places():
+    source = b"y = a(x) + b(z)\n"
+    one, other, around = (
+        Edit(4, 5, b"c", "name"),
+        Edit(11, 12, b"d", "name"),
+        Edit(4, 15, b"0", "setting"),
+    )
+    found = list(both([one], [one, other, around], source))
+    assert [edit.applied(source) for edit in found] == [b"y = c(x) + d(z)\n"]
+    assert [edit.applied(source) for edit in both([other], [one], source)] == [b"y = c(x) + d(z)\n"]
+
+
 # ---- the command --------------------------------------------------------------------------------
 
 
@@ -237,6 +249,21 @@ def test_a_newcomer_mends_three_mistakes(tmp_path):
     assert "nothing is red in any step: nothing to mend" in said
     assert (pair / "paddle_model.py").read_text() == now
     assert not list((pair / "log" / "mend").glob(".*")), "its copies are gone"
+
+
+def test_two_mistakes_of_which_neither_alone_is_right_are_mended_at_once(tmp_path):
+    """The reference's function has another name: nothing brings it nearer as a whole."""
+    pair = a_pair(
+        tmp_path,
+        ("math.sqrt(C // self.heads)", "math.sqrt(C)"),
+        ("F.softmax(scores, axis=-1)", "F.softmax(scores, axis=-2)"),
+    )
+    change(pair / "torch_model.py", "class Block(", "class Another(")
+    text = (pair / "torch_model.py").read_text()
+    (pair / "torch_model.py").write_text(text.replace("Block(width", "Another(width"))
+    said = twincheck("mend", pair.name, "--seconds", "200", folder=pair.parent)
+    assert "proven: with it steps 1, 3 and 4 are green" in said
+    assert "math.sqrt(C // self.heads)" in said or "math.sqrt(q.shape[-1])" in said, said
 
 
 def test_what_no_edit_mends_is_said_and_nothing_is_written(tmp_path):
