@@ -517,7 +517,7 @@ def test_a_report_that_cannot_be_written_loses_no_verdict(results, tmp_path, cap
     assert said.startswith("no report: ") and "the verdict above stands" in said
     former = tmp_path / html_page.FILE
     former.write_text("the former page")
-    monkeypatch.setattr(html_page.Path, "write_bytes", full_disk)
+    monkeypatch.setattr(html_page.Path, "write_text", full_disk)
     command_line.write_page(tmp_path, results, ["check"], "all")
     assert "No space left on device" in capsys.readouterr().out
     assert former.read_text() == "the former page" and len(list(tmp_path.iterdir())) == 2
@@ -527,7 +527,7 @@ def test_a_report_that_cannot_be_written_loses_no_verdict(results, tmp_path, cap
     assert "no report: jinja2 is not installed: make install" in capsys.readouterr().out
 
 
-def full_disk(path: Path, content: bytes) -> None:
+def full_disk(path: Path, content: str, encoding: str = "") -> None:
     raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
 
 
