@@ -23,6 +23,7 @@ if __name__ == "__main__":  # by its path too; --help needs no framework
     begin_side("paddle", __doc__)
 
 import importlib
+import faulthandler
 import inspect
 import itertools
 import json
@@ -177,16 +178,21 @@ def _ran(path: Path) -> Iterator[set[int]]:
 
 @contextmanager
 def _in_time(seconds: float) -> Iterator[None]:
-    """An edit may make a loop that does not end."""
+    """An edit may make a loop that does not end, or, in a library, a wait that no signal ends.
+
+    That ends the process, after twice the time.
+    """
 
     def ended(number, frame):
         raise TimeoutError(f"longer than {seconds:g} s")
 
     former = signal.signal(signal.SIGALRM, ended)
     signal.setitimer(signal.ITIMER_REAL, seconds)
+    faulthandler.dump_traceback_later(2 * seconds, exit=True)
     try:
         yield
     finally:
+        faulthandler.cancel_dump_traceback_later()
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, former)
 
