@@ -350,7 +350,7 @@ def _of_node(source: Source, node, parents, names: Names, values: Values):
 def _masks(node: ast.AST) -> bool:
     """Whether a node is a large negative number, or minus infinity."""
     try:
-        return float(ast.literal_eval(node)) <= -1e3
+        return float(ast.literal_eval(node)) <= -10
     except (ValueError, TypeError):
         return ast.unparse(node) in ("float('-inf')", "-float('inf')", "-math.inf")
 
