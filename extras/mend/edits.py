@@ -131,6 +131,8 @@ _COMPARED = {
     ast.Is: ("is not",),
     ast.IsNot: ("is",),
 }
+# Another number there is right by chance, where inputs lack it: the reference's, or none.
+INDICES = ("padding_idx", "ignore_index")
 LOOSE = ast.BinOp | ast.UnaryOp | ast.Compare | ast.BoolOp | ast.IfExp | ast.Lambda
 MODULES = ("paddle", "F", "nn.functional", "paddle.nn.functional")  # whose functions are called
 RECURRENT = ("lstm", "gru", "rnn")
@@ -362,6 +364,8 @@ def _is_plain(node: ast.AST) -> bool:
 
 def _constants(source: Source, node: ast.Constant, parent, values: Values):
     value, span = node.value, source.span(node)
+    if isinstance(parent, ast.keyword) and parent.arg in INDICES:
+        return
     other, neutral = _left_of(node, parent), None
     if other is not None:  # it is left out, for it to add nothing
         neutral, text = int(isinstance(parent.op, ast.Mult | ast.Div)), source.of(other)

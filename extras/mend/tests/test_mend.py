@@ -114,6 +114,9 @@ def test_statements_are_left_out_and_exchanged():
     assert "def f(x):\n    return x\n" in made(text)
     text = "def f(x):\n    a(); b()  # both\n    return x\n"
     assert "def f(x):\n    a(); pass  # both\n    return x\n" in made(text)
+    text = "def f(x):\n    return nn.Embedding(x, 3, padding_idx=0)\n"
+    assert not any("padding_idx=-1" in one for one in made(text))
+    assert text.replace(", padding_idx=0", "") in made(text)
     text = "def f(self, a, x):\n    self.scale = 1.0\n    return x + 1\n"
     assert text.replace("1.0", "a ** -0.5") in made(text)
     assert text.replace("x + 1", "x") in made(text)
