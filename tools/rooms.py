@@ -262,7 +262,7 @@ CEILINGS = {
     "extras/issue": 1_320,
     "extras/live": 1_630,
     "extras/many": 160,
-    "extras/mend": 1_820,
+    "extras/mend": 1_830,
     "extras/new_pair": 4_980,
     "extras/pr_report": 1_800,
     "extras/programs": 280,
