@@ -28,10 +28,11 @@ import shutil
 import time
 import warnings
 from argparse import Namespace
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import closing
 from dataclasses import asdict, dataclass, field, replace
+from functools import partial
 from pathlib import Path
 
 from twincheck.common.check.guard import guarded
@@ -351,15 +352,11 @@ class Search:
             with WorkerProcess(one.pythons["paddle"], module, None) as process:
                 self._asked(process, run, work, told, [])
                 candidates = of_lines(Source(source), candidates, self.ran)
-                size = BATCH
+                ask = partial(self._asked, process, run, work, told)
                 for stage in (candidates, both(nearest, single, source)):
-                    while some := list(itertools.islice(stage, size)):
-                        began = time.monotonic()
-                        tried = self._asked(process, run, work, told, some)
+                    for some, tried in self._in_batches(step, stage, ask):
                         found += tried
-                        self.on_progress(f"step {step.number}: {self.tried} edits tried")
-                        each_s = (time.monotonic() - began) / len(some)
-                        size = max(1, min(8 * BATCH, int(BATCH_S / each_s)))
+                        single += some if stage is candidates else []
                         # What half precision rounds is never near: its best are tried at once.
                         right = [
                             o for o in tried if o.away == 0 and (self.half or o.origin <= near)
@@ -367,16 +364,28 @@ class Search:
                         if right:
                             yield ranked(right, source, self.half)
                             found = [one for one in found if one not in right]
-                        single += some if stage is candidates else []
-                        if time.monotonic() > self.until:
-                            self.told = f"the time is up after {self.tried} edits: --seconds"
-                            break
                     groups = ranked(found, source, self.half)
                     yield groups
                     if self.half or time.monotonic() > self.until:
                         break
                     found = []
                     nearest += [one.edit for group in groups for one in group][:PROOFS]
+
+    def _in_batches(
+        self, step: Step, candidates: Iterator[Edit], ask: Callable[[list[Edit]], list[Tried]]
+    ) -> Iterator[tuple[list[Edit], list[Tried]]]:
+        """(edits, what they come to), so many at a time as take BATCH_S, until the time is up."""
+        size = BATCH
+        while some := list(itertools.islice(candidates, size)):
+            began = time.monotonic()
+            tried = ask(some)
+            self.on_progress(f"step {step.number}: {self.tried} edits tried")
+            each_s = (time.monotonic() - began) / len(some)
+            size = max(1, min(8 * BATCH, int(BATCH_S / each_s)))
+            yield some, tried
+            if time.monotonic() > self.until:
+                self.told = f"the time is up after {self.tried} edits: --seconds"
+                return
 
     def _reference(self, step: Step, python: str, run: RunRequest, work: Path) -> str:
         """Run a step's torch side; the log by whose values edits are judged."""

@@ -6,6 +6,7 @@ field uses.  Nothing here knows whether an edit helps: each is tried.
 """
 
 import ast
+import copy
 import itertools
 import math
 import os
@@ -425,18 +426,13 @@ class _Cast(ast.NodeTransformer):
 
 def _casts(source: Source, node: ast.expr):
     """What is computed without any cast, and what is computed in float32 and cast back."""
-    text = source.of(node)
-    if ".astype(" in text:
-        yield "structure", source.span(node), ast.unparse(_Uncast().visit(_copied(text)))
+    plain = _Uncast().visit(copy.deepcopy(node))
+    if ".astype(" in source.of(node):
+        yield "structure", source.span(node), ast.unparse(plain)
     named = [one for one in ast.walk(node) if isinstance(one, ast.Name | ast.Attribute)]
     if isinstance(node, ast.BinOp) and named:
-        plain = _Uncast().visit(_copied(text))
         exact = ast.unparse(_Cast().visit(plain))
         yield "structure", source.span(node), f"({exact}).astype({source.of(named[0])}.dtype)"
-
-
-def _copied(text: str) -> ast.expr:
-    return ast.parse(f"({text})", mode="eval").body
 
 
 def _left_of(number: ast.Constant, parent: ast.AST) -> ast.expr | None:

@@ -22,8 +22,8 @@ if __name__ == "__main__":  # by its path too; --help needs no framework
 
     begin_side("paddle", __doc__)
 
-import importlib
 import faulthandler
+import importlib
 import inspect
 import itertools
 import json
