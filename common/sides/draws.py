@@ -24,12 +24,12 @@ class _Listed:
     """
 
     def __init__(self, reference: Callable[[], Groups] | None = None):
-        self._reference = reference
+        self.reference = reference
         self._recorded: list[list[Draw]] = []
 
     @cached_property
     def _runs(self) -> Runs:
-        return runs_of(self._reference()) if self._reference else ()
+        return runs_of(self.reference()) if self.reference else ()
 
     def listed(self, shorten: Callable[[str], str]) -> list[dict[str, object]]:
         """The list for the sidecar; `shorten` says how a file:line is written."""

@@ -24,13 +24,14 @@ import difflib
 import itertools
 import json
 import os
+import re
 import shutil
 import time
 import warnings
 from argparse import Namespace
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -44,7 +45,7 @@ from twincheck.common.pair.pairs import Pair, load_pair
 from twincheck.common.pair.request import RunRequest
 from twincheck.common.pair.worker_process import WorkerProcess
 from twincheck.common.report import terminal as report
-from twincheck.common.report.findings import Finding, findings_of
+from twincheck.common.report.findings import findings_of
 from twincheck.common.system.errors import UserError
 from twincheck.common.system.files import whole
 from twincheck.common.system.folders import remove_abandoned, working_folder
@@ -74,9 +75,18 @@ PROOFS = 4  # of the nearest edits that the check is asked about
 PATIENCE_S = 300
 INITIAL = "init/"  # the rows of initial weights
 ALIKE = 0.5  # digits; edits that differ by less are as good
-SMALL = 20  # bytes; edits that change less are alike in size
+SMALL = 5  # tokens; edits that change less are alike in size
 TRIAL_S = 20.0  # that one edit may take
+LARGER = 10.0  # times as long a check may take where all sizes are twice as large
 NEWLINE = b"\n"
+CRASHED = re.compile(r"the paddle worker of \S+ crashed: .*? at (.+?\.py:\d+): ")
+# What is put at the end of a case.py.
+DOUBLED = """
+CONFIGS = {
+    name: {k: 2 * v if type(v) is int and v > 1 else v for k, v in config.items()}
+    for name, config in CONFIGS.items()
+}
+"""
 Places = Mapping[str, tuple[Path, int]]  # side -> a file, and its line or 0
 
 
@@ -90,6 +100,26 @@ class Tried:
     away: int
     digits: float  # that all values came nearer by, together
     off: int  # values that are off still
+
+
+@dataclass(frozen=True)
+class Red:
+    """What an edit is looked for."""
+
+    row: str  # the first that is off; empty where the port does not run
+    places: Mapping[str, str]  # side -> file:line
+    before: Result | None  # what the check says; None where the port does not run
+
+    @classmethod
+    def of(cls, result: Result) -> "Red":
+        """What a red check says first."""
+        finding = findings_of(result)[0]
+        return cls(finding.row.key, finding.places, result)
+
+    @property
+    def rounded(self) -> bool:
+        """Whether float64 does not show it."""
+        return self.before is not None and self.before.first_diverged.verdict == "PRECISION"
 
 
 @dataclass
@@ -150,11 +180,14 @@ class Search:
         self.started = time.monotonic()
         self.until = self.started + seconds
         self.half = options.run.dtype in HALF
+        self.rounded = self.half  # float64 does not show what is looked for
         self.options = replace(options, no_report=True, reuse="torch", json=None)
         self.mended: list[Mended] = []
         self.red: list[tuple[int, str]] = []
         self.tried = 0
         self.ran: set[int] = set()  # lines of the file that is edited
+        self.crashed = False  # the port as it is, in the last case
+        self.doubtful: list[tuple[Tried, Result]] = []  # red where all sizes are larger
         self.proven = False
         self.all_steps = False  # 2 and 5 too
         self.ahead: dict[int, Result] = {}  # what the steps behind say of the edit that is taken
@@ -211,11 +244,21 @@ class Search:
 
     def _mend(self, step: Step) -> bool:
         """Make a step green, if it is not; whether it is in the end."""
-        result = self.ahead.pop(step.number, None) or self.check(step)
+        result = None
+        try:
+            result = self.ahead.pop(step.number, None) or self.check(step)
+        except UserError as error:
+            if step in STEPS:  # the port may be what does not run
+                self.red.append((step.number, ""))
+                at = CRASHED.search(str(error))
+                with suppress(UserError):  # no, torch's side does not
+                    result = self._step_on(step, Red("", {"paddle": at[1]} if at else {}, None))
+            if result is None:
+                raise
         while result.exit_code:
-            finding = findings_of(result)[0]
-            self.red.append((step.number, finding.row.key))
-            better = self._step_on(step, result, finding)
+            red = Red.of(result)
+            self.red.append((step.number, red.row))
+            better = self._step_on(step, red)
             if better is None:
                 return False
             result = better
@@ -232,30 +275,53 @@ class Search:
             options = replace(options, run=run, out=options.out / "another")
         return checked(step, options, self.on_progress)
 
-    def _step_on(self, step: Step, result: Result, finding: Finding) -> Result | None:
+    def _is_of_these_sizes(self, step: Step, seconds: float) -> bool:
+        """Whether a check is red where all sizes are twice as large: two were one number by chance.
+
+        Where it cannot be run so, or would take long beside `seconds`, nothing is known.
+        """
+        if time.monotonic() + LARGER * seconds > self.until:
+            return False
+        out = self.options.out / "larger"
+        folder = out / self.copy.name
+        shutil.rmtree(folder, ignore_errors=True)
+        shutil.copytree(self.copy, folder, symlinks=True)
+        with open(folder / "case.py", "a", encoding="utf-8") as file:
+            file.write(DOUBLED)
+        try:
+            options = replace(self.options, models=(str(folder),), out=out)
+            return checked(step, options, self.on_progress).exit_code != 0
+        except UserError:
+            return False
+
+    def _step_on(self, step: Step, red: Red) -> Result | None:
         """Put the edit into the copy that mends where it starts; the check's next result."""
         self.ahead = {}
-        places = {side: self.located(side, at) for side, at in finding.places.items()}
+        self.rounded = self.half or red.rounded
+        places = {side: self.located(side, at) for side, at in red.places.items()}
         for path, wanted in places_of(self.copy, places):
             reference = reference_of(path, places)
             path = self.own(path)
             source, better = path.read_bytes(), []
-            candidates = candidates_of(path, wanted, reference, self.half)
-            runs = step in STEPS or finding.row.key.startswith(INITIAL)
-            best = self._best(step, result, path, candidates) if runs else in_order(candidates)
+            self.doubtful = []
+            candidates = candidates_of(path, wanted, reference, self.rounded)
+            runs = step in STEPS or red.row.startswith(INITIAL)
+            best = self._best(step, red, path, candidates) if runs else in_order(candidates)
             with closing(best) as batches:
                 for groups in batches:
                     for group in groups[:PROOFS]:
-                        better += self._proofs(step, result, path, source, group)
+                        better += self._proofs(step, red, path, source, group)
                         if better and better[-1][1].exit_code == 0:
                             break
-                    if better or time.monotonic() > self.until:
+                    enough = better or len(self.doubtful) >= PROOFS
+                    if enough or time.monotonic() > self.until:
                         break
+            better = better or self.doubtful
             if better:
                 one, now = min(better, key=lambda pair: _count_of_red(pair[1]))
                 alike = [o for o, then in better if o is not one and not then.exit_code]
                 path.write_bytes(one.edit.applied(source))
-                self.mended.append(self._mended_by(step, finding, path, source, [one, *alike]))
+                self.mended.append(self._mended_by(step, red.row, path, source, [one, *alike]))
                 self.edited[path] = None
                 return now
         if not self.told:
@@ -263,18 +329,25 @@ class Search:
         return None
 
     def _proofs(
-        self, step: Step, result: Result, path: Path, source: bytes, group: Sequence[Tried]
+        self, step: Step, red: Red, path: Path, source: bytes, group: Sequence[Tried]
     ) -> list[tuple[Tried, Result]]:
-        """Those of some edits that the check finds better, each with what it says."""
-        better, ahead = [], {}
+        """Those of some edits that the check finds better, each with what it says.
+
+        `doubtful` gets those that other sizes speak against.
+        """
+        better, ahead, of_these_sizes = [], {}, False
         for one in group[:PROOFS]:
             path.write_bytes(one.edit.applied(source))
             self.tried += step not in STEPS
+            began = time.monotonic()
             try:
                 now = self.check(step)
+                seconds = time.monotonic() - began
                 # An index that these inputs lack is as good as none, and a mend by chance.
                 again = step in STEPS and not now.exit_code
                 by_chance = again and self.check(step, another=True).exit_code
+                if again and not by_chance:
+                    of_these_sizes = self._is_of_these_sizes(step, seconds)
                 if again and not by_chance and not any(not then.exit_code for _, then in better):
                     behind = STEPS[STEPS.index(step) + 1 :]
                     ahead = {s.number: self.check(s) for s in behind if not s.why_not(self.pair)}
@@ -282,8 +355,8 @@ class Search:
                 continue  # it, or a later step, cannot be run with this edit
             finally:
                 path.write_bytes(source)
-            if is_better(result, now) and not by_chance:
-                better.append((one, now))
+            if (red.before is None or is_better(red.before, now)) and not by_chance:
+                (self.doubtful if of_these_sizes else better).append((one, now))
                 self.ahead = self.ahead or ahead
             if time.monotonic() > self.until:
                 break
@@ -311,7 +384,7 @@ class Search:
         return own_file(root, path.relative_to(root_of(path)), self.packages[root])
 
     def _best(
-        self, step: Step, result: Result, path: Path, candidates: Iterator[Edit]
+        self, step: Step, red: Red, path: Path, candidates: Iterator[Edit]
     ) -> Iterator[list[list[Tried]]]:
         """The edits that mend the origin, the nearest first, those together that are alike.
 
@@ -322,51 +395,61 @@ class Search:
         single: list[Edit] = []
         nearest: list[Edit] = []
         source = path.read_bytes()
-        origin = findings_of(result)[0].row.key
+        origin, rows = red.row, red.before.rows if red.before else ()
         told = {
             "file": str(path),
             "step": [step.module("paddle"), function_of(step, origin)],
             "origin": origin,
             "allowed": {
                 row.key: row.allowed / row.scale
-                for row in result.rows
+                for row in rows
                 if row.allowed and row.scale and row.allowed < row.scale * FARTHEST
             },
             "seconds": TRIAL_S,
+            "runs": red.before is not None,
         }
         near = max(OFF, told["allowed"].get(origin, 0.0))
         pair = load_pair(str(self.copy))
         with asked(pair, self.options, self.copy.parent, keep="all") as one:
-            case = case_of(origin, pair, one.run)
-            run = replace(one.run, cases=case, memory=None, progress=False)
+            run = replace(one.run, memory=None, progress=False)
+            names = [(c.name or "main",) for c in pair.cases(run.preset, run.weights, run.modes)]
+            names = [case_of(origin, pair, run) or names[0]] if told["runs"] else names
             work = one.work / step.name
             work.mkdir(parents=True, exist_ok=True)
             runs = step if step in STEPS else FORWARD  # which says whose names are whose
-            told["torch"] = self._reference(runs, one.pythons["torch"], run, work)
             if step not in STEPS:  # initial weights, which the check has drawn
                 drawn = ResultFolder(self.options.out / step.name / pair.name)
-                told |= {"torch": str(drawn.log("train_init", "torch")), "config": one.case.config}
+                told |= {"drawn": str(drawn.log("train_init", "torch")), "config": one.case.config}
                 told["step"] = ["twincheck.step5_train.initial", "initial_weights"]
             module = "twincheck.extras.mend.trials.paddle.trial"
-            run = replace(run, only_float32=self.half)
             with WorkerProcess(one.pythons["paddle"], module, None) as process:
-                self._asked(process, run, work, told, [])
+                for case in names:  # a port that does not run does not in one of them
+                    run = replace(run, cases=case, only_float32=False)
+                    told["torch"] = self._reference(runs, one.pythons["torch"], run, work)
+                    run = replace(run, only_float32=self.rounded)
+                    self._asked(process, run, work, told, [])
+                    if told["runs"] or self.crashed:
+                        break
+                else:
+                    raise UserError("the port runs: it is something else")
                 candidates = of_lines(Source(source), candidates, self.ran)
                 ask = partial(self._asked, process, run, work, told)
                 for stage in (candidates, both(nearest, single, source)):
                     for some, tried in self._in_batches(step, stage, ask):
                         found += tried
                         single += some if stage is candidates else []
-                        # What half precision rounds is never near: its best are tried at once.
+                        # What is rounded is never near: the best are tried at once.
                         right = [
-                            o for o in tried if o.away == 0 and (self.half or o.origin <= near)
+                            o
+                            for o in tried
+                            if o.away == 0 and (self.rounded or o.origin <= near or not o.off)
                         ]
                         if right:
-                            yield ranked(right, source, self.half)
+                            yield ranked(right, source, self.rounded)
                             found = [one for one in found if one not in right]
-                    groups = ranked(found, source, self.half)
+                    groups = ranked(found, source, self.rounded)
                     yield groups
-                    if self.half or time.monotonic() > self.until:
+                    if self.rounded or time.monotonic() > self.until:
                         break
                     found = []
                     nearest += [one.edit for group in groups for one in group][:PROOFS]
@@ -392,7 +475,7 @@ class Search:
         with WorkerProcess(python, step.module("torch"), None) as torch:
             answered(torch, run, work / "request_torch.json")
         files, stem = ResultFolder(work), step.judged[0]
-        log = files.log(stem, "torch", FLOAT32 if self.half else FLOAT64)
+        log = files.log(stem, "torch", FLOAT32 if self.rounded else FLOAT64)
         if not log.is_file():
             raise UserError("torch has no float64 run, by whose values edits would be judged")
         if files.choices(stem).is_file():
@@ -416,8 +499,9 @@ class Search:
                 raise UserError(failure.sentence)
         lines = list(map(json.loads, tried.read_text(encoding="utf-8").splitlines()))
         before = next((line for line in lines if line.get("number") == -1), {"origin": 0.0})
-        usual, self.ran = before["origin"], set(before.get("lines", self.ran))
-        factor = 1.0 if self.half else NEARER
+        self.crashed = "error" in before
+        usual, self.ran = before.get("origin", FARTHEST), set(before.get("lines", self.ran))
+        factor = 1.0 if self.rounded else NEARER
         self.tried += len(some)
         names = "origin", "nearer", "away", "digits", "off"
         return [
@@ -434,7 +518,7 @@ class Search:
         copies = {self.copy: self.pair.folder, **{own: at for at, own in self.packages.items()}}
         return next(of / path.relative_to(c) for c, of in copies.items() if path.is_relative_to(c))
 
-    def _mended_by(self, step: Step, finding: Finding, path: Path, source: bytes, group) -> Mended:
+    def _mended_by(self, step: Step, row: str, path: Path, source: bytes, group) -> Mended:
         edit = group[0].edit
         file = (
             path.relative_to(self.copy) if path.is_relative_to(self.copy) else self.original(path)
@@ -442,7 +526,7 @@ class Search:
         place = f"{file}:{source[: edit.start].count(NEWLINE) + 1}"
         old, new = source[edit.start : edit.end].decode(), edit.new.decode()
         others = [_line_of(source, other.edit) for other in group[1:PROOFS]]
-        return Mended(step.number, finding.row.key, place, edit.kind, old, new, others)
+        return Mended(step.number, row, place, edit.kind, old, new, others)
 
     def as_json(self) -> dict[str, object]:
         """See the module's docstring."""
@@ -475,17 +559,17 @@ def in_order(candidates: Iterator[Edit]) -> Iterator[list[list[Tried]]]:
         yield [[Tried(edit, 0.0, 0, 0, 0.0, 0)]]
 
 
-def ranked(found: Sequence[Tried], source: bytes, half: bool = False) -> list[list[Tried]]:
+def ranked(found: Sequence[Tried], source: bytes, rounded: bool = False) -> list[list[Tried]]:
     """Those that take nothing away, the nearest first; in a list those that are alike.
 
     Of these the small ones first, and of small ones what the reference has.
 
-    half   they are of half precision, where chance has a part in all: what the reference has
+    rounded     float64 does not show it, and chance has a part in all: what the reference has
     """
 
     def order(one: Tried) -> tuple:
         changed = one.edit.changed(source)
-        size = 0 if half else changed // SMALL
+        size = 0 if rounded else changed // SMALL
         return -round(one.digits / ALIKE), size, KINDS.index(one.edit.kind), changed
 
     kept = sorted((one for one in found if one.away == 0), key=order)
@@ -530,11 +614,11 @@ def reference_of(path: Path, places: Places) -> Path | None:
 
 
 def candidates_of(
-    path: Path, lines: Sequence[int], reference: Path | None, half: bool = False
+    path: Path, lines: Sequence[int], reference: Path | None, rounded: bool = False
 ) -> Iterator[Edit]:
     """The edits of a file, those nearest to some lines first; each once, all of them code.
 
-    half   they are for half precision: all of the reference's come first
+    rounded     float64 does not show what is looked for: all of the reference's come first
     """
     source = Source(path.read_bytes())
     other = Source(reference.read_bytes()) if reference else None
@@ -558,7 +642,7 @@ def candidates_of(
             key = edit.start, edit.end, edit.new
             if key not in seen:
                 seen.add(key)
-                found.append((_turn(source, edit, near, half), edit))
+                found.append((_turn(source, edit, near, rounded), edit))
     found.sort(key=lambda one: (one[0], one[1].end - one[1].start, one[1].start))
     tops = [source.span(node) for node in source.tree.body]  # parsed alone: a file may be long
     trees = {ast.dump(node) for node in source.tree.body}
@@ -596,15 +680,15 @@ def of_lines(source: Source, candidates: Iterator[Edit], ran: AbstractSet[int]) 
             yield edit
 
 
-def _turn(source: Source, edit: Edit, near: int, half: bool) -> int:
+def _turn(source: Source, edit: Edit, near: int, rounded: bool) -> int:
     """When an edit is tried: the reference's first, which are few; then the nearest, the commonest.
 
-    Several lines of the reference's come behind what a small edit of the same function may do.
+    What changes much comes behind what a small edit of the same class may do.
     """
     kind = KINDS.index(edit.kind)
-    if kind == 0 and (half or NEWLINE not in edit.new + source.text[edit.start : edit.end]):
+    if kind == 0 and (rounded or edit.changed(source.text) < SMALL):
         return near
-    return (kind or KINDS.index("operator")) + 3 * near
+    return (kind or 2 * KINDS.index("operator")) + 3 * near
 
 
 def _line_of(source: bytes, edit: Edit) -> str:
@@ -626,7 +710,8 @@ def _show(search: Search) -> None:
         return
     if search.proven:
         for one in search.mended:
-            report.say(f"step {one.step}: {one.row}: an edit of {one.place} mends it")
+            what = one.row or "it does not run"
+            report.say(f"step {one.step}: {what}: an edit of {one.place} mends it")
             for other in one.alike:
                 report.say(f"  as good is: {other}")
         if search.all_steps:

@@ -10,6 +10,7 @@ import copy
 import itertools
 import math
 import os
+import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -99,13 +100,16 @@ USUAL = {
     "diagonal": (-1, 0, 1),
 }
 # What is put around a value by mistake, or forgotten.
-AROUND = (
-    *("paddle.tanh({})", "F.relu({})", "F.gelu({})", "F.sigmoid({})", "F.silu({})"),
-    *("F.softmax({}, axis=-1)", "paddle.sqrt({})", "paddle.exp({})", "({}).detach()", "-({})"),
-    *("F.normalize({}, p=1, axis=-1)", '({}).astype("float32")'),
-    *("({}) * ({}).shape[-1] ** -0.5", "({}) / ({}).shape[-1] ** 0.5", "({}) / 2", "({}) * 2"),
-    *("(1 - ({})) * -10000.0", '({}).astype("bool")'),  # a mask
+AROUND = (  # 0: the value, 1: in parentheses where it needs them
+    *("paddle.tanh({0})", "F.relu({0})", "F.gelu({0})", "F.sigmoid({0})", "F.silu({0})"),
+    *("F.softmax({0}, axis=-1)", "paddle.sqrt({0})", "paddle.exp({0})", "{1}.detach()", "-{1}"),
+    *("F.normalize({0}, p=1, axis=-1)", '{1}.astype("float32")'),
+    *("{1} * {1}.shape[-1] ** -0.5", "{1} / {1}.shape[-1] ** 0.5", "{1} / 2", "{1} * 2"),
+    *("(1 - {1}) * -10000.0", '{1}.astype("bool")'),  # a mask
+    *("{1}.flatten(1)", "{1}.flatten(2)", "{1}.unsqueeze(-1)", "{1}.transpose([0, 2, 1])"),
 )
+IDLE = ("{1} * {2}", "{1} + {2}", "{2}({0})")  # 2: what is made, and used nowhere
+TAKING = ("attn_mask", "mask", "weight")  # the keywords of calls that it may be meant for
 MASKED = ('float("-inf")', "-1e9", "-1e4", "-1e30")  # what is added where nothing may be seen
 _OPERATORS = {
     ast.Add: ("-", "*"),
@@ -137,6 +141,7 @@ INDICES = ("padding_idx", "ignore_index")
 LOOSE = ast.BinOp | ast.UnaryOp | ast.Compare | ast.BoolOp | ast.IfExp | ast.Lambda
 MODULES = ("paddle", "F", "nn.functional", "paddle.nn.functional")  # whose functions are called
 RECURRENT = ("lstm", "gru", "rnn")
+TOKEN = re.compile(rb"\d[\w.]*(?:(?<=[eE])-\d+)?|\w+|[^\w\s]")
 MOST_NAMES = 12  # other names that are tried in a name's place
 MOST_ORDERS = 24  # of a permutation
 
@@ -151,8 +156,8 @@ class Edit:
     kind: str  # of KINDS, the commonest first
 
     def changed(self, source: bytes) -> int:
-        """How many bytes are other ones, of those before or of those behind it."""
-        old, new = source[self.start : self.end], self.new
+        """How many tokens are other ones, of those before or of those behind it."""
+        old, new = (TOKEN.findall(text) for text in (source[self.start : self.end], self.new))
         ahead = len(os.path.commonprefix([old, new]))
         behind = len(os.path.commonprefix([old[ahead:][::-1], new[ahead:][::-1]]))
         return max(len(old), len(new)) - ahead - behind
@@ -183,6 +188,21 @@ class Source:
                     found[one.targets[0].attr] = one.value.attr
         return found
 
+    @cached_property
+    def idle(self) -> dict[ast.AST, list[str]]:
+        """A method -> the attributes that its class makes in another one, and uses nowhere."""
+        found = {}
+        for holder in ast.walk(self.tree):
+            if not isinstance(holder, ast.ClassDef):
+                continue
+            methods = [one for one in holder.body if isinstance(one, ast.FunctionDef)]
+            own = [one for one in ast.walk(holder) if isinstance(one, ast.Attribute)]
+            own = [one for one in own if ast.unparse(one.value) == "self"]
+            read = {one.attr for one in own if _is_read(one)}
+            idle = [f"self.{one.attr}" for one in own if one.attr not in read]
+            found |= {one: idle for one in methods if one.name != "__init__"}
+        return found
+
     def span(self, node: ast.AST) -> tuple[int, int]:
         """A node's first byte, and the one behind its last."""
         start = self._starts[node.lineno - 1] + node.col_offset
@@ -192,6 +212,10 @@ class Source:
         """A node's own text."""
         start, end = self.span(node)
         return self.text[start:end].decode()
+
+    def operand(self, node: ast.AST) -> str:
+        """A node's text, in parentheses where an operator would take it apart."""
+        return f"({self.of(node)})" if isinstance(node, LOOSE) else self.of(node)
 
     def without(self, statement: ast.stmt) -> tuple[int, int, str]:
         """(first byte, last, new text) of a file without a statement: without its lines."""
@@ -228,7 +252,7 @@ class Source:
 
 def edits(source: Source, node: ast.AST, values: "Values") -> Iterator[Edit]:
     """Every edit of what is in a node, such as a function."""
-    names = Names.of(node)
+    names = Names.of(node, source.idle.get(node, ()))
     parents = {c: p for p in ast.walk(node) for c in ast.iter_child_nodes(p)}
     for one in ast.walk(node):
         if not hasattr(one, "lineno") and not isinstance(one, ast.Module):
@@ -261,10 +285,12 @@ class Names:
     local: tuple[str, ...]
     values: tuple[str, ...]  # attributes of self that are not called
     called: tuple[str, ...]  # and those that are
+    idle: tuple[str, ...]  # what is made, and used nowhere
+    parts: tuple[tuple[str, str], ...]  # a name, and what is divided by something elsewhere: c // n
 
     @classmethod
-    def of(cls, node: ast.AST) -> "Names":
-        """Those of a function."""
+    def of(cls, node: ast.AST, idle: Iterable[str] = ()) -> "Names":
+        """Those of a function; of attributes that its class makes, `idle` are used nowhere."""
         local: dict[str, None] = {}
         values: dict[str, None] = {}
         called: dict[str, None] = {}
@@ -276,18 +302,31 @@ class Names:
                 local[one.id] = None
             elif isinstance(one, ast.Attribute) and ast.unparse(one.value) == "self":
                 (called if id(one) in functions else values)[one.attr] = None
-        return cls(tuple(local), tuple(values), tuple(called))
+        read = {one.id for one in ast.walk(node) if isinstance(one, ast.Name) and _is_read(one)}
+        unread = [name for name in local if name not in read and name != "_"]
+        quotients = (one for one in ast.walk(node) if isinstance(one, ast.BinOp))
+        parts = {
+            (one.left.id, ast.unparse(one)): None
+            for one in quotients
+            if isinstance(one.left, ast.Name) and isinstance(one.op, ast.FloorDiv)
+        }
+        return cls(tuple(local), tuple(values), tuple(called), (*unread, *idle), tuple(parts))
+
+
+def _is_read(node: ast.Name | ast.Attribute) -> bool:
+    return isinstance(node.ctx, ast.Load)
 
 
 def _of_node(source: Source, node, parents, names: Names, values: Values):
     """(kind, span, new text) of a node by itself."""
     parent = parents.get(node)
-    if isinstance(node, ast.Constant):
-        if not isinstance(parent, ast.Expr | ast.JoinedStr | ast.FormattedValue):
-            yield from _constants(source, node, parent, values)
-            if isinstance(parent, ast.keyword) and not isinstance(node.value, str):
+    if (value := _literal(node)) is not None:
+        signed = isinstance(node, ast.Constant) and isinstance(parent, ast.UnaryOp)
+        if not signed and not isinstance(parent, ast.Expr | ast.JoinedStr | ast.FormattedValue):
+            yield from _constants(source, node, value, parent, values)
+            if isinstance(parent, ast.keyword) and not isinstance(value, str):
                 yield from _named(source, node, "", names.local)
-            if isinstance(parent, ast.Assign) and isinstance(node.value, float):  # a width's root
+            if isinstance(parent, ast.Assign) and isinstance(value, float):  # a width's root
                 for name in names.local[:MOST_NAMES]:
                     yield from (
                         ("setting", source.span(node), f"{name} ** {p}") for p in (0.5, -0.5)
@@ -315,6 +354,9 @@ def _of_node(source: Source, node, parents, names: Names, values: Values):
         pass  # what another name decides is no mend, be it true or false here
     elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
         yield from _named(source, node, node.id, names.local)
+        for name, part in names.parts:
+            if name == node.id:
+                yield "name", source.span(node), f"({part})"
         if isinstance(parent, ast.Call) and node is not parent.func:
             yield "operator", source.span(node), f"-{node.id}"
     elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load):
@@ -338,9 +380,12 @@ def _of_node(source: Source, node, parents, names: Names, values: Values):
         held |= ast.BinOp
     if isinstance(node, ast.expr) and isinstance(parent, held):
         if not (isinstance(parent, ast.Call) and node is parent.func) and not _is_plain(node):
-            text = source.of(node)
-            for around in AROUND:
-                yield "around", source.span(node), around.replace("{}", text)
+            given = source.of(node), source.operand(node)
+            for name in names.idle:
+                yield from (("around", source.span(node), f.format(*given, name)) for f in IDLE)
+            yield from (("around", source.span(node), form.format(*given)) for form in AROUND)
+    if isinstance(node, ast.FunctionDef):
+        yield from _alternating(source, node)
     if isinstance(node, ast.FunctionDef) and not node.decorator_list:
         start, indent = source.span(node)[0], " " * node.col_offset
         yield "structure", (start, start), f"@paddle.no_grad()\n{indent}"
@@ -363,14 +408,23 @@ def _is_plain(node: ast.AST) -> bool:
     return isinstance(node, ast.Constant | ast.List | ast.Tuple | ast.Dict | ast.Starred)
 
 
-def _constants(source: Source, node: ast.Constant, parent, values: Values):
-    value, span = node.value, source.span(node)
+def _literal(node: ast.AST) -> bool | float | str | None:
+    """The value of a constant, or of a number with its sign; None of anything else."""
+    if isinstance(node, ast.Constant):
+        return node.value if isinstance(node.value, bool | int | float | str) else None
+    number = _literal(node.operand) if isinstance(node, ast.UnaryOp) else None
+    is_negative = isinstance(getattr(node, "op", None), ast.USub) and type(number) in (int, float)
+    return -number if is_negative else None
+
+
+def _constants(source: Source, node: ast.expr, value, parent, values: Values):
+    span = source.span(node)
     if isinstance(parent, ast.keyword) and parent.arg in INDICES:
         return
     other, neutral = _left_of(node, parent), None
     if other is not None:  # it is left out, for it to add nothing
-        neutral, text = int(isinstance(parent.op, ast.Mult | ast.Div)), source.of(other)
-        yield "setting", source.span(parent), f"({text})" if isinstance(other, LOOSE) else text
+        neutral, text = int(isinstance(parent.op, ast.Mult | ast.Div)), source.operand(other)
+        yield "setting", source.span(parent), text
     if isinstance(value, bool):
         yield "setting", span, repr(not value)
     elif isinstance(value, int):
@@ -383,6 +437,7 @@ def _constants(source: Source, node: ast.Constant, parent, values: Values):
         )
     elif isinstance(value, float):
         near = [1 - value, -value, 2 * value, value / 2, 10 * value, value / 10, 0.0, 1.0]
+        near += [float(math.floor(value)), float(math.ceil(value))] if math.isfinite(value) else []
         near += [1 / value] if value else []
         near += [math.sqrt(value)] if value > 0 else []
         if 0 < value < 0.01:
@@ -435,9 +490,9 @@ def _casts(source: Source, node: ast.expr):
         yield "structure", source.span(node), f"({exact}).astype({source.of(named[0])}.dtype)"
 
 
-def _left_of(number: ast.Constant, parent: ast.AST) -> ast.expr | None:
+def _left_of(number: ast.expr, parent: ast.AST) -> ast.expr | None:
     """What stays where a number is left out of a sum or a product."""
-    if not isinstance(parent, ast.BinOp) or isinstance(number.value, bool | str):
+    if not isinstance(parent, ast.BinOp) or isinstance(_literal(number), bool | str):
         return None
     if parent.right is number and isinstance(parent.op, ast.Add | ast.Sub | ast.Mult | ast.Div):
         return parent.left
@@ -445,18 +500,22 @@ def _left_of(number: ast.Constant, parent: ast.AST) -> ast.expr | None:
 
 
 def _binary(source: Source, node: ast.BinOp):
-    left, right, span = source.of(node.left), source.of(node.right), source.span(node)
-    own = _SIGNS.get(type(node.op), "+")
+    left, right = source.operand(node.left), source.operand(node.right)
+    own, span = _SIGNS.get(type(node.op), "+"), source.span(node)
     for sign in _OPERATORS.get(type(node.op), ()):
-        yield "operator", span, f"({left}) {sign} ({right})"
+        yield "operator", span, f"{left} {sign} {right}"
     if isinstance(node.op, ast.Sub | ast.Div | ast.MatMult | ast.Pow):
-        yield "order", span, f"({right}) {own} ({left})"
+        yield "order", span, f"{right} {own} {left}"
     for side in (left, right):
-        yield "structure", span, f"({side})"
+        yield "structure", span, side
+    for part in (node.left, node.right):
+        if isinstance(node.op, ast.Mult) and isinstance(part, ast.Name | ast.Attribute):
+            yield "operator", source.span(part), f"(1 - {source.of(part)})"
     if isinstance(node.op, ast.Add) and isinstance(node.left, ast.BinOp):  # a moving average
         for part in (node.left.left, node.left.right):
             if isinstance(node.left.op, ast.Mult) and isinstance(part, ast.Name | ast.Attribute):
-                yield "structure", span, f"{left} + ({right}) * (1 - {source.of(part)})"
+                kept = source.of(node.left)
+                yield "structure", span, f"{kept} + {right} * (1 - {source.of(part)})"
     # f(a) * b for a * f(b).
     for call, other, turned in ((node.left, right, True), (node.right, left, False)):
         if isinstance(call, ast.Call) and len(call.args) == 1 and not call.keywords:
@@ -512,7 +571,12 @@ def _calls(source: Source, node: ast.Call, names: Names):
     if called.rpartition(".")[2].lower() in RECURRENT and "sequence_length" not in named:
         for name in (name for name in names.local if "len" in name):
             yield "setting", span, call(*arguments, *keywords, f"sequence_length={name}")
+    for name in names.idle:
+        yield "around", span, call(*arguments, name, *keywords)
+        for taking in TAKING:
+            yield "setting", span, call(*arguments, *keywords, f"{taking}={name}")
     last = called.split(".")[-1]
+    yield from _tiled(source, node, last)
     if last in ("erf", "tanh") and isinstance(node.func, ast.Attribute):  # GELU's two forms
         module, used = source.of(node.func.value), (n for a in node.args for n in ast.walk(a))
         for x in dict.fromkeys(
@@ -548,8 +612,28 @@ def _calls(source: Source, node: ast.Call, names: Names):
         yield "structure", span, source.of(node.func.value)
 
 
+def _tiled(source: Source, node: ast.Call, last: str):
+    """Each value so many times, for all of them so many times; and the other way round."""
+    if not isinstance(node.func, ast.Attribute) or not node.args:
+        return
+    by_function = source.of(node.func.value) in MODULES
+    of, given = (node.args[0], node.args[1:]) if by_function else (node.func.value, node.args)
+    keywords = {keyword.arg: keyword.value for keyword in node.keywords}
+    axis = (_literal(keywords["axis"]) if "axis" in keywords else None) or 0
+    text = source.operand(of)
+    if last == "tile" and given and isinstance(given[0], ast.List | ast.Tuple):
+        for i, times in enumerate(given[0].elts):
+            text += "" if _literal(times) == 1 else f".repeat_interleave({source.of(times)}, axis={i})"
+        yield "function", source.span(node), text
+    elif last == "repeat_interleave" and given and isinstance(axis, int) and axis >= 0:
+        before, behind = "1, " * axis, f"[1] * ({text}.ndim - {axis + 1})"
+        times = f"[{before}{source.of(given[0])}] + {behind}"
+        yield "function", source.span(node), f"{text}.tile({times})"
+
+
 def _keywords(source: Source, node: ast.keyword, values: Values):
-    for value in (*USUAL.get(node.arg, ()), *values.numbers):
+    usual = (0.0,) if "dropout" in node.arg else USUAL.get(node.arg, ())
+    for value in (*usual, *values.numbers):
         text = repr(value)
         if source.of(node.value) != text and not isinstance(node.value, ast.Constant):
             yield "setting", source.span(node.value), text
@@ -569,6 +653,41 @@ def _halves(source: Source, one: ast.Assign):
     elif isinstance(value, ast.Tuple) and isinstance(value.elts[0], ast.Subscript):
         of = source.of(value.elts[0].value)
         yield "order", source.span(value), f"{of}.chunk(2, axis=-1)"
+
+
+def _put_in(source: Source, one: ast.Assign, following: ast.stmt) -> Iterator[str]:
+    """A statement with the value of the one before it, in one place of its name, and without it."""
+    name, value = ast.unparse(one.targets[0]), source.operand(one.value)
+    start, end = source.span(following)
+    for used in ast.walk(following):
+        if isinstance(used, ast.Name) and used.id == name and _is_read(used):
+            at, to = source.span(used)
+            before, behind = source.text[start:at].decode(), source.text[to:end].decode()
+            yield f"{before}{value}{behind}"
+
+
+def _alternating(source: Source, function: ast.FunctionDef):
+    """All slices of two halves as what alternates, and the other way round."""
+    parts: dict[bool, dict[tuple[int, int], str]] = {True: {}, False: {}}
+    for one in ast.walk(function):
+        of = one.slice if isinstance(one, ast.Subscript) else None
+        last = of.elts[-1] if isinstance(of, ast.Tuple) and of.elts else of
+        if not isinstance(last, ast.Slice):
+            continue
+        text = source.of(last).replace(" ", "")
+        half = text.strip(":")
+        if text in ("0::2", "::2", "1::2"):
+            width = f"{source.of(one.value)}.shape[-1] // 2"
+            parts[False][source.span(last)] = f"{width}:" if text == "1::2" else f": {width}"
+        elif half.endswith("//2") and text in (f":{half}", f"{half}:"):
+            parts[True][source.span(last)] = "0::2" if text[0] == ":" else "1::2"
+    for found in (of for of in parts.values() if of):
+        spans = sorted(found)
+        start, end, text = spans[0][0], spans[-1][1], ""
+        for span, behind in zip(spans, [*spans[1:], None], strict=True):
+            text += found[span]
+            text += source.text[span[1] : behind[0]].decode() if behind else ""
+        yield "order", (start, end), text
 
 
 def _orders(source: Source, node):
@@ -627,6 +746,9 @@ def _statements(source: Source, statements: list):
             text = f"{source.of(following)}{between}{source.of(one)}"
             if not isinstance(one, ast.Return):
                 yield "order", (start, source.span(following)[1]), text
+        if following is not None and isinstance(one, ast.Assign):
+            for text in _put_in(source, one, following):
+                yield "structure", (start, source.span(following)[1]), text
         if isinstance(one, ast.AugAssign):
             for sign in _OPERATORS.get(type(one.op), ()):
                 target, value = source.of(one.target), source.of(one.value)

@@ -103,6 +103,8 @@ def _parted(
             yield *source.span(ours), text
     if type(ours) is not type(theirs):
         return
+    if isinstance(ours, ast.Call) and ast.dump(ours.func) == ast.dump(theirs.func):
+        yield from _keywords(source, ours, theirs)
     for name in ours._fields:
         a, b = getattr(ours, name, None), getattr(theirs, name, None)
         if isinstance(a, list) and isinstance(b, list):
@@ -114,6 +116,19 @@ def _parted(
                         yield from _parted(source, one, other, ours)
         elif isinstance(a, ast.AST) and isinstance(b, ast.AST):
             yield from _parted(source, a, b, ours)
+
+
+def _keywords(source: Source, ours: ast.Call, theirs: ast.Call) -> Iterator[tuple[int, int, str]]:
+    """A call with one keyword as the reference has it, or has it not."""
+    own = {keyword.arg: source.of(keyword) for keyword in ours.keywords}
+    its = {keyword.arg: _unparsed(keyword) for keyword in theirs.keywords}
+    if None in own or None in its:  # **options
+        return
+    arguments = [source.of(argument) for argument in ours.args]
+    for name in dict.fromkeys((*own, *its)):
+        now = {**own, **({name: its[name]} if name in its else {})}
+        keywords = [text for key, text in now.items() if key != name or name in its]
+        yield *source.span(ours), f"{source.of(ours.func)}({', '.join([*arguments, *keywords])})"
 
 
 def _statements(source: Source, ours: list, theirs: list) -> Iterator[tuple[int, int, str]]:

@@ -3,9 +3,10 @@
     python -m extras.mend.trials.paddle.trial REQUEST.json
 
 The request's folder has edits.json: file, the source that is edited; step, the module and the
-function of the step's Paddle side; torch, the log of its torch side; config, where the function
-draws initial weights, which are judged as step 5 does; origin, a row's key; allowed, what rounding
-may make of each row, a part of its size; seconds for a trial; edits, each [first byte, the one
+function of the step's Paddle side; torch, the log of its torch side; drawn and config, torch's log
+and what to build where the function draws initial weights, which are judged as step 5 does; origin, a row's key; allowed, what rounding
+may make of each row, a part of its size; seconds for a trial; runs, false where the source as it is
+does not; edits, each [first byte, the one
 behind its last, new text].  Each is run in float64, or in the half precision that is asked for, and
 one line of tried.jsonl says what came of it: number; the origin's distance, a part of torch's size;
 how many values came nearer than by a factor of 30, how many went away, and by how many digits in
@@ -31,6 +32,7 @@ import signal
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
+from functools import cache
 from importlib.machinery import SourceFileLoader
 from inspect import CO_OPTIMIZED
 from types import CodeType
@@ -40,6 +42,7 @@ import numpy as np
 from twincheck.common.logs.reader import read_log
 from twincheck.common.sides import model_file
 from twincheck.common.sides import paddle_side as side
+from twincheck.common.sides.draws import Draws, Dropouts, Restart
 from twincheck.common.sides.run import Run
 from twincheck.common.sides.session import Session, using
 from twincheck.common.sides.worker import main
@@ -59,8 +62,11 @@ def trial(run):
     path = Path(told["file"])
     source = path.read_bytes()
     done = _lines(run.folder / "tried.jsonl")
+    for one in (run.session.draws, run.session.dropouts):
+        one.reference = cache(one.reference)  # each edit asks for it
     before = None
-    with read_log(told["torch"]) as reference:
+    judge = distances if "config" not in told else unlike
+    with read_log(told.get("drawn", told["torch"])) as reference:
         running = _imported if path.is_relative_to(run.pair.folder) else _swapped
         for number in range(-1, len(told["edits"])):
             if number >= 0 and number in done:
@@ -69,20 +75,21 @@ def trial(run):
             edited = source[:start] + new.encode() + source[end:]
             with open(run.folder / "tried.jsonl", "a", encoding="utf-8") as file:
                 file.write(json.dumps({"begun": number}) + "\n")
+            ran: set[int] = set()
             try:
-                ran = nullcontext() if told["edits"] else _ran(path)
-                with _in_time(told["seconds"]), running(path, source, edited), ran as lines:
-                    values = _values(run, function, told.get("config"))
+                watched = nullcontext() if told["edits"] else _ran(path, ran)
+                with _in_time(told["seconds"]), running(path, source, edited), watched:
+                    values = _values(run, function, told.get("config"), {})
             except Exception as error:  # whatever an edit makes of a model
-                if before is None:
+                if before is None and told["runs"]:
                     raise
                 line = {"error": f"{type(error).__name__}: {error}".splitlines()[0][:200]}
+                before = judge({}, reference) if before is None else before
             else:
-                judge = distances if "config" not in told else unlike
                 found = judge(values, reference)
                 before = found if before is None else before
                 line = compared(before, found, told["origin"], told["allowed"])
-                line |= {} if lines is None else {"lines": sorted(lines)}
+            line |= {"lines": sorted(ran)} if ran else {}
             with open(run.folder / "tried.jsonl", "a", encoding="utf-8") as file:
                 file.write(json.dumps({"number": number, **line}) + "\n")
     run.session.begin(prefix=run.prefix)
@@ -157,9 +164,8 @@ def _function(module, name: str):
 
 
 @contextmanager
-def _ran(path: Path) -> Iterator[set[int]]:
-    """The numbers of a file's lines that run while it lasts."""
-    lines: set[int] = set()
+def _ran(path: Path, lines: set[int]) -> Iterator[None]:
+    """Puts into a set the numbers of a file's lines that run while it lasts."""
 
     def of_file(frame, event, argument):
         lines.add(frame.f_lineno)
@@ -171,7 +177,7 @@ def _ran(path: Path) -> Iterator[set[int]]:
     former = sys.gettrace()
     sys.settrace(of_all)
     try:
-        yield lines
+        yield
     finally:
         sys.settrace(former)
 
@@ -202,8 +208,11 @@ def unlike(drawn, reference) -> dict[str, float]:
     return {row.key: float(row.verdict in FAILING) for row in judge_initial(reference, drawn)}
 
 
-def _values(run, function, config: dict | None) -> dict[str, np.ndarray]:
-    """Key -> value of all that the step logs, or returns, by the source as it is imported now."""
+def _values(run, function, config: dict | None, learned: dict) -> dict[str, np.ndarray]:
+    """Key -> value of all that the step logs, or returns, by the source as it is imported now.
+
+    learned     which dropout is which of the reference's (common/sides/draws.py); fills up
+    """
     found: dict[str, np.ndarray] = {}
 
     def keep(key, values, **more):
@@ -213,15 +222,20 @@ def _values(run, function, config: dict | None) -> dict[str, np.ndarray]:
     case = run.case if config is None else replace(run.case, config=config)
     session = Session(request.seed, record=keep, forced=own.forced)
     session.tape, session.selection = own.tape, own.selection
-    session.draws, session.dropouts = own.draws, own.dropouts
+    session.draws = Draws(own.draws.reference)
+    session.dropouts = Dropouts(own.dropouts.reference, learned, run.case.name)
     side.set_up(run.dtype, request.device, request.seed + run.case.seed)
     session.begin(prefix=run.prefix)
-    with using(session):
-        one = Run(run.job, case, run.dtype, session)
-        one.module = model_file.import_again(run.job)
-        if config is not None:
-            one.load(one.module.build(dict(run.case.config)), one.start())  # finds torch's names
-        returned = function(one)
+    try:
+        with using(session):
+            one = Run(run.job, case, run.dtype, session)
+            one.module = model_file.import_again(run.job)
+            if config is not None:
+                one.load(one.module.build(dict(run.case.config)), one.start())  # finds torch's names
+            returned = function(one)
+            session.dropouts.begin()  # the last pass has ended
+    except Restart:  # it is known now
+        return _values(run, function, config, learned)
     return found if config is None else returned
 
 
