@@ -4,8 +4,9 @@
 
 Of each fault of the catalogue that is in a port's own file, the pair is copied, the fault is
 planted, and the search runs as the command does, with the --dtype that the fault is found with.
-"undone": the source is the correct one again but for how it is written; "as good": another source,
-which the check finds as right; "none": no mend was found.  Exit status 0.
+"undone": the source is the correct one again but for how it is written, such as a default that is
+given; "as good": another source, which the check finds as right; "none": no mend was found.  Exit
+status 0.
 """
 
 import sys
@@ -19,6 +20,7 @@ if __name__ == "__main__":  # by its path too, and under a Python that will not 
 
 import argparse
 import ast
+import inspect
 import json
 import re
 import shutil
@@ -26,7 +28,9 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
+from functools import cache, reduce
 
 from faults.catalogue import FAULTS
 from faults.checkout import change
@@ -123,8 +127,38 @@ def mend(fault: Fault, seconds: int, python: str | None = None) -> dict[str, obj
 
 
 def _tree(source: str) -> str:
-    """A source but for how it is written: of a dtype's two names one."""
-    return ast.dump(ast.parse(re.sub(r"paddle\.((b?float|int)\d+)\b", r'"\1"', source)))
+    """A source but for how it is written: of a dtype's two names one, and no default given."""
+    tree = ast.parse(re.sub(r"paddle\.((b?float|int)\d+)\b", r'"\1"', source))
+    return ast.dump(_Defaults().visit(tree))
+
+
+class _Defaults(ast.NodeTransformer):
+    """Calls of Paddle's without the keywords that say what is said without them."""
+
+    def visit_Call(self, node: ast.Call) -> ast.Call:
+        self.generic_visit(node)
+        called = ast.unparse(node.func)
+        if re.fullmatch(r"(nn|F|paddle)(\.\w+)+", called):
+            known, given = _defaults(called), node.keywords
+            node.keywords = [
+                one
+                for one in given
+                if one.arg not in known or ast.unparse(one.value) != repr(known[one.arg])
+            ]
+        return node
+
+
+@cache
+def _defaults(called: str) -> dict[str, object]:
+    """A function's or layer's defaults, by their names."""
+    import paddle  # only where something was mended
+
+    holder = {"nn": paddle.nn, "F": paddle.nn.functional, "paddle": paddle}
+    first, *names = called.split(".")
+    with suppress(AttributeError, ValueError):  # a name that Paddle has not, or says nothing of
+        parameters = inspect.signature(reduce(getattr, names, holder[first])).parameters
+        return {name: one.default for name, one in parameters.items()}
+    return {}
 
 
 if __name__ == "__main__":

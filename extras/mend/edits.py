@@ -36,6 +36,9 @@ CONFUSED = (
     ("LayerNorm", "RMSNorm"),
     ("greater_than", "greater_equal", "less_than", "less_equal", "equal", "not_equal"),
 )
+# torch's default initial weights in Paddle; {0} is a layer's first argument.
+UNIFORM = 'nn.initializer.KaimingUniform(negative_slope=5**0.5, nonlinearity="leaky_relu")'
+NORMAL, BIAS = "nn.initializer.Normal()", "nn.initializer.Uniform(-({0})**-0.5, ({0})**-0.5)"
 # Last name of a call -> keywords that are commonly left out, and their values.
 LEFT_OUT = {
     "gelu": {"approximate": (True,)},
@@ -48,10 +51,16 @@ LEFT_OUT = {
         ("BatchNorm1D", "BatchNorm2D", "BatchNorm3D"),
         {"epsilon": (1e-3, 1e-6), "momentum": (0.1, 0.99, 0.01), "use_global_stats": (True,)},
     ),
-    "Linear": {"bias_attr": (False,)},
-    "Conv1D": {"bias_attr": (False,), "padding_mode": ("circular", "reflect", "replicate")},
-    "Conv2D": {"bias_attr": (False,), "padding_mode": ("circular", "reflect", "replicate")},
-    "Embedding": {"padding_idx": (0,)},
+    "Linear": {"bias_attr": (False, BIAS), "weight_attr": (UNIFORM,)},
+    **dict.fromkeys(
+        ("Conv1D", "Conv2D"),
+        {
+            "bias_attr": (False,),
+            "padding_mode": ("circular", "reflect", "replicate"),
+            "weight_attr": (UNIFORM,),
+        },
+    ),
+    "Embedding": {"padding_idx": (0,), "weight_attr": (NORMAL,)},
     "LeakyReLU": {"negative_slope": (0.1, 0.2)},
     "leaky_relu": {"negative_slope": (0.1, 0.2)},
     "softmax": {"axis": (-1, 1, 0, -2)},
@@ -597,7 +606,10 @@ def _calls(source: Source, node: ast.Call, names: Names):
     for name, given in left_out.items():
         if name not in named:
             for value in given:
-                yield "setting", span, call(*arguments, *keywords, f"{name}={value!r}")
+                text = repr(value)
+                if name.endswith("_attr") and isinstance(value, str):
+                    text = value.format(*arguments) if arguments else ""
+                yield "setting", span, call(*arguments, *keywords, f"{name}={text}")
     if arguments:  # without it
         yield "structure", span, f"({arguments[0]})"
         # f(a + b) for f(a) + b
@@ -623,7 +635,8 @@ def _tiled(source: Source, node: ast.Call, last: str):
     text = source.operand(of)
     if last == "tile" and given and isinstance(given[0], ast.List | ast.Tuple):
         for i, times in enumerate(given[0].elts):
-            text += "" if _literal(times) == 1 else f".repeat_interleave({source.of(times)}, axis={i})"
+            if _literal(times) != 1:
+                text += f".repeat_interleave({source.of(times)}, axis={i})"
         yield "function", source.span(node), text
     elif last == "repeat_interleave" and given and isinstance(axis, int) and axis >= 0:
         before, behind = "1, " * axis, f"[1] * ({text}.ndim - {axis + 1})"

@@ -3,15 +3,15 @@
     python -m extras.mend.trials.paddle.trial REQUEST.json
 
 The request's folder has edits.json: file, the source that is edited; step, the module and the
-function of the step's Paddle side; torch, the log of its torch side; drawn and config, torch's log
-and what to build where the function draws initial weights, which are judged as step 5 does; origin, a row's key; allowed, what rounding
-may make of each row, a part of its size; seconds for a trial; runs, false where the source as it is
-does not; edits, each [first byte, the one
-behind its last, new text].  Each is run in float64, or in the half precision that is asked for, and
-one line of tried.jsonl says what came of it: number; the origin's distance, a part of torch's size;
-how many values came nearer than by a factor of 30, how many went away, and by how many digits in
-all; or the error.  The first line, -1, is of the source as it is, and where there are no edits it
-has the lines of the file that ran.  No file is changed.
+function of the step's Paddle side; torch, the log of its torch side; where the function draws
+initial weights, which are judged as step 5 does, drawn, torch's log of them, and config, what to
+build; origin, a row's key; allowed, what rounding may make of each row, a part of its size; seconds
+for a trial; runs, false where the source as it is does not; edits, each [first byte, the one behind
+its last, new text].  Each is run in float64, or in the precision in which what is looked for shows,
+and one line of tried.jsonl says what came of it: number; the origin's distance, a part of torch's
+size; how many values came nearer than by a factor of 30, how many went away, and by how many digits
+in all; or the error.  The first line, -1, is of the source as it is, and where there are no edits
+it has the lines of the file that ran.  No file is changed.
 """
 
 import sys
@@ -231,7 +231,8 @@ def _values(run, function, config: dict | None, learned: dict) -> dict[str, np.n
             one = Run(run.job, case, run.dtype, session)
             one.module = model_file.import_again(run.job)
             if config is not None:
-                one.load(one.module.build(dict(run.case.config)), one.start())  # finds torch's names
+                built = one.module.build(dict(run.case.config))
+                one.load(built, one.start())  # finds torch's names
             returned = function(one)
             session.dropouts.begin()  # the last pass has ended
     except Restart:  # it is known now
