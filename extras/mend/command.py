@@ -3,18 +3,21 @@
     twincheck mend DIR             shows the edit as a diff
     twincheck mend DIR --write     and puts it into the file; the old one stays beside it, as .orig
 
-Where step 1, 3 or 4 is red, some hundreds of edits of the lines around its origin are tried:
-towards the reference's function of the same name, another number, keyword, function, operator, name
-or order of arguments, a call or a statement left out or put in.  Each runs in float64, in memory;
-with --dtype in that precision.  What brings the origin to the reference's value, and takes no other
-value away from it, is put into a copy of the pair, and the whole check judges that, every case and
-mode, and once more with another seed.  Where further mistakes come to light there, the search goes
-on.  Where these steps are green, but 2 or 5 is not, the check alone judges, edit by edit; initial
-weights are drawn again for each.  What makes all steps green is proven; nothing else is offered.
+Where step 1, 3 or 4 is red, or the port does not run, some hundreds of edits of the lines around
+its origin are tried: towards the reference's function of the same name, another number, keyword,
+function, operator, name or order of arguments, a call or a statement left out or put in.  Each runs
+in float64, in memory; with --dtype, or where float32 alone is off, in that precision.  What brings
+the origin to the reference's value, and takes no other value away from it, is put into a copy of
+the pair, and the whole check judges that, every case and mode, once more with another seed, and
+with all sizes of CONFIGS twice as large where that can be run.  Where further mistakes come to
+light there, the search goes on.  Where these steps are green, but 2 or 5 is not, the check alone
+judges, edit by edit; initial weights are drawn again for each.  What makes all steps green is
+proven; nothing else is offered.
 
 It leaves mend.json in DIR/log/mend: schema 1; model; pair; red (the step's number and the row's
-key, each time); tried; edits, a list of {step, row, place, kind, old, new, alike (other edits that
-are as good)}; proven; diff; seconds.
+key, each time; no key where the port does not run); tried; edits, a list of {step, row, place,
+kind, old, new, alike (other edits that are as good), doubtful (red where all sizes are twice as
+large)}; proven; diff; seconds.
 
 Exit status: 0 nothing is red, or the mend is proven; 1 none was found; 2 it could not be tried.
 """
@@ -133,6 +136,7 @@ class Mended:
     old: str
     new: str
     alike: list[str] = field(default_factory=list)
+    doubtful: bool = False  # with larger sizes it is red
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -316,12 +320,14 @@ class Search:
                     enough = better or len(self.doubtful) >= PROOFS
                     if enough or time.monotonic() > self.until:
                         break
-            better = better or self.doubtful
+            doubtful = self.doubtful if not better else []
+            better = better or doubtful
             if better:
                 one, now = min(better, key=lambda pair: _count_of_red(pair[1]))
                 alike = [o for o, then in better if o is not one and not then.exit_code]
                 path.write_bytes(one.edit.applied(source))
-                self.mended.append(self._mended_by(step, red.row, path, source, [one, *alike]))
+                mended = self._mended_by(step, red.row, path, source, [one, *alike])
+                self.mended.append(replace(mended, doubtful=bool(doubtful)))
                 self.edited[path] = None
                 return now
         if not self.told:
@@ -388,10 +394,11 @@ class Search:
     ) -> Iterator[list[list[Tried]]]:
         """The edits that mend the origin, the nearest first, those together that are alike.
 
-        As soon as some make it right, those of a batch; in the end what brings it nearest, and then
-        two edits at once, of which one does.
+        As soon as some make it right, those of a batch, and of the next one where none of them is
+        small; in the end what brings it nearest, and then two edits at once, of which one does.
         """
         found: list[Tried] = []
+        right: list[Tried] = []
         single: list[Edit] = []
         nearest: list[Edit] = []
         source = path.read_bytes()
@@ -431,7 +438,7 @@ class Search:
                     if told["runs"] or self.crashed:
                         break
                 else:
-                    raise UserError("the port runs: it is something else")
+                    return  # it runs in all of them: what is wrong is no edit's matter
                 candidates = of_lines(Source(source), candidates, self.ran)
                 ask = partial(self._asked, process, run, work, told)
                 for stage in (candidates, both(nearest, single, source)):
@@ -439,19 +446,22 @@ class Search:
                         found += tried
                         single += some if stage is candidates else []
                         # What is rounded is never near: the best are tried at once.
-                        right = [
+                        waited = bool(right)
+                        right += [
                             o
                             for o in tried
                             if o.away == 0 and (self.rounded or o.origin <= near or not o.off)
                         ]
-                        if right:
+                        small = any(one.edit.changed(source) < SMALL for one in right)
+                        if right and (small or waited or self.rounded):
                             yield ranked(right, source, self.rounded)
                             found = [one for one in found if one not in right]
+                            right = []
                     groups = ranked(found, source, self.rounded)
                     yield groups
-                    if self.rounded or time.monotonic() > self.until:
+                    if self.rounded or self.doubtful or time.monotonic() > self.until:
                         break
-                    found = []
+                    found, right = [], []
                     nearest += [one.edit for group in groups for one in group][:PROOFS]
 
     def _in_batches(
@@ -683,10 +693,10 @@ def of_lines(source: Source, candidates: Iterator[Edit], ran: AbstractSet[int]) 
 def _turn(source: Source, edit: Edit, near: int, rounded: bool) -> int:
     """When an edit is tried: the reference's first, which are few; then the nearest, the commonest.
 
-    What changes much comes behind what a small edit of the same class may do.
+    Several lines of the reference's come behind what a small edit of the same class may do.
     """
     kind = KINDS.index(edit.kind)
-    if kind == 0 and (rounded or edit.changed(source.text) < SMALL):
+    if kind == 0 and (rounded or NEWLINE not in edit.new + source.text[edit.start : edit.end]):
         return near
     return (kind or 2 * KINDS.index("operator")) + 3 * near
 
@@ -712,6 +722,8 @@ def _show(search: Search) -> None:
         for one in search.mended:
             what = one.row or "it does not run"
             report.say(f"step {one.step}: {what}: an edit of {one.place} mends it")
+            if one.doubtful:
+                report.say("  for these sizes: with all sizes twice as large it stays red")
             for other in one.alike:
                 report.say(f"  as good is: {other}")
         if search.all_steps:
