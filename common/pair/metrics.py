@@ -203,9 +203,8 @@ def forecast_scores(predictions: np.ndarray, labels: np.ndarray) -> dict[str, fl
 
 def _are_of_tokens(logits: np.ndarray, ids: np.ndarray | None) -> bool:
     """True for logits (N, T, V) of token ids (N, T)."""
-    if ids is None or ids.dtype.kind not in "iu" or ids.ndim != 2:
-        return False
-    return logits.ndim == 3 and logits.shape[:2] == ids.shape and ids.shape[1] > 1
+    are_ids = ids is not None and ids.dtype.kind in "iu" and ids.ndim == 2
+    return are_ids and logits.ndim == 3 and logits.shape[:2] == ids.shape and ids.shape[1] > 1
 
 
 def confusion(labels: np.ndarray, predictions: np.ndarray, num_classes: int) -> np.ndarray:

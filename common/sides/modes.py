@@ -68,6 +68,5 @@ def difference(run) -> str:
 
 
 def _alike(one: np.ndarray | None, other: np.ndarray | None) -> bool:
-    if one is None or other is None:
-        return False
-    return np.array_equal(one, other, equal_nan=one.dtype.kind in "fc")
+    both = one is not None and other is not None
+    return both and np.array_equal(one, other, equal_nan=one.dtype.kind in "fc")

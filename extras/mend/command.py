@@ -73,18 +73,18 @@ from twincheck.extras.shared.steps import FORWARD, OTHERS, STEPS, checked
 SCHEMA = 1
 FILE, STEM = "mend.json", "mend"
 BATCH = 30  # edits that a process is asked for at first, then what takes
-BATCH_S = 10.0
+BATCH_S = 5.0
 PROOFS = 4  # of the nearest edits that the check is asked about
 PATIENCE_S = 300
 INITIAL = "init/"  # the rows of initial weights
 ALIKE = 0.5  # digits; edits that differ by less are as good
-SMALL = 5  # tokens; edits that change less are alike in size
+SMALL = 8  # tokens; edits that change less are alike in size
 TRIAL_S = 20.0  # that one edit may take
 LARGER = 10.0  # times as long a check may take where all sizes are twice as large
 NEWLINE = b"\n"
 CRASHED = re.compile(r"the paddle worker of \S+ crashed: .*? at (.+?\.py:\d+): ")
 # What is put at the end of a case.py.
-DOUBLED = """
+DOUBLED = b"""
 CONFIGS = {
     name: {k: 2 * v if type(v) is int and v > 1 else v for k, v in config.items()}
     for name, config in CONFIGS.items()
@@ -290,7 +290,7 @@ class Search:
         folder = out / self.copy.name
         shutil.rmtree(folder, ignore_errors=True)
         shutil.copytree(self.copy, folder, symlinks=True)
-        with open(folder / "case.py", "a", encoding="utf-8") as file:
+        with open(folder / "case.py", "ab") as file:
             file.write(DOUBLED)
         try:
             options = replace(self.options, models=(str(folder),), out=out)
@@ -720,8 +720,10 @@ def _show(search: Search) -> None:
         return
     if search.proven:
         for one in search.mended:
-            what = one.row or "it does not run"
-            report.say(f"step {one.step}: {what}: an edit of {one.place} mends it")
+            if one.row:
+                report.say(f"step {one.step}: {one.row}: an edit of {one.place} mends it")
+            else:
+                report.say(f"step {one.step} does not run: an edit of {one.place} mends it")
             if one.doubtful:
                 report.say("  for these sizes: with all sizes twice as large it stays red")
             for other in one.alike:

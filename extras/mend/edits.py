@@ -36,9 +36,8 @@ CONFUSED = (
     ("LayerNorm", "RMSNorm"),
     ("greater_than", "greater_equal", "less_than", "less_equal", "equal", "not_equal"),
 )
-# torch's default initial weights in Paddle; {0} is a layer's first argument.
-UNIFORM = 'nn.initializer.KaimingUniform(negative_slope=5**0.5, nonlinearity="leaky_relu")'
-NORMAL, BIAS = "nn.initializer.Normal()", "nn.initializer.Uniform(-({0})**-0.5, ({0})**-0.5)"
+# torch's default initial weights; {0} is a layer's first argument.
+NORMAL, UNIFORM = "nn.initializer.Normal()", "nn.initializer.Uniform(-({0})**-0.5, ({0})**-0.5)"
 # Last name of a call -> keywords that are commonly left out, and their values.
 LEFT_OUT = {
     "gelu": {"approximate": (True,)},
@@ -51,14 +50,10 @@ LEFT_OUT = {
         ("BatchNorm1D", "BatchNorm2D", "BatchNorm3D"),
         {"epsilon": (1e-3, 1e-6), "momentum": (0.1, 0.99, 0.01), "use_global_stats": (True,)},
     ),
-    "Linear": {"bias_attr": (False, BIAS), "weight_attr": (UNIFORM,)},
+    "Linear": {"bias_attr": (False, UNIFORM), "weight_attr": (UNIFORM,)},
     **dict.fromkeys(
         ("Conv1D", "Conv2D"),
-        {
-            "bias_attr": (False,),
-            "padding_mode": ("circular", "reflect", "replicate"),
-            "weight_attr": (UNIFORM,),
-        },
+        {"bias_attr": (False,), "padding_mode": ("circular", "reflect", "replicate")},
     ),
     "Embedding": {"padding_idx": (0,), "weight_attr": (NORMAL,)},
     "LeakyReLU": {"negative_slope": (0.1, 0.2)},
