@@ -341,7 +341,7 @@ class Search:
 
         `doubtful` gets those that other sizes speak against.
         """
-        better, ahead, of_these_sizes = [], {}, False
+        better, ahead = [], {}
         for one in group[:PROOFS]:
             path.write_bytes(one.edit.applied(source))
             self.tried += step not in STEPS
@@ -352,8 +352,7 @@ class Search:
                 # An index that these inputs lack is as good as none, and a mend by chance.
                 again = step in STEPS and not now.exit_code
                 by_chance = again and self.check(step, another=True).exit_code
-                if again and not by_chance:
-                    of_these_sizes = self._is_of_these_sizes(step, seconds)
+                of_these_sizes = again and not by_chance and self._is_of_these_sizes(step, seconds)
                 if again and not by_chance and not any(not then.exit_code for _, then in better):
                     behind = STEPS[STEPS.index(step) + 1 :]
                     ahead = {s.number: self.check(s) for s in behind if not s.why_not(self.pair)}

@@ -324,7 +324,7 @@ def _is_read(node: ast.Name | ast.Attribute) -> bool:
 def _of_node(source: Source, node, parents, names: Names, values: Values):
     """(kind, span, new text) of a node by itself."""
     parent = parents.get(node)
-    if (value := _literal(node)) is not None:
+    if (value := _literal(node)) is not None or isinstance(node, ast.Constant):
         signed = isinstance(node, ast.Constant) and isinstance(parent, ast.UnaryOp)
         if not signed and not isinstance(parent, ast.Expr | ast.JoinedStr | ast.FormattedValue):
             yield from _constants(source, node, value, parent, values)

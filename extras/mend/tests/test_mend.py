@@ -81,6 +81,7 @@ def made(text, values=Values()):  # noqa: B008 - a value that nothing changes
         ("x[..., 0::2]", "x[..., : x.shape[-1] // 2]"),
         ("self.k(x) + b", "self.k(x) * z + b"),  # z is used nowhere
         ("attend(a, b, x)", "attend(a, b, x, attn_mask=z)"),
+        ("attend(a, b, x, attn_mask=None)", "attend(a, b, x, attn_mask=z)"),
         ("nn.Layer(a, attn_dropout=b)", "nn.Layer(a, attn_dropout=0.0)"),
         ("2 * (x - y)", "(x - y)"),
         ("x * g(y)", "x * g(y) / a"),
