@@ -35,8 +35,8 @@ def next_commands(result, findings: Sequence, results: Sequence = ()) -> list[tu
     if key:
         found.append(("both sides' values around the worst element", look(result, key)))
         found.append(("after an edit, that place alone", _less(result, key)))
-    found.append(("the edit that makes it green, tried and proven", _extra(result, "mend")))
-    found.append(("a small program that shows what differs", _extra(result, "issue")))
+    found.append(("the edit that makes it green, tried and proven", extra(result, "mend")))
+    found.append(("a small program that shows what differs", extra(result, "issue")))
     found.append(("again: the same, with every row in a file", again(result)))
     if not any(name == "compare-only" for name, _ in result.typed):
         judged = _check(result, *_typed(result, _JUDGING), "--compare-only")
@@ -51,7 +51,7 @@ def again(result) -> str:
     return _check(result, *typed, *rows)
 
 
-def _extra(result, name: str) -> str:
+def extra(result, name: str) -> str:
     """A command that looks for more in a user's own port; empty where it cannot."""
     asked = {name for name, _ in result.typed}
     if result.step.number not in (1, 3, 4) or not (result.asked_for and asked.isdisjoint(OTHER)):

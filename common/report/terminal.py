@@ -20,7 +20,7 @@ from rich.text import Text
 from twincheck.common.logs.pickle_machine import escaped as visible
 from twincheck.common.logs.sums import shape_of_sums
 from twincheck.common.report import sentences
-from twincheck.common.report.commands import PAGE, next_commands, shown
+from twincheck.common.report.commands import PAGE, extra, next_commands, shown
 from twincheck.common.report.findings import Finding, findings_of
 from twincheck.common.report.scores import allowed, figure, scores_of
 from twincheck.common.report.sentences import folded, listed, named, number
@@ -46,6 +46,7 @@ COLOURS = {verdict: _COLOURS[tone] for verdict, tone in TONES.items()}
 WIDTH_OF_AN_END = 24  # characters of a shortened key
 SHOWN_ROWS = 10  # of a table of rows: the worst
 SHOWN_ORIGINS = 5
+DOES_NOT_RUN = "paddle worker", "weights cannot be carried over"  # the port, not torch
 SHOWN_NOTES = 8
 WIDTH_OF_PLAIN_TEXT = 110
 WIDTH_OF_A_PIPE = 140  # columns, where the output is no terminal
@@ -294,6 +295,8 @@ def show_details(results) -> None:
     for result in results:
         if result.error:
             say_error(f"{named([result])}: {result.error}")
+            if any(said in result.error for said in DOES_NOT_RUN) and extra(result, "mend"):
+                say(f"  the edit with which it runs, tried and proven: {extra(result, 'mend')}")
         elif result.exit_code == 1:
             _show_red(result, results, first.setdefault(result.model, result))
 

@@ -5,7 +5,7 @@ is seen inside of it: what it gives is compared, values and gradients.
 """
 
 import importlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import cache
 
 from twincheck.common.sides.places import error_sentence
@@ -73,14 +73,11 @@ def _upcast(graph) -> None:
         if node.op == "call_method" and node.target in narrow.CALLED:
             node.target, node.args = "to", (node.args[0], wide[narrow.CALLED[node.target]])
         for part in ("args", "kwargs"):
-            widened = fx.map_aggregate(getattr(node, part), lambda a: _wide(a, wide))
+            widened = fx.map_aggregate(
+                getattr(node, part), lambda a: wide.get(a, a) if type(a).__name__ == "dtype" else a
+            )
             setattr(node, part, widened)
     graph.recompile()
-
-
-def _wide(value: object, wide: Mapping) -> object:
-    """The wide dtype of a narrow one; else the value."""
-    return wide.get(value, value) if type(value).__name__ == "dtype" else value
 
 
 def break_at_draws(side) -> None:

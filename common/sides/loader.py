@@ -36,17 +36,16 @@ def batches(side, dataset, order, batch_size, drop_last=False, max_length=None):
             return len(order)
 
     sampler = side.DATA.BatchSampler(sampler=Order(), batch_size=batch_size, drop_last=drop_last)
-    collate = None if max_length is None else lambda texts: _padded(texts, max_length)
+
+    def padded(texts):
+        return dict(zip(("input_ids", "attention_mask"), pad_batch(texts, max_length), strict=True))
+
+    collate = None if max_length is None else padded
     for batch in side.DATA.DataLoader(dataset, batch_sampler=sampler, collate_fn=collate):
         yield {
             name: side.array(values) if side.is_tensor(values) else np.asarray(values)
             for name, values in batch.items()
         }
-
-
-def _padded(texts, max_length):
-    input_ids, attention_mask = pad_batch(texts, max_length)
-    return {"input_ids": input_ids, "attention_mask": attention_mask}
 
 
 def _wide(values):

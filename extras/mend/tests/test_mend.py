@@ -342,6 +342,7 @@ def test_a_port_that_does_not_run_is_mended(tmp_path, right, wrong):
     pair = a_users_pair(tmp_path, "encoder_layer")
     source = (pair / "paddle_model.py").read_text()
     change(pair / "paddle_model.py", right, wrong)
+    assert "the edit with which it runs, tried and proven: " in twincheck("step1", pair, status=2)
     said = twincheck("mend", pair, "--write")
     assert "step 1 does not run: an edit of paddle_model.py:" in said
     assert (pair / "paddle_model.py").read_text() == source
