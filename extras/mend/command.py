@@ -78,7 +78,7 @@ PROOFS = 4  # of the nearest edits that the check is asked about
 PATIENCE_S = 300
 INITIAL = "init/"  # the rows of initial weights
 ALIKE = 0.5  # digits; edits that differ by less are as good
-SMALL = 8  # tokens; edits that change less are alike in size
+SMALL = 8  # new tokens; edits with fewer are alike in size
 TRIAL_S = 20.0  # that one edit may take
 LARGER = 10.0  # times as long a check may take where all sizes are twice as large
 NEWLINE = b"\n"
@@ -695,7 +695,8 @@ def _turn(source: Source, edit: Edit, near: int, rounded: bool) -> int:
     Several lines of the reference's come behind what a small edit of the same class may do.
     """
     kind = KINDS.index(edit.kind)
-    if kind == 0 and (rounded or NEWLINE not in edit.new + source.text[edit.start : edit.end]):
+    lines = edit.new.strip() + source.text[edit.start : edit.end].strip()
+    if kind == 0 and (rounded or NEWLINE not in lines):
         return near
     return (kind or 2 * KINDS.index("operator")) + 3 * near
 

@@ -160,11 +160,11 @@ class Edit:
     kind: str  # of KINDS, the commonest first
 
     def changed(self, source: bytes) -> int:
-        """How many tokens are other ones, of those before or of those behind it."""
+        """How many of its tokens are new."""
         old, new = (TOKEN.findall(text) for text in (source[self.start : self.end], self.new))
         ahead = len(os.path.commonprefix([old, new]))
         behind = len(os.path.commonprefix([old[ahead:][::-1], new[ahead:][::-1]]))
-        return max(len(old), len(new)) - ahead - behind
+        return len(new) - ahead - behind
 
     def applied(self, source: bytes) -> bytes:
         """The source with it."""

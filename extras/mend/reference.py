@@ -95,6 +95,8 @@ def _parted(
     """(first byte, last, text) of each place where two trees part, and of all that holds it."""
     if ast.dump(ours) == ast.dump(theirs):
         return
+    if isinstance(ours, ast.Call) and isinstance(theirs, ast.Call):
+        yield from _keywords(source, ours, theirs)  # in the port's own words, before the whole
     if isinstance(ours, ast.expr | ast.keyword) and hasattr(ours, "lineno"):
         text = _unparsed(theirs)
         if isinstance(holder, _BINDING) and isinstance(theirs, LOOSE):
@@ -103,8 +105,6 @@ def _parted(
             yield *source.span(ours), text
     if type(ours) is not type(theirs):
         return
-    if isinstance(ours, ast.Call) and ast.dump(ours.func) == ast.dump(theirs.func):
-        yield from _keywords(source, ours, theirs)
     for name in ours._fields:
         a, b = getattr(ours, name, None), getattr(theirs, name, None)
         if isinstance(a, list) and isinstance(b, list):
@@ -122,7 +122,7 @@ def _keywords(source: Source, ours: ast.Call, theirs: ast.Call) -> Iterator[tupl
     """A call with one keyword as the reference has it, or has it not."""
     own = {keyword.arg: source.of(keyword) for keyword in ours.keywords}
     its = {keyword.arg: _unparsed(keyword) for keyword in theirs.keywords}
-    if None in own or None in its:  # **options
+    if None in own or None in its or ast.dump(ours.func) != ast.dump(theirs.func):  # **options
         return
     arguments = [source.of(argument) for argument in ours.args]
     for name in dict.fromkeys((*own, *its)):
