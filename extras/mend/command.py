@@ -57,7 +57,7 @@ from twincheck.common.system.interpreters import interpreter
 from twincheck.common.system.json_file import write_json
 from twincheck.common.verdict.row import AGREEING, FAILING
 from twincheck.extras.mend.distances import FARTHEST, NEARER, OFF
-from twincheck.extras.mend.edits import KINDS, Edit, Source, Values, edits
+from twincheck.extras.mend.edits import KINDS, Edit, Source, Values, edits, joined
 from twincheck.extras.mend.reference import nearer
 from twincheck.extras.shared.packages import environment_of, located, own_file, root_of
 from twincheck.extras.shared.sides import (
@@ -556,10 +556,8 @@ def both(nearest: Sequence[Edit], others: Sequence[Edit], source: bytes) -> Iter
     """Two edits as one: each of those that come nearest with every other one elsewhere."""
     for one in nearest:
         for other in others:
-            first, second = sorted((one, other), key=lambda edit: edit.start)
-            if first.end <= second.start and one is not other:
-                new = first.new + source[first.end : second.start] + second.new
-                yield Edit(first.start, second.end, new, other.kind)
+            if one is not other and (one.end <= other.start or other.end <= one.start):
+                yield joined([one, other], source)
 
 
 def in_order(candidates: Iterator[Edit]) -> Iterator[list[list[Tried]]]:
@@ -641,7 +639,7 @@ def candidates_of(
 
     functions.sort(key=lambda one: distance(one[0]))
     seen: set[tuple] = set()
-    found: list[tuple[int, Edit]] = []
+    found: list[tuple[int, int, Edit]] = []  # turn, length
     for name, node in [*functions, *source.constants()]:
         own = theirs.get(name)
         near = distance(name)
@@ -651,11 +649,13 @@ def candidates_of(
             key = edit.start, edit.end, edit.new
             if key not in seen:
                 seen.add(key)
-                found.append((_turn(source, edit, near, rounded), edit))
-    found.sort(key=lambda one: (one[0], one[1].end - one[1].start, one[1].start))
+                turn = _turn(source, edit, near, rounded)
+                found.append((turn, edit.end - edit.start, edit))
+    found += _in_copies(source, found)
+    found.sort(key=lambda one: (one[0], one[1], one[2].start))
     tops = [source.span(node) for node in source.tree.body]  # parsed alone: a file may be long
     trees = {ast.dump(node) for node in source.tree.body}
-    for _, edit in found:
+    for _, _, edit in found:
         top = next((t for t in tops if t[0] <= edit.start and edit.end <= t[1]), None)
         start, end = top or (0, len(source.text))
         here = Edit(edit.start - start, edit.end - start, edit.new, edit.kind)
@@ -668,6 +668,27 @@ def candidates_of(
         if tree not in trees:
             trees.add(tree)
             yield edit
+
+
+def _in_copies(
+    source: Source, found: Sequence[tuple[int, int, Edit]]
+) -> list[tuple[int, int, Edit]]:
+    """The same edit of all layers that are built by the same words, as one; its turn is theirs."""
+    layers = [
+        source.span(one)
+        for one in ast.walk(source.tree)
+        if isinstance(one, ast.Call) and ast.unparse(one.func).rpartition(".")[2][:1].isupper()
+    ]
+    groups: dict[tuple, list[tuple[int, int, Edit]]] = {}
+    for one in found:
+        edit = one[2]
+        around = [span for span in layers if span[0] <= edit.start and edit.end <= span[1]]
+        if around:
+            start, end = max(around)
+            key = source.text[start:end], edit.start - start, edit.end - start, edit.new
+            groups.setdefault(key, []).append(one)
+    several = [group for group in groups.values() if len(group) > 1]
+    return [(*min(g)[:2], joined([edit for *_, edit in g], source.text)) for g in several]
 
 
 def of_lines(source: Source, candidates: Iterator[Edit], ran: AbstractSet[int]) -> Iterator[Edit]:

@@ -11,7 +11,7 @@ import itertools
 import math
 import os
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -169,6 +169,15 @@ class Edit:
     def applied(self, source: bytes) -> bytes:
         """The source with it."""
         return source[: self.start] + self.new + source[self.end :]
+
+
+def joined(some: Sequence[Edit], source: bytes) -> Edit:
+    """Edits of several places as one, of the last one's kind."""
+    ordered = sorted(some)
+    new = ordered[0].new
+    for one, following in itertools.pairwise(ordered):
+        new += source[one.end : following.start] + following.new
+    return Edit(ordered[0].start, ordered[-1].end, new, some[-1].kind)
 
 
 KINDS = ("reference", "setting", "function", "operator", "name", "order", "structure", "around")
@@ -676,7 +685,7 @@ def _put_in(source: Source, one: ast.Assign, following: ast.stmt) -> Iterator[st
 
 def _alternating(source: Source, function: ast.FunctionDef):
     """All slices of two halves as what alternates, and the other way round."""
-    parts: dict[bool, dict[tuple[int, int], str]] = {True: {}, False: {}}
+    parts: dict[bool, list[Edit]] = {True: [], False: []}
     for one in ast.walk(function):
         of = one.slice if isinstance(one, ast.Subscript) else None
         last = of.elts[-1] if isinstance(of, ast.Tuple) and of.elts else of
@@ -686,16 +695,15 @@ def _alternating(source: Source, function: ast.FunctionDef):
         half = text.strip(":")
         if text in ("0::2", "::2", "1::2"):
             width = f"{source.of(one.value)}.shape[-1] // 2"
-            parts[False][source.span(last)] = f"{width}:" if text == "1::2" else f": {width}"
+            new = f"{width}:" if text == "1::2" else f": {width}"
         elif half.endswith("//2") and text in (f":{half}", f"{half}:"):
-            parts[True][source.span(last)] = "0::2" if text[0] == ":" else "1::2"
+            new = "0::2" if text[0] == ":" else "1::2"
+        else:
+            continue
+        parts[new.endswith("::2")].append(Edit(*source.span(last), new.encode(), "order"))
     for found in (of for of in parts.values() if of):
-        spans = sorted(found)
-        start, end, text = spans[0][0], spans[-1][1], ""
-        for span, behind in zip(spans, [*spans[1:], None], strict=True):
-            text += found[span]
-            text += source.text[span[1] : behind[0]].decode() if behind else ""
-        yield "order", (start, end), text
+        edit = joined(found, source.text)
+        yield edit.kind, (edit.start, edit.end), edit.new.decode()
 
 
 def _orders(source: Source, node):

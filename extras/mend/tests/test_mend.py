@@ -236,6 +236,15 @@ def test_two_edits_at_once_are_of_two_places():
     assert [edit.applied(source) for edit in both([other], [one], source)] == [b"y = c(x) + d(z)\n"]
 
 
+def test_a_copied_mistake_is_one_edit(tmp_path):
+    path = tmp_path / "paddle_model.py"
+    text = "def f(a):\n    x = nn.LayerNorm(a)\n    y = nn.LayerNorm(8)\n    z = nn.LayerNorm(a)\n"
+    path.write_text(text)
+    found = {edit.applied(text.encode()).decode() for edit in candidates_of(path, [2], None)}
+    assert text.replace("LayerNorm(a)", "LayerNorm(a, epsilon=1e-12)") in found
+    assert text.replace("x = nn.LayerNorm(a)", "x = nn.LayerNorm(a, epsilon=1e-12)") in found
+
+
 # ---- the command --------------------------------------------------------------------------------
 
 
