@@ -83,6 +83,7 @@ LEFT_OUT = {
     "argsort": {"descending": (True,), "stable": (True,)},
     "TransformerEncoderLayer": {"normalize_before": (True,), "activation": ("gelu",)},
     "normalize": {"epsilon": (1e-6, 1e-8)},
+    **dict.fromkeys(("LSTM", "GRU", "SimpleRNN"), {"time_major": (True,)}),
     **dict.fromkeys(("fftn", "ifftn"), {"axes": ((-2, -1), (1, 2), (-1,))}),
 }
 # Likewise of a configuration, whatever its class's name before Config.
@@ -91,6 +92,7 @@ OF_CONFIGS = {
     "layer_norm_eps": (1e-12, 1e-6, 1e-5),
     "rms_norm_eps": (1e-6, 1e-5),
     "tie_word_embeddings": (False, True),
+    "pool_act": ("gelu", "tanh", "relu"),
 }
 # A keyword's usual values, whatever takes it.
 USUAL = {
@@ -614,8 +616,12 @@ def _calls(source: Source, node: ast.Call, names: Names):
                 if name.endswith("_attr") and isinstance(value, str):
                     text = value.format(*arguments) if arguments else ""
                 yield "setting", span, call(*arguments, *keywords, f"{name}={text}")
-    if arguments:  # without it
+    if arguments:  # without it, and with time first
         yield "structure", span, f"({arguments[0]})"
+        if called.startswith("self."):
+            turned = f"{source.operand(node.args[0])}.transpose([1, 0, 2])"
+            whole = f"{call(turned, *arguments[1:], *keywords)}.transpose([1, 0, 2])"
+            yield "structure", span, whole
         # f(a + b) for f(a) + b
         first = node.args[0]
         if isinstance(first, ast.BinOp):

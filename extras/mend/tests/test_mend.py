@@ -83,6 +83,8 @@ def made(text, values=Values()):  # noqa: B008 - a value that nothing changes
         ("attend(a, b, x)", "attend(a, b, x, attn_mask=z)"),
         ("attend(a, b, x, attn_mask=None)", "attend(a, b, x, attn_mask=z)"),
         ("nn.Layer(a, attn_dropout=b)", "nn.Layer(a, attn_dropout=0.0)"),
+        ("nn.LSTM(a, b)", "nn.LSTM(a, b, time_major=True)"),
+        ("self.q(x)", "self.q(x.transpose([1, 0, 2])).transpose([1, 0, 2])"),
         ("2 * (x - y)", "(x - y)"),
         ("x * g(y)", "x * g(y) / a"),
         ("g(x, -1e9)", 'g(x, float("-inf"))'),
