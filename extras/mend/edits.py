@@ -656,7 +656,7 @@ def _tiled(source: Source, node: ast.Call, last: str):
 
 def _keywords(source: Source, node: ast.keyword, values: Values):
     usual = (0.0,) if "dropout" in node.arg else USUAL.get(node.arg, ())
-    for value in (*usual, *values.numbers):
+    for value in (*usual, *values.numbers) if node.arg not in INDICES else ():
         text = repr(value)
         if source.of(node.value) != text and not isinstance(node.value, ast.Constant):
             yield "setting", source.span(node.value), text

@@ -130,6 +130,8 @@ def test_statements_are_left_out_and_exchanged():
     text = "def f(x):\n    return nn.Embedding(x, 3, padding_idx=0)\n"
     assert not any("padding_idx=-1" in one for one in made(text))
     assert text.replace(", padding_idx=0", "") in made(text)
+    text = text.replace("padding_idx=0", "padding_idx=x.pad")
+    assert text.replace("x.pad", "1") not in made(text, Values((1,)))
     text = "def f(self, a, x):\n    self.scale = 1.0\n    return x + 1\n"
     assert text.replace("1.0", "a ** -0.5") in made(text)
     assert text.replace("x + 1", "x") in made(text)
