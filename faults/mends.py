@@ -133,7 +133,7 @@ def _tree(source: str) -> str:
 
 
 class _Defaults(ast.NodeTransformer):
-    """Calls of Paddle's without the keywords that say what is said without them."""
+    """Calls of Paddle's in one order, without the keywords that say what is said without them."""
 
     def visit_Call(self, node: ast.Call) -> ast.Call:
         self.generic_visit(node)
@@ -142,7 +142,7 @@ class _Defaults(ast.NodeTransformer):
             known, given = _defaults(called), node.keywords
             node.keywords = [
                 one
-                for one in given
+                for one in sorted(given, key=lambda one: one.arg or "")
                 if one.arg not in known or ast.unparse(one.value) != repr(known[one.arg])
             ]
         return node
