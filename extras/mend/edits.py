@@ -162,11 +162,11 @@ class Edit:
     kind: str  # of KINDS, the commonest first
 
     def changed(self, source: bytes) -> int:
-        """How many of its tokens are new."""
+        """How many of its tokens are new; one where it only leaves something out."""
         old, new = (TOKEN.findall(text) for text in (source[self.start : self.end], self.new))
         ahead = len(os.path.commonprefix([old, new]))
         behind = len(os.path.commonprefix([old[ahead:][::-1], new[ahead:][::-1]]))
-        return len(new) - ahead - behind
+        return max(1, len(new) - ahead - behind)
 
     def applied(self, source: bytes) -> bytes:
         """The source with it."""
@@ -386,7 +386,7 @@ def _of_node(source: Source, node, parents, names: Names, values: Values):
         yield from _slices(source, node)
     elif isinstance(node, ast.keyword) and node.arg and isinstance(parent, ast.Call):
         yield from _keywords(source, node, values)
-    if isinstance(node, ast.UnaryOp | ast.Call) and _masks(node):
+    if isinstance(node, ast.Call) and _masks(node):
         yield from (("setting", source.span(node), text) for text in MASKED)
     if isinstance(node, ast.expr) and isinstance(parent, ast.Return | ast.Assign):
         yield from _casts(source, node)
@@ -442,6 +442,9 @@ def _constants(source: Source, node: ast.expr, value, parent, values: Values):
         yield "setting", source.span(parent), text
     if isinstance(value, bool):
         yield "setting", span, repr(not value)
+    elif _masks(node):
+        theirs = (repr(-number) for number in values.numbers if number > 0)
+        yield from (("setting", span, text) for text in (*MASKED, *theirs))
     elif isinstance(value, int):
         near = (value + 1, value - 1, -value, 0, 1, 2, -1, -2, 2 * value)
         whole = (v for v in values.numbers if isinstance(v, int) and abs(v) < 1 << 31)
@@ -455,6 +458,7 @@ def _constants(source: Source, node: ast.expr, value, parent, values: Values):
         near += [float(math.floor(value)), float(math.ceil(value))] if math.isfinite(value) else []
         near += [1 / value] if value else []
         near += [math.sqrt(value)] if value > 0 else []
+        near = [float(f"{number:.12g}") for number in near]  # 1e-06, not 1.0000000000000002e-06
         if 0 < value < 0.01:
             near += USUAL["epsilon"]
         found = dict.fromkeys((*values.numbers, *near))
@@ -507,7 +511,7 @@ def _casts(source: Source, node: ast.expr):
 
 def _left_of(number: ast.expr, parent: ast.AST) -> ast.expr | None:
     """What stays where a number is left out of a sum or a product."""
-    if not isinstance(parent, ast.BinOp) or isinstance(_literal(number), bool | str):
+    if not isinstance(parent, ast.BinOp) or type(_literal(number)) not in (int, float):
         return None
     if parent.right is number and isinstance(parent.op, ast.Add | ast.Sub | ast.Mult | ast.Div):
         return parent.left
@@ -521,8 +525,9 @@ def _binary(source: Source, node: ast.BinOp):
         yield "operator", span, f"{left} {sign} {right}"
     if isinstance(node.op, ast.Sub | ast.Div | ast.MatMult | ast.Pow):
         yield "order", span, f"{right} {own} {left}"
-    for side in (left, right):
-        yield "structure", span, side
+    for side, other in ((left, node.right), (right, node.left)):
+        if _left_of(other, node) is None:  # a number that is left out is a setting
+            yield "structure", span, side
     for part in (node.left, node.right):
         if isinstance(node.op, ast.Mult) and isinstance(part, ast.Name | ast.Attribute):
             yield "operator", source.span(part), f"(1 - {source.of(part)})"

@@ -88,6 +88,8 @@ def made(text, values=Values()):  # noqa: B008 - a value that nothing changes
         ("2 * (x - y)", "(x - y)"),
         ("x * g(y)", "x * g(y) / a"),
         ("g(x, -1e9)", 'g(x, float("-inf"))'),
+        ("g(x, -1e1)", "g(x, -1e9)"),
+        ("g(x, epsilon=1e-7)", "g(x, epsilon=1e-08)"),
         ('g(x, float("-inf"))', "g(x, -1e9)"),
         ("paddle.arange(1, a + 1)", "paddle.arange(a)"),
         ("paddle.arange(2, a)", "paddle.arange(a - 2)"),
@@ -132,6 +134,8 @@ def test_statements_are_left_out_and_exchanged():
     assert text.replace(", padding_idx=0", "") in made(text)
     text = text.replace("padding_idx=0", "padding_idx=x.pad")
     assert text.replace("x.pad", "1") not in made(text, Values((1,)))
+    text = "def f(x):\n    return x - 1e1, x + -1e2\n"
+    assert text.replace("-1e2", "-1000.0") not in made(text), "a mask of another size is no mend"
     text = "def f(self, a, x):\n    self.scale = 1.0\n    return x + 1\n"
     assert text.replace("1.0", "a ** -0.5") in made(text)
     assert text.replace("x + 1", "x") in made(text)
