@@ -654,7 +654,8 @@ def candidates_of(
     found += _in_copies(source, found)
     found.sort(key=lambda one: (one[0], one[1], one[2].start))
     tops = [source.span(node) for node in source.tree.body]  # parsed alone: a file may be long
-    trees = {ast.dump(node) for node in source.tree.body}
+    as_it_is = [source.tree.body, *([node] for node in source.tree.body)]
+    trees = {ast.dump(ast.Module(body, [])) for body in as_it_is}
     for _, _, edit in found:
         top = next((t for t in tops if t[0] <= edit.start and edit.end <= t[1]), None)
         start, end = top or (0, len(source.text))
