@@ -295,8 +295,8 @@ def show_details(results) -> None:
     for result in results:
         if result.error:
             say_error(f"{named([result])}: {result.error}")
-            if any(said in result.error for said in DOES_NOT_RUN) and extra(result, "mend"):
-                say(f"  the edit with which it runs, tried and proven: {extra(result, 'mend')}")
+            if any(s in result.error for s in DOES_NOT_RUN) and (mend := extra(result, "mend")):
+                say(f"  the edit with which it runs, tried and proven: {mend}")
         elif result.exit_code == 1:
             _show_red(result, results, first.setdefault(result.model, result))
 

@@ -320,14 +320,14 @@ class Search:
                     enough = better or len(self.doubtful) >= PROOFS
                     if enough or time.monotonic() > self.until:
                         break
-            doubtful = self.doubtful if not better else []
-            better = better or doubtful
+            is_doubtful = not better
+            better = better or self.doubtful
             if better:
                 one, now = min(better, key=lambda pair: _count_of_red(pair[1]))
                 alike = [o for o, then in better if o is not one and not then.exit_code]
                 path.write_bytes(one.edit.applied(source))
                 mended = self._mended_by(step, red.row, path, source, [one, *alike])
-                self.mended.append(replace(mended, doubtful=bool(doubtful)))
+                self.mended.append(replace(mended, doubtful=is_doubtful))
                 self.edited[path] = None
                 return now
         if not self.told:
@@ -353,7 +353,8 @@ class Search:
                 again = step in STEPS and not now.exit_code
                 by_chance = again and self.check(step, another=True).exit_code
                 of_these_sizes = again and not by_chance and self._is_of_these_sizes(step, seconds)
-                if again and not by_chance and not any(not then.exit_code for _, then in better):
+                is_first = not any(not then.exit_code for _, then in better)
+                if again and not by_chance and not of_these_sizes and is_first:
                     behind = STEPS[STEPS.index(step) + 1 :]
                     ahead = {s.number: self.check(s) for s in behind if not s.why_not(self.pair)}
             except UserError:
@@ -430,16 +431,16 @@ class Search:
             module = "twincheck.extras.mend.trials.paddle.trial"
             with WorkerProcess(one.pythons["paddle"], module, None) as process:
                 for case in names:  # a port that does not run does not in one of them
-                    run = replace(run, cases=case, only_float32=False)
-                    told["torch"] = self._reference(runs, one.pythons["torch"], run, work)
-                    run = replace(run, only_float32=self.rounded)
-                    self._asked(process, run, work, told, [])
+                    of_case = replace(run, cases=case)
+                    told["torch"] = self._reference(runs, one.pythons["torch"], of_case, work)
+                    of_case = replace(of_case, only_float32=self.rounded)
+                    self._asked(process, of_case, work, told, [])
                     if told["runs"] or self.crashed:
                         break
                 else:
                     return  # it runs in all of them: what is wrong is no edit's matter
                 candidates = of_lines(Source(source), candidates, self.ran)
-                ask = partial(self._asked, process, run, work, told)
+                ask = partial(self._asked, process, of_case, work, told)
                 for stage in (candidates, both(nearest, single, source)):
                     for some, tried in self._in_batches(step, stage, ask):
                         found += tried

@@ -386,7 +386,7 @@ def _of_node(source: Source, node, parents, names: Names, values: Values):
         yield from _slices(source, node)
     elif isinstance(node, ast.keyword) and node.arg and isinstance(parent, ast.Call):
         yield from _keywords(source, node, values)
-    if isinstance(node, ast.Call) and _masks(node):
+    if isinstance(node, ast.UnaryOp | ast.Call) and _masks(node):
         yield from (("setting", source.span(node), text) for text in MASKED)
     if isinstance(node, ast.expr) and isinstance(parent, ast.Return | ast.Assign):
         yield from _casts(source, node)
@@ -443,8 +443,7 @@ def _constants(source: Source, node: ast.expr, value, parent, values: Values):
     if isinstance(value, bool):
         yield "setting", span, repr(not value)
     elif _masks(node):
-        theirs = (repr(-number) for number in values.numbers if number > 0)
-        yield from (("setting", span, text) for text in (*MASKED, *theirs))
+        yield from (("setting", span, repr(-number)) for number in values.numbers if number > 0)
     elif isinstance(value, int):
         near = (value + 1, value - 1, -value, 0, 1, 2, -1, -2, 2 * value)
         whole = (v for v in values.numbers if isinstance(v, int) and abs(v) < 1 << 31)

@@ -126,8 +126,7 @@ def _keywords(source: Source, ours: ast.Call, theirs: ast.Call) -> Iterator[tupl
         return
     arguments = [source.of(argument) for argument in ours.args]
     for name in dict.fromkeys((*own, *its)):
-        now = {**own, **({name: its[name]} if name in its else {})}
-        keywords = [text for key, text in now.items() if key != name or name in its]
+        keywords = filter(None, {**own, name: its.get(name)}.values())
         yield *source.span(ours), f"{source.of(ours.func)}({', '.join([*arguments, *keywords])})"
 
 

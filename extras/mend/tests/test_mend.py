@@ -89,6 +89,7 @@ def made(text, values=Values()):  # noqa: B008 - a value that nothing changes
         ("x * g(y)", "x * g(y) / a"),
         ("g(x, -1e9)", 'g(x, float("-inf"))'),
         ("g(x, -1e1)", "g(x, -1e9)"),
+        ('g(x, -float("inf"))', "g(x, -1e9)"),
         ("g(x, epsilon=1e-7)", "g(x, epsilon=1e-08)"),
         ('g(x, float("-inf"))', "g(x, -1e9)"),
         ("paddle.arange(1, a + 1)", "paddle.arange(a)"),
@@ -382,6 +383,23 @@ def test_what_float32_alone_loses_is_mended(tmp_path):
     said = twincheck("mend", pair, "--write")
     assert "proven: with it steps 1, 3 and 4 are green" in said
     assert "float16" not in (pair / "paddle_model.py").read_text()
+
+
+def test_what_later_steps_say_of_a_doubtful_edit_is_not_taken_for_another(tmp_path, monkeypatch):
+    pair = load_pair(str(a_pair(tmp_path, ("x = x + attended", "x = x - attended"))))
+    search = Search(pair, CheckOptions(), tmp_path / "base", 60, lambda text: None)
+    search.base.mkdir()
+    search.work_in(search.base)
+    path = search.copy / "paddle_model.py"
+    source = path.read_bytes()
+    start = source.index(b"x = x - attended")
+    right = Tried(Edit(start, start + 16, b"x = x + attended", "operator"), 0.0, 1, 0, 9.0, 0)
+    red = Red.of(search.check(FORWARD))
+    for doubtful in (True, False):
+        monkeypatch.setattr(Search, "_is_of_these_sizes", lambda *_, said=doubtful: said)
+        better = search._proofs(FORWARD, red, path, source, [right])
+        assert bool(better) is not doubtful and len(search.doubtful) == 1
+        assert bool(search.ahead) is not doubtful
 
 
 def test_initial_weights_are_mended_where_all_else_is_green(tmp_path):
