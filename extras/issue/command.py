@@ -237,8 +237,9 @@ def _put(made: Path | None, base: Path) -> None:
 def _mended(base: Path, step: Step, finding: Finding) -> str:
     """The diff that `twincheck mend` has proven, where it was asked before, and of this finding."""
     file = base.parent / "mend" / "mend.json"
-    told = load_json(file) if file.is_file() else {"red": []}
-    return told["diff"] if told["red"][:1] == [[step.number, finding.row.key]] else ""
+    told = load_json(file) if file.is_file() else {"proven": False}
+    is_of_it = told["proven"] and told["red"][:1] == [[step.number, finding.row.key]]
+    return told["diff"] if is_of_it else ""
 
 
 def _place(finding: Finding, side: str, pair: Pair) -> str:

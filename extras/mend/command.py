@@ -17,7 +17,7 @@ proven; nothing else is offered.
 It leaves mend.json in DIR/log/mend: schema 1; model; pair; red (the step's number and the row's
 key, each time; no key where the port does not run); tried; edits, a list of {step, row, place,
 kind, old, new, alike (other edits that are as good), doubtful (red where all sizes are twice as
-large)}; proven; diff; seconds.
+large, or a later step cannot be run with it)}; proven; diff; seconds.
 
 Exit status: 0 nothing is red, or the mend is proven; 1 none was found; 2 it could not be tried.
 """
@@ -82,6 +82,7 @@ SMALL = 8  # new tokens; edits with fewer are alike in size
 TRIAL_S = 20.0  # that one edit may take
 LARGER = 10.0  # times as long a check may take where all sizes are twice as large
 NEWLINE = b"\n"
+KEYWORD = re.compile(rb", \w+=[^,()]+|\w+=[^,()]+, ")
 CRASHED = re.compile(r"the paddle worker of \S+ crashed: .*? at (.+?\.py:\d+): ")
 # What is put at the end of a case.py.
 DOUBLED = b"""
@@ -103,6 +104,7 @@ class Tried:
     away: int
     digits: float  # that all values came nearer by, together
     off: int  # values that are off still
+    near: bool = True  # the origin is nearer by more than chance
 
 
 @dataclass(frozen=True)
@@ -136,7 +138,7 @@ class Mended:
     old: str
     new: str
     alike: list[str] = field(default_factory=list)
-    doubtful: bool = False  # with larger sizes it is red
+    doubtful: bool = False  # with larger sizes it is red, or a later step cannot be run with it
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -190,8 +192,9 @@ class Search:
         self.red: list[tuple[int, str]] = []
         self.tried = 0
         self.ran: set[int] = set()  # lines of the file that is edited
+        self.files: set[Path] = set()  # of the pair, that its Paddle side imports
         self.crashed = False  # the port as it is, in the last case
-        self.doubtful: list[tuple[Tried, Result]] = []  # red where all sizes are larger
+        self.doubtful: list[tuple[Tried, Result]] = []  # as in Mended
         self.proven = False
         self.all_steps = False  # 2 and 5 too
         self.ahead: dict[int, Result] = {}  # what the steps behind say of the edit that is taken
@@ -258,7 +261,10 @@ class Search:
                 with suppress(UserError):  # no, torch's side does not
                     result = self._step_on(step, Red("", {"paddle": at[1]} if at else {}, None))
             if result is None:
-                raise
+                if not self.mended:
+                    raise
+                self.told = str(error)
+                return False
         while result.exit_code:
             red = Red.of(result)
             self.red.append((step.number, red.row))
@@ -303,14 +309,25 @@ class Search:
         self.ahead = {}
         self.rounded = self.half or red.rounded
         places = {side: self.located(side, at) for side, at in red.places.items()}
-        for path, wanted in places_of(self.copy, places):
+        runs = step in STEPS or red.row.startswith(INITIAL)
+        singles: dict[Path, tuple[list[Tried], list[Edit]]] = {}
+        for path, wanted, twice in self._turns(places):
+            if time.monotonic() > self.until or twice and (self.rounded or not runs):
+                break
             reference = reference_of(path, places)
             path = self.own(path)
             source, better = path.read_bytes(), []
             self.doubtful = []
-            candidates = candidates_of(path, wanted, reference, self.rounded)
-            runs = step in STEPS or red.row.startswith(INITIAL)
-            best = self._best(step, red, path, candidates) if runs else in_order(candidates)
+            if twice:
+                candidates = both(*singles[path], source)
+            else:
+                candidates = candidates_of(path, wanted, reference, self.rounded)
+                singles[path] = [], []
+            best = (
+                self._best(step, red, path, candidates, *singles[path])
+                if runs
+                else in_order(candidates)
+            )
             with closing(best) as batches:
                 for groups in batches:
                     for group in groups[:PROOFS]:
@@ -330,7 +347,9 @@ class Search:
                 self.mended.append(replace(mended, doubtful=is_doubtful))
                 self.edited[path] = None
                 return now
-        if not self.told:
+        if time.monotonic() > self.until:
+            self.told = f"the time is up after {self.tried} edits: --seconds"
+        else:
             self.told = f"{self.tried} edits were tried, and none makes it green"
         return None
 
@@ -352,21 +371,48 @@ class Search:
                 # An index that these inputs lack is as good as none, and a mend by chance.
                 again = step in STEPS and not now.exit_code
                 by_chance = again and self.check(step, another=True).exit_code
-                of_these_sizes = again and not by_chance and self._is_of_these_sizes(step, seconds)
+                doubtful = again and not by_chance and self._is_of_these_sizes(step, seconds)
                 is_first = not any(not then.exit_code for _, then in better)
-                if again and not by_chance and not of_these_sizes and is_first:
-                    behind = STEPS[STEPS.index(step) + 1 :]
-                    ahead = {s.number: self.check(s) for s in behind if not s.why_not(self.pair)}
+                if again and not by_chance and not doubtful and is_first:
+                    ahead, doubtful = self._behind(step)
             except UserError:
-                continue  # it, or a later step, cannot be run with this edit
+                continue  # it cannot be run with this edit
             finally:
                 path.write_bytes(source)
             if (red.before is None or is_better(red.before, now)) and not by_chance:
-                (self.doubtful if of_these_sizes else better).append((one, now))
+                (self.doubtful if doubtful else better).append((one, now))
                 self.ahead = self.ahead or ahead
             if time.monotonic() > self.until:
                 break
         return better
+
+    def _behind(self, step: Step) -> tuple[dict[int, Result], bool]:
+        """What the steps behind one say by their numbers; whether one of them cannot be run."""
+        said = {}
+        for behind in STEPS[STEPS.index(step) + 1 :]:
+            if not behind.why_not(self.pair):
+                try:
+                    said[behind.number] = self.check(behind)
+                except UserError:
+                    return {}, True
+        return said, False
+
+    def _turns(self, places: Places) -> Iterator[tuple[Path, list[int], bool]]:
+        """(file, lines, whether two edits of it are tried at once): one edit of all files first."""
+        for twice in (False, True):
+            for path, lines in self.places_of(places):
+                yield path, lines, twice
+
+    def places_of(self, places: Places) -> Iterator[tuple[Path, list[int]]]:
+        """(file, lines) of the port where a finding is, the pair's own file, and what it imports."""
+        path, line = places.get("paddle", (Path(), 0))
+        if line and path.is_file():
+            yield path, [line]
+        own = self.copy / "paddle_model.py"
+        if own != path and own.is_file():
+            yield own, []
+        # Known by now, since the port has run.
+        yield from ((one, []) for one in sorted(self.files - {path, own, self.copy / "case.py"}))
 
     def located(self, side: str, place: str) -> tuple[Path, int]:
         """(file, line) of a place as a finding names it; line 0 where none is known."""
@@ -390,17 +436,24 @@ class Search:
         return own_file(root, path.relative_to(root_of(path)), self.packages[root])
 
     def _best(
-        self, step: Step, red: Red, path: Path, candidates: Iterator[Edit]
+        self,
+        step: Step,
+        red: Red,
+        path: Path,
+        candidates: Iterator[Edit],
+        all_tried: list[Tried],
+        asked_for: list[Edit],
     ) -> Iterator[list[list[Tried]]]:
         """The edits that mend the origin, the nearest first, those together that are alike.
 
         As soon as some make it right, those of a batch, and of the next one where none of them is
-        small; in the end what brings it nearest, and then two edits at once, of which one does.
+        small; in the end what brings it nearest.
+
+        all_tried   gets what comes of every edit that runs
+        asked_for   gets all edits
         """
         found: list[Tried] = []
         right: list[Tried] = []
-        single: list[Edit] = []
-        nearest: list[Edit] = []
         source = path.read_bytes()
         origin, rows = red.row, red.before.rows if red.before else ()
         told = {
@@ -441,28 +494,24 @@ class Search:
                     return  # it runs in all of them: what is wrong is no edit's matter
                 candidates = of_lines(Source(source), candidates, self.ran)
                 ask = partial(self._asked, process, of_case, work, told)
-                for stage in (candidates, both(nearest, single, source)):
-                    for some, tried in self._in_batches(step, stage, ask):
-                        found += tried
-                        single += some if stage is candidates else []
-                        # What is rounded is never near: the best are tried at once.
-                        waited = bool(right)
-                        right += [
-                            o
-                            for o in tried
-                            if o.away == 0 and (self.rounded or o.origin <= near or not o.off)
-                        ]
-                        small = any(one.edit.changed(source) < SMALL for one in right)
-                        if right and (small or waited or self.rounded):
-                            yield ranked(right, source, self.rounded)
-                            found = [one for one in found if one not in right]
-                            right = []
-                    groups = ranked(found, source, self.rounded)
-                    yield groups
-                    if self.rounded or self.doubtful or time.monotonic() > self.until:
-                        break
-                    found, right = [], []
-                    nearest += [one.edit for group in groups for one in group][:PROOFS]
+                for some, tried in self._in_batches(step, candidates, ask):
+                    asked_for += some
+                    all_tried += tried
+                    tried = [one for one in tried if one.near]
+                    found += tried
+                    # What is rounded is never near: the best are tried at once.
+                    waited = bool(right)
+                    right += [
+                        o
+                        for o in tried
+                        if o.away == 0 and (self.rounded or o.origin <= near or not o.off)
+                    ]
+                    small = any(one.edit.changed(source) < SMALL for one in right)
+                    if right and (small or waited or self.rounded):
+                        yield ranked(right, source, self.rounded)
+                        found = [one for one in found if one not in right]
+                        right = []
+                yield ranked(found, source, self.rounded)
 
     def _in_batches(
         self, step: Step, candidates: Iterator[Edit], ask: Callable[[list[Edit]], list[Tried]]
@@ -477,7 +526,6 @@ class Search:
             size = max(1, min(8 * BATCH, int(BATCH_S / each_s)))
             yield some, tried
             if time.monotonic() > self.until:
-                self.told = f"the time is up after {self.tried} edits: --seconds"
                 return
 
     def _reference(self, step: Step, python: str, run: RunRequest, work: Path) -> str:
@@ -493,7 +541,7 @@ class Search:
         return str(log)
 
     def _asked(self, process, run, work: Path, told: dict, some: list[Edit]) -> list[Tried]:
-        """What some edits come to: those that bring the origin nearer; `told` as trial.py says."""
+        """What those edits come to that run; `told` as trial.py says."""
         tried = work / "tried.jsonl"
         tried.unlink(missing_ok=True)
         spans = [[one.start, one.end, one.new.decode()] for one in some]
@@ -511,16 +559,21 @@ class Search:
         before = next((line for line in lines if line.get("number") == -1), {"origin": 0.0})
         self.crashed = "error" in before
         usual, self.ran = before.get("origin", FARTHEST), set(before.get("lines", self.ran))
+        self.files |= set(map(Path, before.get("files", ())))
         factor = 1.0 if self.rounded else NEARER
         self.tried += len(some)
         names = "origin", "nearer", "away", "digits", "off"
         return [
-            Tried(some[line["number"]], *(line[name] for name in names))
-            for line in lines
-            if line.get("number", -1) >= 0
-            and "error" not in line
             # The origin may have another shape here, or be right in this run: then the others say.
-            and (line["origin"] * factor < usual or not OFF < usual < FARTHEST and line["nearer"])
+            Tried(
+                some[line["number"]],
+                *(line[name] for name in names),
+                near=line["origin"] * factor < usual
+                or not OFF < usual < FARTHEST
+                and bool(line["nearer"]),
+            )
+            for line in lines
+            if line.get("number", -1) >= 0 and "error" not in line
         ]
 
     def original(self, path: Path) -> Path:
@@ -548,14 +601,19 @@ class Search:
             "tried": self.tried,
             "edits": [asdict(one) for one in self.mended],
             "proven": self.proven,
-            "diff": self.diff() if self.proven else "",
+            "diff": self.diff(),
             "seconds": round(self.seconds, 1),
         }
 
 
-def both(nearest: Sequence[Edit], others: Sequence[Edit], source: bytes) -> Iterator[Edit]:
-    """Two edits as one: each of those that come nearest with every other one elsewhere."""
-    for one in nearest:
+def both(tried: Sequence[Tried], others: Sequence[Edit], source: bytes) -> Iterator[Edit]:
+    """Two edits as one: each of those that come nearest with every other one elsewhere.
+
+    Half of a mend may bring the origin little nearer; what brings it nearer by more comes first.
+    """
+    near = ranked([one for one in tried if one.near], source)
+    nearest = [one.edit for group in (*near, *ranked(tried, source)) for one in group]
+    for one in list(dict.fromkeys(nearest))[:PROOFS]:
         for other in others:
             if one is not other and (one.end <= other.start or other.end <= one.start):
                 yield joined([one, other], source)
@@ -602,16 +660,6 @@ def is_better(before: Result, now: Result) -> bool:
 
 def _count_of_red(result: Result) -> int:
     return sum(row.verdict in FAILING for row in result.rows) if result.exit_code else 0
-
-
-def places_of(folder: Path, places: Places) -> Iterator[tuple[Path, list[int]]]:
-    """(file, lines) of the port where a finding is, and the pair's own file."""
-    path, line = places.get("paddle", (Path(), 0))
-    if line and path.is_file():
-        yield path, [line]
-    own = folder / "paddle_model.py"
-    if own != path and own.is_file():
-        yield own, []
 
 
 def reference_of(path: Path, places: Places) -> Path | None:
@@ -675,22 +723,29 @@ def candidates_of(
 def _in_copies(
     source: Source, found: Sequence[tuple[int, int, Edit]]
 ) -> list[tuple[int, int, Edit]]:
-    """The same edit of all layers that are built by the same words, as one; its turn is theirs."""
+    """The same edit of several places as one; its turn is the first one's.
+
+    That is, of all layers that are built by the same words, and of all calls that lack a keyword,
+    or have it: what is not known of its default is not known anywhere.
+    """
     layers = [
         source.span(one)
         for one in ast.walk(source.tree)
         if isinstance(one, ast.Call) and ast.unparse(one.func).rpartition(".")[2][:1].isupper()
     ]
-    groups: dict[tuple, list[tuple[int, int, Edit]]] = {}
-    for one in found:
-        edit = one[2]
+    groups: dict[tuple, dict[Edit, tuple[int, int]]] = {}
+    for *when, edit in found:
         around = [span for span in layers if span[0] <= edit.start and edit.end <= span[1]]
         if around:
             start, end = max(around)
             key = source.text[start:end], edit.start - start, edit.end - start, edit.new
-            groups.setdefault(key, []).append(one)
+            groups.setdefault(key, {})[edit] = when
+        least = replace(edit.least(source.text), kind="setting")
+        old = source.text[least.start : least.end]
+        if KEYWORD.fullmatch(old + least.new) and not (old and least.new):
+            groups.setdefault((old, least.new), {}).setdefault(least, when)
     several = [group for group in groups.values() if len(group) > 1]
-    return [(*min(g)[:2], joined([edit for *_, edit in g], source.text)) for g in several]
+    return [(*min(group.values()), joined(list(group), source.text)) for group in several]
 
 
 def of_lines(source: Source, candidates: Iterator[Edit], ran: AbstractSet[int]) -> Iterator[Edit]:
@@ -741,27 +796,25 @@ def _show(search: Search) -> None:
         else:
             report.say(f"{search.pair.name}: nothing is red in steps 1, 3 and 4: nothing to mend")
         return
-    if search.proven:
-        for one in search.mended:
-            if one.row:
-                report.say(f"step {one.step}: {one.row}: an edit of {one.place} mends it")
-            else:
-                report.say(f"step {one.step} does not run: an edit of {one.place} mends it")
-            if one.doubtful:
-                report.say("  for these sizes: with all sizes twice as large it stays red")
-            for other in one.alike:
-                report.say(f"  as good is: {other}")
-        if search.all_steps:
-            report.say(f"proven: with it all steps are green ({search.tried} edits were tried)")
-        else:
+    for one in search.mended:
+        what = f"step {one.step}: {one.row}:" if one.row else f"step {one.step} does not run:"
+        report.say(f"{what} an edit of {one.place} mends it")
+        if one.doubtful:
             report.say(
-                f"proven: with it steps 1, 3 and 4 are green ({search.tried} edits were tried)"
+                "  a doubtful one: with all sizes twice as large it stays red, or a later step does "
+                "not run with it"
             )
-        for line in search.diff().splitlines():
-            report.say(line)
+        for other in one.alike:
+            report.say(f"  as good is: {other}")
+    if search.proven:
+        steps = "all steps are green" if search.all_steps else "steps 1, 3 and 4 are green"
+        report.say(f"proven: with it {steps} ({search.tried} edits were tried)")
     else:
         step, row = search.red[-1]
-        report.say(f"step {step}: {row}: no mend was found: {search.told}")
+        what = f"step {step}: {row}" if row else f"step {step} does not run"
+        report.say(f"{what}: no mend was found: {search.told}")
+    for line in search.diff().splitlines():
+        report.say(line)
 
 
 def _write(search: Search) -> None:

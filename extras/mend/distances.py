@@ -1,9 +1,11 @@
 """How far a port's float64 values are from the reference's, without an edit and with it."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 import numpy as np
+
+from twincheck.common.logs.match import likeness
 
 NEARER = 30.0  # by this factor; what two right edits differ by is rounding
 EXACT = 1e-15  # as a part of the size: nearer than this nothing comes in float64
@@ -11,10 +13,14 @@ OFF = 1e-9  # likewise: what is further away is off still
 FARTHEST = 1e6  # in place of infinity
 
 
-def distances(values: Mapping[str, np.ndarray], reference) -> dict[str, float]:
+def distances(
+    values: Mapping[str, np.ndarray], reference, inside: Collection[str] = ()
+) -> dict[str, float]:
     """Key -> how far a value is from the reference's (rms), as a part of its size.
 
     Infinity where it is missing, of another shape or not finite.
+
+    inside      keys of values inside the model, which may have their axes in another order
     """
     found = {}
     for key in reference:
@@ -23,7 +29,8 @@ def distances(values: Mapping[str, np.ndarray], reference) -> dict[str, float]:
             continue
         ours, theirs = (np.asarray(v).astype(np.float64) for v in (values[key], reference[key]))
         if ours.shape != theirs.shape:
-            found[key] = math.inf
+            alike = likeness(theirs, ours) if key in inside else None
+            found[key] = alike.off if alike else math.inf
             continue
         size = float(np.sqrt(np.mean(theirs**2))) if theirs.size else 0.0
         apart = float(np.sqrt(np.mean((ours - theirs) ** 2))) if theirs.size else 0.0

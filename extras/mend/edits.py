@@ -168,6 +168,14 @@ class Edit:
         behind = len(os.path.commonprefix([old[ahead:][::-1], new[ahead:][::-1]]))
         return max(1, len(new) - ahead - behind)
 
+    def least(self, source: bytes) -> "Edit":
+        """The same edit of those bytes alone that it changes."""
+        old = source[self.start : self.end]
+        ahead = len(os.path.commonprefix([old, self.new]))
+        behind = len(os.path.commonprefix([old[ahead:][::-1], self.new[ahead:][::-1]]))
+        new = self.new[ahead : len(self.new) - behind]
+        return Edit(self.start + ahead, self.end - behind, new, self.kind)
+
     def applied(self, source: bytes) -> bytes:
         """The source with it."""
         return source[: self.start] + self.new + source[self.end :]
@@ -595,7 +603,7 @@ def _calls(source: Source, node: ast.Call, names: Names):
         for taking in TAKING:
             yield "setting", span, call(*arguments, *keywords, f"{taking}={name}")
     last = called.split(".")[-1]
-    yield from _tiled(source, node, last)
+    yield from _pieces(source, node, last)
     if last in ("erf", "tanh") and isinstance(node.func, ast.Attribute):  # GELU's two forms
         module, used = source.of(node.func.value), (n for a in node.args for n in ast.walk(a))
         for x in dict.fromkeys(
@@ -638,15 +646,24 @@ def _calls(source: Source, node: ast.Call, names: Names):
         yield "structure", span, source.of(node.func.value)
 
 
-def _tiled(source: Source, node: ast.Call, last: str):
-    """Each value so many times, for all of them so many times; and the other way round."""
+def _pieces(source: Source, node: ast.Call, last: str):
+    """Other pieces of a tensor: their number for their size; repeated values for tiled ones."""
     if not isinstance(node.func, ast.Attribute) or not node.args:
         return
     by_function = source.of(node.func.value) in MODULES
     of, given = (node.args[0], node.args[1:]) if by_function else (node.func.value, node.args)
     keywords = {keyword.arg: keyword.value for keyword in node.keywords}
-    axis = (_literal(keywords["axis"]) if "axis" in keywords else None) or 0
     text = source.operand(of)
+    if last == "split" and given and not isinstance(given[0], ast.List | ast.Tuple):
+        at = keywords.get("axis", given[1] if len(given) > 1 else None)
+        axis = source.of(at) if at else "0"
+        size, whole = source.operand(given[0]), f"{text}.shape[{axis}]"
+        if isinstance(given[0], ast.BinOp) and isinstance(given[0].op, ast.FloorDiv):
+            whole, size = source.of(given[0].left), source.operand(given[0].right)
+        sizes = f"[{size}] * ({whole} // {size}) + [{whole} % {size}] * ({whole} % {size} > 0)"
+        for new in (f"{whole} // {size}", sizes):
+            yield "function", source.span(given[0]), new
+    axis = (_literal(keywords["axis"]) if "axis" in keywords else None) or 0
     if last == "tile" and given and isinstance(given[0], ast.List | ast.Tuple):
         for i, times in enumerate(given[0].elts):
             if _literal(times) != 1:

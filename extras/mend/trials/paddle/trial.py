@@ -11,7 +11,7 @@ its last, new text].  Each is run in float64, or in the precision in which what 
 and one line of tried.jsonl says what came of it: number; the origin's distance, a part of torch's
 size; how many values came nearer than by a factor of 30, how many went away, and by how many digits
 in all; or the error.  The first line, -1, is of the source as it is, and where there are no edits
-it has the lines of the file that ran.  No file is changed.
+it has the lines of the file that ran, and the pair's files that were imported.  No file is changed.
 """
 
 import sys
@@ -32,7 +32,7 @@ import signal
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 from importlib.machinery import SourceFileLoader
 from inspect import CO_OPTIMIZED
 from types import CodeType
@@ -40,6 +40,7 @@ from types import CodeType
 import numpy as np
 
 from twincheck.common.logs.reader import read_log
+from twincheck.common.logs.sidecar import sidecar_of
 from twincheck.common.sides import model_file
 from twincheck.common.sides import paddle_side as side
 from twincheck.common.sides.draws import Draws, Dropouts, Restart
@@ -65,7 +66,8 @@ def trial(run):
     for one in (run.session.draws, run.session.dropouts):
         one.reference = cache(one.reference)  # each edit asks for it
     before = None
-    judge = distances if "config" not in told else unlike
+    inside = sidecar_of(told["torch"]).classes
+    judge = partial(distances, inside=inside) if "config" not in told else unlike
     with read_log(told.get("drawn", told["torch"])) as reference:
         running = _imported if path.is_relative_to(run.pair.folder) else _swapped
         for number in range(-1, len(told["edits"])):
@@ -89,11 +91,18 @@ def trial(run):
                 found = judge(values, reference)
                 before = found if before is None else before
                 line = compared(before, found, told["origin"], told["allowed"])
-            line |= {"lines": sorted(ran)} if ran else {}
+            if ran:
+                line |= {"lines": sorted(ran), "files": _files(run.pair.folder)}
             with open(run.folder / "tried.jsonl", "a", encoding="utf-8") as file:
                 file.write(json.dumps({"number": number, **line}) + "\n")
     run.session.begin(prefix=run.prefix)
     run.log("tried", np.int64(len(told["edits"])))
+
+
+def _files(folder: Path) -> list[str]:
+    """The files in a folder that are imported."""
+    files = (getattr(module, "__file__", None) or "" for module in list(sys.modules.values()))
+    return sorted({file for file in files if Path(file).is_relative_to(folder)})
 
 
 def _lines(path: Path) -> set[int]:
