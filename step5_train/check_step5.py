@@ -345,7 +345,7 @@ def further(result, folder: Path) -> dict[str, object]:
         seeds = max(1, len(cars[0].batches))
         short = max(car.elapsed_s for car in cars) < SHORT_S * seeds
         wanted = result.verdict == "UNDECIDED" and short and seeds < MOST_SEEDS
-        return {"seeds": seeds + 1} if wanted else {}
+        return {"seeds": seeds + 1, "resume": True} if wanted else {}
     wanted = all(key.startswith((*DRIFTED, "seeds/")) for key in off)
     for side, car in zip(SIDES, cars, strict=True):
         wanted &= car.dtype == "float32" and files.log("train_first", side, FLOAT64).is_file()

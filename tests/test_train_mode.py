@@ -113,11 +113,14 @@ PAIRS_OF_MODES = {
                    "checked in eval mode alone; train mode was not checked (the reference fails in "
                    "train mode: ValueError"),
     "port_drops": (5, "nn.LayerNorm(6)", "nn.LayerNorm(6)", PLAIN, DROPPED.replace("RATE", "0.3"),
-                   "checked in eval mode; in train mode the port alone computes another function"),
+                   "checked in eval and train mode"),
+    "other_code": (5, "nn.LayerNorm(6)", "nn.LayerNorm(6)", PLAIN,
+                   f"({PLAIN} * 3 / 3 if self.training else {PLAIN})",
+                   "checked in eval and train mode"),
     "momentum": (5, "nn.BatchNorm1d(6)", "nn.BatchNorm1D(6, momentum=0.1)", PLAIN, PLAIN,
                  "checked in eval and train mode"),
 }  # fmt: skip
-RED = {"port_drops": "train/modes", "momentum": "train/norm:running_mean"}
+RED = {"port_drops": "train/dropout:p", "momentum": "train/norm:running_mean"}
 
 
 @pytest.fixture(scope="module")
@@ -156,9 +159,9 @@ def test_both_modes_run_where_they_are_two_functions(checked, name):
 def test_the_last_line_says_which_modes_were_checked(checked):
     *lines, last = checked[0].stdout.splitlines()
     assert f"step 1, no_mode and rate_of_0: {SAME}" in lines
-    assert last.startswith("NOT ALIGNED in 2 of 7 models (eval; train is the same function in ")
-    assert "no_mode and rate_of_0; eval and train in step 1, frozen, drops and momentum; " in last
-    assert " · step 1, port_drops: DIVERGED at train/modes · " in last
+    assert last.startswith("NOT ALIGNED in 2 of 8 models (eval; train is the same function in ")
+    assert "no_mode and rate_of_0; eval and train in step 1, frozen, drops, port_drops, " in last
+    assert " · step 1, port_drops: INVALID at train/dropout:p, " in last
 
 
 @pytest.mark.parametrize(

@@ -16,11 +16,11 @@ from twincheck.common.check.steps import Launch, Step
 from twincheck.common.logs.reference import unlike
 from twincheck.common.logs.result_folder import FLOAT64, HALF_STEP64, WHOLE, LogName, ResultFolder
 from twincheck.common.logs.sidecar import Sidecar, read_sidecar, sidecar_path
-from twincheck.common.pair.pairs import Pair
+from twincheck.common.pair.pairs import SAME, Pair
 from twincheck.common.pair.request import RunRequest, error_file, rank_folder
 from twincheck.common.pair.task import Again, ForcedAlike, Noise, Task, TeacherForced, Whole, label
 from twincheck.common.pair.worker_process import WorkerProcess, run_group
-from twincheck.common.system.frameworks import is_graph
+from twincheck.common.system.frameworks import SIDES, is_graph
 from twincheck.common.system.half import HALF
 from twincheck.common.system.shared_arrays import SharedFile
 from twincheck.common.transplant.table import SMALLEST
@@ -52,7 +52,7 @@ class Workers:
         self.on_progress = inputs.on_progress
         self._done: dict[tuple[str, Task], set[tuple[str, str]]] = {}  # model, what -> passes
         self.stepping: dict[str, tuple[str, ...]] = {}  # model -> cases of further runs' steps
-        self._seeds: dict[str, int] = {}  # model -> seeds that it goes on with
+        self._more: dict[str, dict[str, object]] = {}  # model -> what its requests have beside
         self._processes: dict[tuple[str, int | None], WorkerProcess] = {}  # (side, threads) -> it
         self._stack = ExitStack()  # of all processes and memory
         self._memory: dict[str, SharedFile] = {}  # model -> where its large states are handed over
@@ -89,12 +89,26 @@ class Workers:
                 process.end()
         for pair in pairs:
             self._collect(one for one in owed if one.pair.name == pair.name)
+            if self._port_alone_changes(pair):  # by rounding, or not: the usual rows tell
+                self._more[pair.name] = {"in_train": True}
+                self.inputs.brought.discard(pair.name)
+                for launch in self.step.launches:
+                    self._collect(self._hand_out(launch, [pair]))
             if half and pair.name not in errors:
                 self._feed_alike(pair)
             if self.step.trains:
                 for folder in (self.work / pair.name).glob(rank_folder("*")):
                     shutil.rmtree(folder)  # what the others than the first have logged
             yield pair
+
+    def _port_alone_changes(self, pair: Pair) -> bool:
+        """Whether train mode gives other bits in Paddle, and the same in torch, which can be run."""
+        if pair.name in self.inputs.errors or "torch" not in self.pythons:
+            return False
+        files = ResultFolder(self.work / pair.name)
+        logs = (files.log(self.step.judged[0], side) for side in SIDES)
+        ref, cand = ((read_sidecar(log) or Sidecar()).modes for log in logs)
+        return any(ref.get(case) == SAME != why for case, why in cand.items())
 
     def _hand_out(self, launch: Launch, pairs: list[Pair]) -> list[Owed]:
         """Hand the sides a launch's requests; what they still owe then.
@@ -141,7 +155,7 @@ class Workers:
             return "the torch side's logs are somebody else's"
         launches = (Launch(more),)
         if "seeds" in more:
-            self._seeds[pair.name], launches = more["seeds"], self.step.launches
+            self._more[pair.name], launches = dict(more), self.step.launches
             # Of fewer seeds; made again where they are needed.
             self._forget(pair, lambda name: name.teacher_forced or name.exact)
         self.inputs.brought.discard(pair.name)
@@ -299,8 +313,7 @@ class Workers:
     def _request(self, side: str, pair: Pair, launch: Launch, **more: object) -> RunRequest:
         inputs, run = self.inputs, self.options.run
         told: dict[str, object] = {"model": pair.model, "progress": True}
-        if pair.name in self._seeds:
-            told |= {"seeds": self._seeds[pair.name], "resume": True}
+        told |= self._more.get(pair.name, {})
         if side == "torch" or run.transplant == SMALLEST:
             told["transplant"] = None
         if inputs.published:

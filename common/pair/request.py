@@ -183,6 +183,8 @@ class RunRequest:
     only_float32: bool = False
     # Whether the sidecar tells what common.certificate asks for beside the usual.
     certify: bool = False
+    # The cases that a check adds for train mode run, be that another function or not.
+    in_train: bool = False
     # What to do with the model.
     task: Task = Usual()
     # Where large weights and other large states of this model are handed over, in memory.

@@ -161,7 +161,7 @@ def _run_case(job: Job, case: Case, dtype: str, session: Session, writer, again,
     run = Run(job, case, dtype, session, writer, again)
     run.progress(name)
     with using(session):
-        added = case.like is not None and not request.cases
+        added = case.like is not None and not (request.cases or request.in_train)
         why_not = why_not_run(run) if added else ""
         ran.modes[name] = why_not or (TRAIN if case.train else EVAL)
         if why_not:
