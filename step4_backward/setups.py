@@ -13,7 +13,7 @@ SETUPS: dict[str, dict] = {
     "adam_clip_warmup": {"kind": "adam", "lr": 2e-3, "schedule": warm_up(5), "clip_norm": 0.1},
 }
 
-# Those of them that a large model takes without being run, on given gradients (given.py).
+# Adam's, which a large model takes without being run, on given gradients (given.py).
 GIVEN = ("adam", "adamw", "adam_clip_warmup")
 # The one that both modes take, where they are two functions: its weights hide nothing.
 IN_TRAIN_MODE = "sgd"

@@ -285,10 +285,11 @@ class Search:
             options = replace(options, run=run, out=options.out / "another")
         return checked(step, options, self.on_progress)
 
-    def _is_of_these_sizes(self, step: Step, seconds: float) -> bool:
-        """Whether a check is red where all sizes are twice as large: two were one number by chance.
+    def _is_of_these_sizes(self, step: Step, red: Red, seconds: float) -> bool:
+        """Whether a row is red where all sizes are twice as large: two were one number by chance.
 
-        Where it cannot be run so, or would take long beside `seconds`, nothing is known.
+        What is red there by itself, before that row, is another mistake.  Where it cannot be run
+        so, or would take long beside `seconds`, nothing is known.
         """
         if time.monotonic() + LARGER * seconds > self.until:
             return False
@@ -300,9 +301,11 @@ class Search:
             file.write(DOUBLED)
         try:
             options = replace(self.options, models=(str(folder),), out=out)
-            return checked(step, options, self.on_progress).exit_code != 0
+            rows = checked(step, options, self.on_progress).rows
         except UserError:
             return False
+        origins = {row.key for row in rows if row.verdict in FAILING and row.verdict != "CARRIED"}
+        return bool(origins) if not red.row else red.row in origins
 
     def _step_on(self, step: Step, red: Red) -> Result | None:
         """Put the edit into the copy that mends where it starts; the check's next result."""
@@ -358,7 +361,7 @@ class Search:
     ) -> list[tuple[Tried, Result]]:
         """Those of some edits that the check finds better, each with what it says.
 
-        `doubtful` gets those that other sizes speak against.
+        `doubtful` gets those that larger sizes or a later step speak against.
         """
         better, ahead = [], {}
         for one in group[:PROOFS]:
@@ -371,7 +374,7 @@ class Search:
                 # An index that these inputs lack is as good as none, and a mend by chance.
                 again = step in STEPS and not now.exit_code
                 by_chance = again and self.check(step, another=True).exit_code
-                doubtful = again and not by_chance and self._is_of_these_sizes(step, seconds)
+                doubtful = again and not by_chance and self._is_of_these_sizes(step, red, seconds)
                 is_first = not any(not then.exit_code for _, then in better)
                 if again and not by_chance and not doubtful and is_first:
                     ahead, doubtful = self._behind(step)
