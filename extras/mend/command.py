@@ -74,6 +74,7 @@ SCHEMA = 1
 FILE, STEM = "mend.json", "mend"
 BATCH = 30  # edits that a process is asked for at first, then what takes
 BATCH_S = 5.0
+CAUSES = 3  # of a red check, that are looked at in turn
 PROOFS = 4  # of the nearest edits that the check is asked about
 PATIENCE_S = 300
 INITIAL = "init/"  # the rows of initial weights
@@ -114,17 +115,13 @@ class Red:
     row: str  # the first that is off; empty where the port does not run
     places: Mapping[str, str]  # side -> file:line
     before: Result | None  # what the check says; None where the port does not run
+    rounded: bool = False  # float64 does not show it
 
     @classmethod
-    def of(cls, result: Result) -> "Red":
-        """What a red check says first."""
-        finding = findings_of(result)[0]
-        return cls(finding.row.key, finding.places, result)
-
-    @property
-    def rounded(self) -> bool:
-        """Whether float64 does not show it."""
-        return self.before is not None and self.before.first_diverged.verdict == "PRECISION"
+    def all_of(cls, result: Result) -> list["Red"]:
+        """The causes that a red check names first."""
+        found = findings_of(result)[:CAUSES]
+        return [cls(f.row.key, f.places, result, f.row.verdict == "PRECISION") for f in found]
 
 
 @dataclass
@@ -208,8 +205,7 @@ class Search:
         """The edits as a unified diff of the pair's files."""
         lines: list[str] = []
         for file, new in self.written.items():
-            old = file.read_text(encoding="utf-8").splitlines(keepends=True)
-            now = new.decode().splitlines(keepends=True)
+            old, now = (t.decode().splitlines(keepends=True) for t in (file.read_bytes(), new))
             path = shown(file)
             lines += difflib.unified_diff(old, now, path, path, n=2)
         return "".join(lines)
@@ -266,10 +262,19 @@ class Search:
                 self.told = str(error)
                 return False
         while result.exit_code:
-            red = Red.of(result)
-            self.red.append((step.number, red.row))
-            better = self._step_on(step, red)
+            causes, end, cut = Red.all_of(result), self.until, False
+            self.red.append((step.number, causes[0].row))
+            for i, red in enumerate(causes):
+                left = max(0.0, end - time.monotonic())
+                self.until = time.monotonic() + left / (len(causes) - i)
+                better = self._step_on(step, red)
+                if better is not None:
+                    break
+                cut = cut or time.monotonic() > self.until
+            self.until = end
             if better is None:
+                done = f"{self.tried} edits were tried, and none makes it green"
+                self.told = f"the time is up after {self.tried} edits: --seconds" if cut else done
                 return False
             result = better
         return True
@@ -350,10 +355,6 @@ class Search:
                 self.mended.append(replace(mended, doubtful=is_doubtful))
                 self.edited[path] = None
                 return now
-        if time.monotonic() > self.until:
-            self.told = f"the time is up after {self.tried} edits: --seconds"
-        else:
-            self.told = f"{self.tried} edits were tried, and none makes it green"
         return None
 
     def _proofs(
@@ -382,7 +383,7 @@ class Search:
                 continue  # it cannot be run with this edit
             finally:
                 path.write_bytes(source)
-            if (red.before is None or is_better(red.before, now)) and not by_chance:
+            if (red.before is None or is_better(red, now)) and not by_chance:
                 (self.doubtful if doubtful else better).append((one, now))
                 self.ahead = self.ahead or ahead
             if time.monotonic() > self.until:
@@ -651,14 +652,14 @@ def ranked(found: Sequence[Tried], source: bytes, rounded: bool = False) -> list
     return groups
 
 
-def is_better(before: Result, now: Result) -> bool:
-    """Whether a check has got nearer to green: what was red first agrees, and no less than did."""
+def is_better(was: Red, now: Result) -> bool:
+    """Whether a check has got nearer to green: what was red agrees, and no less than did."""
     if now.exit_code == 0:
         return True
-    agreeing = {row.key for row in before.rows if row.verdict in AGREEING}
+    agreeing = {row.key for row in was.before.rows if row.verdict in AGREEING}
     red = {row.key for row in now.rows if row.verdict in FAILING}
-    fewer = len(red) < _count_of_red(before)
-    return before.first_diverged.key not in red and not red & agreeing and fewer
+    fewer = len(red) < _count_of_red(was.before)
+    return was.row not in red and not red & agreeing and fewer
 
 
 def _count_of_red(result: Result) -> int:

@@ -115,6 +115,7 @@ AROUND = (  # 0: the value, 1: in parentheses where it needs them
     *("{1}.flatten(1)", "{1}.flatten(2)", "{1}.unsqueeze(-1)", "{1}.transpose([0, 2, 1])"),
 )
 IDLE = ("{1} * {2}", "{1} + {2}", "{2}({0})")  # 2: what is made, and used nowhere
+AGAIN = ("drop", "act", "norm")  # in names of layers that may be called once more
 TAKING = ("attn_mask", "mask", "weight")  # the keywords of calls that it may be meant for
 MASKED = ('float("-inf")', "-1e9", "-1e4", "-1e30")  # what is added where nothing may be seen
 _OPERATORS = {
@@ -406,6 +407,8 @@ def _of_node(source: Source, node, parents, names: Names, values: Values):
             given = source.of(node), source.operand(node)
             for name in names.idle:
                 yield from (("around", source.span(node), f.format(*given, name)) for f in IDLE)
+            for name in (n for n in names.called if any(part in n for part in AGAIN)):
+                yield "around", source.span(node), f"self.{name}({given[0]})"
             yield from (("around", source.span(node), form.format(*given)) for form in AROUND)
     if isinstance(node, ast.FunctionDef):
         yield from _alternating(source, node)
@@ -634,6 +637,11 @@ def _calls(source: Source, node: ast.Call, names: Names):
             turned = f"{source.operand(node.args[0])}.transpose([1, 0, 2])"
             whole = f"{call(turned, *arguments[1:], *keywords)}.transpose([1, 0, 2])"
             yield "structure", span, whole
+        if called.startswith("self.") and "embed" in called.lower():  # a row that is not trained
+            own, whole = source.operand(node.args[0]), source.of(node)
+            for at in ("0", *(f"self.{name}" for name in names.values if "pad" in name)):
+                row = f"({own} == {at}).unsqueeze(-1)"
+                yield "setting", span, f"paddle.where({row}, {whole}.detach(), {whole})"
         # f(a + b) for f(a) + b
         first = node.args[0]
         if isinstance(first, ast.BinOp):
