@@ -46,11 +46,13 @@ def compared(
     now: Mapping[str, float],
     origin: str,
     allowed: Mapping[str, float],
+    inside: Collection[str] = (),
 ) -> dict[str, float]:
     """What an edit has made of the distances.
 
     allowed   key -> what rounding may make of it, a part of its size, as far as the check has said:
               of a gradient that is nothing but rounding that is all of it
+    inside    keys of values inside the model: where all others are right, they may be otherwise
     """
     nearer = away = 0
     digits = 0.0
@@ -62,8 +64,11 @@ def compared(
         digits += math.log10(was / is_now)
     at = min(now.get(origin, math.inf), FARTHEST)
     # What the port has not at all, be it as it is or edited, is no concern of an edit's.
-    off = sum(
-        d > max(OFF, allowed.get(key, 0.0)) and not math.isinf(min(d, before[key]))
+    off = {
+        key
         for key, d in now.items()
-    )
-    return {"origin": at, "nearer": nearer, "away": away, "digits": digits, "off": off}
+        if d > max(OFF, allowed.get(key, 0.0)) and not math.isinf(min(d, before[key]))
+    }
+    if origin not in off and off <= set(inside):
+        away, off = 0, set()
+    return {"origin": at, "nearer": nearer, "away": away, "digits": digits, "off": len(off)}

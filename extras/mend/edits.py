@@ -641,7 +641,8 @@ def _calls(source: Source, node: ast.Call, names: Names):
             own, whole = source.operand(node.args[0]), source.of(node)
             for at in ("0", *(f"self.{name}" for name in names.values if "pad" in name)):
                 row = f"({own} == {at}).unsqueeze(-1)"
-                yield "setting", span, f"paddle.where({row}, {whole}.detach(), {whole})"
+                once = f"(rows := {whole}).detach(), rows"
+                yield "setting", span, f"paddle.where({row}, {once})"
         # f(a + b) for f(a) + b
         first = node.args[0]
         if isinstance(first, ast.BinOp):

@@ -18,7 +18,7 @@ from twincheck.common.check.options import CheckOptions
 from twincheck.common.pair.pairs import load_pair
 from twincheck.extras.mend import command
 from twincheck.extras.mend.command import Red, Search, Tried, both, candidates_of, of_lines, ranked
-from twincheck.extras.mend.distances import distances
+from twincheck.extras.mend.distances import compared, distances
 from twincheck.extras.mend.edits import KINDS, Edit, Source, Values, edits
 from twincheck.extras.mend.reference import nearer
 from twincheck.extras.shared.packages import environment_of
@@ -86,7 +86,7 @@ def made(text, values=Values()):  # noqa: B008 - a value that nothing changes
         ("attend(a, b, x, attn_mask=None)", "attend(a, b, x, attn_mask=z)"),
         ("nn.Layer(a, attn_dropout=b)", "nn.Layer(a, attn_dropout=0.0)"),
         ("nn.LSTM(a, b)", "nn.LSTM(a, b, time_major=True)"),
-        ("self.embed(x)", "paddle.where((x == 0).unsqueeze(-1), self.embed(x).detach(), self.embed(x))"),
+        ("self.embed(x)", "paddle.where((x == 0).unsqueeze(-1), (rows := self.embed(x)).detach(), rows)"),
         ("self.drop(a) + x * b", "self.drop(a) + self.drop(x * b)"),
         ("self.q(x)", "self.q(x.transpose([1, 0, 2])).transpose([1, 0, 2])"),
         ("2 * (x - y)", "(x - y)"),
@@ -530,6 +530,16 @@ def test_a_value_inside_may_have_its_axes_in_another_order():
     turned = {"a": reference["a"].T}
     assert distances(turned, reference, {"a": ["own Layer"]}) == {"a": 0.0}
     assert distances(turned, reference) == {"a": math.inf}  # an output may not
+
+
+def test_where_all_results_are_right_what_is_inside_may_be_otherwise():
+    before = {"grad/weight": 0.1, "grad_of/part": 1e-16, "grad/other": 1e-16}
+    now = {"grad/weight": 1e-16, "grad_of/part": 0.2, "grad/other": 1e-16}
+    inside = {"grad_of/part"}
+    assert compared(before, now, "grad/weight", {}, inside)["away"] == 0
+    assert compared(before, now, "grad/weight", {})["away"] == 1
+    wrong = now | {"grad/other": 0.3}
+    assert compared(before, wrong, "grad/weight", {}, inside)["away"] == 2
 
 
 def test_an_installed_package_is_mended_in_a_copy_and_never_written_to(tmp_path):

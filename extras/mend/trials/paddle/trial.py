@@ -6,7 +6,7 @@ The request's folder has edits.json: file, the source that is edited; step, the 
 function of the step's Paddle side; torch, the log of its torch side; where the function draws
 initial weights, which are judged as step 5 does, drawn, torch's log of them, and config, what to
 build; origin, a row's key; allowed, what rounding may make of each row, a part of its size; seconds
-for a trial; runs, false where the source as it is does not; edits, each [first byte, the one behind
+for a trial, at most; runs, false where the source as it is does not; edits, each [first byte, the one behind
 its last, new text].  Each is run in float64, or in the precision in which what is looked for shows,
 and one line of tried.jsonl says what came of it: number; the origin's distance, a part of torch's
 size; how many values came nearer than by a factor of 30, how many went away, and by how many digits
@@ -28,7 +28,10 @@ import importlib
 import inspect
 import itertools
 import json
+import os
+import resource
 import signal
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
@@ -39,6 +42,8 @@ from types import CodeType
 
 import numpy as np
 
+from twincheck.common.logs.key import Key
+from twincheck.common.logs.of_a_run import STATISTICS
 from twincheck.common.logs.reader import read_log
 from twincheck.common.logs.sidecar import sidecar_of
 from twincheck.common.sides import model_file
@@ -54,10 +59,12 @@ from twincheck.extras.shared.one_case import asked_precision
 from twincheck.step5_train.judge_initial import judge_initial
 
 GROUP = side.join_group()
+SLOWER = 20.0  # than the source as it is an edit may be
 
 
 def trial(run):
     """Try every edit on one case, and leave what came of each."""
+    _limit_memory()
     told = load_json(run.folder / "edits.json")
     function = getattr(importlib.import_module(told["step"][0]), told["step"][1])
     path = Path(told["file"])
@@ -65,8 +72,9 @@ def trial(run):
     done = _lines(run.folder / "tried.jsonl")
     for one in (run.session.draws, run.session.dropouts):
         one.reference = cache(one.reference)  # each edit asks for it
-    before = None
-    inside = sidecar_of(told["torch"]).classes
+    before, seconds = None, told["seconds"]
+    told_inside = sidecar_of(told["torch"]).classes
+    inside = {key for key in told_inside if Key.parse(key).local not in STATISTICS}
     judge = partial(distances, inside=inside) if "config" not in told else unlike
     with read_log(told.get("drawn", told["torch"])) as reference:
         running = _imported if path.is_relative_to(run.pair.folder) else _swapped
@@ -78,9 +86,10 @@ def trial(run):
             with open(run.folder / "tried.jsonl", "a", encoding="utf-8") as file:
                 file.write(json.dumps({"begun": number}) + "\n")
             ran: set[int] = set()
+            began = time.monotonic()
             try:
                 watched = nullcontext() if told["edits"] else _ran(path, ran)
-                with _in_time(told["seconds"]), running(path, source, edited), watched:
+                with _in_time(seconds), running(path, source, edited), watched:
                     values = _values(run, function, told.get("config"), {})
             except Exception as error:  # whatever an edit makes of a model
                 if before is None and told["runs"]:
@@ -89,8 +98,10 @@ def trial(run):
                 before = judge({}, reference) if before is None else before
             else:
                 found = judge(values, reference)
-                before = found if before is None else before
-                line = compared(before, found, told["origin"], told["allowed"])
+                if before is None:
+                    before = found
+                    seconds = min(seconds, max(1.0, SLOWER * (time.monotonic() - began)))
+                line = compared(before, found, told["origin"], told["allowed"], inside)
             if ran:
                 line |= {"lines": sorted(ran), "files": _files(run.pair.folder)}
             with open(run.folder / "tried.jsonl", "a", encoding="utf-8") as file:
@@ -189,6 +200,19 @@ def _ran(path: Path, lines: set[int]) -> Iterator[None]:
         yield
     finally:
         sys.settrace(former)
+
+
+def _limit_memory() -> None:
+    """Half of the machine's, beside what is in use: an edit may make an array of any size.
+
+    The edit ends with an error then, or the process does.  Where the system counts in no such file,
+    nothing is limited.
+    """
+    counts = Path("/proc/self/statm")
+    if counts.is_file():
+        page, _, hard = resource.getpagesize(), *resource.getrlimit(resource.RLIMIT_DATA)
+        used, whole = int(counts.read_text().split()[5]), os.sysconf("SC_PHYS_PAGES")
+        resource.setrlimit(resource.RLIMIT_DATA, ((used + whole // 2) * page, hard))
 
 
 @contextmanager
