@@ -261,17 +261,14 @@ def optimizer_steps(run, setup):
         run.job.losses[case, setup] = watch.losses
         return
     losses = steps(run, setup, factor or 1.0)
-    if not run.chooses:
-        return
-    if run.dtype == "float64":
+    if run.chooses and run.dtype == "float64":
         run.job.losses[case, setup] = losses
-    elif run.session.forced is not None and (case, setup) in run.job.losses:
+    elif run.chooses and run.session.forced is not None and (case, setup) in run.job.losses:
         because = moved_in_float32(losses, run.job.losses[case, setup])
         if because and factor > FACTORS[-1]:
             # Rounding that moves one of Adam's set-ups moves all, though one run may not show it.
             for one in GIVEN if setup in GIVEN else (setup,):
-                rate = run.suited.rates[case or "main"].get(one, {"factor": 0.0})
-                if rate["factor"] > factor * FACTORS[1]:
+                if run.suited.rates[case or "main"][one]["factor"] > factor * FACTORS[1]:
                     run.suited.choose_rate(case, one, factor * FACTORS[1], because)
             run.is_suited = False
 

@@ -73,8 +73,6 @@ def test_all_that_is_aligned_is_counted_with_its_modes_and_the_page():
          "(eval; train is the same function)"),
         ("checked in eval mode alone; train mode was not checked (the reference fails: oh; no)",
          "(eval alone)"),
-        ("checked in eval mode; in train mode the port alone computes another function",
-         "(eval; in train the port alone computes another function)"),
     ],
 )  # fmt: skip
 def test_a_mode_that_was_not_checked_cannot_be_overlooked(capsys, modes, said):

@@ -7,6 +7,10 @@ import pytest
 from builders import ended, judged, write_pair
 from checkout import change
 
+from twincheck.common.check.result import modes_checked
+from twincheck.common.logs.sidecar import Sidecar
+from twincheck.common.system.errors import UserError
+
 STEPS_OF_4 = 2  # in the checkout: they are not what is tried
 PAIRS = Path(__file__).parent / "pairs"
 
@@ -162,6 +166,15 @@ def test_the_last_line_says_which_modes_were_checked(checked):
     assert last.startswith("NOT ALIGNED in 2 of 8 models (eval; train is the same function in ")
     assert "no_mode and rate_of_0; eval and train in step 1, frozen, drops, port_drops, " in last
     assert " · step 1, port_drops: INVALID at train/dropout:p, " in last
+
+
+def test_logs_of_eval_mode_alone_do_not_do_for_a_port_that_has_two_modes():
+    """Somebody else's: torch cannot be run in train mode here."""
+    functions = "the same function", "output logits"
+    cars = [Sidecar(mode="both", modes={"main": "eval", "train": one}) for one in functions]
+    with pytest.raises(UserError, match="the port's output logits is not what it is in eval mode"):
+        modes_checked(*cars)
+    assert modes_checked(cars[0], cars[0]) == (("eval",), SAME)
 
 
 @pytest.mark.parametrize(

@@ -27,7 +27,6 @@ from twincheck.common.verdict.judge import Judgement, judge_logs
 from twincheck.common.verdict.row import (
     AGREEING,
     Row,
-    claim,
     count_verdicts,
     exit_code,
     first_bad_row,
@@ -117,8 +116,7 @@ class Result:
             self.answers, notes = step.answer(folder, pair)
             self.notes += notes
         if not (step.data or step.other):
-            self.ran, self.modes, rows = modes_checked(*(sidecars[side][0] for side in SIDES))
-            self.rows += rows
+            self.ran, self.modes = modes_checked(*(sidecars[side][0] for side in SIDES))
         for row in self.rows:
             row.step, row.model = step.number, pair.name
             if row.verdict in self.allow:
@@ -170,38 +168,31 @@ class Result:
             self.notes.append(f"reprod_log itself says {said} in {report.name}")
 
 
-def modes_checked(ref: Sidecar, cand: Sidecar) -> tuple[tuple[str, ...], str, list[Row]]:
-    """In which modes a model was checked, in words too, and the row of a port that alone has two.
+def modes_checked(ref: Sidecar, cand: Sidecar) -> tuple[tuple[str, ...], str]:
+    """In which modes a model was checked, in words too.
 
-    Empty for a step that has no modes, and for logs of an earlier version.
+    Empty for a step that has no modes, and for logs of an earlier version.  Raises UserError where
+    the port alone has two, and torch could not be run in both.
     """
     ran = tuple(mode for mode in (EVAL, TRAIN) if mode in ref.modes.values())
     if not ran or ref.mode is None:
-        return (), "", []
+        return (), ""
     left = {case: why for case, why in ref.modes.items() if why not in ran}
-    other = next(iter(left.values()), "")
-    rows = [
-        claim(
-            f"{case}/modes",
-            1.0,
-            0.0,
-            f"in train mode the port's {escaped(cand.modes[case])} is not what it is in eval mode, "
-            "and the reference computes the same function in both: --mode train shows where they "
-            "part",
-        )
-        for case, why in left.items()
-        if why == SAME and cand.modes.get(case, SAME) != SAME
-    ]
+    for case, why in left.items():
+        if why == SAME != cand.modes.get(case, SAME):
+            raise UserError(
+                f"in train mode the port's {escaped(cand.modes[case])} is not what it is in eval "
+                "mode, and torch's logs are of eval mode alone: have them made with --mode train "
+                "too, or give --mode eval"
+            )
     if len(ran) == 2:
-        return ran, "checked in eval and train mode", rows
-    if other == SAME and not rows:
-        return ran, "checked in eval mode; train mode is the same function", rows
-    if rows:
-        alone = "checked in eval mode; in train mode the port alone computes another function"
-        return ran, alone, rows
+        return ran, "checked in eval and train mode"
+    other = next(iter(left.values()), "")
+    if other == SAME:
+        return ran, "checked in eval mode; train mode is the same function"
     missing = TRAIN if ran == (EVAL,) else EVAL
     why = f" ({escaped(other)})" if other else ""
-    return ran, f"checked in {ran[0]} mode alone; {missing} mode was not checked{why}", rows
+    return ran, f"checked in {ran[0]} mode alone; {missing} mode was not checked{why}"
 
 
 def lowered_notes(sidecars: Sequence[Sidecar]) -> list[str]:

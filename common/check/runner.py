@@ -123,6 +123,9 @@ def _conclude(
             write_text(error_file, failure.traceback)
             sentence += f" (in full: {shown(error_file)})"
         return replace(_result(step, pair, options), error=sentence)
+    if "torch" in workers.pythons and workers.port_alone_changes(pair):  # by rounding, or not
+        if failed := workers.go_on(pair, {"in_train": True}):
+            return replace(_result(step, pair, options), error=failed)
     workers.on_progress(f"step {step.number}: judging {pair.name}")
     result = judge_model(step, pair, made, options, workers, reports.next())
     while step.undecided is not None and (more := step.undecided(result, made)):

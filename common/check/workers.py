@@ -15,7 +15,7 @@ from twincheck.common.check.options import CheckOptions
 from twincheck.common.check.steps import Launch, Step
 from twincheck.common.logs.reference import unlike
 from twincheck.common.logs.result_folder import FLOAT64, HALF_STEP64, WHOLE, LogName, ResultFolder
-from twincheck.common.logs.sidecar import Sidecar, read_sidecar, sidecar_path
+from twincheck.common.logs.sidecar import read_sidecar, sidecar_of, sidecar_path
 from twincheck.common.pair.pairs import SAME, Pair
 from twincheck.common.pair.request import RunRequest, error_file, rank_folder
 from twincheck.common.pair.task import Again, ForcedAlike, Noise, Task, TeacherForced, Whole, label
@@ -89,26 +89,12 @@ class Workers:
                 process.end()
         for pair in pairs:
             self._collect(one for one in owed if one.pair.name == pair.name)
-            if self._port_alone_changes(pair):  # by rounding, or not: the usual rows tell
-                self._more[pair.name] = {"in_train": True}
-                self.inputs.brought.discard(pair.name)
-                for launch in self.step.launches:
-                    self._collect(self._hand_out(launch, [pair]))
             if half and pair.name not in errors:
                 self._feed_alike(pair)
             if self.step.trains:
                 for folder in (self.work / pair.name).glob(rank_folder("*")):
                     shutil.rmtree(folder)  # what the others than the first have logged
             yield pair
-
-    def _port_alone_changes(self, pair: Pair) -> bool:
-        """Whether train mode gives other bits in Paddle, and the same in torch, which can be run."""
-        if pair.name in self.inputs.errors or "torch" not in self.pythons:
-            return False
-        files = ResultFolder(self.work / pair.name)
-        logs = (files.log(self.step.judged[0], side) for side in SIDES)
-        ref, cand = ((read_sidecar(log) or Sidecar()).modes for log in logs)
-        return any(ref.get(case) == SAME != why for case, why in cand.items())
 
     def _hand_out(self, launch: Launch, pairs: list[Pair]) -> list[Owed]:
         """Hand the sides a launch's requests; what they still owe then.
@@ -154,23 +140,27 @@ class Workers:
         if "torch" not in self.pythons:
             return "the torch side's logs are somebody else's"
         launches = (Launch(more),)
-        if "seeds" in more:
+        if "phase" not in more:
             self._more[pair.name], launches = dict(more), self.step.launches
             # Of fewer seeds; made again where they are needed.
             self._forget(pair, lambda name: name.teacher_forced or name.exact)
         self.inputs.brought.discard(pair.name)
         for launch in launches:
             self._collect(self._hand_out(launch, [pair]))
-            failure = self.inputs.errors.pop(pair.name, None)
-            if failure is not None:
+            if failure := self.inputs.errors.pop(pair.name, None):
                 return failure.sentence
         return ""
+
+    def port_alone_changes(self, pair: Pair) -> bool:
+        """Whether train mode gives other bits in Paddle, and the same in torch."""
+        files = ResultFolder(self.work / pair.name)
+        ref, cand = (sidecar_of(files.log(self.step.judged[0], s)).modes for s in SIDES)
+        return any(ref.get(case) == SAME != why for case, why in cand.items())
 
     def _collect(self, owed: Iterable[Owed]) -> None:
         """Wait for answers; note which models failed, and why."""
         for pair, process, path in owed:
-            failure = process.failure(path)
-            if failure is not None:
+            if failure := process.failure(path):
                 self.inputs.errors.setdefault(pair.name, failure)
 
     def _feed_alike(self, pair: Pair) -> None:
@@ -204,8 +194,7 @@ class Workers:
         files, launches = ResultFolder(self.work / pair.name), []
         for launch, stem in zip(self.step.launches, self.step.judged, strict=False):
             log = files.log(stem, "torch", FLOAT64)
-            has_sums = bool((read_sidecar(log) or Sidecar()).sums)
-            if has_sums and not files.log(stem, "torch", WHOLE).is_file():
+            if sidecar_of(log).sums and not files.log(stem, "torch", WHOLE).is_file():
                 if "torch" not in self.pythons:  # somebody else's logs
                     return (
                         f"{log.name} holds large tensors as sums: ask for logs made with --keep all"
@@ -293,8 +282,7 @@ class Workers:
         for launch in launches:
             process = self._process(side)
             process.ask(self._request(side, pair, launch, task=task, **more), path)
-            failure = process.failure(path)  # behind what it may owe of other models
-            if failure is not None:
+            if failure := process.failure(path):  # behind what it may owe of other models
                 error_file(path.parent, side).unlink(missing_ok=True)
                 return failure.sentence
         return ""
@@ -305,9 +293,8 @@ class Workers:
             request = self._request("paddle", pair, launch, **more)
             with self._started("paddle") as process:
                 process.ask(request, folder / "request_paddle.json")
-                failure = process.failure()
-            if failure is not None:
-                return failure.sentence
+                if failure := process.failure():
+                    return failure.sentence
         return ""
 
     def _request(self, side: str, pair: Pair, launch: Launch, **more: object) -> RunRequest:
@@ -382,4 +369,4 @@ class Workers:
     def elapsed_s(self, model: str) -> float:
         """What the workers of a model took, from their logs' sidecars."""
         logs = (self.work / model).glob("*.npy")
-        return sum((read_sidecar(path) or Sidecar()).elapsed_s for path in logs)
+        return sum(sidecar_of(path).elapsed_s for path in logs)

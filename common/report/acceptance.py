@@ -79,7 +79,7 @@ def questions(results: Sequence) -> list[tuple[str, Answer]]:
     if failing:
         rule = _FAIL if any(result.exit_code for result in failing) else _EXCUSED
     modes = " and ".join(sorted({mode for result in results for mode in result.ran}))
-    alone = [r.modes for r in results if "not checked" in r.modes or "alone computes" in r.modes]
+    alone = [result.modes for result in results if "not checked" in result.modes]
     mode = ("mind", "PRECISION") if alone else ("good", "ROUNDING") if modes else ("quiet", "")
     return [
         ("Same function?", together(function)),

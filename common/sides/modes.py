@@ -62,8 +62,7 @@ def difference(run) -> str:
     # What eval mode changes too is made anew in each pass, such as a normalised weight.
     moved = [f"buffer {name}" for name in changed[1] if name not in changed[0]]
     other, trained = found
-    names = trained | other
-    differing = [f"output {n}" for n in names if not _alike(trained.get(n), other.get(n))]
+    differing = [f"output {n}" for n in trained | other if not _alike(trained.get(n), other.get(n))]
     return next(iter(moved + differing), "")
 
 

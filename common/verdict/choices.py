@@ -116,9 +116,9 @@ def _same_places(reference: Choice, run: Choice) -> bool:
     if reference.places is None or run.places is None:
         return reference.places is run.places
     shape = reference.choice.shape
-    kept = reference.places.shape == (*shape, KEPT)
-    kept = kept and reference.scores.shape == (*shape, KEPT + 2)
-    return kept and np.array_equal(reference.places, run.places)
+    kept = reference.places.shape, reference.scores.shape
+    as_many = kept == ((*shape, KEPT), (*shape, KEPT + 2))
+    return as_many and np.array_equal(reference.places, run.places)
 
 
 def _meaning(wrong: bool, sound: bool, lost: float) -> str:

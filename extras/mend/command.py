@@ -12,7 +12,7 @@ the pair, and the whole check judges that, every case and mode, once more with a
 with all sizes of CONFIGS twice as large where that can be run.  Where further mistakes come to
 light there, the search goes on.  Where these steps are green, but 2 or 5 is not, the check alone
 judges, edit by edit; initial weights are drawn again for each.  What makes all steps green is
-proven; nothing else is offered.
+proven, and --write writes nothing else.  What mends only some of what is red is shown too.
 
 It leaves mend.json in DIR/log/mend: schema 1; model; pair; red (the step's number and the row's
 key, each time; no key where the port does not run); tried; edits, a list of {step, row, place,
@@ -408,7 +408,7 @@ class Search:
                 yield path, lines, twice
 
     def places_of(self, places: Places) -> Iterator[tuple[Path, list[int]]]:
-        """(file, lines) of the port where a finding is, the pair's own file, and what it imports."""
+        """(file, lines) of the port where a finding is, the pair's own, and what it imports."""
         path, line = places.get("paddle", (Path(), 0))
         if line and path.is_file():
             yield path, [line]
@@ -805,8 +805,8 @@ def _show(search: Search) -> None:
         report.say(f"{what} an edit of {one.place} mends it")
         if one.doubtful:
             report.say(
-                "  a doubtful one: with all sizes twice as large it stays red, or a later step does "
-                "not run with it"
+                "  a doubtful one: with all sizes twice as large it stays red, or a later step "
+                "does not run with it"
             )
         for other in one.alike:
             report.say(f"  as good is: {other}")

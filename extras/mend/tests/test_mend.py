@@ -77,7 +77,10 @@ def made(text, values=Values()):  # noqa: B008 - a value that nothing changes
         ("x * a**-0.5 + a // b", "x * (a // b)**-0.5 + a // b"),
         ("x.tile([1, 2, 1, a])", "x.repeat_interleave(2, axis=1).repeat_interleave(a, axis=3)"),
         ("x.split(a, axis=1)", "x.split(x.shape[1] // a, axis=1)"),
-        ("paddle.split(x, y // a, 1)", "paddle.split(x, [a] * (y // a) + [y % a] * (y % a > 0), 1)"),
+        (
+            "paddle.split(x, y // a, 1)",
+            "paddle.split(x, [a] * (y // a) + [y % a] * (y % a > 0), 1)",
+        ),
         ("x.repeat_interleave(2, axis=1)", "x.tile([1, 2] + [1] * (x.ndim - 2))"),
         ("x[..., : a // 2], x[..., a // 2 :]", "x[..., 0::2], x[..., 1::2]"),
         ("x[..., 0::2]", "x[..., : x.shape[-1] // 2]"),
@@ -86,7 +89,10 @@ def made(text, values=Values()):  # noqa: B008 - a value that nothing changes
         ("attend(a, b, x, attn_mask=None)", "attend(a, b, x, attn_mask=z)"),
         ("nn.Layer(a, attn_dropout=b)", "nn.Layer(a, attn_dropout=0.0)"),
         ("nn.LSTM(a, b)", "nn.LSTM(a, b, time_major=True)"),
-        ("self.embed(x)", "paddle.where((x == 0).unsqueeze(-1), (rows := self.embed(x)).detach(), rows)"),
+        (
+            "self.embed(x)",
+            "paddle.where((x == 0).unsqueeze(-1), (rows := self.embed(x)).detach(), rows)",
+        ),
         ("self.drop(a) + x * b", "self.drop(a) + self.drop(x * b)"),
         ("self.q(x)", "self.q(x.transpose([1, 0, 2])).transpose([1, 0, 2])"),
         ("2 * (x - y)", "(x - y)"),
@@ -369,13 +375,17 @@ def test_an_imported_file_is_mended_and_shown_where_a_later_step_does_not_run(tm
     for side, bent in (("torch", "exp()"), ("paddle", "exp().tanh()")):
         model, parts = pair / f"{side}_model.py", f"{side}_parts"
         (pair / f"{parts}.py").write_text(f"def bent(x):\n    return x.{bent}\n")
-        returned = next(line for line in model.read_text().splitlines() if "return self.head(" in line)
+        returned = next(
+            line for line in model.read_text().splitlines() if "return self.head(" in line
+        )
         change(model, returned, f"{returned.replace('self.head', 'bent(self.head')})")
         model.write_text(f"from {parts} import bent\n{model.read_text()}")
     change(pair / "torch_model.py", "def loss(outputs, inputs):", "def loss(outputs):")
     said = twincheck("mend", pair, status=1)
     assert "step 1: output: an edit of paddle_parts.py:2 mends it\n  a doubtful one: " in said
-    assert "step 3 does not run: no mend was found: the torch worker of encoder_layer crashed" in said
+    assert (
+        "step 3 does not run: no mend was found: the torch worker of encoder_layer crashed" in said
+    )
     assert "-    return x.exp().tanh()\n+    return x.exp()" in said
     assert not json.loads((pair / "log" / "mend" / "mend.json").read_text())["proven"]
 
@@ -497,7 +507,9 @@ def tried(pair, folder, new, seconds=5.0):
     some = [Edit(start, start + 16, text.encode(), "around") for text in new]
     kept, command.TRIAL_S = command.TRIAL_S, seconds
     try:
-        batches = search._best(FORWARD, *Red.all_of(search.check(FORWARD))[:1], path, iter(some), [], [])
+        batches = search._best(
+            FORWARD, *Red.all_of(search.check(FORWARD))[:1], path, iter(some), [], []
+        )
         return [group for groups in batches for group in groups]
     finally:
         command.TRIAL_S = kept

@@ -6,12 +6,13 @@ The request's folder has edits.json: file, the source that is edited; step, the 
 function of the step's Paddle side; torch, the log of its torch side; where the function draws
 initial weights, which are judged as step 5 does, drawn, torch's log of them, and config, what to
 build; origin, a row's key; allowed, what rounding may make of each row, a part of its size; seconds
-for a trial, at most; runs, false where the source as it is does not; edits, each [first byte, the one behind
-its last, new text].  Each is run in float64, or in the precision in which what is looked for shows,
-and one line of tried.jsonl says what came of it: number; the origin's distance, a part of torch's
-size; how many values came nearer than by a factor of 30, how many went away, and by how many digits
-in all; or the error.  The first line, -1, is of the source as it is, and where there are no edits
-it has the lines of the file that ran, and the pair's files that were imported.  No file is changed.
+for a trial, at most; runs, false where the source as it is does not; edits, each [first byte, the
+one behind its last, new text].  Each is run in float64, or in the precision in which what is looked
+for shows, and one line of tried.jsonl says what came of it: number; the origin's distance, a part
+of torch's size; how many values came nearer than by a factor of 30, how many went away, and by how
+many digits in all; or the error.  The first line, -1, is of the source as it is, and where there
+are no edits it has the lines of the file that ran, and the pair's files that were imported.  No
+file is changed.
 """
 
 import sys
