@@ -251,8 +251,8 @@ class Search:
         try:
             result = self.ahead.pop(step.number, None) or self.check(step)
         except UserError as error:
+            self.red.append((step.number, ""))
             if step in STEPS:  # the port may be what does not run
-                self.red.append((step.number, ""))
                 at = CRASHED.search(str(error))
                 with suppress(UserError):  # no, torch's side does not
                     result = self._step_on(step, Red("", {"paddle": at[1]} if at else {}, None))
@@ -592,7 +592,7 @@ class Search:
         )
         place = f"{file}:{source[: edit.start].count(NEWLINE) + 1}"
         old, new = source[edit.start : edit.end].decode(), edit.new.decode()
-        others = [_line_of(source, other.edit) for other in group[1:PROOFS]]
+        others = [line_of(source, other.edit) for other in group[1:PROOFS]]
         return Mended(step.number, row, place, edit.kind, old, new, others)
 
     def as_json(self) -> dict[str, object]:
@@ -783,13 +783,15 @@ def _turn(source: Source, edit: Edit, near: int, rounded: bool) -> int:
     return (kind or 2 * KINDS.index("operator")) + 3 * near
 
 
-def _line_of(source: bytes, edit: Edit) -> str:
-    """The line that an edit makes, or what it leaves out, as a diff has it."""
-    if not edit.new:
-        return f"- {source[edit.start : edit.end].decode().strip()}"
-    text, at = edit.applied(source), edit.start
-    start, end = text.rfind(b"\n", 0, at) + 1, text.find(b"\n", at + len(edit.new))
-    return text[start : end if end >= 0 else None].decode().strip()
+def line_of(source: bytes, edit: Edit) -> str:
+    """The line that an edit makes, of several the first, or what it leaves out, as a diff has it."""
+    text, mark = source[edit.start : edit.end], "- "
+    if edit.new:
+        text, mark = edit.applied(source), ""
+        end = text.find(NEWLINE, edit.start + len(edit.new))
+        text = text[text.rfind(NEWLINE, 0, edit.start) + 1 : end if end >= 0 else None]
+    first, *more = text.decode().strip().splitlines()
+    return f"{mark}{first}{' …' if more else ''}"
 
 
 def _show(search: Search) -> None:

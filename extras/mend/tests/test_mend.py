@@ -17,7 +17,16 @@ from checkout import ROOT, change
 from twincheck.common.check.options import CheckOptions
 from twincheck.common.pair.pairs import load_pair
 from twincheck.extras.mend import command
-from twincheck.extras.mend.command import Red, Search, Tried, both, candidates_of, of_lines, ranked
+from twincheck.extras.mend.command import (
+    Red,
+    Search,
+    Tried,
+    both,
+    candidates_of,
+    line_of,
+    of_lines,
+    ranked,
+)
 from twincheck.extras.mend.distances import compared, distances
 from twincheck.extras.mend.edits import KINDS, Edit, Source, Values, edits
 from twincheck.extras.mend.reference import nearer
@@ -273,6 +282,14 @@ def test_a_default_that_is_not_known_is_one_edit_of_all_calls(tmp_path):
     given = text.replace("[1])", "[1], align_corners=False)")
     assert given in found
     assert given.replace("))\n", "), align_corners=False)\n") in found
+
+
+def test_an_edit_that_is_as_good_is_shown_by_its_first_line():
+    source = b"def f(x):\n    a = g(x)\n    return a + 1\n"
+    shown = {b"h(x)": "a = h(x)", b"h(x)\n    a = 2 * a": "a = h(x) \N{HORIZONTAL ELLIPSIS}"}
+    for new, line in shown.items():
+        assert line_of(source, Edit(18, 22, new, "name")) == line
+    assert line_of(source, Edit(14, 27, b"", "structure")) == "- a = g(x)"
 
 
 # ---- the command --------------------------------------------------------------------------------
