@@ -69,6 +69,6 @@ def compared(
         for key, d in now.items()
         if d > max(OFF, allowed.get(key, 0.0)) and not math.isinf(min(d, before[key]))
     }
-    if origin not in off and off <= set(inside):
+    if origin not in off and all(key in inside for key in off):
         away, off = 0, set()
     return {"origin": at, "nearer": nearer, "away": away, "digits": digits, "off": len(off)}
