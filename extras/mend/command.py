@@ -784,7 +784,7 @@ def _turn(source: Source, edit: Edit, near: int, rounded: bool) -> int:
 
 
 def line_of(source: bytes, edit: Edit) -> str:
-    """The line that an edit makes, or that it leaves out, as a diff has it; of several the first."""
+    """The line that an edit makes or leaves out, as a diff has it; of several the first."""
     text, mark = source[edit.start : edit.end], "- "
     if edit.new:
         text, mark = edit.applied(source), ""
