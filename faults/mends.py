@@ -5,8 +5,8 @@
 Of each fault of the catalogue that is in a port's own file, the pair is copied, the fault is
 planted, and the search runs as the command does, with the --dtype that the fault is found with.
 "undone": the source is the correct one again but for how it is written, such as a default that is
-given; "as good": another source, which the check finds as right; "none": no mend was found.  Exit
-status 0.
+given; "as good": another source, which the check finds as right; "doubtful": one that the search
+itself calls so; "none": no mend was found.  Exit status 0.
 """
 
 import sys
@@ -45,6 +45,7 @@ from twincheck.common.system.errors import UserError
 from twincheck.extras.mend.command import PATIENCE_S, Search
 
 UNDONE, AS_GOOD, NONE, GREEN = "undone", "as good", "none", "not red"
+DOUBTFUL = "doubtful"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -111,7 +112,8 @@ def mend(fault: Fault, seconds: int, python: str | None = None) -> dict[str, obj
         if search.proven and search.red:
             diff, now = search.diff(), search.written[pair / file.name].decode()
             same = _tree(now) == _tree(file.read_text(encoding="utf-8"))
-            came_to = UNDONE if same else AS_GOOD
+            doubtful = any(one.doubtful for one in search.mended)
+            came_to = UNDONE if same else DOUBTFUL if doubtful else AS_GOOD
     edits = "; ".join(f"{one.old!r} -> {one.new!r}" for one in search.mended)[:300]
     return {
         "id": fault.id,

@@ -293,8 +293,8 @@ class Search:
     def _is_of_these_sizes(self, step: Step, red: Red, seconds: float) -> bool:
         """Whether a row is red where all sizes are twice as large: two were one number by chance.
 
-        What is red there by itself, before that row, is another mistake.  Where it cannot be run
-        so, or would take long beside `seconds`, nothing is known.
+        What is red there by itself, before that row, is another mistake.  Where the reference
+        cannot be run so, or it would take long beside `seconds`, nothing is known.
         """
         if time.monotonic() + LARGER * seconds > self.until:
             return False
@@ -307,8 +307,8 @@ class Search:
         try:
             options = replace(self.options, models=(str(folder),), out=out)
             rows = checked(step, options, self.on_progress).rows
-        except UserError:
-            return False
+        except UserError as error:
+            return CRASHED.search(str(error)) is not None  # the port alone
         origins = {row.key for row in rows if row.verdict in FAILING and row.verdict != "CARRIED"}
         return bool(origins) if not red.row else red.row in origins
 
