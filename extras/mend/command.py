@@ -192,7 +192,7 @@ class Search:
         self.files: set[Path] = set()  # of the pair, that its Paddle side imports
         self.crashed = False  # the port as it is, in the last case
         self.doubtful: list[tuple[Tried, Result]] = []  # as in Mended
-        self.proven = False
+        self.proven = self.green = False  # green alone: with doubtful edits
         self.all_steps = False  # 2 and 5 too
         self.ahead: dict[int, Result] = {}  # what the steps behind say of the edit that is taken
         self.told = ""  # why nothing was found
@@ -224,6 +224,10 @@ class Search:
             last = max((i for i, step in enumerate(steps) if step.number in asking), default=0)
             if self.proven:  # an edit that a later step asked for is none that an earlier one minds
                 self.proven = all(self.check(step).exit_code == 0 for step in steps[:last])
+            self.green = self.proven
+            if self.green:
+                self._doubt([step for step in steps if step in STEPS])
+                self.proven = not any(one.doubtful for one in self.mended)
             self.written = {self.original(path): path.read_bytes() for path in self.edited}
         self.seconds = time.monotonic() - self.started
 
@@ -290,14 +294,12 @@ class Search:
             options = replace(options, run=run, out=options.out / "another")
         return checked(step, options, self.on_progress)
 
-    def _is_of_these_sizes(self, step: Step, red: Red, seconds: float) -> bool:
-        """Whether a row is red where all sizes are twice as large: two were one number by chance.
+    def _red_when_larger(self, step: Step) -> set[str]:
+        """The rows that are red by themselves where all sizes are twice as large.
 
-        What is red there by itself, before that row, is another mistake.  Where the reference
-        cannot be run so, or it would take long beside `seconds`, nothing is known.
+        Two sizes may have been one number by chance.  An empty key says that the port does not run
+        so.  Where the reference does not, nothing is known.
         """
-        if time.monotonic() + LARGER * seconds > self.until:
-            return False
         out = self.options.out / "larger"
         folder = out / self.copy.name
         shutil.rmtree(folder, ignore_errors=True)
@@ -308,9 +310,16 @@ class Search:
             options = replace(self.options, models=(str(folder),), out=out)
             rows = checked(step, options, self.on_progress).rows
         except UserError as error:
-            return CRASHED.search(str(error)) is not None  # the port alone
-        origins = {row.key for row in rows if row.verdict in FAILING and row.verdict != "CARRIED"}
-        return bool(origins) if not red.row else red.row in origins
+            return {""} if CRASHED.search(str(error)) else set()
+        return {row.key for row in rows if row.verdict in FAILING and row.verdict != "CARRIED"}
+
+    def _doubt(self, steps: Sequence[Step]) -> None:
+        """Look at all edits together once more: what mended a part alone was not tried so."""
+        for step in steps if len(self.mended) > 1 else ():
+            some = [one for one in self.mended if one.step == step.number]
+            red = self._red_when_larger(step) if some else set()
+            for one in some:
+                one.doubtful |= not red.isdisjoint({"", one.row})
 
     def _step_on(self, step: Step, red: Red) -> Result | None:
         """Put the edit into the copy that mends where it starts; the check's next result."""
@@ -375,7 +384,9 @@ class Search:
                 # An index that these inputs lack is as good as none, and a mend by chance.
                 again = step in STEPS and not now.exit_code
                 by_chance = again and self.check(step, another=True).exit_code
-                doubtful = again and not by_chance and self._is_of_these_sizes(step, red, seconds)
+                in_time = time.monotonic() + LARGER * seconds < self.until
+                sized = again and not by_chance and in_time
+                doubtful = sized and not self._red_when_larger(step).isdisjoint({"", red.row})
                 is_first = not any(not then.exit_code for _, then in better)
                 if again and not by_chance and not doubtful and is_first:
                     ahead, doubtful = self._behind(step)
@@ -815,6 +826,8 @@ def _show(search: Search) -> None:
     if search.proven:
         steps = "all steps are green" if search.all_steps else "steps 1, 3 and 4 are green"
         report.say(f"proven: with it {steps} ({search.tried} edits were tried)")
+    elif search.green:
+        report.say(f"not proven: all is green with these sizes ({search.tried} edits were tried)")
     else:
         step, row = search.red[-1]
         what = f"step {step}: {row}" if row else f"step {step} does not run"

@@ -454,10 +454,22 @@ def test_what_later_steps_say_of_a_doubtful_edit_is_not_taken_for_another(tmp_pa
     right = Tried(Edit(start, start + 16, b"x = x + attended", "operator"), 0.0, 1, 0, 9.0, 0)
     red, *_ = Red.all_of(search.check(FORWARD))
     for doubtful in (True, False):
-        monkeypatch.setattr(Search, "_is_of_these_sizes", lambda *_, said=doubtful: said)
+        found = {red.row} if doubtful else set()
+        monkeypatch.setattr(Search, "_red_when_larger", lambda *_, found=found: found)
         better = search._proofs(FORWARD, red, path, source, [right])
         assert bool(better) is not doubtful and len(search.doubtful) == 1
         assert bool(search.ahead) is not doubtful
+
+
+def test_a_doubtful_mend_is_not_proven_and_not_written(tmp_path, monkeypatch):
+    pair = a_pair(tmp_path, ("nn.GELU()", "nn.GELU(approximate=True)"))
+    planted = (pair / "paddle_model.py").read_bytes()
+    monkeypatch.setattr(Search, "_red_when_larger", lambda *_: {""})
+    assert command.main(["--model", str(pair), "--seconds", "60", "--write"]) == 1
+    told = json.loads((pair / "log" / "mend" / "mend.json").read_text())
+    assert not told["proven"] and "nn.GELU()" in told["diff"]
+    assert [one["doubtful"] for one in told["edits"]] == [True]
+    assert (pair / "paddle_model.py").read_bytes() == planted
 
 
 def test_initial_weights_are_mended_where_all_else_is_green(tmp_path):
