@@ -109,11 +109,10 @@ def mend(fault: Fault, seconds: int, python: str | None = None) -> dict[str, obj
         except UserError as error:
             told = str(error)[:200]
         came_to = NONE if search.red else GREEN
-        if search.proven and search.red:
+        if search.green and search.red:
             diff, now = search.diff(), search.written[pair / file.name].decode()
             same = _tree(now) == _tree(file.read_text(encoding="utf-8"))
-            doubtful = any(one.doubtful for one in search.mended)
-            came_to = UNDONE if same else DOUBTFUL if doubtful else AS_GOOD
+            came_to = UNDONE if same else AS_GOOD if search.proven else DOUBTFUL
     edits = "; ".join(f"{one.old!r} -> {one.new!r}" for one in search.mended)[:300]
     return {
         "id": fault.id,

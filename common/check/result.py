@@ -168,6 +168,12 @@ class Result:
             self.notes.append(f"reprod_log itself says {said} in {report.name}")
 
 
+def port_alone_changes(ref: Sidecar, cand: Sidecar) -> str:
+    """What train mode changes in the port, and not in the reference; empty where nothing."""
+    both = ((why, cand.modes.get(case, SAME)) for case, why in ref.modes.items())
+    return next((what for why, what in both if why == SAME != what), "")
+
+
 def modes_checked(ref: Sidecar, cand: Sidecar) -> tuple[tuple[str, ...], str]:
     """In which modes a model was checked, in words too.
 
@@ -177,17 +183,14 @@ def modes_checked(ref: Sidecar, cand: Sidecar) -> tuple[tuple[str, ...], str]:
     ran = tuple(mode for mode in (EVAL, TRAIN) if mode in ref.modes.values())
     if not ran or ref.mode is None:
         return (), ""
-    left = {case: why for case, why in ref.modes.items() if why not in ran}
-    for case, why in left.items():
-        if why == SAME != cand.modes.get(case, SAME):
-            raise UserError(
-                f"in train mode the port's {escaped(cand.modes[case])} is not what it is in eval "
-                "mode, and torch's logs are of eval mode alone: have them made with --mode train "
-                "too, or give --mode eval"
-            )
+    if what := port_alone_changes(ref, cand):
+        raise UserError(
+            f"in train mode the port's {escaped(what)} is not what it is in eval mode, and torch's "
+            "logs are of eval mode alone: have them made with --mode train too, or give --mode eval"
+        )
     if len(ran) == 2:
         return ran, "checked in eval and train mode"
-    other = next(iter(left.values()), "")
+    other = next((why for why in ref.modes.values() if why not in ran), "")
     if other == SAME:
         return ran, "checked in eval mode; train mode is the same function"
     missing = TRAIN if ran == (EVAL,) else EVAL

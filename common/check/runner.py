@@ -16,13 +16,14 @@ from twincheck.common.check.inputs import Inputs
 from twincheck.common.check.options import CheckOptions
 from twincheck.common.check.origins import prove_origins, run_with_exact_operators
 from twincheck.common.check.record import write_record
-from twincheck.common.check.result import Result, refuse_unfit, shown
+from twincheck.common.check.result import Result, port_alone_changes, refuse_unfit, shown
 from twincheck.common.check.steps import Step
 from twincheck.common.check.unfinished import Unfinished
 from twincheck.common.check.workers import Workers
 from twincheck.common.logs.guide_pair import bring_pair, has_pair
 from twincheck.common.logs.key import Key
 from twincheck.common.logs.result_folder import BESIDE, ResultFolder
+from twincheck.common.logs.sidecar import sidecar_of
 from twincheck.common.pair.case_hooks import data_preset, training
 from twincheck.common.pair.pairs import Pair, chosen_cases, is_checkpoint, load_pairs
 from twincheck.common.pair.request import RunRequest
@@ -123,7 +124,8 @@ def _conclude(
             write_text(error_file, failure.traceback)
             sentence += f" (in full: {shown(error_file)})"
         return replace(_result(step, pair, options), error=sentence)
-    if "torch" in workers.pythons and workers.port_alone_changes(pair):  # by rounding, or not
+    cars = (sidecar_of(ResultFolder(made).log(step.judged[0], side)) for side in SIDES)
+    if "torch" in workers.pythons and port_alone_changes(*cars):  # by rounding, or not
         if failed := workers.go_on(pair, {"in_train": True}):
             return replace(_result(step, pair, options), error=failed)
     workers.on_progress(f"step {step.number}: judging {pair.name}")

@@ -16,11 +16,11 @@ from twincheck.common.check.steps import Launch, Step
 from twincheck.common.logs.reference import unlike
 from twincheck.common.logs.result_folder import FLOAT64, HALF_STEP64, WHOLE, LogName, ResultFolder
 from twincheck.common.logs.sidecar import read_sidecar, sidecar_of, sidecar_path
-from twincheck.common.pair.pairs import SAME, Pair
+from twincheck.common.pair.pairs import Pair
 from twincheck.common.pair.request import RunRequest, error_file, rank_folder
 from twincheck.common.pair.task import Again, ForcedAlike, Noise, Task, TeacherForced, Whole, label
 from twincheck.common.pair.worker_process import WorkerProcess, run_group
-from twincheck.common.system.frameworks import SIDES, is_graph
+from twincheck.common.system.frameworks import is_graph
 from twincheck.common.system.half import HALF
 from twincheck.common.system.shared_arrays import SharedFile
 from twincheck.common.transplant.table import SMALLEST
@@ -150,12 +150,6 @@ class Workers:
             if failure := self.inputs.errors.pop(pair.name, None):
                 return failure.sentence
         return ""
-
-    def port_alone_changes(self, pair: Pair) -> bool:
-        """Whether train mode gives other bits in Paddle, and the same in torch."""
-        files = ResultFolder(self.work / pair.name)
-        ref, cand = (sidecar_of(files.log(self.step.judged[0], s)).modes for s in SIDES)
-        return any(ref.get(case) == SAME != why for case, why in cand.items())
 
     def _collect(self, owed: Iterable[Owed]) -> None:
         """Wait for answers; note which models failed, and why."""

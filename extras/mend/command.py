@@ -192,7 +192,7 @@ class Search:
         self.files: set[Path] = set()  # of the pair, that its Paddle side imports
         self.crashed = False  # the port as it is, in the last case
         self.doubtful: list[tuple[Tried, Result]] = []  # as in Mended
-        self.proven = self.green = False  # green alone: with doubtful edits
+        self.green = False  # all steps, if with doubtful edits
         self.all_steps = False  # 2 and 5 too
         self.ahead: dict[int, Result] = {}  # what the steps behind say of the edit that is taken
         self.told = ""  # why nothing was found
@@ -200,6 +200,11 @@ class Search:
         self.packages: dict[Path, Path] = {}  # where a package is -> where its edited files are
         self.edited: dict[Path, None] = {}
         self.written: dict[Path, bytes] = {}  # file -> what the edits make of it
+
+    @property
+    def proven(self) -> bool:
+        """Whether all steps are green, and nothing speaks against an edit."""
+        return self.green and not any(one.doubtful for one in self.mended)
 
     def diff(self) -> str:
         """The edits as a unified diff of the pair's files."""
@@ -216,18 +221,15 @@ class Search:
         remove_abandoned(self.base)
         with working_folder(self.base) as work:
             self.work_in(work)
-            self.proven = all(self._mend(step) for step in steps)
-            if self.proven and not self.red and not self.half:
+            self.green = all(self._mend(step) for step in steps)
+            if self.green and not self.red and not self.half:
                 self.all_steps, steps = True, [*steps, *others]
-                self.proven = all(self._mend(step) for step in others)
+                self.green = all(self._mend(step) for step in others)
             asking = {one.step for one in self.mended}
             last = max((i for i, step in enumerate(steps) if step.number in asking), default=0)
-            if self.proven:  # an edit that a later step asked for is none that an earlier one minds
-                self.proven = all(self.check(step).exit_code == 0 for step in steps[:last])
-            self.green = self.proven
-            if self.green:
-                self._doubt([step for step in steps if step in STEPS])
-                self.proven = not any(one.doubtful for one in self.mended)
+            if self.green:  # an edit that a later step asked for is none that an earlier one minds
+                self.green = all(self.check(step).exit_code == 0 for step in steps[:last])
+                self._doubt([step for step in steps if step in STEPS] if self.green else ())
             self.written = {self.original(path): path.read_bytes() for path in self.edited}
         self.seconds = time.monotonic() - self.started
 
@@ -414,9 +416,11 @@ class Search:
 
     def _turns(self, places: Places) -> Iterator[tuple[Path, list[int], bool]]:
         """(file, lines, whether two edits of it are tried at once): one edit of all files first."""
-        for twice in (False, True):
-            for path, lines in self.places_of(places):
-                yield path, lines, twice
+        tried = []
+        for one in self.places_of(places):
+            tried.append(one)
+            yield (*one, False)
+        yield from ((*one, True) for one in tried)
 
     def places_of(self, places: Places) -> Iterator[tuple[Path, list[int]]]:
         """(file, lines) of the port where a finding is, the pair's own, and what it imports."""

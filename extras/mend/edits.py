@@ -165,21 +165,23 @@ class Edit:
     def changed(self, source: bytes) -> int:
         """How many of its tokens are new; one where it only leaves something out."""
         old, new = (TOKEN.findall(text) for text in (source[self.start : self.end], self.new))
-        ahead = len(os.path.commonprefix([old, new]))
-        behind = len(os.path.commonprefix([old[ahead:][::-1], new[ahead:][::-1]]))
-        return max(1, len(new) - ahead - behind)
+        return max(1, len(new) - sum(_ends_alike(old, new)))
 
     def least(self, source: bytes) -> "Edit":
         """The same edit of those bytes alone that it changes."""
-        old = source[self.start : self.end]
-        ahead = len(os.path.commonprefix([old, self.new]))
-        behind = len(os.path.commonprefix([old[ahead:][::-1], self.new[ahead:][::-1]]))
+        ahead, behind = _ends_alike(source[self.start : self.end], self.new)
         new = self.new[ahead : len(self.new) - behind]
         return Edit(self.start + ahead, self.end - behind, new, self.kind)
 
     def applied(self, source: bytes) -> bytes:
         """The source with it."""
         return source[: self.start] + self.new + source[self.end :]
+
+
+def _ends_alike(old: Sequence, new: Sequence) -> tuple[int, int]:
+    """How many items are alike at the beginning of both, and of the rest at the end."""
+    ahead = len(os.path.commonprefix([old, new]))
+    return ahead, len(os.path.commonprefix([old[ahead:][::-1], new[ahead:][::-1]]))
 
 
 def joined(some: Sequence[Edit], source: bytes) -> Edit:

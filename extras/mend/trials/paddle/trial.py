@@ -203,17 +203,20 @@ def _ran(path: Path, lines: set[int]) -> Iterator[None]:
         sys.settrace(former)
 
 
+@cache
 def _limit_memory() -> None:
     """Half of the machine's, beside what is in use: an edit may make an array of any size.
 
-    The edit ends with an error then, or the process does.  Where the system counts in no such file,
-    nothing is limited.
+    Once: what edits leave behind raises no limit.  Such an edit ends, or the process.  Where the
+    system counts in no such file, or has a lower limit, it stays as it is.
     """
     counts = Path("/proc/self/statm")
     if counts.is_file():
-        page, _, hard = resource.getpagesize(), *resource.getrlimit(resource.RLIMIT_DATA)
         used, whole = int(counts.read_text().split()[5]), os.sysconf("SC_PHYS_PAGES")
-        resource.setrlimit(resource.RLIMIT_DATA, ((used + whole // 2) * page, hard))
+        most = (used + whole // 2) * resource.getpagesize()
+        own, hard = resource.getrlimit(resource.RLIMIT_DATA)
+        if own == resource.RLIM_INFINITY or most < own:
+            resource.setrlimit(resource.RLIMIT_DATA, (most, hard))
 
 
 @contextmanager
