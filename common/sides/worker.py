@@ -78,6 +78,7 @@ class Worker:
     dtypes: tuple[str, ...] | Callable[[RunRequest], tuple[str, ...]] = DTYPES
     # What to run for a pair; by default the preset's cases.
     cases: Callable[[Pair, RunRequest], list[Case]] | None = None
+    decodes: bool = False  # those that decode with a cache too
     sums: bool = False  # whether its logs may hold large tensors as sums alone
     per_weight: int = 0  # how many tensors it logs for each weight of the first case, about
     # The processes that share each request, of which this is one (group.py): the first writes into
@@ -162,7 +163,8 @@ class Worker:
             raise UserError("this process has other operators transplanted: start a new one")
 
     def _job(self, request: RunRequest, pair: Pair, folder: Path, request_file: str) -> Job:
-        every_case = (self.cases or preset_cases)(pair, request)
+        of_preset = request.preset, request.weights, request.modes, self.decodes
+        every_case = self.cases(pair, request) if self.cases else pair.cases(*of_preset)
         return Job(
             self.side,
             self.stem(request) if callable(self.stem) else self.stem,
@@ -226,16 +228,6 @@ def _answer_from_stdin(worker: Worker) -> int:
             sys.stdout.flush()
         os.write(answers, b"\n@done %d\n" % status)
     return worst
-
-
-def preset_cases(pair: Pair, request: RunRequest) -> list[Case]:
-    """What steps 1, 3 and 4 run of a pair."""
-    return pair.cases(request.preset, request.weights, request.modes)
-
-
-def cases_with_decoding(pair: Pair, request: RunRequest) -> list[Case]:
-    """The same, and the cases that decode with a cache."""
-    return pair.cases(request.preset, request.weights, request.modes, decode=True)
 
 
 def run_model(job: Job, dtypes: Sequence[str]) -> None:

@@ -5,14 +5,15 @@
 
 Where step 1, 3 or 4 is red, or the port does not run, some hundreds of edits of the lines around
 its origin are tried: towards the reference's function of the same name, another number, keyword,
-function, operator, name or order of arguments, a call or a statement left out or put in.  Each runs
-in float64, in memory; with --dtype, or where float32 alone is off, in that precision.  What brings
-the origin to the reference's value, and takes no other value away from it, is put into a copy of
-the pair, and the whole check judges that, every case and mode, once more with another seed, and
-with all sizes of CONFIGS twice as large where that can be run.  Where further mistakes come to
-light there, the search goes on.  Where these steps are green, but 2 or 5 is not, the check alone
-judges, edit by edit; initial weights are drawn again for each.  What makes all steps green is
-proven, and --write writes nothing else.  What mends only some of what is red is shown too.
+function, operator, name or order of arguments, a call or a statement left out or put in; then of
+what case.py says of the weights, RENAME and convert.  Each runs in float64, in memory; with
+--dtype, or where float32 alone is off, in that precision.  What brings the origin to the
+reference's value, and takes no other value away from it, is put into a copy of the pair, and the
+whole check judges that, every case and mode, once more with another seed, and with all sizes of
+CONFIGS twice as large where that can be run.  Where further mistakes come to light there, the
+search goes on.  Where these steps are green, but 2 or 5 is not, the check alone judges, edit by
+edit; initial weights are drawn again for each.  What makes all steps green is proven, and --write
+writes nothing else.  What mends only some of what is red is shown too.
 
 It leaves mend.json in DIR/log/mend: schema 1; model; pair; red (the step's number and the row's
 key, each time; no key where the port does not run); tried; edits, a list of {step, row, place,
@@ -57,7 +58,17 @@ from twincheck.common.system.interpreters import interpreter
 from twincheck.common.system.json_file import write_json
 from twincheck.common.verdict.row import AGREEING, FAILING
 from twincheck.extras.mend.distances import FARTHEST, NEARER, OFF
-from twincheck.extras.mend.edits import KINDS, Edit, Source, Values, edits, joined
+from twincheck.extras.mend.edits import (
+    CASE,
+    KINDS,
+    MAPPING,
+    Edit,
+    Source,
+    Values,
+    edits,
+    joined,
+    of_mapping,
+)
 from twincheck.extras.mend.reference import nearer
 from twincheck.extras.shared.packages import environment_of, located, own_file, root_of
 from twincheck.extras.shared.sides import (
@@ -85,6 +96,8 @@ LARGER = 10.0  # times as long a check may take where all sizes are twice as lar
 NEWLINE = b"\n"
 KEYWORD = re.compile(rb", \w+=[^,()]+|\w+=[^,()]+, ")
 CRASHED = re.compile(r"the paddle worker of \S+ crashed: .*? at (.+?\.py:\d+): ")
+# What an edit that ends in an error comes to: the fields of Tried.
+FAILED = {"origin": FARTHEST, "nearer": 0, "away": 1, "digits": 0.0, "off": 1}
 # What is put at the end of a case.py.
 DOUBLED = b"""
 CONFIGS = {
@@ -247,7 +260,8 @@ class Search:
                 os.symlink(os.path.abspath(source), target)
 
         self.copy = work / "pair" / self.pair.folder.name
-        shutil.copytree(self.pair.folder, self.copy, ignore=left_out, copy_function=copied)
+        own = {"ignore": left_out, "copy_function": copied, "ignore_dangling_symlinks": True}
+        shutil.copytree(self.pair.folder, self.copy, **own)
         out = work / "out"
         self.options = replace(self.options, models=(str(self.copy),), out=out)
 
@@ -306,7 +320,7 @@ class Search:
         folder = out / self.copy.name
         shutil.rmtree(folder, ignore_errors=True)
         shutil.copytree(self.copy, folder, symlinks=True)
-        with open(folder / "case.py", "ab") as file:
+        with open(folder / CASE, "ab") as file:
             file.write(DOUBLED)
         try:
             options = replace(self.options, models=(str(folder),), out=out)
@@ -329,7 +343,7 @@ class Search:
         self.rounded = self.half or red.rounded
         places = {side: self.located(side, at) for side, at in red.places.items()}
         runs = step in STEPS or red.row.startswith(INITIAL)
-        singles: dict[Path, tuple[list[Tried], list[Edit]]] = {}
+        singles: dict[Path, list[Tried]] = {}
         for path, wanted, twice in self._turns(places):
             if time.monotonic() > self.until or twice and (self.rounded or not runs):
                 break
@@ -338,12 +352,12 @@ class Search:
             source, better = path.read_bytes(), []
             self.doubtful = []
             if twice:
-                candidates = both(*singles[path], source)
+                candidates = both(singles[path], source)
             else:
                 candidates = candidates_of(path, wanted, reference, self.rounded)
-                singles[path] = [], []
+                singles[path] = []
             best = (
-                self._best(step, red, path, candidates, *singles[path])
+                self._best(step, red, path, candidates, singles[path])
                 if runs
                 else in_order(candidates)
             )
@@ -431,7 +445,10 @@ class Search:
         if own != path and own.is_file():
             yield own, []
         # Known by now, since the port has run.
-        yield from ((one, []) for one in sorted(self.files - {path, own, self.copy / "case.py"}))
+        case = self.copy / CASE
+        yield from ((one, []) for one in sorted(self.files - {path, own, case}))
+        if any(hasattr(self.pair.case, name) for name in MAPPING):
+            yield case, []
 
     def located(self, side: str, place: str) -> tuple[Path, int]:
         """(file, line) of a place as a finding names it; line 0 where none is known."""
@@ -461,15 +478,13 @@ class Search:
         path: Path,
         candidates: Iterator[Edit],
         all_tried: list[Tried],
-        asked_for: list[Edit],
     ) -> Iterator[list[list[Tried]]]:
         """The edits that mend the origin, the nearest first, those together that are alike.
 
         As soon as some make it right, those of a batch, and of the next one where none of them is
         small; in the end what brings it nearest.
 
-        all_tried   gets what comes of every edit that runs
-        asked_for   gets all edits
+        all_tried   gets what comes of every edit
         """
         found: list[Tried] = []
         right: list[Tried] = []
@@ -513,8 +528,7 @@ class Search:
                     return  # it runs in all of them: what is wrong is no edit's matter
                 candidates = of_lines(Source(source), candidates, self.ran)
                 ask = partial(self._asked, process, of_case, work, told)
-                for some, tried in self._in_batches(step, candidates, ask):
-                    asked_for += some
+                for tried in self._in_batches(step, candidates, ask):
                     all_tried += tried
                     tried = [one for one in tried if one.near]
                     found += tried
@@ -534,8 +548,8 @@ class Search:
 
     def _in_batches(
         self, step: Step, candidates: Iterator[Edit], ask: Callable[[list[Edit]], list[Tried]]
-    ) -> Iterator[tuple[list[Edit], list[Tried]]]:
-        """(edits, what they come to), so many at a time as take BATCH_S, until the time is up."""
+    ) -> Iterator[list[Tried]]:
+        """What edits come to, so many at a time as take BATCH_S, until the time is up."""
         size = BATCH
         while some := list(itertools.islice(candidates, size)):
             began = time.monotonic()
@@ -543,7 +557,7 @@ class Search:
             self.on_progress(f"step {step.number}: {self.tried} edits tried")
             each_s = (time.monotonic() - began) / len(some)
             size = max(1, min(8 * BATCH, int(BATCH_S / each_s)))
-            yield some, tried
+            yield tried
             if time.monotonic() > self.until:
                 return
 
@@ -581,18 +595,17 @@ class Search:
         self.files |= set(map(Path, before.get("files", ())))
         factor = 1.0 if self.rounded else NEARER
         self.tried += len(some)
-        names = "origin", "nearer", "away", "digits", "off"
         return [
             # The origin may have another shape here, or be right in this run: then the others say.
             Tried(
                 some[line["number"]],
-                *(line[name] for name in names),
+                *(line[name] for name in FAILED),
                 near=line["origin"] * factor < usual
                 or not OFF < usual < FARTHEST
                 and bool(line["nearer"]),
             )
-            for line in lines
-            if line.get("number", -1) >= 0 and "error" not in line
+            for line in (FAILED | line for line in lines)
+            if line.get("number", -1) >= 0
         ]
 
     def original(self, path: Path) -> Path:
@@ -625,11 +638,12 @@ class Search:
         }
 
 
-def both(tried: Sequence[Tried], others: Sequence[Edit], source: bytes) -> Iterator[Edit]:
+def both(tried: Sequence[Tried], source: bytes) -> Iterator[Edit]:
     """Two edits as one: each of those that come nearest with every other one elsewhere.
 
     Half of a mend may bring the origin little nearer; what brings it nearer by more comes first.
     """
+    others = [one.edit for one in tried]  # as they are now: what is tried next comes behind
     near = ranked([one for one in tried if one.near], source)
     nearest = [one.edit for group in (*near, *ranked(tried, source)) for one in group]
     for one in list(dict.fromkeys(nearest))[:PROOFS]:
@@ -699,6 +713,9 @@ def candidates_of(
     other = Source(reference.read_bytes()) if reference else None
     theirs = dict([*other.functions(), *other.constants()]) if other else {}
     functions = [(n, node) for n, node in source.functions() if isinstance(node, ast.FunctionDef)]
+    constants = list(source.constants())
+    if path.name == CASE:  # all else is what both sides are given
+        functions, constants = ([o for o in of if o[0] in MAPPING] for of in (functions, constants))
     holds = [n for n, node in functions if any(node.lineno <= k <= node.end_lineno for k in lines)]
     classes = {name.rpartition(".")[0] for name in holds}
 
@@ -708,11 +725,14 @@ def candidates_of(
     functions.sort(key=lambda one: distance(one[0]))
     seen: set[tuple] = set()
     found: list[tuple[int, int, Edit]] = []  # turn, length
-    for name, node in [*functions, *source.constants()]:
+    for name, node in [*functions, *constants]:
         own = theirs.get(name)
         near = distance(name)
         some = list(nearer(source, node, own)) if own is not None else []
-        some += edits(source, node, Values.of(*([own] if own is not None else [])))
+        if path.name == CASE:
+            some += of_mapping(source, node)
+        else:
+            some += edits(source, node, Values.of(*([own] if own is not None else [])))
         for edit in some:
             key = edit.start, edit.end, edit.new
             if key not in seen:

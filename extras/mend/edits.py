@@ -148,6 +148,7 @@ INDICES = ("padding_idx", "ignore_index")
 LOOSE = ast.BinOp | ast.UnaryOp | ast.Compare | ast.BoolOp | ast.IfExp | ast.Lambda
 MODULES = ("paddle", "F", "nn.functional", "paddle.nn.functional")  # whose functions are called
 RECURRENT = ("lstm", "gru", "rnn")
+CASE, MAPPING = "case.py", ("RENAME", "convert")  # what says which weight is which
 TOKEN = re.compile(rb"\d[\w.]*(?:(?<=[eE])-\d+)?|\w+|[^\w\s]")
 MOST_NAMES = 12  # other names that are tried in a name's place
 MOST_ORDERS = 24  # of a permutation
@@ -286,6 +287,28 @@ def edits(source: Source, node: ast.AST, values: "Values") -> Iterator[Edit]:
         for kind, (start, end), new in _of_node(source, one, parents, names, values):
             if source.text[start:end] != new.encode():
                 yield Edit(start, end, new.encode(), kind)
+
+
+def of_mapping(source: Source, node: ast.AST) -> Iterator[Edit]:
+    """Every edit of what a case.py says of the weights, RENAME or `convert`.
+
+    Beside the usual ones: two values of a dict exchanged, a transposition left out or put in.
+    """
+    yield from edits(source, node, Values.of(node))
+    for one in ast.walk(node):
+        if isinstance(one, ast.Dict):
+            for a, b in itertools.combinations(one.values[:MOST_NAMES], 2):
+                parts = Edit(*source.span(a), source.of(b).encode(), "order")
+                other = Edit(*source.span(b), source.of(a).encode(), "order")
+                yield joined([parts, other], source.text)
+        for value in getattr(one, "values", [getattr(one, "value", None)]):
+            if isinstance(value, ast.Attribute) and value.attr == "T":
+                new = source.of(value.value)
+            elif isinstance(value, ast.Call | ast.Name | ast.Subscript | ast.Attribute):
+                new = f"{source.of(value)}.T"
+            else:
+                continue
+            yield Edit(*source.span(value), new.encode(), "order")
 
 
 @dataclass(frozen=True)

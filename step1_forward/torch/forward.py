@@ -13,7 +13,7 @@ if __name__ == "__main__":  # by its path too; --help needs no framework
     begin_side("torch", __doc__)
 
 from twincheck.common.sides import torch_side as side
-from twincheck.common.sides.worker import cases_with_decoding, main
+from twincheck.common.sides.worker import main
 from twincheck.step1_forward.decoding import decode
 
 
@@ -32,4 +32,4 @@ def forward(run):
 
 
 if __name__ == "__main__":
-    sys.exit(main(side, "forward_all", forward, cases=cases_with_decoding, sums=True))
+    sys.exit(main(side, "forward_all", forward, decodes=True, sums=True))

@@ -18,6 +18,7 @@ from twincheck.common.check.options import CheckOptions
 from twincheck.common.pair.pairs import load_pair
 from twincheck.extras.mend import command
 from twincheck.extras.mend.command import (
+    FAILED,
     Red,
     Search,
     Tried,
@@ -260,8 +261,9 @@ def test_two_edits_at_once_are_of_two_places():
         Edit(4, 15, b"0", "setting"),
     )
     for first, others in ((one, [one, other, around]), (other, [one])):
-        tried = [Tried(first, 0.1, nearer=0, away=0, digits=0.3, off=1, near=False)]
-        found = [edit.applied(source) for edit in both(tried, others, source)]
+        tried = [Tried(one, *FAILED.values(), near=False) for one in others if one is not first]
+        tried.append(Tried(first, 0.1, nearer=0, away=0, digits=0.3, off=1, near=False))
+        found = [edit.applied(source) for edit in both(tried, source)]
         assert found == [b"y = c(x) + d(z)\n"]
 
 
@@ -422,6 +424,36 @@ def test_a_port_that_does_not_run_is_mended(tmp_path, right, wrong):
     said = twincheck("mend", pair, "--write")
     assert "step 1 does not run: an edit of paddle_model.py:" in said
     assert (pair / "paddle_model.py").read_text() == source
+
+
+@pytest.mark.parametrize(
+    ("name", "right", "wrong"),
+    [
+        ("text_convs", ".transpose(0, 2, 1)", ".transpose(0, 1, 2)"),  # the shapes do not fit
+        (
+            "norms_by_hand",
+            '"group.weight", "group_shift": "group.bias"',
+            '"group.bias", "group_shift": "group.weight"',
+        ),
+    ],
+)
+def test_what_a_case_says_of_the_weights_is_mended(tmp_path, name, right, wrong):
+    pair = a_users_pair(tmp_path, name)
+    source, port = ((pair / f).read_text() for f in ("case.py", "paddle_model.py"))
+    change(pair / "case.py", right, wrong)
+    said = twincheck("mend", pair, "--write")
+    assert "an edit of case.py:" in said and "proven: with it steps 1, 3 and 4 are green" in said
+    assert (pair / "case.py").read_text() == source
+    assert (pair / "paddle_model.py").read_text() == port
+
+
+def test_of_a_case_nothing_else_is_edited():
+    """All else is what both sides are given."""
+    case = ROOT / "faults" / "users" / "pairs" / "norms_by_hand" / "case.py"
+    start = case.read_bytes().index(b"RENAME")
+    end = case.read_bytes().index(b"\n", start)
+    found = list(candidates_of(case, [], None))
+    assert found and all(start <= one.start and one.end <= end for one in found)
 
 
 def test_a_reference_that_does_not_run_is_no_ports_matter(tmp_path):

@@ -56,6 +56,7 @@ from twincheck.common.sides.worker import main
 from twincheck.common.system.json_file import load_json
 from twincheck.common.verdict.row import FAILING
 from twincheck.extras.mend.distances import compared, distances
+from twincheck.extras.mend.edits import CASE, MAPPING
 from twincheck.extras.shared.one_case import asked_precision
 from twincheck.step5_train.judge_initial import judge_initial
 
@@ -79,6 +80,8 @@ def trial(run):
     judge = partial(distances, inside=inside) if "config" not in told else unlike
     with read_log(told.get("drawn", told["torch"])) as reference:
         running = _imported if path.is_relative_to(run.pair.folder) else _swapped
+        if path == run.pair.folder / CASE:
+            running = partial(_mapped, run.job)
         for number in range(-1, len(told["edits"])):
             if number >= 0 and number in done:
                 continue
@@ -90,7 +93,7 @@ def trial(run):
             began = time.monotonic()
             try:
                 watched = nullcontext() if told["edits"] else _ran(path, ran)
-                with _in_time(seconds), running(path, source, edited), watched:
+                with _in_time(seconds), watched, running(path, source, edited):
                     values = _values(run, function, told.get("config"), {})
             except Exception as error:  # whatever an edit makes of a model
                 if before is None and told["runs"]:
@@ -140,6 +143,22 @@ def _imported(path: Path, source: bytes, edited: bytes) -> Iterator[None]:
         yield
     finally:
         SourceFileLoader.get_code = real
+
+
+@contextmanager
+def _mapped(job, path: Path, source: bytes, edited: bytes) -> Iterator[None]:
+    """While it lasts, the case.py that is imported has the edited source's RENAME and convert."""
+    case = job.pair.case
+    former = {name: vars(case)[name] for name in MAPPING if hasattr(case, name)}
+    now = {**vars(case)}
+    exec(compile(edited, str(path), "exec", dont_inherit=True), now)
+    vars(case).update({name: now[name] for name in former})
+    job.layouts.clear()
+    try:
+        yield
+    finally:
+        vars(case).update(former)
+        job.layouts.clear()
 
 
 @contextmanager
