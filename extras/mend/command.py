@@ -344,13 +344,13 @@ class Search:
         places = {side: self.located(side, at) for side, at in red.places.items()}
         runs = step in STEPS or red.row.startswith(INITIAL)
         singles: dict[Path, list[Tried]] = {}
+        doubtful, began = None, time.monotonic()
         for path, wanted, twice in self._turns(places):
             if time.monotonic() > self.until or twice and (self.rounded or not runs):
                 break
             reference = reference_of(path, places)
             path = self.own(path)
-            source, better = path.read_bytes(), []
-            self.doubtful = []
+            source, better, self.doubtful = path.read_bytes(), [], []
             if twice:
                 candidates = both(singles[path], source)
             else:
@@ -370,17 +370,23 @@ class Search:
                     enough = better or len(self.doubtful) >= PROOFS
                     if enough or time.monotonic() > self.until:
                         break
-            is_doubtful = not better
-            better = better or self.doubtful
             if better:
-                one, now = min(better, key=lambda pair: _count_of_red(pair[1]))
-                alike = [o for o, then in better if o is not one and not then.exit_code]
-                path.write_bytes(one.edit.applied(source))
-                mended = self._mended_by(step, red.row, path, source, [one, *alike])
-                self.mended.append(replace(mended, doubtful=is_doubtful))
-                self.edited[path] = None
-                return now
-        return None
+                return self._take(step, red.row, path, better)
+            if self.doubtful and not doubtful:  # as long again for one that is not
+                doubtful = path, self.doubtful
+                self.until = min(self.until, 2 * time.monotonic() - began)
+        return self._take(step, red.row, *doubtful, is_doubtful=True) if doubtful else None
+
+    def _take(self, step: Step, row: str, path: Path, better, is_doubtful: bool = False) -> Result:
+        """Put the best of some edits of a file into the copy; what the check says of it."""
+        source = path.read_bytes()
+        one, now = min(better, key=lambda pair: _count_of_red(pair[1]))
+        alike = [o for o, then in better if o is not one and not then.exit_code]
+        path.write_bytes(one.edit.applied(source))
+        mended = self._mended_by(step, row, path, source, [one, *alike])
+        self.mended.append(replace(mended, doubtful=is_doubtful))
+        self.edited[path] = None
+        return now
 
     def _proofs(
         self, step: Step, red: Red, path: Path, source: bytes, group: Sequence[Tried]

@@ -6,7 +6,9 @@ import math
 import shutil
 import sys
 import sysconfig
+import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import jsonschema
 import numpy as np
@@ -491,6 +493,27 @@ def test_what_later_steps_say_of_a_doubtful_edit_is_not_taken_for_another(tmp_pa
         better = search._proofs(FORWARD, red, path, source, [right])
         assert bool(better) is not doubtful and len(search.doubtful) == 1
         assert bool(search.ahead) is not doubtful
+
+
+def test_behind_a_doubtful_edit_one_of_another_file_is_looked_for(tmp_path, monkeypatch):
+    search = Search(load_pair(str(a_pair(tmp_path))), CheckOptions(), tmp_path, 60, print)
+    search.work_in(tmp_path)
+    files = [search.copy / name for name in ("paddle_model.py", "case.py")]
+    found = Tried(Edit(0, 0, b"# right\n", "operator"), 0.0, 1, 0, 9.0, 0)
+
+    def proofs(self, step, red, path, source, group):
+        time.sleep(0.2)  # as long again is given to what follows
+        some = [(found, SimpleNamespace(exit_code=0))]
+        self.doubtful += some if path == files[0] else []
+        return [] if path == files[0] else some
+
+    monkeypatch.setattr(Search, "_proofs", proofs)
+    monkeypatch.setattr(Search, "_best", lambda *_: (one for one in [[[found]]]))
+    for of in (files, files[:1]):
+        monkeypatch.setattr(Search, "_turns", lambda *_, of=of: ((one, [], False) for one in of))
+        assert search._step_on(FORWARD, Red("output", {}, None)).exit_code == 0
+    told = [(one.place, one.doubtful) for one in search.mended]
+    assert told == [("case.py:1", False), ("paddle_model.py:1", True)]
 
 
 def test_a_doubtful_mend_is_not_proven(tmp_path, monkeypatch):
