@@ -1,12 +1,13 @@
 """Mends: edits are found in trees, each is tried by running it, what is proven is offered."""
 
 import ast
+import itertools
 import json
 import math
 import shutil
 import sys
 import sysconfig
-import time
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -502,11 +503,12 @@ def test_behind_a_doubtful_edit_one_of_another_file_is_looked_for(tmp_path, monk
     found = Tried(Edit(0, 0, b"# right\n", "operator"), 0.0, 1, 0, 9.0, 0)
 
     def proofs(self, step, red, path, source, group):
-        time.sleep(0.2)  # as long again is given to what follows
         some = [(found, SimpleNamespace(exit_code=0))]
         self.doubtful += some if path == files[0] else []
         return [] if path == files[0] else some
 
+    clock = SimpleNamespace(monotonic=partial(next, itertools.count()))
+    monkeypatch.setattr(command, "time", clock)
     monkeypatch.setattr(Search, "_proofs", proofs)
     monkeypatch.setattr(Search, "_best", lambda *_: (one for one in [[[found]]]))
     for of in (files, files[:1]):
