@@ -276,6 +276,7 @@ def test_a_turned_value_that_is_off_is_named(logs):
 
 def test_no_order_of_axes_is_told_for_another_value():
     assert likeness(VALUES, RNG.standard_normal((4, 6, 3))) is None
+    assert likeness(VALUES, np.zeros((0, 6, 3))) is None  # an expert without tokens
     alike = likeness(VALUES, VALUES.transpose(2, 0, 1))
     assert np.array_equal(alike.other(VALUES.transpose(2, 0, 1)), alike.own(VALUES))
 

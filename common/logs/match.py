@@ -208,7 +208,7 @@ def _single(array: np.ndarray) -> tuple:
     """Slices that leave one where all along an axis are the same, and no axis of length 1."""
     slices = []
     for axis, length in enumerate(array.shape):
-        first = array.take([0], axis)
+        first = array.take(range(min(1, length)), axis)
         slices.append(0 if length == 1 or (length and (array == first).all()) else slice(None))
     return tuple(slices)
 

@@ -203,7 +203,7 @@ class Search:
         self.tried = 0
         self.ran: set[int] = set()  # lines of the file that is edited
         self.files: set[Path] = set()  # of the pair, that its Paddle side imports
-        self.crashed = False  # the port as it is, in the last case
+        self.crashed = ""  # what the port as it is ends with, in the last case
         self.doubtful: list[tuple[Tried, Result]] = []  # as in Mended
         self.green = False  # all steps, if with doubtful edits
         self.all_steps = False  # 2 and 5 too
@@ -506,17 +506,16 @@ class Search:
                 if row.allowed and row.scale and row.allowed < row.scale * FARTHEST
             },
             "seconds": TRIAL_S,
-            "runs": red.before is not None,
         }
-        near = max(OFF, told["allowed"].get(origin, 0.0))
+        near, runs = max(OFF, told["allowed"].get(origin, 0.0)), red.before is not None
         pair = load_pair(str(self.copy))
         with asked(pair, self.options, self.copy.parent, keep="all") as one:
             run = replace(one.run, memory=None, progress=False)
             names = [(c.name or "main",) for c in pair.cases(run.preset, run.weights, run.modes)]
-            names = [case_of(origin, pair, run) or names[0]] if told["runs"] else names
+            names = [case_of(origin, pair, run) or names[0]] if runs else names
             work = one.work / step.name
             work.mkdir(parents=True, exist_ok=True)
-            runs = step if step in STEPS else FORWARD  # which says whose names are whose
+            step_run = step if step in STEPS else FORWARD  # which says whose names are whose
             if step not in STEPS:  # initial weights, which the check has drawn
                 drawn = ResultFolder(self.options.out / step.name / pair.name)
                 told |= {"drawn": str(drawn.log("train_init", "torch")), "config": one.case.config}
@@ -525,10 +524,12 @@ class Search:
             with WorkerProcess(one.pythons["paddle"], module, None) as process:
                 for case in names:  # a port that does not run does not in one of them
                     of_case = replace(run, cases=case)
-                    told["torch"] = self._reference(runs, one.pythons["torch"], of_case, work)
+                    told["torch"] = self._reference(step_run, one.pythons["torch"], of_case, work)
                     of_case = replace(of_case, only_float32=self.rounded)
                     self._asked(process, of_case, work, told, [])
-                    if told["runs"] or self.crashed:
+                    if runs and self.crashed:
+                        raise UserError(f"where edits are tried, the port ends with {self.crashed}")
+                    if runs or self.crashed:
                         break
                 else:
                     return  # it runs in all of them: what is wrong is no edit's matter
@@ -596,7 +597,7 @@ class Search:
                 raise UserError(failure.sentence)
         lines = list(map(json.loads, tried.read_text(encoding="utf-8").splitlines()))
         before = next((line for line in lines if line.get("number") == -1), {"origin": 0.0})
-        self.crashed = "error" in before
+        self.crashed = before.get("error", "")
         usual, self.ran = before.get("origin", FARTHEST), set(before.get("lines", self.ran))
         self.files |= set(map(Path, before.get("files", ())))
         factor = 1.0 if self.rounded else NEARER

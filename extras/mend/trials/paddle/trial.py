@@ -6,13 +6,12 @@ The request's folder has edits.json: file, the source that is edited; step, the 
 function of the step's Paddle side; torch, the log of its torch side; where the function draws
 initial weights, which are judged as step 5 does, drawn, torch's log of them, and config, what to
 build; origin, a row's key; allowed, what rounding may make of each row, a part of its size; seconds
-for a trial, at most; runs, false where the source as it is does not; edits, each [first byte, the
-one behind its last, new text].  Each is run in float64, or in the precision in which what is looked
-for shows, and one line of tried.jsonl says what came of it: number; the origin's distance, a part
-of torch's size; how many values came nearer than by a factor of 30, how many went away, and by how
-many digits in all; or the error.  The first line, -1, is of the source as it is, and where there
-are no edits it has the lines of the file that ran, and the pair's files that were imported.  No
-file is changed.
+for a trial, at most; edits, each [first byte, the one behind its last, new text].  Each is run in
+float64, or in the precision in which what is looked for shows, and one line of tried.jsonl says
+what came of it: number; the origin's distance, a part of torch's size; how many values came nearer
+than by a factor of 30, how many went away, and by how many digits in all; or the error.  The first
+line, -1, is of the source as it is, and where there are no edits it has the lines of the file that
+ran, and the pair's files that were imported.  No file is changed.
 """
 
 import sys
@@ -95,13 +94,11 @@ def trial(run):
                 watched = nullcontext() if told["edits"] else _ran(path, ran)
                 with _in_time(seconds), watched, running(path, source, edited):
                     values = _values(run, function, told.get("config"), {})
+                found = judge(values, reference)
             except Exception as error:  # whatever an edit makes of a model
-                if before is None and told["runs"]:
-                    raise
                 line = {"error": f"{type(error).__name__}: {error}".splitlines()[0][:200]}
                 before = judge({}, reference) if before is None else before
             else:
-                found = judge(values, reference)
                 if before is None:
                     before = found
                     seconds = min(seconds, max(1.0, SLOWER * (time.monotonic() - began)))
