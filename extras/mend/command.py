@@ -443,15 +443,18 @@ class Search:
         yield from ((*one, True) for one in tried)
 
     def places_of(self, places: Places) -> Iterator[tuple[Path, list[int]]]:
-        """(file, lines) of the port where a finding is, the pair's own, and what it imports."""
+        """(file, lines) of the port where a finding is, the pair's own, and what it imports.
+
+        Last comes a case.py that says which weight is which.
+        """
         path, line = places.get("paddle", (Path(), 0))
         if line and path.is_file():
             yield path, [line]
         own = self.copy / "paddle_model.py"
         if own != path and own.is_file():
             yield own, []
-        # Known by now, since the port has run.
         case = self.copy / CASE
+        # Known by now, since the port has run.
         yield from ((one, []) for one in sorted(self.files - {path, own, case}))
         if any(hasattr(self.pair.case, name) for name in MAPPING):
             yield case, []
