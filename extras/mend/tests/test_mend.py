@@ -593,7 +593,7 @@ def tried(pair, folder, new, seconds=5.0):
     kept, command.TRIAL_S = command.TRIAL_S, seconds
     try:
         batches = search._best(
-            FORWARD, *Red.all_of(search.check(FORWARD))[:1], path, iter(some), [], []
+            FORWARD, *Red.all_of(search.check(FORWARD))[:1], path, iter(some), []
         )
         return [group for groups in batches for group in groups]
     finally:
