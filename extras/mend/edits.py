@@ -146,6 +146,7 @@ _COMPARED = {
 # Another number there is right by chance, where inputs lack it: the reference's, or none.
 INDICES = ("padding_idx", "ignore_index")
 LOOSE = ast.BinOp | ast.UnaryOp | ast.Compare | ast.BoolOp | ast.IfExp | ast.Lambda
+HOLDING = ast.Dict | ast.DictComp | ast.List | ast.Tuple | ast.Assign | ast.Return  # an array
 MODULES = ("paddle", "F", "nn.functional", "paddle.nn.functional")  # whose functions are called
 RECURRENT = ("lstm", "gru", "rnn")
 CASE, MAPPING = "case.py", ("RENAME", "convert")  # what says which weight is which
@@ -301,14 +302,12 @@ def of_mapping(source: Source, node: ast.AST) -> Iterator[Edit]:
                 parts = Edit(*source.span(a), source.of(b).encode(), "order")
                 other = Edit(*source.span(b), source.of(a).encode(), "order")
                 yield joined([parts, other], source.text)
-        for value in getattr(one, "values", [getattr(one, "value", None)]):
-            if isinstance(value, ast.Attribute) and value.attr == "T":
-                new = source.of(value.value)
-            elif isinstance(value, ast.Call | ast.Name | ast.Subscript | ast.Attribute):
-                new = f"{source.of(value)}.T"
-            else:
-                continue
-            yield Edit(*source.span(value), new.encode(), "order")
+        held = getattr(one, "values", getattr(one, "elts", [getattr(one, "value", None)]))
+        for value in held if isinstance(one, HOLDING) else ():
+            if isinstance(value, ast.Call | ast.Name | ast.Subscript | ast.Attribute):
+                is_turned = getattr(value, "attr", "") == "T"
+                new = source.of(value.value) if is_turned else f"{source.of(value)}.T"
+                yield Edit(*source.span(value), new.encode(), "order")
 
 
 @dataclass(frozen=True)

@@ -32,7 +32,7 @@ from twincheck.extras.mend.command import (
     ranked,
 )
 from twincheck.extras.mend.distances import compared, distances
-from twincheck.extras.mend.edits import KINDS, Edit, Source, Values, edits
+from twincheck.extras.mend.edits import KINDS, Edit, Source, Values, edits, of_mapping
 from twincheck.extras.mend.reference import nearer
 from twincheck.extras.shared.packages import environment_of
 from twincheck.extras.shared.steps import FORWARD
@@ -457,6 +457,15 @@ def test_of_a_case_nothing_else_is_edited():
     end = case.read_bytes().index(b"\n", start)
     found = list(candidates_of(case, [], None))
     assert found and all(start <= one.start and one.end <= end for one in found)
+
+
+def test_a_weight_is_turned_once():
+    source = Source(b"def convert(s):\n    return {'w': np.concatenate([s['a'].T, s['b']])}\n")
+    found = of_mapping(source, dict(source.functions())["convert"])
+    made = {one.applied(source.text).partition(b"'w': ")[2].strip(b"}\n") for one in found}
+    for right in (b"[s['a'], s['b']])", b"[s['a'].T, s['b'].T])", b"[s['a'].T, s['b']]).T"):
+        assert b"np.concatenate(" + right in made
+    assert not any(b".T.T" in one or b"np.T" in one for one in made)
 
 
 def test_a_reference_that_does_not_run_is_no_ports_matter(tmp_path):
