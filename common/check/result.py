@@ -8,7 +8,7 @@ from pathlib import Path
 
 from twincheck.common.check.draws import draw_notes, dropout_notes
 from twincheck.common.check.steps import Step
-from twincheck.common.logs.guide_pair import has_pair, is_of_former_version, pair_problems
+from twincheck.common.logs.guide_pair import has_pair, pair_problems
 from twincheck.common.logs.independence import folder_problems, two_environments
 from twincheck.common.logs.pickle_machine import escaped
 from twincheck.common.logs.reader import read_log
@@ -300,12 +300,9 @@ def refuse_unfit(
     files = ResultFolder(folder)
     stems = dict.fromkeys((*step.judged, step.full_stem))
     logs = {(stem, side): files.log(stem, side) for stem in stems for side in SIDES}
-    for (_, side), log in logs.items():
+    for log in logs.values():
         if not os.path.lexists(log):
-            former, why = files.log(step.guide_stem, side), ""
-            if is_of_former_version(former):
-                why = f", and {former.name} is a log of an earlier version"
-            raise UserError(f"{shown(log)} is missing{why}: {RUN_AGAIN}")
+            raise UserError(f"{shown(log)} is missing: {RUN_AGAIN}")
     problems = folder_problems(folder, fresh, run.backends)
     if not (problems or made_now) and has_pair(step.guide_stem):
         problems = pair_problems(folder, step.guide_stem)

@@ -158,14 +158,6 @@ def bring_pair(folder: Path, stem: str, anew: bool = False) -> bool:
     return True
 
 
-def is_of_former_version(path: Path) -> bool:
-    """True for a log that is there under a pair's name, and was selected from nothing.
-
-    Full logs were called so before there were pairs.
-    """
-    return path.is_file() and not sidecar_of(path).selected
-
-
 def pair_problems(folder: Path, stem: str) -> list[str]:
     """Sentences on what a pair holds, or says, that its full logs do not; none where all is so.
 

@@ -69,7 +69,7 @@ def _parser() -> Parser:
 def _verify(options) -> int:
     found = verify_bundle(options.bundle, options.root)
     if options.rerun and found.problems:
-        found.notes.append("not run again: what is there contradicts itself already")
+        found.notes.append("not run again: what is there was changed, or contradicts itself")
     elif options.rerun:
         # For this alone are the checks, and with them the frameworks, needed.
         from twincheck.extras.bundle.again import rerun
@@ -81,15 +81,25 @@ def _verify(options) -> int:
     return 1 if found.problems else 0
 
 
+def _list(problems: Sequence[str]) -> None:
+    """Print the first problems, one a line."""
+    for problem in problems[:_SHOWN]:
+        say(f"  {escaped(problem)}")
+    if len(problems) > _SHOWN:
+        say(f"  and {len(problems) - _SHOWN:,} more (--json has all)")
+
+
 def _show(path: Path, found: Verification, root: str) -> None:
     """Print what was found: the result first."""
+    if found.changed:
+        say(f"{path}: CHANGED since it was written")
+        _list(found.problems)
+        say("Nothing else of it was judged: ask its author for the bundle, and for its root.")
+        return
     aligned = sum(part["aligned"] for part in found.verdicts)
     intact = f"intact; {aligned} of {number_of(len(found.verdicts), 'result')} aligned"
     say(f"{path}: {'something does not hold' if found.problems else intact}")
-    for problem in found.problems[:_SHOWN]:
-        say(f"  {escaped(problem)}")
-    if len(found.problems) > _SHOWN:
-        say(f"  and {len(found.problems) - _SHOWN:,} more (--json has all)")
+    _list(found.problems)
     for part in found.verdicts:
         guide = {True: "passed", False: "not passed", None: "none there"}[part["guide_passed"]]
         rows = number_of(part["rows"], "row")

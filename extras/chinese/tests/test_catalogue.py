@@ -55,12 +55,7 @@ NO_SENTENCE = {
     r"\w+ was not checked.*",
     "that train each side together, on all machines, 1 by default: --processes 4",
     "without --probe and --no-probe",
-    "is a log of an earlier version",
     "attention grad 003",
-    # A bundle's rows in an earlier version's words.
-    "the other way, widest",
-    "an exact tie broken otherwise, which is no rounding",
-    "no rounding makes up for that: other scores, or another rule of choice",
     "of a blank tensor",  # caught where it is met
     "lp_pool in float32",
     # Lines of a log, which programs read.
