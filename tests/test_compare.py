@@ -104,7 +104,7 @@ def test_what_reprod_log_passes_fails_here(tmp_path, name):
     ref, cand, status, _ = WEAKNESSES[name]
     judgement = judge_logs(write(tmp_path / "a.npy", ref), write(tmp_path / "b.npy", cand))
     assert judgement.exit_code == status
-    assert judgement.verdict in ("INVALID", "UNDECIDED")
+    assert judgement.verdict in ("INVALID", "DIVERGED", "UNDECIDED")
     assert status == 2 or judgement.first_diverged is not None
 
 
@@ -493,9 +493,13 @@ def test_one_side_given_twice_is_refused_unless_it_is_meant(tmp_path, capsys):
         out, error = printed(capsys, 2, main(logs))
         assert out == "" and said in error and "--allow same" in error and error.count("\n") == 1
     assert main([made_by["a"], made_by["c"]]) == 0  # the same bits, and two frameworks made them
-    numbers = {name: np.float32(0.1 * len(name)) for name in ("acc", "rate", "top_1", "top_5", "f")}
-    scores = [str(write(tmp_path / f"{name}.npy", numbers)) for name in ("d", "e")]
-    assert main(scores) == 0  # equal by right: none is a tensor
+    # Rates and scores are equal by right; ten equal losses are one side's, run twice.
+    for dtype, status in (("f8", 0), ("f4", 2)):
+        numbers = {f"{dtype}_{at}": np.array(0.1 * at, dtype) for at in range(10)}
+        logs = [str(write(tmp_path / f"{dtype}_{side}.npy", numbers)) for side in ("d", "e")]
+        assert main(logs) == status
+    few = {name: np.float32(0.9) for name in ("acc", "f1")}
+    assert main([str(write(tmp_path / f"few_{side}.npy", few)) for side in ("d", "e")]) == 0
     assert main([made_by["a"], made_by["b"], "--allow", "same"]) == 0
     capsys.readouterr()
     out = printed(capsys, 0, main([*twice, "--allow", "same"])).out

@@ -36,7 +36,7 @@ _ONE_RUN = ("model", "preset", "seed", "mode", "probes", "no_probe")
 _ONE_START = ("inputs_sha256", "weights_sha256")
 
 AnyPath = str | os.PathLike
-ENOUGH_FLOATS = 4  # of tensors, that agree to the last bit: fewer may do so by chance
+ENOUGH_FLOATS = 4  # that agree to the last bit: fewer may do so by chance, as two accuracies do
 
 
 def folder_problems(
@@ -267,9 +267,10 @@ def two_environments(ref: Sidecar, cand: Sidecar) -> list[str]:
 
 
 def same_content(ref_path: AnyPath, cand_path: AnyPath) -> bool:
-    """True if two logs hold the same bits under the same keys, and tensors enough to mean it.
+    """True if two logs hold the same bits under the same keys, and floats enough to mean it.
 
-    A single number means nothing: an accuracy, a learning rate are equal by right.
+    A single number in float64 means nothing: Python made it, as it does a learning rate or an
+    accuracy, which are equal by right.  A framework's losses are in float32.
     """
     with read_log(ref_path) as ref, read_log(cand_path) as cand:
         if set(ref) != set(cand):
@@ -280,5 +281,6 @@ def same_content(ref_path: AnyPath, cand_path: AnyPath) -> bool:
                 return False  # nothing of them is read
             if not same_bits(ref[key], cand[key]):
                 return False
-            floats += ref[key].size if ref.dtype(key).kind == "f" and ref[key].size > 1 else 0
+            of_framework = ref.dtype(key).itemsize < 8 or ref[key].size > 1
+            floats += ref[key].size if ref.dtype(key).kind == "f" and of_framework else 0
         return floats >= ENOUGH_FLOATS

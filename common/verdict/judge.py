@@ -236,8 +236,7 @@ def _notes(rows: Sequence[Row], logs: Logs) -> list[str]:
         notes.append("float32 logs alone: a wrong port that is close cannot be told from rounding")
     measured = [row for row in rows if row.max_abs is not None and row.scale is not None]
     alike = measured and not any(row.max_abs for row in measured)
-    floats = sum(row.size for row in measured if row.size > 1)
-    if alike and floats >= ENOUGH_FLOATS and not logs.may_be_alike:
+    if alike and sum(r.size for r in measured) >= ENOUGH_FLOATS and not logs.may_be_alike:
         notes.append(
             "every float is the same to the last bit on both sides: two frameworks seldom agree "
             "so; were both logs made by one?"
