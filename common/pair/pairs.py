@@ -65,6 +65,7 @@ NumPy only: both workers and the check read a pair through here.
 
 import importlib
 import importlib.util
+import os
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -89,6 +90,7 @@ EVAL, TRAIN, BOTH = MODES = ("eval", "train", "both")
 SAME = "the same function"  # of a model's two modes
 MODELS = ROOT / "common" / "models"
 CANDIDATE = "candidate_model.py"  # of a pair that compares two files of one framework
+NO_FILES = {"__pycache__", ".git"}  # folders that hold none of a pair's
 
 
 def is_checkpoint(weights: str | None) -> bool:
@@ -145,6 +147,25 @@ class Pair:
         if not isinstance(written["config"], dict) or not isinstance(written.get("inputs"), dict):
             raise UserError(f"{folder}: refused: no configuration of {self.name}")
         return replace(self, published=written)
+
+    def files(self) -> list[Path]:
+        """List the pair's files, through links to folders; results, caches and environments are none.
+
+        A folder that holds itself by a link is listed once.
+        """
+        found: list[Path] = []
+        waiting = [(self.folder, {os.path.realpath(self.folder)})]
+        while waiting:
+            folder, above = waiting.pop()
+            left_out = NO_FILES | ({"log"} if folder == self.folder else set())
+            for path in folder.iterdir():
+                real = os.path.realpath(path)
+                if path.is_file():
+                    found.append(path)
+                elif path.is_dir() and path.name not in left_out and real not in above:
+                    if not (path / "pyvenv.cfg").is_file():
+                        waiting.append((path, above | {real}))
+        return sorted(found)
 
     def config(self, preset: str) -> dict:
         """The preset's configuration; raises UserError that lists the presets."""

@@ -213,6 +213,7 @@ class Search:
         self.packages: dict[Path, Path] = {}  # where a package is -> where its edited files are
         self.edited: dict[Path, None] = {}
         self.written: dict[Path, bytes] = {}  # file -> what the edits make of it
+        self.installed: set[Path] = set()  # of these, what packages have
 
     @property
     def proven(self) -> bool:
@@ -244,24 +245,27 @@ class Search:
                 self.green = all(self.check(step).exit_code == 0 for step in steps[:last])
                 self._doubt([step for step in steps if step in STEPS] if self.green else ())
             self.written = {self.original(path): path.read_bytes() for path in self.edited}
+            others = (path for path in self.edited if not path.is_relative_to(self.copy))
+            self.installed = set(map(self.original, others))
         self.seconds = time.monotonic() - self.started
 
     def work_in(self, work: Path) -> None:
-        """Copy the pair into a folder: its Python files; what else it has is linked to."""
+        """Copy the pair into a folder: its Python files; what else it has is linked to.
 
-        def left_out(folder: str, names: list[str]) -> set[str]:
-            own = {"log"} if Path(folder) == self.pair.folder else set()
-            return {name for name in names if name in {"__pycache__", ".git", *own}}
-
-        def copied(source: str, target: str) -> None:
-            if source.endswith(".py"):
-                shutil.copyfile(source, target)
-            else:
-                os.symlink(os.path.abspath(source), target)
-
+        A file that it has under two names is one file in the copy too.
+        """
         self.copy = work / "pair" / self.pair.folder.name
-        own = {"ignore": left_out, "copy_function": copied, "ignore_dangling_symlinks": True}
-        shutil.copytree(self.pair.folder, self.copy, **own)
+        copies: dict[str, Path] = {}
+        for path in self.pair.files():
+            own, real = self.copy / path.relative_to(self.pair.folder), os.path.realpath(path)
+            own.parent.mkdir(parents=True, exist_ok=True)
+            if path.suffix != ".py":
+                own.symlink_to(real)
+            elif real in copies:
+                own.symlink_to(os.path.relpath(copies[real], own.parent))
+            else:
+                shutil.copyfile(path, own)
+                copies[real] = own
         out = work / "out"
         self.options = replace(self.options, models=(str(self.copy),), out=out)
 
@@ -621,13 +625,13 @@ class Search:
     def original(self, path: Path) -> Path:
         """The user's file, or the package's, that a copy is of."""
         copies = {self.copy: self.pair.folder, **{own: at for at, own in self.packages.items()}}
-        return next(of / path.relative_to(c) for c, of in copies.items() if path.is_relative_to(c))
+        of = next(of / path.relative_to(c) for c, of in copies.items() if path.is_relative_to(c))
+        return of.resolve()
 
     def _mended_by(self, step: Step, row: str, path: Path, source: bytes, group) -> Mended:
         edit = group[0].edit
-        file = (
-            path.relative_to(self.copy) if path.is_relative_to(self.copy) else self.original(path)
-        )
+        file, own = self.original(path), self.pair.folder
+        file = file.relative_to(own) if file.is_relative_to(own) else file
         place = f"{file}:{source[: edit.start].count(NEWLINE) + 1}"
         old, new = source[edit.start : edit.end].decode(), edit.new.decode()
         others = [line_of(source, other.edit) for other in group[1:PROOFS]]
@@ -873,7 +877,7 @@ def _show(search: Search) -> None:
 def _write(search: Search) -> None:
     """Put the edits into the pair's files; each old one stays beside its new one."""
     for path, new in search.written.items():
-        if not path.is_relative_to(search.pair.folder):
+        if path in search.installed:
             report.say(f"not written: {shown(path)} is an installed package's: mend its sources")
             continue
         shutil.copyfile(path, path.with_name(f"{path.name}.orig"))

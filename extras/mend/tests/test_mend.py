@@ -4,6 +4,7 @@ import ast
 import itertools
 import json
 import math
+import os
 import shutil
 import sys
 import sysconfig
@@ -314,6 +315,36 @@ def a_users_pair(folder, name):
     left_out = shutil.ignore_patterns("log", "__pycache__")
     pairs = ROOT / "faults" / "users" / "pairs"
     return shutil.copytree(pairs / name, folder / name, ignore=left_out)
+
+
+def linked(pair):
+    """The pair with both sides' models out of it, each a net.py that it has a link to."""
+    for side, name in (("torch", ""), ("paddle", "of_paddle")):
+        own, model = pair.parent / f"{side} side" / "net.py", pair / f"{side}_model.py"
+        own.parent.mkdir()
+        model.rename(own)
+        model.write_text(
+            "import os, sys\n"
+            f"sys.path.insert(0, os.path.join(os.path.dirname(__file__), {name!r}))\n"
+            "from net import build, loss\n"
+        )
+        place = pair / name
+        place.mkdir(exist_ok=True)
+        (place / "net.py").symlink_to(os.path.relpath(own, place))
+    return pair
+
+
+def test_the_file_that_a_link_leads_to_is_mended_from_above(tmp_path):
+    pair = linked(a_pair(tmp_path, ("nn.GELU()", "nn.GELU(approximate=True)")))
+    net = pair.parent / "paddle side" / "net.py"
+    planted = net.read_text()
+    said = twincheck("mend", pair.relative_to(tmp_path), "--write", folder=tmp_path)
+    assert "written: a port/paddle side/net.py; the old one is net.py.orig" in said
+    assert net.read_text() == planted.replace("approximate=True", "")
+    assert (net.parent / "net.py.orig").read_text() == planted
+    assert {path.name for path in pair.glob("*")} == {
+        *("case.py", "torch_model.py", "paddle_model.py", "net.py", "of_paddle", "README.md", "log")
+    }
 
 
 def test_a_newcomer_mends_three_mistakes(tmp_path):
@@ -665,6 +696,28 @@ def test_an_installed_package_is_mended_in_a_copy_and_never_written_to(tmp_path)
     assert f"not written: {net} is an installed package's: mend its sources" in said
     assert net.read_bytes() == planted
     assert {path.name for path in net.parent.glob("*.py*")} == {"net.py", "__init__.py"}
+
+
+def test_a_copy_has_what_links_lead_to_and_a_file_under_two_names_once(tmp_path):
+    """A package that holds the pair ends; what is edited in the copy is the user's file."""
+    package = tmp_path / "package"
+    pair = a_users_pair(package, "encoder_layer")
+    (pair / "log").mkdir()
+    (package / "bent.py").touch()
+    (package / "weights.bin").touch()
+    (package / ".venv").mkdir()
+    (package / ".venv" / "pyvenv.cfg").touch()
+    (pair / "package").symlink_to("..")
+    (pair / "bent.py").symlink_to("../bent.py")
+    search = Search(load_pair(str(pair)), CheckOptions(), tmp_path, 60, lambda _: None)
+    search.work_in(tmp_path / "work")
+    once, again = search.copy / "bent.py", search.copy / "package" / "bent.py"
+    once.write_text("x = 1\n")
+    assert again.read_text() == "x = 1\n" and (package / "bent.py").read_text() == ""
+    assert search.original(once) == search.original(again) == package / "bent.py"
+    assert (search.copy / "package" / "weights.bin").samefile(package / "weights.bin")
+    assert {path.name for path in (search.copy / "package").glob("*")} == {"bent.py", "weights.bin"}
+    assert not (search.copy / "log").exists()
 
 
 def test_a_file_of_a_packages_copy_is_no_link_to_the_package(tmp_path):
