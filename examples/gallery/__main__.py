@@ -73,6 +73,8 @@ def _main(given) -> int:
         gallery = Gallery(given.cache.absolute(), tuple(findings), steps)
         for name in dict.fromkeys(name for line in chosen for name in line.environments):
             environments.install(name, gallery.cache)
+        for repository, commit in dict.fromkeys(each for line in chosen for each in line.sources):
+            environments.bring(repository, commit, gallery.cache)
         run_all(gallery, chosen, place)
     results = stored(lines)
     page.write(lines, results, findings)

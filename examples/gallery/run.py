@@ -14,7 +14,7 @@ import time
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 
 import numpy as np
@@ -137,7 +137,7 @@ class Gallery:
 
     def run(self, line: Line) -> Result:
         """Run a pair, as published and with its mends, and keep what came of it."""
-        words = line.command(self.python_of)
+        words = line.command(self.python_of, partial(environments.source, cache=self.cache))
         result = Result(
             name=line.name,
             key=self.key(line),
@@ -291,6 +291,9 @@ def _pythons(words: Sequence[str]) -> list[str]:
 def _version(line: Line, side: str) -> str:
     """The package that a side's model is from, and its version."""
     spec = line.option(f"--{side}")
+    published = re.match(r"\{(.*)@(.{7}).*\}", spec)
+    if published:
+        return f"{published[1]} at {published[2]}"
     name = line.option(f"--{side}-python").strip("{}")
     pins = environments.versions(name) if name else {}
     package = spec.partition(":")[0].partition(".")[0]
