@@ -462,7 +462,7 @@ class Search:
         return said, False
 
     def _turns(self, places: Places, red: Red) -> Iterator[tuple[Path, list[int], str]]:
-        """(file, lines, turn): a layer's settings where they may stand, then one edit of each file."""
+        """(file, lines, turn): a layer's settings where they may stand, then one edit of all."""
         for file in red.files():
             path = located(interpreter("paddle", self.options.paddle_python), file)
             if path.is_file() and red.layer.encode() in path.read_bytes():
