@@ -37,6 +37,7 @@ from twincheck.common.logs.result_folder import ResultFolder
 from twincheck.common.logs.sidecar import sidecar_of
 from twincheck.common.pair.pairs import load_pairs
 from twincheck.common.report import terminal as report
+from twincheck.common.report.sentences import listed
 from twincheck.common.report.summary import last_line
 from twincheck.common.system import extras
 from twincheck.common.system.checkout import ROOT, for_logs
@@ -89,12 +90,21 @@ def check_all(
     written = json_path or folder / "report.json"
     write_text(written, json_text(results, short=json_path is None))
     write_text(written.with_suffix(".txt"), table)
-    about = results, command, "steps 1 to 5"
-    page = None if options.no_report else write_page(folder, *about)
+    page = None
+    if not options.no_report:
+        page = write_page(folder, results, command, _named(results))
     for add in extras.load_all(_ADDED):
         add(results, options, folder)
     report.say(last_line(results, page, _left_out(steps, options, results)))
     return overall_exit(results)
+
+
+def _named(results: Sequence[Result]) -> str:
+    """What the page calls these results: their steps."""
+    numbers = sorted({result.step.number for result in results})
+    if len(numbers) == len(all_steps()):
+        return "steps 1 to 5"
+    return f"step{'s' * (len(numbers) > 1)} {listed(map(str, numbers))}"
 
 
 def judge_again(

@@ -37,11 +37,10 @@ def reference_key(
     values = environment(device_of(run.device, "torch"))
     settings = {name: values.get(name) for name in SETTINGS}
     # Files that a pair's case.py may read, by size and time: they may be large.
-    paths = [path for path in sorted(pair.folder.rglob("*")) if path.is_file()]
     others = {
         path.relative_to(pair.folder).as_posix(): [path.stat().st_size, path.stat().st_mtime_ns]
-        for path in paths
-        if path.suffix not in (".py", ".pyc")
+        for path in pair.files()
+        if path.suffix != ".py"
     }
     weights = str(run.weights)
     if is_checkpoint(run.weights):

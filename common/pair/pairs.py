@@ -149,9 +149,9 @@ class Pair:
         return replace(self, published=written)
 
     def files(self) -> list[Path]:
-        """List the pair's files, through links to folders; results, caches and environments are none.
+        """List the pair's files, and those in folders that its links lead to.
 
-        A folder that holds itself by a link is listed once.
+        Results, caches and environments are none; a folder that a link puts into itself ends there.
         """
         found: list[Path] = []
         waiting = [(self.folder, {os.path.realpath(self.folder)})]

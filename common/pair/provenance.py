@@ -30,8 +30,8 @@ def model_sources(pair: Pair, side: str) -> dict[str, str]:
     others = {CANDIDATE, *(f"{name}_model.py" for name in SIDES)} - {pair.file(side)}
     return {
         path.relative_to(pair.folder).as_posix(): file_sha256(path, links=True)
-        for path in sorted(pair.folder.rglob("*.py"))
-        if path.name not in others and "__pycache__" not in path.parts
+        for path in pair.files()
+        if path.suffix == ".py" and path.name not in others
     }
 
 

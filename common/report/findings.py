@@ -24,7 +24,8 @@ class Finding:
     row: Row
     sentence: str  # what is wrong
     headline: str  # and where it starts: the first line of a red result
-    differing: tuple  # (setting, torch's, Paddle's) of how its layer is built, where that is it
+    layer: str  # what goes wrong by how it is built; empty where that is not it
+    differing: tuple  # (setting, torch's, Paddle's) of how it is built
     places: dict[str, str]  # side -> file:line; none of a claim, which no line computed
     cause: tuple  # what all findings of one cause have in common
     further: tuple[str, ...] = ()  # keys of the other rows that show the same
@@ -69,7 +70,8 @@ def _finding(result, row: Row) -> Finding:
     # Of one cause are the same lines, in any case, call, layer and step.
     cause = (row.verdict, site, *places.values()) if places else (row.key,)
     where = row.key if key.case or not places else f"main/{row.key}"
-    return Finding(row, sentence, f"{sentence}; it starts at {where}", differing, places, cause)
+    headline = f"{sentence}; it starts at {where}"
+    return Finding(row, sentence, headline, layer, differing, places, cause)
 
 
 def class_of(result, side: str, key: str) -> str:

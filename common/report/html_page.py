@@ -200,7 +200,7 @@ def _tell(index: int, name: str, title: str, result, sidecars, of_step: str) -> 
         title=title,
         result=result,
         passed=result.exit_code == 0,
-        worst=result.first_diverged or worst_row(rows),
+        worst=worst_row(rows, result.allow),
         above=sum(row.guide_passed is False for row in rows),
         digits=fewest_digits(rows, result.cases),
         scores=scores_of(result.folder, step.guide_stem, step.guide_threshold),
@@ -215,7 +215,7 @@ def _tell(index: int, name: str, title: str, result, sidecars, of_step: str) -> 
         commands=[(what, command) for what, command in commands if command],
         next_commands=next_commands(result, off) if off else [],
         ran=facts.what_ran(first_of),
-        worst_rows=sorted(rows, key=terminal.badness, reverse=True)[:SHOWN_WITHOUT_SCRIPT],
+        worst_rows=sorted(rows, key=terminal.origins_first, reverse=True)[:SHOWN_WITHOUT_SCRIPT],
         problems=problems,
     )
 

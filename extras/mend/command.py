@@ -49,7 +49,7 @@ from twincheck.common.pair.pairs import Pair, load_pair
 from twincheck.common.pair.request import RunRequest
 from twincheck.common.pair.worker_process import WorkerProcess
 from twincheck.common.report import terminal as report
-from twincheck.common.report.findings import findings_of
+from twincheck.common.report.findings import class_of, findings_of
 from twincheck.common.system.errors import UserError
 from twincheck.common.system.files import whole
 from twincheck.common.system.folders import remove_abandoned, working_folder
@@ -70,6 +70,7 @@ from twincheck.extras.mend.edits import (
     of_mapping,
 )
 from twincheck.extras.mend.reference import nearer
+from twincheck.extras.mend.settings import Setting, of_settings
 from twincheck.extras.shared.packages import environment_of, located, own_file, root_of
 from twincheck.extras.shared.sides import (
     answered,
@@ -106,6 +107,8 @@ CONFIGS = {
 }
 """
 Places = Mapping[str, tuple[Path, int]]  # side -> a file, and its line or 0
+# What is tried of a file: how one kind of layer is built; all edits; two of them at once.
+SETTINGS, ONCE, TWICE = ("settings", "once", "twice")
 
 
 @dataclass(frozen=True)
@@ -129,12 +132,29 @@ class Red:
     places: Mapping[str, str]  # side -> file:line
     before: Result | None  # what the check says; None where the port does not run
     rounded: bool = False  # float64 does not show it
+    layer: str = ""  # the class of Paddle's that is built otherwise than torch's
+    settings: Sequence[Setting] = ()  # by these
 
     @classmethod
     def all_of(cls, result: Result) -> list["Red"]:
         """The causes that a red check names first."""
-        found = findings_of(result)[:CAUSES]
-        return [cls(f.row.key, f.places, result, f.row.verdict == "PRECISION") for f in found]
+        return [
+            cls(
+                one.row.key,
+                one.places,
+                result,
+                one.row.verdict == "PRECISION",
+                class_of(result, "paddle", one.layer),
+                one.differing,
+            )
+            for one in findings_of(result)[:CAUSES]
+        ]
+
+    def files(self) -> list[str]:
+        """Name the port's files that build or call a layer, where one is built otherwise."""
+        told = [getattr(self.before, name).get("paddle", {}) for name in ("made", "places")]
+        places = [at for of in told for at in of.values()] if self.settings else []
+        return sorted({at.split(" (")[0].rpartition(":")[0] for at in places})
 
 
 @dataclass
@@ -349,17 +369,20 @@ class Search:
         runs = step in STEPS or red.row.startswith(INITIAL)
         singles: dict[Path, list[Tried]] = {}
         doubtful, began = None, time.monotonic()
-        for path, wanted, twice in self._turns(places):
-            if time.monotonic() > self.until or twice and (self.rounded or not runs):
+        for path, wanted, turn in self._turns(places, red):
+            if time.monotonic() > self.until or turn == TWICE and (self.rounded or not runs):
                 break
             reference = reference_of(path, places)
             path = self.own(path)
             source, better, self.doubtful = path.read_bytes(), [], []
-            if twice:
+            if turn == TWICE:
                 candidates = both(singles[path], source)
             else:
-                candidates = candidates_of(path, wanted, reference, self.rounded)
                 singles[path] = []
+                candidates = of_settings(Source(source), red.layer, red.settings)
+            if turn == ONCE:
+                others = candidates_of(path, wanted, reference, self.rounded)
+                candidates = itertools.chain(candidates, others)
             best = (
                 self._best(step, red, path, candidates, singles[path])
                 if runs
@@ -438,13 +461,17 @@ class Search:
                     return {}, True
         return said, False
 
-    def _turns(self, places: Places) -> Iterator[tuple[Path, list[int], bool]]:
-        """(file, lines, whether two edits of it are tried at once): one edit of all files first."""
+    def _turns(self, places: Places, red: Red) -> Iterator[tuple[Path, list[int], str]]:
+        """(file, lines, turn): a layer's settings where they may stand, then one edit of all."""
+        for file in red.files():
+            path = located(interpreter("paddle", self.options.paddle_python), file)
+            if path.is_file() and red.layer.encode() in path.read_bytes():
+                yield path, [], SETTINGS
         tried = []
         for one in self.places_of(places):
             tried.append(one)
-            yield (*one, False)
-        yield from ((*one, True) for one in tried)
+            yield (*one, ONCE)
+        yield from ((*one, TWICE) for one in tried)
 
     def places_of(self, places: Places) -> Iterator[tuple[Path, list[int]]]:
         """(file, lines) of the port where a finding is, the pair's own, and what it imports.

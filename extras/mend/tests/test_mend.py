@@ -35,6 +35,7 @@ from twincheck.extras.mend.command import (
 from twincheck.extras.mend.distances import compared, distances
 from twincheck.extras.mend.edits import KINDS, Edit, Source, Values, edits, of_mapping
 from twincheck.extras.mend.reference import nearer
+from twincheck.extras.mend.settings import of_settings
 from twincheck.extras.shared.packages import environment_of
 from twincheck.extras.shared.steps import FORWARD
 
@@ -180,6 +181,48 @@ def test_each_edit_of_a_file_is_code_and_another_tree(tmp_path):
     assert ast.dump(ast.parse(source)) not in trees
     first = found[0].applied(source).decode().splitlines()
     assert any(line != own for line, own in zip(first, source.decode().splitlines(), strict=False))
+
+
+# ---- settings -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("wrong", "right"),
+    [
+        (
+            "BN = partial(nn.BatchNorm2D, momentum=0.99)",
+            "partial(nn.BatchNorm2D, momentum=0.99, {})",
+        ),
+        ("BN(8)", "BN(8, {})"),
+        ("nn.BatchNorm2D()", "nn.BatchNorm2D({})"),
+        ("nn.BatchNorm2D(8, 0.9, 1e-05)", "nn.BatchNorm2D(8, 0.9, 0.001)"),
+        ("nn.BatchNorm2D(\n    8,\n    epsilon=eps,\n)", "8,\n    {},\n"),
+        (
+            "Block(norm=nn.BatchNorm2D)",
+            "norm=(lambda *args, **more: nn.BatchNorm2D(*args, {}, **more)",
+        ),
+        ("nn.BatchNorm2D(8) + nn.BatchNorm2D(9)", "nn.BatchNorm2D(8, {}) + nn.BatchNorm2D(9, {})"),
+        (
+            "def f(eps=1e-5): nn.BatchNorm2D(8, epsilon=eps)",
+            "def f(eps=0.001): nn.BatchNorm2D(8, epsilon=eps)",
+        ),
+    ],
+)
+def test_a_layers_setting_is_given_wherever_its_class_is_named(wrong, right):
+    source = Source(f"from paddle.nn import BatchNorm2D as BN\n{wrong}\n".encode())
+    found = list(of_settings(source, "BatchNorm2D", [("epsilon", 1e-3, 1e-5)]))
+    made = [edit.applied(source.text).decode() for edit in found]
+    assert any(right.replace("{}", "epsilon=0.001") in one for one in made)
+    assert len(made) < 5
+
+
+def test_settings_are_given_together_and_as_paddle_counts_them():
+    source = Source(b"nn.BatchNorm2D(8), isinstance(x, nn.BatchNorm2D)\n")
+    settings = ("epsilon", 1e-3, 1e-5), ("momentum", 0.01, 0.1), ("tanh form", 1.0, 0.0)
+    first, *others = of_settings(source, "BatchNorm2D", settings)
+    given = ["epsilon=0.001", "momentum=0.99", "approximate=True"]
+    assert first.new.decode() == f", {', '.join(given)}"
+    assert [one.new.decode() for one in others] == [f", {one}" for one in given]
 
 
 # ---- towards the reference ----------------------------------------------------------------------
@@ -345,6 +388,38 @@ def test_the_file_that_a_link_leads_to_is_mended_from_above(tmp_path):
     assert {path.name for path in pair.glob("*")} == {
         *("case.py", "torch_model.py", "paddle_model.py", "net.py", "of_paddle", "README.md", "log")
     }
+
+
+def test_a_setting_in_a_partial_of_another_file_is_found_at_once(tmp_path):
+    pair = tmp_path / "pair"
+    pair.mkdir()
+    (pair / "case.py").write_text(
+        "import numpy as np\n\nCONFIGS = {'default': {}}\n\n\ndef make_inputs(config, seed):\n"
+        "    return {'x': np.random.default_rng(seed).standard_normal((2, 3, 4, 4))}\n"
+    )
+    for side, kind, d, more in (
+        ("torch", "Module", "d", ", eps=1e-3"),
+        ("paddle", "Layer", "D", ""),
+    ):
+        (pair / f"{side}_parts.py").write_text(
+            f"from {side} import nn\n\n\nclass Block(nn.{kind}):\n"
+            "    def __init__(self, norm):\n        super().__init__()\n"
+            f"        self.conv = nn.Conv2{d}(3, 4, 3)\n        self.norm = norm(4)\n\n"
+            "    def forward(self, x):\n        return self.norm(self.conv(x))\n"
+        )
+        momentum = 0.01 if side == "torch" else 0.99
+        (pair / f"{side}_model.py").write_text(
+            f"from functools import partial\n\nfrom {side} import nn\n"
+            f"from {side}_parts import Block\n\n\nclass Net(nn.{kind}):\n"
+            "    def __init__(self):\n        super().__init__()\n"
+            f"        norm = partial(nn.BatchNorm2{d}, momentum={momentum}{more})\n"
+            "        self.block = Block(norm)\n\n"
+            "    def forward(self, x):\n        return self.block(x)\n\n\n"
+            "def build(config):\n    return Net()\n"
+        )
+    said = twincheck("mend", pair)
+    assert "+        norm = partial(nn.BatchNorm2D, momentum=0.99, epsilon=0.001)" in said
+    assert json.loads((pair / "log" / "mend" / "mend.json").read_text())["tried"] < 5
 
 
 def test_a_newcomer_mends_three_mistakes(tmp_path):
