@@ -75,7 +75,7 @@ import numpy as np
 
 from twincheck import old_name
 from twincheck.common.pair.nested import flat
-from twincheck.common.system.checkout import FAKE_DATA, FAKE_DATA_SEED, ROOT
+from twincheck.common.system.checkout import FAKE_DATA, FAKE_DATA_SEED, PATH, ROOT
 from twincheck.common.system.errors import UserError
 from twincheck.common.system.frameworks import SIDES, framework_of
 from twincheck.common.system.json_file import load_json
@@ -90,6 +90,14 @@ EVAL, TRAIN, BOTH = MODES = ("eval", "train", "both")
 SAME = "the same function"  # of a model's two modes
 MODELS = ROOT / "common" / "models"
 CANDIDATE = "candidate_model.py"  # of a pair that compares two files of one framework
+
+
+RECORD = ".new.json"  # in a pair's folder: what `twincheck new` was given
+
+
+def own_folder(side: str) -> str:
+    """The folder in a pair's that has links to a side's files: relative paths lead from there."""
+    return f"of_{side}"
 
 
 def is_checkpoint(weights: str | None) -> bool:
@@ -244,6 +252,11 @@ class Pair:
         if not path.is_file():
             raise UserError(f"--model {self.folder}: there is no {path.name} in this folder")
         return _load(path)
+
+    def working_folder(self, side: str) -> Path:
+        """Where a side's model runs: the folder of its links, where there is one."""
+        own = self.folder / own_folder(self.file(side).removesuffix("_model.py"))
+        return own if own.is_dir() else PATH
 
     def between(self, backends: tuple[str, str]) -> "Pair":
         """The same with other backends; raises UserError where these two cannot be compared."""

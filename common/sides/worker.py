@@ -35,7 +35,7 @@ from twincheck.common.pair.request import FROM_STDIN, RunRequest, error_file, ra
 from twincheck.common.sides import choices, dropouts, graphs, random_functions, upcast
 from twincheck.common.sides.draws import Restart
 from twincheck.common.sides.job import Job
-from twincheck.common.sides.model_file import forget_compat, note_compat
+from twincheck.common.sides.model_file import forget_compat, forget_others, note_compat
 from twincheck.common.sides.places import error_sentence, of_framework_file
 from twincheck.common.sides.run import Run
 from twincheck.common.sides.session import Session, current
@@ -108,6 +108,8 @@ class Worker:
                 return 0
             pair = load_pair(request.model).of_checkpoint(request.published)
             pair = pair.between(request.backends)
+            forget_others(pair)
+            os.chdir(pair.working_folder(request.side or self.side.NAME))
             if self.side.NAME == "paddle":
                 quick = importlib.import_module("twincheck.common.sides.quick_in_paddle")
                 # Views, though the model writes through none: Paddle's copies have no kernels in
@@ -194,6 +196,7 @@ def main(side: ModuleType, *arguments, **options) -> int:
     warnings.filterwarnings("ignore", category=RuntimeWarning)
     worker = Worker(side, *arguments, **options)
     paths = sys.argv[1:]
+    del sys.argv[1:]  # which are no arguments of a model's
     if not paths:
         print("error: give a request's path: a check leaves it beside its logs", file=sys.stderr)
         return 2
