@@ -78,6 +78,7 @@ from twincheck.common.pair.nested import flat
 from twincheck.common.system.checkout import FAKE_DATA, FAKE_DATA_SEED, PATH, ROOT
 from twincheck.common.system.errors import UserError
 from twincheck.common.system.frameworks import SIDES, framework_of
+from twincheck.common.system.interpreters import interpreter
 from twincheck.common.system.json_file import load_json
 from twincheck.common.system.npz import read_npz
 from twincheck.common.system.words import did_you_mean
@@ -253,6 +254,15 @@ class Pair:
             raise UserError(f"--model {self.folder}: there is no {path.name} in this folder")
         return _load(path)
 
+    @property
+    def pythons(self) -> dict[str, str]:
+        """Side -> the Python that `twincheck new` was given for it, which the pair remembers."""
+        path = self.folder / RECORD
+        told = load_json(path).get("pythons", {}) if path.is_file() else {}
+        if not isinstance(told, dict) or not all(isinstance(one, str) for one in told.values()):
+            raise UserError(f"{path}: pythons is not a path for each side")
+        return told
+
     def working_folder(self, side: str) -> Path:
         """Where a side's model runs: the folder of its links, where there is one."""
         own = self.folder / own_folder(self.file(side).removesuffix("_model.py"))
@@ -321,6 +331,24 @@ def load_pair(model: str) -> Pair:
         if not hasattr(pair.case, wanted):
             raise UserError(f"{folder / 'case.py'}: it must define {wanted}")
     return pair
+
+
+def python_for(side: str, chosen: str | None, pairs: Sequence[Pair]) -> str:
+    """The path of the Python that runs a side of pairs: as chosen, else as they were made with.
+
+    Raises UserError where pairs differ in it, or it cannot run the side.
+    """
+    made = {} if chosen else {pair.pythons.get(side): pair for pair in pairs}
+    if len(made) > 1:
+        told = ", ".join(f"{pair.name} with {one or 'this one'}" for one, pair in made.items())
+        raise UserError(f"{told}: made with different Pythons: check one, or give --{side}-python")
+    for one, pair in made.items():
+        if one and not Path(one).exists():
+            raise UserError(
+                f"{pair.name} was made with {one}, which is gone: give --{side}-python PATH, once "
+                f"for all with twincheck new {pair.name} --update"
+            )
+    return interpreter(side, chosen or next(iter(made), None))
 
 
 def load_pairs(models: list[str], backends: tuple[str, str] = SIDES) -> list[Pair]:

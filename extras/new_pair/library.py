@@ -243,7 +243,10 @@ def _said(error: BaseException, request: Mapping) -> str:
         return f"{said}: the program ends there; let it read no command line where it is imported"
     if isinstance(error, FileNotFoundError) and error.filename:
         return f"{said}: put {error.filename} there, or go to the folder that it is in"
-    if isinstance(error, AttributeError) and (error.name, error.obj) == ("fluid", sys.modules.get("paddle")):
+    if isinstance(error, AttributeError) and (error.name, error.obj) == (
+        "fluid",
+        sys.modules.get("paddle"),
+    ):
         return f"{said}: {NO_FLUID}"
     return said
 

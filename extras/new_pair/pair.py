@@ -81,7 +81,7 @@ def make_pair(
     arguments = asked.arguments
     plan = Plan(arguments.shared, arguments.own, inputs, sides, matched, loss, places)
     proposal = Proposal()
-    write_pair(work, _texts(plan, proposal, False), [])
+    write_pair(work, _texts(plan, proposal, False), [], asked.chosen)
     if not problem:
         on_progress("which weights are which")
         proposal = of_pair(work, asked.chosen, asked.seed)

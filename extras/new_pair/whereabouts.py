@@ -150,7 +150,11 @@ class Whereabouts:
 
     def _watch(self, event: str, arguments: tuple) -> None:
         """Note a file that is opened to be read; what Python imports is none."""
-        if event != "open" or not isinstance(arguments[0], str) or set(arguments[1] or "r") & {*"wax"}:
+        if (
+            event != "open"
+            or not isinstance(arguments[0], str)
+            or set(arguments[1] or "r") & {*"wax"}
+        ):
             return
         path = Path(os.path.abspath(arguments[0]))
         if path.suffix not in (".py", ".pyc", ".so"):
