@@ -16,7 +16,12 @@ from twincheck.common.logs.guide_pair import is_of_former_version
 from twincheck.common.logs.result_folder import LogName, ResultFolder
 from twincheck.common.logs.sidecar import sidecar_of
 from twincheck.common.pair.pairs import Pair, is_checkpoint
-from twincheck.common.pair.provenance import changed_sources, model_sources, workbench_sha256
+from twincheck.common.pair.provenance import (
+    changed_sources,
+    model_sources,
+    own_files,
+    workbench_sha256,
+)
 from twincheck.common.pair.request import RunRequest, device_of
 from twincheck.common.system.errors import UserError
 from twincheck.common.system.frameworks import SETTINGS
@@ -38,10 +43,9 @@ def reference_key(
     values = environment(device_of(run.device, "torch"))
     settings = {name: values.get(name) for name in SETTINGS}
     # Files that a pair's case.py may read, by size and time: they may be large.
-    paths = [path for path in sorted(pair.folder.rglob("*")) if path.is_file()]
     others = {
         path.relative_to(pair.folder).as_posix(): [path.stat().st_size, path.stat().st_mtime_ns]
-        for path in paths
+        for path in own_files(pair)
         if path.suffix not in (".py", ".pyc")
     }
     weights = str(run.weights)

@@ -49,6 +49,7 @@ from twincheck.common.sides.shared_weights import (
 from twincheck.common.sides.suited import Unsuited
 from twincheck.common.sides.write_log import refuse_full_disk, write_log
 from twincheck.common.system import extras
+from twincheck.common.system.checkout import ROOT
 from twincheck.common.system.errors import LostProcess, UserError
 from twincheck.common.system.half import HALF
 from twincheck.common.system.memory import (
@@ -197,6 +198,7 @@ def main(side: ModuleType, *arguments, **options) -> int:
     worker = Worker(side, *arguments, **options)
     paths = sys.argv[1:]
     del sys.argv[1:]  # which are no arguments of a model's
+    sys.path[:] = [folder for folder in sys.path if folder != str(ROOT)]  # it may have a `common`
     if not paths:
         print("error: give a request's path: a check leaves it beside its logs", file=sys.stderr)
         return 2

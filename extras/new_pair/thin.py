@@ -187,7 +187,7 @@ def _imports(plan: Plan, side: str) -> str:
             "# which only tracing needs, cannot be imported.",
             f'sys.modules["{described.stand_in}"] = ModuleType("{described.stand_in}")',
         ]
-    for name, needed in described.bare.items():
+    for name, needed in sorted(described.bare.items()):
         before += [
             f"# The __init__.py of {name} needs {needed}, which the model does not: it is not run.",
             f'sys.modules["{name}"] = module_from_spec(find_spec("{name}"))',

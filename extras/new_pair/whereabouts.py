@@ -11,12 +11,29 @@ import sys
 import traceback
 from collections.abc import Mapping
 from contextlib import suppress
+from functools import cache
 from importlib.util import find_spec, module_from_spec
 from pathlib import Path
 
+from twincheck.common.system.checkout import ROOT
 from twincheck.extras.new_pair.spec import is_taken
 
 _NO_OTHER = ("torch", "paddle", "numpy", "twincheck")  # that may lie in a folder beside the model
+
+
+@cache
+def opened_files() -> set[Path]:
+    """Files that are opened to be read from now on; what Python imports is none."""
+    found: set[Path] = set()
+
+    def watch(event: str, arguments: tuple) -> None:
+        name, mode, _ = arguments if event == "open" else (None, None, None)
+        if isinstance(name, str) and not set(mode or "r") & set("wax+"):
+            if not name.endswith((".py", ".pyc", ".so")):
+                found.add(Path(os.path.abspath(name)))
+
+    sys.addaudithook(watch)
+    return found
 
 
 class Whereabouts:
@@ -34,10 +51,10 @@ class Whereabouts:
         self._tried: set[tuple[Path, str]] = set()
         users = os.environ.get("PYTHONPATH", "").split(os.pathsep)[1:]
         self._usual = [folder for folder in sys.path if folder not in users]
+        self._first = [folder for folder in sys.path if folder != str(ROOT)]
         self._before = set(sys.modules)
-        self._opened: set[Path] = set()
+        self._opened = opened_files()
         self._failure: Exception | None = None  # what a package is left bare for
-        sys.addaudithook(self._watch)
 
     def enter(self) -> None:
         """Let imports look where this says, and nothing be imported from there yet."""
@@ -45,8 +62,8 @@ class Whereabouts:
         for name in set(sys.modules) - self._before:
             if {name.partition(".")[0], f"{name}.py"} & again:
                 del sys.modules[name]
-        sys.path[:] = [*self.path, *(p for p in sys.path if p not in self.path)]
-        for name in self.bare:
+        sys.path[:] = [*self.path, *self._first]
+        for name in sorted(self.bare):
             sys.modules[name] = module_from_spec(find_spec(name))
         self._opened.clear()
         os.chdir(self.cwd)
@@ -88,9 +105,23 @@ class Whereabouts:
                 path.is_dir() or path.with_name(f"{path.name}.py").is_file()
             ):
                 self._tried.add((folder, name))
-                self.path.insert(0, str(folder))
+                if not self._is_from(folder):
+                    self.path.insert(0, str(folder))
                 return True
         return False
+
+    def _is_from(self, root: Path) -> bool:
+        """Whether the file can be a module of packages below this folder, as it was not before."""
+        if self.file is None or not self.file.is_relative_to(root):
+            return False
+        parts = self.file.relative_to(root).with_suffix("").parts
+        before = self.module.split(".")
+        if len(parts) <= len(before) or not all(map(str.isidentifier, parts)) or is_taken(parts[0]):
+            return False
+        former = str(self.file.parents[len(before) - 1])
+        self.module = ".".join(parts)
+        self.path = [str(root), *(folder for folder in self.path if folder != former)]
+        return True
 
     def _is_deeper(self, error: ImportError) -> bool:
         """Whether the file can be a module of a package, for a relative import that needs one."""
@@ -104,30 +135,26 @@ class Whereabouts:
 
     def _in_package(self, package: Path) -> bool:
         """Whether the file is a module of this folder, and of those above whose names do."""
-        if self.file is None or not self.file.is_relative_to(package):
-            return False
         root = package.parent
-        while is_taken(self.file.relative_to(root).parts[0]) and root != root.parent:
-            root = root.parent
-        parts = self.file.relative_to(root).with_suffix("").parts
-        module = ".".join(parts)
-        if module == self.module or not all(part.isidentifier() for part in parts):
-            return False
-        self.module = module
-        self.path.insert(0, str(root))
-        return True
+        while is_taken(package.name) and root != root.parent:
+            package, root = root, root.parent
+        return self._is_from(root)
 
     def _leaves_bare(self, error: ImportError) -> bool:
         """Whether the innermost package that fails as a whole can be left without its __init__."""
-        for frame, _ in reversed(list(traceback.walk_tb(error.__traceback__))):
-            name, code = frame.f_globals.get("__name__", ""), frame.f_code
-            if code.co_name != "<module>" or Path(code.co_filename).name != "__init__.py":
-                continue
-            if name in self.bare or name.partition(".")[0] in _NO_OTHER:
-                continue
-            needed = self.bare.pop(error.name, error.name)  # of that what was left bare is not seen
-            self.bare[name] = needed
-            return True
+        failing = [
+            frame.f_globals.get("__name__", "")
+            for frame, _ in traceback.walk_tb(error.__traceback__)
+            if frame.f_code.co_name == "<module>"
+            and Path(frame.f_code.co_filename).name == "__init__.py"
+        ]
+        for name in reversed(failing):
+            if name in self.bare or name.rpartition(".")[0] in failing:
+                continue  # it was tried, or is imported by the package that it is in
+            if name.partition(".")[0] not in _NO_OTHER:
+                # Where something is taken of what was left bare, that was no way.
+                self.bare[name] = self.bare.pop(error.name, error.name)
+                return True
         return False
 
     def links(self) -> dict[str, str]:
@@ -140,22 +167,10 @@ class Whereabouts:
             if list(own[-len(parts) :]) == parts and str(folder) not in self._usual:
                 top = parts[0] if len(parts) > 1 or path.name == "__init__.py" else path.name
                 found.setdefault(top, str(folder / top))
-        for path in sorted(self._opened):
+        for path in sorted(filter(Path.is_file, self._opened)):
             for folder in (str(self.cwd), *self.path):
                 if path.is_relative_to(folder):
                     top = path.relative_to(folder).parts[0]
                     found.setdefault(top, str(Path(folder) / top))
                     break
         return found
-
-    def _watch(self, event: str, arguments: tuple) -> None:
-        """Note a file that is opened to be read; what Python imports is none."""
-        if (
-            event != "open"
-            or not isinstance(arguments[0], str)
-            or set(arguments[1] or "r") & {*"wax"}
-        ):
-            return
-        path = Path(os.path.abspath(arguments[0]))
-        if path.suffix not in (".py", ".pyc", ".so"):
-            self._opened.add(path)
