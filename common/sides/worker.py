@@ -32,7 +32,7 @@ from twincheck.common.logs.sidecar import note_not_forced, read_sidecar, write_s
 from twincheck.common.pair import task as tasks
 from twincheck.common.pair.pairs import Case, Pair, chosen_cases, load_pair
 from twincheck.common.pair.request import FROM_STDIN, RunRequest, error_file, rank_folder
-from twincheck.common.sides import choices, dropouts, graphs, random_functions, upcast
+from twincheck.common.sides import choices, dropouts, graphs, random_functions, upcast, without_gpu
 from twincheck.common.sides.draws import Restart
 from twincheck.common.sides.job import Job
 from twincheck.common.sides.model_file import forget_compat, forget_others, note_compat
@@ -153,6 +153,7 @@ class Worker:
             narrow = importlib.import_module(f"twincheck.common.sides.narrow_in_{self.side.NAME}")
             # From the inside out: the last is asked first, and leads to those before it.
             for put in (
+                request.device == "cpu" and partial(without_gpu.patch, self.side),
                 self.transplant and self.transplant.way.put,
                 self.exact and self.exact.way.put,
                 partial(dropouts.patch, self.side),

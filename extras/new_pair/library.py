@@ -28,6 +28,7 @@ from unittest.mock import patch
 
 import numpy as np
 
+from twincheck.common.sides import without_gpu
 from twincheck.common.sides.places import error_sentence
 from twincheck.common.system.errors import UserError
 from twincheck.common.system.json_file import load_json, write_json
@@ -53,6 +54,7 @@ def main() -> int:
     request = load_json(Path(sys.argv[2]))
     gc.disable()  # imports make much and drop little, and one small model is run
     side = importlib.import_module(f"twincheck.common.sides.{sys.argv[1]}_side")
+    without_gpu.patch(side)
     try:
         answer = describe(side, request)
     except UserError as error:

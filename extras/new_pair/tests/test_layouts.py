@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from checkout import Checkout
 
+from twincheck.common.sides import without_gpu
 from twincheck.common.system.errors import UserError
 from twincheck.common.system.json_file import write_json
 from twincheck.extras.new_pair import described, library, pair
@@ -32,6 +33,18 @@ class Net(nn.BASE):
     def forward(self, x):
         return TWICE(self.inner(x))
 """
+GPU = {
+    "torch": """import torch
+device = torch.device("cuda")
+torch.nn.Linear(2, 2).cuda().to(device)
+made = lambda: torch.ones(1, device="cuda:0") + torch.ones(1).cuda().to(device)
+""",
+    "paddle": """import paddle
+paddle.set_device("gpu:0")
+paddle.nn.Linear(2, 2).to("gpu")
+made = lambda: paddle.ones([1]).cuda() + paddle.to_tensor([1.0], place=paddle.CUDAPlace(0))
+""",
+}
 TWICE = "def twice(x):\n    return x * 2\n"
 LOGS = "import a_logger_that_is_not_there\n"
 ARGUMENTS = (
@@ -128,12 +141,13 @@ LAYOUTS = {
         "models/net.py",
         {
             "models/net.py": net(
-                f"{HERE}with open(os.path.join(here, 'n.txt')) as file:\n    width = int(file.read())\n",
+                f"{HERE}from pathlib import Path\nwidth = int(Path(here, 'n.txt').read_text())\n",
                 "(lambda x: x * width) ",
             ),
             "models/n.txt": "2",
         },
     ),
+    "on_a_gpu": ("net.py", {"net.py": net("GPU", "(lambda x: made() * x) ")}),
     "path_hack": (
         "models/net.py",
         {
@@ -187,7 +201,8 @@ def written(folder: Path, name: str, side: str) -> Path:
     for path, text in texts.items():
         place = root / path.replace("SIDE", side)
         place.parent.mkdir(parents=True, exist_ok=True)
-        place.write_text(text.replace("FRAMEWORK", framework).replace("BASE", base))
+        text = text.replace("FRAMEWORK", framework).replace("BASE", base)
+        place.write_text(text.replace("GPU", GPU[side]))
     if name == "linked":
         (root / "link").symlink_to("real")
     return root / file.replace("SIDE", side)
@@ -240,8 +255,9 @@ def made(files, target: Path, *settings: str) -> pair.Made:
 @pytest.fixture(scope="module")
 def judged(tmp_path_factory):
     """Model -> its rows, of one check of all layouts."""
-    folder = tmp_path_factory.mktemp("published")
-    words = []
+    folder, words = tmp_path_factory.mktemp("published"), []
+    for side in SIDES:
+        without_gpu.patch(importlib.import_module(f"twincheck.common.sides.{side}_side"))
     for name in LAYOUTS:
         target = folder / "pairs" / name.replace("/", "_").replace(" ", "_")
         made({side: written(folder, name, side) for side in SIDES}, target)
@@ -289,7 +305,7 @@ def refused(tmp_path, head: str, side: str = "torch", name: str = "net.py") -> s
         ("torch", "import torch\ntorch.load('w.pth')", "put w.pth there, or go to the folder"),
         (
             "torch",
-            "import argparse\np = argparse.ArgumentParser()\np.add_argument('data')\np.parse_args()",
+            "import argparse as a\np = a.ArgumentParser()\np.add_argument('data')\np.parse_args()",
             "let it read no command line where it is imported",
         ),
     ],
