@@ -30,12 +30,11 @@ import numpy as np
 
 from twincheck.common.check.guard import guarded
 from twincheck.common.check.options import Parser, positive
-from twincheck.common.pair.pairs import load_pair
+from twincheck.common.pair.pairs import load_pair, python_for
 from twincheck.common.pair.tape import Tape
 from twincheck.common.report import terminal as report
 from twincheck.common.system.errors import UserError
 from twincheck.common.system.folders import put_in_place
-from twincheck.common.system.interpreters import interpreter
 from twincheck.common.system.json_file import write_json
 from twincheck.common.weights.checkpoint import FOLDER, describe
 from twincheck.common.weights.layers import Owner, count_values
@@ -67,7 +66,7 @@ def _draw(given) -> int:
     pair = load_pair(given.model[0])
     pair.config(given.preset)
     given.out.absolute().parent.mkdir(parents=True, exist_ok=True)
-    python = interpreter("torch", given.torch_python)
+    python = python_for("torch", given.torch_python, [pair])
     with tempfile.TemporaryDirectory(prefix=".draw-", dir=given.out.absolute().parent) as name:
         work, made = Path(name), Path(name) / "made"
         (work / FOLDER).mkdir()

@@ -15,7 +15,11 @@ from twincheck.common.check.steps import Step
 from twincheck.common.logs.result_folder import LogName, ResultFolder
 from twincheck.common.logs.sidecar import sidecar_of
 from twincheck.common.pair.pairs import Pair, is_checkpoint
-from twincheck.common.pair.provenance import changed_sources, model_sources, workbench_sha256
+from twincheck.common.pair.provenance import (
+    changed_sources,
+    model_sources,
+    workbench_sha256,
+)
 from twincheck.common.pair.request import RunRequest, device_of
 from twincheck.common.system.errors import UserError
 from twincheck.common.system.frameworks import SETTINGS
@@ -40,7 +44,7 @@ def reference_key(
     others = {
         path.relative_to(pair.folder).as_posix(): [path.stat().st_size, path.stat().st_mtime_ns]
         for path in pair.files()
-        if path.suffix != ".py"
+        if path.suffix not in (".py", ".pyc")
     }
     weights = str(run.weights)
     if is_checkpoint(run.weights):

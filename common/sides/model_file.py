@@ -30,6 +30,7 @@ _COMPAT_CALLS = (
 forked: list[str] = []  # in a fork of a caller: the framework that is hidden there
 _enabled: set[bool] = set()  # what this model's files have made of it
 _of_compat: set[str] = set()  # the modules of those files
+_runs: Pair | None = None  # whose files are imported
 _in_float64: dict[str, tuple[ModuleType, ModuleType]] = {}  # name -> (as imported first, the other)
 
 
@@ -69,6 +70,16 @@ def _own_modules(pair: Pair) -> dict[str, ModuleType]:
         if not workbench and "site-packages" not in file.parts:
             found[name] = module
     return found
+
+
+def forget_others(pair: Pair) -> None:
+    """Forget the files of the model that ran before: another one's may have the same names."""
+    global _runs
+    if _runs and _runs.folder != pair.folder and not _runs.built_in:
+        for name in _own_modules(_runs):
+            del sys.modules[name]
+        sys.path[:] = [p for p in sys.path if not Path(p).is_relative_to(_runs.folder)]
+    _runs = pair
 
 
 def import_again(job: Job) -> ModuleType:

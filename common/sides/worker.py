@@ -32,10 +32,10 @@ from twincheck.common.logs.sidecar import note_not_forced, read_sidecar, write_s
 from twincheck.common.pair import task as tasks
 from twincheck.common.pair.pairs import Case, Pair, chosen_cases, load_pair
 from twincheck.common.pair.request import FROM_STDIN, RunRequest, error_file, rank_folder
-from twincheck.common.sides import choices, dropouts, graphs, random_functions, upcast
+from twincheck.common.sides import choices, dropouts, graphs, random_functions, upcast, without_gpu
 from twincheck.common.sides.draws import Restart
 from twincheck.common.sides.job import Job
-from twincheck.common.sides.model_file import forget_compat, note_compat
+from twincheck.common.sides.model_file import forget_compat, forget_others, note_compat
 from twincheck.common.sides.places import error_sentence, of_framework_file
 from twincheck.common.sides.run import Run
 from twincheck.common.sides.session import Session, current
@@ -49,6 +49,7 @@ from twincheck.common.sides.shared_weights import (
 from twincheck.common.sides.suited import Unsuited
 from twincheck.common.sides.write_log import refuse_full_disk, write_log
 from twincheck.common.system import extras
+from twincheck.common.system.checkout import ROOT
 from twincheck.common.system.errors import LostProcess, UserError
 from twincheck.common.system.half import HALF
 from twincheck.common.system.memory import (
@@ -108,6 +109,8 @@ class Worker:
                 return 0
             pair = load_pair(request.model).of_checkpoint(request.published)
             pair = pair.between(request.backends)
+            forget_others(pair)
+            os.chdir(pair.working_folder(request.side or self.side.NAME))
             if self.side.NAME == "paddle":
                 quick = importlib.import_module("twincheck.common.sides.quick_in_paddle")
                 # Views, though the model writes through none: Paddle's copies have no kernels in
@@ -150,6 +153,7 @@ class Worker:
             narrow = importlib.import_module(f"twincheck.common.sides.narrow_in_{self.side.NAME}")
             # From the inside out: the last is asked first, and leads to those before it.
             for put in (
+                request.device == "cpu" and partial(without_gpu.patch, self.side),
                 self.transplant and self.transplant.way.put,
                 self.exact and self.exact.way.put,
                 partial(dropouts.patch, self.side),
@@ -194,6 +198,8 @@ def main(side: ModuleType, *arguments, **options) -> int:
     warnings.filterwarnings("ignore", category=RuntimeWarning)
     worker = Worker(side, *arguments, **options)
     paths = sys.argv[1:]
+    del sys.argv[1:]  # which are no arguments of a model's
+    sys.path[:] = [folder for folder in sys.path if folder != str(ROOT)]  # it may have a `common`
     if not paths:
         print("error: give a request's path: a check leaves it beside its logs", file=sys.stderr)
         return 2

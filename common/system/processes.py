@@ -42,7 +42,9 @@ def environment(device: str = "cpu") -> dict[str, str]:
     values = dict(os.environ)
     if device == "gpu":
         values = ON_GPU | values
-    values["PYTHONPATH"] = str(PATH)
+    users = filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))
+    paths = dict.fromkeys([str(PATH), *map(os.path.abspath, users)])  # a worker is elsewhere
+    values["PYTHONPATH"] = os.pathsep.join(paths)
     values["PYTHONUNBUFFERED"] = "1"
     values.setdefault("OMP_NUM_THREADS", str(os.cpu_count() or 1))
     # A thread that waits for work sleeps: one that looks for it takes the core of a process that

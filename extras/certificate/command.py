@@ -47,7 +47,7 @@ from twincheck.common.check.guard import guarded
 from twincheck.common.check.options import CheckOptions, Parser
 from twincheck.common.logs.result_folder import CERTIFICATE_FILE, FLOAT32, FLOAT64, ResultFolder
 from twincheck.common.logs.sidecar import Sidecar, sidecar_of
-from twincheck.common.pair.pairs import EVAL, Pair, is_checkpoint, load_pairs
+from twincheck.common.pair.pairs import EVAL, Pair, is_checkpoint, load_pairs, python_for
 from twincheck.common.pair.request import RunRequest
 from twincheck.common.pair.task import ROUND_TRIP, RoundTrip, TeacherForced
 from twincheck.common.pair.worker_process import Failure, WorkerProcess
@@ -56,7 +56,6 @@ from twincheck.common.system.checkout import for_logs
 from twincheck.common.system.errors import UserError
 from twincheck.common.system.files import write_text
 from twincheck.common.system.frameworks import SIDES
-from twincheck.common.system.interpreters import interpreter
 from twincheck.common.system.json_file import load_json, write_json
 from twincheck.common.verdict.judge import judge_folder
 from twincheck.common.verdict.row import HARMLESS, Row, exit_code, worst
@@ -177,7 +176,7 @@ def certify(
     round_trip   also go both ways through the libraries' own files
     Raises UserError where a side fails for another reason than that the weights do not match.
     """
-    pythons = {side: interpreter(side, pythons[side]) for side in SIDES}
+    pythons = {side: python_for(side, pythons[side], pairs) for side in SIDES}
     checkpoints = {}
     if is_checkpoint(run.weights):
         for i, pair in enumerate(pairs):

@@ -25,13 +25,12 @@ import numpy as np
 
 from twincheck.common.check.guard import guarded
 from twincheck.common.check.options import Parser
-from twincheck.common.pair.pairs import Pair, load_pair
+from twincheck.common.pair.pairs import Pair, load_pair, python_for
 from twincheck.common.report import terminal as report
 from twincheck.common.system.errors import UserError
 from twincheck.common.system.files import write_text
 from twincheck.common.system.folders import put_in_place, working_folder
 from twincheck.common.system.frameworks import SIDES
-from twincheck.common.system.interpreters import interpreter
 from twincheck.common.weights.checkpoint import Checkpoint, fill_in, prepare
 from twincheck.common.weights.read import CONFIG, find, parts, read
 from twincheck.common.weights.round_trip import one_way_keys
@@ -72,7 +71,7 @@ def _convert(options) -> int:
     _refuse_input(options.weights, out)
     if not name and out.exists():
         _refuse_foreign(out)
-    pythons = {side: interpreter(side, getattr(options, f"{side}_python")) for side in SIDES}
+    pythons = {side: python_for(side, getattr(options, f"{side}_python"), [pair]) for side in SIDES}
     with tempfile.TemporaryDirectory(prefix="converter-") as work, report.progress() as on_progress:
         on_progress("reading")
         source = (options.weights, options.preset, False, pythons, Path(work))

@@ -31,7 +31,7 @@ from twincheck.common.check.steps import Step
 from twincheck.common.logs.key import Key
 from twincheck.common.logs.result_folder import ResultFolder
 from twincheck.common.logs.sidecar import sidecar_of
-from twincheck.common.pair.pairs import Pair
+from twincheck.common.pair.pairs import Pair, python_for
 from twincheck.common.report import terminal as report
 from twincheck.common.report.findings import NO_LINE, Finding, findings_of
 from twincheck.common.system.errors import UserError
@@ -74,6 +74,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _issue(given: Namespace) -> int:
     options = CheckOptions.of(given)
     pair = only_pair(options, "name the one model: twincheck issue DIR")
+    options = replace(options, paddle_python=python_for("paddle", options.paddle_python, [pair]))
     base = folder_of(options, "issue")
     base.mkdir(parents=True, exist_ok=True)
     remove_abandoned(base)

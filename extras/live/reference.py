@@ -18,7 +18,7 @@ from twincheck.common.check.guard import guarded
 from twincheck.common.check.options import Parser
 from twincheck.common.check.steps import Step
 from twincheck.common.check_all import all_steps
-from twincheck.common.pair.pairs import Pair, load_pair
+from twincheck.common.pair.pairs import Pair, load_pair, python_for
 from twincheck.common.pair.request import RunRequest
 from twincheck.common.pair.worker_process import WorkerProcess
 from twincheck.common.report import terminal
@@ -26,7 +26,6 @@ from twincheck.common.report.commands import shown
 from twincheck.common.system.errors import UserError
 from twincheck.common.system.folders import put_in_place, working_folder
 from twincheck.common.system.hashes import file_sha256
-from twincheck.common.system.interpreters import interpreter
 from twincheck.common.system.json_file import load_json, write_json
 
 MANIFEST = "manifest.json"
@@ -45,7 +44,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _made(given) -> int:
     pair = load_pair(given.pair)
     target = (given.out or pair.folder / "reference").absolute()
-    python = interpreter("torch", given.torch_python)
+    python = python_for("torch", given.torch_python, [pair])
     steps = [step for step in all_steps() if step.number in STEPS and not step.why_not(pair)]
     target.parent.mkdir(parents=True, exist_ok=True)
     with working_folder(target.parent) as work:

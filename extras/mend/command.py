@@ -45,7 +45,7 @@ from twincheck.common.check.options import CheckOptions, Parser, positive
 from twincheck.common.check.result import Result, shown
 from twincheck.common.check.steps import Step
 from twincheck.common.logs.result_folder import FLOAT32, FLOAT64, ResultFolder
-from twincheck.common.pair.pairs import Pair, load_pair
+from twincheck.common.pair.pairs import Pair, load_pair, python_for
 from twincheck.common.pair.request import RunRequest
 from twincheck.common.pair.worker_process import WorkerProcess
 from twincheck.common.report import terminal as report
@@ -54,7 +54,6 @@ from twincheck.common.system.errors import UserError
 from twincheck.common.system.files import whole
 from twincheck.common.system.folders import remove_abandoned, working_folder
 from twincheck.common.system.half import HALF
-from twincheck.common.system.interpreters import interpreter
 from twincheck.common.system.json_file import write_json
 from twincheck.common.verdict.row import AGREEING, FAILING
 from twincheck.extras.mend.distances import FARTHEST, NEARER, OFF
@@ -490,12 +489,16 @@ class Search:
         if any(hasattr(self.pair.case, name) for name in MAPPING):
             yield case, []
 
+    def python(self, side: str) -> str:
+        """The path of the Python that runs a side."""
+        return python_for(side, self.options.pythons.get(side), [self.pair])
+
     def located(self, side: str, place: str) -> tuple[Path, int]:
         """(file, line) of a place as a finding names it; line 0 where none is known."""
         name, _, line = place.split(" (")[0].rpartition(":")
         if not line.isdigit():
             return Path(name), 0
-        return located(interpreter(side, self.options.pythons.get(side)), name), int(line)
+        return located(self.python(side), name), int(line)
 
     def own(self, path: Path) -> Path:
         """A file that may be edited: the pair's copy as it is, of a package a copy of it."""
@@ -505,7 +508,7 @@ class Search:
         # A file of a copy that is there already is a link to the package's until it is asked for.
         root = next((of for of, own in self.packages.items() if own == root), root)
         if root not in self.packages:
-            python = interpreter("paddle", self.options.paddle_python)
+            python = self.python("paddle")
             target = self.copy.parent.parent / f"packages_{len(self.packages)}"
             own, self.packages[root] = environment_of(python, root, target)
             self.options = replace(self.options, paddle_python=own)

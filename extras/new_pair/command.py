@@ -31,7 +31,7 @@ import twincheck
 from twincheck.common.check.command_line import check_main
 from twincheck.common.check.guard import guarded
 from twincheck.common.check.options import Parser
-from twincheck.common.pair.pairs import built_in_models
+from twincheck.common.pair.pairs import RECORD, built_in_models
 from twincheck.common.report import terminal as report
 from twincheck.common.system.errors import UserError
 from twincheck.common.system.frameworks import SIDES
@@ -41,7 +41,7 @@ from twincheck.extras.new_pair.described import Asked
 from twincheck.extras.new_pair.inputs import parse_inputs
 from twincheck.extras.new_pair.own_files import replace_links
 from twincheck.extras.new_pair.pair import COMPAT, PACONVERT, make_pair
-from twincheck.extras.new_pair.record import RECORD, read_record, words_of, write_pair
+from twincheck.extras.new_pair.record import read_record, words_of, write_pair
 from twincheck.extras.new_pair.spec import Spec, parse_spec, read_arguments
 
 TEMPLATE = Path(__file__).resolve().parent / "template"
@@ -150,9 +150,10 @@ def _new(given: argparse.Namespace, parser: Parser) -> int:
 
 def _as_recorded(given: argparse.Namespace, parser: Parser) -> argparse.Namespace:
     """The command that set the pair up, with what is typed now in its place or beside it."""
-    words = read_record(given.folder / given.name)["words"]
+    record = read_record(given.folder / given.name)
+    words = [f"--{side}-python={path}" for side, path in record.get("pythons", {}).items()]
     typed = [word for _, several in given.typed for word in several]
-    told = parser.parse_args([given.name, *words, *typed])
+    told = parser.parse_args([given.name, *words, *record["words"], *typed])
     told.input = list({word.partition("=")[0]: word for word in told.input}.values())
     return told
 
@@ -167,14 +168,14 @@ def _of_two(given: argparse.Namespace) -> int:
         made = make_pair(asked, work, target, given.update, on_progress)
         if given.update:
             replace_links(work, target)
-        kept = write_pair(target if given.update else work, made.texts, recorded, former)
+        where = target if given.update else work
+        kept = write_pair(where, made.texts, recorded, asked.chosen, former)
         if not given.update:
             _put(work, target)
     report.say(f"{'set up again' if given.update else 'made'} {target}: {', '.join(made.texts)}")
     for line in [*(f"{target / name}: kept as you have edited it" for name in kept), *made.lines]:
         report.say("  " + line.replace(str(work), str(target)))
     words = ["--model", str(target)]
-    words += [word for s, p in asked.chosen.items() if p for word in (f"--{s}-python", p)]
     if made.problem:
         folder = "" if given.folder == Path() else f" --folder {shlex.quote(str(given.folder))}"
         raise UserError(

@@ -153,7 +153,7 @@ def translate(
             left += _left_in(merged[place], file, shown, target / place)
     entry, folder = sources.entry, target.absolute()
     return Translation(
-        Spec(entry.name, spec.name, folder / entry.place, folder, first=True),
+        Spec(entry.name, spec.name, folder / entry.place, folder),
         {place: files.get(place) for place in texts},
         tuple(left),
         *edits,

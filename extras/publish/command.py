@@ -20,10 +20,9 @@ from pathlib import Path
 
 from twincheck.common.check.guard import guarded
 from twincheck.common.check.options import Parser
-from twincheck.common.pair.pairs import load_pair
+from twincheck.common.pair.pairs import load_pair, python_for
 from twincheck.common.report import terminal as report
 from twincheck.common.system.frameworks import SIDES
-from twincheck.common.system.interpreters import interpreter
 from twincheck.extras.publish.write import publish, refuse_place
 
 
@@ -56,7 +55,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _export(options) -> int:
     pair = load_pair(options.model)
     refuse_place(options.out, options.overwrite, pair)
-    pythons = {side: interpreter(side, getattr(options, f"{side}_python")) for side in SIDES}
+    pythons = {side: python_for(side, getattr(options, f"{side}_python"), [pair]) for side in SIDES}
     with tempfile.TemporaryDirectory(prefix="export-") as work, report.progress() as on_progress:
         done = publish(pair, options, pythons, Path(work), on_progress)
     for sentence in done:
