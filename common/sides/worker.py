@@ -32,7 +32,7 @@ from twincheck.common.logs.sidecar import note_not_forced, read_sidecar, write_s
 from twincheck.common.pair import task as tasks
 from twincheck.common.pair.pairs import Case, Pair, chosen_cases, load_pair
 from twincheck.common.pair.request import FROM_STDIN, RunRequest, error_file, rank_folder
-from twincheck.common.sides import choices, dropouts, graphs, random_functions, upcast
+from twincheck.common.sides import batch_norm, choices, dropouts, graphs, random_functions, upcast
 from twincheck.common.sides.draws import Restart
 from twincheck.common.sides.job import Job
 from twincheck.common.sides.model_file import forget_compat, note_compat
@@ -152,6 +152,7 @@ class Worker:
             for put in (
                 self.transplant and self.transplant.way.put,
                 self.exact and self.exact.way.put,
+                partial(batch_norm.patch, self.side),
                 partial(dropouts.patch, self.side),
                 partial(random_functions.patch, self.side),
                 partial(choices.patch, self.side),
