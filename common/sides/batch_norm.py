@@ -159,7 +159,7 @@ def _batch_norm(side, own, arguments, options):
         result = own(*arguments, **options)
     # What `keep_unbiased_statistics` makes of them comes behind the layer.
     if not (current().recomputing or side.BIASED_VARIANCE and side.keeps_unbiased(module)):
-        _settle(side, module, count, old)
+        _settle(side, module, *((count, old) if side.BIASED_VARIANCE else ()))
     return result
 
 
@@ -196,14 +196,14 @@ def _before(side, module):
 def _settle(side, module, count=None, old=None):
     """Log what the statistics are now, the variance in torch's meaning.
 
-    count  how many values of a channel Paddle's operator took; None: nothing is converted
-    old    which part of them that operator kept
+    count  how many values of a channel Paddle's operator took
+    old    which part of them it kept; None: they have that meaning
     """
     session, kept = current(), module._statistics
     kept["settled"] = True
     kept["running_mean"] = side.array(getattr(module, side.MEAN)).copy()
     variance = side.array(getattr(module, side.VARIANCE)).copy()
-    if side.BIASED_VARIANCE and count is not None:
+    if old is not None:
         seen = variance - old * kept["before"]  # (1 - old) * biased
         seen = seen * count / max(count - 1, 1)
         variance = old * kept["running_var"] + seen
@@ -214,6 +214,9 @@ def _settle(side, module, count=None, old=None):
         key = session.prefix + session.label(f"{_FOLLOWED[module]}:{statistic}")
         session.record(key, kept[statistic].copy())
         session.note_place(key, type(module).__name__)
+    means = [float(v.mean()) for v in (side.array(getattr(module, side.VARIANCE)), variance)]
+    if old is not None and np.isfinite(means).all():
+        session.variances[key] = dict(zip(("n", "held", "compared"), (count, *means), strict=True))
 
 
 @contextmanager
