@@ -56,6 +56,7 @@ class Result:
     classes: dict[str, dict[str, str]] = field(default_factory=dict)  # side -> key -> of its module
     settings: dict[str, dict[str, dict[str, float]]] = field(default_factory=dict)  # side -> layer
     made: dict[str, dict[str, str]] = field(default_factory=dict)  # side -> layer -> file:line
+    variances: dict[str, dict[str, float]] = field(default_factory=dict)  # key -> as converted
     cases: tuple[str, ...] = ()  # prefixes of the cases' keys
     modes: str = ""  # in which modes the model was checked; empty where a step has none
     ran: tuple[str, ...] = ()  # these modes
@@ -141,6 +142,9 @@ class Result:
         self.notes += draw_notes(*(sidecars[side] for side in SIDES), passed)
         self.notes += dropout_notes(*(sidecars[side] for side in SIDES))
         self.notes += lowered_notes(sidecars["torch"])
+        for sidecar in sidecars["paddle"]:
+            self.variances |= sidecar.variances
+        self.notes += variance_notes(self.variances)
         self.notes += nan_notes(self.rows, sidecars["torch"][0])
         first = sidecars["torch"][0]
         if first.cases:
@@ -196,6 +200,22 @@ def modes_checked(ref: Sidecar, cand: Sidecar) -> tuple[tuple[str, ...], str]:
     missing = TRAIN if ran == (EVAL,) else EVAL
     why = f" ({escaped(other)})" if other else ""
     return ran, f"checked in {ran[0]} mode alone; {missing} mode was not checked{why}"
+
+
+def variance_notes(variances: Mapping[str, Mapping[str, float]]) -> list[str]:
+    """What to say of running variances that were converted before they were compared."""
+    if not variances:
+        return []
+    key, one = min(variances.items(), key=lambda item: item[1]["n"])
+    n, held, compared = one["n"], one["held"], one["compared"]
+    rows = f"{len(variances)} row{'s' * (len(variances) > 1)}"
+    return [
+        "torch keeps a running variance with n / (n - 1), and Paddle's BatchNorm without: paddle's "
+        f"was given it before it was compared, in {rows}, such as {escaped(key)} (n = {n:g}, a "
+        f"factor of {n / max(n - 1, 1):.4f} on what each batch adds): the paddle model itself "
+        f"holds {held:.4f} there, and {compared:.4f} was compared (means over the channels); "
+        "buffers that one side has trained differ so from the other's"
+    ]
 
 
 def lowered_notes(sidecars: Sequence[Sidecar]) -> list[str]:

@@ -153,6 +153,9 @@ class Sidecar:
     kernels: str | None = note()
     # Whether it was the framework's own mixed precision, with weights in float32.
     autocast: bool | None = note()
+    # Key of a running variance that was given n / (n - 1), as torch keeps it -> n, what the model
+    # itself holds, and what was compared (means over the channels).
+    variances: dict[str, dict[str, float]] = note()
     # Module -> operator of Paddle in it that is inexact in float64 -> how far off its result is.
     inexact: dict[str, dict[str, float]] = note()
     exact: bool | None = note()  # whether these were computed exactly

@@ -24,7 +24,7 @@ from twincheck.common.pair.windows import part_of
 from twincheck.common.sides import building, graphs
 from twincheck.common.sides.job import Job
 from twincheck.common.sides.library_loader import layout_of
-from twincheck.common.sides.model_file import load_model_file
+from twincheck.common.sides.model_file import build_model, function_of, load_model_file
 from twincheck.common.sides.offload import of_files
 from twincheck.common.sides.places import noting_makers
 from twincheck.common.sides.session import Session, current
@@ -207,7 +207,7 @@ class Run:
     def construct(self):
         """The case's model as its file builds it."""
         with no_collections(), noting_makers(self.side.MODULE), self.session.unmoved():
-            model = self.module.build(dict(self.case.config))
+            model = build_model(self.side, self.module, self.case.config)
         # What names no device is made there; what does, such as a FloatTensor, is moved.
         return self.side.on_gpu(model) if self.request.device == "gpu" else model
 
@@ -374,7 +374,7 @@ class Run:
 
     def loss(self, outputs, tensors: Mapping[str, object]):
         """The pair's scalar loss; raises UserError where the model's file has none."""
-        loss = getattr(self.module, "loss", None)
+        loss = function_of(self.module, "loss", "outputs", "inputs")
         with self.drawing():
             found = loss and loss(outputs, self.as_given(tensors))
         if not self.side.is_tensor(found) or math.prod(found.shape) != 1:
@@ -390,7 +390,8 @@ class Run:
     def losses(self, outputs, tensors: Mapping[str, object]) -> Mapping[str, object]:
         """The pair's `losses` by name; none where the model's file has none."""
         with self.drawing():
-            return getattr(self.module, "losses", lambda *_: {})(outputs, self.as_given(tensors))
+            losses = function_of(self.module, "losses", "outputs", "inputs")
+            return losses(outputs, self.as_given(tensors)) if losses else {}
 
     @contextmanager
     def drawing(self) -> Iterator[None]:

@@ -250,6 +250,7 @@ def _of_session(session: Session, places: Mapping[str, np.ndarray]) -> dict[str,
         settings=session.settings,
         made={layer: _shortened(place) for layer, place in session.made.items() if place},
         computed=session.computed,
+        variances=session.variances,
     )
 
 
