@@ -38,7 +38,7 @@ SETUP = "sgd"  # reprod_log's own compare_loss_and_backward takes ten SGD steps 
 _NOT_OF_A_PAIR = (
     *("flips", "choices", "modules", "converted", "outputs", "elapsed_s", "certificate"),
     *("paddle_to_torch", "hidden_rows", "read_back", "draws", "last_bias", "witness"),
-    *("inexact", "upcast", "sums", "booleans", "settings", "made"),
+    *("inexact", "wrong", "upcast", "sums", "booleans", "settings", "made"),
 )
 
 _STEP_OF_SETUP = re.compile(rf"{SETUP}/(\d{{3}})/(loss|lr)")

@@ -156,8 +156,11 @@ class Sidecar:
     # Key of a running variance that was given n / (n - 1), as torch keeps it -> n, what the model
     # itself holds, and what was compared (means over the channels).
     variances: dict[str, dict[str, float]] = note()
-    # Module -> operator of Paddle in it that is inexact in float64 -> how far off its result is.
+    # Module -> operator of Paddle in it that is inexact in float64 -> how far off it is.
     inexact: dict[str, dict[str, float]] = note()
+    # Module -> operator of Paddle that computes something else there than its definition -> result
+    # or gradient -> how far off it is.
+    wrong: dict[str, dict[str, dict[str, float]]] = note()
     exact: bool | None = note()  # whether these were computed exactly
     # Key -> the shape of its tensor, of which the log holds a sample and sums only.
     sums: dict[str, list[int]] = note()
