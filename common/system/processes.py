@@ -44,6 +44,7 @@ def environment(device: str = "cpu") -> dict[str, str]:
         values = ON_GPU | values
     values["PYTHONPATH"] = str(PATH)
     values["PYTHONUNBUFFERED"] = "1"
+    values.setdefault("PYTHONHASHSEED", "0")  # a set of names has one order in every run
     values.setdefault("OMP_NUM_THREADS", str(os.cpu_count() or 1))
     # A thread that waits for work sleeps: one that looks for it takes the core of a process that
     # has some, and where those outnumber the cores, a check takes twice as long.
