@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from twincheck.common.check.draws import draw_notes, dropout_notes
+from twincheck.common.check.draws import draw_notes, dropout_notes, unseeded_notes
 from twincheck.common.check.steps import Step
 from twincheck.common.logs.guide_pair import has_pair, pair_problems
 from twincheck.common.logs.independence import folder_problems, two_environments
@@ -138,6 +138,7 @@ class Result:
                     "see: use nn.Dropout or F.dropout, or draw by rand, randn, normal, bernoulli, "
                     "randint or randperm"
                 )
+            self.notes += unseeded_notes(side, sidecars[side])
         passed = first_bad_row(self.rows) is None
         self.notes += draw_notes(*(sidecars[side] for side in SIDES), passed)
         self.notes += dropout_notes(*(sidecars[side] for side in SIDES))

@@ -44,7 +44,8 @@ def load_model_file(job: Job, dtype: str = "float32") -> ModuleType:
     """
     pair, side = job.pair, job.side
     try:
-        with upcasting(False), side.default_dtype("float32"), no_collections():
+        seeded = side.seeded(job.request.seed)  # a file may draw a table when it is imported
+        with upcasting(False), side.default_dtype("float32"), no_collections(), seeded:
             module = pair.side(job.slot)
     finally:
         if torch_is_paddle():
@@ -117,7 +118,8 @@ def import_again(job: Job) -> ModuleType:
     for name in own:
         del sys.modules[name]
     try:
-        with upcasting(True), job.side.default_dtype("float64"):
+        seeded = job.side.seeded(job.request.seed)
+        with upcasting(True), job.side.default_dtype("float64"), seeded:
             return pair.side(slot)
     except Exception:  # it registers something that is there already, say
         return first

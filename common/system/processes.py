@@ -46,6 +46,7 @@ def environment(device: str = "cpu") -> dict[str, str]:
     paths = dict.fromkeys([str(PATH), *map(os.path.abspath, users)])  # a worker is elsewhere
     values["PYTHONPATH"] = os.pathsep.join(paths)
     values["PYTHONUNBUFFERED"] = "1"
+    values.setdefault("PYTHONHASHSEED", "0")  # a set of names has one order in every run
     values.setdefault("OMP_NUM_THREADS", str(os.cpu_count() or 1))
     # A thread that waits for work sleeps: one that looks for it takes the core of a process that
     # has some, and where those outnumber the cores, a check takes twice as long.
