@@ -26,6 +26,7 @@ STEP = Step(
     probes=True,
     guide_stem="forward",
     decodes=True,
+    initial="forward_init",
 )
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 import os
 import shlex
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -23,9 +24,11 @@ from twincheck.common.system.extras import load
 from twincheck.common.system.frameworks import SIDES
 from twincheck.common.transplant.table import TRANSPLANTS
 from twincheck.common.verdict.comparisons import Memo
+from twincheck.common.verdict.initial import Start, draws, judge_initial, starts
 from twincheck.common.verdict.judge import Judgement, judge_logs
 from twincheck.common.verdict.row import (
     AGREEING,
+    FAILING,
     Row,
     count_verdicts,
     exit_code,
@@ -65,6 +68,9 @@ class Result:
     elapsed_s: float = 0.0
     allow: tuple[str, ...] = ()  # failing verdicts that the user lets pass
     answers: dict[str, object] = field(default_factory=dict)  # what is no verdict on the port
+    # Initial weights: rows of those that differ where they decide nothing, and what differs.
+    initial: list[Row] = field(default_factory=list)
+    starts: list[Start] = field(default_factory=list)
     memos: dict[str, Memo] = field(default_factory=dict)  # stem -> what was made of its logs
 
     @property
@@ -109,6 +115,8 @@ class Result:
         sidecars = {side: _sidecars(folder, step, side) for side in SIDES}
         if sidecars["paddle"][0].transplanted:
             self.notes += load(TRANSPLANTS, "transplant")(folder, step.judged, self.rows)
+        if step.initial:
+            self._take_initial(folder)
         if step.extra is not None:
             rows, notes = step.extra(folder, pair)
             self.rows += rows
@@ -118,7 +126,7 @@ class Result:
             self.notes += notes
         if not (step.data or step.other):
             self.ran, self.modes = modes_checked(*(sidecars[side][0] for side in SIDES))
-        for row in self.rows:
+        for row in [*self.rows, *self.initial]:
             row.step, row.model = step.number, pair.name
             if row.verdict in self.allow:
                 row.note = f"allowed by --allow {row.verdict.lower()}: {row.note}"
@@ -160,6 +168,27 @@ class Result:
         self.guide_all_passed = guide_passed(folder, step.full_stem, threshold, judgements)
         if step.decides is not None:
             self.answers["decided"] = step.decides(self, folder)
+
+    def _take_initial(self, folder: Path) -> None:
+        """Take over how both sides' weights begin.
+
+        A model that is built with given weights, as a live one is, has nothing to compare: a step
+        that does not train passes it over.
+        """
+        logs = {side: ResultFolder(folder).log(self.step.initial, side) for side in SIDES}
+        if not (self.step.trains or all(log.is_file() for log in logs.values())):
+            return
+        with ExitStack() as stack:
+            drawn = [stack.enter_context(read_log(log)) for log in logs.values()]
+            if not (self.step.trains or all(map(draws, drawn))):
+                return
+            rows = judge_initial(*drawn)
+            sidecars = {side: sidecar_of(log) for side, log in logs.items()}
+            self.starts = starts(rows, *drawn, sidecars)
+        if self.step.trains:
+            self.rows += rows
+        else:
+            self.initial = [row for row in rows if row.verdict in FAILING]
 
     def take_report(self, passed: bool | None, report: Path) -> None:
         """Take over what reprod_log says of the guide's logs; None: it could not be asked."""

@@ -99,6 +99,9 @@ class Sidecar:
     # A layer of the framework -> what it was built with, such as its epsilon, as torch counts it.
     settings: dict[str, dict[str, float]] = note()
     made: dict[str, str] = note()  # the same -> file:line that built it
+    # Case -> parameter, by this side's own name -> the class of its layer, its name in there,
+    # file:line that builds the layer, and the reference's names of what it holds (steps 1 and 5).
+    owners: dict[str, dict] = note(kinds.OWNERS)
     # Python, NumPy, the platform and the settings that a result's last bits may depend on.
     environment: dict[str, str]
     command: str | None  # how the worker was started

@@ -26,7 +26,7 @@ def next_commands(result, findings: Sequence, results: Sequence = ()) -> list[tu
     results  all of the check: of the model's step 1 nothing is asked that is among them
     """
     step, found = result.step, []
-    key = next((one.row.key for one in findings if one.places and not step.other), None)
+    key = next((f.row.key for f in findings if f.places and not (step.other or f.is_start)), None)
     ran = any((one.step.number, one.model) == (1, result.model) for one in results)
     if step.number > 1 and not (ran or step.data or step.other):  # the forward pass may be another
         before = "step 1 before: where the forward pass differs, so does all behind it"
@@ -54,7 +54,8 @@ def again(result) -> str:
 def extra(result, name: str) -> str:
     """A command that looks for more in a user's own port; empty where it cannot."""
     asked = {name for name, _ in result.typed}
-    if result.step.number not in (1, 3, 4) or not (result.asked_for and asked.isdisjoint(OTHER)):
+    fits = result.step.number in (1, 3, 4) or name == "mend" and result.starts
+    if not fits or not (result.asked_for and asked.isdisjoint(OTHER)):
         return ""
     run = ["twincheck"] if twincheck.COMMAND else [python(), shown(ROOT / "twincheck")]
     return shlex.join([*run, name, *_of_model(result, _typed(result, _EXTRA))])

@@ -3,17 +3,19 @@
 The terminal, the page and --json say what stands here.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from twincheck.common.logs.key import BUFFER, Key, in_any_layer, parent_of
 from twincheck.common.logs.sidecar import IN_PLACE, OWN
+from twincheck.common.report import initial
 from twincheck.common.report.sentences import that_differs, what_differs, what_is_wrong
 from twincheck.common.system.frameworks import SIDES
 from twincheck.common.verdict.row import FAILING, Row
 
 NO_LINE = "no line known"
 
+START = "initial values"  # the cause of such findings
 NAMED = 5  # of the further places of a cause
 
 
@@ -29,6 +31,19 @@ class Finding:
     places: dict[str, str]  # side -> file:line; none of a claim, which no line computed
     cause: tuple  # what all findings of one cause have in common
     further: tuple[str, ...] = ()  # keys of the other rows that show the same
+    elsewhere: tuple[str, ...] = ()  # file:line of the port's that build further such layers
+    recipe: tuple[str, ...] = ()  # lines that give these layers torch's initial values
+
+    @property
+    def is_start(self) -> bool:
+        """Whether it is of layers that begin with other values than torch's."""
+        return self.cause[0] == START
+
+    @property
+    def built(self) -> str:
+        """Where further such layers are built; empty for none."""
+        lines = ", ".join((*self.elsewhere[:NAMED], *(["…"] if self.elsewhere[NAMED:] else [])))
+        return f"such layers are built at {lines} too" if lines else ""
 
     @property
     def again(self) -> str:
@@ -45,8 +60,18 @@ def findings_of(result) -> list[Finding]:
     others = [row for row in result.rows if row.origin and row.verdict in failing]
     # A witness that fails needs no other side to say so: it comes early.
     others.sort(key=lambda row: row.measure != "claim")
+    rows = [first, *(row for row in others if row is not first)] if first else ()
+    return _by_cause(result, rows)
+
+
+def beside(result) -> list[Finding]:
+    """Initial values that are not torch's, where they decide nothing: one entry for each cause."""
+    return _by_cause(result, result.initial)
+
+
+def _by_cause(result, rows: Iterable[Row]) -> list[Finding]:
     causes: dict[tuple, list[Finding]] = {}
-    for row in [first, *(row for row in others if row is not first)] if first else ():
+    for row in rows:
         finding = _finding(result, row)
         causes.setdefault(finding.cause, []).append(finding)
     return [replace(one, further=tuple(o.row.key for o in more)) for one, *more in causes.values()]
@@ -54,6 +79,14 @@ def findings_of(result) -> list[Finding]:
 
 def _finding(result, row: Row) -> Finding:
     """A row's own, by itself."""
+    for number, start in enumerate(result.starts):
+        if any(row.key == one.key for one in start.rows):
+            said = initial.sentence(start)
+            lines = [place for place in dict.fromkeys(start.places.values()) if place] or [NO_LINE]
+            places = {"torch": start.torch_place or NO_LINE, "paddle": lines[0]}
+            told = (row, said, f"{said}; it starts at {row.key}", (), places, (START, number))
+            more = {"elsewhere": tuple(lines[1:]), "recipe": tuple(initial.recipe(start))}
+            return Finding(*told, **more)
     class_name = class_of(result, "torch", row.key)
     layer, differing = what_differs(row, result.cases, result.settings)
     sentence = what_is_wrong(row, class_name, result.cases)
