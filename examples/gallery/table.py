@@ -75,7 +75,7 @@ class Line:
 
     name: str
     family: str
-    words: tuple[str, ...]  # what common.new is given, with {ENVIRONMENT}s
+    words: tuple[str, ...]  # what twincheck new is given, with {ENVIRONMENT}s
     by_hand: ByHand = ByHand()
     further: bool = False  # it runs on request alone
 
@@ -105,7 +105,7 @@ class Finding:
     torch: str = ""  # package version: file:line
     paddle: str = ""
     program: str = ""  # the environment of NAME.py; empty: the workbench's own
-    arguments: str = ""  # of common.new, behind the pair's own
+    arguments: str = ""  # of twincheck new, behind the pair's own
     commit: str = ""
     test: str = ""
     mends: tuple[Edit, ...] = ()

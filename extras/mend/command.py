@@ -50,6 +50,7 @@ from twincheck.common.pair.request import RunRequest
 from twincheck.common.pair.worker_process import WorkerProcess
 from twincheck.common.report import terminal as report
 from twincheck.common.report.findings import findings_of
+from twincheck.common.system.door import to_type
 from twincheck.common.system.errors import UserError
 from twincheck.common.system.files import whole
 from twincheck.common.system.folders import remove_abandoned, working_folder
@@ -153,7 +154,7 @@ class Mended:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """The command; returns the exit status."""
-    parser = Parser(__doc__, "twincheck mend")
+    parser = Parser(__doc__, "mend")
     parser.take("model", "out", "preset", "mode", "dtype", "autocast", "seed", "weights")
     said = f"look for so long at most, {PATIENCE_S} by default: --seconds 900"
     parser.add_argument("--seconds", type=positive, default=PATIENCE_S, metavar="S", help=said)
@@ -164,7 +165,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _mend(given: Namespace) -> int:
     options = CheckOptions.of(given)
-    pair = only_pair(options, "name the one model: twincheck mend DIR")
+    pair = only_pair(options, f"name the one model: {to_type('mend', 'DIR')}")
     if pair.built_in:
         raise UserError(f"{pair.name} is built in: name the folder of a pair of your own")
     base = folder_of(options, "mend")

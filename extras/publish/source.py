@@ -33,7 +33,7 @@ REFERENCE = ("torch", "torchvision", "torchaudio", "reprod_log")
 _OURS = ("twincheck", "common", "faults", "tools", "tests", "fake_data")
 _STEP = re.compile(r"step\d_\w+")
 _TWIN = re.compile(r"# twin:")
-# What common.new writes above the import of PaConvert's translation, which is looked for there.
+# What twincheck new writes above the import of PaConvert's translation, which is looked for there.
 _TRANSLATED = re.compile(
     r"import sys\nfrom pathlib import Path\n\n"
     r'sys\.path\.insert\(0, str\(Path\(__file__\)\.parent / "(translated)"\)\)\n+'

@@ -1,4 +1,4 @@
-"""What `python -m common.export` writes: the Paddle model's bits, from Paddle and NumPy alone."""
+"""What `twincheck export` writes: the Paddle model's bits, from Paddle and NumPy alone."""
 
 import ast
 import importlib.util
@@ -149,7 +149,7 @@ def test_modules_beside_a_users_model_come_along(tmp_path):
 
 
 def test_a_translation_comes_along(tmp_path):
-    """As common.new lays such a pair out; the torch file beside it has the translation's name."""
+    """A pair of a translation; the torch file beside it has the translation's name."""
     (tmp_path / "case.py").write_text("CONFIGS = {}\n")
     (tmp_path / "net.py").write_text("import torch\n")
     (tmp_path / "translated").mkdir()
