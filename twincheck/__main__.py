@@ -115,8 +115,8 @@ def _refused(sentence):
 def _unknown(command):
     from twincheck.common.system.words import did_you_mean
 
-    meant = did_you_mean(command, list(commands()))
-    return _refused(f"there is no command {command}{meant or f': {to_type()} --help lists them'}")
+    meant = did_you_mean(command, list(commands())) or f": `{to_type('--help')}` lists them"
+    return _refused(f"there is no command {command}{meant}")
 
 
 def _pairs(command, words):

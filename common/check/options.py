@@ -278,8 +278,9 @@ class Parser(argparse.ArgumentParser):
             elsewhere = all(name.removeprefix("--") in OPTIONS for name in names)
             why = " has no use here" if elsewhere else ": there is no such option"
             message = f"{', '.join(names)}{why}{did_you_mean(names[0], taken)}"
-        message = f"error: {escaped(message)} ({self.prog} --help lists what it takes)\n"
-        self.exit(2, in_help(in_language(message)))
+        asked = in_help(f"{self.prog} --help")
+        message = f"error: {escaped(message)} (`{asked}` lists what it takes)\n"
+        self.exit(2, in_language(message))
 
     def format_help(self) -> str:
         """The help, with its commands as they are typed here."""

@@ -30,7 +30,7 @@ def load_processor(path: Path):
     except ModuleNotFoundError:
         raise UserError(
             "--tokenizer: the Python that runs this has no sentencepiece: "
-            + to_pip("sentencepiece>=0.2,<0.3")
+            f"`{to_pip('sentencepiece>=0.2,<0.3')}`"
         ) from None
     try:
         return SentencePieceProcessor(model_file=str(path))

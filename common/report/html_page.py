@@ -72,7 +72,7 @@ def write_page(path: Path, results: Sequence, command: str, base: str) -> None:
     try:
         write_text(path, page(results, command, base))
     except ImportError as error:
-        raise UserError(f"{error.name} is not installed: {to_install(error.name)}") from None
+        raise UserError(f"{error.name} is not installed: `{to_install(error.name)}`") from None
 
 
 def page(results: Sequence, command: str, base: str) -> str:

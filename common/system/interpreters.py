@@ -82,7 +82,7 @@ def find_interpreter(
     if python is None:
         if not installed(side):
             raise UserError(
-                f"{side} is not installed for {sys.executable}: {to_type('doctor')} says what to "
+                f"{side} is not installed for {sys.executable}: `{to_type('doctor')}` says what to "
                 f"do; or name another Python with --{side}-python, or judge logs that are there "
                 "with --compare-only"
             )

@@ -177,7 +177,7 @@ def _read_file(path: Path, source: str, mapped: bool = False) -> Stored:
                 write = to_type("converter", "--out", "model.safetensors", "--to", "torch")
                 raise UserError(
                     f"{source}: --offload maps safetensors alone, and {path.name} is none: write "
-                    f"it as such, with {write}"
+                    f"it as such, with `{write}`"
                 )
             stored = _by_content(file, start, path, mapped)
             if stored.state:
@@ -247,7 +247,7 @@ def _safetensors(path: Path, mapped: bool) -> Stored:
     if paddle:
         raise Refused(
             "it has Paddle's layout, and --offload maps torch's: write it once with "
-            + to_type("converter", "--to", "torch")
+            f"`{to_type('converter', '--to', 'torch')}`"
         )
     return Stored(Mapped(places), "safetensors, mapped", widened=wide)
 

@@ -119,7 +119,7 @@ def _logged(given: Namespace) -> int:
 def _exact(given: Namespace) -> int:
     steps, given.steps = given.steps, None
     options = CheckOptions.of(given)
-    pair = only_pair(options, f"name the one model: {to_type('exact', 'DIR')}")
+    pair = only_pair(options, f"name the one model: `{to_type('exact', 'DIR')}`")
     base = folder_of(options, "exact")
     with one_thread(), report.progress() as on_progress:
         with asked(pair, options, base, keep="all") as one:

@@ -42,7 +42,7 @@ def write(
     except OSError as error:
         raise UserError(f"{path} cannot be written: {error.strerror}") from None
     except ImportError as error:
-        raise UserError(f"{error.name} is not installed: {to_install(error.name)}") from None
+        raise UserError(f"{error.name} is not installed: `{to_install(error.name)}`") from None
 
 
 def page(found: Compared, differing: Sequence[Difference], alike: Sequence[str]) -> str:

@@ -241,7 +241,7 @@ def _verified(path: Path) -> str:
         first, *more = found["problems"]
         more = f", and {len(more)} more problems" if more else ""
         raise UserError(
-            f"{path}: something does not hold: {first}{more}; {to_type('verify', path)} says all"
+            f"{path}: something does not hold: {first}{more}; `{to_type('verify', path)}` says all"
         )
     return found["root"]
 

@@ -73,7 +73,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _issue(given: Namespace) -> int:
     options = CheckOptions.of(given)
-    pair = only_pair(options, f"name the one model: {to_type('issue', 'DIR')}")
+    pair = only_pair(options, f"name the one model: `{to_type('issue', 'DIR')}`")
     base = folder_of(options, "issue")
     base.mkdir(parents=True, exist_ok=True)
     remove_abandoned(base)

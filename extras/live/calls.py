@@ -90,7 +90,7 @@ def check(
     if not hasattr(os, "fork"):
         raise NotChecked(
             "live models need fork, which this system lacks: check the pair as files "
-            f"({to_type('new')})"
+            f"(`{to_type('new')}`)"
         )
     _refuse_others(torch_model, paddle_model, loss, carry)
     folder = _folder(report)

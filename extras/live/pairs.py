@@ -53,7 +53,7 @@ def _verified(reference: Path, pair, steps) -> Path:
         differs = differing_reference(find_reference(reference.absolute(), step, pair), pair)
         if differs:
             again = to_type("reference", pair.folder, "--out", reference)
-            raise UserError(f"{reference}: {differs}: make it again with {again}")
+            raise UserError(f"{reference}: {differs}: make it again with `{again}`")
     return reference
 
 

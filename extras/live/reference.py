@@ -100,7 +100,7 @@ def verify(folder: Path) -> str:
     """The root of a reference whose files are as they were made; raises UserError where not."""
     path = folder / MANIFEST
     if not path.is_file():
-        raise UserError(f"{folder}: no {MANIFEST} in it: make it with {to_type('reference')}")
+        raise UserError(f"{folder}: no {MANIFEST} in it: make it with `{to_type('reference')}`")
     told, now = load_json(path), hashes(folder)
     known = told.get("files")
     if not isinstance(known, dict) or told.get("root") != _root(known):

@@ -152,7 +152,7 @@ class Server:
                     f"the {side} side, a fork of this process, has computed nothing for "
                     f"{self.patience:g} s and was ended: it waits for a lock that a thread of this "
                     "process held when it was forked. Call twincheck before other threads start, "
-                    f"or check the pair as files ({to_type('new')})"
+                    f"or check the pair as files (`{to_type('new')}`)"
                 )
 
     def _hangs(self, number: int, fork: _Fork) -> bool:

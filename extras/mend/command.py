@@ -165,7 +165,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _mend(given: Namespace) -> int:
     options = CheckOptions.of(given)
-    pair = only_pair(options, f"name the one model: {to_type('mend', 'DIR')}")
+    pair = only_pair(options, f"name the one model: `{to_type('mend', 'DIR')}`")
     if pair.built_in:
         raise UserError(f"{pair.name} is built in: name the folder of a pair of your own")
     base = folder_of(options, "mend")

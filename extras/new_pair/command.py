@@ -174,7 +174,7 @@ def _of_two(given: argparse.Namespace) -> int:
     if made.problem:
         folder = () if given.folder == Path() else ("--folder", given.folder)
         again = to_type("new", given.name, "--update", *folder)
-        raise UserError(f"{made.problem.replace(str(work), str(target))}: {again}")
+        raise UserError(f"{made.problem.replace(str(work), str(target))}: `{again}`")
     if given.no_check:
         report.say(f"  {to_type('step1', target, *words)}")
         return 0

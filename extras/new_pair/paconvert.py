@@ -96,14 +96,14 @@ def find_paconvert(python: str | None = None) -> str:
     if not path.is_file():
         if python is None:
             raise UserError(
-                f"PaConvert is not installed: {_to_install()}; or name a Python that has it "
+                f"PaConvert is not installed: `{_to_install()}`; or name a Python that has it "
                 f"with --paconvert-python"
             )
         raise UserError(f"--paconvert-python {python}: there is no such file")
     question = "import importlib.metadata as m; print(m.version('paconvert'))"
     version = _run([str(path), "-I", "-c", question], "is asked for its version").stdout.strip()
     if not version:
-        raise UserError(f"{path} has no PaConvert: {_to_install(path)}")
+        raise UserError(f"{path} has no PaConvert: `{_to_install(path)}`")
     if version != VERSION:
         raise UserError(f"{path} has PaConvert {version}, not {VERSION}, which was tried here")
     return str(path)

@@ -310,7 +310,7 @@ def _refuse_stale(found: Found) -> None:
             if changed:
                 raise UserError(
                     f"{run.path} is stale: {', '.join(changed)} in {pair.folder} changed since it "
-                    f"was made; run it again: {to_type(*shlex.split(run.said['command'])[1:])}"
+                    f"was made; run it again: `{to_type(*shlex.split(run.said['command'])[1:])}`"
                 )
             if name and run.sides[side].workbench_sha256:
                 is_current = workbench_sha256(pair, side, name) == run.sides[side].workbench_sha256

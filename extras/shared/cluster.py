@@ -65,7 +65,7 @@ def _connected(address: str) -> Any:
     except ModuleNotFoundError:
         raise UserError(
             f"--backend dask needs distributed, which {sys.executable} has not: install it there, "
-            + to_pip("distributed")
+            f"`{to_pip('distributed')}`"
         ) from None
     for name in list(logging.root.manager.loggerDict):
         if name.startswith("distributed"):  # what matters is a sentence here

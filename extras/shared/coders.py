@@ -66,7 +66,7 @@ class Pieces:
         except ModuleNotFoundError:
             raise UserError(
                 f"--tokenizer {path}: the Python that runs this has no tokenizers: "
-                + to_pip("tokenizers")
+                f"`{to_pip('tokenizers')}`"
             ) from None
         try:
             self._tokenizer = Tokenizer.from_file(str(path))

@@ -27,8 +27,8 @@ class Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> None:
         """Say it, and end with status 2."""
-        said = in_language(f"error: {message} ({self.prog} --help lists what it takes)")
-        self.exit(2, in_help(said) + "\n")
+        asked = in_help(f"{self.prog} --help")
+        self.exit(2, in_language(f"error: {message} (`{asked}` lists what it takes)") + "\n")
 
     def format_help(self) -> str:
         """The help, with its commands as they are typed here."""

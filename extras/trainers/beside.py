@@ -59,7 +59,7 @@ def beside(step: Step, given: Namespace) -> int:
             if ran is None:
                 raise UserError(
                     f"there is no {side} training to compare with: give --{side}-losses FILE, or "
-                    f"let step 5 train here first: {to_train(options)}"
+                    f"let step 5 train here first: `{to_train(options)}`"
                 )
             curves[side] = ran[0][side]
     curves = {side: curves[side] for side in SIDES}

@@ -236,7 +236,7 @@ def why(given: Namespace) -> int:
     """Explain the losses that the command line names; returns the exit status."""
     steps, given.steps = given.steps, None
     options = CheckOptions.of(given)
-    pair = only_pair(options, f"name the one model that was trained: {to_type('why', 'DIR')}")
+    pair = only_pair(options, f"name the one model that was trained: `{to_type('why', 'DIR')}`")
     base = base_folder(STEP, options)
     folder = base / pair.name
     options, curves = _other_trainings(pair, folder, options, given)
@@ -282,7 +282,7 @@ def _other_trainings(pair: Pair, folder: Path, options: CheckOptions, given: Nam
         if ran is None:
             raise UserError(
                 "there is no training of the pair as it is now: let step 5 train it "
-                f"({to_train(options)}), or give --paddle-losses FILE"
+                f"(`{to_train(options)}`), or give --paddle-losses FILE"
             )
         curves = {"paddle": ran[0]["paddle"]}
     return options, curves
