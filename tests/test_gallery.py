@@ -187,7 +187,7 @@ def test_a_reproduction_shows_what_differs(path):
 
 @pytest.mark.parametrize("template", list(page.PAGES))
 def test_the_pages_are_those_of_the_stored_results(template):
-    """`python -m examples.gallery --page` writes them."""
+    """`twincheck gallery --page` writes them."""
     written = page.PAGES[template].read_text(encoding="utf-8")
     assert written == page.render(template, LINES, STORED, FINDINGS)
 

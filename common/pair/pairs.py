@@ -45,7 +45,7 @@ case.py, NumPy only:
     published    (config.json) -> configuration; without it the preset's, updated with the file's
     published_inputs (configuration, train) -> keywords for make_inputs
     IGNORED_KEYS {regular expression: why} of entries that a file may hold and the model does not
-    publish      (configuration) -> entries of the config.json that common.converter writes
+    publish      (configuration) -> entries of the config.json that twincheck converter writes
 
     Where the libraries' own loaders carry the weights (common/sides/library_loader.py):
 

@@ -28,7 +28,6 @@ from twincheck.common.report.sentences import folded, listed, named, number
 from twincheck.common.report.source_lines import source_context
 from twincheck.common.system.checkout import ROOT
 from twincheck.common.system.extras import in_language, languages
-from twincheck.common.system.start import spelled
 from twincheck.common.system.words import by_their_names, number_of
 from twincheck.common.verdict.half import BY_ITSELF
 from twincheck.common.verdict.row import (
@@ -108,7 +107,7 @@ def _line(marked_up: str) -> None:
 
 def say_error(sentence: str) -> None:
     """One sentence on standard error."""
-    _console(stderr=True).print(f"[red]error:[/red] {escape(spelled(sentence))}", soft_wrap=True)
+    _console(stderr=True).print(f"[red]error:[/red] {escape(sentence)}", soft_wrap=True)
 
 
 def show_table(table: Table) -> None:

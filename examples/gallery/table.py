@@ -76,7 +76,7 @@ class Line:
 
     name: str
     family: str
-    words: tuple[str, ...]  # what `new` is given, with {ENVIRONMENT}s and {OWNER/NAME@COMMIT}s
+    words: tuple[str, ...]  # of twincheck new, with {ENVIRONMENT}s and {OWNER/NAME@COMMIT}s
     by_hand: ByHand = ByHand()
     further: bool = False  # it runs on request alone
 
@@ -114,7 +114,7 @@ class Finding:
     torch: str = ""  # package version: file:line
     paddle: str = ""
     program: str = ""  # the environment of NAME.py; empty: the workbench's own
-    arguments: str = ""  # of common.new, behind the pair's own
+    arguments: str = ""  # of twincheck new, behind the pair's own
     commit: str = ""
     test: str = ""
     mends: tuple[Edit, ...] = ()

@@ -1,6 +1,6 @@
 """Verify a bundle that somebody handed in: neither framework is needed, nothing of it is executed.
 
-    python -m common.verify BUNDLE [--root ROOT] [--rerun] [--json FILE]
+    twincheck verify BUNDLE [--root ROOT] [--rerun] [--json FILE]
 
 Every file is compared with the manifest, every verdict whose tensors are inside is derived again by
 the rule, every line of reprod_log's reports is computed again, and the files are compared with what
@@ -16,7 +16,6 @@ from twincheck.common.logs.pickle_machine import escaped
 from twincheck.common.system.errors import UserError
 from twincheck.common.system.files import fill_standard_streams
 from twincheck.common.system.json_file import write_json
-from twincheck.common.system.start import spelled
 from twincheck.common.system.words import number_of
 from twincheck.extras.bundle.verification import Verification, verify_bundle
 from twincheck.extras.shared.spoken import Parser, say, say_error
@@ -42,7 +41,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _parser() -> Parser:
-    parser = Parser(spelled("python -m common.verify"), spelled(__doc__))
+    parser = Parser("verify", __doc__)
     parser.add_argument("bundle", type=Path, metavar="BUNDLE", help="the file: log/bundle.zip")
     parser.add_argument(
         "--root", default="", metavar="ROOT", help="what its author says it is: --root 3fa9…"

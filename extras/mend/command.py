@@ -52,6 +52,7 @@ from twincheck.common.pair.request import RunRequest
 from twincheck.common.pair.worker_process import WorkerProcess
 from twincheck.common.report import terminal as report
 from twincheck.common.report.findings import class_of, findings_of
+from twincheck.common.system.door import to_type
 from twincheck.common.system.errors import UserError
 from twincheck.common.system.files import whole
 from twincheck.common.system.folders import remove_abandoned, working_folder
@@ -174,7 +175,7 @@ class Mended:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """The command; returns the exit status."""
-    parser = Parser(__doc__, "twincheck mend")
+    parser = Parser(__doc__, "mend")
     parser.take("model", "out", "preset", "mode", "dtype", "autocast", "seed", "weights")
     said = f"look for so long at most, {PATIENCE_S} by default: --seconds 900"
     parser.add_argument("--seconds", type=positive, default=PATIENCE_S, metavar="S", help=said)
@@ -185,7 +186,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _mend(given: Namespace) -> int:
     options = CheckOptions.of(given)
-    pair = only_pair(options, "name the one model: twincheck mend DIR")
+    pair = only_pair(options, f"name the one model: `{to_type('mend', 'DIR')}`")
     if pair.built_in:
         raise UserError(f"{pair.name} is built in: name the folder of a pair of your own")
     base = folder_of(options, "mend")
@@ -504,7 +505,7 @@ class Search:
     def _turns(self, places: Places, red: Red) -> Iterator[tuple[Path, list[int], str]]:
         """(file, lines, turn): a layer's settings where they may stand, then one edit of all."""
         for file in red.files():
-            path = located(interpreter("paddle", self.options.paddle_python), file)
+            path = located(self.python("paddle"), file)
             if path.is_file() and red.layer.encode() in path.read_bytes():
                 yield path, [], SETTINGS
         tried = []

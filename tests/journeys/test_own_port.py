@@ -1,4 +1,4 @@
-"""From two files of one's own to what a reviewer gets, from an empty folder: as typed, as printed."""
+"""From two files of one's own to what a reviewer gets, in an empty folder: as typed, as printed."""
 
 import shutil
 

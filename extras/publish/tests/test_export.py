@@ -1,4 +1,4 @@
-"""What `python -m common.export` writes: the Paddle model's bits, from Paddle and NumPy alone."""
+"""What `twincheck export` writes: the Paddle model's bits, from Paddle and NumPy alone."""
 
 import ast
 import importlib.util
