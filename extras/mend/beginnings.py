@@ -7,7 +7,7 @@ import ast
 from collections.abc import Iterator, Sequence
 from textwrap import indent
 
-from twincheck.common.report.initial import call, recipe
+from twincheck.common.report.recipe import call, recipe
 from twincheck.common.verdict.initial import Start
 from twincheck.extras.mend.edits import Edit, Source, joined
 
