@@ -21,6 +21,7 @@ _OF_FAMILY = {
 _NAME = "torch_initial_values"
 _FUNCTION = """
 
+
 def {name}(model):
     \"\"\"Draw as torch does what Paddle's layers begin with otherwise.\"\"\"
     {imports}
