@@ -1,6 +1,6 @@
 """Step 1, forward: do both sides compute the same, tensor by tensor?
 
-python step1_forward/check_step1.py --model reformer
+twincheck step1 --model reformer
 """
 
 import sys

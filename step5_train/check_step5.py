@@ -1,6 +1,6 @@
 """Step 5, train: do the twins train alike, from the same start, order and dropout?
 
-    python step5_train/check_step5.py --model fastformer [--seeds 5] [--resume]
+    twincheck step5 --model fastformer [--seeds 5] [--resume]
 
 The first steps must agree to rounding.  Later the two runs drift apart, as any two runs do that
 differ in the last bit: how far is judged against self-twins of both sides, whose starts are moved
@@ -406,7 +406,7 @@ STEP = Step(
 
 def options_parser() -> Parser:
     """What this check takes."""
-    parser = Parser(__doc__).take(*STEP.takes)
+    parser = Parser(__doc__, STEP.command).take(*STEP.takes)
     said = "that train each side together, on all machines, 1 by default: --processes 4"
     parser.take_other("processes", type=positive, default=1, help=said)
     parser.take(*of("machines"))
@@ -415,7 +415,7 @@ def options_parser() -> Parser:
 
 def main() -> int:
     """See the module's docstring; returns the exit status."""
-    return check_main(STEP, parser=options_parser())
+    return check_main(STEP)
 
 
 if __name__ == "__main__":

@@ -7,9 +7,9 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from twincheck.common.check.draws import draw_notes, dropout_notes
+from twincheck.common.check.draws import draw_notes, dropout_notes, unseeded_notes
 from twincheck.common.check.steps import Step
-from twincheck.common.logs.guide_pair import has_pair, is_of_former_version, pair_problems
+from twincheck.common.logs.guide_pair import has_pair, pair_problems
 from twincheck.common.logs.independence import folder_problems, two_environments
 from twincheck.common.logs.pickle_machine import escaped
 from twincheck.common.logs.reader import read_log
@@ -59,6 +59,7 @@ class Result:
     classes: dict[str, dict[str, str]] = field(default_factory=dict)  # side -> key -> of its module
     settings: dict[str, dict[str, dict[str, float]]] = field(default_factory=dict)  # side -> layer
     made: dict[str, dict[str, str]] = field(default_factory=dict)  # side -> layer -> file:line
+    variances: dict[str, dict[str, float]] = field(default_factory=dict)  # key -> as converted
     cases: tuple[str, ...] = ()  # prefixes of the cases' keys
     modes: str = ""  # in which modes the model was checked; empty where a step has none
     ran: tuple[str, ...] = ()  # these modes
@@ -145,10 +146,14 @@ class Result:
                     "see: use nn.Dropout or F.dropout, or draw by rand, randn, normal, bernoulli, "
                     "randint or randperm"
                 )
+            self.notes += unseeded_notes(side, sidecars[side])
         passed = first_bad_row(self.rows) is None
         self.notes += draw_notes(*(sidecars[side] for side in SIDES), passed)
         self.notes += dropout_notes(*(sidecars[side] for side in SIDES))
         self.notes += lowered_notes(sidecars["torch"])
+        for sidecar in sidecars["paddle"]:
+            self.variances |= sidecar.variances
+        self.notes += variance_notes(self.variances)
         self.notes += nan_notes(self.rows, sidecars["torch"][0])
         first = sidecars["torch"][0]
         if first.cases:
@@ -225,6 +230,22 @@ def modes_checked(ref: Sidecar, cand: Sidecar) -> tuple[tuple[str, ...], str]:
     missing = TRAIN if ran == (EVAL,) else EVAL
     why = f" ({escaped(other)})" if other else ""
     return ran, f"checked in {ran[0]} mode alone; {missing} mode was not checked{why}"
+
+
+def variance_notes(variances: Mapping[str, Mapping[str, float]]) -> list[str]:
+    """What to say of running variances that were converted before they were compared."""
+    if not variances:
+        return []
+    key, one = min(variances.items(), key=lambda item: item[1]["n"])
+    n, held, compared = one["n"], one["held"], one["compared"]
+    rows = f"{len(variances)} row{'s' * (len(variances) > 1)}"
+    return [
+        "torch keeps a running variance with n / (n - 1), and Paddle's BatchNorm without: paddle's "
+        f"was given it before it was compared, in {rows}, such as {escaped(key)} (n = {n:g}, a "
+        f"factor of {n / max(n - 1, 1):.4f} on what each batch adds): the paddle model itself "
+        f"holds {held:.4f} there, and {compared:.4f} was compared (means over the channels); "
+        "buffers that one side has trained differ so from the other's"
+    ]
 
 
 def lowered_notes(sidecars: Sequence[Sidecar]) -> list[str]:
@@ -329,12 +350,9 @@ def refuse_unfit(
     files = ResultFolder(folder)
     stems = dict.fromkeys((*step.judged, step.full_stem))
     logs = {(stem, side): files.log(stem, side) for stem in stems for side in SIDES}
-    for (_, side), log in logs.items():
+    for log in logs.values():
         if not os.path.lexists(log):
-            former, why = files.log(step.guide_stem, side), ""
-            if is_of_former_version(former):
-                why = f", and {former.name} is a log of an earlier version"
-            raise UserError(f"{shown(log)} is missing{why}: {RUN_AGAIN}")
+            raise UserError(f"{shown(log)} is missing: {RUN_AGAIN}")
     problems = folder_problems(folder, fresh, run.backends)
     if not (problems or made_now) and has_pair(step.guide_stem):
         problems = pair_problems(folder, step.guide_stem)

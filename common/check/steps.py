@@ -114,9 +114,9 @@ class Step:
         return OF_EVERY_CHECK + of(*(name for name, taken in groups.items() if taken))
 
     @property
-    def check(self) -> str:
-        """The check's script, from the checkout's root."""
-        return f"{self.name}/check_{self.other or f'step{self.number}'}.py"
+    def command(self) -> str:
+        """The check's command, which has the name of its script in the step's folder."""
+        return f"check-{self.other}" if self.other else f"step{self.number}"
 
     def why_not(self, pair: Pair) -> str:
         """Why a pair has nothing for this step, in words; empty where it has."""

@@ -148,6 +148,9 @@ OF_TYPE = {
         dict_of(dict_of(whole)), "whole numbers by name, by name", dict
     ),
     dict[str, dict[str, float]]: Kind(dict_of(dict_of(_seconds)), "sizes by name, by name", dict),
+    dict[str, dict[str, dict[str, float]]]: Kind(
+        dict_of(dict_of(dict_of(_seconds))), "sizes by name, by name, by name", dict
+    ),
     dict[str, dict[str, str]]: Kind(dict_of(dict_of(text)), "texts by name, by name", dict),
     dict[str, dict[str, list]]: Kind(
         dict_of(dict_of(list_of(number_or_null))), "lists by name, by name", dict

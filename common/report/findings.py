@@ -27,7 +27,8 @@ class Finding:
     row: Row
     sentence: str  # what is wrong
     headline: str  # and where it starts: the first line of a red result
-    differing: tuple  # (setting, torch's, Paddle's) of how its layer is built, where that is it
+    layer: str  # what goes wrong by how it is built; empty where that is not it
+    differing: tuple  # (setting, torch's, Paddle's) of how it is built
     places: dict[str, str]  # side -> file:line; none of a claim, which no line computed
     cause: tuple  # what all findings of one cause have in common
     further: tuple[str, ...] = ()  # keys of the other rows that show the same
@@ -93,17 +94,29 @@ def _finding(result, row: Row) -> Finding:
     if differing:
         said = ", and its ".join(that_differs(*one) for one in differing)
         sentence = f"{class_name or layer}'s {said}"
+    key, places = Key.parse(row.key, result.cases), {}
+    at = _computed_by(key)
+    kind = result.classes.get("paddle", {}).get(at, "")
+    at = at if kind.startswith(OWN) else row.key
     # Where a layer is built that goes wrong by how it is built; else the line of the row.
-    places = {
-        side: result.made.get(side, {}).get(layer) or place_of(result.places.get(side, {}), row.key)
-        for side in (SIDES if row.measure != "claim" else ())
-    }
-    key = Key.parse(row.key, result.cases)
-    site = differing or (key.kind, in_any_layer(f"{key.site}:{key.local}"), key.choice)
+    for side in SIDES if row.measure != "claim" else ():
+        known, made = result.places.get(side, {}), result.made.get(side, {}).get(layer)
+        places[side] = made or place_of(known, at)
     # Of one cause are the same lines, in any case, call, layer and step.
+    site = differing or (key.kind, in_any_layer(f"{key.site}:{key.local}"), key.choice)
     cause = (row.verdict, site, *places.values()) if places else (row.key,)
+    if kind.startswith(OWN) and NO_LINE != places.get("paddle", NO_LINE):
+        cause = (row.verdict, kind, places["paddle"])
     where = row.key if key.case or not places else f"main/{row.key}"
-    return Finding(row, sentence, f"{sentence}; it starts at {where}", differing, places, cause)
+    headline = f"{sentence}; it starts at {where}"
+    return Finding(row, sentence, headline, layer, differing, places, cause)
+
+
+def _computed_by(key: Key) -> str:
+    """The output of the module whose own code makes a value, or hands a gradient back; else ""."""
+    if key.kind == "grad":
+        return key.prefix + parent_of(key.site)
+    return str(replace(key, kind="", local="")) if key.is_input == (key.kind == "grad_of") else ""
 
 
 def class_of(result, side: str, key: str) -> str:

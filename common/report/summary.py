@@ -2,7 +2,7 @@
 
 ALIGNED 5/5 (eval and train) · guide 4/5 · log/report.html
 NOT ALIGNED in 3 of 5 steps (eval and train) · step 1, one: DIVERGED at main/norm,
-    one/paddle_model.py:41 · guide 1/5 · one/log/report.html · next: python -m common.show …
+    one/paddle_model.py:41 · guide 1/5 · one/log/report.html · next: twincheck show …
 """
 
 import re

@@ -28,10 +28,16 @@ from twincheck.common.report.sentences import folded, listed, named, number
 from twincheck.common.report.source_lines import source_context
 from twincheck.common.system.checkout import ROOT
 from twincheck.common.system.extras import in_language, languages
-from twincheck.common.system.start import spelled
 from twincheck.common.system.words import by_their_names, number_of
 from twincheck.common.verdict.half import BY_ITSELF
-from twincheck.common.verdict.row import AGREEING, SEVERITY, Row, count_verdicts, share, worst_row
+from twincheck.common.verdict.row import (
+    AGREEING,
+    Row,
+    badness,
+    count_verdicts,
+    share,
+    worst_row,
+)
 
 # Tone of a verdict, on the page too -> its verdicts; and its colour in a terminal.
 _TONES = {
@@ -101,7 +107,7 @@ def _line(marked_up: str) -> None:
 
 def say_error(sentence: str) -> None:
     """One sentence on standard error."""
-    _console(stderr=True).print(f"[red]error:[/red] {escape(spelled(sentence))}", soft_wrap=True)
+    _console(stderr=True).print(f"[red]error:[/red] {escape(sentence)}", soft_wrap=True)
 
 
 def show_table(table: Table) -> None:
@@ -144,7 +150,7 @@ def show_step(step, results) -> None:
         table.add_column(heading, overflow="fold", no_wrap=heading not in folding)
     judged = [result for result in results if not result.error]
     for result in judged:
-        row = result.first_diverged or worst_row(result.rows)
+        row = worst_row(result.rows, result.allow)
         table.add_row(
             result.model,
             _coloured(result.verdict),
@@ -199,10 +205,9 @@ def show_scores(results) -> None:
             show_table(table)
 
 
-def badness(row: Row) -> tuple[bool, int, float]:
-    """By which the worst rows come last: origins, then by verdict and by what they used."""
-    used = share(row) or 0.0
-    return row.origin, SEVERITY.index(row.verdict), used if math.isfinite(used) else math.inf
+def origins_first(row: Row) -> tuple[bool, int, float]:
+    """By which what is to be looked at first comes last: origins, and of these the worst."""
+    return row.origin, *badness(row)
 
 
 def show_rows(rows: Sequence[Row]) -> None:
@@ -213,7 +218,7 @@ def show_rows(rows: Sequence[Row]) -> None:
     numbers |= {"size": "scale", "mean": "mean_abs", "max": "max_abs"}
     for heading in ("verdict", *numbers):
         table.add_column(heading, no_wrap=True)
-    for row in sorted(rows, key=lambda row: badness(row)[1:], reverse=True)[:SHOWN_ROWS]:
+    for row in sorted(rows, key=badness, reverse=True)[:SHOWN_ROWS]:
         values = (number(getattr(row, name)) for name in numbers.values())
         table.add_row(escape(visible(row.key)), _coloured(row.verdict), *values)
     show_table(table)
@@ -250,7 +255,7 @@ def show_all(steps, results) -> str:
 
 
 def _cell(result) -> str:
-    row = result.first_diverged or worst_row(result.rows)
+    row = worst_row(result.rows, result.allow)
     used = f"{used_part(row)}:" if used_part(row) else ""
     shared = sentences.fewest_digits(result.rows, result.cases)
     return "\n".join(

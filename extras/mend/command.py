@@ -47,16 +47,16 @@ from twincheck.common.check.result import Result, shown
 from twincheck.common.check.steps import Step
 from twincheck.common.logs.result_folder import FLOAT32, FLOAT64, ResultFolder
 from twincheck.common.logs.sidecar import sidecar_of
-from twincheck.common.pair.pairs import Pair, load_pair
+from twincheck.common.pair.pairs import Pair, load_pair, python_for
 from twincheck.common.pair.request import RunRequest
 from twincheck.common.pair.worker_process import WorkerProcess
 from twincheck.common.report import terminal as report
-from twincheck.common.report.findings import findings_of
+from twincheck.common.report.findings import class_of, findings_of
+from twincheck.common.system.door import to_type
 from twincheck.common.system.errors import UserError
 from twincheck.common.system.files import whole
 from twincheck.common.system.folders import remove_abandoned, working_folder
 from twincheck.common.system.half import HALF
-from twincheck.common.system.interpreters import interpreter
 from twincheck.common.system.json_file import write_json
 from twincheck.common.verdict.row import AGREEING, FAILING
 from twincheck.extras.mend.beginnings import beginnings
@@ -73,6 +73,7 @@ from twincheck.extras.mend.edits import (
     of_mapping,
 )
 from twincheck.extras.mend.reference import nearer
+from twincheck.extras.mend.settings import Setting, of_settings
 from twincheck.extras.shared.packages import environment_of, located, own_file, root_of
 from twincheck.extras.shared.sides import (
     answered,
@@ -108,6 +109,8 @@ CONFIGS = {
 }
 """
 Places = Mapping[str, tuple[Path, int]]  # side -> a file, and its line or 0
+# What is tried of a file: how one kind of layer is built; all edits; two of them at once.
+SETTINGS, ONCE, TWICE = ("settings", "once", "twice")
 
 
 @dataclass(frozen=True)
@@ -131,12 +134,29 @@ class Red:
     places: Mapping[str, str]  # side -> file:line
     before: Result | None  # what the check says; None where the port does not run
     rounded: bool = False  # float64 does not show it
+    layer: str = ""  # the class of Paddle's that is built otherwise than torch's
+    settings: Sequence[Setting] = ()  # by these
 
     @classmethod
     def all_of(cls, result: Result) -> list["Red"]:
         """The causes that a red check names first."""
-        found = findings_of(result)[:CAUSES]
-        return [cls(f.row.key, f.places, result, f.row.verdict == "PRECISION") for f in found]
+        return [
+            cls(
+                one.row.key,
+                one.places,
+                result,
+                one.row.verdict == "PRECISION",
+                class_of(result, "paddle", one.layer),
+                one.differing,
+            )
+            for one in findings_of(result)[:CAUSES]
+        ]
+
+    def files(self) -> list[str]:
+        """Name the port's files that build or call a layer, where one is built otherwise."""
+        told = [getattr(self.before, name).get("paddle", {}) for name in ("made", "places")]
+        places = [at for of in told for at in of.values()] if self.settings else []
+        return sorted({at.split(" (")[0].rpartition(":")[0] for at in places})
 
 
 @dataclass
@@ -155,7 +175,7 @@ class Mended:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """The command; returns the exit status."""
-    parser = Parser(__doc__, "twincheck mend")
+    parser = Parser(__doc__, "mend")
     parser.take("model", "out", "preset", "mode", "dtype", "autocast", "seed", "weights")
     said = f"look for so long at most, {PATIENCE_S} by default: --seconds 900"
     parser.add_argument("--seconds", type=positive, default=PATIENCE_S, metavar="S", help=said)
@@ -166,7 +186,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _mend(given: Namespace) -> int:
     options = CheckOptions.of(given)
-    pair = only_pair(options, "name the one model: twincheck mend DIR")
+    pair = only_pair(options, f"name the one model: `{to_type('mend', 'DIR')}`")
     if pair.built_in:
         raise UserError(f"{pair.name} is built in: name the folder of a pair of your own")
     base = folder_of(options, "mend")
@@ -215,6 +235,7 @@ class Search:
         self.packages: dict[Path, Path] = {}  # where a package is -> where its edited files are
         self.edited: dict[Path, None] = {}
         self.written: dict[Path, bytes] = {}  # file -> what the edits make of it
+        self.installed: set[Path] = set()  # of these, what packages have
 
     @property
     def proven(self) -> bool:
@@ -246,24 +267,27 @@ class Search:
                 self.green = all(self.check(step).exit_code == 0 for step in steps[:last])
                 self._doubt([step for step in steps if step in STEPS] if self.green else ())
             self.written = {self.original(path): path.read_bytes() for path in self.edited}
+            others = (path for path in self.edited if not path.is_relative_to(self.copy))
+            self.installed = set(map(self.original, others))
         self.seconds = time.monotonic() - self.started
 
     def work_in(self, work: Path) -> None:
-        """Copy the pair into a folder: its Python files; what else it has is linked to."""
+        """Copy the pair into a folder: its Python files; what else it has is linked to.
 
-        def left_out(folder: str, names: list[str]) -> set[str]:
-            own = {"log"} if Path(folder) == self.pair.folder else set()
-            return {name for name in names if name in {"__pycache__", ".git", *own}}
-
-        def copied(source: str, target: str) -> None:
-            if source.endswith(".py"):
-                shutil.copyfile(source, target)
-            else:
-                os.symlink(os.path.abspath(source), target)
-
+        A file that it has under two names is one file in the copy too.
+        """
         self.copy = work / "pair" / self.pair.folder.name
-        own = {"ignore": left_out, "copy_function": copied, "ignore_dangling_symlinks": True}
-        shutil.copytree(self.pair.folder, self.copy, **own)
+        copies: dict[str, Path] = {}
+        for path in self.pair.files():
+            own, real = self.copy / path.relative_to(self.pair.folder), os.path.realpath(path)
+            own.parent.mkdir(parents=True, exist_ok=True)
+            if path.suffix != ".py":
+                own.symlink_to(real)
+            elif real in copies:
+                own.symlink_to(os.path.relpath(copies[real], own.parent))
+            else:
+                shutil.copyfile(path, own)
+                copies[real] = own
         out = work / "out"
         self.options = replace(self.options, models=(str(self.copy),), out=out)
 
@@ -386,17 +410,20 @@ class Search:
         runs = step in STEPS
         singles: dict[Path, list[Tried]] = {}
         doubtful, began = None, time.monotonic()
-        for path, wanted, twice in self._turns(places):
-            if time.monotonic() > self.until or twice and (self.rounded or not runs):
+        for path, wanted, turn in self._turns(places, red):
+            if time.monotonic() > self.until or turn == TWICE and (self.rounded or not runs):
                 break
             reference = reference_of(path, places)
             path = self.own(path)
             source, better, self.doubtful = path.read_bytes(), [], []
-            if twice:
+            if turn == TWICE:
                 candidates = both(singles[path], source)
             else:
-                candidates = candidates_of(path, wanted, reference, self.rounded)
                 singles[path] = []
+                candidates = of_settings(Source(source), red.layer, red.settings)
+            if turn == ONCE:
+                others = candidates_of(path, wanted, reference, self.rounded)
+                candidates = itertools.chain(candidates, others)
             best = (
                 self._best(step, red, path, candidates, singles[path])
                 if runs
@@ -475,13 +502,17 @@ class Search:
                     return {}, True
         return said, False
 
-    def _turns(self, places: Places) -> Iterator[tuple[Path, list[int], bool]]:
-        """(file, lines, whether two edits of it are tried at once): one edit of all files first."""
+    def _turns(self, places: Places, red: Red) -> Iterator[tuple[Path, list[int], str]]:
+        """(file, lines, turn): a layer's settings where they may stand, then one edit of all."""
+        for file in red.files():
+            path = located(self.python("paddle"), file)
+            if path.is_file() and red.layer.encode() in path.read_bytes():
+                yield path, [], SETTINGS
         tried = []
         for one in self.places_of(places):
             tried.append(one)
-            yield (*one, False)
-        yield from ((*one, True) for one in tried)
+            yield (*one, ONCE)
+        yield from ((*one, TWICE) for one in tried)
 
     def places_of(self, places: Places) -> Iterator[tuple[Path, list[int]]]:
         """(file, lines) of the port where a finding is, the pair's own, and what it imports.
@@ -500,12 +531,16 @@ class Search:
         if any(hasattr(self.pair.case, name) for name in MAPPING):
             yield case, []
 
+    def python(self, side: str) -> str:
+        """The path of the Python that runs a side."""
+        return python_for(side, self.options.pythons.get(side), [self.pair])
+
     def located(self, side: str, place: str) -> tuple[Path, int]:
         """(file, line) of a place as a finding names it; line 0 where none is known."""
         name, _, line = place.split(" (")[0].rpartition(":")
         if not line.isdigit():
             return Path(name), 0
-        return located(interpreter(side, self.options.pythons.get(side)), name), int(line)
+        return located(self.python(side), name), int(line)
 
     def own(self, path: Path) -> Path:
         """A file that may be edited: the pair's copy as it is, of a package a copy of it."""
@@ -515,7 +550,7 @@ class Search:
         # A file of a copy that is there already is a link to the package's until it is asked for.
         root = next((of for of, own in self.packages.items() if own == root), root)
         if root not in self.packages:
-            python = interpreter("paddle", self.options.paddle_python)
+            python = self.python("paddle")
             target = self.copy.parent.parent / f"packages_{len(self.packages)}"
             own, self.packages[root] = environment_of(python, root, target)
             self.options = replace(self.options, paddle_python=own)
@@ -657,13 +692,13 @@ class Search:
     def original(self, path: Path) -> Path:
         """The user's file, or the package's, that a copy is of."""
         copies = {self.copy: self.pair.folder, **{own: at for at, own in self.packages.items()}}
-        return next(of / path.relative_to(c) for c, of in copies.items() if path.is_relative_to(c))
+        of = next(of / path.relative_to(c) for c, of in copies.items() if path.is_relative_to(c))
+        return of.resolve()
 
     def _mended_by(self, step: Step, row: str, path: Path, source: bytes, group) -> Mended:
         edit = group[0].edit
-        file = (
-            path.relative_to(self.copy) if path.is_relative_to(self.copy) else self.original(path)
-        )
+        file, own = self.original(path), self.pair.folder
+        file = file.relative_to(own) if file.is_relative_to(own) else file
         place = f"{file}:{source[: edit.start].count(NEWLINE) + 1}"
         old, new = source[edit.start : edit.end].decode(), edit.new.decode()
         others = [line_of(source, other.edit) for other in group[1:PROOFS]]
@@ -909,7 +944,7 @@ def _show(search: Search) -> None:
 def _write(search: Search) -> None:
     """Put the edits into the pair's files; each old one stays beside its new one."""
     for path, new in search.written.items():
-        if not path.is_relative_to(search.pair.folder):
+        if path in search.installed:
             report.say(f"not written: {shown(path)} is an installed package's: mend its sources")
             continue
         shutil.copyfile(path, path.with_name(f"{path.name}.orig"))
