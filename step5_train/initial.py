@@ -4,12 +4,18 @@ common/verdict/initial.py says whether they come from the same distributions.
 """
 
 import inspect
+from contextlib import suppress
 
 import numpy as np
 
 from twincheck.common.logs.sidecar import OWN
 from twincheck.common.pair.pairs import is_checkpoint
-from twincheck.common.sides.places import made_at, noting_makers, short_place
+from twincheck.common.sides.places import (
+    made_at,
+    noting_makers,
+    of_framework_file,
+    short_place,
+)
 from twincheck.common.sides.run import stored
 from twincheck.common.sides.session import Session, using
 from twincheck.common.system.checkout import ROOT
@@ -99,7 +105,8 @@ def _first(run, name: str, values: np.ndarray, count: int) -> dict:
 
 def _owners(run, model) -> dict[str, list[str]]:
     """A parameter's own name -> its layer's class, its name in there, the line that builds the
-    layer, and the reference's names of what it holds; the root's class and file under no name."""
+    layer, and the reference's names of what it holds; the root's class and file under no name,
+    unless they are the framework's."""
     modules, entries = dict(run.side.modules(model)), getattr(run.layout, "entries", {})
     found = {}
     for key, owner in run.side.owners(model).items():
@@ -108,9 +115,7 @@ def _owners(run, model) -> dict[str, list[str]]:
             torch_keys = entries[key].torch_keys if key in entries else (key,)
             of = owner.kind or f"{OWN} {owner.own}"
             found[key] = [of, owner.local, short_place(made_at(module), str(ROOT)), *torch_keys]
-    kind = type(model)
-    try:
-        found[""] = [kind.__name__, "", inspect.getsourcefile(kind) or ""]
-    except TypeError:  # a class that a notebook, or a program, has made
-        found[""] = [kind.__name__, "", ""]
-    return found
+    kind, file = type(model), ""
+    with suppress(TypeError):  # a class that a program has made has none
+        file = inspect.getsourcefile(kind) or ""
+    return found | {"": [kind.__name__, "", "" if of_framework_file(file) else file]}

@@ -127,7 +127,7 @@ LAYOUTS = Kind(dict_of(_LAYOUT), "where each weight goes, by case", dict)
 NAMED_TEXTS = Kind(dict_of(text), "texts by name", dict)
 OWNERS = Kind(
     dict_of(dict_of(lambda value: _texts(value) and len(value) > 2)),
-    "lists of three texts or more by name, by case",
+    "lists by name, by name",
     dict,
 )
 OF_TYPE = {

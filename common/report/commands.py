@@ -39,6 +39,12 @@ def next_commands(result, findings: Sequence, results: Sequence = ()) -> list[tu
     return [(why, command) for why, command in found if command]
 
 
+def mend_of_start(result) -> list[tuple[str, str]]:
+    """(what it is for, command) where initial values are not torch's, which decides nothing."""
+    mend = extra(result, "mend") if result.initial else ""
+    return [("these lines written into the port, tried and proven", mend)] if mend else []
+
+
 def again(result) -> str:
     """The same run for this model, with every option that was given, and every row written."""
     names = {name for name, _ in result.typed}

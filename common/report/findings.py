@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 
 from twincheck.common.logs.key import BUFFER, Key, in_any_layer, parent_of
 from twincheck.common.logs.sidecar import IN_PLACE, OWN
-from twincheck.common.report import initial
+from twincheck.common.report.initial import sentence as of_start
+from twincheck.common.report.recipe import recipe
 from twincheck.common.report.sentences import that_differs, what_differs, what_is_wrong
 from twincheck.common.system.frameworks import SIDES
 from twincheck.common.verdict.row import FAILING, Row
@@ -81,11 +82,11 @@ def _finding(result, row: Row) -> Finding:
     """A row's own, by itself."""
     for number, start in enumerate(result.starts):
         if any(row.key == one.key for one in start.rows):
-            said = initial.sentence(start)
+            said = of_start(start)
             lines = [place for place in dict.fromkeys(start.places.values()) if place] or [NO_LINE]
             places = {"torch": start.torch_place or NO_LINE, "paddle": lines[0]}
             told = (row, said, f"{said}; it starts at {row.key}", (), places, (START, number))
-            more = {"elsewhere": tuple(lines[1:]), "recipe": tuple(initial.recipe(start))}
+            more = {"elsewhere": tuple(lines[1:]), "recipe": tuple(recipe(start))}
             return Finding(*told, **more)
     class_name = class_of(result, "torch", row.key)
     layer, differing = what_differs(row, result.cases, result.settings)

@@ -143,8 +143,8 @@ def _judge_one(name: str, torch_log, paddle_log, level: float) -> Row:
     if not off <= allowed:
         return claim(key, off, allowed, f"in its constant rows: {spreads}")
     p = same_distribution(values[0].reshape(-1), values[1].reshape(-1))
-    found = f"p = {p:.1e}" if p >= SMALLEST else f"p < {SMALLEST:g}"
-    note = f"{spreads}; {found} over {values[0].size} values of each side, level {level:.0e}"
+    found = f"= {p:.1e}" if p >= SMALLEST else f"< {SMALLEST:g}"
+    note = f"{spreads}; p {found} over {values[0].size} values of each side, level {level:.0e}"
     # Both as powers of ten: what is off is how unlikely such values are of one distribution.
     return claim(key, -math.log10(max(p, SMALLEST)), -math.log10(level), note)
 
