@@ -46,10 +46,15 @@ def unseeded_notes(side: str, sidecars: Sequence[Sidecar]) -> list[str]:
     if not found:
         return []
     place, value = (escaped(found[0].get(name, "")) for name in ("place", "value"))
-    so = "so that the same command may come to another result"
     if value:
-        return [f"the {side} model's {value} ({place}) is another each time it is built, {so}"]
-    return [f"the {side} model draws numbers at {place} that no seed decides, {so}: seed them"]
+        return [
+            f"the {side} model's {value} ({place}) is another each time it is built, so that the "
+            "same command may come to another result"
+        ]
+    return [
+        f"the {side} model draws numbers at {place} that no seed decides, so that the same command "
+        "may come to another result: seed them"
+    ]
 
 
 def dropout_notes(torch: Sequence[Sidecar], paddle: Sequence[Sidecar]) -> list[str]:

@@ -119,6 +119,8 @@ class Sidecar:
     read_back: dict[str, list[str]] = note()
     # Of measured noise: prefix of a case's keys and the set-up -> its runs with float32's rounding.
     moved: dict[str, int] = note()
+    # Of measured noise: key -> in how many of its runs a number became NaN or infinite.
+    lost: dict[str, int] = note()
     # Case -> the random numbers that the model drew by itself and got from the tape.
     draws: dict[str, list[dict]] = note()
     # Case -> its dropouts; the site is the label of their numbers, by the reference's names.
