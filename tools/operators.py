@@ -215,7 +215,10 @@ class Measured:
 
 
 def differences_of(given: Mapping[str, str], torch: str, paddle: str = "", other: str = ""):
-    """How far the value and the gradient of a call are off; `other` is torch's own, of the first."""
+    """How far the value and the gradient of a call are off.
+
+    other   torch's own, which is off the exact call of torch's
+    """
     of_torch, of_paddle = _frameworks()
     arrays = _arrays(given)
     wanted = ["x"]
@@ -347,10 +350,13 @@ class Form:
         for name in wanted if len(wanted) > 2 else wanted[:1] if len(wanted) == 2 else ():
             yield f"{name} frozen", [other for other in wanted if other != name], {}
 
-    def measure(self) -> Iterator[tuple[str, str, float | str]]:
-        """State, part and how far off it is, of each that is wrong; or why it stops."""
+    def measure(self, paddle: str = "") -> Iterator[tuple[str, str, float | str]]:
+        """State, part and how far off it is, of each that is wrong; or why it stops.
+
+        paddle   the call that is measured: its own, or what stands instead of it
+        """
         for state, *how in self.states():
-            found = _APART.asked(self, *how)
+            found = _APART.asked(self, paddle or self.paddle, *how)
             if isinstance(found, str):
                 yield state, "gradient", found
                 continue
@@ -377,7 +383,7 @@ class _Apart:
 _APART = _Apart()
 
 
-def _measured(form: Form, wanted: Sequence[str], how: Mapping) -> tuple[float, float] | str:
+def _measured(form: Form, call: str, wanted: Sequence[str], how: Mapping):
     """How far result and gradient of a form are off, 0 where a side has none; or why it stops."""
     torch, paddle = _frameworks()
     arrays = _arrays(form.given)
@@ -386,7 +392,7 @@ def _measured(form: Form, wanted: Sequence[str], how: Mapping) -> tuple[float, f
     except RuntimeError:  # a gradient that torch does not have either
         return 0.0, 0.0
     try:
-        return compared(exact, called(paddle, form.paddle, arrays, wanted, **how))
+        return compared(exact, called(paddle, call, arrays, wanted, **how))
     except Exception as error:
         if "doesn't have any grad op" in str(error):
             return 0.0, 0.0
@@ -400,22 +406,49 @@ def forms() -> list[Form]:
 
 
 def wrong(names: Sequence[str] = ()) -> dict[str, list[dict]]:
-    """Operator -> its forms that are wrong: each with state, part, how far off, what to write."""
+    """Operator -> its forms that are wrong: each with state, part, how far off, what to write.
+
+    What is to be written instead is measured too: a state that is wrong of both has none.
+    """
     found: dict[str, list[dict]] = {}
-    for form in forms():
-        for state, part, off in form.measure() if not names or form.operator in names else ():
-            line = {"form": form.form, "state": state, "part": part, "off": off}
-            found.setdefault(form.operator, []).append(line | {"instead": form.instead})
+    for form in (form for form in forms() if not names or form.operator in names):
+        off = list(form.measure())
+        still = {state for state, *_ in form.measure(form.instead)} if off and form.instead else ()
+        for state, part, size in off:
+            line = {"form": form.form, "state": state, "part": part, "off": size}
+            line["instead"] = "" if state in still else form.instead
+            found.setdefault(form.operator, []).append(line)
     return found
+
+
+def page(lines: Mapping[str, Sequence[Mapping]]) -> str:
+    """The table of docs/wrong-operators.md."""
+    rows = ["| operator | form | state | wrong | instead |", "|---|---|---|---|---|"]
+    for name, found in lines.items():
+        for line in found:
+            off = line["off"]
+            is_size = isinstance(off, float)
+            said = (
+                f"its {line['part']}, by {off:g} of the largest value"
+                if is_size
+                else f"stops: {off}"
+            )
+            instead = f"`{line['instead']}`" if line["instead"] else ""
+            rows.append(
+                f"| `{name}` | {line['form']} | {line['state'] or 'any'} | {said} | {instead} |"
+            )
+    return "\n".join(rows) + "\n"
 
 
 def measure(names: Sequence[str] = ()) -> dict[str, dict]:
     """Name -> line of the table, of all operators or of these; UserError for one not known."""
     known = {operator.name: operator for operator in OPERATORS}
-    unknown = [name for name in names if name not in known]
+    every = [*known, *(form.operator for form in forms())]
+    unknown = [name for name in names if name not in every]
     if unknown:
-        raise UserError(f"{unknown[0]} is not measured; these are: {', '.join(known)}")
-    return {name: known[name].line() for name in names or known}
+        told = ", ".join(dict.fromkeys(every))
+        raise UserError(f"{unknown[0]} is not measured; these are: {told}")
+    return {name: known[name].line() for name in names or known if name in known}
 
 
 def differences(lines: Mapping[str, Mapping], table: Mapping[str, Mapping]) -> list[str]:
@@ -439,7 +472,7 @@ def differences(lines: Mapping[str, Mapping], table: Mapping[str, Mapping]) -> l
     return found
 
 
-def document(lines: Mapping[str, Mapping]) -> dict[str, object]:
+def document(lines: Mapping[str, Mapping], forms_off: Mapping[str, list]) -> dict[str, object]:
     """The table's JSON: who was measured, where, when, and what was found."""
     torch, paddle = _frameworks()
     return {
@@ -447,6 +480,7 @@ def document(lines: Mapping[str, Mapping]) -> dict[str, object]:
         "device": "cpu",
         "date": time.strftime("%Y-%m-%d"),
         "operators": dict(lines),
+        "wrong": dict(forms_off),
     }
 
 
@@ -468,14 +502,24 @@ def _main(options: argparse.Namespace) -> int:
     lines = measure(options.only or ())
     for name, line in lines.items():
         print(f"{name:22s} value {line['value']:.1e}  gradient {line['gradient']:.1e}")
+    off = wrong(options.only or ())
     if options.write:
-        content = document(lines)
+        content = document(lines, off)
         read_table(json.loads(json.dumps(content)))
         write_text(TABLE, json.dumps(content, indent=1) + "\n")
-        print(f"written: {TABLE}")
+        text = PAGE.read_text(encoding="utf-8")
+        write_text(PAGE, fill(text, {"wrong operators": page(off)}))
+        print(f"written: {TABLE}, {PAGE}")
         return 0
     table = load_json(TABLE)
     found = differences(lines, table["operators"])
+    known = {name: lines for name, lines in table["wrong"].items() if not options.only}
+    known |= {name: table["wrong"].get(name, []) for name in options.only or ()}
+    found += [
+        f"{name}: wrong in other forms or by other sizes than the table says"
+        for name in dict.fromkeys((*off, *known))
+        if off.get(name, []) != known.get(name, [])
+    ]
     for sentence in found:
         print(sentence)
     versions = ", ".join(f"{name} {version}" for name, version in table["versions"].items())
