@@ -101,6 +101,10 @@ class Sidecar:
     # A layer of the framework -> what it was built with, such as its epsilon, as torch counts it.
     settings: dict[str, dict[str, float]] = note()
     made: dict[str, str] = note()  # the same -> file:line that built it
+    # The same -> that line and those of the calls that led there, outwards, each with the numbers
+    # that the function around it was given.
+    handed: dict[str, list[dict]] = note(kinds.HANDED)
+    idle: dict[str, str] = note()  # dropout whose rate is 0 in training -> file:line
     # Python, NumPy, the platform and the settings that a result's last bits may depend on.
     environment: dict[str, str]
     command: str | None  # how the worker was started
