@@ -70,8 +70,13 @@ def dropout_notes(torch: Sequence[Sidecar], paddle: Sequence[Sidecar]) -> list[s
             for _, ours, theirs in side_by_side(*both):
                 pairs, lost, more = _matched(ours, theirs)
                 renamed |= {b.site: a.site for a, b in pairs if a.site != b.site}
-                unlike += [f"torch has {_described(one)}, which paddle has not" for one in lost[:1]]
-                unlike += [f"paddle has {_described(one)}, which torch has not" for one in more[:1]]
+                for has, one, lacks, told in (
+                    *(("torch", one, "paddle", candidate) for one in lost[:1]),
+                    *(("paddle", one, "torch", reference) for one in more[:1]),
+                ):
+                    idle = any(f"/{at}".endswith(f"/{one.site}") for at in told.idle)
+                    not_so = "has with rate 0" if idle else "has not"
+                    unlike.append(f"{has} has {_described(one)}, which {lacks} {not_so}")
     notes = []
     if renamed:
         theirs, ours = next(iter(renamed.items()))
