@@ -17,8 +17,6 @@ from twincheck.common.system.errors import LogError, UserError
 from twincheck.common.system.json_file import load_json, write_json
 
 SCHEMA = 1  # the newest that this version reads
-# What earlier versions call an entry.
-_FORMER = {"single_step": "teacher_forced", "unfed": "not_forced", "lifted": "upcast"}
 # What the numbers 0, 1, … of a layer's setting stand for.
 IN_WORDS = {
     "tanh form": ("off", "on"),
@@ -205,8 +203,7 @@ class Sidecar:
         Raises UserError for the first entry of another kind than its own, or for a newer schema.
         """
         known = {entry.name: entry.metadata["kind"] for entry in fields(cls)}
-        named = {_FORMER.get(entry, entry): value for entry, value in content.items()}
-        entries = {e: value for e, value in named.items() if e in known and value is not None}
+        entries = {e: value for e, value in content.items() if e in known and value is not None}
         for entry, value in entries.items():
             if not known[entry].fits(value):
                 plain = not isinstance(value, dict | list)

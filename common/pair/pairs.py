@@ -85,7 +85,6 @@ from twincheck.common.system.words import did_you_mean
 
 # What --weights takes beside a checkpoint (common/weights/noise.py).
 TRAINED_LIKE, PERTURBED = WORDS = ("trained-like", "perturbed")
-FORMER_WORDS = {"stirred": PERTURBED}  # as earlier versions call it, here and in case.py
 # What --mode takes: steps 1, 3 and 4 run a model in these.
 EVAL, TRAIN, BOTH = MODES = ("eval", "train", "both")
 SAME = "the same function"  # of a model's two modes
@@ -213,7 +212,7 @@ class Pair:
             name,
             config | row.get("config", {}) | other.get("config", {}),
             row.get("inputs", {}) | other.get("inputs", {}),
-            FORMER_WORDS.get(row.get("weights"), row.get("weights", "initial")),
+            row.get("weights", "initial"),
             row.get("gain", 1.0),
             train or row.get("train", False),
             decode=row.get("decode", 0),

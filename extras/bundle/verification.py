@@ -143,8 +143,7 @@ class _Part:
         self.about = about
         self.base = folder
         self.name: str = plan.member(about, "folder", str)
-        folder_of = "submission" if "submission" in about else "hand_in"  # of earlier versions
-        self.submission: str = plan.member(about, folder_of, str)
+        self.submission: str = plan.member(about, "submission", str)
         safe = is_safe(self.name) and is_safe(self.submission)
         plan.must(safe, "a part's folder is no name for a folder")
         self.folder = folder / self.name

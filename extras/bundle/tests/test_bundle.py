@@ -70,20 +70,6 @@ def test_a_bundle_as_it_was_written_is_verified(bundle, capsys):
     assert "not derived again, 23 rows: their tensors are not inside" in said
 
 
-def test_a_bundle_in_the_words_of_earlier_versions_is_verified(forgery, tmp_path):
-    """Its guide's files are in hand_in/, and its sidecars have other names for some entries."""
-    for part in forgery.manifest["parts"]:
-        part["hand_in"] = part.pop("submission").replace("submission", "hand_in", 1)
-    forgery.files = {
-        name.replace("submission/", "hand_in/", 1): content.replace(
-            b'"teacher_forced"', b'"single_step"'
-        )
-        for name, content in forgery.files.items()
-    }
-    assert any(b'"single_step"' in content for content in forgery.files.values())
-    assert verify_bundle(forgery.write(tmp_path / "old.zip", rehashed=True)).problems == []
-
-
 def test_the_same_results_make_the_same_bytes(bundle, tmp_path):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(writing, "PART_BYTES", 40_000)
