@@ -237,7 +237,7 @@ def test_a_pair_without_published_takes_the_presets_configuration_updated(tmp_pa
 
 
 def convert(weights, out, *more):
-    """Run common.converter on a Reformer's checkpoint."""
+    """Run twincheck converter on a Reformer's checkpoint."""
     options = ("--model", "reformer", "--weights", weights, "--out", out)
     return command("-m", "common.converter", *options, *more)
 

@@ -7,7 +7,7 @@ OUT is a new folder: model.safetensors, or shards of at most so many bytes (2e9)
 The torch side builds the model without values and says which entries it has.  A matrix gets
 N(0, 1) / sqrt(its fan-in), a vector called weight 1 + 0.1 N(0, 1), any other 0.1 N(0, 1), and a
 padding row is 0; all float32.  Nothing as large as the model is ever in memory.
-`python -m common.certificate --offload --weights OUT` then says that they are what both sides run.
+`twincheck certificate --offload --weights OUT` then says that they are what both sides run.
 
 Exit status: 0 written, 2 not.
 """
@@ -44,7 +44,7 @@ SHARD_BYTES = 2 * 10**9
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """See the module's docstring; returns the exit status."""
-    parser = Parser(__doc__, "python -m tools.draw_weights")
+    parser = Parser(__doc__, prog="python -m tools.draw_weights")
     parser.add_argument("out", type=Path, metavar="OUT", help="a folder that is not there yet")
     parser.take("model", "preset", "seed")
     parser.add_argument(

@@ -40,6 +40,18 @@ def draw_notes(torch: Sequence[Sidecar], paddle: Sequence[Sidecar], passed=False
     ]
 
 
+def unseeded_notes(side: str, sidecars: Sequence[Sidecar]) -> list[str]:
+    """What to say of a model that is built another one in every run, whatever the seed."""
+    found = [one for sidecar in sidecars for one in sidecar.unseeded.values()]
+    if not found:
+        return []
+    place, value = (escaped(found[0].get(name, "")) for name in ("place", "value"))
+    so = "so that the same command may come to another result"
+    if value:
+        return [f"the {side} model's {value} ({place}) is another each time it is built, {so}"]
+    return [f"the {side} model draws numbers at {place} that no seed decides, {so}: seed them"]
+
+
 def dropout_notes(torch: Sequence[Sidecar], paddle: Sequence[Sidecar]) -> list[str]:
     """What to say of dropouts that other modules draw, and of the first that one side alone has.
 

@@ -125,6 +125,11 @@ GIVEN = Kind(dict_of(_GIVEN), "set-ups on given gradients by case", dict)
 FACTORS = Kind(dict_of(dict_of(_FACTOR)), "factors from 0 to 1 by case, by set-up", dict)
 LAYOUTS = Kind(dict_of(_LAYOUT), "where each weight goes, by case", dict)
 NAMED_TEXTS = Kind(dict_of(text), "texts by name", dict)
+OWNERS = Kind(
+    dict_of(dict_of(lambda value: _texts(value) and len(value) > 2)),
+    "lists of three texts or more by name, by case",
+    dict,
+)
 OF_TYPE = {
     str | None: Kind(text, "text"),
     int | None: Kind(whole, "a whole number"),
@@ -143,6 +148,9 @@ OF_TYPE = {
         dict_of(dict_of(whole)), "whole numbers by name, by name", dict
     ),
     dict[str, dict[str, float]]: Kind(dict_of(dict_of(_seconds)), "sizes by name, by name", dict),
+    dict[str, dict[str, dict[str, float]]]: Kind(
+        dict_of(dict_of(dict_of(_seconds))), "sizes by name, by name, by name", dict
+    ),
     dict[str, dict[str, str]]: Kind(dict_of(dict_of(text)), "texts by name, by name", dict),
     dict[str, dict[str, list]]: Kind(
         dict_of(dict_of(list_of(number_or_null))), "lists by name, by name", dict

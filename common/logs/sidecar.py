@@ -99,6 +99,9 @@ class Sidecar:
     # A layer of the framework -> what it was built with, such as its epsilon, as torch counts it.
     settings: dict[str, dict[str, float]] = note()
     made: dict[str, str] = note()  # the same -> file:line that built it
+    # Case -> parameter, by this side's own name -> the class of its layer, its name in there,
+    # file:line that builds the layer, and the reference's names of what it holds (steps 1 and 5).
+    owners: dict[str, dict] = note(kinds.OWNERS)
     # Python, NumPy, the platform and the settings that a result's last bits may depend on.
     environment: dict[str, str]
     command: str | None  # how the worker was started
@@ -122,6 +125,8 @@ class Sidecar:
     dropouts: dict[str, list[dict]] = note()
     # Case -> true where the model drew random numbers that the tape does not know.
     untaped_draws: dict[str, bool] = note()
+    # Case -> the line of its constructor that draws what no seed decides, maybe a value of it.
+    unseeded: dict[str, dict[str, str]] = note()
     # Case -> torch's name of the logits' bias, null where there is none (step 4).
     last_bias: dict[str, str | None] = note()
     # Case -> what checks its gradient without the other side (step 4).
@@ -153,8 +158,14 @@ class Sidecar:
     kernels: str | None = note()
     # Whether it was the framework's own mixed precision, with weights in float32.
     autocast: bool | None = note()
-    # Module -> operator of Paddle in it that is inexact in float64 -> how far off its result is.
+    # Key of a running variance that was given n / (n - 1), as torch keeps it -> n, what the model
+    # itself holds, and what was compared (means over the channels).
+    variances: dict[str, dict[str, float]] = note()
+    # Module -> operator of Paddle in it that is inexact in float64 -> how far off it is.
     inexact: dict[str, dict[str, float]] = note()
+    # Module -> operator of Paddle that computes something else there than its definition -> result
+    # or gradient -> how far off it is.
+    wrong: dict[str, dict[str, dict[str, float]]] = note()
     exact: bool | None = note()  # whether these were computed exactly
     # Key -> the shape of its tensor, of which the log holds a sample and sums only.
     sums: dict[str, list[int]] = note()

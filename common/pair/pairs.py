@@ -45,7 +45,7 @@ case.py, NumPy only:
     published    (config.json) -> configuration; without it the preset's, updated with the file's
     published_inputs (configuration, train) -> keywords for make_inputs
     IGNORED_KEYS {regular expression: why} of entries that a file may hold and the model does not
-    publish      (configuration) -> entries of the config.json that common.converter writes
+    publish      (configuration) -> entries of the config.json that twincheck converter writes
 
     Where the libraries' own loaders carry the weights (common/sides/library_loader.py):
 
@@ -65,6 +65,7 @@ NumPy only: both workers and the check read a pair through here.
 
 import importlib
 import importlib.util
+import os
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -90,6 +91,7 @@ EVAL, TRAIN, BOTH = MODES = ("eval", "train", "both")
 SAME = "the same function"  # of a model's two modes
 MODELS = ROOT / "common" / "models"
 CANDIDATE = "candidate_model.py"  # of a pair that compares two files of one framework
+NO_FILES = {"__pycache__", ".git"}  # folders that hold none of a pair's
 
 
 RECORD = ".new.json"  # in a pair's folder: what `twincheck new` was given
@@ -154,6 +156,25 @@ class Pair:
         if not isinstance(written["config"], dict) or not isinstance(written.get("inputs"), dict):
             raise UserError(f"{folder}: refused: no configuration of {self.name}")
         return replace(self, published=written)
+
+    def files(self) -> list[Path]:
+        """List the pair's files, and those in folders that its links lead to.
+
+        Results, caches and environments are none; a folder that a link puts into itself ends there.
+        """
+        found: list[Path] = []
+        waiting = [(self.folder, {os.path.realpath(self.folder)})]
+        while waiting:
+            folder, above = waiting.pop()
+            left_out = NO_FILES | ({"log"} if folder == self.folder else set())
+            for path in folder.iterdir():
+                real = os.path.realpath(path)
+                if path.is_file():
+                    found.append(path)
+                elif path.is_dir() and path.name not in left_out and real not in above:
+                    if not (path / "pyvenv.cfg").is_file():
+                        waiting.append((path, above | {real}))
+        return sorted(found)
 
     def config(self, preset: str) -> dict:
         """The preset's configuration; raises UserError that lists the presets."""

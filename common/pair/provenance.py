@@ -5,9 +5,8 @@ The workers write these into their sidecars, the check's process compares them.
 
 import ast
 import hashlib
-import os
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
@@ -30,29 +29,12 @@ def model_sources(pair: Pair, side: str) -> dict[str, str]:
     """
     others = {CANDIDATE, *(f"{name}_model.py" for name in SIDES)} - {pair.file(side)}
     folders = {own_folder(name.removesuffix("_model.py")) for name in others}
-    found = {path.relative_to(pair.folder): path for path in own_files(pair)}
+    found = {path.relative_to(pair.folder): path for path in pair.files()}
     return {
         place.as_posix(): file_sha256(path, links=True)
         for place, path in found.items()
         if path.suffix == ".py" and path.name not in others and place.parts[0] not in folders
     }
-
-
-def own_files(pair: Pair) -> list[Path]:
-    """The files of a pair's folder and of folders that it has links to, but for its results."""
-    return sorted(_files_below(pair.folder, {"log"}))
-
-
-def _files_below(folder: Path, left_out: set[str], above: Sequence[str] = ()) -> Iterator[Path]:
-    """The files below a folder; a link that leads back to one of those `above` is not followed."""
-    place = os.path.realpath(folder)
-    if place in above:
-        return
-    for path in folder.iterdir():
-        if path.is_file():
-            yield path
-        elif path.is_dir() and path.name not in {"__pycache__", ".git", *left_out}:
-            yield from _files_below(path, set(), (*above, place))
 
 
 def imported_packages(pair: Pair, side: str) -> list[str]:

@@ -9,7 +9,7 @@ import base64
 import gzip
 import hashlib
 import json
-import shlex
+import os
 import time
 from collections.abc import Mapping, Sequence
 from functools import cache
@@ -33,6 +33,7 @@ from twincheck.common.report.scores import figure, scores_of
 from twincheck.common.report.sentences import fewest_digits, number
 from twincheck.common.report.source_lines import source_context
 from twincheck.common.report.summary import outcome
+from twincheck.common.system.door import to_install
 from twincheck.common.system.errors import UserError
 from twincheck.common.system.extras import languages
 from twincheck.common.system.files import write_text
@@ -62,19 +63,19 @@ MEANINGS = {
 }
 
 
-def write_page(path: Path, results: Sequence, command: Sequence[str], base: str) -> None:
+def write_page(path: Path, results: Sequence, command: str, base: str) -> None:
     """Write the page of some results, whole or not at all; raises UserError where it cannot.
 
-    command  the check's own command line
+    command  what was typed to have them; empty: a call in Python
     base     what the page calls these results: the step, or `steps 1 to 5`
     """
     try:
         write_text(path, page(results, command, base))
     except ImportError as error:
-        raise UserError(f"{error.name} is not installed: make install brings it") from None
+        raise UserError(f"{error.name} is not installed: `{to_install(error.name)}`") from None
 
 
-def page(results: Sequence, command: Sequence[str], base: str) -> str:
+def page(results: Sequence, command: str, base: str) -> str:
     """The page's text."""
     packed, told, sides = PackedRows(), [], []
     shown = rows_shown(results)
@@ -119,7 +120,8 @@ def page(results: Sequence, command: Sequence[str], base: str) -> str:
         counts=count_verdicts([row for result in results for row in result.rows]),
         total=sum(len(result.rows) for result in results),
         left=sum(len(r.rows) for r in results) - sum(map(len, shown)),
-        command=shlex.join(map(visible, command)),
+        command=command,
+        folder=os.getcwd(),
         environments=facts.environments(sides),
         written=time.strftime("%Y-%m-%d %H:%M:%S %z"),
         style=style,
@@ -191,8 +193,6 @@ def _tell(index: int, name: str, title: str, result, sidecars, of_step: str) -> 
     drawn = [*depth, *curves, *drift]
     for place, chart in enumerate(drawn):
         chart["number"] = place
-    commands = [("show one tensor around its worst element", look(result, "KEY"))]
-    commands += [(f"how the {s} side was started", o.command) for s, o in first_of.items()]
     return SimpleNamespace(
         index=index,
         step=of_step,
@@ -200,7 +200,7 @@ def _tell(index: int, name: str, title: str, result, sidecars, of_step: str) -> 
         title=title,
         result=result,
         passed=result.exit_code == 0,
-        worst=result.first_diverged or worst_row(rows),
+        worst=worst_row(rows, result.allow),
         above=sum(row.guide_passed is False for row in rows),
         digits=fewest_digits(rows, result.cases),
         scores=scores_of(result.folder, step.guide_stem, step.guide_threshold),
@@ -212,10 +212,10 @@ def _tell(index: int, name: str, title: str, result, sidecars, of_step: str) -> 
         drift=drift,
         training=curves,
         choices=facts.choices_of(result.folder, step.judged, rows, _ledger(sidecars)),
-        commands=[(what, command) for what, command in commands if command],
+        look=look(result, "KEY"),
         next_commands=next_commands(result, off) if off else [],
         ran=facts.what_ran(first_of),
-        worst_rows=sorted(rows, key=terminal.badness, reverse=True)[:SHOWN_WITHOUT_SCRIPT],
+        worst_rows=sorted(rows, key=terminal.origins_first, reverse=True)[:SHOWN_WITHOUT_SCRIPT],
         problems=problems,
     )
 

@@ -52,6 +52,10 @@ def what_is_wrong(row: Row, class_name: str = "", cases: Collection[str] = ()) -
         side = row.key.rpartition("/")[2]
         side = f"the {side} side" if side in SIDES else "one side"
         return next(said, f"{side}'s own numbers contradict each other")
+    if row.verdict == "UNDECIDED":
+        return (
+            "the float32 logs differ by more than passes; with both float64 logs it can be decided"
+        )
     key = Key.parse(row.key, cases)
     site = printable(key.site)
     named = f"{site} ({class_name})" if class_name else site

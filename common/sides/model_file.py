@@ -4,8 +4,10 @@ A float64 run cannot use what a file makes in float32 when it is imported, nor a
 table of the file keeps of a float64 run.  Neither framework may stand in for the other there.
 """
 
+import inspect
 import os
 import sys
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import ModuleType
 
@@ -42,7 +44,8 @@ def load_model_file(job: Job, dtype: str = "float32") -> ModuleType:
     """
     pair, side = job.pair, job.side
     try:
-        with upcasting(False), side.default_dtype("float32"), no_collections():
+        seeded = side.seeded(job.request.seed)  # a file may draw a table when it is imported
+        with upcasting(False), side.default_dtype("float32"), no_collections(), seeded:
             module = pair.side(job.slot)
     finally:
         if torch_is_paddle():
@@ -57,6 +60,32 @@ def load_model_file(job: Job, dtype: str = "float32") -> ModuleType:
     if known is None or known[0] is not module:
         known = _in_float64[module.__name__] = module, import_again(job)
     return known[1]
+
+
+def function_of(module: ModuleType, name: str, *takes: str) -> Callable | None:
+    """A file's function of a name, if any; raises UserError where it does not take these."""
+    function = getattr(module, name, None)
+    if function is not None:
+        try:
+            inspect.signature(function).bind(*takes)
+        except TypeError:
+            raise UserError(
+                f"{module.__file__}: {name} is called as {name}({', '.join(takes)}): let it take "
+                "these"
+            ) from None
+    return function
+
+
+def build_model(side: ModuleType, module: ModuleType, config: Mapping):
+    """The model that a file builds; raises UserError where that is none."""
+    build = function_of(module, "build", "config")
+    if build is None:
+        raise UserError(f"{module.__file__} has no build(config): define it")
+    model = build(dict(config))
+    if not isinstance(model, side.MODULE):
+        kind = type(model).__name__
+        raise UserError(f"{module.__file__}: build returns a {kind}, no model of {side.NAME}'s")
+    return model
 
 
 def _own_modules(pair: Pair) -> dict[str, ModuleType]:
@@ -89,7 +118,8 @@ def import_again(job: Job) -> ModuleType:
     for name in own:
         del sys.modules[name]
     try:
-        with upcasting(True), job.side.default_dtype("float64"):
+        seeded = job.side.seeded(job.request.seed)
+        with upcasting(True), job.side.default_dtype("float64"), seeded:
             return pair.side(slot)
     except Exception:  # it registers something that is there already, say
         return first

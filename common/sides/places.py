@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from functools import cache
 
 from twincheck.common.system.checkout import ROOT
+from twincheck.common.system.errors import is_ours
 from twincheck.common.system.intercept import Intercept
 
 _COMMON = f"{ROOT.as_posix()}/common/"
@@ -58,7 +59,7 @@ def error_sentence(error: Exception) -> str:
     ]
     # What stands in a framework's place, such as an emulated operator, is not where it happened.
     own = [f for f in frames if not (is_instrument(f.filename) or f.filename.startswith(_STEPS))]
-    frames = own or frames
+    frames = frames if is_ours(error) else own or frames
     where = f" at {frames[-1].filename}:{frames[-1].lineno}" if frames else ""
     if isinstance(error, SyntaxError) and error.filename:  # not where that file is imported
         return f"{type(error).__name__} at {error.filename}:{error.lineno}: {error.msg}"

@@ -67,6 +67,7 @@ class Session:
         self.classes: dict[str, str] = {}  # key -> the class of the module that it belongs to
         self.settings: dict[str, dict[str, float]] = {}  # framework's layer -> how it was built
         self.made: dict[str, str] = {}  # the same -> file:line of the model's that built it
+        self.variances: dict[str, dict[str, float]] = {}  # what became of running variances
         self.modules: dict[str, int] = {}  # probed module -> how many parameters are in it
         self.configs: list[dict] = []  # configurations whose constants are logged
         self.converted: list[str] = []  # modules whose weights case.py's convert fuses or splits

@@ -32,7 +32,15 @@ from twincheck.common.logs.sidecar import note_not_forced, read_sidecar, write_s
 from twincheck.common.pair import task as tasks
 from twincheck.common.pair.pairs import Case, Pair, chosen_cases, load_pair
 from twincheck.common.pair.request import FROM_STDIN, RunRequest, error_file, rank_folder
-from twincheck.common.sides import choices, dropouts, graphs, random_functions, upcast, without_gpu
+from twincheck.common.sides import (
+    batch_norm,
+    choices,
+    dropouts,
+    graphs,
+    random_functions,
+    upcast,
+    without_gpu,
+)
 from twincheck.common.sides.draws import Restart
 from twincheck.common.sides.job import Job
 from twincheck.common.sides.model_file import forget_compat, forget_others, note_compat
@@ -50,7 +58,7 @@ from twincheck.common.sides.suited import Unsuited
 from twincheck.common.sides.write_log import refuse_full_disk, write_log
 from twincheck.common.system import extras
 from twincheck.common.system.checkout import ROOT
-from twincheck.common.system.errors import LostProcess, UserError
+from twincheck.common.system.errors import LostProcess, UserError, is_ours
 from twincheck.common.system.half import HALF
 from twincheck.common.system.memory import (
     do_not_keep_freed_memory,
@@ -131,12 +139,19 @@ class Worker:
 
     def _write_error(self, error: Exception, pair: Pair | None, request, folder: Path) -> str:
         """Leave for the check why a request was not answered; returns the sentence."""
-        sentence = str(error)
-        if not (isinstance(error, UserError) or _raised_by_pair(error, pair)):
-            name = pair.name if pair else request.model
+        sentence, name = str(error), pair.name if pair else request.model
+        refused = isinstance(error, UserError) or _raised_by_pair(error, pair)
+        ours = not refused and is_ours(error)
+        if ours:
+            sentence = (
+                f"an error of twincheck itself, not of {name}, on the {self.side.NAME} side: "
+                f"{error_sentence(error)}; please report it"
+            )
+        elif not refused:
             sentence = f"the {self.side.NAME} worker of {name} crashed: {error_sentence(error)}"
         text = "".join(traceback.format_exception(error))
-        told = {"sentence": sentence, "traceback": text, "lost": isinstance(error, LostProcess)}
+        told = {"sentence": sentence, "traceback": text, "ours": ours}
+        told["lost"] = isinstance(error, LostProcess)
         if isinstance(error, LayoutError):
             told["certificate"] = error.certificate
         error_file(folder, request.side or self.side.NAME).write_text(json.dumps(told))
@@ -156,6 +171,7 @@ class Worker:
                 request.device == "cpu" and partial(without_gpu.patch, self.side),
                 self.transplant and self.transplant.way.put,
                 self.exact and self.exact.way.put,
+                partial(batch_norm.patch, self.side),
                 partial(dropouts.patch, self.side),
                 partial(random_functions.patch, self.side),
                 partial(choices.patch, self.side),
@@ -336,7 +352,7 @@ class _Logs:
             except Exception as error:
                 # A model may be tied to float32.  If it is only wrong, float32 fails too, and says
                 # so.  A full disk or memory says nothing of the model.
-                elsewhere = isinstance(error, UserError | OSError | MemoryError)
+                elsewhere = isinstance(error, UserError | OSError | MemoryError) or is_ours(error)
                 if dtype != "float64" or elsewhere or _raised_by_pair(error, self.job.pair):
                     raise
                 no_float64 = error_sentence(error)

@@ -87,7 +87,7 @@ def write_log(
     watching = _watching(job, dtype, reference is not None)
     widening = upcasting(dtype == "float64")
     computing = half.computing(dtype, request.device)
-    with log as writer, widening as upcast, watching as inexact, computing as kernels:
+    with log as writer, widening as upcast, watching as noted, computing as kernels:
         session = Session(request.seed, record=writer.add, forced=forced, reference=reference)
         session.selection = selection = Selection(request.probes, request.no_probe)
         alike = isinstance(request.task, ForcedAlike)
@@ -111,7 +111,7 @@ def write_log(
         upcast={_shortened(place): calls for place, calls in upcast.items()},
         kernels=kernels,
         autocast=request.autocast and dtype in HALF,
-        inexact=inexact,
+        **noted,
         exact=fed.exact,
         sums=writer.sums,
         booleans=writer.booleans,
@@ -250,6 +250,7 @@ def _of_session(session: Session, places: Mapping[str, np.ndarray]) -> dict[str,
         settings=session.settings,
         made={layer: _shortened(place) for layer, place in session.made.items() if place},
         computed=session.computed,
+        variances=session.variances,
     )
 
 

@@ -126,12 +126,21 @@ def first_bad_row(rows: Sequence[Row], allow: Collection[str] = ()) -> Row | Non
     return min(bad, key=lambda row: row.verdict == "CARRIED", default=None)
 
 
-def worst_row(rows: Iterable[Row]) -> Row | None:
-    """The row that used most of what it was allowed; None where nothing was measured.
+def badness(row: Row) -> tuple[int, float]:
+    """By which the worst rows come last: the verdict, then the part of what was allowed."""
+    used = share(row) or 0.0
+    return SEVERITY.index(row.verdict), used if math.isfinite(used) else math.inf
+
+
+def worst_row(rows: Sequence[Row], allow: Collection[str] = ()) -> Row | None:
+    """The row that fails worst; where none does, the one that used most of what it was allowed.
 
     Of one that passes for another reason what rounding is allowed says nothing: it comes last.  Nor
-    does a witness, which is of one side alone.
+    does a witness, which is of one side alone.  None where nothing was measured.
     """
+    bad = [row for row in rows if exit_code([row.verdict], allow)]
+    if bad:
+        return max(bad, key=badness)
     measured = [row for row in rows if share(row) is not None]
     measured = [row for row in measured if "/witness/" not in row.key] or measured
     return max(measured, key=lambda row: (row.verdict in AGREEING, share(row)), default=None)

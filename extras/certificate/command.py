@@ -1,8 +1,8 @@
 """The certificate of conversion: the Paddle model holds the torch model's weights, all of them.
 
-    python -m common.certificate --model NAME|FOLDER [--preset NAME] [--weights PATH] [--json FILE]
+    twincheck certificate --model NAME|FOLDER [--preset NAME] [--weights PATH] [--json FILE]
         [--round-trip] [--offload]
-    python -m common.certificate --aoa CLASS [--reference CLASS --config FILE.json] [--json FILE]
+    twincheck certificate --aoa CLASS [--reference CLASS --config FILE.json] [--json FILE]
 
 Both sides run step 1 once.  The table has a line an entry: torch key, Paddle key, kind of layer,
 what is done to the values (transposed, rows of a fused weight, convert), further names of the same
@@ -65,7 +65,7 @@ from twincheck.common.weights.loaded import LOADED
 from twincheck.extras.certificate.aoa import certify_statements
 from twincheck.extras.shared.made_by import made_by
 
-# Where each certificate is kept, for `python -m common.pr_report`.
+# Where each certificate is kept, for `twincheck pr-report`.
 OUT = for_logs() / "step1_forward" / "log" / "certificate"
 NOT_REACHED, NO_PARTNER = "not reached", "no partner"
 _VARIANCES = {
@@ -109,7 +109,7 @@ class Certificate:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """The command line; see the module's docstring.  Returns the exit status."""
-    parser = Parser(__doc__, "python -m common.certificate")
+    parser = Parser(__doc__, "certificate")
     parser.take("model", "preset", "device", "seed").take_other(
         "weights",
         default="perturbed",

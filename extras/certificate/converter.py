@@ -1,6 +1,6 @@
 """Convert a checkpoint from one side's format to the other's, and certify what was written.
 
-    python -m common.converter --model reformer --weights IN --out OUT [--to torch|paddle]
+    twincheck converter --model reformer --weights IN --out OUT [--to torch|paddle]
 
 OUT's ending is its format: .safetensors, .bin or .pt, .npz (torch's names and layout), .pdparams
 (Paddle's: what a Linear owns is transposed).  Without an ending OUT is a folder, with the
@@ -9,7 +9,7 @@ PaddleNLP with --to paddle (model_state.pdparams).  IN is what --weights of ever
 
 The table is the certificate's (command.py): where each entry went, and whether the
 written file, read again, gives the same bits back in the model's own layout.  Nothing appears under
-OUT unless all of them do.  `python -m common.certificate --model … --weights OUT` then tries every
+OUT unless all of them do.  `twincheck certificate --model … --weights OUT` then tries every
 layer.
 
 Exit status: 0 written and certified, 2 not written.
@@ -42,7 +42,7 @@ FOLDERS = {"torch": "model.safetensors", "paddle": "model_state.pdparams"}
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """The command line; see the module's docstring.  Returns the exit status."""
-    parser = Parser(__doc__, "python -m common.converter")
+    parser = Parser(__doc__, "converter")
     parser.take_other(
         "model",
         action="store",

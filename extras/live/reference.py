@@ -22,7 +22,7 @@ from twincheck.common.pair.pairs import Pair, load_pair, python_for
 from twincheck.common.pair.request import RunRequest
 from twincheck.common.pair.worker_process import WorkerProcess
 from twincheck.common.report import terminal
-from twincheck.common.report.commands import shown
+from twincheck.common.system.door import shown, to_type
 from twincheck.common.system.errors import UserError
 from twincheck.common.system.folders import put_in_place, working_folder
 from twincheck.common.system.hashes import file_sha256
@@ -34,7 +34,7 @@ STEPS = (1, 3, 4)  # those that take the pair's own inputs
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """The command; returns the exit status."""
-    parser = Parser(__doc__, "twincheck reference")
+    parser = Parser(__doc__, "reference")
     parser.add_argument("pair", metavar="DIR", help="the pair's folder: my_pair")
     parser.add_argument("--out", type=Path, metavar="DIR", help="DIR/reference: --out made")
     given = parser.take("torch-python", "debug").parse_args(arguments)
@@ -57,7 +57,7 @@ def _made(given) -> int:
     numbers = ", ".join(str(step.number) for step in steps)
     told = f"torch's logs of steps {numbers}, {size / 1e6:.1f} MB, root {root}"
     terminal.say(f"made {shown(target)}: {told}")
-    terminal.say(f"  twincheck step1 {given.pair} --reference {shown(target)}")
+    terminal.say(f"  {to_type('step1', given.pair, '--reference', target)}")
     return 0
 
 
@@ -99,7 +99,7 @@ def verify(folder: Path) -> str:
     """The root of a reference whose files are as they were made; raises UserError where not."""
     path = folder / MANIFEST
     if not path.is_file():
-        raise UserError(f"{folder}: no {MANIFEST} in it: make it with twincheck reference")
+        raise UserError(f"{folder}: no {MANIFEST} in it: make it with `{to_type('reference')}`")
     told, now = load_json(path), hashes(folder)
     known = told.get("files")
     if not isinstance(known, dict) or told.get("root") != _root(known):

@@ -1,4 +1,4 @@
-"""What a library's class is, as common.new asks: how it is called and what it returns.
+"""What a library's class is, as twincheck new asks: how it is called and what it returns.
 
     python -m extras.new_pair.library SIDE REQUEST.json
 

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from twincheck.common.pair.pairs import RECORD
+from twincheck.common.system.door import to_type
 from twincheck.common.system.errors import UserError
 from twincheck.common.system.files import write_text
 from twincheck.common.system.json_file import load_json, write_json
@@ -50,13 +51,13 @@ def read_record(folder: Path) -> dict:
         raise UserError(f"{folder}: there is no such folder to update")
     if not (folder / RECORD).is_file():
         raise UserError(
-            f"{folder} has no {RECORD}, which common.new leaves in a pair that it sets up from two "
-            "models: give another name, without --update"
+            f"{folder} has no {RECORD}, which `{to_type('new')}` leaves in a pair that it sets up "
+            "from two models: give another name, without --update"
         )
     told = load_json(folder / RECORD)
     words, texts = told.get("words"), told.get("texts")
     if not isinstance(words, list) or not isinstance(texts, dict):
-        raise UserError(f"{folder / RECORD}: not what common.new writes; remove the folder")
+        raise UserError(f"{folder / RECORD}: not what `{to_type('new')}` writes; remove the folder")
     return told
 
 

@@ -1,6 +1,6 @@
 """Write the Paddle side alone, as a repository that can be published.
 
-    python -m common.export --model fastformer --preset digits \\
+    twincheck export --model fastformer --preset digits \\
         --weights step5_train/log/fastformer/best_paddle --out ../fastformer-paddle
 
 OUT gets the model, its weights as .pdparams, programs that predict, train, score and save it for
@@ -28,7 +28,7 @@ from twincheck.extras.publish.write import publish, refuse_place
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """The command line; see the module's docstring.  Returns the exit status."""
-    parser = Parser(__doc__, "python -m common.export")
+    parser = Parser(__doc__, "export")
     parser.take_other(
         "model",
         action="store",

@@ -417,6 +417,21 @@ def test_what_only_the_root_tells(bundle, forgery, tmp_path, kind, capsys):
     assert "this is another bundle" in capsys.readouterr().out
 
 
+def test_of_a_changed_bundle_the_files_are_named_and_nothing_else_is_judged(
+    forgery, tmp_path, capsys
+):
+    """A log with one flipped byte, under the author's own manifest: no row of it is wrong."""
+    forgery.files[LOG] = forgery.files[LOG][:-1] + bytes([forgery.files[LOG][-1] ^ 1])
+    path = forgery.write(tmp_path / "flipped.zip", False)
+    out = printed(capsys, 1, verify.main([str(path), "--json", str(tmp_path / "found.json")])).out
+    said = out.splitlines()
+    assert said[0] == f"{path}: CHANGED since it was written"
+    assert said[1] == f"  {LOG} is not the file that {MANIFEST} describes"
+    assert said[2].startswith("Nothing else of it was judged") and len(said) == 3
+    told = json.loads((tmp_path / "found.json").read_text())
+    assert told["changed"] is True and told["verdicts"] == [] and len(told["problems"]) == 1
+
+
 def test_every_byte_counts(bundle, tmp_path):
     """A changed bit is found wherever it is: in headers, packed data, names, manifest, comment."""
     content = bundle.read_bytes()

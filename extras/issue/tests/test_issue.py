@@ -336,13 +336,23 @@ def test_of_what_is_green_there_is_no_issue_and_an_old_one_goes(tmp_path):
     assert not any(texts) and not os.listdir(left)
 
 
+LONG = "\n        ".join(f"x = paddle.sin(x * {i}.5) @ paddle.eye(x.shape[-1])" for i in range(70))
+
+
 def test_what_no_small_program_shows_is_said(tmp_path):
-    long = "\n        ".join(
-        f"x = paddle.sin(x * {i}.5) @ paddle.eye(x.shape[-1])" for i in range(70)
-    )
-    pair = a_pair(CLASSIFIER, tmp_path, ("x = x + attended", f"x = x + attended\n        {long}"))
+    pair = a_pair(CLASSIFIER, tmp_path, ("x = x + attended", f"x = x + attended\n        {LONG}"))
     said, *texts = issued(pair, status=1)
     assert "no small program shows it: it takes" in said and not any(texts)
+
+
+def test_where_no_program_shows_the_first_cause_the_next_is_tried(tmp_path):
+    long = "x = x + attended", f"x = x + attended\n        {LONG}"
+    pair = a_pair(CLASSIFIER, tmp_path, long, ("nn.GELU()", "nn.GELU(approximate=True)"))
+    said, program, text = issued(pair)
+    first = said.index("no small program shows it: it takes")
+    second = said.index("step 1: GELU's tanh form is off in torch and on in Paddle")
+    assert first < second < said.index("lines shows it")
+    assert "gelu" in program and "GELU's tanh form" in text.splitlines()[0]
 
 
 def test_a_pair_that_cannot_run_is_refused(tmp_path):

@@ -1,4 +1,4 @@
-"""`python -m common.new` sets a pair up from two models: what it takes, writes and says."""
+"""`twincheck new` sets a pair up from two models: what it takes, writes and says."""
 
 import importlib
 import shutil
