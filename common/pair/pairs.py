@@ -365,8 +365,8 @@ def python_for(side: str, chosen: str | None, pairs: Sequence[Pair]) -> str:
     for one, pair in made.items():
         if one and not Path(one).exists():
             raise UserError(
-                f"{pair.name} was made with {one}, which is gone: give --{side}-python PATH, once "
-                f"for all with twincheck new {pair.name} --update"
+                f"{pair.name} was made with {one}, which is gone: give --{side}-python PATH, for "
+                f"good with twincheck new {pair.name} --update --{side}-python PATH"
             )
     return interpreter(side, chosen or next(iter(made), None))
 
