@@ -24,6 +24,16 @@ _TAKE_DEVICE = {
 }
 
 
+class _Place(type):
+    """The class of a GPU's place, of which the CPU's is made and nothing is an instance."""
+
+    def __call__(cls, *numbers):
+        return cls.place
+
+    def __instancecheck__(cls, value):
+        return False
+
+
 def patch(side: ModuleType) -> None:
     """Let everything that asks for a GPU have the CPU, from now on."""
     handles = dict.fromkeys(_TAKE_DEVICE[side.NAME], _on_cpu)
@@ -31,8 +41,8 @@ def patch(side: ModuleType) -> None:
     if side.NAME == "torch":
         handles |= dict.fromkeys(_NOTHING, lambda own, arguments, options: None)
     else:
-        place = {"CUDAPlace": lambda own, arguments, options: side.lib.CPUPlace()}
-        Intercept(side.lib, place).put()  # there alone: Paddle asks whether something is one
+        # There alone, and a class: Paddle asks whether something is one.
+        side.lib.CUDAPlace = _Place("CUDAPlace", (), {"place": side.lib.CPUPlace()})
     Intercept(side.lib, handles, held_by=("paddle",)).put()
 
 
