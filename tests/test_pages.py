@@ -369,12 +369,9 @@ def test_what_is_wrong_on_a_page_is_found(tmp_path):
     assert dead_paths(text) == wanted
     text = "```sh\ntwincheck show KEY --round 2  # what\n```\n"
     text += "`python none.py`, `python -c x`, `twincheck step1 a --round`, `twincheck stp1 a`"
-    door = [["-m", "twincheck", "step1", "a", "--round"], ["-m", "twincheck", "stp1", "a"]]
-    assert commands(text) == [
-        ["-m", "twincheck", "show", "KEY", "--round", "2"],
-        ["none.py"],
-        *door,
-    ]
+    said = ["show KEY --round 2", "step1 a --round", "stp1 a"]
+    show, *door = (["-m", "twincheck", *words.split()] for words in said)
+    assert commands(text) == [show, ["none.py"], *door]
     wrong = [["--round"], ["none.py"], ["--round"], ["stp1"]]
     assert list(map(wrong_options, commands(text))) == wrong
     assert run_commands(text) == ["twincheck show KEY --round 2"]

@@ -65,7 +65,7 @@ def forward_of(folder, red=RED, only=()):
 
 
 def write(path, *results):
-    html_page.write_page(path, results, ["check"], "a step")
+    html_page.write_page(path, results, "twincheck check", "a step")
     return path
 
 
@@ -379,7 +379,7 @@ def test_the_worst_tensor_is_one_that_readers_know(tmp_path):
     assert worst_row(rows).key == "main/logits"
     assert worst_row(rows[1:]).key == "main/witness/sgd_step/torch"
     result = Result(BACKWARD, "one", rows=rows, folder=tmp_path, cases=("main/",))
-    page = html_page.page([result], ["check"], "step 4")
+    page = html_page.page([result], "twincheck check", "step 4")
     overview = page.partition('id="results"')[0]
     assert "main/logits" in overview and "witness/sgd_step" not in overview
 
