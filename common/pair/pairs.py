@@ -74,7 +74,6 @@ from types import ModuleType
 
 import numpy as np
 
-from twincheck import old_name
 from twincheck.common.pair.nested import flat
 from twincheck.common.system.checkout import FAKE_DATA, FAKE_DATA_SEED, PATH, ROOT
 from twincheck.common.system.errors import UserError
@@ -365,8 +364,8 @@ def python_for(side: str, chosen: str | None, pairs: Sequence[Pair]) -> str:
     for one, pair in made.items():
         if one and not Path(one).exists():
             raise UserError(
-                f"{pair.name} was made with {one}, which is gone: give --{side}-python PATH, once "
-                f"for all with twincheck new {pair.name} --update"
+                f"{pair.name} was made with {one}, which is gone: give --{side}-python PATH, for "
+                f"good with twincheck new {pair.name} --update --{side}-python PATH"
             )
     return interpreter(side, chosen or next(iter(made), None))
 
@@ -389,7 +388,6 @@ def _load(path: Path) -> ModuleType:
     folder = path.parent
     if folder.parent == MODELS:
         return importlib.import_module(f"twincheck.common.models.{folder.name}.{path.stem}")
-    old_name.answer(last=True)
     name = f"pair_{folder.name}_{path.stem}"
     if getattr(sys.modules.get(name), "__file__", "") == str(path):
         return sys.modules[name]

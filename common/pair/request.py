@@ -260,8 +260,7 @@ def _read(cls: type, entries: Mapping, what: str, path: object):
             raise UserError(f"{what} has no field {name!r}; it has {', '.join(known) or 'none'}")
         if kinds[name] == Task and isinstance(value, dict):
             task = dict(value)
-            named = task.pop("name", None)
-            kind = TASKS.get(named)
+            kind = TASKS.get(task.pop("name", None))
             if kind is not None:
                 values[name] = _read(kind, task, f"{path}: this task", path)
                 continue

@@ -30,7 +30,12 @@ def next_commands(result, findings: Sequence, results: Sequence = ()) -> list[tu
     if key:
         found.append(("both sides' values around the worst element", look(result, key)))
         found.append(("after an edit, that place alone", _less(result, key)))
-    found.append(("the edit that makes it green, tried and proven", extra(result, "mend")))
+    mends = "the edit that makes it green, tried and proven"
+    if findings and all(one.row.verdict == "PRECISION" for one in findings):  # the same function
+        mends = "what loses it in the port, such as a cast, tried and proven"
+        meant = "where so much less precision is meant, let it pass"
+        found.append((meant, f"{again(result)} --allow precision"))
+    found.append((mends, extra(result, "mend")))
     found.append(("a small program that shows what differs", extra(result, "issue")))
     found.append(("again: the same, with every row in a file", again(result)))
     if not any(name == "compare-only" for name, _ in result.typed):

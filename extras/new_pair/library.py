@@ -35,7 +35,7 @@ from twincheck.common.system.json_file import load_json, write_json
 from twincheck.common.system.processes import leave, watch
 from twincheck.common.system.tree import children, tree_leaves
 from twincheck.common.system.words import did_you_mean
-from twincheck.extras.new_pair.whereabouts import Whereabouts
+from twincheck.extras.new_pair.whereabouts import Whereabouts, package_of
 
 # PyPI's torchvision is built for CUDA.  Beside a torch that is built for the CPU its operators are
 # missing, and this module, which tracing alone needs, cannot be imported.
@@ -245,6 +245,9 @@ def _said(error: BaseException, request: Mapping) -> str:
         return f"{said}: the program ends there; let it read no command line where it is imported"
     if isinstance(error, FileNotFoundError) and error.filename:
         return f"{said}: put {error.filename} there, or go to the folder that it is in"
+    folder = package_of(error) if isinstance(error, ImportError) and not error.name else None
+    if folder and not folder.name.isidentifier():
+        return f"{said}: it needs a folder whose name Python can import: rename {folder.name}"
     if isinstance(error, AttributeError) and (error.name, error.obj) == (
         "fluid",
         sys.modules.get("paddle"),

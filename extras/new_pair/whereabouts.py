@@ -21,6 +21,16 @@ from twincheck.extras.new_pair.spec import is_taken
 _NO_OTHER = ("torch", "paddle", "numpy", "twincheck")  # that may lie in a folder beside the model
 
 
+def package_of(error: ImportError) -> Path | None:
+    """The folder that must be a package, of a relative import that fails; None of any other."""
+    last = traceback.extract_tb(error.__traceback__)[-1]
+    with suppress(OSError, SyntaxError, ValueError):
+        for node in ast.walk(ast.parse(Path(last.filename).read_bytes())):
+            if isinstance(node, ast.ImportFrom) and node.lineno == last.lineno and node.level:
+                return Path(last.filename).parents[node.level - 1]
+    return None
+
+
 @cache
 def opened_files() -> set[Path]:
     """Files that are opened to be read from now on; what Python imports is none."""
@@ -77,7 +87,7 @@ class Whereabouts:
             found = self._has_file(cause.filename)
         elif isinstance(cause, ImportError):
             name = cause.name or ""
-            found = self._has_module(name) if name else self._is_deeper(cause)
+            found = self._has_module(name) if name else self._is_deeper(package_of(cause))
             if not found and (name in self.bare or isinstance(cause, ModuleNotFoundError)):
                 found = self._leaves_bare(cause)
                 self._failure = self._failure or error
@@ -123,22 +133,13 @@ class Whereabouts:
         self.path = [str(root), *(folder for folder in self.path if folder != former)]
         return True
 
-    def _is_deeper(self, error: ImportError) -> bool:
-        """Whether the file can be a module of a package, for a relative import that needs one."""
-        frames = traceback.extract_tb(error.__traceback__)
-        path, line = Path(frames[-1].filename), frames[-1].lineno
-        with suppress(OSError, SyntaxError, ValueError):
-            for node in ast.walk(ast.parse(path.read_bytes())):
-                if isinstance(node, ast.ImportFrom) and node.lineno == line and node.level:
-                    return self._in_package(path.parents[node.level - 1])
-        return False
-
-    def _in_package(self, package: Path) -> bool:
-        """Whether the file is a module of this folder, and of those above whose names do."""
-        root = package.parent
-        while is_taken(package.name) and root != root.parent:
-            package, root = root, root.parent
-        return self._is_from(root)
+    def _is_deeper(self, package: Path | None) -> bool:
+        """Whether the file can be a module of this folder, or of one above whose name will do."""
+        if package is None:
+            return False
+        while is_taken(package.name) and package != package.parent:
+            package = package.parent
+        return self._is_from(package.parent)
 
     def _leaves_bare(self, error: ImportError) -> bool:
         """Whether the innermost package that fails as a whole can be left without its __init__."""
