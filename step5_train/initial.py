@@ -27,6 +27,7 @@ from twincheck.common.system.half import HALF
 MOST, LEAST, DRAWN = 32, 2, 8_000_000
 FIRST_SEED = 1000  # none of them is the seed of the run itself
 MAX_VALUES = 100_000  # of a parameter, over all seeds: enough to see a spread that is 5 % off
+MAX_LOG = 4_000_000  # of all parameters: a log has 16 MB at most
 
 
 def log_initial(run, stem: str) -> None:
@@ -65,8 +66,9 @@ def initial_weights(run) -> dict[str, np.ndarray]:
     The sidecar says which layers hold them, and which lines build these.
     """
     drawn: dict[str, dict] = {}
-    values = sum(values.size for values in run.start().values())
-    seeds = min(MOST, max(LEAST, DRAWN // max(1, values)))
+    sizes = [values.size for values in run.start().values()] or [1]
+    seeds = min(MOST, max(LEAST, DRAWN // sum(sizes)))
+    count = min(MAX_VALUES, MAX_LOG // len(sizes)) // seeds
     for k in range(seeds):
         run.side.set_up(stored(run.dtype, run.request), run.request.device, FIRST_SEED + k)
         with using(Session(FIRST_SEED + k)), noting_makers(run.side.MODULE):
@@ -76,10 +78,12 @@ def initial_weights(run) -> dict[str, np.ndarray]:
         weights = ((name, run.side.array(value)) for name, value in run.parameters(model))
         for name, values in run.as_reference(weights):
             if k == 0:
-                drawn[name] = _first(run, name, values, MAX_VALUES // seeds)
+                drawn[name] = _first(run, name, values, count)
             kept = drawn[name]
             kept["values"].append(values.reshape(-1)[kept["chosen"]])
             kept["same"] &= values == kept["first"]
+        if k and all(kept["same"].all() for kept in drawn.values()):
+            break  # it is built with given weights: a checkpoint's, or a live model's
     run.side.set_up(stored(run.dtype, run.request), run.request.device, run.request.seed)
     log = {}
     for name, kept in drawn.items():

@@ -123,7 +123,7 @@ def _judge_one(name: str, torch_log, paddle_log, level: float) -> Row:
         f"{side} std {v.std():.4g} mean {v.mean():.2g}{' (constant)' if c.all() else ''}"
         for side, v, c in zip(logs, values, constant, strict=True)
     )
-    if values[0].shape != values[1].shape or constant[0].shape != constant[1].shape:
+    if values[0].shape[1:] != values[1].shape[1:] or constant[0].shape != constant[1].shape:
         return Row(key, "INVALID", note=f"other shapes: {spreads}", origin=True)
     if not all(np.isfinite(v).all() for v in values):
         return Row(key, "INVALID", note=f"NaN or infinite: {spreads}", origin=True)
@@ -139,7 +139,9 @@ def _judge_one(name: str, torch_log, paddle_log, level: float) -> Row:
     off = np.abs(rows[0] - rows[1])[constant[0]].max(initial=0.0)
     allowed = CONSTANT_ALLOWED * float(np.abs(values[0]).max())
     if constant[0].all():
-        return claim(key, max(off, float(np.abs(values[0] - values[1]).max())), allowed, spreads)
+        return claim(
+            key, max(off, float(np.abs(values[0][0] - values[1][0]).max())), allowed, spreads
+        )
     if not off <= allowed:
         return claim(key, off, allowed, f"in its constant rows: {spreads}")
     p = same_distribution(values[0].reshape(-1), values[1].reshape(-1))
