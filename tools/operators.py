@@ -60,7 +60,7 @@ LABELS = _RNG.integers(0, 10, 6)
 ARRAYS = {
     **{"MATRIX": MATRIX, "OTHER": OTHER, "POSITIVE": POSITIVE, "IMAGES": IMAGES, "WIDE": WIDE},
     **{"LABELS": LABELS, "EYE": np.eye(6), "ONE_HOT": np.eye(10)[LABELS]},
-    **{"PAIRS": MATRIX.reshape(6, 5, 2), "FAR": np.array([[0.0, -100.0]])},
+    **{"PAIRS": MATRIX.reshape(6, 5, 2), "FAR": np.array([[0.0, -100.0]]), "np": np},
 }
 
 
