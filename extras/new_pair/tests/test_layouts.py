@@ -13,13 +13,19 @@ import numpy as np
 import pytest
 from checkout import Checkout
 
+from twincheck.common.pair.pairs import RECORD, load_pair, python_for
+from twincheck.common.pair.provenance import model_sources
 from twincheck.common.sides import without_gpu
+from twincheck.common.system.checkout import PATH, ROOT
 from twincheck.common.system.errors import UserError
 from twincheck.common.system.json_file import write_json
+from twincheck.common.system.processes import environment
 from twincheck.extras.new_pair import described, library, pair
+from twincheck.extras.new_pair.command import main
 from twincheck.extras.new_pair.described import Asked, request_for
 from twincheck.extras.new_pair.inputs import parse_inputs
 from twincheck.extras.new_pair.propose import Proposal
+from twincheck.extras.new_pair.record import write_pair
 from twincheck.extras.new_pair.spec import parse_spec, read_arguments
 
 SIDES = {"torch": ("torch", "Module"), "paddle": ("paddle", "Layer")}
@@ -273,6 +279,81 @@ def test_a_repository_is_run_as_it_is(judged, name):
     model = name.replace("/", "_").replace(" ", "_")
     verdicts = {row["verdict"] for row in judged if row["model"] == model}
     assert verdicts and verdicts <= {"IDENTICAL", "ROUNDING"}
+
+
+@pytest.mark.parametrize("by_pythonpath", [True, False])
+def test_a_package_goes_with_the_pair_where_its_python_has_it_not(
+    tmp_path, monkeypatch, by_pythonpath
+):
+    """Of an installed one the submodule is imported, though the package wants what is not there."""
+    package = tmp_path / "lib" / "somebodys"
+    package.mkdir(parents=True)
+    (package / "__init__.py").write_text(LOGS)
+    (package / "net.py").write_text(
+        net("", "").replace("FRAMEWORK", "torch").replace("BASE", "Module")
+    )
+    monkeypatch.syspath_prepend(tmp_path / "lib")
+    paths = [str(ROOT), *([str(tmp_path / "lib")] if by_pythonpath else [])]
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(paths))
+    port = written(tmp_path, "a_file", "paddle")
+    done = made({"torch": "somebodys.net", "paddle": port}, tmp_path / "pair")
+    assert os.path.lexists(tmp_path / "pair" / "of_torch" / "somebodys") == by_pythonpath
+    assert 'sys.modules["somebodys"] = module_from_spec(find_spec' in done.texts["torch_model.py"]
+    needed = "needs a_logger_that_is_not_there, which the model does not"
+    assert f"torch: the __init__.py of somebodys is not run: it {needed}" in done.lines
+
+
+def test_links_of_a_pair_are_followed_once(tmp_path):
+    """A package that the pair itself is in has its files among the pair's, and not the pair's."""
+    for name in ("mine/net.py", "mine/pair/case.py", "mine/pair/log/rows.py", "mine/deep/more.py"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text("CONFIGS = make_inputs = {}\n")
+    folder = tmp_path / "mine" / "pair"
+    for side in SIDES:
+        (folder / f"of_{side}").mkdir()
+        (folder / f"of_{side}" / "mine").symlink_to(tmp_path / "mine")
+    sources = model_sources(load_pair(str(folder)), "torch")
+    assert set(sources) == {"case.py", "of_torch/mine/net.py", "of_torch/mine/deep/more.py"}
+
+
+# ---- what a pair remembers ----------------------------------------------------------------------
+
+
+def test_a_pair_is_run_by_the_pythons_that_it_was_made_with(tmp_path, capsys):
+    pairs = []
+    for name, pythons in (
+        ("one", {"torch": sys.executable}),
+        ("two", {}),
+        ("old", {"torch": "/gone"}),
+    ):
+        folder = tmp_path / name
+        folder.mkdir()
+        texts = {"case.py": "CONFIGS = make_inputs = {}\n"}
+        write_pair(folder, texts, ["--torch=a:b", "--paddle=a:b", "--input=x=bool:2"], pythons)
+        pairs.append(load_pair(str(folder)))
+    one, two, old = pairs
+    assert one.pythons == {"torch": sys.executable} and two.pythons == {}
+    assert python_for("torch", None, [one]) == python_for("torch", sys.executable, [old])
+    with pytest.raises(UserError, match="one with .*, two with this one: made with different Pyth"):
+        python_for("torch", None, [one, two])
+    with pytest.raises(
+        UserError, match="old was made with /gone, which is gone: give --torch-pyth"
+    ):
+        python_for("torch", None, [old])
+    assert main(["old", "--update", "--folder", str(tmp_path)]) == 2
+    assert "--torch-python /gone: there is no such file" in capsys.readouterr().err
+    (tmp_path / "two" / RECORD).write_text('{"pythons": ["python"]}')
+    with pytest.raises(UserError, match="pythons is not a path for each side"):
+        python_for("torch", None, [two])
+
+
+def test_a_worker_has_the_users_pythonpath(monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PYTHONPATH", f"lib{os.pathsep}{PATH}{os.pathsep}")
+    assert environment()["PYTHONPATH"] == f"{PATH}{os.pathsep}{tmp_path / 'lib'}"
+
+
+# ---- what cannot be had -------------------------------------------------------------------------
 
 
 def refused(tmp_path, head: str, side: str = "torch", name: str = "net.py") -> str:
