@@ -93,6 +93,8 @@ def main(arguments=None):
         page = os.path.join(twincheck.HERE, "docs", "gallery.html")
         said = "the gallery is run in a checkout, whose pages it writes; they are in"
         return _refused(f"{said} {page}")
+    if command == "gallery":  # it uses what is beside the package: tools/ and faults/
+        sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
     if command in OF_THE_CORE:
         return importlib.import_module(OF_THE_CORE[command]).main(words)
     return _extra(command, words)
