@@ -106,6 +106,13 @@ def test_a_red_result_says_what_is_wrong_then_numbers_then_lines_then_what_to_ty
     assert "line 1\n" not in out and "line 7\n" not in out and "\x1b" not in out
 
 
+def test_what_is_the_same_function_is_offered_no_edit_that_makes_it_green(capsys, pair):
+    out = shown(capsys, red(pair, red_row(verdict="PRECISION")))
+    assert "--allow precision" in out and "what loses it in the port" in out
+    assert "the edit that makes it green" not in out
+    assert "--allow" not in shown(capsys, red(pair))
+
+
 @pytest.mark.parametrize(
     ("row", "class_name", "built", "said"),
     [

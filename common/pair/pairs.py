@@ -45,7 +45,7 @@ case.py, NumPy only:
     published    (config.json) -> configuration; without it the preset's, updated with the file's
     published_inputs (configuration, train) -> keywords for make_inputs
     IGNORED_KEYS {regular expression: why} of entries that a file may hold and the model does not
-    publish      (configuration) -> entries of the config.json that common.converter writes
+    publish      (configuration) -> entries of the config.json that twincheck converter writes
 
     Where the libraries' own loaders carry the weights (common/sides/library_loader.py):
 
@@ -74,24 +74,31 @@ from types import ModuleType
 
 import numpy as np
 
-from twincheck import old_name
 from twincheck.common.pair.nested import flat
-from twincheck.common.system.checkout import FAKE_DATA, FAKE_DATA_SEED, ROOT
+from twincheck.common.system.checkout import FAKE_DATA, FAKE_DATA_SEED, PATH, ROOT
 from twincheck.common.system.errors import UserError
 from twincheck.common.system.frameworks import SIDES, framework_of
+from twincheck.common.system.interpreters import interpreter
 from twincheck.common.system.json_file import load_json
 from twincheck.common.system.npz import read_npz
 from twincheck.common.system.words import did_you_mean
 
 # What --weights takes beside a checkpoint (common/weights/noise.py).
 TRAINED_LIKE, PERTURBED = WORDS = ("trained-like", "perturbed")
-FORMER_WORDS = {"stirred": PERTURBED}  # as earlier versions call it, here and in case.py
 # What --mode takes: steps 1, 3 and 4 run a model in these.
 EVAL, TRAIN, BOTH = MODES = ("eval", "train", "both")
 SAME = "the same function"  # of a model's two modes
 MODELS = ROOT / "common" / "models"
 CANDIDATE = "candidate_model.py"  # of a pair that compares two files of one framework
 NO_FILES = {"__pycache__", ".git"}  # folders that hold none of a pair's
+
+
+RECORD = ".new.json"  # in a pair's folder: what `twincheck new` was given
+
+
+def own_folder(side: str) -> str:
+    """The folder in a pair's that has links to a side's files: relative paths lead from there."""
+    return f"of_{side}"
 
 
 def is_checkpoint(weights: str | None) -> bool:
@@ -230,7 +237,7 @@ class Pair:
             name,
             config | row.get("config", {}) | other.get("config", {}),
             row.get("inputs", {}) | other.get("inputs", {}),
-            FORMER_WORDS.get(row.get("weights"), row.get("weights", "initial")),
+            row.get("weights", "initial"),
             row.get("gain", 1.0),
             train or row.get("train", False),
             decode=row.get("decode", 0),
@@ -270,6 +277,20 @@ class Pair:
         if not path.is_file():
             raise UserError(f"--model {self.folder}: there is no {path.name} in this folder")
         return _load(path)
+
+    @property
+    def pythons(self) -> dict[str, str]:
+        """Side -> the Python that `twincheck new` was given for it, which the pair remembers."""
+        path = self.folder / RECORD
+        told = load_json(path).get("pythons", {}) if path.is_file() else {}
+        if not isinstance(told, dict) or not all(isinstance(one, str) for one in told.values()):
+            raise UserError(f"{path}: pythons is not a path for each side")
+        return told
+
+    def working_folder(self, side: str) -> Path:
+        """Where a side's model runs: the folder of its links, where there is one."""
+        own = self.folder / own_folder(self.file(side).removesuffix("_model.py"))
+        return own if own.is_dir() else PATH
 
     def between(self, backends: tuple[str, str]) -> "Pair":
         """The same with other backends; raises UserError where these two cannot be compared."""
@@ -342,6 +363,24 @@ def load_pair(model: str) -> Pair:
     return pair
 
 
+def python_for(side: str, chosen: str | None, pairs: Sequence[Pair]) -> str:
+    """The path of the Python that runs a side of pairs: as chosen, else as they were made with.
+
+    Raises UserError where pairs differ in it, or it cannot run the side.
+    """
+    made = {} if chosen else {pair.pythons.get(side): pair for pair in pairs}
+    if len(made) > 1:
+        told = ", ".join(f"{pair.name} with {one or 'this one'}" for one, pair in made.items())
+        raise UserError(f"{told}: made with different Pythons: check one, or give --{side}-python")
+    for one, pair in made.items():
+        if one and not Path(one).exists():
+            raise UserError(
+                f"{pair.name} was made with {one}, which is gone: give --{side}-python PATH, for "
+                f"good with twincheck new {pair.name} --update --{side}-python PATH"
+            )
+    return interpreter(side, chosen or next(iter(made), None))
+
+
 def load_pairs(models: list[str], backends: tuple[str, str] = SIDES) -> list[Pair]:
     """The pairs of `--model` options, between these backends; `all` is every built-in one."""
     every = [str(MODELS / name) for name in built_in_models()]
@@ -362,7 +401,6 @@ def _load(path: Path) -> ModuleType:
     folder = path.parent
     if folder.parent == MODELS:
         return importlib.import_module(f"twincheck.common.models.{folder.name}.{path.stem}")
-    old_name.answer(last=True)
     name = f"pair_{folder.name}_{path.stem}"
     if getattr(sys.modules.get(name), "__file__", "") == str(path):
         return sys.modules[name]

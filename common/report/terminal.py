@@ -20,14 +20,14 @@ from rich.text import Text
 from twincheck.common.logs.pickle_machine import escaped as visible
 from twincheck.common.logs.sums import shape_of_sums
 from twincheck.common.report import sentences
-from twincheck.common.report.commands import PAGE, extra, next_commands, shown
-from twincheck.common.report.findings import Finding, findings_of
+from twincheck.common.report.commands import PAGE, extra, mend_of_start, next_commands, shown
+from twincheck.common.report.findings import Finding, beside, findings_of
+from twincheck.common.report.initial import RECIPE
 from twincheck.common.report.scores import allowed, figure, scores_of
 from twincheck.common.report.sentences import folded, listed, named, number
 from twincheck.common.report.source_lines import source_context
 from twincheck.common.system.checkout import ROOT
 from twincheck.common.system.extras import in_language, languages
-from twincheck.common.system.start import spelled
 from twincheck.common.system.words import by_their_names, number_of
 from twincheck.common.verdict.half import BY_ITSELF
 from twincheck.common.verdict.row import (
@@ -107,7 +107,7 @@ def _line(marked_up: str) -> None:
 
 def say_error(sentence: str) -> None:
     """One sentence on standard error."""
-    _console(stderr=True).print(f"[red]error:[/red] {escape(spelled(sentence))}", soft_wrap=True)
+    _console(stderr=True).print(f"[red]error:[/red] {escape(sentence)}", soft_wrap=True)
 
 
 def show_table(table: Table) -> None:
@@ -305,6 +305,8 @@ def show_details(results) -> None:
                 say(f"  the edit with which it runs, tried and proven: {mend}")
         elif result.exit_code == 1:
             _show_red(result, results, first.setdefault(result.model, result))
+        else:
+            _show_beside(result)
 
 
 def _show_notes(results, start: str = "") -> None:
@@ -381,17 +383,28 @@ def _show_red(result, results, before) -> None:
     _line(f"    # how to read this: {escape(shown(ROOT / PAGE))}")
 
 
-def _show_origin(finding: Finding, first: bool) -> None:
+def _show_beside(result) -> None:
+    """Initial values that are not torch's, which decide nothing: where, and what sets them."""
+    for i, finding in enumerate(beside(result)):
+        _prose(escape(visible(f"{named([result])}: {finding.sentence}")), "")
+        _show_origin(finding, first=i == 0, is_red=False)
+    for why, command in mend_of_start(result):
+        say(f"  # {why}")
+        say(f"  {visible(command)}")
+
+
+def _show_origin(finding: Finding, first: bool, is_red: bool = True) -> None:
     """One place where it starts: the numbers, and where both sides compute it; of the first the
     source too, with what is around it."""
     word, row = "first" if first else "also", finding.row
-    _line(f"  {word}: {_coloured(row.verdict)} {escape(visible(row.key))}")
-    facts = describe(row)
-    if not first:  # the headline has said it
+    facts = facts_of(finding) if is_red else []  # of what is beside, the sentence above says all
+    if is_red:
+        _line(f"  {word}: {_coloured(row.verdict)} {escape(visible(row.key))}")
+    if is_red and not first:  # the headline has said it
         facts = [finding.sentence, *facts]
         if row.gap is not None and row.measure != "claim":
             facts = [*facts[:2], *filter(None, [row.note])]
-    for line in filter(None, [*dict.fromkeys(facts), finding.again]):
+    for line in filter(None, [*dict.fromkeys(facts), finding.again, finding.built]):
         if not first or line != finding.sentence:
             _prose(escape(visible(line)))
     for side, place in finding.places.items():
@@ -401,6 +414,10 @@ def _show_origin(finding: Finding, first: bool) -> None:
             source = "".join(c if c.isprintable() else " " for c in line.text.expandtabs(4))
             text = f"      {mark} {line.number:>4}  {source}".rstrip()
             _console().print(escape(text), no_wrap=True, overflow="ellipsis", crop=True)
+    if finding.recipe:
+        _line(f"    {RECIPE}")
+    for line in finding.recipe:
+        _console().print(escape(f"      {visible(line)}"), no_wrap=True, soft_wrap=True)
 
 
 def _prose(marked_up: str, indent: str = "    ") -> None:
@@ -410,6 +427,11 @@ def _prose(marked_up: str, indent: str = "    ") -> None:
         console.print(Padding(Text.from_markup(marked_up, emoji=False), (0, 0, 0, len(indent))))
     else:
         _line(indent + marked_up)
+
+
+def facts_of(finding: Finding) -> list[str]:
+    """The facts of a finding's row; of initial values its note, whose numbers are the test's."""
+    return [finding.row.note] if finding.is_start else describe(finding.row)
 
 
 def describe(row: Row) -> list[str]:

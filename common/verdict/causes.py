@@ -119,7 +119,7 @@ def is_clipped_loss(key: Key, logs: Logs, allowed: float) -> bool:
     if not _is_loss(key) or {"cross_entropy", "log_softmax", "softmax"}.isdisjoint(clips):
         return False
     own, exact = (np.asarray(logs.get(run, key), np.float64) for run in ("cand32", "cand64"))
-    off = np.abs(own - exact) > allowed
+    off = ~(np.abs(own - exact) <= allowed)
     return bool((own < exact)[off].all())  # clipped, a loss is too small
 
 

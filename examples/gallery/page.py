@@ -101,7 +101,7 @@ class Told:
 
     @property
     def set_up(self) -> list[Result]:
-        """Those that common.new could set up."""
+        """Those that twincheck new could set up."""
         return [result for result in self.results if not result.as_published.said]
 
     @property

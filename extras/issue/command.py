@@ -31,9 +31,10 @@ from twincheck.common.check.steps import Step
 from twincheck.common.logs.key import Key
 from twincheck.common.logs.result_folder import ResultFolder
 from twincheck.common.logs.sidecar import sidecar_of
-from twincheck.common.pair.pairs import Pair
+from twincheck.common.pair.pairs import Pair, python_for
 from twincheck.common.report import terminal as report
 from twincheck.common.report.findings import NO_LINE, Finding, findings_of
+from twincheck.common.system.door import to_type
 from twincheck.common.system.errors import UserError
 from twincheck.common.system.extras import in_language
 from twincheck.common.system.files import write_text
@@ -65,7 +66,7 @@ PATIENCE_S = 120  # that a program may take
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """The command; returns the exit status."""
-    parser = Parser(__doc__, "twincheck issue")
+    parser = Parser(__doc__, "issue")
     parser.take("model", "out", "preset", "mode", "seed", "weights")
     given = parser.take("torch-python", "paddle-python", "debug").parse_args(arguments)
     return guarded(given.debug, lambda: _issue(given))
@@ -73,7 +74,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _issue(given: Namespace) -> int:
     options = CheckOptions.of(given)
-    pair = only_pair(options, "name the one model: twincheck issue DIR")
+    pair = only_pair(options, f"name the one model: `{to_type('issue', 'DIR')}`")
+    options = replace(options, paddle_python=python_for("paddle", options.paddle_python, [pair]))
     base = folder_of(options, "issue")
     base.mkdir(parents=True, exist_ok=True)
     remove_abandoned(base)

@@ -1,6 +1,6 @@
 """All five steps of several pairs, here or on a cluster: a line for each, as it is done.
 
-    twincheck check A B C [--jobs N] [options of `python -m common.check_all`]
+    twincheck check A B C [--jobs N] [options of `twincheck check`]
     twincheck check A B C --backend dask --scheduler tcp://HOST:PORT
 
 A, B and C are folders of pairs, or names of built-in models.  What a folder's check finds is in its
@@ -26,6 +26,8 @@ from twincheck.common.check.options import OF_EVERY_CHECK, Parser, of, positive
 from twincheck.common.pair.pairs import MODELS, built_in_models, folder_of, load_pair
 from twincheck.common.report import terminal
 from twincheck.common.system.checkout import PATH
+from twincheck.common.system.door import VARIABLE as DOOR
+from twincheck.common.system.door import to_type
 from twincheck.common.system.errors import UserError
 from twincheck.extras.shared import jobs, task
 
@@ -59,7 +61,7 @@ class Outcome:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """The command; see the module's docstring."""
-    parser = Parser(__doc__, "twincheck check")
+    parser = Parser(__doc__, "check")
     parser.add_argument("pairs", nargs="+", metavar="PAIR", help="a folder, or a built-in name")
     parser.add_argument("--jobs", type=positive, metavar="N", help="pairs at a time")
     jobs.add_options(parser)
@@ -127,6 +129,7 @@ def check(pair: Pair, threads: int) -> Outcome:
         [str(PATH), *filter(None, [environment.get("PYTHONPATH")])]
     )
     environment.setdefault("OMP_NUM_THREADS", str(threads))
+    environment[DOOR] = to_type()
     command = [sys.executable, "-m", CHECK, "--model", pair.model, "--out", str(pair.out)]
     began = time.monotonic()
     pair.out.mkdir(parents=True, exist_ok=True)

@@ -18,7 +18,7 @@ from twincheck.common.system.errors import UserError
 
 PROGRAMS = Path(__file__).resolve().parent / "programs"
 FACE = "twincheck.paddle_side"
-FACES = (FACE, "twincheck", "common.paddle_side")  # the last is its old name
+FACES = (FACE, "twincheck")
 # How common/sides/losses.py, one text for both sides, reads in Paddle's words.
 _IN_PADDLE = (
     (r"\bside, ", ""),
@@ -33,7 +33,7 @@ REFERENCE = ("torch", "torchvision", "torchaudio", "reprod_log")
 _OURS = ("twincheck", "common", "faults", "tools", "tests", "fake_data")
 _STEP = re.compile(r"step\d_\w+")
 _TWIN = re.compile(r"# twin:")
-# What common.new writes above an import that is looked for in a folder of the pair's: PaConvert's
+# What stands above an import that is looked for in a folder of the pair's: PaConvert's
 # translation, or a side's own files where the other side has one of the same name.
 _BELOW = re.compile(
     r"import sys\nfrom pathlib import Path\n\n"

@@ -1,4 +1,4 @@
-"""`python -m common.new` lays out a pair that runs at once, and never touches what is there."""
+"""`twincheck new` lays out a pair that runs at once, and never touches what is there."""
 
 import os
 import shlex
