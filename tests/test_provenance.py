@@ -114,11 +114,12 @@ def test_a_file_of_a_folder_that_a_pair_has_a_link_to_is_a_logs(tmp_path):
     shutil.copytree(ROOT / "tests" / "pairs" / "small_cnn", pair)
     (pair.parent / "net.py").write_text("x = 1\n")
     (pair / "package").symlink_to("..")
-    (pair / "log").mkdir()
-    (pair / "log" / "old.py").touch()
+    for name in ("log", "of_paddle", "of_torch"):
+        (pair / name).mkdir()
+        (pair / name / "net.py").touch()
     own = load_pair(str(pair))
     recorded = provenance.model_sources(own, "torch")
-    assert set(recorded) == {"case.py", "torch_model.py", "package/net.py"}
+    assert set(recorded) == {*("case.py", "torch_model.py", "package/net.py", "of_torch/net.py")}
     (pair.parent / "net.py").write_text("x = 2\n")
     assert provenance.changed_sources(recorded, own, "torch") == ["package/net.py"]
 

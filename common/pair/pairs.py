@@ -172,11 +172,11 @@ class Pair:
             folder, above = waiting.pop()
             left_out = NO_FILES | ({"log"} if folder == self.folder else set())
             for path in folder.iterdir():
-                real = os.path.realpath(path)
                 if path.is_file():
                     found.append(path)
-                elif path.is_dir() and path.name not in left_out and real not in above:
-                    if not (path / "pyvenv.cfg").is_file():
+                elif path.is_dir() and path.name not in left_out:
+                    real = os.path.realpath(path)
+                    if real not in above and not (path / "pyvenv.cfg").is_file():
                         waiting.append((path, above | {real}))
         return sorted(found)
 
