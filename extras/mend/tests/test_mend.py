@@ -216,6 +216,10 @@ def test_a_layers_setting_is_given_wherever_its_class_is_named(wrong, right):
     assert len(made) < 5
 
 
+def test_of_a_port_that_does_not_run_no_setting_is_known():
+    assert Red("", {}, None).files() == []
+
+
 def test_settings_are_given_together_and_as_paddle_counts_them():
     source = Source(b"nn.BatchNorm2D(8), isinstance(x, nn.BatchNorm2D)\n")
     settings = ("epsilon", 1e-3, 1e-5), ("momentum", 0.01, 0.1), ("tanh form", 1.0, 0.0)
