@@ -12,13 +12,12 @@ from dataclasses import fields, replace
 from pathlib import Path
 
 import pytest
-from builders import edit_json, ended
+from builders import ended
 from checkout import ROOT, Checkout, change
 
 from twincheck.common.check.options import OPTIONS, Parser, of
 from twincheck.common.check_all import all_steps
 from twincheck.common.pair.option import options_of
-from twincheck.common.pair.pairs import Pair
 from twincheck.common.pair.request import RunRequest
 from twincheck.common.pair.task import TeacherForced
 from twincheck.common.pair.worker_process import WorkerProcess
@@ -37,13 +36,6 @@ def test_a_request_comes_back_and_every_field_is_explained(tmp_path):
     for one in (request, replace(request, task=TeacherForced(feed="fed.npz", stepping=("lm",)))):
         one.write(tmp_path / "request.json")
         assert RunRequest.read(tmp_path / "request.json") == one
-    path = tmp_path / "request.json"
-    edit_json(path, task={"name": "Usual"}, single_step=False, feed=None)  # of earlier versions
-    assert RunRequest.read(path) == request
-    edit_json(path, task={"name": "SingleStep"}, data_weights="stirred")
-    assert RunRequest.read(path) == replace(request, task=TeacherForced(), data_weights="perturbed")
-    assert Pair._case("a", {}, {"weights": "stirred"}, train=False).weights == "perturbed"
-    assert RunRequest("reformer", weights="stirred") == RunRequest("reformer", weights="perturbed")
     source = (ROOT / "common" / "pair" / "request.py").read_text()
     for name in {field.name for field in fields(RunRequest)} - set(options_of(RunRequest)):
         assert re.search(rf"\n    # [A-Z][^\n]*\.\n    {name}: ", source), name

@@ -1,5 +1,8 @@
 """How far rounding drives the built-in trainings apart, measured and kept (step5_train/envelopes).
 
+And what torch has learnt there: the weights that step 2 scores, each as float16 has it
+(common/models/MODEL/PRESET.npz).
+
     python -m tools.envelopes                    every built-in model's default preset
     python -m tools.envelopes --model reformer
 
@@ -23,11 +26,16 @@ import tempfile
 import time
 from dataclasses import asdict
 
+import numpy as np
+
+from twincheck.common.pair.case_hooks import data_preset, trained_file
+from twincheck.common.pair.data import save_arrays
 from twincheck.common.pair.pairs import load_pairs
 from twincheck.common.pair.request import RunRequest
 from twincheck.common.system.checkout import ROOT
 from twincheck.common.system.errors import UserError
 from twincheck.common.system.json_file import load_json, write_json
+from twincheck.common.weights.states import load_state
 from twincheck.step5_train.check_step5 import envelope_of
 from twincheck.step5_train.envelope import depends_on, stored_file
 
@@ -53,8 +61,11 @@ def measure(pair) -> Path:
         spreads = {name: asdict(each) for name, each in envelope.items()}
         told = {"depends_on": depends_on(made, request), "spreads": spreads}
         told["measured"] = f"{time.strftime('%Y-%m-%d')}, {platform.machine()}"
+        learnt = load_state(made / "best_torch" / "weights.npz")
     path.parent.mkdir(exist_ok=True)
     write_json(path, told)
+    half = {name: values.astype(np.float16).astype(values.dtype) for name, values in learnt.items()}
+    save_arrays(trained_file(pair, data_preset(pair, PRESET)), half)
     load_json(path)
     return path
 

@@ -84,7 +84,6 @@ from twincheck.common.system.words import did_you_mean
 
 # What --weights takes beside a checkpoint (common/weights/noise.py).
 TRAINED_LIKE, PERTURBED = WORDS = ("trained-like", "perturbed")
-FORMER_WORDS = {"stirred": PERTURBED}  # as earlier versions call it, here and in case.py
 # What --mode takes: steps 1, 3 and 4 run a model in these.
 EVAL, TRAIN, BOTH = MODES = ("eval", "train", "both")
 SAME = "the same function"  # of a model's two modes
@@ -111,6 +110,7 @@ class Case:
     seed: int = 0  # added to --seed
     decode: int = 0  # so many of the last tokens are fed one by one, with a cache: step 1 alone
     stored: bool = True  # its inputs are read from fake_data/, where they are stored there
+    trained: Path | None = None  # the file of weights that it has instead, which were trained
 
     @property
     def start(self) -> str:
@@ -204,7 +204,7 @@ class Pair:
             name,
             config | row.get("config", {}) | other.get("config", {}),
             row.get("inputs", {}) | other.get("inputs", {}),
-            FORMER_WORDS.get(row.get("weights"), row.get("weights", "initial")),
+            row.get("weights", "initial"),
             row.get("gain", 1.0),
             train or row.get("train", False),
             decode=row.get("decode", 0),

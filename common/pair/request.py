@@ -18,7 +18,7 @@ from functools import partial
 from pathlib import Path
 
 from twincheck.common.pair.option import option
-from twincheck.common.pair.pairs import BOTH, EVAL, FORMER_WORDS, MODES
+from twincheck.common.pair.pairs import BOTH, EVAL, MODES
 from twincheck.common.pair.task import TASKS, Save, Task, TeacherForced, Usual
 from twincheck.common.system.errors import UserError
 from twincheck.common.system.frameworks import BACKENDS, SIDES, framework_of
@@ -26,12 +26,6 @@ from twincheck.common.system.half import HALF
 from twincheck.common.system.json_file import load_json, write_json
 
 PHASES = ("first", "full", "self", "shared", "alone", "float64")  # of step 5
-# What earlier versions asked in fields of their own, where a request has its task now.
-_FORMER = (
-    *("single_step", "feed", "stepping", "free", "exact", "describe", "structure", "round_trip"),
-    *("save", "fed_alike", "whole", "noise", "again"),
-)
-_FORMER_TASKS = {"SingleStep": "TeacherForced", "FedAlike": "ForcedAlike"}
 FROM_STDIN = "-"  # in place of requests' paths: a worker reads them line by line, each as JSON text
 
 
@@ -209,9 +203,6 @@ class RunRequest:
         """The task where modules are fed."""
         return self.task if isinstance(self.task, TeacherForced) else None
 
-    def __post_init__(self):
-        object.__setattr__(self, "weights", FORMER_WORDS.get(self.weights, self.weights))
-
     def of_side(self, side: str) -> "RunRequest":
         """The same as one side is asked it: its device is cpu or gpu."""
         return dataclasses.replace(self, side=side, device=device_of(self.device, side))
@@ -239,9 +230,6 @@ class RunRequest:
     @classmethod
     def of(cls, entries: Mapping[str, object], name: object) -> "RunRequest":
         """A request from its fields, where all of them are such as they may be."""
-        entries = {key: value for key, value in entries.items() if value or key not in _FORMER}
-        if entries.get("data_weights") in tuple(FORMER_WORDS):
-            entries["data_weights"] = FORMER_WORDS[entries["data_weights"]]
         request = _read(cls, entries, f"{name}: a request", name)
         if not request.model and not isinstance(request.task, Save):
             raise UserError(f"{name}: this request names no model")
@@ -272,8 +260,7 @@ def _read(cls: type, entries: Mapping, what: str, path: object):
             raise UserError(f"{what} has no field {name!r}; it has {', '.join(known) or 'none'}")
         if kinds[name] == Task and isinstance(value, dict):
             task = dict(value)
-            named = task.pop("name", None)
-            kind = TASKS.get(_FORMER_TASKS.get(named, named))
+            kind = TASKS.get(task.pop("name", None))
             if kind is not None:
                 values[name] = _read(kind, task, f"{path}: this task", path)
                 continue
