@@ -77,7 +77,7 @@ def score_opinion(folder: Path, pair) -> list[Row]:
 def scored(folder: Path, pair) -> tuple[dict[str, object], list[str]]:
     """What was scored, and a note where a difference could not be seen in it."""
     scores = scores_of(folder, STEP.guide_stem, STEP.guide_threshold)
-    found = what_is_scored(folder, scores, "metric_all", "test/")
+    found = what_is_scored(folder, pair, scores, "metric_all", "test/")
     hidden = what_hides(found)
     if hidden and sidecar_of(ResultFolder(folder).log("metric_all", "torch")).weights == "initial":
         hidden += "; --weights PATH scores trained weights"

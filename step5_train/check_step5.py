@@ -127,7 +127,7 @@ def envelope_of(folder: Path, pair) -> tuple[Envelope, list, list[str]]:
 def answered(folder: Path, pair) -> tuple[dict[str, object], list[str]]:
     """What says nothing about the port: whether its scores could, and the published number."""
     scores = scores_of(folder, STEP.guide_stem, STEP.guide_threshold)
-    found = what_is_scored(folder, scores, "train_full")
+    found = what_is_scored(folder, pair, scores, "train_full")
     answers, notes = number_reached(folder, pair)
     return answers | {"scored_by_step_5": found}, list(filter(None, [*notes, what_hides(found)]))
 

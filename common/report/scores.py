@@ -93,19 +93,26 @@ def scores_of(folder: Path, stem: str, limit: float) -> list[Score]:
     return []
 
 
-def what_is_scored(folder: Path, scores: list[Score], stem: str, inside: str = "") -> dict:
+def what_is_scored(folder: Path, pair, scores: list[Score], stem: str, inside: str = "") -> dict:
     """What says whether a difference could be seen in the scores.
 
     stem    of the logs that hold predictions and labels, whose keys begin with `inside`
 
-    `same` are the scores that are 0, or 1, on both sides; and of a classification there is for each
+    `same` are the scores that are 0, or 1, on both sides.  Of a classification there is for each
     side of how many classes its `labels` are, how many of these it `predicts`, the `share` of the
-    commonest, what share is `right`, and whether that is `by_chance`.
+    commonest, what share is `right`, and whether that is `by_chance`; of a forecast what part of
+    the labels' variance is `explained`.
     """
     found: dict[str, object] = {
         "same": {s.name: s.torch for s in scores if s.torch == s.paddle and s.torch in (0.0, 1.0)}
     }
-    for side in SIDES:
+    if hasattr(pair.case, "metric"):  # its names have meanings of their own
+        return found
+    errors = {score.name: (score.torch, score.paddle) for score in scores}.get("rse", ())
+    for side, error in zip(SIDES, errors, strict=False):
+        if error is not None:
+            found[side] = {"explained": 1.0 - error * error}
+    for side in SIDES if not errors else ():
         with read_log(ResultFolder(folder).log(stem, side)) as log:
             keys = [f"{inside}{name}" for name in ("labels", "predictions")]
             if all(key in log for key in keys) and log.shape(keys[0]) == log.shape(keys[1]):
@@ -136,10 +143,12 @@ def what_hides(scored: Mapping[str, object]) -> str:
     if len(sides) > 1 and sides["torch"] == sides["paddle"]:
         sides = {"each side": sides["torch"]}
     for side, of in sides.items():
-        if of["predicts"] < of["labels"]:
+        if of.get("explained", 1.0) <= 0.0:
+            said.append(f"{side} is no nearer to the labels than their mean")
+        if of.get("predicts", 0) < of.get("labels", 0):
             classes = f"{of['predicts']} of the {of['labels']} classes"
             said.append(f"{side} predicts {classes} that the labels have")
-        if of["by_chance"]:
+        if of.get("by_chance"):
             right, share = (f"{of[name]:.3f}" for name in ("right", "share"))
             said.append(f"{side} is right in {right}, the commonest label alone in {share}")
     for value in (0, 1):

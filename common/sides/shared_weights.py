@@ -41,7 +41,7 @@ def make_weights(job: Job) -> None:
         given = request.weights
         is_file = is_checkpoint(given)
         if given is None and case.trained:
-            state = load_arrays(case.trained)
+            state = built | load_arrays(case.trained)
             weights.check_state(case.trained, state, owners)
         elif not is_file and PERTURBED in (case.weights, given):
             weights.save_owners(files.weights(case.start).with_suffix(".json"), owners)

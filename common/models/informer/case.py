@@ -187,7 +187,7 @@ _PAPER_TRAIN = {
 }
 TRAIN = {
     **{name: _PAPER_TRAIN for name in CONFIGS if name != "default"},
-    "seasons": _PAPER_TRAIN | {"epochs": 2, "lr": 3e-3, "schedule": "linear", "patience": None},
+    "seasons": _PAPER_TRAIN | {"epochs": 4, "lr": 3e-3, "schedule": "linear", "patience": None},
 }
 
 # What a preset reads (common/pair/sources).
