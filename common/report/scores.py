@@ -106,17 +106,16 @@ def what_is_scored(folder: Path, pair, scores: list[Score], stem: str, inside: s
     found: dict[str, object] = {
         "same": {s.name: s.torch for s in scores if s.torch == s.paddle and s.torch in (0.0, 1.0)}
     }
-    if hasattr(pair.case, "metric"):  # its names have meanings of their own
-        return found
-    errors = {score.name: (score.torch, score.paddle) for score in scores}.get("rse", ())
-    for side, error in zip(SIDES, errors, strict=False):
-        if error is not None:
-            found[side] = {"explained": 1.0 - error * error}
-    for side in SIDES if not errors else ():
+    own = hasattr(pair.case, "metric")  # its names have meanings of their own
+    errors = {score.name: score for score in scores if not own and score.difference is not None}
+    for side in SIDES:
         with read_log(ResultFolder(folder).log(stem, side)) as log:
-            keys = [f"{inside}{name}" for name in ("labels", "predictions")]
-            if all(key in log for key in keys) and log.shape(keys[0]) == log.shape(keys[1]):
-                found[side] = _of_classes(*(log[key] for key in keys))
+            names = (f"{inside}labels", f"{inside}predictions")
+            values = [log[name] for name in names if name in log]
+        if len(values) == 2 and all(v.dtype.kind in "iu" for v in values):
+            found[side] = _of_classes(*values)
+        elif "rse" in errors:
+            found[side] = {"explained": 1.0 - getattr(errors["rse"], side) ** 2}
     return found
 
 
