@@ -19,7 +19,9 @@ from twincheck.common.check.command_line import check_main
 from twincheck.common.check.steps import Launch, Step
 from twincheck.common.logs.reader import read_log
 from twincheck.common.logs.result_folder import ResultFolder
+from twincheck.common.logs.sidecar import sidecar_of
 from twincheck.common.pair.sentencepieces import MODEL
+from twincheck.common.report.scores import scores_of, what_hides, what_is_scored
 from twincheck.common.verdict.row import Row, claim
 from twincheck.step2_metric.series_opinion import forecast_opinion, series_opinion
 from twincheck.step2_metric.tokenizer_opinion import tokenizer_opinion
@@ -72,6 +74,16 @@ def score_opinion(folder: Path, pair) -> list[Row]:
     return rows
 
 
+def scored(folder: Path, pair) -> tuple[dict[str, object], list[str]]:
+    """What was scored, and a note where a difference could not be seen in it."""
+    scores = scores_of(folder, STEP.guide_stem, STEP.guide_threshold)
+    found = what_is_scored(folder, pair, scores, "metric_all", "test/")
+    hidden = what_hides(found)
+    if hidden and sidecar_of(ResultFolder(folder).log("metric_all", "torch")).weights == "initial":
+        hidden += "; --weights PATH scores trained weights"
+    return {"scored_by_step_2": found}, list(filter(None, [hidden]))
+
+
 STEP = Step(
     number=2,
     title="metric",
@@ -82,6 +94,7 @@ STEP = Step(
     data=True,
     tokenizes=True,
     extra=third_opinion,
+    answer=scored,
 )
 
 

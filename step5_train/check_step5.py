@@ -34,7 +34,7 @@ from twincheck.common.logs.sidecar import sidecar_of
 from twincheck.common.pair.case_hooks import CURVES, best_score, data_preset, training
 from twincheck.common.pair.metrics import RELATIVE
 from twincheck.common.pair.request import RunRequest
-from twincheck.common.report.scores import figure, scores_of
+from twincheck.common.report.scores import figure, scores_of, what_hides, what_is_scored
 from twincheck.common.report.sentences import what_is_wrong
 from twincheck.common.report.terminal import guide_word
 from twincheck.common.system.errors import UserError
@@ -120,8 +120,16 @@ def envelope_of(folder: Path, pair) -> tuple[Envelope, list, list[str]]:
     return envelope, parts, [why] if why else []
 
 
+def answered(folder: Path, pair) -> tuple[dict[str, object], list[str]]:
+    """What says nothing about the port: whether its scores could, and the published number."""
+    scores = scores_of(folder, STEP.guide_stem, STEP.guide_threshold)
+    found = what_is_scored(folder, pair, scores, "train_full")
+    answers, notes = number_reached(folder, pair)
+    return answers | {"scored_by_step_5": found}, list(filter(None, [*notes, what_hides(found)]))
+
+
 def number_reached(folder: Path, pair) -> tuple[dict[str, object], list[str]]:
-    """Whether each side reaches the published number, which says nothing about the port."""
+    """Whether each side reaches the published number."""
     preset = _preset(folder, pair)
     target = getattr(pair.case, "TARGETS", {}).get(preset)
     if target is None:
@@ -397,7 +405,7 @@ STEP = Step(
     trains=True,
     initial="train_init",
     extra=trained_alike,
-    answer=number_reached,
+    answer=answered,
     decides=decided,
     spares=is_stored,
     undecided=further,

@@ -40,12 +40,12 @@ def save_text(path, **options):
 # ---- files --------------------------------------------------------------------------------------
 
 
-def test_every_digit_is_there_with_each_quarter_blackened(tmp_path):
+def test_each_digit_is_there_with_each_quarter_blackened(tmp_path):
     save_digits(tmp_path / "digits.npz")
     arrays = data.load_arrays(tmp_path / "digits.npz")
     assert {name: values.shape for name, values in arrays.items()} == {
-        "train/input_ids": (4312, 64),
-        "train/labels": (4312,),
+        "train/input_ids": (600, 64),
+        "train/labels": (600,),
         "test/input_ids": (2876, 64),
         "test/labels": (2876,),
     }
@@ -59,16 +59,17 @@ def test_every_digit_is_there_with_each_quarter_blackened(tmp_path):
         theirs = pixels.copy()
         theirs[:, row : row + 4, column : column + 4] = 16
         ours = ids[labels == label] - 1
-        assert sorted(map(tuple, ours)) == sorted(map(tuple, theirs.reshape(-1, 64)))
+        assert len(ours) == 150 + 719
+        assert set(map(tuple, ours)) <= set(map(tuple, theirs.reshape(-1, 64)))
 
 
 def test_no_picture_is_in_both_parts_and_the_split_is_always_the_same(tmp_path):
     first = save_digits(tmp_path / "a.npz")
     assert first == save_digits(tmp_path / "b.npz")
     assert (tmp_path / "a.npz").read_bytes() == (tmp_path / "b.npz").read_bytes()
-    assert first == "5b15d7117bd355d1de77bc0c47b123d565ecf73d0a3897de6ee85332b5fdfb2c"
+    assert first == "b003967feb26b86c70e85413c52051b0bd40a94b43fabede59f3fa05c9ad41ba"
     arrays = data.load_arrays(tmp_path / "a.npz")
-    for part, count in (("train", 1078), ("test", 719)):
+    for part, count in (("train", 150), ("test", 719)):
         assert np.bincount(arrays[f"{part}/labels"]).tolist() == [count] * 4
     # What a quarter hides the other three samples of its picture show.
     shown = {}
@@ -77,7 +78,7 @@ def test_no_picture_is_in_both_parts_and_the_split_is_always_the_same(tmp_path):
         shown[part] = {tuple(picture) for picture in four}
     pixels = load_digits(return_X_y=True)[0].astype(int) + 1
     assert not shown["train"] & shown["test"]
-    assert shown["train"] | shown["test"] == set(map(tuple, pixels))
+    assert shown["train"] | shown["test"] <= set(map(tuple, pixels))
 
 
 def test_text_is_ragged_bytes_of_english(tmp_path):

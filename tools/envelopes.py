@@ -1,5 +1,8 @@
 """How far rounding drives the built-in trainings apart, measured and kept (step5_train/envelopes).
 
+And what torch has learnt there: the weights that step 2 scores, each as float16 has it
+(common/models/MODEL/PRESET.npz).
+
     python -m tools.envelopes                    every built-in model's default preset
     python -m tools.envelopes --model reformer
 
@@ -23,11 +26,18 @@ import tempfile
 import time
 from dataclasses import asdict
 
+import numpy as np
+
+from twincheck.common.logs.result_folder import ResultFolder
+from twincheck.common.pair.case_hooks import data_preset, trained_file
+from twincheck.common.pair.data import save_arrays
 from twincheck.common.pair.pairs import load_pairs
 from twincheck.common.pair.request import RunRequest
 from twincheck.common.system.checkout import ROOT
 from twincheck.common.system.errors import UserError
-from twincheck.common.system.json_file import load_json, write_json
+from twincheck.common.system.half import rounded
+from twincheck.common.system.json_file import write_json
+from twincheck.common.weights.states import load_state
 from twincheck.step5_train.check_step5 import envelope_of
 from twincheck.step5_train.envelope import depends_on, stored_file
 
@@ -53,10 +63,18 @@ def measure(pair) -> Path:
         spreads = {name: asdict(each) for name, each in envelope.items()}
         told = {"depends_on": depends_on(made, request), "spreads": spreads}
         told["measured"] = f"{time.strftime('%Y-%m-%d')}, {platform.machine()}"
+        keep_learnt(ResultFolder(made), trained_file(pair, data_preset(pair, PRESET)))
     path.parent.mkdir(exist_ok=True)
     write_json(path, told)
-    load_json(path)
     return path
+
+
+def keep_learnt(made: ResultFolder, path: Path) -> None:
+    """Write of a training's best weights those that it has changed, rounded to float16."""
+    start = load_state(made.weights(""))
+    learnt = load_state(made.best_weights("torch", 0) / "weights.npz")
+    changed = {name: v for name, v in learnt.items() if not np.array_equal(v, start[name])}
+    save_arrays(path, {name: rounded(values, "float16") for name, values in changed.items()})
 
 
 def main() -> int:

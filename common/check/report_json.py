@@ -58,6 +58,10 @@ def report_text(results: Sequence[Result], short: bool = False, **more: object) 
     guides = [r.guide_passed for r in results if r.guide_passed is not None]
     tensors = [r.guide_all_passed for r in results if r.guide_all_passed is not None]
     reports = [r.reprod_log for r in results if r.reprod_log is not None]
+    answers: dict[str, dict[str, object]] = {}
+    for result in results:
+        if result.answers:
+            answers.setdefault(result.model, {}).update(result.answers)
     document = {
         "verdict": worst([r.verdict for r in results]),
         "exit_code": overall_exit(results),
@@ -65,7 +69,7 @@ def report_text(results: Sequence[Result], short: bool = False, **more: object) 
         "guide_all_passed": all(tensors) if tensors else None,  # on every tensor
         "reprod_log": all(reports) if reports else None,
         "first_diverged": first.key if first is not None else None,
-        "answers": {r.model: r.answers for r in results if r.answers},
+        "answers": answers,
         "errors": {r.model: r.error for r in results if r.error},
         **more,
     }

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
-from twincheck.common.pair.pairs import Case, Pair
+from twincheck.common.pair.pairs import PERTURBED, Case, Pair
 from twincheck.common.pair.request import RunRequest
 from twincheck.common.pair.schedules import SCHEDULES
 from twincheck.common.system.errors import UserError
@@ -64,10 +64,25 @@ def data_cases(pair: Pair, request: RunRequest) -> list[Case]:
         demand_data(pair)
     entries = data_entries(Path(request.data) / pair.name) if request.data else {}
     config = pair.config(preset) | entries
+    trained = trained_file(pair, preset)
+    # A training starts from those that are drawn; and what is stored is as torch has it.
+    scored = request.data_weights == PERTURBED and request.framework("torch") == "torch"
+    scored = scored and pair.built_in and trained.is_file()
     return [
-        Case(f"seed_{seed}" if seed else "", config, weights=request.data_weights, seed=seed)
+        Case(
+            f"seed_{seed}" if seed else "",
+            config,
+            weights=request.data_weights,
+            trained=trained if scored else None,
+            seed=seed,
+        )
         for seed in range(request.seeds)
     ]
+
+
+def trained_file(pair: Pair, preset: str) -> Path:
+    """Where trained weights of a built-in preset are, if there are any: step 2 scores these."""
+    return pair.folder / f"{preset}.npz"
 
 
 def data_entries(folder: Path) -> dict[str, int]:

@@ -120,6 +120,7 @@ class Case:
     seed: int = 0  # added to --seed
     decode: int = 0  # so many of the last tokens are fed one by one, with a cache: step 1 alone
     stored: bool = True  # its inputs are read from fake_data/, where they are stored there
+    trained: Path | None = None  # the file of weights that it has instead, which were trained
 
     @property
     def start(self) -> str:

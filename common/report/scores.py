@@ -1,12 +1,16 @@
-"""Both sides' scores, as their logs hold them: of steps 2 and 5.
+"""Both sides' scores, as their logs hold them: of steps 2 and 5; and whether they can show much.
 
 The guide's pair of these steps holds the scores and nothing else (common/logs/guide_pair.py); what
 it holds over torch's is shown as it was logged, with what the guide allows of it.
 """
 
+import math
+from collections.abc import Mapping
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
+
+import numpy as np
 
 from twincheck.common.logs.guide_pair import full_stem, is_no_share, is_over_torch
 from twincheck.common.logs.reader import read_log
@@ -17,6 +21,9 @@ from twincheck.common.system.frameworks import SIDES
 
 STEMS = ("metric", "train_align")  # of pairs that hold scores
 _DIGITS = 7  # significant ones: a float32's
+# Standard deviations of the share that is right by chance, where the commonest label is always
+# named: of twenty scores that are no better one lies beyond.
+BY_CHANCE = 2.0
 
 
 @dataclass(frozen=True)
@@ -84,6 +91,69 @@ def scores_of(folder: Path, stem: str, limit: float) -> list[Score]:
             scores.append(compared(name, torch, paddle, limit))
         return scores
     return []
+
+
+def what_is_scored(folder: Path, pair, scores: list[Score], stem: str, inside: str = "") -> dict:
+    """What says whether a difference could be seen in the scores.
+
+    stem    of the logs that hold predictions and labels, whose keys begin with `inside`
+
+    `same` are the scores that are 0, or 1, on both sides.  Of a classification there is for each
+    side of how many classes its `labels` are, how many of these it `predicts`, the `share` of the
+    commonest, what share is `right`, and whether that is `by_chance`; of a forecast what part of
+    the labels' variance is `explained`.
+    """
+    found: dict[str, object] = {
+        "same": {s.name: s.torch for s in scores if s.torch == s.paddle and s.torch in (0.0, 1.0)}
+    }
+    own = hasattr(pair.case, "metric")  # its names have meanings of their own
+    errors = {score.name: score for score in scores if not own and score.difference is not None}
+    for side in SIDES:
+        with read_log(ResultFolder(folder).log(stem, side)) as log:
+            names = (f"{inside}labels", f"{inside}predictions")
+            values = [log[name] for name in names if name in log]
+        if len(values) == 2 and all(v.dtype.kind in "iu" for v in values):
+            found[side] = _of_classes(*values)
+        elif "rse" in errors:
+            found[side] = {"explained": 1.0 - getattr(errors["rse"], side) ** 2}
+    return found
+
+
+def _of_classes(labels: np.ndarray, predictions: np.ndarray) -> dict[str, object]:
+    """The same of one side; a label below 0 does not count."""
+    labels, predictions = labels[labels >= 0], predictions[labels >= 0]
+    classes, counts = np.unique(labels, return_counts=True)
+    samples = max(labels.size, 1)
+    right, share = float((labels == predictions).sum()) / samples, float(max(counts)) / samples
+    luck = BY_CHANCE * math.sqrt(share * (1.0 - share) / samples)
+    return {
+        "labels": classes.size,
+        "predicts": int(np.isin(classes, predictions).sum()),
+        "share": share,
+        "right": right,
+        "by_chance": right <= share + luck,
+    }
+
+
+def what_hides(scored: Mapping[str, object]) -> str:
+    """Why a difference would hardly show in scores, in words; empty where it would."""
+    said = []
+    sides = {side: scored[side] for side in SIDES if side in scored}
+    if len(sides) > 1 and sides["torch"] == sides["paddle"]:
+        sides = {"each side": sides["torch"]}
+    for side, of in sides.items():
+        if of.get("explained", 1.0) <= 0.0:
+            said.append(f"{side} is no nearer to the labels than their mean")
+        if of.get("predicts", 0) < of.get("labels", 0):
+            classes = f"{of['predicts']} of the {of['labels']} classes"
+            said.append(f"{side} predicts {classes} that the labels have")
+        if of.get("by_chance"):
+            right, share = (f"{of[name]:.3f}" for name in ("right", "share"))
+            said.append(f"{side} is right in {right}, the commonest label alone in {share}")
+    for value in (0, 1):
+        names = ", ".join(name for name, same in scored["same"].items() if same == value)
+        said += [f"{names} = {value} on both sides"] if names else []
+    return f"a difference would hardly show in these scores: {'; '.join(said)}" if said else ""
 
 
 def figure(value: float | None) -> str:

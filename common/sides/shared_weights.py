@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
+from twincheck.common.pair.data import load_arrays
 from twincheck.common.pair.pairs import PERTURBED, Case, is_checkpoint
 from twincheck.common.sides.job import Job
 from twincheck.common.sides.library_loader import Carrier, has_loader
@@ -40,7 +41,10 @@ def make_weights(job: Job) -> None:
         owners = side.owners(model)
         given = request.weights
         is_file = is_checkpoint(given)
-        if not is_file and PERTURBED in (case.weights, given):
+        if given is None and case.trained:
+            state = built | load_arrays(case.trained)
+            weights.check_state(case.trained, state, owners)
+        elif not is_file and PERTURBED in (case.weights, given):
             weights.save_owners(files.weights(case.start).with_suffix(".json"), owners)
             measure = measuring(job, case)
             state, level, because = suited(state, owners, request.seed, measure)

@@ -83,10 +83,10 @@ CONFIGS = {
     # An 8x8 digit as 64 tokens: grey level 0..16 plus 1.
     "digits": {
         "num_tokens": 18,
-        "dim": 64,
+        "dim": 32,
         "depth": 2,
         "max_seq_len": 64,
-        "heads": 8,
+        "heads": 4,
         "dim_head": 8,
         "ff_mult": 1,
         "absolute_pos_emb": True,
@@ -127,11 +127,11 @@ CASES = {
 # How a preset is trained; its dropout is in CONFIGS.
 TRAIN = {
     "digits": {
-        "epochs": 3,
+        "epochs": 2,
         "batch_size": 32,
         "optimizer": "adam",
-        "lr": 3e-3,
-        "warmup_steps": 80,
+        "lr": 5e-3,
+        "warmup_steps": 8,
         "schedule": "linear",  # warm-up, then down to 0 at the last step
     },
     # Seed 001's step 5.

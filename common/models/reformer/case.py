@@ -113,12 +113,12 @@ CONFIGS = {
     # An 8x8 digit as 64 tokens: grey level 0..16 plus 1.
     "digits": {
         "vocab_size": 18,
-        "hidden_size": 64,
+        "hidden_size": 32,
         "num_attention_heads": 2,
-        "attention_head_size": 16,
+        "attention_head_size": 8,
         # The class is read from the first token, which sees all chunks only in local attention.
         "attn_layers": ["local", "lsh", "local"],
-        "feed_forward_size": 64,
+        "feed_forward_size": 32,
         "hidden_act": "gelu",
         "is_decoder": False,
         "local_attn_chunk_length": 32,
@@ -334,8 +334,8 @@ TRAIN = {
         "epochs": 2,
         "batch_size": 32,
         "optimizer": "adam",
-        "lr": 2e-3,
-        "warmup_steps": 40,
+        "lr": 4e-3,
+        "warmup_steps": 8,
         "schedule": "linear",  # warm-up, then down to 0 at the last step
     },
 }
