@@ -31,8 +31,8 @@ def patch(side: ModuleType) -> None:
     if side.NAME == "torch":
         handles |= dict.fromkeys(_NOTHING, lambda own, arguments, options: None)
     else:
-        place = {"CUDAPlace": lambda own, arguments, options: side.lib.CPUPlace()}
-        Intercept(side.lib, place).put()  # there alone: Paddle asks whether something is one
+        cpu = {"__new__": lambda kind, *arguments: side.lib.CPUPlace()}
+        side.lib.CUDAPlace = type("CUDAPlace", (), cpu)  # a class: Paddle asks what is one
     Intercept(side.lib, handles, held_by=("paddle",)).put()
 
 
