@@ -5,7 +5,7 @@ x.cuda()    torch.zeros(3, device="cuda")    paddle.set_device("gpu")    paddle.
 
 from types import ModuleType
 
-from twincheck.common.system.intercept import Intercept
+from twincheck.common.system.intercept import Intercept, stand_in
 
 _SELF = ("Tensor.cuda", "nn.Module.cuda", "nn.Layer.cuda")
 _NOTHING = ("cuda.set_device", "cuda.synchronize", "cuda.empty_cache")
@@ -31,9 +31,21 @@ def patch(side: ModuleType) -> None:
     if side.NAME == "torch":
         handles |= dict.fromkeys(_NOTHING, lambda own, arguments, options: None)
     else:
-        place = {"CUDAPlace": lambda own, arguments, options: side.lib.CPUPlace()}
-        Intercept(side.lib, place).put()  # there alone: Paddle asks whether something is one
+        stand_in(side.lib, "CUDAPlace", _place_of(side.lib))
     Intercept(side.lib, handles, held_by=("paddle",)).put()
+
+
+def _place_of(paddle: ModuleType) -> type:
+    """What makes the CPU's place of a GPU's, and is asked what is one as before."""
+
+    class Place(type):
+        def __call__(cls, *given):
+            return paddle.CPUPlace()
+
+        def __instancecheck__(cls, value, own=paddle.CUDAPlace):
+            return isinstance(value, own)
+
+    return Place("CUDAPlace", (), {})
 
 
 def _on_cpu(own, arguments, options):
