@@ -4,12 +4,18 @@ common/verdict/initial.py says whether they come from the same distributions.
 """
 
 import inspect
+from contextlib import suppress
 
 import numpy as np
 
 from twincheck.common.logs.sidecar import OWN
 from twincheck.common.pair.pairs import is_checkpoint
-from twincheck.common.sides.places import made_at, noting_makers, short_place
+from twincheck.common.sides.places import (
+    made_at,
+    noting_makers,
+    of_framework_file,
+    short_place,
+)
 from twincheck.common.sides.run import stored
 from twincheck.common.sides.session import Session, using
 from twincheck.common.system.checkout import ROOT
@@ -21,6 +27,7 @@ from twincheck.common.system.half import HALF
 MOST, LEAST, DRAWN = 32, 2, 8_000_000
 FIRST_SEED = 1000  # none of them is the seed of the run itself
 MAX_VALUES = 100_000  # of a parameter, over all seeds: enough to see a spread that is 5 % off
+MAX_LOG = 4_000_000  # of all parameters: a log has 16 MB at most
 
 
 def log_initial(run, stem: str) -> None:
@@ -59,8 +66,9 @@ def initial_weights(run) -> dict[str, np.ndarray]:
     The sidecar says which layers hold them, and which lines build these.
     """
     drawn: dict[str, dict] = {}
-    values = sum(values.size for values in run.start().values())
-    seeds = min(MOST, max(LEAST, DRAWN // max(1, values)))
+    sizes = [values.size for values in run.start().values()] or [1]
+    seeds = min(MOST, max(LEAST, DRAWN // sum(sizes)))
+    count = min(MAX_VALUES, MAX_LOG // len(sizes)) // seeds
     for k in range(seeds):
         run.side.set_up(stored(run.dtype, run.request), run.request.device, FIRST_SEED + k)
         with using(Session(FIRST_SEED + k)), noting_makers(run.side.MODULE):
@@ -70,10 +78,12 @@ def initial_weights(run) -> dict[str, np.ndarray]:
         weights = ((name, run.side.array(value)) for name, value in run.parameters(model))
         for name, values in run.as_reference(weights):
             if k == 0:
-                drawn[name] = _first(run, name, values, MAX_VALUES // seeds)
+                drawn[name] = _first(run, name, values, count)
             kept = drawn[name]
             kept["values"].append(values.reshape(-1)[kept["chosen"]])
             kept["same"] &= values == kept["first"]
+        if k and all(kept["same"].all() for kept in drawn.values()):
+            break  # it is built with given weights: a checkpoint's, or a live model's
     run.side.set_up(stored(run.dtype, run.request), run.request.device, run.request.seed)
     log = {}
     for name, kept in drawn.items():
@@ -99,7 +109,8 @@ def _first(run, name: str, values: np.ndarray, count: int) -> dict:
 
 def _owners(run, model) -> dict[str, list[str]]:
     """A parameter's own name -> its layer's class, its name in there, the line that builds the
-    layer, and the reference's names of what it holds; the root's class and file under no name."""
+    layer, and the reference's names of what it holds; the root's class and file under no name,
+    unless they are the framework's."""
     modules, entries = dict(run.side.modules(model)), getattr(run.layout, "entries", {})
     found = {}
     for key, owner in run.side.owners(model).items():
@@ -108,9 +119,7 @@ def _owners(run, model) -> dict[str, list[str]]:
             torch_keys = entries[key].torch_keys if key in entries else (key,)
             of = owner.kind or f"{OWN} {owner.own}"
             found[key] = [of, owner.local, short_place(made_at(module), str(ROOT)), *torch_keys]
-    kind = type(model)
-    try:
-        found[""] = [kind.__name__, "", inspect.getsourcefile(kind) or ""]
-    except TypeError:  # a class that a notebook, or a program, has made
-        found[""] = [kind.__name__, "", ""]
-    return found
+    kind, file = type(model), ""
+    with suppress(TypeError):  # a class that a program has made has none
+        file = inspect.getsourcefile(kind) or ""
+    return found | {"": [kind.__name__, "", "" if of_framework_file(file) else file]}

@@ -568,17 +568,17 @@ def loaded_after(statement: str) -> str:
 
 
 def test_the_command_loads_no_framework():
-    assert loaded_after("import common.compare") == "[]"
+    assert loaded_after("import twincheck.common.compare") == "[]"
 
 
 def test_the_test_above_can_fail():
-    assert loaded_after("import common.compare, torch") == "['torch']"
+    assert loaded_after("import twincheck.common.compare, torch") == "['torch']"
 
 
 def test_the_command_as_a_program(tmp_path):
     """On a terminal that knows no more than ASCII, from another folder."""
     ref = write(tmp_path / "ä.npy", {"schlüssel": np.ones(4)})
-    command = [sys.executable, "-m", "common.compare", str(ref), str(ref), "--allow", "same"]
+    command = [sys.executable, "-m", "twincheck", "compare", str(ref), str(ref), "--allow", "same"]
     environment = os.environ | {"PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0"}
     done = ended(0, subprocess.run(command, cwd=tmp_path, capture_output=True, env=environment))
     assert b"IDENTICAL" in done.stdout

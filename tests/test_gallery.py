@@ -170,21 +170,6 @@ def test_a_program_shows_what_its_finding_says(name):
     assert done.stdout and "Traceback" not in done.stderr, done.stderr
 
 
-REPRODUCTIONS = sorted(page.REPRODUCTIONS.glob("*.py"))
-
-
-@pytest.mark.parametrize("path", REPRODUCTIONS, ids=lambda path: path.stem)
-def test_a_reproduction_shows_what_differs(path):
-    """Written by `twincheck issue` of a pair as published."""
-    assert path.stem in {one.name for one in STORED if one.as_published.status == 1}
-    assert len(path.read_text().splitlines()) <= 60
-    command = [*Checkout.interpreter, "-W", "ignore", path.name]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120, cwd=path.parent)
-    ended(1, done)
-    shown = done.stdout.splitlines() or done.stderr.splitlines()  # of other shapes it is one line
-    assert len(shown) in (1, 4) and "Traceback" not in done.stderr, done.stderr
-
-
 @pytest.mark.parametrize("template", list(page.PAGES))
 def test_the_pages_are_those_of_the_stored_results(template):
     """`twincheck gallery --page` writes them."""

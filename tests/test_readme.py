@@ -32,7 +32,7 @@ def checkout(tmp_path_factory):
     """A copy in which `make check` has been run, with a few steps of one epoch in step 5."""
     made = Checkout(tmp_path_factory.mktemp("readme"), pairs=("examples/text_classifier",))
     few_digits(made)
-    arguments = ("-m", "common.check_all", "--epochs", "1", *FEW_STEPS)
+    arguments = ("-m", "twincheck", "check", "--epochs", "1", *FEW_STEPS)
     made.everything = subprocess.run(
         [*made.interpreter, *arguments], cwd=made.root, capture_output=True, text=True, timeout=900
     )
@@ -131,7 +131,7 @@ def test_the_pages_have_the_commands_that_are_tested():
 
 # Further options of a command, where `make check` has run above what takes its time.
 LESS = {
-    "common.bundle": ("--model", "fastformer"),  # make check's own was verified above
+    "twincheck bundle": ("--model", "fastformer"),  # make check's own was verified above
     "step5_train/check_step5.py": FEW_STEPS,
     "--autocast": ("--case", "main"),
 }

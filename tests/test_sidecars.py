@@ -78,6 +78,7 @@ SAMPLES = {
     "computed": {"block": {"rsqrt float32": 2}},
     "not_forced": ["layers.0.norm"],
     "moved": {"main/": 1},
+    "lost": {"main/y": 1},
     "kernels": "torch's own kernels",
     "autocast": True,
     "inexact": {"": {"selu": 3e-8}},

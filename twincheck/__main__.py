@@ -99,6 +99,8 @@ def main(arguments=None):
         page = os.path.join(twincheck.HERE, "docs", "gallery.html")
         said = "the gallery is run in a checkout, whose pages it writes; they are in"
         return _refused(f"{said} {page}")
+    if command == "gallery":  # what it imports beside the package are the checkout's folders
+        sys.path.insert(0, os.path.dirname(twincheck.HERE))
     if command in OF_THE_CORE:
         more = {"is_there": True} if command == "report" else {}
         return importlib.import_module(OF_THE_CORE[command]).main(words, **more)

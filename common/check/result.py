@@ -60,6 +60,8 @@ class Result:
     settings: dict[str, dict[str, dict[str, float]]] = field(default_factory=dict)  # side -> layer
     made: dict[str, dict[str, str]] = field(default_factory=dict)  # side -> layer -> file:line
     variances: dict[str, dict[str, float]] = field(default_factory=dict)  # key -> as converted
+    handed: dict[str, dict[str, list]] = field(default_factory=dict)  # side -> layer -> its makers
+    idle: dict[str, dict[str, str]] = field(default_factory=dict)  # side -> dropout -> file:line
     cases: tuple[str, ...] = ()  # prefixes of the cases' keys
     modes: str = ""  # in which modes the model was checked; empty where a step has none
     ran: tuple[str, ...] = ()  # these modes
@@ -136,7 +138,7 @@ class Result:
             escaped(told) for sidecar in sidecars["paddle"] for told in sidecar.loader.values()
         )
         for side in SIDES:
-            for name in ("places", "settings", "made", "classes"):
+            for name in ("places", "settings", "made", "handed", "idle", "classes"):
                 found = getattr(self, name)[side] = {}
                 for sidecar in sidecars[side]:
                     found |= getattr(sidecar, name)

@@ -102,6 +102,10 @@ class Sidecar:
     # Case -> parameter, by this side's own name -> the class of its layer, its name in there,
     # file:line that builds the layer, and the reference's names of what it holds (steps 1 and 5).
     owners: dict[str, dict] = note(kinds.OWNERS)
+    # The same -> that line and those of the calls that led there, outwards, each with the numbers
+    # that the function around it was given.
+    handed: dict[str, list[dict]] = note(kinds.HANDED)
+    idle: dict[str, str] = note()  # dropout whose rate is 0 in training -> file:line
     # Python, NumPy, the platform and the settings that a result's last bits may depend on.
     environment: dict[str, str]
     command: str | None  # how the worker was started
@@ -119,6 +123,8 @@ class Sidecar:
     read_back: dict[str, list[str]] = note()
     # Of measured noise: prefix of a case's keys and the set-up -> its runs with float32's rounding.
     moved: dict[str, int] = note()
+    # Of measured noise: key -> in how many of its runs a number became NaN or infinite.
+    lost: dict[str, int] = note()
     # Case -> the random numbers that the model drew by itself and got from the tape.
     draws: dict[str, list[dict]] = note()
     # Case -> its dropouts; the site is the label of their numbers, by the reference's names.

@@ -74,7 +74,6 @@ from types import ModuleType
 
 import numpy as np
 
-from twincheck import old_name
 from twincheck.common.pair.nested import flat
 from twincheck.common.system.checkout import FAKE_DATA, FAKE_DATA_SEED, PATH, ROOT
 from twincheck.common.system.errors import UserError
@@ -144,6 +143,11 @@ class Pair:
         return self.folder.parent == MODELS
 
     @property
+    def hides_built_in(self) -> bool:
+        """True for a user's pair that is called as one that comes with the workbench."""
+        return not self.built_in and self.name in built_in_models()
+
+    @property
     def model(self) -> str:
         """What --model takes for this pair: a built-in name, or the path of its folder."""
         return self.name if self.built_in else str(self.folder)
@@ -168,11 +172,11 @@ class Pair:
             folder, above = waiting.pop()
             left_out = NO_FILES | ({"log"} if folder == self.folder else set())
             for path in folder.iterdir():
-                real = os.path.realpath(path)
                 if path.is_file():
                     found.append(path)
-                elif path.is_dir() and path.name not in left_out and real not in above:
-                    if not (path / "pyvenv.cfg").is_file():
+                elif path.is_dir() and path.name not in left_out:
+                    real = os.path.realpath(path)
+                    if real not in above and not (path / "pyvenv.cfg").is_file():
                         waiting.append((path, above | {real}))
         return sorted(found)
 
@@ -334,10 +338,16 @@ def built_in_models() -> list[str]:
     )
 
 
+def folder_of(model: str) -> Path:
+    """Return the folder that a word names: a pair's here, else the built-in one of that name."""
+    here = Path(model)
+    is_built_in = model in built_in_models() and not (here / "case.py").is_file()
+    return MODELS / model if is_built_in else here
+
+
 def load_pair(model: str) -> Pair:
-    """The pair of a built-in name or of a folder's path; raises UserError where it is neither."""
-    names = built_in_models()
-    folder = MODELS / model if model in names else Path(model)
+    """The pair of a folder's path or of a built-in name; raises UserError where it is neither."""
+    names, folder = built_in_models(), folder_of(model)
     if not (folder / "case.py").is_file():
         if folder.is_dir():
             raise UserError(f"--model {model}: there is no case.py in this folder")
@@ -373,8 +383,10 @@ def python_for(side: str, chosen: str | None, pairs: Sequence[Pair]) -> str:
 
 def load_pairs(models: list[str], backends: tuple[str, str] = SIDES) -> list[Pair]:
     """The pairs of `--model` options, between these backends; `all` is every built-in one."""
-    names = [n for model in models for n in (built_in_models() if model == "all" else [model])]
-    pairs = [load_pair(name).between(backends) for name in dict.fromkeys(names)]
+    every = [str(MODELS / name) for name in built_in_models()]
+    names = [name for model in models for name in (every if model == "all" else [model])]
+    loaded = {pair.folder: pair for pair in map(load_pair, names)}
+    pairs = [pair.between(backends) for pair in loaded.values()]
     folders: dict[str, Path] = {}
     for pair in pairs:
         if folders.setdefault(pair.name, pair.folder) != pair.folder:
@@ -389,7 +401,6 @@ def _load(path: Path) -> ModuleType:
     folder = path.parent
     if folder.parent == MODELS:
         return importlib.import_module(f"twincheck.common.models.{folder.name}.{path.stem}")
-    old_name.answer(last=True)
     name = f"pair_{folder.name}_{path.stem}"
     if getattr(sys.modules.get(name), "__file__", "") == str(path):
         return sys.modules[name]

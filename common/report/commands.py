@@ -30,13 +30,24 @@ def next_commands(result, findings: Sequence, results: Sequence = ()) -> list[tu
     if key:
         found.append(("both sides' values around the worst element", look(result, key)))
         found.append(("after an edit, that place alone", _less(result, key)))
-    found.append(("the edit that makes it green, tried and proven", extra(result, "mend")))
+    mends = "the edit that makes it green, tried and proven"
+    if findings and all(one.row.verdict == "PRECISION" for one in findings):  # the same function
+        mends = "what loses it in the port, such as a cast, tried and proven"
+        meant = "where so much less precision is meant, let it pass"
+        found.append((meant, f"{again(result)} --allow precision"))
+    found.append((mends, extra(result, "mend")))
     found.append(("a small program that shows what differs", extra(result, "issue")))
     found.append(("again: the same, with every row in a file", again(result)))
     if not any(name == "compare-only" for name, _ in result.typed):
         judged = _run(result, result.step.command, *_typed(result, _JUDGING), "--compare-only")
         found.append(("judge these logs once more, run nothing", judged))
     return [(why, command) for why, command in found if command]
+
+
+def mend_of_start(result) -> list[tuple[str, str]]:
+    """(what it is for, command) where initial values are not torch's, which decides nothing."""
+    mend = extra(result, "mend") if result.initial else ""
+    return [("these lines written into the port, tried and proven", mend)] if mend else []
 
 
 def again(result) -> str:

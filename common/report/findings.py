@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 
 from twincheck.common.logs.key import BUFFER, Key, in_any_layer, parent_of
 from twincheck.common.logs.sidecar import IN_PLACE, OWN
-from twincheck.common.report import initial
+from twincheck.common.report.initial import sentence as of_start
+from twincheck.common.report.recipe import recipe
 from twincheck.common.report.sentences import that_differs, what_differs, what_is_wrong
 from twincheck.common.system.frameworks import SIDES
 from twincheck.common.verdict.row import FAILING, Row
@@ -81,25 +82,28 @@ def _finding(result, row: Row) -> Finding:
     """A row's own, by itself."""
     for number, start in enumerate(result.starts):
         if any(row.key == one.key for one in start.rows):
-            said = initial.sentence(start)
+            said = of_start(start)
             lines = [place for place in dict.fromkeys(start.places.values()) if place] or [NO_LINE]
             places = {"torch": start.torch_place or NO_LINE, "paddle": lines[0]}
             told = (row, said, f"{said}; it starts at {row.key}", (), places, (START, number))
-            more = {"elsewhere": tuple(lines[1:]), "recipe": tuple(initial.recipe(start))}
+            more = {"elsewhere": tuple(lines[1:]), "recipe": tuple(recipe(start))}
             return Finding(*told, **more)
     class_name = class_of(result, "torch", row.key)
     layer, differing = what_differs(row, result.cases, result.settings)
     sentence = what_is_wrong(row, class_name, result.cases)
     if differing:
         said = ", and its ".join(that_differs(*one) for one in differing)
-        sentence = f"{class_name or layer}'s {said}"
+        sentence = f"{class_of(result, 'torch', layer) or class_name or layer}'s {said}"
     key, places = Key.parse(row.key, result.cases), {}
     at = _computed_by(key)
     kind = result.classes.get("paddle", {}).get(at, "")
     at = at if kind.startswith(OWN) else row.key
     # Where a layer is built that goes wrong by how it is built; else the line of the row.
+    handed = _handed_on(result, layer, differing)
     for side in SIDES if row.measure != "claim" else ():
-        known, made = result.places.get(side, {}), result.made.get(side, {}).get(layer)
+        known = result.idle.get(side, {}) | result.places.get(side, {})
+        made = handed.get(side) or result.made.get(side, {}).get(layer)
+        at = key.prefix + key.site if at not in known and key.local == "p" else at
         places[side] = made or place_of(known, at)
     # Of one cause are the same lines, in any case, call, layer and step.
     site = differing or (key.kind, in_any_layer(f"{key.site}:{key.local}"), key.choice)
@@ -109,6 +113,20 @@ def _finding(result, row: Row) -> Finding:
     where = row.key if key.case or not places else f"main/{row.key}"
     headline = f"{sentence}; it starts at {where}"
     return Finding(row, sentence, headline, layer, differing, places, cause)
+
+
+def _handed_on(result, layer: str, differing: tuple) -> dict[str, str]:
+    """Side -> the line where what a setting was given parts: one side's hands it on.
+
+    Empty where that is the line that builds the layer.
+    """
+    chains = [result.handed.get(side, {}).get(layer, []) for side in SIDES]
+    for level in reversed(range(min(map(len, chains)) - 1)):
+        torch, paddle = (chain[level]["given"] for chain in chains)
+        parts = {(torch[n], paddle[n]) for n in torch if n in paddle}
+        if not parts.isdisjoint(each[1:] for each in differing):
+            return {side: c[level + 1]["line"] for side, c in zip(SIDES, chains, strict=True)}
+    return {}
 
 
 def _computed_by(key: Key) -> str:

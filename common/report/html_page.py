@@ -23,12 +23,13 @@ from twincheck.common.report import html_charts as charts
 from twincheck.common.report import html_facts as facts
 from twincheck.common.report import terminal
 from twincheck.common.report.acceptance import met, questions, together
-from twincheck.common.report.commands import look, next_commands
-from twincheck.common.report.findings import findings_of
+from twincheck.common.report.commands import look, mend_of_start, next_commands
+from twincheck.common.report.findings import beside, findings_of
 from twincheck.common.report.html_flow import flow_of
 from twincheck.common.report.html_rows import PackedRows, rows_shown, visible
 from twincheck.common.report.html_tree import tree_of
 from twincheck.common.report.html_values import DECADES, MOST_VALUES, values_of
+from twincheck.common.report.initial import RECIPE
 from twincheck.common.report.scores import figure, scores_of
 from twincheck.common.report.sentences import fewest_digits, number
 from twincheck.common.report.source_lines import source_context
@@ -148,12 +149,12 @@ def templates(*folders: Path):
         finalize=lambda value: by_their_names(value) if type(value) is str else value,
     )
     environment.filters.update(number=number, anchor=_anchor, figure=figure, visible=visible)
-    environment.filters.update(lines=_lines, describe=terminal.describe, words=facts.diff_log_words)
+    environment.filters.update(lines=_lines, facts=terminal.facts_of, words=facts.diff_log_words)
     environment.filters.update(guide=terminal.guide_word, used=terminal.used_part)
     environment.filters.update(id=id, hash=_hash)
     environment.globals.update(meanings=MEANINGS, tones=terminal.TONES)
     environment.globals.update(severity=SEVERITY, failing=FAILING, count_of=count_verdicts)
-    environment.globals["shown_origins"] = terminal.SHOWN_ORIGINS
+    environment.globals.update(shown_origins=terminal.SHOWN_ORIGINS, recipe=RECIPE)
     return environment
 
 
@@ -205,6 +206,7 @@ def _tell(index: int, name: str, title: str, result, sidecars, of_step: str) -> 
         digits=fewest_digits(rows, result.cases),
         scores=scores_of(result.folder, step.guide_stem, step.guide_threshold),
         findings=off,
+        beside=[] if off else beside(result),
         diff_log=result.guide_report and result.folder / result.guide_report,
         live=[chart["live"] for chart in drawn],
         depth_title="Gradients: noise and gap" if kind else "Error against depth",
@@ -213,7 +215,7 @@ def _tell(index: int, name: str, title: str, result, sidecars, of_step: str) -> 
         training=curves,
         choices=facts.choices_of(result.folder, step.judged, rows, _ledger(sidecars)),
         look=look(result, "KEY"),
-        next_commands=next_commands(result, off) if off else [],
+        next_commands=next_commands(result, off) if off else mend_of_start(result),
         ran=facts.what_ran(first_of),
         worst_rows=sorted(rows, key=terminal.origins_first, reverse=True)[:SHOWN_WITHOUT_SCRIPT],
         problems=problems,

@@ -12,7 +12,7 @@ from pathlib import Path
 from rich.text import Text
 
 from twincheck.common.report import terminal
-from twincheck.common.report.commands import again, extra, next_commands, shown
+from twincheck.common.report.commands import again, mend_of_start, next_commands, shown
 from twincheck.common.report.findings import NO_LINE, findings_of
 from twincheck.common.report.sentences import listed, named
 from twincheck.common.verdict.row import FAILING, count_verdicts
@@ -74,8 +74,8 @@ def _beginning(results: Sequence) -> str:
     found = [result for result in results if result.initial]
     kinds = dict.fromkeys(start.kind for result in found for start in result.starts)
     counted = f"initial values of {listed(kinds)} are not torch's" if kinds else OTHER_START
-    mend = extra(found[0], "mend")
-    return counted + (f": {terminal.visible(mend)}" if mend else "")
+    commands = "".join(f": {terminal.visible(c)}" for _, c in mend_of_start(found[0]))
+    return counted + commands
 
 
 def _count(word: str, alike: Sequence, results: Sequence) -> str:

@@ -20,7 +20,7 @@ from rich.text import Text
 from twincheck.common.logs.pickle_machine import escaped as visible
 from twincheck.common.logs.sums import shape_of_sums
 from twincheck.common.report import sentences
-from twincheck.common.report.commands import PAGE, extra, next_commands, shown
+from twincheck.common.report.commands import PAGE, extra, mend_of_start, next_commands, shown
 from twincheck.common.report.findings import Finding, beside, findings_of
 from twincheck.common.report.initial import RECIPE
 from twincheck.common.report.scores import allowed, figure, scores_of
@@ -388,10 +388,9 @@ def _show_beside(result) -> None:
     for i, finding in enumerate(beside(result)):
         _prose(escape(visible(f"{named([result])}: {finding.sentence}")), "")
         _show_origin(finding, first=i == 0, is_red=False)
-    mend = extra(result, "mend") if result.initial else ""
-    if mend:
-        say("  these lines written into the port, tried and proven:")
-        say(f"    {visible(mend)}")
+    for why, command in mend_of_start(result):
+        say(f"  # {why}")
+        say(f"  {visible(command)}")
 
 
 def _show_origin(finding: Finding, first: bool, is_red: bool = True) -> None:

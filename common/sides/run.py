@@ -186,6 +186,7 @@ class Run:
         self.side.fix_recurrent_dropout(model, training)
         names = (name for name, _ in self.side.probed_modules(model))
         self.session.draws.own_sites = {self.session.rename(name) for name in names}
+        building.note_constants(self, model)
         return model
 
     def _filled(self, model):

@@ -5,7 +5,7 @@ x.cuda()    torch.zeros(3, device="cuda")    paddle.set_device("gpu")    paddle.
 
 from types import ModuleType
 
-from twincheck.common.system.intercept import Intercept, stand_in
+from twincheck.common.system.intercept import Intercept
 
 _SELF = ("Tensor.cuda", "nn.Module.cuda", "nn.Layer.cuda")
 _NOTHING = ("cuda.set_device", "cuda.synchronize", "cuda.empty_cache")
@@ -24,6 +24,16 @@ _TAKE_DEVICE = {
 }
 
 
+class _Place(type):
+    """The class of a GPU's place, of which the CPU's is made and nothing is an instance."""
+
+    def __call__(cls, *numbers):
+        return cls.place
+
+    def __instancecheck__(cls, value):
+        return False
+
+
 def patch(side: ModuleType) -> None:
     """Let everything that asks for a GPU have the CPU, from now on."""
     handles = dict.fromkeys(_TAKE_DEVICE[side.NAME], _on_cpu)
@@ -31,21 +41,9 @@ def patch(side: ModuleType) -> None:
     if side.NAME == "torch":
         handles |= dict.fromkeys(_NOTHING, lambda own, arguments, options: None)
     else:
-        stand_in(side.lib, "CUDAPlace", _place_of(side.lib))
+        # There alone, and a class: Paddle asks whether something is one.
+        side.lib.CUDAPlace = _Place("CUDAPlace", (), {"place": side.lib.CPUPlace()})
     Intercept(side.lib, handles, held_by=("paddle",)).put()
-
-
-def _place_of(paddle: ModuleType) -> type:
-    """What makes the CPU's place of a GPU's, and is asked what is one as before."""
-
-    class Place(type):
-        def __call__(cls, *given):
-            return paddle.CPUPlace()
-
-        def __instancecheck__(cls, value, own=paddle.CUDAPlace):
-            return isinstance(value, own)
-
-    return Place("CUDAPlace", (), {})
 
 
 def _on_cpu(own, arguments, options):

@@ -248,10 +248,24 @@ def _of_session(session: Session, places: Mapping[str, np.ndarray]) -> dict[str,
         places={key: _shortened(place) for key, place in session.places.items()},
         classes={key: name for key, name in session.classes.items() if name},
         settings=session.settings,
-        made={layer: _shortened(place) for layer, place in session.made.items() if place},
+        made={layer: _shortened(lines[0][0]) for layer, lines in session.made.items() if lines},
+        handed={
+            layer: [{"line": _shortened(line), "given": given} for line, given in lines]
+            for layer, lines in map(partial(_handed, session.settings), session.made.items())
+            if len(lines) > 1
+        },
+        idle={site: _shortened(place) for site, place in session.idle.items()},
         computed=session.computed,
         variances=session.variances,
     )
+
+
+def _handed(settings, made: tuple[str, list]) -> tuple[str, list]:
+    """A layer and the lines that led to it, out to the first that was given no setting of it."""
+    layer, lines = made
+    values = set(settings[layer].values())
+    others = (i for i, (_, given) in enumerate(lines) if values.isdisjoint(given.values()))
+    return layer, lines[: next(others, len(lines)) + 1]
 
 
 def _kept(job: Job, path: Path) -> dict[str, object]:

@@ -46,12 +46,12 @@ def begin_side(framework, doc):
     gc.disable()  # an import makes much and drops little; common/sides/worker.py enables it
 
 
-def forward(name, arguments=None, packages=("numpy", "rich")):
+def forward(name):
     """Run the command of an extra, whose --help says what it takes; returns the exit status."""
-    begin(*packages)
+    begin("numpy", "rich")
     from twincheck.common.system.extras import run
 
-    return run(name, arguments)
+    return run(name)
 
 
 def what_is_missing(packages):

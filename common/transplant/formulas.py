@@ -282,28 +282,32 @@ def _exp(x):
     return paddle.where(x < _UNDERFLOW, paddle.zeros([], x.dtype), paddle.exp(x))
 
 
-def _below_largest(x, axis):
-    """Return how far logits lie below the largest; inside `as_kept` at most 64, as in Paddle."""
-    x = x - x.detach().max(axis=axis, keepdim=True)
-    return paddle.clip(x.detach(), min=-CLIPPED_FROM) if _KEPT.get() else x
+def _of_logits(function: Callable, x, axis):
+    """Return a function of how far logits lie below the largest.
+
+    Inside `as_kept` that is at most 64; Paddle's gradient is that of the function all the same.
+    """
+    below = x - x.detach().max(axis=axis, keepdim=True)
+    value = function(below)
+    if not _KEPT.get():
+        return value
+    return function(paddle.clip(below.detach(), min=-CLIPPED_FROM)) + value - value.detach()
 
 
 @_formula("log_softmax", "nn.functional.log_softmax")
 def _log_softmax(x, axis):
-    below = _below_largest(x, axis)
-    value = below - paddle.log(_exp(below).sum(axis=axis, keepdim=True))
-    return _with_slope(
-        value, lambda: x - (paddle.exp(value.detach()) * x).sum(axis=axis, keepdim=True)
+    return _of_logits(
+        lambda below: below - paddle.log(_exp(below).sum(axis=axis, keepdim=True)), x, axis
     )
 
 
 @_formula("softmax", "nn.functional.softmax")
 def _softmax(x, axis):
-    parts = _exp(_below_largest(x, axis))
-    value = parts / parts.sum(axis=axis, keepdim=True)
-    return _with_slope(
-        value, lambda: value.detach() * (x - (value.detach() * x).sum(axis=axis, keepdim=True))
-    )
+    def shares(below):
+        parts = _exp(below)
+        return parts / parts.sum(axis=axis, keepdim=True)
+
+    return _of_logits(shares, x, axis)
 
 
 @_formula("cross_entropy", "nn.functional.cross_entropy")

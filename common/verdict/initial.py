@@ -123,7 +123,7 @@ def _judge_one(name: str, torch_log, paddle_log, level: float) -> Row:
         f"{side} std {v.std():.4g} mean {v.mean():.2g}{' (constant)' if c.all() else ''}"
         for side, v, c in zip(logs, values, constant, strict=True)
     )
-    if values[0].shape != values[1].shape or constant[0].shape != constant[1].shape:
+    if values[0].shape[1:] != values[1].shape[1:] or constant[0].shape != constant[1].shape:
         return Row(key, "INVALID", note=f"other shapes: {spreads}", origin=True)
     if not all(np.isfinite(v).all() for v in values):
         return Row(key, "INVALID", note=f"NaN or infinite: {spreads}", origin=True)
@@ -139,12 +139,14 @@ def _judge_one(name: str, torch_log, paddle_log, level: float) -> Row:
     off = np.abs(rows[0] - rows[1])[constant[0]].max(initial=0.0)
     allowed = CONSTANT_ALLOWED * float(np.abs(values[0]).max())
     if constant[0].all():
-        return claim(key, max(off, float(np.abs(values[0] - values[1]).max())), allowed, spreads)
+        return claim(
+            key, max(off, float(np.abs(values[0][0] - values[1][0]).max())), allowed, spreads
+        )
     if not off <= allowed:
         return claim(key, off, allowed, f"in its constant rows: {spreads}")
     p = same_distribution(values[0].reshape(-1), values[1].reshape(-1))
-    found = f"p = {p:.1e}" if p >= SMALLEST else f"p < {SMALLEST:g}"
-    note = f"{spreads}; {found} over {values[0].size} values of each side, level {level:.0e}"
+    found = f"= {p:.1e}" if p >= SMALLEST else f"< {SMALLEST:g}"
+    note = f"{spreads}; p {found} over {values[0].size} values of each side, level {level:.0e}"
     # Both as powers of ten: what is off is how unlikely such values are of one distribution.
     return claim(key, -math.log10(max(p, SMALLEST)), -math.log10(level), note)
 

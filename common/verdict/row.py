@@ -6,6 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from twincheck.common.logs.key import Key
+
 # From harmless to worst.
 SEVERITY = (
     *("IDENTICAL", "ROUNDING", "INSIDE", "CLOSE", "FLIP", "CONSTANT"),
@@ -117,13 +119,18 @@ def first_bad_row(rows: Sequence[Row], allow: Collection[str] = ()) -> Row | Non
     """The first row that is not aligned; None where all are.
 
     One that is CARRIED only where no other is; before it one whose numbers are right but for their
-    order, which may be how this side's model has them.
+    order, which may be how this side's model has them.  One of an optimizer's later pass, which no
+    probe has looked into, only where no first pass has an origin: a weight may start as 1.
     """
     bad = [row for row in rows if exit_code([row.verdict], allow)]
     if bad and bad[0].excuse == ORDER:
         seen = [row for row in bad if row.origin and NOT_FED not in row.note]
         bad = [row for row in seen if row.excuse != ORDER] or bad
-    return min(bad, key=lambda row: row.verdict == "CARRIED", default=None)
+    first = min(bad, key=lambda row: row.verdict == "CARRIED", default=None)
+    if first is not None and Key.parse(first.key).is_own_pass:
+        looked_into = (row for row in bad if row.origin and not Key.parse(row.key).is_step)
+        first = next((row for row in looked_into if row.measure != "claim"), first)
+    return first
 
 
 def badness(row: Row) -> tuple[int, float]:

@@ -52,7 +52,7 @@ class Edit:
 
 @dataclass(frozen=True)
 class ByHand:
-    """What a pair needed behind common.new."""
+    """What a pair needed behind twincheck new."""
 
     why: str = ""
     edits: tuple[Edit, ...] = ()

@@ -73,7 +73,7 @@ _VARIANCES = {
     "(keep_unbiased_statistics), so that the sides train alike",
     BIASED: "in training Paddle keeps it without n / (n - 1), as its BatchNorm does: after a "
     "training it differs from torch's by that much; keep_unbiased_statistics(layer) of "
-    "common.paddle_side keeps torch's",
+    "twincheck.paddle_side keeps torch's",
 }
 
 

@@ -31,7 +31,7 @@ from twincheck.common.check.runner import base_folder, run_step
 from twincheck.common.check.steps import Launch, Step
 from twincheck.common.logs.reader import read_log
 from twincheck.common.logs.result_folder import FLOAT64, GENERATION_FILE, UNFORCED, ResultFolder
-from twincheck.common.pair.pairs import WORDS, built_in_models, load_pairs
+from twincheck.common.pair.pairs import MODELS, WORDS, folder_of, load_pairs
 from twincheck.common.report import terminal as report
 from twincheck.common.report.commands import whole
 from twincheck.common.report.summary import last_line
@@ -179,7 +179,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """See the module's docstring; returns the exit status."""
     given = options_parser().parse_args(arguments)
     given.model = given.model or ["reformer"]
-    built_in = set(given.model) <= {*built_in_models(), "all"}
+    built_in = all(name == "all" or folder_of(name).parent == MODELS for name in given.model)
     given.preset = given.preset or ("text" if built_in else "default")
     # With --compare-only the tokens are written out as text.
     options = replace(CheckOptions.of(given), judging=(*OF_JUDGING, "tokenizer"))

@@ -7,7 +7,7 @@ import ast
 from collections.abc import Iterator, Sequence
 from textwrap import indent
 
-from twincheck.common.report.initial import call, recipe
+from twincheck.common.report.recipe import call, recipe
 from twincheck.common.verdict.initial import Start
 from twincheck.extras.mend.edits import Edit, Source, joined
 
@@ -20,6 +20,7 @@ _OF_FAMILY = {
 }
 _NAME = "torch_initial_values"
 _FUNCTION = """
+
 
 def {name}(model):
     \"\"\"Draw as torch does what Paddle's layers begin with otherwise.\"\"\"

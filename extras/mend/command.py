@@ -154,8 +154,10 @@ class Red:
 
     def files(self) -> list[str]:
         """Name the port's files that build or call a layer, where one is built otherwise."""
-        told = [getattr(self.before, name).get("paddle", {}) for name in ("made", "places")]
-        places = [at for of in told for at in of.values()] if self.settings else []
+        if not self.settings:
+            return []
+        told = [of.get("paddle", {}) for of in (self.before.made, self.before.places)]
+        places = (at for of in told for at in of.values())
         return sorted({at.split(" (")[0].rpartition(":")[0] for at in places})
 
 

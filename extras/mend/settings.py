@@ -20,16 +20,17 @@ def of_settings(source: Source, layer: str, settings: Sequence[Setting]) -> Iter
     """Yield the edits that give a layer the reference's settings, those of most places first.
 
     Its class is named where it is called, in a `partial`, or where it is handed on; elsewhere a
-    number may be the port's setting.
+    number may be the port's setting, if it is none of the whole ones, which are everywhere.
     """
     told = [(_keyword(name), _literal(name, a), _literal(name, b)) for name, a, b in settings]
     for some in dict.fromkeys([tuple(told), *((one,) for one in told)]):
         named = [_named(source, node, some) for node in _names(source, layer)]
         yield from _all_and_each([edit for edit in named if edit], source)
     for _, theirs, ours in told:
-        same = [one for one in ast.walk(source.tree) if _is(one, ours)]
+        rare = _is_number(ours) and not ours.isdigit()
+        same = [one for one in ast.walk(source.tree) if rare and _is(one, ours)]
         spans = [Edit(*source.span(one), theirs.encode(), "setting") for one in same]
-        yield from _all_and_each(spans if _is_number(ours) else [], source)
+        yield from _all_and_each(spans, source)
 
 
 def _all_and_each(edits: list[Edit], source: Source) -> Iterator[Edit]:

@@ -29,7 +29,7 @@ from pathlib import Path
 from twincheck.common.check.command_line import check_main
 from twincheck.common.check.guard import guarded
 from twincheck.common.check.options import Parser
-from twincheck.common.pair.pairs import RECORD, built_in_models
+from twincheck.common.pair.pairs import RECORD
 from twincheck.common.report import terminal as report
 from twincheck.common.system.door import to_type
 from twincheck.common.system.errors import UserError
@@ -240,9 +240,8 @@ def _free_place(name: str, folder: Path) -> Path:
     """Where the pair goes; raises UserError for a name that it cannot have."""
     if not name.replace("_", "").replace("-", "").isalnum() or not name.isascii():
         raise UserError(f"{name}: a pair's name has letters, digits, '_' and '-' only")
-    if name[0] == "-" or name == "all" or name in built_in_models():
-        known = ", ".join(built_in_models())
-        raise UserError(f"{name}: this name is taken (all, {known}) or starts with '-'")
+    if name[0] == "-" or name == "all":
+        raise UserError(f"{name}: this name is taken (all) or starts with '-'")
     target = folder / name
     if target.exists() or target.is_symlink():
         again = "set it up again with --update, " if (target / RECORD).is_file() else ""

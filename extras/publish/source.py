@@ -18,7 +18,7 @@ from twincheck.common.system.errors import UserError
 
 PROGRAMS = Path(__file__).resolve().parent / "programs"
 FACE = "twincheck.paddle_side"
-FACES = (FACE, "twincheck", "common.paddle_side")  # the last is its old name
+FACES = (FACE, "twincheck")
 # How common/sides/losses.py, one text for both sides, reads in Paddle's words.
 _IN_PADDLE = (
     (r"\bside, ", ""),

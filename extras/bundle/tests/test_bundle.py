@@ -382,7 +382,7 @@ def test_tampering_is_found(forgery, tmp_path, kind, rehashed):
     assert not (tmp_path / "executed").exists()
 
 
-OTHER_COMMAND = ["python step1_forward/check_step1.py --model other"]
+OTHER_COMMAND = ["twincheck step1 other"]
 # Nothing inside a bundle speaks against these, once every hash fits: README of the bundle.
 SILENT = {
     "edited commit": lambda f: f.manifest.update(commit={"id": "0" * 40, "changed": False}),

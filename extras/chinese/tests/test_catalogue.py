@@ -33,9 +33,11 @@ ENGLISH = {
 }
 # Files whose strings are another text, which is English everywhere; their errors are held.
 OTHER_TEXT = {
+    "common/report/recipe.py": "lines of a port, which are the user's source",
     "extras/bench/comparisons.py": "rows of docs/performance.md",
     "extras/bench/page.py": "the generated parts of docs/performance.md",
     "extras/issue/program.py": "lines of a program",
+    "extras/mend/settings.py": "words of a port's source",
     "extras/new_pair/loader.py": "lines of a pair's files, which are the user's source",
     "extras/new_pair/recipes.py": "the same",
     "extras/new_pair/source.py": "the same",

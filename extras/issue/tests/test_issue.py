@@ -346,8 +346,25 @@ def test_what_no_small_program_shows_is_said(tmp_path):
 
 
 def test_where_no_program_shows_the_first_cause_the_next_is_tried(tmp_path):
-    long = "x = x + attended", f"x = x + attended\n        {LONG}"
-    pair = a_pair(CLASSIFIER, tmp_path, long, ("nn.GELU()", "nn.GELU(approximate=True)"))
+    """The first is too long; the other is in another branch, before which all agrees."""
+    pair = tmp_path / "pair"
+    pair.mkdir()
+    (pair / "case.py").write_text(
+        "import numpy as np\n\nCONFIGS = {'default': {}}\n\n\ndef make_inputs(config, seed):\n"
+        "    return {'x': np.random.default_rng(seed).standard_normal((2, 8))}\n"
+    )
+    wrong = {"torch": ("", ""), "paddle": (LONG, "approximate=True")}
+    for side, kind in (("torch", "Module"), ("paddle", "Layer")):
+        long, form = wrong[side]
+        (pair / f"{side}_model.py").write_text(
+            f"import {side}\nfrom {side} import nn\n\n\nclass Net(nn.{kind}):\n"
+            "    def __init__(self):\n        super().__init__()\n"
+            "        self.one, self.two = nn.Linear(8, 8), nn.Linear(8, 8)\n"
+            f"        self.act = nn.GELU({form})\n\n"
+            "    def forward(self, x):\n        other = self.act(self.two(x))\n"
+            f"        x = self.one(x)\n        {long}\n        return {{'a': x, 'b': other}}\n\n\n"
+            "def build(config):\n    return Net()\n"
+        )
     said, program, text = issued(pair)
     first = said.index("no small program shows it: it takes")
     second = said.index("step 1: GELU's tanh form is off in torch and on in Paddle")

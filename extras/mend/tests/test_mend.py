@@ -216,6 +216,10 @@ def test_a_layers_setting_is_given_wherever_its_class_is_named(wrong, right):
     assert len(made) < 5
 
 
+def test_of_a_port_that_does_not_run_no_setting_is_known():
+    assert Red("", {}, None).files() == []
+
+
 def test_settings_are_given_together_and_as_paddle_counts_them():
     source = Source(b"nn.BatchNorm2D(8), isinstance(x, nn.BatchNorm2D)\n")
     settings = ("epsilon", 1e-3, 1e-5), ("momentum", 0.01, 0.1), ("tanh form", 1.0, 0.0)
@@ -646,7 +650,7 @@ def test_a_doubtful_mend_is_not_proven(tmp_path, monkeypatch):
 def test_initial_weights_are_mended_where_all_else_is_green(tmp_path):
     pair = a_pair(tmp_path, ("nn.initializer.Normal(std=0.1)", "nn.initializer.Normal(std=0.2)"))
     said = twincheck("mend", pair)
-    assert "proven: with it all steps are green" in said
+    assert "proven: with it steps 1, 3 and 4 are green" in said
     assert "std=0.1" in json.loads((pair / "log" / "mend" / "mend.json").read_text())["diff"]
 
 

@@ -585,9 +585,8 @@ def new(checkout, folder, name, *words):
     given = ["--torch", f"{folder}/mine.py:Net", "--paddle", f"{folder}/port.py:Net"]
     given += ["--input", "x=float32:4,8", "labels=labels:4:3", "--set", "width=8"]
     given = [] if "--update" in words else given
-    return checkout.python(
-        str(checkout.path("common/new.py")), name, *given, *words, "--folder", str(folder)
-    )
+    door = str(checkout.path("twincheck"))
+    return checkout.python(door, "new", name, *given, *words, "--folder", str(folder))
 
 
 def test_two_names_end_in_a_verdict(checkout, folder):
@@ -631,7 +630,7 @@ def test_times_rise_and_the_longest_row_is_whole(checkout, folder):
     (folder / "port.py").write_text(text)
     place = str(folder)
     done = checkout.python(
-        *(str(checkout.path("common/new.py")), "rising", "--folder", place),
+        *(str(checkout.path("twincheck")), "new", "rising", "--folder", place),
         *("--torch", f"{place}/mine.py:Net", "--paddle", f"{place}/port.py:Net", "--input"),
         *("x=float32:4,12,8", "times=float32:4,12", "lengths=int64:4:13", "labels=labels:4,12:3"),
     )

@@ -116,10 +116,10 @@ PLAIN = "from paddle import nn\n\n\ndef build(config):\n    return nn.Linear(2, 
         ("import torch", "paddle_model.py:1: torch is reference code"),
         ("from torch import nn as t", "is reference code"),
         ("from torch_model import build", "torch_model is the reference"),
-        ("from common.pair.tape import Tape", "common.pair.tape is this workbench's own"),
-        ("from common.paddle_side import tap, array", "paddle_model.py:1: array of twincheck."),
-        ("from common.paddle_side import *", "* of twincheck.paddle_side is this workbench's own"),
-        ("import step4_backward.setups", "step4_backward.setups is this workbench's own"),
+        ("from twincheck.common.pair.tape import Tape", "common.pair.tape is this workbench's"),
+        ("from twincheck import tap, array", "paddle_model.py:1: array of twincheck."),
+        ("from twincheck.paddle_side import *", "* of twincheck.paddle_side is this workbench's"),
+        ("import step4_backward.setups", "step4_backward.setups is this workbench's"),
         ("from parts.deep import x", "parts.deep is no single file"),
         ('x = __import__("layers")', "import_module cannot be followed"),
         ("from case import NOTHING", "it does not define NOTHING"),
@@ -263,7 +263,7 @@ def exported(tmp_path_factory, request, *arguments):
         patch.chdir(out.parent)
         pythons = ["--torch-python", python, "--paddle-python", python]
         done = subprocess.run(
-            [sys.executable, "-m", "common.export", *arguments, "--out", str(out), *pythons],
+            [sys.executable, "-m", "twincheck", "export", *arguments, "--out", str(out), *pythons],
             capture_output=True,
             text=True,
         )
