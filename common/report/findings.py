@@ -85,7 +85,7 @@ def _finding(result, row: Row) -> Finding:
             said = of_start(start)
             lines = [place for place in dict.fromkeys(start.places.values()) if place] or [NO_LINE]
             places = {"torch": start.torch_place or NO_LINE, "paddle": lines[0]}
-            told = (row, said, f"{said}; it starts at {row.key}", (), places, (START, number))
+            told = (row, said, f"{said}; it starts at {row.key}", "", (), places, (START, number))
             more = {"elsewhere": tuple(lines[1:]), "recipe": tuple(recipe(start))}
             return Finding(*told, **more)
     class_name = class_of(result, "torch", row.key)
