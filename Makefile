@@ -47,7 +47,7 @@ paconvert: install
 	fi
 
 check: install
-	@$(VENV_PYTHON) -m common.check_all
+	@$(VENV_PYTHON) -m twincheck check
 
 test: install
 	@$(VENV_PYTHON) -m pytest -n auto --maxprocesses 8 --dist loadfile

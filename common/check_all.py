@@ -1,6 +1,6 @@
 """`make check`: steps 1 to 5 for every built-in model, one table, one exit status.
 
-python -m common.check_all [--json FILE] [--out DIR] [--model NAME]
+twincheck check [--json FILE] [--out DIR] [--model NAME]
 
 Every row is in log/report.json, in short where it agrees, or in full in FILE; the table is in
 log/report.txt beside it, a page of both to open in a browser in log/report.html, and the logs are
@@ -37,6 +37,8 @@ from twincheck.common.logs.result_folder import ResultFolder
 from twincheck.common.logs.sidecar import sidecar_of
 from twincheck.common.pair.pairs import load_pairs
 from twincheck.common.report import terminal as report
+from twincheck.common.report.commands import whole
+from twincheck.common.report.sentences import listed
 from twincheck.common.report.summary import last_line
 from twincheck.common.system import extras
 from twincheck.common.system.checkout import ROOT, for_logs
@@ -62,11 +64,10 @@ def main(arguments: list[str] | None = None, is_there: bool = False) -> int:
 
     is_there  judge the results that are there instead, of whichever steps
     """
-    parser = Parser(__doc__, "python -m common.check_all")
+    parser = Parser(__doc__, "report" if is_there else "check")
     parser.take(*OF_EVERY_CHECK, *of("reference"), "mode", *of("data", "training"))
     given = parser.parse_args(arguments)
-    asked = sys.argv[1:] if arguments is None else arguments
-    command = ["python", "-m", "common.check_all", *asked]
+    command = whole("report" if is_there else "check", given.typed)
     how = CheckOptions.of(given), given.json, command, judge_again if is_there else _run_all
     return guarded(given.debug, lambda: check_all(all_steps(), *how))
 
@@ -75,7 +76,7 @@ def check_all(
     steps: Sequence[Step],
     options: CheckOptions,
     json_path: Path | None,
-    command: Sequence[str],
+    command: str,
     run: Callable,
 ) -> int:
     """Have results made, show them, write the page and what extras add; returns the exit status.
@@ -89,12 +90,21 @@ def check_all(
     written = json_path or folder / "report.json"
     write_text(written, json_text(results, short=json_path is None))
     write_text(written.with_suffix(".txt"), table)
-    about = results, command, "steps 1 to 5"
-    page = None if options.no_report else write_page(folder, *about)
+    page = None
+    if not options.no_report:
+        page = write_page(folder, results, command, _named(results))
     for add in extras.load_all(_ADDED):
         add(results, options, folder)
     report.say(last_line(results, page, _left_out(steps, options, results)))
     return overall_exit(results)
+
+
+def _named(results: Sequence[Result]) -> str:
+    """What the page calls these results: their steps."""
+    numbers = sorted({result.step.number for result in results})
+    if len(numbers) == len(all_steps()):
+        return "steps 1 to 5"
+    return f"step{'s' * (len(numbers) > 1)} {listed(map(str, numbers))}"
 
 
 def judge_again(

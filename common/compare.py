@@ -1,6 +1,6 @@
 """Judge any two logs, without either framework.
 
-    python -m common.compare REF.npy CAND.npy [--ref64 A.npy --cand64 B.npy] [--json FILE]
+    twincheck compare REF.npy CAND.npy [--ref64 A.npy --cand64 B.npy] [--json FILE]
 
 REF is the reference's float32 log (torch), CAND the candidate's (paddle); what reprod_log wrote
 will do.  With both float64 logs every row gets the full verdict, without them none is better than
@@ -33,7 +33,7 @@ from twincheck.common.verdict.row import first_bad_row
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """The command; returns the exit status."""
-    parser = Parser(__doc__, "python -m common.compare")
+    parser = Parser(__doc__, "compare")
     parser.add_argument("ref", type=Path, metavar="REF.npy", help="the reference's float32 log")
     parser.add_argument("cand", type=Path, metavar="CAND.npy", help="the candidate's float32 log")
     parser.add_argument(

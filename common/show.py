@@ -1,6 +1,6 @@
 """Show one tensor of the last check on both sides, around its worst element.
 
-    python -m common.show KEY [--step N] [--model NAME|FOLDER] [--out DIR] [--around N]
+    twincheck show KEY [--step N] [--model NAME|FOLDER] [--out DIR] [--around N]
 
 KEY is a row's key, or an end or a part of it that no other key has.  Reads the logs that are there
 and needs neither framework.  Exit status: 0 shown, 2 no such row.
@@ -73,7 +73,7 @@ class StepLogs:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """The command; returns the exit status."""
-    parser = Parser(__doc__, "python -m common.show")
+    parser = Parser(__doc__, "show")
     parser.add_argument("key", metavar="KEY", help="such as logits, or lm/logits")
     parser.add_argument(
         "--step", type=int, choices=range(1, 6), help="by default the first that has it: --step 4"

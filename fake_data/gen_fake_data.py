@@ -64,7 +64,7 @@ def content_of(path: Path) -> bytes:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Write or check; returns 0, or 1 where --check finds a difference."""
-    parser = Parser(__doc__, "python fake_data/gen_fake_data.py")
+    parser = Parser(__doc__, prog="python fake_data/gen_fake_data.py")
     parser.add_argument("--check", action="store_true", help="write nothing: are they as made?")
     options = parser.parse_args(arguments)
     made = {model: make_fake_data(model) for model in built_in_models()}

@@ -69,7 +69,7 @@ class Checkout:
         return self.captured(command, timeout=TIMEOUT_S, **where)
 
     def module(self, name: str, *arguments: str) -> subprocess.CompletedProcess:
-        """Run one of the copy's modules, such as common.compare."""
+        """Run one of the copy's modules, such as twincheck."""
         return self.python("-m", name, *arguments, PYTHONPATH=str(self.root))
 
     def check(self, step: int | str, *arguments: str) -> subprocess.CompletedProcess:

@@ -264,7 +264,7 @@ def plant(path: Path, text: str, side: str = "paddle") -> Callable[[], None]:
     if binds.is_file() and re.search(rf"(?m)^    {path.stem},$", binds.read_text()):
         script = path.parent / f"{side}_side.py"
         here = "bind(sys.modules[__name__])\n"
-        there = f"{here}from common.sides import {other.stem}\n"
+        there = f"{here}from twincheck.common.sides import {other.stem}\n"
         there += f"bind(sys.modules[__name__], ({other.stem},))\n"
     clean = script.read_text() if script.is_file() else ""
     if here not in clean:

@@ -1,6 +1,6 @@
 """Step 1, forward: do both sides compute the same, tensor by tensor?
 
-python step1_forward/check_step1.py --model reformer
+twincheck step1 --model reformer
 """
 
 import sys
@@ -26,6 +26,7 @@ STEP = Step(
     probes=True,
     guide_stem="forward",
     decodes=True,
+    initial="forward_init",
 )
 
 if __name__ == "__main__":

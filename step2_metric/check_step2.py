@@ -1,6 +1,6 @@
 """Step 2, metric: do both sides read the same batches, predict the same and score the same?
 
-python step2_metric/check_step2.py --model fastformer
+twincheck step2 --model fastformer
 """
 
 import sys

@@ -1,6 +1,6 @@
 """Step 3, loss: is every head's loss the same, for each sample and however it is reduced?
 
-python step3_loss/check_step3.py --model reformer
+twincheck step3 --model reformer
 """
 
 import sys

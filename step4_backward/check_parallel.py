@@ -1,6 +1,6 @@
 """Step 4, in parallel: do two processes with half a batch each give one process's gradients?
 
-    python step4_backward/check_parallel.py --model fastformer [--processes 2]
+    twincheck check-parallel --model fastformer [--processes 2]
 
 Each side by its framework's own launcher and data parallelism (torchrun, DistributedDataParallel;
 paddle.distributed.launch, DataParallel; gloo on CPU, nccl on GPU), on step 5's data with dropout:
@@ -72,7 +72,7 @@ STEP = Step(
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """See the module's docstring; returns the exit status."""
-    parser = Parser(__doc__, "python step4_backward/check_parallel.py")
+    parser = Parser(__doc__, STEP.command)
     arguments = parser.take(*STEP.takes, "processes").parse_args(arguments)
     options, step = CheckOptions.of(arguments), for_processes(arguments.processes)
     return guarded(arguments.debug, lambda: check(step, options))

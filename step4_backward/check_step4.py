@@ -1,6 +1,6 @@
 """Step 4, backward: is every gradient the same, and ten steps of four optimizers?
 
-python step4_backward/check_step4.py --model reformer
+twincheck step4 --model reformer
 """
 
 import sys

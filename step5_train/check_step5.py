@@ -1,6 +1,6 @@
 """Step 5, train: do the twins train alike, from the same start, order and dropout?
 
-    python step5_train/check_step5.py --model fastformer [--seeds 5] [--resume]
+    twincheck step5 --model fastformer [--seeds 5] [--resume]
 
 The first steps must agree to rounding.  Later the two runs drift apart, as any two runs do that
 differ in the last bit: how far is judged against self-twins of both sides, whose starts are moved
@@ -57,7 +57,6 @@ from twincheck.step5_train.envelope import (
     stored,
 )
 from twincheck.step5_train.equivalence import judge_seeds, one_seed, reached, sentence
-from twincheck.step5_train.judge_initial import judge_initial
 from twincheck.step5_train.training import stops_after
 
 # The check goes on to so many seeds by itself where a side's training takes less than SHORT_S each.
@@ -71,15 +70,12 @@ def trained_alike(folder: Path, pair) -> tuple[list[Row], list[str]]:
     files, settings = ResultFolder(folder), settings_of(folder, pair)
     patient = bool(settings["patience"])
     with ExitStack() as stack:
-        logs, drawn = (
-            [stack.enter_context(read_log(files.log(stem, side))) for side in SIDES]
-            for stem in ("train_full", "train_init")
-        )
+        logs = [stack.enter_context(read_log(files.log("train_full", side))) for side in SIDES]
         paths = [files.log("train_full", side, FLOAT64) for side in SIDES]
         exact = [stack.enter_context(read_log(path)) for path in paths if path.is_file()]
         envelope, parts, notes = envelope_of(folder, pair)
         # Causes first: the first row that is off is where to look.
-        rows = judge_initial(*drawn) + _course(*logs, patient)
+        rows = _course(*logs, patient)
         losses = [log["curve/loss"] for log in logs], [log["curve/loss"] for log in exact]
         drifts = drift(*losses[0], envelope, folder, parts, losses[1])
         rows += [*drifts, *_ends(folder, logs, exact, envelope)]
@@ -407,6 +403,7 @@ STEP = Step(
     "train/final_forecasts says whether by more than chance",
     data=True,
     trains=True,
+    initial="train_init",
     extra=trained_alike,
     answer=answered,
     decides=decided,
@@ -417,7 +414,7 @@ STEP = Step(
 
 def options_parser() -> Parser:
     """What this check takes."""
-    parser = Parser(__doc__).take(*STEP.takes)
+    parser = Parser(__doc__, STEP.command).take(*STEP.takes)
     said = "that train each side together, on all machines, 1 by default: --processes 4"
     parser.take_other("processes", type=positive, default=1, help=said)
     parser.take(*of("machines"))
@@ -426,7 +423,7 @@ def options_parser() -> Parser:
 
 def main() -> int:
     """See the module's docstring; returns the exit status."""
-    return check_main(STEP, parser=options_parser())
+    return check_main(STEP)
 
 
 if __name__ == "__main__":

@@ -5,6 +5,7 @@ import shutil
 import subprocess
 import sys
 import venv
+from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -24,17 +25,27 @@ def build_wheel(folder: Path) -> Path:
 
 
 class Installed:
-    """An environment with a wheel; its dependencies are those of the tests' environment."""
+    """An environment with a wheel; its dependencies are those of the tests' environment.
 
-    def __init__(self, folder: Path, wheel: Path):
+    wheel    None: the dependencies alone, as in the environment of one side
+    without  beginnings of names of packages that this environment does not have
+    """
+
+    def __init__(self, folder: Path, wheel: Path | None, without: Sequence[str] = ()):
         venv.EnvBuilder(symlinks=True).create(folder)
         self.python = folder / "bin" / "python"
         (self.packages,) = folder.glob("lib/python3*/site-packages")
         # As a .pth does for packages alone: the .pth files there, which lead to this checkout, are
         # not read.
-        (self.packages / "dependencies.pth").write_text(
-            f"{Path(find_spec('pip').origin).parents[1]}\n"
-        )
+        theirs = Path(find_spec("pip").origin).parents[1]
+        if not without:
+            (self.packages / "dependencies.pth").write_text(f"{theirs}\n")
+        for path in theirs.iterdir() if without else ():
+            own = path.name.startswith(("__editable__", "twincheck", *without))
+            if not own and path.suffix != ".pth":
+                (self.packages / path.name).symlink_to(path)
+        if wheel is None:
+            return
         pip = [sys.executable, "-m", "pip", "--python", str(self.python)]
         install = "install --quiet --no-index --no-deps --ignore-installed".split()
         subprocess.run([*pip, *install, str(wheel)], check=True)

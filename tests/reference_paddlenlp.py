@@ -2,7 +2,7 @@
 
     PYTHON tests/reference_paddlenlp.py FOLDER LOGS
 
-FOLDER/converted is what common.converter wrote with --to paddle; LOGS are step 4's.  Loads it with
+FOLDER/converted is what `converter` wrote with --to paddle; LOGS are step 4's.  Loads it with
 from_pretrained, compares the logits in float64, and saves it as `FOLDER/saved by PaddleNLP`.
 """
 

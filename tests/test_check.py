@@ -116,7 +116,7 @@ def test_a_framework_that_is_not_installed(checkout):
         "runpy.run_path(sys.argv[0], run_name='__main__')\n"
     )
     done = checkout.python("-c", script, str(checkout.path(CHECKS[1])), "--model", MODEL)
-    says(done, 2, "paddle is not installed", "make install", "--compare-only")
+    says(done, 2, "paddle is not installed", "doctor` says what to do", "--compare-only")
 
 
 @pytest.mark.usefixtures("warm")

@@ -237,9 +237,9 @@ def test_a_pair_without_published_takes_the_presets_configuration_updated(tmp_pa
 
 
 def convert(weights, out, *more):
-    """Run common.converter on a Reformer's checkpoint."""
+    """Run twincheck converter on a Reformer's checkpoint."""
     options = ("--model", "reformer", "--weights", weights, "--out", out)
-    return command("-m", "common.converter", *options, *more)
+    return command("-m", "twincheck", "converter", *options, *more)
 
 
 def test_round_trips_through_every_format(made, whole, tmp_path):
@@ -335,7 +335,7 @@ def test_a_writer_that_does_not_transpose_squares_is_caught_by_what_is_read_back
     out, report = tmp_path / "out.pdparams", tmp_path / "report.json"
     options = ("--model", "reformer", "--weights", str(source), "--out", str(out))
     options += ("--json", str(report))
-    done = checkout.module("common.converter", *options)
+    done = checkout.module("twincheck", "converter", *options)
     assert done.returncode == 2 and not out.exists() and list(tmp_path.iterdir()) == [report]
     rows = json.loads(report.read_text())["rows"]
     bad = {row["torch_key"] for row in rows if not row["read_back"]}
@@ -345,7 +345,7 @@ def test_a_writer_that_does_not_transpose_squares_is_caught_by_what_is_read_back
 
 def test_a_layout_that_does_not_transpose_squares_is_caught_by_the_probes(small, tmp_path):
     _, sound, checkout = small
-    run = ("common.certificate", "--model", "reformer", "--weights", str(sound))
+    run = ("twincheck", "certificate", "--model", "reformer", "--weights", str(sound))
     ended(0, checkout.module(*run))
     checkout.replace("common/weights/layout.py", SQUARE, f"{SQUARE} and len({{*owner.shape}}) == 2")
     done = checkout.module(*run)

@@ -19,6 +19,7 @@ from twincheck.common.logs.of_a_run import class_of
 from twincheck.common.logs.sidecar import Sidecar, read_sidecar, seal, write_sidecar
 from twincheck.common.system.errors import UserError
 from twincheck.common.verdict.judge import judge_logs
+from twincheck.common.verdict.tensor import FLOAT32_ALONE, judge_tensor
 from twincheck.common.verdict.tolerances import TOLERANCES
 
 
@@ -103,7 +104,7 @@ def test_what_reprod_log_passes_fails_here(tmp_path, name):
     ref, cand, status, _ = WEAKNESSES[name]
     judgement = judge_logs(write(tmp_path / "a.npy", ref), write(tmp_path / "b.npy", cand))
     assert judgement.exit_code == status
-    assert judgement.verdict in ("INVALID", "DIVERGED")
+    assert judgement.verdict in ("INVALID", "DIVERGED", "UNDECIDED")
     assert status == 2 or judgement.first_diverged is not None
 
 
@@ -400,6 +401,26 @@ def test_two_equal_accuracies_are_no_proof_of_one_framework(tmp_path):
     assert problems_of(paths) == []
 
 
+@pytest.mark.parametrize("shapes", [((), (1,)), ((1,), ()), ((1, 1), (1,))])
+def test_a_number_is_one_whatever_its_shape(shapes):
+    """Paddle before 2.5 had no tensors without axes."""
+    for more, verdict in ((0.0, "IDENTICAL"), (5e-7, "CLOSE"), (0.1, "UNDECIDED")):
+        ref, cand = (np.full(s, 2 + off, "f4") for s, off in zip(shapes, (0.0, more), strict=True))
+        row = judge_tensor("loss", ref, cand)
+        assert row.verdict == verdict and f"whose shape is {shapes[0]} on the torch" in row.note
+    assert judge_tensor("loss", np.ones(shapes[0]), np.full(shapes[1], np.nan)).verdict == "INVALID"
+    assert judge_tensor("loss", np.ones(2), np.ones((1, 2))).verdict == "INVALID"
+
+
+def test_float32_alone_does_not_know_a_bug_from_rounding():
+    ref, cand = np.float32([300.0, 2.0]), np.float32([300.1, 2.0])
+    row = judge_tensor("out", ref, cand)
+    assert row.verdict == "UNDECIDED" and row.worst_index == (0,)
+    assert row.note == FLOAT32_ALONE
+    of_both = judge_tensor("out", ref, cand, ref.astype("f8") + 1e-9, cand + 1e-9)
+    assert of_both.verdict == "DIVERGED"
+
+
 # ---- the command --------------------------------------------------------------------------------
 
 
@@ -472,6 +493,13 @@ def test_one_side_given_twice_is_refused_unless_it_is_meant(tmp_path, capsys):
         out, error = printed(capsys, 2, main(logs))
         assert out == "" and said in error and "--allow same" in error and error.count("\n") == 1
     assert main([made_by["a"], made_by["c"]]) == 0  # the same bits, and two frameworks made them
+    # Rates and scores are equal by right; ten equal losses are one side's, run twice.
+    for dtype, status in (("f8", 0), ("f4", 2)):
+        numbers = {f"{dtype}_{at}": np.array(0.1 * at, dtype) for at in range(10)}
+        logs = [str(write(tmp_path / f"{dtype}_{side}.npy", numbers)) for side in ("d", "e")]
+        assert main(logs) == status
+    few = {name: np.float32(0.9) for name in ("acc", "f1")}
+    assert main([str(write(tmp_path / f"few_{side}.npy", few)) for side in ("d", "e")]) == 0
     assert main([made_by["a"], made_by["b"], "--allow", "same"]) == 0
     capsys.readouterr()
     out = printed(capsys, 0, main([*twice, "--allow", "same"])).out
@@ -540,17 +568,17 @@ def loaded_after(statement: str) -> str:
 
 
 def test_the_command_loads_no_framework():
-    assert loaded_after("import common.compare") == "[]"
+    assert loaded_after("import twincheck.common.compare") == "[]"
 
 
 def test_the_test_above_can_fail():
-    assert loaded_after("import common.compare, torch") == "['torch']"
+    assert loaded_after("import twincheck.common.compare, torch") == "['torch']"
 
 
 def test_the_command_as_a_program(tmp_path):
     """On a terminal that knows no more than ASCII, from another folder."""
     ref = write(tmp_path / "ä.npy", {"schlüssel": np.ones(4)})
-    command = [sys.executable, "-m", "common.compare", str(ref), str(ref), "--allow", "same"]
+    command = [sys.executable, "-m", "twincheck", "compare", str(ref), str(ref), "--allow", "same"]
     environment = os.environ | {"PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0"}
     done = ended(0, subprocess.run(command, cwd=tmp_path, capture_output=True, env=environment))
     assert b"IDENTICAL" in done.stdout

@@ -245,7 +245,7 @@ def test_what_runs_beside_ends_where_the_rest_does(tmp_path):
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_make_check_stopped_while_it_trains_beside_the_other_steps(tmp_path, number):
-    command = [sys.executable, "-m", "common.check_all", "--model", "fastformer"]
+    command = [sys.executable, "-m", "twincheck", "check", "--model", "fastformer"]
     command += ["--no-report", "--out", str(tmp_path)]
     check = subprocess.Popen(
         command, cwd=ROOT, stderr=subprocess.PIPE, text=True, start_new_session=True
@@ -461,7 +461,7 @@ def test_a_reader_that_has_gone_is_no_verdict(out):
     done = run(out, "--compare-only", stdout=writing)
     os.close(writing)
     assert done.returncode == 2 and "Traceback" not in done.stderr
-    compare = [sys.executable, "-m", "common.compare"]
+    compare = [sys.executable, "-m", "twincheck", "compare"]
     folder = out / "step1_forward" / "small_cnn"
     logs = [str(folder / f"forward_all_{side}.npy") for side in ("torch", "paddle")]
     reading, writing = os.pipe()

@@ -2,20 +2,23 @@
 
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
 
 import pytest
 from checkout import ROOT
+from printed import of_page, printed, run
 
 from twincheck import __main__ as door
-from twincheck.common.system import start
+from twincheck.common.system.door import VARIABLE, for_others, to_type
 
-COMMANDS = sorted({*door.STEPS, *door.OF_THE_CORE, *door.OF_EXTRAS, "check", "report"})
-OFFERED = [name for name in COMMANDS if name not in door._HIDDEN]
+OFFERED = sorted(door.commands())
 # A command of a checkout in a text: what people who came by `twincheck` cannot type.
 OLD = re.compile(r"python (-m (common|examples)\.|step\d_\w+/|common/)")
+
+TYPED = to_type()
 
 
 def twincheck(folder, *words):
@@ -37,13 +40,13 @@ def test_help_names_every_command(tmp_path):
 def test_the_help_of_a_command_is_one_that_can_be_typed(command, tmp_path):
     done = twincheck(tmp_path, command, "--help")
     assert done.returncode == 0 and done.stdout and not done.stderr, done.stderr
-    assert "twincheck" in done.stdout and not OLD.search(done.stdout)
+    assert f"{TYPED} {command}" in done.stdout and not OLD.search(done.stdout)
     assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize(
     ("word", "meant"),
-    [("verfy", "did you mean verify?"), ("xyz", "twincheck --help lists them"), ("liv", "--help")],
+    [("verfy", "did you mean verify?"), ("xyz", "--help` lists them"), ("liv", "--help")],
 )
 def test_an_unknown_command(word, meant, tmp_path):
     done = twincheck(tmp_path, word)
@@ -67,23 +70,47 @@ def test_results_are_beside_their_pair(tmp_path):
 
 
 def test_what_a_red_check_tells_people_to_type_can_be_typed(tmp_path):
-    pair = tmp_path / "small"
+    """From another folder; the pair's has a space in its name."""
+    pair, other = tmp_path / "my pairs" / "small", tmp_path / "other"
     shutil.copytree(ROOT / "tests/pairs/small_cnn", pair)
+    other.mkdir()
     path = pair / "paddle_model.py"
     path.write_text(path.read_text().replace("paddle.tanh(", "paddle.sin("))
-    done = twincheck(tmp_path, "step1", "small")
-    said = done.stdout + done.stderr
-    assert done.returncode == 1 and not OLD.search(said)
-    (show,) = set(re.findall(r"twincheck show \S+ .*", said))
-    again = twincheck(tmp_path, *show.split()[1:])
+    done = twincheck(other, "step1", "../my pairs/small")
+    assert done.returncode == 1 and not OLD.search(done.stdout + done.stderr)
+    found = list(printed(done.stdout))
+    assert {one.command for one in found} == {"show", "step1", "mend", "issue"}
+    assert not [one for one in found if one.kind == "loose"]
+    (show,) = {one.text for one in found if one.command == "show"}
+    assert show == done.stdout.splitlines()[-1].partition(" · next: ")[2]
+    again = run(show, other)
     assert again.returncode == 0 and "DIVERGED" in again.stdout, again.stdout + again.stderr
+    (by,) = of_page(pair / "log/step1_forward/report.html", "Written")
+    assert by.text == to_type("step1", "../my pairs/small")
 
 
-def test_texts_are_spelled_as_people_came(monkeypatch):
-    text = "run `python step1_forward/check_step1.py`, or python -m common.check_all; see\n"
-    assert start.spelled(text) == text
-    monkeypatch.setattr(start.twincheck, "COMMAND", ("twincheck",))
-    assert start.spelled(text) == "run `twincheck step1`, or twincheck check; see\n"
-    assert start.spelled("python -m common.pr_report") == "twincheck pr-report"
-    assert start.spelled("python -m examples.gallery --page") == "twincheck gallery --page"
-    assert start.spelled("python -m pip install x") == "python -m pip install x"
+def test_how_a_person_came_is_how_commands_are_spelled(tmp_path, monkeypatch):
+    folder = tmp_path / "my environment" / "bin"
+    folder.mkdir(parents=True)
+    program = folder / "twincheck"
+    program.write_text("#!/bin/sh\n")
+    program.chmod(0o755)
+    monkeypatch.setattr(sys, "argv", [str(program)])
+    monkeypatch.chdir(tmp_path)
+    assert to_type("show", "a b") == "'my environment/bin/twincheck' show 'a b'"
+    monkeypatch.chdir(folder)
+    assert to_type("show") == "./twincheck show"
+    monkeypatch.chdir(ROOT)
+    assert to_type("show", folder / "x") == f"'{program}' show '{folder / 'x'}'"
+    monkeypatch.setenv("PATH", str(folder))
+    assert to_type("show", ROOT / "docs") == "twincheck show docs"
+    # By another program: what is beside this Python, where that runs this package.
+    monkeypatch.setattr(sys, "argv", [str(ROOT / "step1_forward/check_step1.py")])
+    monkeypatch.setattr(sys, "executable", str(folder / "python"))
+    assert shlex.split(to_type("show"))[-2:] == ["twincheck", "show"]
+    program.unlink()
+    assert to_type("show") == f"'{folder / 'python'}' twincheck show"
+    # A process that a command starts has another Python; its person came as that command's did.
+    monkeypatch.setenv(VARIABLE, "'a b/twincheck'")
+    assert to_type("show") == "'a b/twincheck' show"
+    assert for_others("verify", "a b.zip") == "twincheck verify 'a b.zip'"

@@ -230,8 +230,8 @@ def test_maths_of_fast_transformer_by_hand(ask, absolute):
 ROTARY = """
 import sys
 import numpy as np
-side = __import__("common." + sys.argv[1] + "_side", fromlist=["tensor"])
-models = __import__(f"common.models.fast_transformer.{sys.argv[1]}_model", fromlist=["x"])
+side = __import__("twincheck." + sys.argv[1] + "_side", fromlist=["tensor"])
+models = __import__(f"twincheck.common.models.fast_transformer.{sys.argv[1]}_model", fromlist=["x"])
 side.set_up("float64", "cpu", 0)
 rotary = models.RotaryEmbedding(8)
 x = np.load(sys.argv[2])

@@ -43,6 +43,34 @@ def result(name, status=0, **more):
 # ---- the files -----------------------------------------------------------------------------------
 
 
+def test_a_repository_is_brought_at_its_commit_once(tmp_path, monkeypatch):
+    git = "git -c user.name=n -c user.email=e@x -C".split() + [str(tmp_path / "o" / "net")]
+    (tmp_path / "o" / "net").mkdir(parents=True)
+    for content in ("first", "second"):
+        (tmp_path / "o" / "net" / "model.py").write_text(content)
+        for words in (["init", "-q"], ["add", "."], ["commit", "-qm", content]):
+            subprocess.run([*git, *words], check=True)
+    log = subprocess.run([*git, "log", "--format=%H"], capture_output=True, text=True, check=True)
+    commit = log.stdout.split()[1]
+    source = "{o/net@" + commit + "}/model.py"
+    text = f"p --torch {source}:A --paddle {source}:B\n"
+    (line,) = read_lines(folder_with(tmp_path, pairs__contest=text))
+    assert line.sources == (("o/net", commit),) and line.environments == ()
+    monkeypatch.setattr(environments, "SERVER", str(tmp_path))
+    for _ in range(2):
+        environments.bring("o/net", commit, tmp_path / "cache")
+    folder = environments.source("o/net", commit, tmp_path / "cache")
+    assert (folder / "model.py").read_text() == "first"
+    assert run._version(line, "torch") == f"o/net at {commit[:7]}"
+    words = line.command(None, lambda *named: environments.source(*named, tmp_path / "cache"))
+    assert words[1] == f"{folder}/model.py:A"
+    with pytest.raises(UserError, match="o/other at .*: put its files into .*; git failed"):
+        environments.bring("o/other", commit, tmp_path / "cache")
+    assert [path.name for path in (tmp_path / "cache" / "sources" / "o+net").iterdir()] == [
+        folder.name
+    ]
+
+
 def test_a_line_has_what_the_last_star_says_behind_its_own(tmp_path):
     folder = folder_with(
         tmp_path,
@@ -52,7 +80,7 @@ def test_a_line_has_what_the_last_star_says_behind_its_own(tmp_path):
     )
     first, second = read_lines(folder)
     assert (first.name, first.family, first.environments) == ("a", "vision", ("tv",))
-    assert first.command(lambda name: f"/{name}/python")[:4] == [
+    assert first.command(lambda name: f"/{name}/python", None)[:4] == [
         *("--torch", "t:A", "--torch-python", "/tv/python")
     ]
     assert second.words == ("--torch", "t:B", "--seed", "1")
@@ -142,24 +170,9 @@ def test_a_program_shows_what_its_finding_says(name):
     assert done.stdout and "Traceback" not in done.stderr, done.stderr
 
 
-REPRODUCTIONS = sorted(page.REPRODUCTIONS.glob("*.py"))
-
-
-@pytest.mark.parametrize("path", REPRODUCTIONS, ids=lambda path: path.stem)
-def test_a_reproduction_shows_what_differs(path):
-    """Written by `twincheck issue` of a pair as published."""
-    assert path.stem in {one.name for one in STORED if one.as_published.status == 1}
-    assert len(path.read_text().splitlines()) <= 60
-    command = [*Checkout.interpreter, "-W", "ignore", path.name]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120, cwd=path.parent)
-    ended(1, done)
-    shown = done.stdout.splitlines() or done.stderr.splitlines()  # of other shapes it is one line
-    assert len(shown) in (1, 4) and "Traceback" not in done.stderr, done.stderr
-
-
 @pytest.mark.parametrize("template", list(page.PAGES))
 def test_the_pages_are_those_of_the_stored_results(template):
-    """`python -m examples.gallery --page` writes them."""
+    """`twincheck gallery --page` writes them."""
     written = page.PAGES[template].read_text(encoding="utf-8")
     assert written == page.render(template, LINES, STORED, FINDINGS)
 

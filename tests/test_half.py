@@ -1,12 +1,17 @@
 """Half precision: its rounding, what stands in for Paddle's kernels on a CPU, and its verdict."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import paddle
 import pytest
 import torch
 
 from tools.half_table import measured
+from twincheck.common.sides import torch_side
+from twincheck.common.sides.building import note_constants
 from twincheck.common.sides.half_in_paddle import Emulation
+from twincheck.common.sides.session import Session
 from twincheck.common.system.half import EPSILONS, HALF, rounded
 from twincheck.common.verdict.half import BY_ITSELF
 
@@ -232,6 +237,7 @@ def test_a_written_out_softmax_is_a_cause_too(monkeypatch):
 
 
 NORM = "layer_norm is one operator in torch; Paddle has mean and rsqrt on bfloat16"
+HELD = "its constant of 8 values holds bfloat16 in Paddle, float32 in torch"
 MUL = "mul is on bfloat16 in Paddle, on float32 in torch"
 
 
@@ -243,6 +249,9 @@ MUL = "mul is on bfloat16 in Paddle, on float32 in torch"
         ("layer_norm bfloat16", "mean bfloat16;rsqrt bfloat16", NORM),
         ("layer_norm bfloat16", "mean float32;rsqrt float32", ""),
         ("mul float32", "mul bfloat16 float32", MUL),
+        ("constant[8] float32", "constant[8] bfloat16", HELD),
+        ("constant[8] float32", "constant[4] bfloat16;constant[8] float32", ""),
+        ("constant[8] bfloat16", "constant[8] float32", ""),
     ],
 )
 def test_a_cause_is_what_one_side_computes_instead(monkeypatch, ref, cand, note):
@@ -257,6 +266,7 @@ def test_a_cause_is_what_one_side_computes_instead(monkeypatch, ref, cand, note)
         ("block", "add bfloat16", "add float16", "at block add is on float16 in Paddle, on bfl"),
         ("block", "float float32", "cast bfloat16", "at block cast is on bfloat16 in Paddle, on"),
         ("", "mul float32", "mul bfloat16", "at the model itself mul is on bfloat16 in Paddle"),
+        ("block", "constant[8] float32", "constant[8] bfloat16", f"at block {HELD}"),
         ("block", "add bfloat16", "add bfloat16", ""),
         ("block", "add float16", "add float32", ""),
     ],
@@ -268,6 +278,32 @@ def test_another_type_without_a_larger_error_is_a_note(monkeypatch, place, ref, 
     assert judgement.rows[0].verdict == "ROUNDING"
     told = [said for said in judgement.notes if said.startswith("no larger error for it")]
     assert len(told) == bool(note) and all(note in said for said in told)
+
+
+@pytest.mark.parametrize(("way", "kind"), [("plain", "float32"), ("rounded", "bfloat16"),
+                                           ("cast", "bfloat16"), ("kept", "bfloat16")])  # fmt: skip
+def test_a_table_that_was_rounded_when_it_was_made_is_seen_in_what_holds_it(way, kind):
+    """Whatever it is cast to later; a mask of 0 and 1 is exact, and one number says nothing."""
+
+    class Rotary(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            table = 1.0 / 10000 ** (torch.arange(0, 16, 2) / 16)
+            table = table if way == "plain" else table.bfloat16()
+            self.register_buffer("one", torch.tensor(0.3))
+            if way == "kept":
+                self.table = table
+            else:
+                self.register_buffer("table", table.float() if way == "rounded" else table)
+
+    model = torch.nn.ModuleDict({"rotary": Rotary(), "norm": torch.nn.LayerNorm(8)})
+    session = Session(3)
+    run = SimpleNamespace(side=torch_side, session=session, prefix="main/", dtype="bfloat16")
+    note_constants(run, model)
+    assert session.computed == {"main/rotary": {f"constant[8] {kind}": 1}}
+    run.dtype, run.session = "float32", Session(3)
+    note_constants(run, model)
+    assert run.session.computed == {}
 
 
 def test_what_float32_makes_is_no_half_precision(monkeypatch):

@@ -268,7 +268,9 @@ ATTACKS = [
     ("log:long header", header(b" " * 60_000), "too long or cut off"),
     ("log:header of another version", header(b"{}", b"\x07\x00"), "a .npy version"),
     ("log:header of floats", header(b"{'descr': '<f4', 'fortran_order': False, 'shape': (2,)}"),
-     "one plain array"),
+     "an array that does not end where the file does"),
+    ("log:header of floats without number", header(b"{'descr': '<f4', 'fortran_order': False, "
+     b"'shape': (2, -1)}"), "an array that does not end where the file does"),
     ("log:header of many objects",
      header(b"{'descr': '|O', 'fortran_order': False, 'shape': (9,)}"), "a shape of its own"),
     ("log:header whose order is text",

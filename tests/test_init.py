@@ -8,9 +8,9 @@ import pytest
 
 from twincheck.common.pair.request import RunRequest
 from twincheck.common.sides.session import Session
+from twincheck.common.verdict.initial import judge_initial
 from twincheck.step5_train import initial
-from twincheck.step5_train.initial import SEEDS, initial_weights
-from twincheck.step5_train.judge_initial import judge_initial
+from twincheck.step5_train.initial import MOST, initial_weights
 
 SHAPE = (48, 32)
 
@@ -20,11 +20,20 @@ class Side:
 
     NAME = "torch"
 
+    class MODULE:
+        """The framework's class of layers."""
+
     def __init__(self, draws, salt):
         self.draws, self.salt = draws, salt
 
     def set_up(self, dtype, device, seed):
         self.rng = np.random.default_rng((self.salt, seed))
+
+    def modules(self, model):
+        return []
+
+    def owners(self, model):
+        return {}
 
     def array(self, value):
         return value
@@ -43,6 +52,9 @@ def log_of(draws, salt):
         module=side,
         case=SimpleNamespace(config={}),
         session=Session(0),
+        layout=None,
+        notes={},
+        start=dict,
         parameters=lambda model: list(model.items()),
         as_reference=lambda pairs: pairs,
     )
@@ -135,9 +147,9 @@ def test_a_parameter_of_one_side_alone_is_named(reference):
 
 
 def test_large_parameters_are_sampled_alike_on_both_sides(monkeypatch):
-    monkeypatch.setattr(initial, "MAX_VALUES", 80)
+    monkeypatch.setattr(initial, "MAX_VALUES", 10 * MOST)
     logs = [log_of({"dense": lambda rng: np.arange(1000.0)}, salt) for salt in (1, 2)]
-    assert logs[0]["dense:values"].shape == (SEEDS, 10)
+    assert logs[0]["dense:values"].shape == (MOST, 10)
     np.testing.assert_array_equal(logs[0]["dense:values"], logs[1]["dense:values"])
     # A constant is compared beyond the sample: here only one element differs.
     other = log_of({"dense": lambda rng: np.r_[np.arange(999.0), 0.0]}, 1)

@@ -227,6 +227,17 @@ def test_the_same_numbers_arranged_otherwise_agree_and_it_is_told(logs, how):
     assert judgement.exit_code == 0 and rows["x"].shape == values.shape
 
 
+@pytest.mark.parametrize("longer", range(2))
+def test_an_axis_of_one_more_is_no_other_shape(logs, longer):
+    """On either side, (2, 14, 1, 4, 16) against (2, 14, 4, 16) say."""
+    shapes = [(4, 6, 3), (4, 1, 6, 3)][:: 1 - 2 * longer]
+    logs.inside("x", VALUES)
+    logs.rows["x"] = tuple(v.reshape(shapes[i % 2]) for i, v in enumerate(logs.rows["x"]))
+    rows, _ = logs.judge()
+    assert rows["x"].verdict in ("IDENTICAL", "ROUNDING"), rows["x"]
+    assert "the same numbers on the" in rows["x"].note and "(reshaped)" in rows["x"].note
+
+
 def test_the_same_numbers_under_other_names_or_in_parts_are_found(logs):
     logs.alone("torch", "qkv", np.concatenate([VALUES, 2 * VALUES, 3 * VALUES], axis=-1))
     for factor, name in enumerate(("q", "k", "v"), 1):

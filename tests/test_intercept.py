@@ -5,6 +5,8 @@ import types
 
 import pytest
 
+from twincheck.common.system.checkout import ROOT
+from twincheck.common.system.errors import is_ours
 from twincheck.common.system.intercept import Intercept, as_handle, stand_in
 
 
@@ -34,6 +36,18 @@ def adding(number):
 def everything(framework):
     places = (framework, framework.nn, framework.nn.layers, framework.Tensor)
     return [dict(vars(place)) for place in places]
+
+
+def test_a_call_that_is_wrong_by_itself_fails_as_it_would_alone(framework):
+    """Whatever a handler of the workbench's own makes of it; an error of the handler stays."""
+    said = "lambda own, given, options: given[0].shape"
+    handle = eval(compile(said, f"{ROOT}/common/sides/mine.py", "eval"))
+    with Intercept(framework, {"double": handle}):
+        with pytest.raises(TypeError, match="unsupported operand"):
+            framework.double(None)
+        with pytest.raises(AttributeError, match="shape") as ours:
+            framework.double(3)
+        assert is_ours(ours.value)
 
 
 def test_it_stands_before_functions_aliases_and_methods_and_leaves_no_trace(framework):

@@ -437,7 +437,9 @@ def saved(value) -> bytes:
         (b"\x93NUMPY\x02\x00\xff\xff\xff\x7f{", "too long or cut off"),
         (b"\x93NUMPY\x01\x00\x04\x00((((", "header that NumPy does not write"),
         (b"\x93NUMPY\x01\x00\x06\x00'\\d'  ", "header that NumPy does not write"),
-        (saved(np.ones(3)), "one plain array (<f8)"),
+        (saved(np.ones(3) + 1j), "one plain array (<c16)"),
+        (saved(np.ones(3))[:-1], "an array that does not end where the file does"),
+        (saved(np.ones(3)) + b"x", "an array that does not end where the file does"),
         (saved(np.array([{}, {}], dtype=object)), "an array of objects with a shape of its own"),
     ],
 )
@@ -501,11 +503,12 @@ def test_json_never_holds_nan_and_is_all_or_nothing(tmp_path):
     assert os.listdir(tmp_path) == ["a.json"]
 
 
-def test_entries_of_a_sidecar_under_the_names_of_earlier_versions(tmp_path):
-    former = {"single_step": True, "unfed": ["a"], "lifted": {"m.py:3": {"made in float32": 2}}}
-    write_json(tmp_path / "log.json", {"schema": 1, **former})
-    read = read_sidecar(tmp_path / "log.npy")
-    assert (read.teacher_forced, read.not_forced, read.upcast) == tuple(former.values())
+@pytest.mark.parametrize("dtype", ["<f4", ">f8", "<i8", "|b1"])
+def test_one_plain_array_is_a_log_with_one_entry(tmp_path, dtype):
+    array = np.asfortranarray(np.arange(6).reshape(2, 3).astype(dtype))
+    np.save(tmp_path / "plain.npy", array)
+    with read_log(tmp_path / "plain.npy") as log:
+        assert list(log) == ["array"] and np.array_equal(log["array"], array)
 
 
 def test_two_steps_read_headers_at_a_time(tmp_path):

@@ -13,9 +13,12 @@ from torch.nn import functional as F
 from twincheck.common.check.options import CheckOptions
 from twincheck.common.check.workers import Workers
 from twincheck.common.logs.noise import SEEDS, SIZES, distance, distances
+from twincheck.common.logs.reader import read_log
+from twincheck.common.logs.result_folder import FLOAT64
+from twincheck.common.logs.result_folder import NOISE as NOISE_LOG
 from twincheck.common.logs.sidecar import read_sidecar, write_sidecar
 from twincheck.common.pair.task import Again, Noise
-from twincheck.common.sides.noise_in_torch import BLOCK, Moved
+from twincheck.common.sides.noise_in_torch import BLOCK, Moved, measure
 from twincheck.common.sides.run import beside
 from twincheck.common.verdict.context import Context
 from twincheck.common.verdict.judge import judge_logs
@@ -215,6 +218,49 @@ def test_a_distance_is_measured_whole_and_for_each_sample():
     assert np.allclose(distance(infinite, infinite, 1), 0.0)
 
 
+def test_what_rounding_makes_no_number_of_is_measured_on_the_others_or_not_at_all():
+    plain, values = np.zeros((2, 3)), np.array([[3.0, np.nan, 0.0], [np.nan, np.inf, np.nan]])
+    found = distance(values, plain, 2)
+    assert np.allclose(found[:3], [np.sqrt(4.5), 3.0, np.sqrt(4.5)]) and found[4] == 3.0
+    assert np.isnan(found[[3, 5]]).all()
+
+
+def test_a_mask_of_the_lowest_float64_is_moved_to_no_infinity():
+    """A row that is wholly masked would be NaN in each moved run, and in no run of float32."""
+    lowest = torch.full((2, 5), torch.finfo(torch.float64).min, dtype=torch.float64)
+    with Moved(0, SINGLE):
+        made = (lowest * 1.0).softmax(-1)
+    assert torch.allclose(made, torch.full_like(made, 0.2), rtol=1e-6)
+
+
+class Folder:
+    """A job's logs as `measure` asks for them."""
+
+    def __init__(self, folder):
+        self.folder = folder
+
+    def log(self, stem, side, run):
+        return self.folder / f"{run}.npy"
+
+
+def test_a_moment_that_is_no_number_in_one_moved_run_is_measured_by_the_others(tmp_path):
+    """And that it is none in one of them is counted, which a check says."""
+    files, runs = Folder(tmp_path), []
+
+    def write(run, dtype, moved):
+        runs.append(moved)
+        values = [1.0, np.nan if len(runs) == 2 else 2.0 + 1e-7, 3.0]
+        write_log(files.log("x", "torch", run), {"m": values, "ever": [np.nan]}, told)
+
+    told = {"batches": {"": None}}
+    write_log(files.log("x", "torch", FLOAT64), {"m": [1.0, 2.0, 3.0], "ever": [1.0]}, told)
+    for further in (False, True):
+        measure(SimpleNamespace(files=files, stem="x"), Noise(further=further), write)
+    with read_log(files.log("x", "torch", NOISE_LOG)) as log:
+        assert np.allclose(log["m"][:, 1], 1e-7) and np.isnan(log["ever"]).all()
+    assert read_sidecar(files.log("x", "torch", NOISE_LOG)).lost == {"m": 1, "ever": sum(SEEDS)}
+
+
 def test_distances_are_of_floats_that_both_runs_have_in_one_shape():
     plain = {"a/x": np.ones((2, 3)), "a/n": np.arange(3), "b/x": np.ones(2), "c": np.ones(0)}
     moved = {"a/x": np.ones((2, 3)) + 1e-3, "b/x": np.ones(3), "c": np.ones(0)}
@@ -287,6 +333,26 @@ def test_noise_that_does_not_shrink_with_the_moves_is_none():
     assert verdict(four(gap=1e-7), measured(double=NOISE), stepped=True)[0] == "ROUNDING"
 
 
+@pytest.mark.parametrize("nothing", [np.nan, np.inf])
+def test_noise_that_is_no_number_neither_passes_nor_fails_a_row(nothing):
+    lost = measured()
+    lost[:, :2] = nothing
+    for noise, stepped in ((lost, True), (lost, False), (measured(nothing, nothing), True)):
+        assert verdict(four(), noise, stepped=stepped) == ("ROUNDING", "")
+        row = judge_tensor("x", *four(noise_cand=1e-2), Context(noise=noise, stepped=stepped))
+        assert row.verdict == "PRECISION" and np.isfinite(row.allowed)
+        row = judge_tensor("x", *four(gap=1e-2), Context(noise=noise, stepped=stepped))
+        assert row.verdict == "DIVERGED" and np.isfinite(row.allowed)
+
+
+def test_that_rounding_alone_makes_a_value_nan_is_said_of_what_it_leaves_in_doubt(tmp_path):
+    paths = logs(tmp_path, four(noise_ref=1e-9), measured())
+    write_sidecar(paths["noise"], replace(read_sidecar(paths["noise"]), lost={"main/y": 1}))
+    judged = judge_logs(**paths)
+    assert judged.exit_code == 0
+    assert any("rounding alone makes some of torch's values NaN" in note for note in judged.notes)
+
+
 def test_a_single_value_may_be_twice_as_far():
     one = [np.array([1.0 + 1e-12]), np.array([1.0 + 3e-5]), np.array([1.0]), np.array([1.0])]
     noise = np.array([[1e-6] * 2, [1e-15] * 2])
@@ -315,6 +381,9 @@ def test_luck_does_not_repeat_and_a_lost_precision_does():
     arrays, runs = non_smooth()
     assert verdict(arrays, measured())[0] == "PRECISION"
     assert verdict(arrays, measured(), again=lambda: runs) == ("ROUNDING", REPEATED)
+    broken = [np.full_like(runs[0], np.nan), *runs[1:]]  # which shows nothing
+    assert verdict(arrays, measured(), again=lambda: broken) == ("ROUNDING", REPEATED)
+    assert verdict(arrays, measured(), again=lambda: broken[:1])[0] == "PRECISION"
     coarse = [np.asarray(run) + 1e-2 for run in runs]
     assert verdict(arrays, measured(), again=lambda: coarse)[0] == "PRECISION"
 
@@ -438,12 +507,12 @@ def test_no_noise_is_asked_for_a_gap_that_is_larger_than_float32s(tmp_path):
 # ---- a clipped loss -----------------------------------------------------------------------------
 
 
-def clipped_loss(tmp_path, paddles, inexact):
+def clipped_loss(tmp_path, paddles, inexact, off=0.3):
     """The row of a loss of 84 in three runs, and of another value in Paddle's float32 run."""
     paths = {}
     for name, loss in (dict.fromkeys(RUNS, 84.2) | {"cand32": paddles}).items():
         paths[name] = tmp_path / f"{name}.npy"
-        told = {"main/": {inexact: 0.3}} if name == "cand64" else {}
+        told = {"main/": {inexact: off}} if name == "cand64" else {}
         value = np.asarray(loss, np.float32 if name.endswith("32") else np.float64)
         write_log(paths[name], {"main/loss": value}, {"batches": {"main/": 2}, "inexact": told})
     return judge_logs(**paths).rows[0]
@@ -455,3 +524,4 @@ def test_a_loss_that_paddle_clips_in_float32_alone_is_paddles(tmp_path):
     assert row.verdict == "CONSTANT" and "more than 64 below" in row.note
     assert clipped_loss(tmp_path, 84.9, "cross_entropy").verdict == "PRECISION"
     assert clipped_loss(tmp_path, 64.01, "avg_pool").verdict == "PRECISION"
+    assert clipped_loss(tmp_path, 64.01, "cross_entropy", 0.2).verdict == "PRECISION"  # makes less

@@ -74,25 +74,18 @@ def test_a_built_in_model_and_its_bundle(package, elsewhere):
     assert package.files() == before
 
 
-def test_a_pair_with_the_old_imports_and_a_common_of_its_own(package, elsewhere):
+def test_a_pair_with_a_common_of_its_own(package, elsewhere):
     pair = elsewhere / "small_cnn"
     shutil.copytree(ROOT / "tests" / "pairs" / "small_cnn", pair)
+    (pair / "common.py").write_text("SCALE = 1.0\n")
     for side in ("torch", "paddle"):
         path = pair / f"{side}_model.py"
-        old = f"from common.{side}_side import named\n"
-        path.write_text(path.read_text().replace("class SmallCNN", f"{old}\n\nclass SmallCNN", 1))
+        own = "from common import SCALE  # noqa: F401\n"
+        path.write_text(path.read_text().replace("class SmallCNN", f"{own}\n\nclass SmallCNN", 1))
     words = ("step1", "small_cnn", "--json", "rows.json")
     well(package.command(elsewhere, *words))
     assert json.loads((elsewhere / "rows.json").read_text())["exit_code"] == 0
     assert (pair / "log").is_dir() and not (elsewhere / "log").exists()
-    # A module of the user's that has that name is the user's.
-    (pair / "common.py").write_text("SCALE = 1.0\n")
-    for side in ("torch", "paddle"):
-        path = pair / f"{side}_model.py"
-        path.write_text(
-            path.read_text().replace(f"common.{side}_side import named", "common import SCALE")
-        )
-    well(package.command(elsewhere, *words))
 
 
 def test_live_models(package, elsewhere):

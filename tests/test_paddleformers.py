@@ -20,7 +20,7 @@ pytestmark = pytest.mark.skipif(
     f"{EXAMPLE.relative_to(ROOT)}/README.md installs",
 )
 SETTINGS = 'settings = getattr(transformers, f"{model}Config")(**config)'
-IMPORT = "from common.paddle_side import cross_entropy\n"
+IMPORT = "from twincheck.paddle_side import cross_entropy\n"
 NEXT_TOKEN_SEEN = '''
 from paddleformers.transformers.llama import modeling
 

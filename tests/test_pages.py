@@ -231,9 +231,9 @@ def test_the_page_on_tokenizers_has_the_known_answer():
 COMMANDS = "commands: "
 # A change to the Chinese README, and what is said of it.
 UNLIKE = {
-    "a command is missing": ("python -m common.bundle ", "# ", "commands: python -m common"),
+    "a command is missing": ("twincheck bundle ", "# ", "commands: twincheck bundle"),
     "another option": ("--model my_pair --mode train", "--model my_pair", COMMANDS),
-    "a command in a comment": ("python -m common.verify", "# python -m common.verify", COMMANDS),
+    "a command in a comment": ("twincheck verify", "# twincheck verify", COMMANDS),
     "a row is missing": (r"^\| IDENTICAL .*\n", "", "Verdicts: tables: "),
     "a column is missing": (r"^(\|.*\|) 说明 \|$", r"\1", "Environment: tables: "),
     "other code in a cell": ("`--allow precision`", "`--allow nan`", "Verdicts: tables: "),
@@ -311,7 +311,7 @@ def test_every_picture_is_shown_and_each_that_is_shown_is_there():
 
 def test_make_runs_what_is_tested_here():
     for target, does in (
-        ("check", "common.check_all"),
+        ("check", "twincheck check"),
         ("test", "pytest"),
         ("faults", "faults.run"),
         ("faults-everywhere", "faults.everywhere"),
@@ -367,13 +367,14 @@ def test_what_is_wrong_on_a_page_is_found(tmp_path):
     wanted = ["common/worker.py", "step9_x/", "verdict/rules.py"]
     wanted += [f"step1_forward/{side}/loss.py" for side in ("torch", "paddle")]
     assert dead_paths(text) == wanted
-    text = "```sh\npython -m common.show KEY --round 2  # what\n```\n"
+    text = "```sh\ntwincheck show KEY --round 2  # what\n```\n"
     text += "`python none.py`, `python -c x`, `twincheck step1 a --round`, `twincheck stp1 a`"
-    door = [["-m", "twincheck", "step1", "a", "--round"], ["-m", "twincheck", "stp1", "a"]]
-    assert commands(text) == [["-m", "common.show", "KEY", "--round", "2"], ["none.py"], *door]
+    said = ["show KEY --round 2", "step1 a --round", "stp1 a"]
+    show, *door = (["-m", "twincheck", *words.split()] for words in said)
+    assert commands(text) == [show, ["none.py"], *door]
     wrong = [["--round"], ["none.py"], ["--round"], ["stp1"]]
     assert list(map(wrong_options, commands(text))) == wrong
-    assert run_commands(text) == ["python -m common.show KEY --round 2"]
+    assert run_commands(text) == ["twincheck show KEY --round 2"]
     for texts in ({}, dict.fromkeys("ab", "<!-- generated: x -->\nold\n<!-- end -->")):
         with pytest.raises(ValueError, match=f"{len(texts)} places"):
             fill_pages(texts, {"x": "new"})

@@ -108,6 +108,22 @@ def test_a_hash_changes_with_every_one_of_its_files_and_with_no_other(tmp_path, 
         path.write_bytes(content)
 
 
+def test_a_file_of_a_folder_that_a_pair_has_a_link_to_is_a_logs(tmp_path):
+    """Also where the folder holds the pair; what checks have left is no source."""
+    pair = tmp_path / "package" / "pair"
+    shutil.copytree(ROOT / "tests" / "pairs" / "small_cnn", pair)
+    (pair.parent / "net.py").write_text("x = 1\n")
+    (pair / "package").symlink_to("..")
+    for name in ("log", "of_paddle", "of_torch"):
+        (pair / name).mkdir()
+        (pair / name / "net.py").touch()
+    own = load_pair(str(pair))
+    recorded = provenance.model_sources(own, "torch")
+    assert set(recorded) == {*("case.py", "torch_model.py", "package/net.py", "of_torch/net.py")}
+    (pair.parent / "net.py").write_text("x = 2\n")
+    assert provenance.changed_sources(recorded, own, "torch") == ["package/net.py"]
+
+
 LIST_MODULES = """
 import atexit, json, sys
 def told():

@@ -30,7 +30,7 @@ FEW_STEPS = ("--steps", "12", "--allow", "undecided")
 def checkout(tmp_path_factory):
     """A copy in which `make check` has been run."""
     made = Checkout(tmp_path_factory.mktemp("readme"), pairs=("examples/text_classifier",))
-    command = [*made.interpreter, "-m", "common.check_all"]
+    command = [*made.interpreter, "-m", "twincheck", "check"]
     made.everything = subprocess.run(command, cwd=made.root, capture_output=True, text=True)
     return made
 
@@ -139,7 +139,7 @@ def test_the_pages_have_the_commands_that_are_tested():
 
 # Further options of a command, where `make check` has run above what takes its time.
 LESS = {
-    "common.bundle": ("--model", "fastformer"),  # make check's own was verified above
+    "twincheck bundle": ("--model", "fastformer"),  # make check's own was verified above
     "step5_train/check_step5.py": FEW_STEPS,
     "--autocast": ("--case", "main"),
 }

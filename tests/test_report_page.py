@@ -132,7 +132,7 @@ def results(tmp_path_factory):
 def written(results, tmp_path_factory):
     """The page of these results."""
     path = tmp_path_factory.mktemp("a page #1") / "report.html"
-    html_page.write_page(path, results, ["python", "check.py", EVIL], "all steps")
+    html_page.write_page(path, results, f"python check.py {EVIL}", "all steps")
     return path
 
 
@@ -273,7 +273,7 @@ def test_a_page_that_does_not_escape_or_loads_something_is_found(
     monkeypatch.setattr(html_page, "_PAGE", pages)
     html_page._template.cache_clear()
     try:
-        html_page.write_page(tmp_path / "report.html", results, ["check"], "all")
+        html_page.write_page(tmp_path / "report.html", results, "twincheck check", "all")
     finally:
         html_page._template.cache_clear()
     assert open_page(tmp_path / "report.html").faults()
@@ -474,7 +474,7 @@ def test_a_page_of_many_rows_is_small_and_soon_written(tmp_path):
     places = {row.key: f"{source}:{i % 900 + 1}" for i, row in enumerate(result.rows)}
     result.places = {"torch": places, "paddle": places}
     start = time.process_time()
-    html_page.write_page(tmp_path / "report.html", [result], ["check"], "step 1")
+    html_page.write_page(tmp_path / "report.html", [result], "twincheck check", "step 1")
     took = time.process_time() - start
     assert (tmp_path / "report.html").stat().st_size < 3_000_000
     assert took < 5.0, took  # about 1.3 s where nothing else runs
@@ -497,7 +497,9 @@ def test_a_row_says_what_decided_it_as_a_terminal_does(tmp_path):
         assert told == decided(row)
     assert len(set(one["decided"])) == 3 and "0.00e+00" in told
     assert one["digits"] == {str(i): "6.1 of 6.2 digits" for i in range(3)}
-    assert "outputs share 6.1 of 6.2 digits" in html_page.page([result], ["check"], "step 1")
+    assert "outputs share 6.1 of 6.2 digits" in html_page.page(
+        [result], "twincheck check", "step 1"
+    )
 
 
 def test_too_many_rows_leave_out_those_that_agree_best(tmp_path, monkeypatch):
@@ -506,25 +508,25 @@ def test_too_many_rows_leave_out_those_that_agree_best(tmp_path, monkeypatch):
     result.rows[3].verdict = "DIVERGED"
     (shown,) = html_rows.rows_shown([result])
     assert len(shown) == 50 and 3 in shown and 199 in shown and shown == sorted(shown)
-    text = html_page.page([result], ["check"], "step 1")
+    text = html_page.page([result], "", "step 1")
     assert "150 further rows, which agree, are left out" in text
 
 
 def test_a_report_that_cannot_be_written_loses_no_verdict(results, tmp_path, capsys, monkeypatch):
     (tmp_path / "file").write_text("")
-    command_line.write_page(tmp_path / "file", results, ["check"], "all")
+    command_line.write_page(tmp_path / "file", results, "twincheck check", "all")
     said = capsys.readouterr().out
     assert said.startswith("no report: ") and "the verdict above stands" in said
     former = tmp_path / html_page.FILE
     former.write_text("the former page")
     monkeypatch.setattr(html_page.Path, "write_text", full_disk)
-    command_line.write_page(tmp_path, results, ["check"], "all")
+    command_line.write_page(tmp_path, results, "twincheck check", "all")
     assert "No space left on device" in capsys.readouterr().out
     assert former.read_text() == "the former page" and len(list(tmp_path.iterdir())) == 2
     monkeypatch.setitem(sys.modules, "jinja2", None)
     html_page._template.cache_clear()
-    command_line.write_page(tmp_path, results, ["check"], "all")
-    assert "no report: jinja2 is not installed: make install" in capsys.readouterr().out
+    command_line.write_page(tmp_path, results, "twincheck check", "all")
+    assert "no report: jinja2 is not installed: `make " in capsys.readouterr().out
 
 
 def full_disk(path: Path, content: str, encoding: str = "") -> None:

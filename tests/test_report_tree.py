@@ -1,6 +1,7 @@
 """The page's top, its tree of the model and its charts, in a browser; each with a planted fault."""
 
 import shutil
+from dataclasses import replace
 
 import builders
 import numpy as np
@@ -65,7 +66,7 @@ def forward_of(folder, red=RED, only=()):
 
 
 def write(path, *results):
-    html_page.write_page(path, results, ["check"], "a step")
+    html_page.write_page(path, results, "twincheck check", "a step")
     return path
 
 
@@ -378,8 +379,12 @@ def test_the_worst_tensor_is_one_that_readers_know(tmp_path):
     rows = [green_row(1, "main/logits"), claim("main/witness/sgd_step/torch", 0.9, 1.0, "a step")]
     assert worst_row(rows).key == "main/logits"
     assert worst_row(rows[1:]).key == "main/witness/sgd_step/torch"
+    failing = [claim(key, off, 1.0, "a step") for key, off in (("a", 1.14), ("b", 813.0))]
+    carried = replace(claim("c", 9000.0, 1.0, "a step"), verdict="CARRIED")
+    assert worst_row([*rows, *failing, carried]).key == "b"
+    assert worst_row([*rows, *failing], {"DIVERGED"}).key == "main/logits"
     result = Result(BACKWARD, "one", rows=rows, folder=tmp_path, cases=("main/",))
-    page = html_page.page([result], ["check"], "step 4")
+    page = html_page.page([result], "twincheck check", "step 4")
     overview = page.partition('id="results"')[0]
     assert "main/logits" in overview and "witness/sgd_step" not in overview
 

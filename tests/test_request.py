@@ -192,7 +192,7 @@ def test_a_python_that_hands_on_no_standard_input_does(checkout, tmp_path):
 
 def test_a_waiting_process_ends_with_the_one_that_started_it():
     script = (
-        "import sys, time\nfrom common.pair.worker_process import WorkerProcess\n"
+        "import sys, time\nfrom twincheck.common.pair.worker_process import WorkerProcess\n"
         "worker = WorkerProcess(sys.executable, 'step1_forward.paddle.forward')\n"
         "print(worker._process._process.pid, flush=True)\ntime.sleep(60)\n"
     )

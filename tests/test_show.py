@@ -1,4 +1,4 @@
-"""`python -m common.show`: which row is meant, and what is shown of it.  No framework is needed."""
+"""`twincheck show`: which row is meant, and what is shown of it.  No framework is needed."""
 
 import numpy as np
 import pytest

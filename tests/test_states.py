@@ -156,7 +156,7 @@ def test_nothing_is_left_of_a_process_that_is_killed(tmp_path, monkeypatch):
     """Its worker goes on reading what it has mapped; then the memory is free."""
     script = (
         "import sys, time, numpy as np; from pathlib import Path\n"
-        "from common.system.shared_arrays import SharedFile, append\n"
+        "from twincheck.common.system.shared_arrays import SharedFile, append\n"
         "file = SharedFile(Path(sys.argv[1]))\n"
         "append(file.address, 'main', {'a': np.arange(1 << 16)})\n"
         "print(file.address, flush=True); time.sleep(600)\n"

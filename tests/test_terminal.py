@@ -93,7 +93,7 @@ def test_a_red_result_says_what_is_wrong_then_numbers_then_lines_then_what_to_ty
         "      >    4  paddle line 4\n",
         "note: a note",
         "what to type next",
-        "common.show",
+        "twincheck show",
         "--case perturbed --probe blocks.0.norm2",
         "twincheck mend",
         "twincheck issue",
@@ -104,6 +104,13 @@ def test_a_red_result_says_what_is_wrong_then_numbers_then_lines_then_what_to_ty
     at = [out.index(text) for text in wanted]
     assert at == sorted(at)
     assert "line 1\n" not in out and "line 7\n" not in out and "\x1b" not in out
+
+
+def test_what_is_the_same_function_is_offered_no_edit_that_makes_it_green(capsys, pair):
+    out = shown(capsys, red(pair, red_row(verdict="PRECISION")))
+    assert "--allow precision" in out and "what loses it in the port" in out
+    assert "the edit that makes it green" not in out
+    assert "--allow" not in shown(capsys, red(pair))
 
 
 @pytest.mark.parametrize(
@@ -283,12 +290,10 @@ def test_commands_can_be_copied(capsys, pair, monkeypatch):
                 f"printf '%s\\n' {command}", shell=True, capture_output=True, text=True, check=True
             )
             assert said.stdout.splitlines() == words
-            python, *program = words
-            assert os.path.exists(python) or python == "python"
-            assert program[:2] == ["-m", "common.show"] or os.path.exists(program[0])
+            assert os.path.exists(words[0])
             model = words[words.index("--model") + 1]
             assert os.path.realpath(model) == str(pair)
-        assert "step1_forward" in commands[0] and "--preset 'a b' --seed 3" in commands[5]
+        assert "twincheck step1" in commands[0] and "--preset 'a b' --seed 3" in commands[5]
 
 
 def test_a_narrow_terminal_wraps_sentences_at_words_and_cuts_sources(pair, monkeypatch):

@@ -171,7 +171,7 @@ def test_a_square_in_a_class_of_the_model_s_own_lies_as_the_others_of_its_class(
     known = own("b.weight", "Linear", 4, 4, kind="Linear")
     as_paddle = own("a.weight", "Conv1D", 2, 6)
     said = "b.weight is square and its class, Mixed"
-    with pytest.raises(LayoutError, match=f"{said}.*common.new` finds it"):
+    with pytest.raises(LayoutError, match=f"{said}.*twincheck new` finds it"):
         Layout(as_paddle | square, ours)
     assert Layout(as_paddle | known, ours).entries["b.weight"].transposed
     assert Layout(own("a.weight", "Other", 6, 2) | square, ours).entries["b.weight"].transposed

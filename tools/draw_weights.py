@@ -7,7 +7,7 @@ OUT is a new folder: model.safetensors, or shards of at most so many bytes (2e9)
 The torch side builds the model without values and says which entries it has.  A matrix gets
 N(0, 1) / sqrt(its fan-in), a vector called weight 1 + 0.1 N(0, 1), any other 0.1 N(0, 1), and a
 padding row is 0; all float32.  Nothing as large as the model is ever in memory.
-`python -m common.certificate --offload --weights OUT` then says that they are what both sides run.
+`twincheck certificate --offload --weights OUT` then says that they are what both sides run.
 
 Exit status: 0 written, 2 not.
 """
@@ -30,12 +30,11 @@ import numpy as np
 
 from twincheck.common.check.guard import guarded
 from twincheck.common.check.options import Parser, positive
-from twincheck.common.pair.pairs import load_pair
+from twincheck.common.pair.pairs import load_pair, python_for
 from twincheck.common.pair.tape import Tape
 from twincheck.common.report import terminal as report
 from twincheck.common.system.errors import UserError
 from twincheck.common.system.folders import put_in_place
-from twincheck.common.system.interpreters import interpreter
 from twincheck.common.system.json_file import write_json
 from twincheck.common.weights.checkpoint import FOLDER, describe
 from twincheck.common.weights.layers import Owner, count_values
@@ -45,7 +44,7 @@ SHARD_BYTES = 2 * 10**9
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """See the module's docstring; returns the exit status."""
-    parser = Parser(__doc__, "python -m tools.draw_weights")
+    parser = Parser(__doc__, prog="python -m tools.draw_weights")
     parser.add_argument("out", type=Path, metavar="OUT", help="a folder that is not there yet")
     parser.take("model", "preset", "seed")
     parser.add_argument(
@@ -67,7 +66,7 @@ def _draw(given) -> int:
     pair = load_pair(given.model[0])
     pair.config(given.preset)
     given.out.absolute().parent.mkdir(parents=True, exist_ok=True)
-    python = interpreter("torch", given.torch_python)
+    python = python_for("torch", given.torch_python, [pair])
     with tempfile.TemporaryDirectory(prefix=".draw-", dir=given.out.absolute().parent) as name:
         work, made = Path(name), Path(name) / "made"
         (work / FOLDER).mkdir()

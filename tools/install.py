@@ -9,8 +9,8 @@ another index for it (make install TORCH_INDEX=URL).
 
 Standard library only. Which packages are there is written into .venv behind them, so that an
 interrupted installation goes on the next time; a lock keeps two of them apart. The checkout itself
-is installed last, in place (pip install -e): that makes .venv/bin/twincheck. What pip says is in
-.venv/install.log; a line at a time tells how far it is. Exit status: 0 done, 2 not.
+is installed last, in place (pip install -e), which makes .venv/bin/twincheck. Exit status: 0 done,
+2 not.
 """
 
 from __future__ import annotations  # an older Python is to say that it will not do
@@ -19,13 +19,10 @@ import argparse
 import fcntl
 import json
 import os
-import queue
-import re
 import shutil
 import subprocess
 import sys
 import threading
-import time
 import urllib.request
 import venv
 from pathlib import Path
@@ -35,15 +32,12 @@ VENV = ROOT / ".venv"
 PYTHON = VENV / "bin" / "python"
 STAMP = VENV / "installed.json"
 LOCK = ROOT / ".venv.lock"
-LOG = VENV / "install.log"  # pip's own words, all of them
 
 VERSIONS = ((3, 11), (3, 13))
 # On Linux, PyPI's torch brings gigabytes of CUDA; PyTorch's own index has a CPU build.
 TORCH_CPU_INDEX = "https://download.pytorch.org/whl/cpu"
 TORCH_INDEX = "TORCH_INDEX"  # the environment's variable that names another index for torch
 PATIENCE_S = 3.0
-EVERY_S = 15.0  # how often a line says how far pip is, where the output is no terminal
-LAST_WORDS = 12  # lines of pip's that are shown where it fails
 SIZE_GB, SIZE_WITH_CUDA_GB = 2, 6  # of .venv, with a CPU build of torch and with PyPI's
 
 
@@ -81,11 +75,9 @@ def main(arguments: list[str]) -> int:
         try:
             install(requirements)
         except subprocess.CalledProcessError as error:
-            for line in error.output or ():
-                print(f"    {line}", file=sys.stderr)
             print(
-                f"installation failed (pip's status {error.returncode}; all its words are in "
-                f"{LOG}): make install goes on from here",
+                f"installation failed (pip's status {error.returncode}; it says above why): make "
+                "install goes on from here",
                 file=sys.stderr,
             )
             return 2
@@ -157,7 +149,8 @@ def install(requirements: list[str]) -> None:
 
 def install_checkout() -> None:
     """Put the checkout itself into .venv, in place: nothing but setuptools is needed, no index."""
-    pip("--no-index", "--no-deps", "--no-build-isolation", "--editable", str(ROOT), quietly=True)
+    own = ("--no-index", "--no-deps", "--no-build-isolation", "--editable", str(ROOT))
+    pip("--quiet", *own)  # what takes a second
     commands = ", ".join(f"{VENV.name}/bin/{name}" for name in project()["scripts"])
     print(f"installed: {commands}, to be called from any folder", flush=True)
 
@@ -170,8 +163,7 @@ def install_packages(requirements: list[str]) -> None:
         if VENV.exists():  # half made, or its Python is gone
             shutil.rmtree(VENV)
         venv.EnvBuilder(with_pip=True, symlinks=True).create(VENV)
-    for former in (STAMP, LOG):
-        former.unlink(missing_ok=True)
+    STAMP.unlink(missing_ok=True)
     if index is not None:
         install_torch(next(r for r in requirements if r.startswith("torch==")), index)
     pip(*requirements)
@@ -232,121 +224,15 @@ def install_torch(torch: str, index: str) -> None:
     except subprocess.CalledProcessError:
         if index != TORCH_CPU_INDEX:
             raise InstallError(
-                f"{TORCH_INDEX}={index}: pip finds no {torch} for this Python there; its words are "
-                f"in {LOG}"
+                f"{TORCH_INDEX}={index}: pip finds no {torch} for this Python there"
             ) from None
         print(f"{index} has no {torch} for this Python.\n{large_install()}", flush=True)
 
 
-def pip(*arguments: str, quietly: bool = False) -> None:
-    """`pip install` in .venv, its words in LOG; raises CalledProcessError with the last of them
-    where it fails.
-
-    quietly   of what takes a second: say nothing of how far it is
-    """
+def pip(*arguments: str) -> None:
+    """Run `pip install` in .venv; raises CalledProcessError where it fails."""
     command = [str(PYTHON), "-I", "-m", "pip", "install", "--disable-pip-version-check"]
-    command += ["--progress-bar", "off", *arguments]
-    progress = Progress(quietly)
-    with open(LOG, "a", encoding="utf-8") as log:
-        print("$", *command, file=log, flush=True)
-        status = run_told(command, log, progress)
-    if status:
-        raise subprocess.CalledProcessError(status, command, progress.last_words())
-    progress.done()
-
-
-def run_told(command: list[str], log, progress: Progress) -> int:
-    """Run a command, write what it says into a log, tell it a Progress; returns its status."""
-    lines: queue.Queue[str | None] = queue.Queue()
-    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT}
-    text = {"text": True, "encoding": "utf-8", "errors": "replace"}
-    with subprocess.Popen(command, cwd=ROOT, **pipes, **text) as run:
-
-        def read() -> None:
-            for line in run.stdout:
-                lines.put(line)
-            lines.put(None)
-
-        threading.Thread(target=read, daemon=True).start()
-        while True:
-            try:
-                line = lines.get(timeout=progress.pause_s)
-            except queue.Empty:  # a large download, of which pip says nothing
-                progress.show()
-                continue
-            if line is None:
-                break
-            log.write(line)
-            log.flush()
-            progress.read(line)
-    progress.clear()
-    return run.returncode
-
-
-class Progress:
-    """How far pip is, in a line: rewritten on a terminal, elsewhere a new one now and then."""
-
-    MARKS = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
-
-    def __init__(self, quietly: bool = False):
-        self.quietly = quietly
-        self.on_terminal = sys.stdout.isatty()
-        self.pause_s = 0.1 if self.on_terminal else min(1.0, EVERY_S)
-        self.started = self.shown = time.monotonic()
-        self.found: set[str] = set()  # packages that were looked up
-        self.now = "starting"
-        self.installed: list[str] = []
-        self.words: list[str] = []
-        self.drawn = 0
-
-    def read(self, line: str) -> None:
-        """Take over what a line of pip's says."""
-        self.words = [*self.words, line.rstrip()][-100:]
-        verb, _, rest = line.strip().partition(" ")
-        what = rest.split(" (from ")[0]
-        if verb == "Collecting" or line.startswith("Requirement already satisfied"):
-            self.found.add(re.split(r"[<>=!~;\[ (@]", what.removeprefix("already satisfied: "))[0])
-            self.now = "looking them up"
-        elif verb == "Downloading" and ".metadata" not in rest:
-            self.now = f"downloading {rest.rpartition('/')[2]}"
-        elif line.startswith("Installing collected packages: "):
-            self.now = f"installing {len(line.split(', '))} of them"
-        elif line.startswith("Successfully installed "):
-            self.installed = line.split()[2:]
-        self.show()
-
-    def show(self) -> None:
-        """Say how far it is, where it is time to."""
-        now = time.monotonic()
-        if self.quietly or (not self.on_terminal and now - self.shown < EVERY_S):
-            return
-        seconds = f"{now - self.started:.0f} s"
-        told = f"{seconds}: {len(self.found)} packages, {self.now}"
-        self.shown = now
-        if not self.on_terminal:
-            print(f"  {told}", flush=True)
-            return
-        self.drawn += 1
-        told = f"{self.MARKS[self.drawn % len(self.MARKS)]} {told}"
-        width = shutil.get_terminal_size().columns - 1
-        print(f"\r\x1b[K{told[:width]}", end="", flush=True)
-
-    def clear(self) -> None:
-        """Leave no rewritten line behind."""
-        if self.drawn:
-            print("\r\x1b[K", end="", flush=True)
-
-    def done(self) -> None:
-        """Say what was installed, and how long it took."""
-        if self.installed and not self.quietly:
-            count = len(self.installed)
-            packages = f"{count} package{'s' if count > 1 else ''}"
-            print(f"  {packages} in {time.monotonic() - self.started:.0f} s", flush=True)
-
-    def last_words(self) -> list[str]:
-        """The end of what pip said, without what it says of itself."""
-        said = [line for line in self.words if line and not line.startswith("[notice]")]
-        return said[-LAST_WORDS:]
+    subprocess.run([*command, *arguments], cwd=ROOT, check=True)
 
 
 def venv_works() -> bool:

@@ -1,13 +1,16 @@
-"""The frameworks' operators that are inexact, measured on the installed versions.
+"""The frameworks' operators that are inexact or wrong, measured on the installed versions.
 
     python -m tools.operators                 what they are, against the table; writes nothing
     python -m tools.operators --write         measure all, and write common/verdict/operators.json
+                                              and docs/wrong-operators.md
     python -m tools.operators --only selu     some of them
 
-Each operator runs in float64 on the same numbers as torch's, or as a formula in NumPy, and its
-result and its gradient are compared.  What is measured is the largest difference as a part of the
-largest value.  Exit status 1 where an installed operator is not as the table says: another version
-has another constant, and the table is to be measured again.
+Each operator of tools/operators.toml runs in float64 on the same numbers as torch's, and its result
+and its gradients are compared; what is measured is the largest difference as a part of the largest
+value.  The forms that models use are measured in each state: weights that are trained, frozen one
+by one or all, a gradient that is asked of the first input alone, the gradient of a gradient.  Exit
+status 1 where an installed operator is not as the table says: another version has another constant,
+and the table is to be measured again.
 """
 
 import sys
@@ -21,13 +24,21 @@ if __name__ == "__main__":  # by its path too, and under a Python that will not 
 
 import argparse
 import json
+import multiprocessing
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import tomllib
+import zlib
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from dataclasses import asdict, dataclass
+from functools import partial
 
 import numpy as np
 
+from tools.readme import fill
 from twincheck.common.check.guard import guarded
+from twincheck.common.system.checkout import ROOT
 from twincheck.common.system.errors import UserError
 from twincheck.common.system.files import write_text
 from twincheck.common.system.json_file import load_json
@@ -35,6 +46,9 @@ from twincheck.common.verdict.operators import TABLE, Operator, read_table
 
 SAME = 1e-2  # of a size: how far two measurements of one operator may part
 NOTHING = 1e-14  # below it a result is exact
+WRONG = 1e-6  # beyond it a form's result or gradient is no constant's: those make 5e-7 at most
+CALLS = Path(__file__).with_suffix(".toml")
+PAGE = ROOT / "docs" / "wrong-operators.md"
 
 _RNG = np.random.default_rng(0)
 MATRIX = _RNG.normal(size=(6, 10))
@@ -43,7 +57,141 @@ POSITIVE = np.abs(MATRIX) + 0.1
 IMAGES = _RNG.normal(size=(2, 3, 8, 8))
 WIDE = 40.0 * MATRIX
 LABELS = _RNG.integers(0, 10, 6)
-EPSILON = 1e-3  # of the normalisations
+ARRAYS = {
+    **{"MATRIX": MATRIX, "OTHER": OTHER, "POSITIVE": POSITIVE, "IMAGES": IMAGES, "WIDE": WIDE},
+    **{"LABELS": LABELS, "EYE": np.eye(6), "ONE_HOT": np.eye(10)[LABELS]},
+    **{"PAIRS": MATRIX.reshape(6, 5, 2), "FAR": np.array([[0.0, -100.0]]), "np": np},
+}
+
+
+def _frameworks():
+    import paddle
+    import torch
+
+    paddle.set_device("cpu")
+    return torch, paddle
+
+
+def off_by(own: object, exact: object) -> float:
+    """The largest difference, as a part of the exact result's largest value."""
+    own, exact = (np.asarray(values, np.float64) for values in (own, exact))
+    largest = np.abs(exact).max(initial=0.0)
+    return float(np.abs(own - exact).max(initial=0.0) / (largest or 1.0))
+
+
+# ---- one call of both frameworks -----------------------------------------------------------------
+
+
+def _arrays(given: Mapping[str, str]) -> dict[str, np.ndarray]:
+    """Name -> array, as a call of the TOML gives them."""
+    made = {}
+    for name, text in given.items():
+        rng = np.random.default_rng(zlib.crc32(f"{name}{text}".encode()))
+
+        def shares(*shape, rng=rng):
+            values = rng.uniform(0.1, 1.0, shape)
+            return values / values.sum(-1, keepdims=True)
+
+        ways = {
+            "normal": lambda *shape, rng=rng: rng.normal(size=shape),
+            "positive": lambda *shape, rng=rng: rng.uniform(0.5, 1.5, shape),
+            "integers": lambda *shape, rng=rng: rng.integers(0, 3, shape),
+            **{"shares": shares, "zeros": lambda n: np.zeros(n), "ones": lambda n: np.ones(n)},
+        }
+        made[name] = np.array(eval(text, ways | ARRAYS))
+    return made
+
+
+def _exact_functions(torch) -> dict[str, Callable]:
+    """Torch's operators that are inexact themselves, computed exactly."""
+
+    def digamma(x):
+        """Its gradient is the sum of 1 / (x + k) ** 2, and what Euler and Maclaurin leave."""
+        far = x.detach() + 40
+        slope = sum(1.0 / (x.detach() + k) ** 2 for k in range(40))
+        slope = slope + 1 / far + 1 / (2 * far**2) + 1 / (6 * far**3) - 1 / (30 * far**5)
+        return torch.digamma(x.detach()) + slope * (x - x.detach())
+
+    return {
+        "digamma": digamma,
+        "hardsigmoid": lambda x: torch.clamp(x / 6.0 + 0.5, 0.0, 1.0),
+        "celu": lambda x, a: torch.where(x > 0, x, a * torch.expm1(torch.clamp(x, max=0.0) / a)),
+    }
+
+
+def _batch_norm(framework, x, momentum):
+    """The result, and the running mean after one update."""
+    like = {"dtype": x.dtype}
+    mean, variance = framework.zeros([3], **like), framework.ones([3], **like)
+    rest = framework.ones([3], **like), framework.zeros([3], **like), True, momentum, 1e-3
+    return framework.nn.functional.batch_norm(x, mean, variance, *rest), mean
+
+
+def _with_weights(layer, frozen: bool):
+    """A layer with float64 weights that both frameworks' have, by their order."""
+    layer.to(dtype="float64") if hasattr(layer, "set_state_dict") else layer.double()
+    for number, weight in enumerate(layer.parameters()):
+        values = np.random.default_rng(number).normal(size=tuple(weight.shape))
+        if hasattr(weight, "stop_gradient"):
+            weight.set_value(values)
+            weight.stop_gradient = frozen
+        else:
+            weight.data.copy_(weight.new_tensor(values))
+            weight.requires_grad_(not frozen)
+    return layer
+
+
+def _is_trained(tensor) -> bool:
+    return not tensor.stop_gradient if hasattr(tensor, "stop_gradient") else tensor.requires_grad
+
+
+def called(framework, text: str, arrays: Mapping, wanted: Sequence[str], alone=False, second=False):
+    """What a call gives: results, the wanted gradients, their own; None for one that is not there.
+
+    alone    the first of the wanted gradients is asked for by itself
+    second   the gradients of the gradients too
+    """
+    is_torch = framework.__name__ == "torch"
+    new = framework.tensor if is_torch else framework.to_tensor
+    tensors = {name: new(values) for name, values in arrays.items()}
+    for name, tensor in tensors.items():
+        if is_torch:
+            tensor.requires_grad_(name in wanted)
+        else:
+            tensor.stop_gradient = name not in wanted
+    functions = _exact_functions(framework) if is_torch else {}
+    tools = {"p": framework, "F": framework.nn.functional, "batch_norm": _batch_norm}
+    found = eval(text, tools | functions | {"with_weights": _with_weights} | tensors)
+    results = found if isinstance(found, tuple) else (found,)
+    rng = np.random.default_rng(1)
+    ends = [tensors[name] for name in wanted][: 1 if alone else None]
+    grad = framework.autograd.grad if is_torch else framework.grad
+    given = new(rng.normal(size=tuple(results[0].shape)))
+    gradients = grad(results[:1], ends, [given], create_graph=second, allow_unused=True)
+    if second:
+        made = [g for g in gradients if g is not None and _is_trained(g)]
+        given = [new(rng.normal(size=tuple(g.shape))) for g in made]
+        gradients = grad(made, ends, given, allow_unused=True) if made else [None] * len(ends)
+    if not (alone or second) and not is_torch:  # as a training has them
+        found = eval(text, tools | functions | {"with_weights": _with_weights} | tensors)
+        (found if isinstance(found, tuple) else (found,))[0].backward(given)
+        gradients = [end.grad for end in ends]
+    return [
+        [None if value is None else value.detach().numpy() for value in values]
+        for values in (results, gradients)
+    ]
+
+
+def compared(torchs, paddles) -> tuple[float, float]:
+    """How far results and gradients are off; no gradient counts as zeros."""
+    offs = []
+    for exact, own in zip(torchs, paddles, strict=True):
+        pairs = [pair for pair in zip(exact, own, strict=True) if pair[0] is not None]
+        offs.append(max((off_by(0.0 if o is None else o, e) for e, o in pairs), default=0.0))
+    return offs[0], offs[1]
+
+
+# ---- operators that are inexact ------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -60,241 +208,23 @@ class Measured:
     def line(self) -> dict[str, object]:
         """Its line of the table, as it is measured now."""
         value, gradient = (0.0 if off < NOTHING else float(f"{off:.3g}") for off in self.measure())
-        entry = asdict(
-            Operator(
-                self.name,
-                self.framework,
-                self.keeps,
-                self.classes,
-                value,
-                gradient,
-                self.excuses,
-            )
-        )
+        told = self.framework, self.keeps, self.classes, value, gradient, self.excuses
+        entry = asdict(Operator(self.name, *told))
         del entry["name"]
         return entry
 
 
-def _frameworks():
-    import paddle
-    import torch
+def differences_of(given: Mapping[str, str], torch: str, paddle: str = "", other: str = ""):
+    """How far the value and the gradient of a call are off.
 
-    paddle.set_device("cpu")
-    return torch, paddle
-
-
-def off_by(own: object, exact: object) -> float:
-    """The largest difference, as a part of the exact result's largest value."""
-    own, exact = (np.asarray(values, np.float64) for values in (own, exact))
-    return float(np.abs(own - exact).max() / np.abs(exact).max())
-
-
-def sides(values: np.ndarray, by_torch: Callable, by_paddle: Callable) -> tuple[float, float]:
-    """Paddle's result and gradient against torch's; the functions are given a tensor."""
-    torch, paddle = _frameworks()
-    x = torch.tensor(values, requires_grad=True)
-    y = paddle.to_tensor(values, dtype="float64", stop_gradient=False)
-    a, b = by_torch(x), by_paddle(y)
-    weights = np.random.default_rng(1).normal(size=tuple(a.shape))
-    (a * torch.tensor(weights)).sum().backward()
-    (b * paddle.to_tensor(weights)).sum().backward()
-    value = off_by(b.detach().numpy(), a.detach().numpy())
-    return value, off_by(y.grad.numpy(), x.grad.numpy()) if y.grad is not None else 0.0
-
-
-def _functional(name, *arguments, values=MATRIX, of_torch: Sequence = (), torch_name=""):
-    """An operator that has one name and the same arguments in both nn.functional."""
-
-    def measure():
-        torch, paddle = _frameworks()
-        theirs = getattr(torch.nn.functional, torch_name or name)
-        ours = getattr(paddle.nn.functional, name)
-        given = of_torch or arguments
-        return sides(values, lambda x: theirs(x, *given), lambda x: ours(x, *arguments))
-
-    return measure
-
-
-def _layer_norm():
-    torch, paddle = _frameworks()
-    return sides(
-        MATRIX,
-        lambda x: torch.nn.functional.layer_norm(x, (10,), eps=EPSILON),
-        lambda x: paddle.nn.functional.layer_norm(x, [10], epsilon=EPSILON),
-    )
-
-
-def _instance_norm():
-    torch, paddle = _frameworks()
-    return sides(
-        IMAGES,
-        lambda x: torch.nn.functional.instance_norm(x, eps=EPSILON),
-        lambda x: paddle.nn.functional.instance_norm(x, eps=EPSILON),
-    )
-
-
-def _batch_norm():
-    """The result, and the running mean after one update, for which the momentum counts."""
-    torch, paddle = _frameworks()
-    ones, zeros = np.ones(3), np.zeros(3)
-    kept = []
-
-    def by_torch(x):
-        mean, variance, one, zero = (torch.tensor(v) for v in (zeros, ones, ones, zeros))
-        y = torch.nn.functional.batch_norm(x, mean, variance, one, zero, True, 0.1, EPSILON)
-        kept.append(mean.numpy())
-        return y
-
-    def by_paddle(x):
-        mean, variance, one, zero = (paddle.to_tensor(v) for v in (zeros, ones, ones, zeros))
-        y = paddle.nn.functional.batch_norm(x, mean, variance, one, zero, True, 0.9, EPSILON)
-        kept.append(mean.numpy())
-        return y
-
-    value, gradient = sides(IMAGES, by_torch, by_paddle)
-    return max(value, off_by(kept[1], kept[0])), gradient
-
-
-def _group_norm():
-    torch, paddle = _frameworks()
-    return sides(
-        IMAGES,
-        lambda x: torch.nn.functional.group_norm(x, 1, eps=EPSILON),
-        lambda x: paddle.nn.functional.group_norm(x, 1, EPSILON),
-    )
-
-
-def _pow():
-    return sides(POSITIVE, lambda x: x**0.3, lambda x: x**0.3)
-
-
-def _p_norm():
-    torch, paddle = _frameworks()
-    return sides(
-        MATRIX,
-        lambda x: torch.linalg.vector_norm(x, 3.3, -1),
-        lambda x: paddle.linalg.norm(x, 3.3, axis=-1),
-    )
-
-
-def _label_smooth():
-    _, paddle = _frameworks()
-    return sides(
-        np.eye(10)[LABELS],
-        lambda x: 0.9 * x + 0.01,
-        lambda x: paddle.nn.functional.label_smooth(x, epsilon=0.1),
-    )
-
-
-def _stanh():
-    torch, paddle = _frameworks()
-    return sides(MATRIX, lambda x: 1.7159 * torch.tanh(0.67 * x), paddle.stanh)
-
-
-def _addmm():
-    torch, paddle = _frameworks()
-    eye, other = np.eye(6), OTHER.T.copy()
-    return sides(
-        MATRIX,
-        lambda x: torch.addmm(torch.tensor(eye), x, torch.tensor(other), beta=0.3, alpha=0.7),
-        lambda x: paddle.addmm(paddle.to_tensor(eye), x, paddle.to_tensor(other), 0.3, 0.7),
-    )
-
-
-def _cross_entropy():
-    torch, paddle = _frameworks()
-    return sides(
-        WIDE,
-        lambda x: torch.nn.functional.cross_entropy(x, torch.tensor(LABELS)),
-        lambda x: paddle.nn.functional.cross_entropy(x, paddle.to_tensor(LABELS)),
-    )
-
-
-def _softmax():
-    """What is left of exp(-100): Paddle leaves exp(-64)."""
-    torch, paddle = _frameworks()
-    values = np.array([[0.0, -100.0]])
-    return sides(
-        values,
-        lambda x: torch.nn.functional.softmax(x, -1)[:, 1:],
-        lambda x: paddle.nn.functional.softmax(x, -1)[:, 1:],
-    )
-
-
-def _smooth_l1_loss():
-    torch, paddle = _frameworks()
-    return sides(
-        MATRIX,
-        lambda x: torch.nn.functional.huber_loss(x, torch.tensor(OTHER), delta=0.3),
-        lambda x: paddle.nn.functional.smooth_l1_loss(x, paddle.to_tensor(OTHER), delta=0.3),
-    )
-
-
-def _interpolate():
-    torch, paddle = _frameworks()
-    options = {"mode": "bilinear", "align_corners": False}
-    return sides(
-        IMAGES,
-        lambda x: torch.nn.functional.interpolate(x, size=(13, 13), **options),
-        lambda x: paddle.nn.functional.interpolate(x, size=[13, 13], **options),
-    )
-
-
-def _avg_pool():
-    torch, paddle = _frameworks()
-    return sides(
-        IMAGES,
-        lambda x: torch.nn.functional.avg_pool2d(x, 3, 2),
-        lambda x: paddle.nn.functional.avg_pool2d(x, 3, 2),
-    )
-
-
-def _complex(name):
-    """An operator on complex numbers, whose parts are given."""
-    torch, paddle = _frameworks()
-    theirs, ours = getattr(torch, name), getattr(paddle, name)
-    return sides(
-        MATRIX.reshape(6, 5, 2),
-        lambda x: torch.view_as_real(theirs(torch.view_as_complex(x))),
-        lambda x: paddle.as_real(ours(paddle.as_complex(x))),
-    )
-
-
-def _digamma():
-    """Torch's gradient against the sum of 1 / (x + k) ** 2, and what Euler and Maclaurin leave."""
-    torch, _ = _frameworks()
-    x = torch.tensor(POSITIVE, requires_grad=True)
-    torch.digamma(x).sum().backward()
-    slope, far = sum(1.0 / (POSITIVE + k) ** 2 for k in range(40)), POSITIVE + 40
-    slope += 1 / far + 1 / (2 * far**2) + 1 / (6 * far**3) - 1 / (30 * far**5)
-    return 0.0, off_by(x.grad.numpy(), slope)
-
-
-def _against(framework: str, name: str, exact: Callable, *arguments) -> Callable:
-    """A framework's own value and gradient; `exact` gives both in NumPy."""
-
-    def measure():
-        torch, paddle = _frameworks()
-        if framework == "torch":
-            x = torch.tensor(MATRIX, requires_grad=True)
-            y = getattr(torch.nn.functional, name)(x, *arguments)
-        else:
-            x = paddle.to_tensor(MATRIX, stop_gradient=False)
-            y = getattr(paddle.nn.functional, name)(x, *arguments)
-        y.sum().backward()
-        value, slope = exact(MATRIX)
-        return off_by(y.detach().numpy(), value), off_by(x.grad.numpy(), slope)
-
-    return measure
-
-
-def _hardsigmoid(x):
-    return np.clip(x / 6.0 + 0.5, 0.0, 1.0), (np.abs(x) < 3.0) / 6.0
-
-
-def _celu(x, alpha=0.7):
-    below = np.minimum(x, 0.0) / alpha
-    return np.where(x > 0, x, alpha * np.expm1(below)), np.where(x > 0, 1.0, np.exp(below))
+    other   torch's own, which is off the exact call of torch's
+    """
+    of_torch, of_paddle = _frameworks()
+    arrays = _arrays(given)
+    wanted = ["x"]
+    exact = called(of_torch, torch, arrays, wanted)
+    own = called(of_torch, other, arrays, wanted) if other else None
+    return compared(exact, own or called(of_paddle, paddle, arrays, wanted))
 
 
 # ---- optimizers, ten steps in a row --------------------------------------------------------------
@@ -366,120 +296,15 @@ def _clip_by_global_norm():
     return off_by(clipped[0][1].numpy(), weight.grad.numpy()), 0.0
 
 
-_EPSILON = "keeps its epsilon in float32"
-_CLIP = "takes no logit for more than 64 below the largest"
+def _lines() -> Iterator[Measured]:
+    for line in tomllib.loads(CALLS.read_text(encoding="utf-8"))["inexact"]:
+        calls = {name: line.pop(name) for name in ("torch", "paddle", "other") if name in line}
+        measured = partial(differences_of, line.pop("given"), **calls)
+        yield Measured(measure=measured, **line | {"classes": tuple(line.get("classes", ()))})
+
+
 OPERATORS = (
-    Measured("layer_norm", _EPSILON, _layer_norm, ("LayerNorm",)),
-    Measured(
-        "batch_norm",
-        "keeps its epsilon and its momentum in float32",
-        _batch_norm,
-        ("BatchNorm", "BatchNorm1D", "BatchNorm2D", "BatchNorm3D"),
-    ),
-    Measured(
-        "instance_norm",
-        _EPSILON,
-        _instance_norm,
-        ("InstanceNorm1D", "InstanceNorm2D", "InstanceNorm3D"),
-    ),
-    Measured("pow", "keeps its exponent in float32", _pow),
-    Measured(
-        "p_norm", "keeps its order in float32, and adds 1e-12 to its gradient's norm", _p_norm
-    ),
-    Measured("label_smooth", "keeps its epsilon in float32", _label_smooth),
-    Measured("selu", "keeps its scale and alpha in float32", _functional("selu"), ("SELU",)),
-    Measured("elu", "keeps its alpha in float32", _functional("elu", 0.7), ("ELU",)),
-    Measured(
-        "celu", "keeps its alpha in float32", _against("paddle", "celu", _celu, 0.7), ("CELU",)
-    ),
-    Measured(
-        "rrelu",
-        "keeps its limits in float32",
-        _functional("rrelu", 0.1, 0.7, False),
-        ("RReLU",),
-    ),
-    Measured(
-        "hardsigmoid",
-        "has 0.1666667 for a slope of 1/6",
-        _against("paddle", "hardsigmoid", _hardsigmoid),
-        ("Hardsigmoid",),
-    ),
-    Measured(
-        "hardtanh",
-        "keeps its limits in float32",
-        _functional("hardtanh", -0.3, 0.7),
-        ("Hardtanh",),
-    ),
-    Measured(
-        "softshrink",
-        "keeps its threshold in float32",
-        _functional("softshrink", 0.3),
-        ("Softshrink",),
-    ),
-    Measured(
-        "thresholded_relu",
-        "keeps its threshold and its value in float32",
-        _functional("thresholded_relu", 0.3, 0.1, torch_name="threshold"),
-        ("ThresholdedReLU",),
-    ),
-    Measured("exp", "has float32's accuracy for complex numbers", lambda: _complex("exp")),
-    Measured("sigmoid", "has float32's accuracy for complex numbers", lambda: _complex("sigmoid")),
-    Measured("stanh", "keeps its scales in float32", _stanh),
-    Measured("addmm", "keeps its alpha and beta in float32", _addmm),
-    Measured("smooth_l1_loss", "keeps its delta in float32", _smooth_l1_loss, ("SmoothL1Loss",)),
-    Measured(
-        "interpolate",
-        "computes its weights in float32",
-        _interpolate,
-        ("Upsample", "UpsamplingBilinear2D"),
-    ),
-    Measured(
-        "avg_pool",
-        "keeps a factor of its gradient in float32",
-        _avg_pool,
-        (
-            *(f"{kind}AvgPool{n}D" for kind in ("", "Adaptive") for n in (1, 2, 3)),
-            "LocalResponseNorm",
-        ),
-    ),
-    Measured("log_softmax", _CLIP, _functional("log_softmax", -1, values=WIDE), ("LogSoftmax",)),
-    Measured("cross_entropy", _CLIP, _cross_entropy, ("CrossEntropyLoss",)),
-    Measured("softmax", _CLIP, _softmax, ("Softmax",)),
-    # Below are operators whose difference excuses no row by itself.
-    Measured(
-        "group_norm",
-        "has another gradient on a CPU where it has no weight, so that training goes elsewhere: "
-        "give it a weight of ones",
-        _group_norm,
-        excuses=False,
-    ),
-    Measured(
-        "hardsigmoid of torch",
-        "keeps the 1/6 of its gradient in float32",
-        _against("torch", "hardsigmoid", _hardsigmoid),
-        framework="torch",
-        excuses=False,
-    ),
-    Measured(
-        "celu of torch",
-        "keeps the alpha of its gradient in float32",
-        _against("torch", "celu", _celu, 0.7),
-        framework="torch",
-        excuses=False,
-    ),
-    Measured(
-        "digamma of torch",
-        "has an inexact gradient",
-        _digamma,
-        framework="torch",
-        excuses=False,
-    ),
-    Measured(
-        "lp_pool",
-        "takes its powers in float32, and is computed exactly in every float64 run",
-        _functional("lp_pool2d", 2.0, 3, values=IMAGES),
-        excuses=False,
-    ),
+    *_lines(),
     Measured("Adam", "is noisier in float32 than torch's", _adam(_run_paddle), excuses=False),
     Measured(
         "Adam of torch",
@@ -498,13 +323,132 @@ OPERATORS = (
 )
 
 
+# ---- operators that are wrong --------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Form:
+    """A form of an operator that models use."""
+
+    operator: str
+    form: str
+    given: dict[str, str]
+    torch: str
+    paddle: str
+    fixed: tuple[str, ...] = ()  # of what is given, what has no gradient
+    instead: str = ""  # what a port can write where it is wrong
+
+    def states(self) -> Iterator[tuple[str, list[str], dict[str, bool]]]:
+        """Each state in words, with what has a gradient, and how that is asked for."""
+        floats = [n for n, a in _arrays(self.given).items() if a.dtype.kind == "f"]
+        wanted = [name for name in floats if name not in self.fixed]
+        yield "", wanted, {}
+        yield "the gradient of a gradient", wanted, {"second": True}
+        if len(wanted) > 1:
+            yield "paddle.grad of the first input alone", wanted, {"alone": True}
+            yield "all weights frozen", wanted[:1], {}
+        for name in wanted if len(wanted) > 2 else wanted[:1] if len(wanted) == 2 else ():
+            yield f"{name} frozen", [other for other in wanted if other != name], {}
+
+    def measure(self, paddle: str = "") -> Iterator[tuple[str, str, float | str]]:
+        """State, part and how far off it is, of each that is wrong; or why it stops.
+
+        paddle   the call that is measured: its own, or what stands instead of it
+        """
+        for state, *how in self.states():
+            found = _APART.asked(self, paddle or self.paddle, *how)
+            if isinstance(found, str):
+                yield state, "gradient", found
+                continue
+            for part, off in zip(("result", "gradient"), found, strict=True):
+                if off > WRONG:
+                    yield state, part, float(f"{off:.2g}")
+
+
+class _Apart:
+    """A process that measures, another one where a fault of Paddle's own has ended it."""
+
+    def __init__(self):
+        self._pool = None
+
+    def asked(self, *what):
+        self._pool = self._pool or ProcessPoolExecutor(1, multiprocessing.get_context("spawn"))
+        try:
+            return self._pool.submit(_measured, *what).result()
+        except BrokenProcessPool:
+            self._pool = None
+            return "the process ends: segmentation fault"
+
+
+_APART = _Apart()
+
+
+def _measured(form: Form, call: str, wanted: Sequence[str], how: Mapping):
+    """How far result and gradient of a form are off, 0 where a side has none; or why it stops."""
+    torch, paddle = _frameworks()
+    arrays = _arrays(form.given)
+    try:
+        exact = called(torch, form.torch, arrays, wanted, **how)
+    except RuntimeError:  # a gradient that torch does not have either
+        return 0.0, 0.0
+    try:
+        return compared(exact, called(paddle, call, arrays, wanted, **how))
+    except Exception as error:
+        if "doesn't have any grad op" in str(error):
+            return 0.0, 0.0
+        said = str(error).strip().splitlines()[-1].partition(" (at ")[0].strip()
+        return said.removeprefix("[Hint: ").removesuffix("]")
+
+
+def forms() -> list[Form]:
+    """All forms of the TOML."""
+    return [Form(**line) for line in tomllib.loads(CALLS.read_text(encoding="utf-8"))["form"]]
+
+
+def wrong(names: Sequence[str] = ()) -> dict[str, list[dict]]:
+    """Operator -> its forms that are wrong: each with state, part, how far off, what to write.
+
+    What is to be written instead is measured too: a state that is wrong of both has none.
+    """
+    found: dict[str, list[dict]] = {}
+    for form in (form for form in forms() if not names or form.operator in names):
+        off = list(form.measure())
+        still = {state for state, *_ in form.measure(form.instead)} if off and form.instead else ()
+        for state, part, size in off:
+            line = {"form": form.form, "state": state, "part": part, "off": size}
+            line["instead"] = "" if state in still else form.instead
+            found.setdefault(form.operator, []).append(line)
+    return found
+
+
+def page(lines: Mapping[str, Sequence[Mapping]]) -> str:
+    """The table of docs/wrong-operators.md."""
+    rows = ["| operator | form | state | wrong | instead |", "|---|---|---|---|---|"]
+    for name, found in lines.items():
+        for line in found:
+            off = line["off"]
+            is_size = isinstance(off, float)
+            said = (
+                f"its {line['part']}, by {off:g} of the largest value"
+                if is_size
+                else f"stops: {off}"
+            )
+            instead = f"`{line['instead']}`" if line["instead"] else ""
+            rows.append(
+                f"| `{name}` | {line['form']} | {line['state'] or 'any'} | {said} | {instead} |"
+            )
+    return "\n".join(rows) + "\n"
+
+
 def measure(names: Sequence[str] = ()) -> dict[str, dict]:
     """Name -> line of the table, of all operators or of these; UserError for one not known."""
     known = {operator.name: operator for operator in OPERATORS}
-    unknown = [name for name in names if name not in known]
+    every = [*known, *(form.operator for form in forms())]
+    unknown = [name for name in names if name not in every]
     if unknown:
-        raise UserError(f"{unknown[0]} is not measured; these are: {', '.join(known)}")
-    return {name: known[name].line() for name in names or known}
+        told = ", ".join(dict.fromkeys(every))
+        raise UserError(f"{unknown[0]} is not measured; these are: {told}")
+    return {name: known[name].line() for name in names or known if name in known}
 
 
 def differences(lines: Mapping[str, Mapping], table: Mapping[str, Mapping]) -> list[str]:
@@ -528,7 +472,7 @@ def differences(lines: Mapping[str, Mapping], table: Mapping[str, Mapping]) -> l
     return found
 
 
-def document(lines: Mapping[str, Mapping]) -> dict[str, object]:
+def document(lines: Mapping[str, Mapping], forms_off: Mapping[str, list]) -> dict[str, object]:
     """The table's JSON: who was measured, where, when, and what was found."""
     torch, paddle = _frameworks()
     return {
@@ -536,6 +480,7 @@ def document(lines: Mapping[str, Mapping]) -> dict[str, object]:
         "device": "cpu",
         "date": time.strftime("%Y-%m-%d"),
         "operators": dict(lines),
+        "wrong": dict(forms_off),
     }
 
 
@@ -557,14 +502,24 @@ def _main(options: argparse.Namespace) -> int:
     lines = measure(options.only or ())
     for name, line in lines.items():
         print(f"{name:22s} value {line['value']:.1e}  gradient {line['gradient']:.1e}")
+    off = wrong(options.only or ())
     if options.write:
-        content = document(lines)
+        content = document(lines, off)
         read_table(json.loads(json.dumps(content)))
         write_text(TABLE, json.dumps(content, indent=1) + "\n")
-        print(f"written: {TABLE}")
+        text = PAGE.read_text(encoding="utf-8")
+        write_text(PAGE, fill(text, {"wrong operators": page(off)}))
+        print(f"written: {TABLE}, {PAGE}")
         return 0
     table = load_json(TABLE)
     found = differences(lines, table["operators"])
+    known = {name: lines for name, lines in table["wrong"].items() if not options.only}
+    known |= {name: table["wrong"].get(name, []) for name in options.only or ()}
+    found += [
+        f"{name}: wrong in other forms or by other sizes than the table says"
+        for name in dict.fromkeys((*off, *known))
+        if off.get(name, []) != known.get(name, [])
+    ]
     for sentence in found:
         print(sentence)
     versions = ", ".join(f"{name} {version}" for name, version in table["versions"].items())

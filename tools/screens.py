@@ -30,6 +30,7 @@ from twincheck.common.check.runner import run_step
 from twincheck.common.report import html_page
 from twincheck.common.report import terminal as report
 from twincheck.common.system.checkout import ROOT
+from twincheck.common.system.door import for_others
 from twincheck.common.system.errors import UserError
 from twincheck.common.system.files import whole
 
@@ -79,7 +80,7 @@ def _red_page(folder: Path) -> Path:
     options = CheckOptions(models=(str(pair),), out=folder, no_report=True)
     with report.progress() as on_progress:
         results = run_step(STEP, options, on_progress)
-    command = ["python", STEP.check, "--model", "my_fastformer"]
+    command = for_others(STEP.command, "my_fastformer")
     html_page.write_page(folder / html_page.FILE, results, command, "step 1, forward")
     return folder / html_page.FILE
 

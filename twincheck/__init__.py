@@ -16,7 +16,6 @@ import os
 HERE = os.path.dirname(os.path.abspath(__file__))
 IN_A_CHECKOUT = not os.path.isdir(os.path.join(HERE, "common"))
 __path__ = [HERE, os.path.dirname(HERE)] if IN_A_CHECKOUT else [HERE]
-COMMAND = ()  # how this process was called, where by `twincheck` (twincheck/__main__.py)
 
 
 # What models may use (twincheck/torch_side.py, twincheck/paddle_side.py), whichever side they are.

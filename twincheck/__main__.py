@@ -36,6 +36,7 @@ if __name__ == "__main__" and not __package__:  # by its path too
     sys.path[0] = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
 import twincheck
+from twincheck.common.system.door import in_help, to_type
 from twincheck.common.system.start import begin, speak
 
 STEPS = {
@@ -46,21 +47,28 @@ STEPS = {
     "step5": "step5_train",
 }
 OF_THE_CORE = {
+    "check": "twincheck.common.check_all",
+    "report": "twincheck.common.check_all",
     "compare": "twincheck.common.compare",
     "show": "twincheck.common.show",
     "check-parallel": "twincheck.step4_backward.check_parallel",
     "gallery": "twincheck.examples.gallery.__main__",
 }
-# Of the others the entry point has this name (pyproject.toml).
-OF_EXTRAS = (
-    *("new", "export", "pr-report", "certificate", "converter", "doctor", "reference"),
-    *("bundle", "verify", "check-generate", "check-predict", "live", "why", "exact", "mend"),
-    "issue",
-)
-_HIDDEN = ("live",)  # what twincheck.check starts
+_HIDDEN = ("live", "bench")  # what twincheck.check starts; what tools/bench.py starts
+_NEEDS = {"doctor": (), "verify": ("numpy",)}  # of the others NumPy and rich
 # How the folder that results are in is called where a command takes one.
 _OUT = *STEPS, "check", "report", "show", "why", "exact", "mend", "issue"
+_OUT += "check-generate", "check-predict", "check-parallel"
 _RESULTS = {**dict.fromkeys(_OUT, "--out"), "bundle": "--from"}
+_PAIRS = *_RESULTS, "certificate", "converter", "export"  # those that are given pairs by name
+
+
+def commands():
+    """Every command: the core's, and of each extra the entry point's name (pyproject.toml)."""
+    from twincheck.common.system.extras import COMMANDS, entry_points
+
+    extras = (name.replace("_", "-") for name in entry_points(COMMANDS))
+    return dict.fromkeys(name for name in (*STEPS, *OF_THE_CORE, *extras) if name not in _HIDDEN)
 
 
 def main(arguments=None):
@@ -70,31 +78,32 @@ def main(arguments=None):
         from twincheck.common.system.extras import in_language
 
         speak(words)
-        print(in_language(__doc__.strip()))
+        print(in_help(in_language(__doc__.strip())))
         return 0
     command, *words = words
-    begin("numpy", "rich")
-    twincheck.COMMAND = ("twincheck",)
-    known = ["check", "report", *STEPS, *OF_THE_CORE, *OF_EXTRAS]
-    if command not in known:
-        return _unknown(command, [name for name in known if name not in _HIDDEN])
+    begin(*_NEEDS.get(command, ("numpy", "rich")))
+    if command not in commands() and command not in _HIDDEN:
+        return _unknown(command)
     pairs, words = _pairs(command, words)
     compared = command == "report" and any(map(os.path.exists, pairs))
     if len(pairs) > 1 and (command == "check" or compared):
         return _extra(command, [*pairs, *words])
     words = [word for pair in pairs for word in ("--model", pair)] + words
     words += _where(command, pairs, words)
-    if command in ("check", "report"):
-        module = importlib.import_module("twincheck.common.check_all")
-        return module.main(words, is_there=command == "report")
     if command in STEPS:
-        return _step(command, words)
+        from twincheck.common.check.command_line import check_main
+
+        script = importlib.import_module(f"twincheck.{STEPS[command]}.check_{command}")
+        return check_main(script.STEP, words)
     if command == "gallery" and not twincheck.IN_A_CHECKOUT:
         page = os.path.join(twincheck.HERE, "docs", "gallery.html")
         said = "the gallery is run in a checkout, whose pages it writes; they are in"
         return _refused(f"{said} {page}")
+    if command == "gallery":  # what it imports beside the package are the checkout's folders
+        sys.path.insert(0, os.path.dirname(twincheck.HERE))
     if command in OF_THE_CORE:
-        return importlib.import_module(OF_THE_CORE[command]).main(words)
+        more = {"is_there": True} if command == "report" else {}
+        return importlib.import_module(OF_THE_CORE[command]).main(words, **more)
     return _extra(command, words)
 
 
@@ -105,16 +114,16 @@ def _refused(sentence):
     return 2
 
 
-def _unknown(command, known):
+def _unknown(command):
     from twincheck.common.system.words import did_you_mean
 
-    meant = did_you_mean(command, known)
-    return _refused(f"there is no command {command}{meant or ': twincheck --help lists them'}")
+    meant = did_you_mean(command, list(commands())) or f": `{to_type('--help')}` lists them"
+    return _refused(f"there is no command {command}{meant}")
 
 
 def _pairs(command, words):
     """(the pairs that are named without --model, the other words)."""
-    if command not in _RESULTS:
+    if command not in _PAIRS:
         return [], words
     at = 1 if command == "show" else 0
     if words[:at] and words[0].startswith("-"):
@@ -131,24 +140,13 @@ def _where(command, pairs, words):
     given = [word.partition("=")[0] for word in words]
     if option is None or option in given or {"-h", "--help", "help"} & set(given):
         return []
-    models = [words[at + 1] for at, word in enumerate(words[:-1]) if word == "--model"]
-    models += [word.partition("=")[2] for word in words if word.startswith("--model=")]
-    if len(models) == 1 and os.path.isdir(models[0]):
-        return [option, os.path.join(models[0], "log")]
-    if twincheck.IN_A_CHECKOUT and not pairs:
+    if twincheck.IN_A_CHECKOUT and not pairs:  # --model alone: where the steps' scripts have them
         return []
-    return [option, "log"]
-
-
-def _step(command, words):
-    from twincheck.common.check.command_line import check_main
-    from twincheck.common.check.options import Parser
-
-    folder = STEPS[command]
-    module = importlib.import_module(f"twincheck.{folder}.check_{command}")
-    parser = Parser(module.__doc__).take(*module.STEP.takes)
-    parser.prog = f"twincheck {command}"
-    return check_main(module.STEP, words, parser)
+    models = [*pairs, *(word.partition("=")[2] for word in words if word.startswith("--model="))]
+    models += [words[at + 1] for at, word in enumerate(words[:-1]) if word == "--model"]
+    models = list(dict.fromkeys(models))
+    beside = len(models) == 1 and os.path.isdir(models[0])
+    return [option, os.path.join(models[0], "log") if beside else "log"]
 
 
 def _extra(command, words):

@@ -1,4 +1,4 @@
-"""What a model's file takes from the workbench: `from common.paddle_side import choose, named`.
+"""What a model's file takes from the workbench: `from twincheck import choose, named`.
 
 The instruments themselves are in common/sides; torch_side.py and paddle_side.py are twins.
 """

@@ -8,7 +8,6 @@ import argparse
 from argparse import Namespace
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 
 from twincheck.common.check.options import Parser
 from twincheck.common.check.steps import Step
@@ -31,7 +30,7 @@ def added_to(step: Step, parser: Parser) -> list[Added]:
 
     An option of an extra that is not there ends the check with a sentence that says so.
     """
-    group = f"twincheck.{Path(step.check).stem}"
+    group = f"twincheck.check_{step.other or step.command}"
     added = []
     for name in extras.entry_points(group):
         try:

@@ -3,7 +3,7 @@
 `check_main` is what check_stepN.py calls.
 """
 
-import sys
+import importlib
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
@@ -17,19 +17,15 @@ from twincheck.common.check.runner import base_folder, run_step
 from twincheck.common.check.steps import Step
 from twincheck.common.report import html_page
 from twincheck.common.report import terminal as report
+from twincheck.common.report.commands import whole
 from twincheck.common.report.summary import last_line
 from twincheck.common.system.errors import UserError
 from twincheck.common.system.files import write_text
 
 
-def check_main(
-    step: Step, arguments: Sequence[str] | None = None, parser: Parser | None = None
-) -> int:
-    """One step for the models asked for; prints the table and returns the exit status.
-
-    parser  of a check that takes more than its step and what extras add
-    """
-    parser = parser or Parser(sys.modules["__main__"].__doc__).take(*step.takes)
+def check_main(step: Step, arguments: Sequence[str] | None = None) -> int:
+    """One step for the models asked for; prints the table and returns the exit status."""
+    parser = parser_of(step)
     added = added_to(step, parser)
     given = parser.parse_args(arguments)
     typed = {name for name, _ in given.typed}
@@ -40,19 +36,25 @@ def check_main(
     if options.run.node_rank:
         return guarded(given.debug, lambda: assist(step, options))
     hint = "; --resume goes on with a training" if step.trains else ""
-    return guarded(given.debug, lambda: check(step, options, arguments), hint)
+    return guarded(given.debug, lambda: check(step, options), hint)
+
+
+def parser_of(step: Step) -> Parser:
+    """The parser of one of the five steps' checks: its script may have one of its own."""
+    script = importlib.import_module(f"twincheck.{step.name}.check_{step.command}")
+    if hasattr(script, "options_parser"):
+        return script.options_parser()
+    return Parser(script.__doc__, step.command).take(*step.takes)
 
 
 def check(
     step: Step,
     options: CheckOptions,
-    arguments: Sequence[str] | None = None,
     beside: Callable[[Sequence[Result]], object] = lambda results: None,
 ) -> int:
     """Run or judge one step, show it, write --json and the page; returns the exit status.
 
-    arguments   of the check, as the page repeats them; None: those of this process
-    beside      what else is to be done with the results
+    beside   what else is to be done with the results
     """
     with told_in(options.json), report.progress() as on_progress:
         results = run_step(step, options, on_progress)
@@ -60,7 +62,7 @@ def check(
     report.show_step(step, results)
     if options.json:
         write_text(options.json, json_text(results))
-    page = write_step_page(step, options, results, arguments)
+    page = write_step_page(step, options, results)
     if not all(result.error for result in results):  # which have said it
         report.say(last_line(results, page))
     return overall_exit(results)
@@ -84,23 +86,16 @@ def assist(step: Step, options: CheckOptions) -> int:
     return 0
 
 
-def write_step_page(
-    step: Step,
-    options: CheckOptions,
-    results: Sequence[Result],
-    arguments: Sequence[str] | None = None,
-) -> Path | None:
+def write_step_page(step: Step, options: CheckOptions, results: Sequence[Result]) -> Path | None:
     """Write the page of a step beside its results, unless --no-report was given; returns it."""
     if options.no_report:
         return None
-    command = ["python", step.check, *(sys.argv[1:] if arguments is None else arguments)]
     name = f"step {step.number}, {step.other or step.title}"
+    command = whole(step.command, options.typed)
     return write_page(base_folder(step, options), results, command, name)
 
 
-def write_page(
-    folder: Path, results: Sequence[Result], command: Sequence[str], name: str
-) -> Path | None:
+def write_page(folder: Path, results: Sequence[Result], command: str, name: str) -> Path | None:
     """Write report.html; returns it, or None.  Where it cannot be written, the verdict stays.
 
     Where nothing could be compared there is nothing to show, and a former page stays.

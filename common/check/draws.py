@@ -40,6 +40,23 @@ def draw_notes(torch: Sequence[Sidecar], paddle: Sequence[Sidecar], passed=False
     ]
 
 
+def unseeded_notes(side: str, sidecars: Sequence[Sidecar]) -> list[str]:
+    """What to say of a model that is built another one in every run, whatever the seed."""
+    found = [one for sidecar in sidecars for one in sidecar.unseeded.values()]
+    if not found:
+        return []
+    place, value = (escaped(found[0].get(name, "")) for name in ("place", "value"))
+    if value:
+        return [
+            f"the {side} model's {value} ({place}) is another each time it is built, so that the "
+            "same command may come to another result"
+        ]
+    return [
+        f"the {side} model draws numbers at {place} that no seed decides, so that the same command "
+        "may come to another result: seed them"
+    ]
+
+
 def dropout_notes(torch: Sequence[Sidecar], paddle: Sequence[Sidecar]) -> list[str]:
     """What to say of dropouts that other modules draw, and of the first that one side alone has.
 
@@ -53,8 +70,13 @@ def dropout_notes(torch: Sequence[Sidecar], paddle: Sequence[Sidecar]) -> list[s
             for _, ours, theirs in side_by_side(*both):
                 pairs, lost, more = _matched(ours, theirs)
                 renamed |= {b.site: a.site for a, b in pairs if a.site != b.site}
-                unlike += [f"torch has {_described(one)}, which paddle has not" for one in lost[:1]]
-                unlike += [f"paddle has {_described(one)}, which torch has not" for one in more[:1]]
+                for has, one, lacks, told in (
+                    *(("torch", one, "paddle", candidate) for one in lost[:1]),
+                    *(("paddle", one, "torch", reference) for one in more[:1]),
+                ):
+                    idle = any(f"/{at}".endswith(f"/{one.site}") for at in told.idle)
+                    not_so = "has with rate 0" if idle else "has not"
+                    unlike.append(f"{has} has {_described(one)}, which {lacks} {not_so}")
     notes = []
     if renamed:
         theirs, ours = next(iter(renamed.items()))

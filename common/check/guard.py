@@ -45,7 +45,7 @@ def guarded(debug: bool, action: Callable[[], int], hint: str = "") -> int:
         if isinstance(error, ModuleNotFoundError):
             report.say_error(
                 f"{frame.filename}:{frame.lineno} needs {error.name}, which {sys.executable} has "
-                "not: use .venv/bin/python, which `make install` sets up, or install it there"
+                "not: install it there"
             )
             return 2
         report.say_error(

@@ -69,6 +69,9 @@ class Inputs:
             cases = pair.cases(run.preset, run.weights, run.modes, self.step.decodes)
             chosen_cases(cases, run.cases)
         for pair in pairs:
+            if pair.hides_built_in:
+                said = f"{pair.folder} is checked, not the built-in model of that name"
+                self.notes[pair.name].append(said)
             if pair.name not in self.errors and self.make_data(pair):
                 self.bring_reference(pair, base / pair.name)
         return pairs

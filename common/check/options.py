@@ -17,11 +17,12 @@ from twincheck.common.pair.option import Option, option, options_of
 from twincheck.common.pair.pairs import is_checkpoint
 from twincheck.common.pair.request import RunRequest
 from twincheck.common.system.checkout import for_logs
+from twincheck.common.system.door import NAME, in_help
 from twincheck.common.system.errors import UserError
 from twincheck.common.system.extras import in_language, languages
 from twincheck.common.system.frameworks import SIDES, is_graph
 from twincheck.common.system.half import HALF
-from twincheck.common.system.start import speak, spelled
+from twincheck.common.system.start import speak
 from twincheck.common.system.words import did_you_mean
 
 # Groups of options that some steps do not take.
@@ -215,10 +216,10 @@ class Parser(argparse.ArgumentParser):
     What it has parsed has `typed`: option -> words, as the command line gave them.
     """
 
-    def __init__(self, description: str | None, prog: str | None = None):
+    def __init__(self, description: str | None, command: str = "", prog: str | None = None):
         super().__init__(
-            prog=prog and spelled(prog),
-            description=description and spelled(description),
+            prog=f"{NAME} {command}" if command else prog,
+            description=description,
             formatter_class=next(
                 (one.Help for one in languages()), argparse.RawDescriptionHelpFormatter
             ),
@@ -277,8 +278,13 @@ class Parser(argparse.ArgumentParser):
             elsewhere = all(name.removeprefix("--") in OPTIONS for name in names)
             why = " has no use here" if elsewhere else ": there is no such option"
             message = f"{', '.join(names)}{why}{did_you_mean(names[0], taken)}"
-        message = f"error: {escaped(message)} ({self.prog} --help lists what it takes)\n"
+        asked = in_help(f"{self.prog} --help")
+        message = f"error: {escaped(message)} (`{asked}` lists what it takes)\n"
         self.exit(2, in_language(message))
+
+    def format_help(self) -> str:
+        """The help, with its commands as they are typed here."""
+        return in_help(super().format_help())
 
     def _values_asked_for(self, words: Sequence[str]) -> tuple[list[Option], list[str]]:
         """The options whose values are asked for, and the words beside them."""

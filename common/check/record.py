@@ -6,7 +6,6 @@ which there is the bundle (docs/logs-from-others.md).
 """
 
 import os
-import shlex
 import sys
 from collections.abc import Mapping
 from contextlib import suppress
@@ -24,6 +23,7 @@ from twincheck.common.pair.pairs import Pair
 from twincheck.common.pair.request import RunRequest
 from twincheck.common.report.findings import findings_of
 from twincheck.common.system.checkout import ROOT
+from twincheck.common.system.door import for_others
 from twincheck.common.system.errors import UserError
 from twincheck.common.system.frameworks import SIDES
 from twincheck.common.system.hashes import file_sha256
@@ -45,7 +45,7 @@ def write_record(folder: Path, result: Result, options: CheckOptions, pair: Pair
     ran_in = {side: sidecars[files.log(step.judged[0], side).name].environment for side in SIDES}
     run = options.run
     pythons = {run.framework(s): at.get("executable", sys.executable) for s, at in ran_in.items()}
-    told["command"] = repeated(step, told["pair"], asked, options, pythons)
+    told["command"] = repeated(step, pair, asked, options, pythons)
     told |= {"judged": list(step.judged), "guide_threshold": step.guide_threshold, "files": {}}
     for name, sidecar in sidecars.items():
         if sidecar.log_sha256:  # of the log; hashing it once more would take its time
@@ -85,24 +85,24 @@ def request_of(told: Sidecar) -> RunRequest:
 
 def repeated(
     step: Step,
-    model: str,
+    pair: Pair,
     asked: Mapping,
     options: CheckOptions,
     pythons: Mapping[str, str] | None = None,
 ) -> str:
-    """What to type to run the same check again, from the checkout's root.
+    """What anybody types to run the same check again, with the pair where it is seen from here.
 
     pythons   side -> the Python that it ran in, named where it is not this one
     """
-    words = ["python", step.check, "--model", model]
+    words: list[str | Path] = [pair.model if pair.built_in else pair.folder]
     for name, value in asked.items():
         for one in value if isinstance(value, list) else [value]:
             words += [f"--{ASKED[name]}", *([] if one is True else [str(one)])]
     words += ["--strict"] if options.strict else []
     words += [word for name in options.allow for word in ("--allow", name)]
     for side, python in (pythons or {}).items():
-        words += [f"--{side}-python", _from_root(python)] if python != sys.executable else []
-    return shlex.join(words)
+        words += [f"--{side}-python", Path(python)] if python != sys.executable else []
+    return for_others(step.command, *words)
 
 
 def _from_root(path: str) -> str:

@@ -84,6 +84,7 @@ def report_text(results: Sequence[Result], short: bool = False, **more: object) 
                 "reprod_log": result.reprod_log,
                 "report": result.guide_report,
                 "modes": result.modes,
+                **({"variances": result.variances} if result.variances else {}),
             },
             separators=(",", ":"),
         )

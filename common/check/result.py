@@ -3,12 +3,13 @@
 import os
 import shlex
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from twincheck.common.check.draws import draw_notes, dropout_notes
+from twincheck.common.check.draws import draw_notes, dropout_notes, unseeded_notes
 from twincheck.common.check.steps import Step
-from twincheck.common.logs.guide_pair import has_pair, is_of_former_version, pair_problems
+from twincheck.common.logs.guide_pair import has_pair, pair_problems
 from twincheck.common.logs.independence import folder_problems, two_environments
 from twincheck.common.logs.pickle_machine import escaped
 from twincheck.common.logs.reader import read_log
@@ -23,9 +24,11 @@ from twincheck.common.system.extras import load
 from twincheck.common.system.frameworks import SIDES
 from twincheck.common.transplant.table import TRANSPLANTS
 from twincheck.common.verdict.comparisons import Memo
+from twincheck.common.verdict.initial import Start, draws, judge_initial, starts
 from twincheck.common.verdict.judge import Judgement, judge_logs
 from twincheck.common.verdict.row import (
     AGREEING,
+    FAILING,
     Row,
     count_verdicts,
     exit_code,
@@ -56,6 +59,9 @@ class Result:
     classes: dict[str, dict[str, str]] = field(default_factory=dict)  # side -> key -> of its module
     settings: dict[str, dict[str, dict[str, float]]] = field(default_factory=dict)  # side -> layer
     made: dict[str, dict[str, str]] = field(default_factory=dict)  # side -> layer -> file:line
+    variances: dict[str, dict[str, float]] = field(default_factory=dict)  # key -> as converted
+    handed: dict[str, dict[str, list]] = field(default_factory=dict)  # side -> layer -> its makers
+    idle: dict[str, dict[str, str]] = field(default_factory=dict)  # side -> dropout -> file:line
     cases: tuple[str, ...] = ()  # prefixes of the cases' keys
     modes: str = ""  # in which modes the model was checked; empty where a step has none
     ran: tuple[str, ...] = ()  # these modes
@@ -64,6 +70,9 @@ class Result:
     elapsed_s: float = 0.0
     allow: tuple[str, ...] = ()  # failing verdicts that the user lets pass
     answers: dict[str, object] = field(default_factory=dict)  # what is no verdict on the port
+    # Initial weights: rows of those that differ where they decide nothing, and what differs.
+    initial: list[Row] = field(default_factory=list)
+    starts: list[Start] = field(default_factory=list)
     memos: dict[str, Memo] = field(default_factory=dict)  # stem -> what was made of its logs
 
     @property
@@ -108,6 +117,8 @@ class Result:
         sidecars = {side: _sidecars(folder, step, side) for side in SIDES}
         if sidecars["paddle"][0].transplanted:
             self.notes += load(TRANSPLANTS, "transplant")(folder, step.judged, self.rows)
+        if step.initial:
+            self._take_initial(folder)
         if step.extra is not None:
             rows, notes = step.extra(folder, pair)
             self.rows += rows
@@ -117,7 +128,7 @@ class Result:
             self.notes += notes
         if not (step.data or step.other):
             self.ran, self.modes = modes_checked(*(sidecars[side][0] for side in SIDES))
-        for row in self.rows:
+        for row in [*self.rows, *self.initial]:
             row.step, row.model = step.number, pair.name
             if row.verdict in self.allow:
                 row.note = f"allowed by --allow {row.verdict.lower()}: {row.note}"
@@ -127,7 +138,7 @@ class Result:
             escaped(told) for sidecar in sidecars["paddle"] for told in sidecar.loader.values()
         )
         for side in SIDES:
-            for name in ("places", "settings", "made", "classes"):
+            for name in ("places", "settings", "made", "handed", "idle", "classes"):
                 found = getattr(self, name)[side] = {}
                 for sidecar in sidecars[side]:
                     found |= getattr(sidecar, name)
@@ -137,10 +148,14 @@ class Result:
                     "see: use nn.Dropout or F.dropout, or draw by rand, randn, normal, bernoulli, "
                     "randint or randperm"
                 )
+            self.notes += unseeded_notes(side, sidecars[side])
         passed = first_bad_row(self.rows) is None
         self.notes += draw_notes(*(sidecars[side] for side in SIDES), passed)
         self.notes += dropout_notes(*(sidecars[side] for side in SIDES))
         self.notes += lowered_notes(sidecars["torch"])
+        for sidecar in sidecars["paddle"]:
+            self.variances |= sidecar.variances
+        self.notes += variance_notes(self.variances)
         self.notes += nan_notes(self.rows, sidecars["torch"][0])
         first = sidecars["torch"][0]
         if first.cases:
@@ -155,6 +170,27 @@ class Result:
         self.guide_all_passed = guide_passed(folder, step.full_stem, threshold, judgements)
         if step.decides is not None:
             self.answers["decided"] = step.decides(self, folder)
+
+    def _take_initial(self, folder: Path) -> None:
+        """Take over how both sides' weights begin.
+
+        A model that is built with given weights, as a live one is, has nothing to compare: a step
+        that does not train passes it over.
+        """
+        logs = {side: ResultFolder(folder).log(self.step.initial, side) for side in SIDES}
+        if not (self.step.trains or all(log.is_file() for log in logs.values())):
+            return
+        with ExitStack() as stack:
+            drawn = [stack.enter_context(read_log(log)) for log in logs.values()]
+            if not (self.step.trains or all(map(draws, drawn))):
+                return
+            rows = judge_initial(*drawn)
+            sidecars = {side: sidecar_of(log) for side, log in logs.items()}
+            self.starts = starts(rows, *drawn, sidecars)
+        if self.step.trains:
+            self.rows += rows
+        else:
+            self.initial = [row for row in rows if row.verdict in FAILING]
 
     def take_report(self, passed: bool | None, report: Path) -> None:
         """Take over what reprod_log says of the guide's logs; None: it could not be asked."""
@@ -196,6 +232,22 @@ def modes_checked(ref: Sidecar, cand: Sidecar) -> tuple[tuple[str, ...], str]:
     missing = TRAIN if ran == (EVAL,) else EVAL
     why = f" ({escaped(other)})" if other else ""
     return ran, f"checked in {ran[0]} mode alone; {missing} mode was not checked{why}"
+
+
+def variance_notes(variances: Mapping[str, Mapping[str, float]]) -> list[str]:
+    """What to say of running variances that were converted before they were compared."""
+    if not variances:
+        return []
+    key, one = min(variances.items(), key=lambda item: item[1]["n"])
+    n, held, compared = one["n"], one["held"], one["compared"]
+    rows = f"{len(variances)} row{'s' * (len(variances) > 1)}"
+    return [
+        "torch keeps a running variance with n / (n - 1), and Paddle's BatchNorm without: paddle's "
+        f"was given it before it was compared, in {rows}, such as {escaped(key)} (n = {n:g}, a "
+        f"factor of {n / max(n - 1, 1):.4f} on what each batch adds): the paddle model itself "
+        f"holds {held:.4f} there, and {compared:.4f} was compared (means over the channels); "
+        "buffers that one side has trained differ so from the other's"
+    ]
 
 
 def lowered_notes(sidecars: Sequence[Sidecar]) -> list[str]:
@@ -300,12 +352,9 @@ def refuse_unfit(
     files = ResultFolder(folder)
     stems = dict.fromkeys((*step.judged, step.full_stem))
     logs = {(stem, side): files.log(stem, side) for stem in stems for side in SIDES}
-    for (_, side), log in logs.items():
+    for log in logs.values():
         if not os.path.lexists(log):
-            former, why = files.log(step.guide_stem, side), ""
-            if is_of_former_version(former):
-                why = f", and {former.name} is a log of an earlier version"
-            raise UserError(f"{shown(log)} is missing{why}: {RUN_AGAIN}")
+            raise UserError(f"{shown(log)} is missing: {RUN_AGAIN}")
     problems = folder_problems(folder, fresh, run.backends)
     if not (problems or made_now) and has_pair(step.guide_stem):
         problems = pair_problems(folder, step.guide_stem)

@@ -12,11 +12,14 @@ from pathlib import Path
 
 from twincheck.common.check.record import ASKED
 from twincheck.common.check.steps import Step
-from twincheck.common.logs.guide_pair import is_of_former_version
 from twincheck.common.logs.result_folder import LogName, ResultFolder
 from twincheck.common.logs.sidecar import sidecar_of
 from twincheck.common.pair.pairs import Pair, is_checkpoint
-from twincheck.common.pair.provenance import changed_sources, model_sources, workbench_sha256
+from twincheck.common.pair.provenance import (
+    changed_sources,
+    model_sources,
+    workbench_sha256,
+)
 from twincheck.common.pair.request import RunRequest, device_of
 from twincheck.common.system.errors import UserError
 from twincheck.common.system.frameworks import SETTINGS
@@ -38,10 +41,9 @@ def reference_key(
     values = environment(device_of(run.device, "torch"))
     settings = {name: values.get(name) for name in SETTINGS}
     # Files that a pair's case.py may read, by size and time: they may be large.
-    paths = [path for path in sorted(pair.folder.rglob("*")) if path.is_file()]
     others = {
         path.relative_to(pair.folder).as_posix(): [path.stat().st_size, path.stat().st_mtime_ns]
-        for path in paths
+        for path in pair.files()
         if path.suffix not in (".py", ".pyc")
     }
     weights = str(run.weights)
@@ -97,13 +99,6 @@ def find_reference(given: Path, step: Step, pair: Pair) -> Path:
     places = [*(base / pair.name for base in bases), given]
     folder = next((place for place in places if (place / wanted).is_file()), None)
     if folder is None:
-        former = str(LogName(step.guide_stem, "torch"))
-        found = next((p for p in places if is_of_former_version(p / former)), None)
-        if found is not None:
-            raise UserError(
-                f"--reference {given}: {former} there is a log of an earlier version, and there is "
-                f"no {wanted}: the other check must be run again, with this version"
-            )
         raise UserError(
             f"--reference {given}: no {wanted} in it, nor in {step.name}/{pair.name} below it: "
             "give the folder that the other check wrote to with --out"

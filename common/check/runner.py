@@ -25,7 +25,7 @@ from twincheck.common.logs.key import Key
 from twincheck.common.logs.result_folder import BESIDE, ResultFolder
 from twincheck.common.logs.sidecar import sidecar_of
 from twincheck.common.pair.case_hooks import data_preset, training
-from twincheck.common.pair.pairs import Pair, chosen_cases, is_checkpoint, load_pairs
+from twincheck.common.pair.pairs import Pair, chosen_cases, is_checkpoint, load_pairs, python_for
 from twincheck.common.pair.request import RunRequest
 from twincheck.common.pair.task import Again, Noise
 from twincheck.common.report.guide_report import GuideReport, GuideReports
@@ -36,7 +36,6 @@ from twincheck.common.system.files import link_or_copy, write_text
 from twincheck.common.system.folders import put_in_place, remove_abandoned, version, working_folder
 from twincheck.common.system.frameworks import SIDES
 from twincheck.common.system.half import HALF
-from twincheck.common.system.interpreters import interpreter
 from twincheck.common.system.words import call_sides
 from twincheck.common.transplant.table import SMALLEST, TRANSPLANTS
 from twincheck.common.verdict.judge import Judgement, judge_folder
@@ -90,7 +89,7 @@ def run_step(step: Step, options: CheckOptions, on_progress) -> list[Result]:
     pythons = {}
     for side in needed:
         framework = run.framework(side)
-        pythons[side] = interpreter(framework, options.pythons.get(framework))
+        pythons[side] = python_for(framework, options.pythons.get(framework), pairs)
     base.mkdir(parents=True, exist_ok=True)
     remove_abandoned(base)
     with working_folder(base) as work, Unfinished(base, work, run.resume) as unfinished:

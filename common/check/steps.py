@@ -41,6 +41,8 @@ class Step:
     answer       (folder, pair) -> what is no verdict on the port, for --json, and notes
     decides      (result, folder) -> what the result consists of: name -> {verdict, said}
     spares       (launch, folder, pair, request) -> True where a launch need not run
+    initial      stem of the logs of initial weights: rows of a step that trains; of another they
+                 decide nothing, and are said
     undecided    (result, folder) -> what more to ask for, where that may decide; empty: nothing
     several      number of processes -> its launches, where they share each training
     other        of a further check in the step's folder, check_OTHER.py: its name in the table, and
@@ -68,6 +70,7 @@ class Step:
     spares: Callable | None = None
     undecided: Callable | None = None
     several: Callable | None = None
+    initial: str = ""
     other: str = ""
     scripts: str = ""
 
@@ -111,9 +114,9 @@ class Step:
         return OF_EVERY_CHECK + of(*(name for name, taken in groups.items() if taken))
 
     @property
-    def check(self) -> str:
-        """The check's script, from the checkout's root."""
-        return f"{self.name}/check_{self.other or f'step{self.number}'}.py"
+    def command(self) -> str:
+        """The check's command, which has the name of its script in the step's folder."""
+        return f"check-{self.other}" if self.other else f"step{self.number}"
 
     def why_not(self, pair: Pair) -> str:
         """Why a pair has nothing for this step, in words; empty where it has."""

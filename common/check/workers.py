@@ -19,7 +19,8 @@ from twincheck.common.logs.sidecar import read_sidecar, sidecar_of, sidecar_path
 from twincheck.common.pair.pairs import Pair
 from twincheck.common.pair.request import RunRequest, error_file, rank_folder
 from twincheck.common.pair.task import Again, ForcedAlike, Noise, Task, TeacherForced, Whole, label
-from twincheck.common.pair.worker_process import WorkerProcess, run_group
+from twincheck.common.pair.worker_process import Failure, WorkerProcess, run_group
+from twincheck.common.system.errors import UserError
 from twincheck.common.system.frameworks import is_graph
 from twincheck.common.system.half import HALF
 from twincheck.common.system.shared_arrays import SharedFile
@@ -148,7 +149,7 @@ class Workers:
         for launch in launches:
             self._collect(self._hand_out(launch, [pair]))
             if failure := self.inputs.errors.pop(pair.name, None):
-                return failure.sentence
+                return _said(failure)
         return ""
 
     def _collect(self, owed: Iterable[Owed]) -> None:
@@ -278,7 +279,7 @@ class Workers:
             process.ask(self._request(side, pair, launch, task=task, **more), path)
             if failure := process.failure(path):  # behind what it may owe of other models
                 error_file(path.parent, side).unlink(missing_ok=True)
-                return failure.sentence
+                return _said(failure)
         return ""
 
     def trial(self, pair: Pair, folder: Path, **more: object) -> str:
@@ -288,7 +289,7 @@ class Workers:
             with self._started("paddle") as process:
                 process.ask(request, folder / "request_paddle.json")
                 if failure := process.failure():
-                    return failure.sentence
+                    return _said(failure)
         return ""
 
     def _request(self, side: str, pair: Pair, launch: Launch, **more: object) -> RunRequest:
@@ -364,3 +365,10 @@ class Workers:
         """What the workers of a model took, from their logs' sidecars."""
         logs = (self.work / model).glob("*.npy")
         return sum(sidecar_of(path).elapsed_s for path in logs)
+
+
+def _said(failure: Failure) -> str:
+    """Why a further run could not be done; raises UserError where the workbench itself failed."""
+    if failure.ours:
+        raise UserError(failure.sentence)
+    return failure.sentence

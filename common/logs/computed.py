@@ -31,6 +31,7 @@ _MOVING = frozenset(
 
 # Casts round nothing further; what they are given tells what was rounded before.
 _CASTS = frozenset("to type type_as cast astype float double half bfloat16".split())
+CONSTANT = "constant"  # begins what is said of a tensor that a module keeps, and holds its size
 _Calls = dict[str, dict[str, int]]  # operator -> type of float -> calls
 
 _OF_NORM = (("mean", "var", "sum", "rsqrt", "sqrt"), ("pow", "mul", "div", "sub"))
@@ -64,7 +65,12 @@ def narrower_operators(
     for operator in theirs:  # less often on a wide type, and more often on a narrow one
         less, more = _more(ours, theirs, operator), _more(theirs, ours, operator)
         if less and more and _rounds(more[-1], less[0]):
-            found.append(f"{operator} is on {more[-1]} in Paddle, on {less[0]} in torch")
+            size = operator.removeprefix(f"{CONSTANT}[").removesuffix("]")
+            found.append(
+                f"{operator} is on {more[-1]} in Paddle, on {less[0]} in torch"
+                if size == operator
+                else f"its constant of {size} values holds {more[-1]} in Paddle, {less[0]} in torch"
+            )
     return found
 
 

@@ -117,6 +117,9 @@ _LAYOUT = record(
 # Which full log the guide's pair was selected from (common/logs/guide_pair.py).
 _SELECTION = record({"log": text, "sha256": text, "keys": dict_of(text)})
 
+# A line that led to where a layer is built, and the numbers that its function was given.
+_HANDED = record({"line": text, "given": dict_of(number_or_null)})
+
 # Of what the type of a sidecar's field does not say.
 TALLIES = Kind(dict_of(_TALLY), "an operator's counts by name", dict)
 WITNESSES = Kind(dict_of(_WITNESS), "what step 4's workers find, by case", dict)
@@ -124,7 +127,13 @@ NOISES = Kind(dict_of(_NOISE), "levels from 0 to 1 by case", dict)
 GIVEN = Kind(dict_of(_GIVEN), "set-ups on given gradients by case", dict)
 FACTORS = Kind(dict_of(dict_of(_FACTOR)), "factors from 0 to 1 by case, by set-up", dict)
 LAYOUTS = Kind(dict_of(_LAYOUT), "where each weight goes, by case", dict)
+HANDED = Kind(dict_of(list_of(_HANDED)), "lines and the numbers that were given there", dict)
 NAMED_TEXTS = Kind(dict_of(text), "texts by name", dict)
+OWNERS = Kind(
+    dict_of(dict_of(lambda value: _texts(value) and len(value) > 2)),
+    "lists by name, by name",
+    dict,
+)
 OF_TYPE = {
     str | None: Kind(text, "text"),
     int | None: Kind(whole, "a whole number"),
@@ -143,6 +152,9 @@ OF_TYPE = {
         dict_of(dict_of(whole)), "whole numbers by name, by name", dict
     ),
     dict[str, dict[str, float]]: Kind(dict_of(dict_of(_seconds)), "sizes by name, by name", dict),
+    dict[str, dict[str, dict[str, float]]]: Kind(
+        dict_of(dict_of(dict_of(_seconds))), "sizes by name, by name, by name", dict
+    ),
     dict[str, dict[str, str]]: Kind(dict_of(dict_of(text)), "texts by name, by name", dict),
     dict[str, dict[str, list]]: Kind(
         dict_of(dict_of(list_of(number_or_null))), "lists by name, by name", dict

@@ -38,7 +38,7 @@ SETUP = "sgd"  # reprod_log's own compare_loss_and_backward takes ten SGD steps 
 _NOT_OF_A_PAIR = (
     *("flips", "choices", "modules", "converted", "outputs", "elapsed_s", "certificate"),
     *("paddle_to_torch", "hidden_rows", "read_back", "draws", "last_bias", "witness"),
-    *("inexact", "upcast", "sums", "booleans", "settings", "made"),
+    *("inexact", "wrong", "upcast", "sums", "booleans", "settings", "made"),
 )
 
 _STEP_OF_SETUP = re.compile(rf"{SETUP}/(\d{{3}})/(loss|lr)")
@@ -156,14 +156,6 @@ def bring_pair(folder: Path, stem: str, anew: bool = False) -> bool:
             if anew or not selection.is_there():
                 selection.write()
     return True
-
-
-def is_of_former_version(path: Path) -> bool:
-    """True for a log that is there under a pair's name, and was selected from nothing.
-
-    Full logs were called so before there were pairs.
-    """
-    return path.is_file() and not sidecar_of(path).selected
 
 
 def pair_problems(folder: Path, stem: str) -> list[str]:

@@ -60,20 +60,23 @@ class Values:
         if values.size < 2 and array.size > 1 or not np.isfinite(_numbers(values)).all():
             return None
         return (
-            self._whole(values, slices, first)
+            self._whole(values, slices, first, array)
             or self._joined(values, slices)
             or self._part(values, slices)
         )
 
-    def _whole(self, values: np.ndarray, slices, first: str) -> Match | None:
+    def _whole(self, values: np.ndarray, slices, first: str, array: np.ndarray) -> Match | None:
+        """The value as one of the other side's; `array` is it as it was, before its `slices`."""
         for key in self._candidates(values, first):
             other = self._log[key]
             others = _single(other)
             arrange, how = _arrangement(other[others], values)
             if arrange is None:
                 continue
-            if other.shape[: len(others)] != other[others].shape:
+            if array.size != other.size:
                 how = f"{how}, repeated" if how else "repeated"
+            elif array.shape != other.shape:
+                how = how or "reshaped"
             return Match(
                 (key,),
                 lambda own, s=slices: own[s],
@@ -87,7 +90,7 @@ class Values:
         for axis, count in _ways_to_split(values.shape):
             found = []
             for part in np.split(values, count, axis):
-                match = self._whole(part, ..., "")
+                match = self._whole(part, ..., "", part)
                 if match is None:
                     break
                 found.append(match)

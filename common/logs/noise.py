@@ -3,6 +3,7 @@
 A log beside the others, of the reference alone: key -> array (2, n), for moves of the sizes SIZES,
 the largest over the runs with moved operators of the distance to the plain float64 run: its root
 mean square and its maximum over the whole tensor, then over each sample where there is a batch.
+NaN where every run has left the numbers: what rounding does there was not measured.
 """
 
 from collections.abc import Iterator, Mapping
@@ -15,18 +16,30 @@ SEEDS = (4, 2)  # runs of each size
 
 
 def distance(values: np.ndarray, plain: np.ndarray, samples: int) -> np.ndarray:
-    """Root mean square and maximum of what a tensor was moved by, whole, then of each sample."""
+    """Root mean square and maximum of what a tensor was moved by, whole, then of each sample.
+
+    What has left the numbers is left out; NaN where nothing else is there.
+    """
+    moved = _moved_by(values, plain).reshape(samples, -1)
+    entries = [moved.reshape(1, -1), moved] if samples > 1 else [moved]
+    return np.concatenate([size for entry in entries for size in _sizes(entry)])
+
+
+def _moved_by(values: np.ndarray, plain: np.ndarray) -> np.ndarray:
+    """How far each value was moved; NaN where a number became none, 0 where there was none."""
     with np.errstate(all="ignore"):
-        moved = np.abs(np.subtract(values, plain, dtype=np.float64)).reshape(samples, -1)
-        moved = np.where(np.isfinite(plain.reshape(samples, -1)), moved, 0.0)
-        top = moved.max(axis=1)
-        scale = np.where(top > 0.0, top, 1.0)
-        rms = scale * np.sqrt(np.square(moved / scale[:, None]).mean(axis=1))
-    largest = max(float(top.max()), 1e-300)
-    whole = largest * np.sqrt(np.square(rms / largest).mean())
-    if samples == 1:
-        return np.array([whole, top[0]])
-    return np.concatenate([[whole, top.max()], rms, top])
+        moved = np.abs(np.subtract(values, plain, dtype=np.float64))
+    return np.where(np.isfinite(plain), np.where(np.isfinite(moved), moved, np.nan), 0.0)
+
+
+def _sizes(moved: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Root mean square and maximum of each row; NaN are left out."""
+    top = np.fmax.reduce(moved, axis=1)
+    scale = np.where(top > 0.0, top, 1.0)[:, None]
+    counts = np.count_nonzero(~np.isnan(moved), axis=1)
+    squares = np.nansum(np.square(moved / scale), axis=1)
+    with np.errstate(invalid="ignore"):
+        return scale[:, 0] * np.sqrt(squares / counts), top
 
 
 def distances(

@@ -191,6 +191,12 @@ class Logs:
             return "missing on the torch side"
         return "missing in " + " and ".join(LOGS[name] for name in lacking) if lacking else ""
 
+    def is_idle(self, key: Key) -> bool:
+        """True for a dropout's rate that one side lacks, where its rate is 0 and it draws none."""
+        lacking = [name for name in _FLOAT32 if str(key) not in self._logs[name]]
+        at = key.prefix + key.site
+        return key.local == "p" and any(at in self.sidecars[name].idle for name in lacking)
+
     def notes(self, keys: Sequence[str]) -> list[str]:
         """What a reader must know of how these keys' values were kept and fed."""
         notes = []

@@ -70,6 +70,11 @@ class _Bytes:
     single: bytes = b""
 
 
+def stored_bytes(offset: int, count: int) -> _Bytes:
+    """The bytes of an array that lies in a file as it is, from `offset` on."""
+    return _Bytes(offset, count, count)
+
+
 @dataclass(slots=True, eq=False)
 class _Text:
     """Text in the file; `text` is None where it is too long for a key and was not read."""

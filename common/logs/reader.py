@@ -9,6 +9,7 @@ The reader holds one array at a time, and never executes a log
 
 import ast
 import io
+import math
 import os
 import struct
 import time
@@ -19,10 +20,19 @@ from pathlib import Path
 
 import numpy as np
 
-from twincheck.common.logs.pickle_machine import Machine, Refused, StoredArray, flatten, printable
+from twincheck.common.logs.pickle_machine import (
+    DTYPES,
+    Machine,
+    Refused,
+    StoredArray,
+    flatten,
+    printable,
+    stored_bytes,
+)
 from twincheck.common.system.errors import LogError, UserError
 from twincheck.common.system.files import ONE_SYNTAX_TREE, open_plain, same_file
 
+PLAIN = "array"  # the key of what is in a file that holds one plain array
 _MAX_HEADER_BYTES = 1024
 _KEPT_BYTES = 1 << 27  # of arrays that have several keys, while a log is read
 
@@ -124,8 +134,8 @@ def read_log(path: str | os.PathLike) -> Log:
         version = (about.st_dev, about.st_ino, size, about.st_mtime_ns, about.st_ctime_ns)
         arrays = _indexes.get(version)
         if arrays is None:
-            _read_header(file)
-            arrays = flatten(Machine(file, size).run(), size)
+            plain = _read_header(file, size)
+            arrays = {PLAIN: plain} if plain else flatten(Machine(file, size).run(), size)
             if time.time_ns() - about.st_ctime_ns > _SETTLED_NS:
                 while len(_indexes) >= _KEPT_INDEXES:
                     _indexes.pop(next(iter(_indexes)))
@@ -147,8 +157,11 @@ def read_log(path: str | os.PathLike) -> Log:
         raise
 
 
-def _read_header(file: io.BufferedReader) -> None:
-    """Check np.save's header of a pickled 0-d object array, and stop behind it."""
+def _read_header(file: io.BufferedReader, size: int) -> StoredArray | None:
+    """Read np.save's header and stop behind it: None for a pickled dict, else its one array.
+
+    size  of the file, in bytes; an array has to end where the file does
+    """
     start = file.read(8)
     if not start:
         raise Refused("an empty file")
@@ -174,6 +187,21 @@ def _read_header(file: io.BufferedReader) -> None:
     if not isinstance(header, dict) or set(header) != {"descr", "fortran_order", "shape"}:
         raise Refused("a .npy header that NumPy does not write")
     if header["descr"] not in ("|O", "O"):
-        raise Refused(f"one plain array ({printable(str(header['descr']))})")
+        return _plain(header, file.tell(), size)
     if header["shape"] != () or not isinstance(header["fortran_order"], bool):
         raise Refused("an array of objects with a shape of its own")
+    return None
+
+
+def _plain(header: Mapping, offset: int, size: int) -> StoredArray:
+    """The array that lies in a file from `offset` to its end."""
+    named, shape = str(header["descr"]), header["shape"]
+    if named[:1] not in "<>|=" or named[1:] not in DTYPES:
+        raise Refused(f"one plain array ({printable(named)})")
+    if not isinstance(header["fortran_order"], bool) or not isinstance(shape, tuple):
+        raise Refused("a .npy header that NumPy does not write")
+    dtype, whole = np.dtype(named), all(type(axis) is int and axis >= 0 for axis in shape)
+    count = math.prod(shape) * dtype.itemsize if whole else -1
+    if count != size - offset:
+        raise Refused("an array that does not end where the file does")
+    return StoredArray(shape, dtype, header["fortran_order"], stored_bytes(offset, count))

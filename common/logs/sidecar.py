@@ -17,8 +17,6 @@ from twincheck.common.system.errors import LogError, UserError
 from twincheck.common.system.json_file import load_json, write_json
 
 SCHEMA = 1  # the newest that this version reads
-# What earlier versions call an entry.
-_FORMER = {"single_step": "teacher_forced", "unfed": "not_forced", "lifted": "upcast"}
 # What the numbers 0, 1, … of a layer's setting stand for.
 IN_WORDS = {
     "tanh form": ("off", "on"),
@@ -101,6 +99,13 @@ class Sidecar:
     # A layer of the framework -> what it was built with, such as its epsilon, as torch counts it.
     settings: dict[str, dict[str, float]] = note()
     made: dict[str, str] = note()  # the same -> file:line that built it
+    # Case -> parameter, by this side's own name -> the class of its layer, its name in there,
+    # file:line that builds the layer, and the reference's names of what it holds (steps 1 and 5).
+    owners: dict[str, dict] = note(kinds.OWNERS)
+    # The same -> that line and those of the calls that led there, outwards, each with the numbers
+    # that the function around it was given.
+    handed: dict[str, list[dict]] = note(kinds.HANDED)
+    idle: dict[str, str] = note()  # dropout whose rate is 0 in training -> file:line
     # Python, NumPy, the platform and the settings that a result's last bits may depend on.
     environment: dict[str, str]
     command: str | None  # how the worker was started
@@ -118,12 +123,16 @@ class Sidecar:
     read_back: dict[str, list[str]] = note()
     # Of measured noise: prefix of a case's keys and the set-up -> its runs with float32's rounding.
     moved: dict[str, int] = note()
+    # Of measured noise: key -> in how many of its runs a number became NaN or infinite.
+    lost: dict[str, int] = note()
     # Case -> the random numbers that the model drew by itself and got from the tape.
     draws: dict[str, list[dict]] = note()
     # Case -> its dropouts; the site is the label of their numbers, by the reference's names.
     dropouts: dict[str, list[dict]] = note()
     # Case -> true where the model drew random numbers that the tape does not know.
     untaped_draws: dict[str, bool] = note()
+    # Case -> the line of its constructor that draws what no seed decides, maybe a value of it.
+    unseeded: dict[str, dict[str, str]] = note()
     # Case -> torch's name of the logits' bias, null where there is none (step 4).
     last_bias: dict[str, str | None] = note()
     # Case -> what checks its gradient without the other side (step 4).
@@ -155,8 +164,14 @@ class Sidecar:
     kernels: str | None = note()
     # Whether it was the framework's own mixed precision, with weights in float32.
     autocast: bool | None = note()
-    # Module -> operator of Paddle in it that is inexact in float64 -> how far off its result is.
+    # Key of a running variance that was given n / (n - 1), as torch keeps it -> n, what the model
+    # itself holds, and what was compared (means over the channels).
+    variances: dict[str, dict[str, float]] = note()
+    # Module -> operator of Paddle in it that is inexact in float64 -> how far off it is.
     inexact: dict[str, dict[str, float]] = note()
+    # Module -> operator of Paddle that computes something else there than its definition -> result
+    # or gradient -> how far off it is.
+    wrong: dict[str, dict[str, dict[str, float]]] = note()
     exact: bool | None = note()  # whether these were computed exactly
     # Key -> the shape of its tensor, of which the log holds a sample and sums only.
     sums: dict[str, list[int]] = note()
@@ -205,8 +220,7 @@ class Sidecar:
         Raises UserError for the first entry of another kind than its own, or for a newer schema.
         """
         known = {entry.name: entry.metadata["kind"] for entry in fields(cls)}
-        named = {_FORMER.get(entry, entry): value for entry, value in content.items()}
-        entries = {e: value for e, value in named.items() if e in known and value is not None}
+        entries = {e: value for e, value in content.items() if e in known and value is not None}
         for entry, value in entries.items():
             if not known[entry].fits(value):
                 plain = not isinstance(value, dict | list)

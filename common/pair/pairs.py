@@ -45,7 +45,7 @@ case.py, NumPy only:
     published    (config.json) -> configuration; without it the preset's, updated with the file's
     published_inputs (configuration, train) -> keywords for make_inputs
     IGNORED_KEYS {regular expression: why} of entries that a file may hold and the model does not
-    publish      (configuration) -> entries of the config.json that common.converter writes
+    publish      (configuration) -> entries of the config.json that twincheck converter writes
 
     Where the libraries' own loaders carry the weights (common/sides/library_loader.py):
 
@@ -65,6 +65,7 @@ NumPy only: both workers and the check read a pair through here.
 
 import importlib
 import importlib.util
+import os
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -73,11 +74,11 @@ from types import ModuleType
 
 import numpy as np
 
-from twincheck import old_name
 from twincheck.common.pair.nested import flat
-from twincheck.common.system.checkout import FAKE_DATA, FAKE_DATA_SEED, ROOT
+from twincheck.common.system.checkout import FAKE_DATA, FAKE_DATA_SEED, PATH, ROOT
 from twincheck.common.system.errors import UserError
 from twincheck.common.system.frameworks import SIDES, framework_of
+from twincheck.common.system.interpreters import interpreter
 from twincheck.common.system.json_file import load_json
 from twincheck.common.system.npz import read_npz
 from twincheck.common.system.words import did_you_mean
@@ -89,6 +90,15 @@ EVAL, TRAIN, BOTH = MODES = ("eval", "train", "both")
 SAME = "the same function"  # of a model's two modes
 MODELS = ROOT / "common" / "models"
 CANDIDATE = "candidate_model.py"  # of a pair that compares two files of one framework
+NO_FILES = {"__pycache__", ".git"}  # folders that hold none of a pair's
+
+
+RECORD = ".new.json"  # in a pair's folder: what `twincheck new` was given
+
+
+def own_folder(side: str) -> str:
+    """The folder in a pair's that has links to a side's files: relative paths lead from there."""
+    return f"of_{side}"
 
 
 def is_checkpoint(weights: str | None) -> bool:
@@ -134,6 +144,11 @@ class Pair:
         return self.folder.parent == MODELS
 
     @property
+    def hides_built_in(self) -> bool:
+        """True for a user's pair that is called as one that comes with the workbench."""
+        return not self.built_in and self.name in built_in_models()
+
+    @property
     def model(self) -> str:
         """What --model takes for this pair: a built-in name, or the path of its folder."""
         return self.name if self.built_in else str(self.folder)
@@ -146,6 +161,25 @@ class Pair:
         if not isinstance(written["config"], dict) or not isinstance(written.get("inputs"), dict):
             raise UserError(f"{folder}: refused: no configuration of {self.name}")
         return replace(self, published=written)
+
+    def files(self) -> list[Path]:
+        """List the pair's files, and those in folders that its links lead to.
+
+        Results, caches and environments are none; a folder that a link puts into itself ends there.
+        """
+        found: list[Path] = []
+        waiting = [(self.folder, {os.path.realpath(self.folder)})]
+        while waiting:
+            folder, above = waiting.pop()
+            left_out = NO_FILES | ({"log"} if folder == self.folder else set())
+            for path in folder.iterdir():
+                if path.is_file():
+                    found.append(path)
+                elif path.is_dir() and path.name not in left_out:
+                    real = os.path.realpath(path)
+                    if real not in above and not (path / "pyvenv.cfg").is_file():
+                        waiting.append((path, above | {real}))
+        return sorted(found)
 
     def config(self, preset: str) -> dict:
         """The preset's configuration; raises UserError that lists the presets."""
@@ -245,6 +279,20 @@ class Pair:
             raise UserError(f"--model {self.folder}: there is no {path.name} in this folder")
         return _load(path)
 
+    @property
+    def pythons(self) -> dict[str, str]:
+        """Side -> the Python that `twincheck new` was given for it, which the pair remembers."""
+        path = self.folder / RECORD
+        told = load_json(path).get("pythons", {}) if path.is_file() else {}
+        if not isinstance(told, dict) or not all(isinstance(one, str) for one in told.values()):
+            raise UserError(f"{path}: pythons is not a path for each side")
+        return told
+
+    def working_folder(self, side: str) -> Path:
+        """Where a side's model runs: the folder of its links, where there is one."""
+        own = self.folder / own_folder(self.file(side).removesuffix("_model.py"))
+        return own if own.is_dir() else PATH
+
     def between(self, backends: tuple[str, str]) -> "Pair":
         """The same with other backends; raises UserError where these two cannot be compared."""
         against, candidate = map(framework_of, backends)
@@ -291,10 +339,16 @@ def built_in_models() -> list[str]:
     )
 
 
+def folder_of(model: str) -> Path:
+    """Return the folder that a word names: a pair's here, else the built-in one of that name."""
+    here = Path(model)
+    is_built_in = model in built_in_models() and not (here / "case.py").is_file()
+    return MODELS / model if is_built_in else here
+
+
 def load_pair(model: str) -> Pair:
-    """The pair of a built-in name or of a folder's path; raises UserError where it is neither."""
-    names = built_in_models()
-    folder = MODELS / model if model in names else Path(model)
+    """The pair of a folder's path or of a built-in name; raises UserError where it is neither."""
+    names, folder = built_in_models(), folder_of(model)
     if not (folder / "case.py").is_file():
         if folder.is_dir():
             raise UserError(f"--model {model}: there is no case.py in this folder")
@@ -310,10 +364,30 @@ def load_pair(model: str) -> Pair:
     return pair
 
 
+def python_for(side: str, chosen: str | None, pairs: Sequence[Pair]) -> str:
+    """The path of the Python that runs a side of pairs: as chosen, else as they were made with.
+
+    Raises UserError where pairs differ in it, or it cannot run the side.
+    """
+    made = {} if chosen else {pair.pythons.get(side): pair for pair in pairs}
+    if len(made) > 1:
+        told = ", ".join(f"{pair.name} with {one or 'this one'}" for one, pair in made.items())
+        raise UserError(f"{told}: made with different Pythons: check one, or give --{side}-python")
+    for one, pair in made.items():
+        if one and not Path(one).exists():
+            raise UserError(
+                f"{pair.name} was made with {one}, which is gone: give --{side}-python PATH, for "
+                f"good with twincheck new {pair.name} --update --{side}-python PATH"
+            )
+    return interpreter(side, chosen or next(iter(made), None))
+
+
 def load_pairs(models: list[str], backends: tuple[str, str] = SIDES) -> list[Pair]:
     """The pairs of `--model` options, between these backends; `all` is every built-in one."""
-    names = [n for model in models for n in (built_in_models() if model == "all" else [model])]
-    pairs = [load_pair(name).between(backends) for name in dict.fromkeys(names)]
+    every = [str(MODELS / name) for name in built_in_models()]
+    names = [name for model in models for name in (every if model == "all" else [model])]
+    loaded = {pair.folder: pair for pair in map(load_pair, names)}
+    pairs = [pair.between(backends) for pair in loaded.values()]
     folders: dict[str, Path] = {}
     for pair in pairs:
         if folders.setdefault(pair.name, pair.folder) != pair.folder:
@@ -328,7 +402,6 @@ def _load(path: Path) -> ModuleType:
     folder = path.parent
     if folder.parent == MODELS:
         return importlib.import_module(f"twincheck.common.models.{folder.name}.{path.stem}")
-    old_name.answer(last=True)
     name = f"pair_{folder.name}_{path.stem}"
     if getattr(sys.modules.get(name), "__file__", "") == str(path):
         return sys.modules[name]

@@ -12,7 +12,7 @@ from functools import cache
 from pathlib import Path
 
 from twincheck import HERE
-from twincheck.common.pair.pairs import CANDIDATE, Pair
+from twincheck.common.pair.pairs import CANDIDATE, Pair, own_folder
 from twincheck.common.system.checkout import FAKE_DATA, ROOT
 from twincheck.common.system.files import ONE_SYNTAX_TREE
 from twincheck.common.system.frameworks import SIDES, framework_of
@@ -28,10 +28,12 @@ def model_sources(pair: Pair, side: str) -> dict[str, str]:
     Names are relative to the pair's folder.
     """
     others = {CANDIDATE, *(f"{name}_model.py" for name in SIDES)} - {pair.file(side)}
+    folders = {own_folder(name.removesuffix("_model.py")) for name in others}
+    found = {path.relative_to(pair.folder): path for path in pair.files()}
     return {
-        path.relative_to(pair.folder).as_posix(): file_sha256(path, links=True)
-        for path in sorted(pair.folder.rglob("*.py"))
-        if path.name not in others and "__pycache__" not in path.parts
+        place.as_posix(): file_sha256(path, links=True)
+        for place, path in found.items()
+        if path.suffix == ".py" and path.name not in others and place.parts[0] not in folders
     }
 
 

@@ -175,7 +175,7 @@ class RunRequest:
     uncounted: bool = False
     # Whether the float64 run is left out.
     only_float32: bool = False
-    # Whether the sidecar tells what common.certificate asks for beside the usual.
+    # Whether the sidecar tells what twincheck certificate asks for beside the usual.
     certify: bool = False
     # The cases that a check adds for train mode run, be that another function or not.
     in_train: bool = False

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from twincheck.common.system.door import to_pip
 from twincheck.common.system.errors import UserError
 
 MODEL = "spiece.model"  # the file's name beside published weights
@@ -29,7 +30,7 @@ def load_processor(path: Path):
     except ModuleNotFoundError:
         raise UserError(
             "--tokenizer: the Python that runs this has no sentencepiece: "
-            "pip install 'sentencepiece>=0.2,<0.3'"
+            f"`{to_pip('sentencepiece>=0.2,<0.3')}`"
         ) from None
     try:
         return SentencePieceProcessor(model_file=str(path))

@@ -41,6 +41,7 @@ class Failure:
     traceback: str
     certificate: dict | None = None  # of weights that do not fit: what belongs to what
     lost: bool = False  # another process that it shared the run with was gone
+    ours: bool = False  # it is the workbench's own code that failed
 
 
 class WorkerProcess:
@@ -246,7 +247,8 @@ def _written(folder: Path, side: str) -> Failure | None:
     sentence, traceback = entries.get("sentence"), entries.get("traceback")
     if not isinstance(sentence, str) or not isinstance(traceback, str):
         return None
-    return Failure(sentence, traceback, entries.get("certificate"), entries.get("lost") is True)
+    flags = (entries.get(name) is True for name in ("lost", "ours"))
+    return Failure(sentence, traceback, entries.get("certificate"), *flags)
 
 
 def _written_by_any(folder: Path, side: str) -> Failure | None:

@@ -1,23 +1,19 @@
 """What to type after a red result: commands that can be copied, whatever a path holds."""
 
 import os
-import shlex
-import shutil
-import sys
-from collections.abc import Container, Sequence
+from collections.abc import Callable, Container, Iterable, Sequence
 from pathlib import Path
 
-import twincheck
 from twincheck.common.logs.key import BUFFER, Key, parent_of
-from twincheck.common.system.checkout import ROOT
-from twincheck.common.system.start import spelled
+from twincheck.common.system.door import shown, to_type
 
 PAGE = "docs/red-check.md"
 # Options that step 1 of the same model takes over, and that a judging of its logs does.
-_FORWARD = "preset device dtype autocast seed weights case mode torch-python paddle-python out"
-_EXTRA = ("preset", "mode", "seed", "weights", "torch-python", "paddle-python", "out")
+_FORWARD = "preset device dtype autocast seed weights case mode torch-python paddle-python"
+_EXTRA = ("preset", "mode", "seed", "weights", "torch-python", "paddle-python")
 OTHER = ("candidate", "against", "reference", "dtype", "autocast")  # than Paddle's float32
-_JUDGING = ("candidate", "against", "out", "case", "probe", "no-probe", "allow", "strict")
+_JUDGING = ("candidate", "against", "case", "probe", "no-probe", "allow", "strict")
+_PLACE = ("model", "out")  # which are said of every command
 
 
 def next_commands(result, findings: Sequence, results: Sequence = ()) -> list[tuple[str, str]]:
@@ -26,73 +22,104 @@ def next_commands(result, findings: Sequence, results: Sequence = ()) -> list[tu
     results  all of the check: of the model's step 1 nothing is asked that is among them
     """
     step, found = result.step, []
-    key = next((one.row.key for one in findings if one.places and not step.other), None)
+    key = next((f.row.key for f in findings if f.places and not (step.other or f.is_start)), None)
     ran = any((one.step.number, one.model) == (1, result.model) for one in results)
     if step.number > 1 and not (ran or step.data or step.other):  # the forward pass may be another
         before = "step 1 before: where the forward pass differs, so does all behind it"
-        script = "step1_forward/check_step1.py"
-        found.append((before, _check(result, *_typed(result, _FORWARD.split()), script=script)))
+        found.append((before, _run(result, "step1", *_typed(result, _FORWARD.split()))))
     if key:
         found.append(("both sides' values around the worst element", look(result, key)))
         found.append(("after an edit, that place alone", _less(result, key)))
-    found.append(("the edit that makes it green, tried and proven", extra(result, "mend")))
+    mends = "the edit that makes it green, tried and proven"
+    if findings and all(one.row.verdict == "PRECISION" for one in findings):  # the same function
+        mends = "what loses it in the port, such as a cast, tried and proven"
+        meant = "where so much less precision is meant, let it pass"
+        found.append((meant, f"{again(result)} --allow precision"))
+    found.append((mends, extra(result, "mend")))
     found.append(("a small program that shows what differs", extra(result, "issue")))
     found.append(("again: the same, with every row in a file", again(result)))
     if not any(name == "compare-only" for name, _ in result.typed):
-        judged = _check(result, *_typed(result, _JUDGING), "--compare-only")
+        judged = _run(result, result.step.command, *_typed(result, _JUDGING), "--compare-only")
         found.append(("judge these logs once more, run nothing", judged))
     return [(why, command) for why, command in found if command]
 
 
+def mend_of_start(result) -> list[tuple[str, str]]:
+    """(what it is for, command) where initial values are not torch's, which decides nothing."""
+    mend = extra(result, "mend") if result.initial else ""
+    return [("these lines written into the port, tried and proven", mend)] if mend else []
+
+
 def again(result) -> str:
     """The same run for this model, with every option that was given, and every row written."""
-    typed = [word for name, words in result.typed if name != "model" for word in words]
-    rows = () if any(name == "json" for name, _ in result.typed) else ("--json", "rows.json")
-    return _check(result, *typed, *rows)
+    names = {name for name, _ in result.typed}
+    rows = () if "json" in names else ("--json", "rows.json")
+    return _run(result, result.step.command, *_typed(result, names.difference(_PLACE)), *rows)
 
 
 def extra(result, name: str) -> str:
     """A command that looks for more in a user's own port; empty where it cannot."""
     asked = {name for name, _ in result.typed}
-    if result.step.number not in (1, 3, 4) or not (result.asked_for and asked.isdisjoint(OTHER)):
+    fits = result.step.number in (1, 3, 4) or name == "mend" and result.starts
+    if not fits or not (result.asked_for and asked.isdisjoint(OTHER)):
         return ""
-    run = ["twincheck"] if twincheck.COMMAND else [python(), shown(ROOT / "twincheck")]
-    return shlex.join([*run, name, *_of_model(result, _typed(result, _EXTRA))])
+    return _run(result, name, *_typed(result, _EXTRA))
+
+
+def whole(
+    command: str, typed: Iterable[tuple[str, Sequence[str]]], spelled: Callable = to_type
+) -> str:
+    """A command of some models and its options, as who typed them may type it again.
+
+    spelled   by whom: to_type or for_others (system/door.py)
+    """
+    given = {name: list(words) for name, words in typed}
+    models, out = given.get("model", [])[1::2], given.get("out", [])[1:]
+    if len(models) != 1:
+        return spelled(command, *(word for words in given.values() for word in words))
+    others = [word for name, words in given.items() if name not in _PLACE for word in words]
+    return spelled(command, *_of_model(models[0], Path(out[0]) if out else None), *others)
 
 
 def _typed(result, names: Container[str]) -> list[str]:
     return [word for name, words in result.typed if name in names for word in words]
 
 
-def _check(result, *words: str, script: str = "") -> str:
-    """The command that runs a result's check, or another, for its model, with further words."""
-    run = program(script or result.step.check, by_path=True)
-    return shlex.join([*run, *_of_model(result, words)])
+def _run(result, command: str, *words: str, key: Sequence[str] = ()) -> str:
+    """A command for a result's model and the place of its logs, with further words.
+
+    key   what stands before the model
+    """
+    model = shown(result.asked_for) if result.asked_for else result.model
+    if result.asked_for and os.sep not in model:
+        model = os.path.join(os.curdir, model)  # or it may be a name
+    return to_type(command, *key, *_of_model(model, _out(result)), *words)
 
 
-def _of_model(result, words: Sequence[str]) -> list[str]:
-    """A command's words with its model: where by `twincheck`, whose logs are usually beside it."""
-    model, words = result.model, list(words)
-    if result.asked_for:
-        path = shown(Path(result.asked_for))
-        model = path if os.sep in path else os.path.join(os.curdir, path)  # or it may be a name
-    if not twincheck.COMMAND:
-        return ["--model", model, *words]
-    at = next((i for i, word in enumerate(words) if word == "--out"), None)
-    if at is not None and Path(words[at + 1]).absolute() == Path(model).absolute() / "log":
-        del words[at : at + 2]
-    return [model, *words]
+def _out(result) -> Path | None:
+    """What --out is for a result's logs; None where they are in the step's own folder."""
+    if result.folder == Path():  # nothing is there
+        return next((Path(words[1]) for name, words in result.typed if name == "out"), None)
+    base = result.folder.parent.parent if result.step.other else result.folder.parent
+    return None if base == result.step.folder / "log" else base.parent
+
+
+def _of_model(model: str, out: Path | None) -> list[str | Path]:
+    """A command's words for a model, and for the place of its logs unless that is the usual one.
+
+    What is named alone has its logs beside it, or here; by --model in a checkout's own folders.
+    """
+    if out is None:
+        return ["--model", model]
+    usual = Path(model, "log") if os.path.isdir(model) else Path("log")
+    return [model] if out.absolute() == usual.absolute() else [model, "--out", out]
 
 
 def look(result, key: str) -> str:
     """The command that shows both sides' values around a row's worst element; none of an error."""
     if result.error:
         return ""
-    words = ["--step", str(result.step.number)]
-    base = result.folder.parent.parent if result.step.other else result.folder.parent
-    if base != result.step.folder / "log":
-        words += ["--out", shown(base.parent)]
-    return shlex.join([*program("common/show.py"), key, *_of_model(result, words)])
+    return _run(result, "show", "--step", str(result.step.number), key=[key])
 
 
 def _less(result, key: str) -> str:
@@ -107,9 +134,11 @@ def _less(result, key: str) -> str:
     module = module_of(result, key)
     if module and key in result.classes.get("torch", {}):
         narrower += ["--probe", module]
-    dropped = {"probe", "no-probe", "json", "model", "compare-only"}
+    dropped = {"probe", "no-probe", "json", "compare-only", *_PLACE}
     dropped |= {"case"} if "--case" in narrower else set()
-    return _check(result, *_typed(result, names - dropped), *narrower) if narrower else ""
+    if not narrower:
+        return ""
+    return _run(result, result.step.command, *_typed(result, names - dropped), *narrower)
 
 
 def module_of(result, key: str) -> str:
@@ -119,31 +148,3 @@ def module_of(result, key: str) -> str:
     if parts.kind in ("grad", BUFFER):
         return parent_of(module)
     return module if key in result.classes.get("torch", {}) else ""
-
-
-def python() -> str:
-    """How this Python is called from here: `python`, where that is the one, or its path."""
-    here = shutil.which("python")
-    if here and os.path.abspath(here) == os.path.abspath(sys.executable):
-        return "python"
-    return shown(Path(sys.executable))
-
-
-def program(path: str, by_path: bool = False) -> list[str]:
-    """How a program of the checkout is run from here: as a module in its root, else by its path.
-
-    by_path  also there
-    """
-    if twincheck.COMMAND:
-        return spelled(f"python {path}").split()
-    if Path.cwd() == ROOT and not by_path:
-        return [python(), "-m", path.removesuffix(".py").replace("/", ".")]
-    return [python(), shown(ROOT / path)]
-
-
-def shown(path: Path) -> str:
-    """A path relative to where the user is, if it is below."""
-    try:
-        return str(path.relative_to(Path.cwd()))
-    except (ValueError, OSError):  # elsewhere, or the user's folder is gone
-        return str(path)

@@ -3,17 +3,20 @@
 The terminal, the page and --json say what stands here.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
 from twincheck.common.logs.key import BUFFER, Key, in_any_layer, parent_of
 from twincheck.common.logs.sidecar import IN_PLACE, OWN
+from twincheck.common.report.initial import sentence as of_start
+from twincheck.common.report.recipe import recipe
 from twincheck.common.report.sentences import that_differs, what_differs, what_is_wrong
 from twincheck.common.system.frameworks import SIDES
 from twincheck.common.verdict.row import FAILING, Row
 
 NO_LINE = "no line known"
 
+START = "initial values"  # the cause of such findings
 NAMED = 5  # of the further places of a cause
 
 
@@ -24,10 +27,24 @@ class Finding:
     row: Row
     sentence: str  # what is wrong
     headline: str  # and where it starts: the first line of a red result
-    differing: tuple  # (setting, torch's, Paddle's) of how its layer is built, where that is it
+    layer: str  # what goes wrong by how it is built; empty where that is not it
+    differing: tuple  # (setting, torch's, Paddle's) of how it is built
     places: dict[str, str]  # side -> file:line; none of a claim, which no line computed
     cause: tuple  # what all findings of one cause have in common
     further: tuple[str, ...] = ()  # keys of the other rows that show the same
+    elsewhere: tuple[str, ...] = ()  # file:line of the port's that build further such layers
+    recipe: tuple[str, ...] = ()  # lines that give these layers torch's initial values
+
+    @property
+    def is_start(self) -> bool:
+        """Whether it is of layers that begin with other values than torch's."""
+        return self.cause[0] == START
+
+    @property
+    def built(self) -> str:
+        """Where further such layers are built; empty for none."""
+        lines = ", ".join((*self.elsewhere[:NAMED], *(["…"] if self.elsewhere[NAMED:] else [])))
+        return f"such layers are built at {lines} too" if lines else ""
 
     @property
     def again(self) -> str:
@@ -44,8 +61,18 @@ def findings_of(result) -> list[Finding]:
     others = [row for row in result.rows if row.origin and row.verdict in failing]
     # A witness that fails needs no other side to say so: it comes early.
     others.sort(key=lambda row: row.measure != "claim")
+    rows = [first, *(row for row in others if row is not first)] if first else ()
+    return _by_cause(result, rows)
+
+
+def beside(result) -> list[Finding]:
+    """Initial values that are not torch's, where they decide nothing: one entry for each cause."""
+    return _by_cause(result, result.initial)
+
+
+def _by_cause(result, rows: Iterable[Row]) -> list[Finding]:
     causes: dict[tuple, list[Finding]] = {}
-    for row in [first, *(row for row in others if row is not first)] if first else ():
+    for row in rows:
         finding = _finding(result, row)
         causes.setdefault(finding.cause, []).append(finding)
     return [replace(one, further=tuple(o.row.key for o in more)) for one, *more in causes.values()]
@@ -53,23 +80,60 @@ def findings_of(result) -> list[Finding]:
 
 def _finding(result, row: Row) -> Finding:
     """A row's own, by itself."""
+    for number, start in enumerate(result.starts):
+        if any(row.key == one.key for one in start.rows):
+            said = of_start(start)
+            lines = [place for place in dict.fromkeys(start.places.values()) if place] or [NO_LINE]
+            places = {"torch": start.torch_place or NO_LINE, "paddle": lines[0]}
+            told = (row, said, f"{said}; it starts at {row.key}", (), places, (START, number))
+            more = {"elsewhere": tuple(lines[1:]), "recipe": tuple(recipe(start))}
+            return Finding(*told, **more)
     class_name = class_of(result, "torch", row.key)
     layer, differing = what_differs(row, result.cases, result.settings)
     sentence = what_is_wrong(row, class_name, result.cases)
     if differing:
         said = ", and its ".join(that_differs(*one) for one in differing)
-        sentence = f"{class_name or layer}'s {said}"
+        sentence = f"{class_of(result, 'torch', layer) or class_name or layer}'s {said}"
+    key, places = Key.parse(row.key, result.cases), {}
+    at = _computed_by(key)
+    kind = result.classes.get("paddle", {}).get(at, "")
+    at = at if kind.startswith(OWN) else row.key
     # Where a layer is built that goes wrong by how it is built; else the line of the row.
-    places = {
-        side: result.made.get(side, {}).get(layer) or place_of(result.places.get(side, {}), row.key)
-        for side in (SIDES if row.measure != "claim" else ())
-    }
-    key = Key.parse(row.key, result.cases)
-    site = differing or (key.kind, in_any_layer(f"{key.site}:{key.local}"), key.choice)
+    handed = _handed_on(result, layer, differing)
+    for side in SIDES if row.measure != "claim" else ():
+        known = result.idle.get(side, {}) | result.places.get(side, {})
+        made = handed.get(side) or result.made.get(side, {}).get(layer)
+        at = key.prefix + key.site if at not in known and key.local == "p" else at
+        places[side] = made or place_of(known, at)
     # Of one cause are the same lines, in any case, call, layer and step.
+    site = differing or (key.kind, in_any_layer(f"{key.site}:{key.local}"), key.choice)
     cause = (row.verdict, site, *places.values()) if places else (row.key,)
+    if kind.startswith(OWN) and NO_LINE != places.get("paddle", NO_LINE):
+        cause = (row.verdict, kind, places["paddle"])
     where = row.key if key.case or not places else f"main/{row.key}"
-    return Finding(row, sentence, f"{sentence}; it starts at {where}", differing, places, cause)
+    headline = f"{sentence}; it starts at {where}"
+    return Finding(row, sentence, headline, layer, differing, places, cause)
+
+
+def _handed_on(result, layer: str, differing: tuple) -> dict[str, str]:
+    """Side -> the line where what a setting was given parts: one side's hands it on.
+
+    Empty where that is the line that builds the layer.
+    """
+    chains = [result.handed.get(side, {}).get(layer, []) for side in SIDES]
+    for level in reversed(range(min(map(len, chains)) - 1)):
+        torch, paddle = (chain[level]["given"] for chain in chains)
+        parts = {(torch[n], paddle[n]) for n in torch if n in paddle}
+        if not parts.isdisjoint(each[1:] for each in differing):
+            return {side: c[level + 1]["line"] for side, c in zip(SIDES, chains, strict=True)}
+    return {}
+
+
+def _computed_by(key: Key) -> str:
+    """The output of the module whose own code makes a value, or hands a gradient back; else ""."""
+    if key.kind == "grad":
+        return key.prefix + parent_of(key.site)
+    return str(replace(key, kind="", local="")) if key.is_input == (key.kind == "grad_of") else ""
 
 
 def class_of(result, side: str, key: str) -> str:

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from twincheck.common.report.findings import place_of
 from twincheck.common.report.sentences import decided_text, digits, is_output
 from twincheck.common.report.source_lines import SourceLine, source_context
-from twincheck.common.report.terminal import badness, describe
+from twincheck.common.report.terminal import describe, origins_first
 from twincheck.common.system.frameworks import SIDES
 from twincheck.common.verdict.row import AGREEING, FAILING, SEVERITY, Row
 
@@ -147,7 +147,7 @@ def rows_shown(results: Sequence) -> list[list[int]]:
         return [list(range(len(result.rows))) for result in results]
 
     every = [(r, i, row) for r, one in enumerate(results) for i, row in enumerate(one.rows)]
-    ranked = [(badness(row), r, i) for r, i, row in every]
+    ranked = [(origins_first(row), r, i) for r, i, row in every]
     ranked.sort(reverse=True)
     shown: list[list[int]] = [[] for _ in results]
     for _, r, i in sorted(ranked[:MOST_ROWS], key=lambda entry: entry[1:]):

@@ -11,7 +11,7 @@ import numpy as np
 from twincheck.common.logs.reader import Log, read_log
 from twincheck.common.logs.result_folder import FLOAT32, FLOAT64, ResultFolder
 from twincheck.common.report.html_facts import UNREADABLE
-from twincheck.common.report.terminal import badness
+from twincheck.common.report.terminal import origins_first
 from twincheck.common.system.frameworks import SIDES
 from twincheck.common.verdict.row import AGREEING
 
@@ -26,7 +26,7 @@ def values_of(result, indices: Sequence[int], of: Sequence[int], most: int) -> d
     rows = [result.rows[i] for i in indices]
     wanted: dict[int, str] = {}
     seen: set[int] = set()
-    for n in sorted(range(len(rows)), key=lambda n: badness(rows[n]), reverse=True):
+    for n in sorted(range(len(rows)), key=lambda n: origins_first(rows[n]), reverse=True):
         row = rows[n]
         if row.size > MOST_ELEMENTS or row.measure in ("claim", "count") or len(wanted) == most:
             continue

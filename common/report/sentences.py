@@ -52,6 +52,10 @@ def what_is_wrong(row: Row, class_name: str = "", cases: Collection[str] = ()) -
         side = row.key.rpartition("/")[2]
         side = f"the {side} side" if side in SIDES else "one side"
         return next(said, f"{side}'s own numbers contradict each other")
+    if row.verdict == "UNDECIDED":
+        return (
+            "the float32 logs differ by more than passes; with both float64 logs it can be decided"
+        )
     key = Key.parse(row.key, cases)
     site = printable(key.site)
     named = f"{site} ({class_name})" if class_name else site
@@ -110,7 +114,11 @@ def what_differs(row: Row, cases: Collection[str], settings: Mapping) -> tuple[s
     if row.verdict != "DIVERGED" or row.measure == "claim" or (key.is_input and not key.kind):
         return "", ()
     site = key.site.partition("/")[0]
-    for layer in (key.case + site, key.case + parent_of(site)):
+    layers = [key.case + site, key.case + parent_of(site)]
+    if key.local == "p":  # a dropout layer draws under the name of the module that calls it
+        around = settings.get("torch", {})
+        layers += [layer for layer in around if parent_of(layer) == layers[1]]
+    for layer in layers:
         torch, paddle = (settings.get(side, {}).get(layer, {}) for side in SIDES)
         differing = tuple(
             (name, torch[name], paddle[name])

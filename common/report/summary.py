@@ -2,7 +2,7 @@
 
 ALIGNED 5/5 (eval and train) · guide 4/5 · log/report.html
 NOT ALIGNED in 3 of 5 steps (eval and train) · step 1, one: DIVERGED at main/norm,
-    one/paddle_model.py:41 · guide 1/5 · one/log/report.html · next: python -m common.show …
+    one/paddle_model.py:41 · guide 1/5 · one/log/report.html · next: twincheck show …
 """
 
 import re
@@ -12,13 +12,14 @@ from pathlib import Path
 from rich.text import Text
 
 from twincheck.common.report import terminal
-from twincheck.common.report.commands import again, next_commands, shown
+from twincheck.common.report.commands import again, mend_of_start, next_commands, shown
 from twincheck.common.report.findings import NO_LINE, findings_of
 from twincheck.common.report.sentences import listed, named
 from twincheck.common.verdict.row import FAILING, count_verdicts
 
 ALIGNED, NOT_ALIGNED, UNDECIDED = "ALIGNED", "NOT ALIGNED", "UNDECIDED"
 NOT_COMPARED = "NOT COMPARED"
+OTHER_START = "initial values are not torch's"
 _COLOURS = {ALIGNED: "green", NOT_ALIGNED: "red", UNDECIDED: "blue", NOT_COMPARED: "red"}
 
 
@@ -52,6 +53,7 @@ def last_line(
     parts = [_count(word, kinds[word], results) + (f" ({modes})" if modes else "")]
     parts += [_where(found) for kind, found in kinds.items() if found and kind != ALIGNED]
     parts += [passes] if passes else []
+    parts += [_beginning(results)] if any(result.initial for result in results) else []
     if left_out:
         steps = f"step{'s' * (len(left_out) > 1)} {listed(map(str, left_out))}"
         parts.append(f"{steps} left out: {'; '.join(dict.fromkeys(left_out.values()))}")
@@ -65,6 +67,15 @@ def last_line(
         command = next_commands(result, found, results)[0][1] if found else again(result)
         parts.append(f"next: {terminal.visible(command)}")
     return Text.assemble((word, f"bold {colour}"), " · ".join(parts))
+
+
+def _beginning(results: Sequence) -> str:
+    """That layers begin with other values than torch's, where that decides nothing."""
+    found = [result for result in results if result.initial]
+    kinds = dict.fromkeys(start.kind for result in found for start in result.starts)
+    counted = f"initial values of {listed(kinds)} are not torch's" if kinds else OTHER_START
+    commands = "".join(f": {terminal.visible(c)}" for _, c in mend_of_start(found[0]))
+    return counted + commands
 
 
 def _count(word: str, alike: Sequence, results: Sequence) -> str:

@@ -20,17 +20,24 @@ from rich.text import Text
 from twincheck.common.logs.pickle_machine import escaped as visible
 from twincheck.common.logs.sums import shape_of_sums
 from twincheck.common.report import sentences
-from twincheck.common.report.commands import PAGE, extra, next_commands, shown
-from twincheck.common.report.findings import Finding, findings_of
+from twincheck.common.report.commands import PAGE, extra, mend_of_start, next_commands, shown
+from twincheck.common.report.findings import Finding, beside, findings_of
+from twincheck.common.report.initial import RECIPE
 from twincheck.common.report.scores import allowed, figure, scores_of
 from twincheck.common.report.sentences import folded, listed, named, number
 from twincheck.common.report.source_lines import source_context
 from twincheck.common.system.checkout import ROOT
 from twincheck.common.system.extras import in_language, languages
-from twincheck.common.system.start import spelled
 from twincheck.common.system.words import by_their_names, number_of
 from twincheck.common.verdict.half import BY_ITSELF
-from twincheck.common.verdict.row import AGREEING, SEVERITY, Row, count_verdicts, share, worst_row
+from twincheck.common.verdict.row import (
+    AGREEING,
+    Row,
+    badness,
+    count_verdicts,
+    share,
+    worst_row,
+)
 
 # Tone of a verdict, on the page too -> its verdicts; and its colour in a terminal.
 _TONES = {
@@ -100,7 +107,7 @@ def _line(marked_up: str) -> None:
 
 def say_error(sentence: str) -> None:
     """One sentence on standard error."""
-    _console(stderr=True).print(f"[red]error:[/red] {escape(spelled(sentence))}", soft_wrap=True)
+    _console(stderr=True).print(f"[red]error:[/red] {escape(sentence)}", soft_wrap=True)
 
 
 def show_table(table: Table) -> None:
@@ -143,7 +150,7 @@ def show_step(step, results) -> None:
         table.add_column(heading, overflow="fold", no_wrap=heading not in folding)
     judged = [result for result in results if not result.error]
     for result in judged:
-        row = result.first_diverged or worst_row(result.rows)
+        row = worst_row(result.rows, result.allow)
         table.add_row(
             result.model,
             _coloured(result.verdict),
@@ -198,10 +205,9 @@ def show_scores(results) -> None:
             show_table(table)
 
 
-def badness(row: Row) -> tuple[bool, int, float]:
-    """By which the worst rows come last: origins, then by verdict and by what they used."""
-    used = share(row) or 0.0
-    return row.origin, SEVERITY.index(row.verdict), used if math.isfinite(used) else math.inf
+def origins_first(row: Row) -> tuple[bool, int, float]:
+    """By which what is to be looked at first comes last: origins, and of these the worst."""
+    return row.origin, *badness(row)
 
 
 def show_rows(rows: Sequence[Row]) -> None:
@@ -212,7 +218,7 @@ def show_rows(rows: Sequence[Row]) -> None:
     numbers |= {"size": "scale", "mean": "mean_abs", "max": "max_abs"}
     for heading in ("verdict", *numbers):
         table.add_column(heading, no_wrap=True)
-    for row in sorted(rows, key=lambda row: badness(row)[1:], reverse=True)[:SHOWN_ROWS]:
+    for row in sorted(rows, key=badness, reverse=True)[:SHOWN_ROWS]:
         values = (number(getattr(row, name)) for name in numbers.values())
         table.add_row(escape(visible(row.key)), _coloured(row.verdict), *values)
     show_table(table)
@@ -249,7 +255,7 @@ def show_all(steps, results) -> str:
 
 
 def _cell(result) -> str:
-    row = result.first_diverged or worst_row(result.rows)
+    row = worst_row(result.rows, result.allow)
     used = f"{used_part(row)}:" if used_part(row) else ""
     shared = sentences.fewest_digits(result.rows, result.cases)
     return "\n".join(
@@ -299,6 +305,8 @@ def show_details(results) -> None:
                 say(f"  the edit with which it runs, tried and proven: {mend}")
         elif result.exit_code == 1:
             _show_red(result, results, first.setdefault(result.model, result))
+        else:
+            _show_beside(result)
 
 
 def _show_notes(results, start: str = "") -> None:
@@ -375,17 +383,28 @@ def _show_red(result, results, before) -> None:
     _line(f"    # how to read this: {escape(shown(ROOT / PAGE))}")
 
 
-def _show_origin(finding: Finding, first: bool) -> None:
+def _show_beside(result) -> None:
+    """Initial values that are not torch's, which decide nothing: where, and what sets them."""
+    for i, finding in enumerate(beside(result)):
+        _prose(escape(visible(f"{named([result])}: {finding.sentence}")), "")
+        _show_origin(finding, first=i == 0, is_red=False)
+    for why, command in mend_of_start(result):
+        say(f"  # {why}")
+        say(f"  {visible(command)}")
+
+
+def _show_origin(finding: Finding, first: bool, is_red: bool = True) -> None:
     """One place where it starts: the numbers, and where both sides compute it; of the first the
     source too, with what is around it."""
     word, row = "first" if first else "also", finding.row
-    _line(f"  {word}: {_coloured(row.verdict)} {escape(visible(row.key))}")
-    facts = describe(row)
-    if not first:  # the headline has said it
+    facts = facts_of(finding) if is_red else []  # of what is beside, the sentence above says all
+    if is_red:
+        _line(f"  {word}: {_coloured(row.verdict)} {escape(visible(row.key))}")
+    if is_red and not first:  # the headline has said it
         facts = [finding.sentence, *facts]
         if row.gap is not None and row.measure != "claim":
             facts = [*facts[:2], *filter(None, [row.note])]
-    for line in filter(None, [*dict.fromkeys(facts), finding.again]):
+    for line in filter(None, [*dict.fromkeys(facts), finding.again, finding.built]):
         if not first or line != finding.sentence:
             _prose(escape(visible(line)))
     for side, place in finding.places.items():
@@ -395,6 +414,10 @@ def _show_origin(finding: Finding, first: bool) -> None:
             source = "".join(c if c.isprintable() else " " for c in line.text.expandtabs(4))
             text = f"      {mark} {line.number:>4}  {source}".rstrip()
             _console().print(escape(text), no_wrap=True, overflow="ellipsis", crop=True)
+    if finding.recipe:
+        _line(f"    {RECIPE}")
+    for line in finding.recipe:
+        _console().print(escape(f"      {visible(line)}"), no_wrap=True, soft_wrap=True)
 
 
 def _prose(marked_up: str, indent: str = "    ") -> None:
@@ -404,6 +427,11 @@ def _prose(marked_up: str, indent: str = "    ") -> None:
         console.print(Padding(Text.from_markup(marked_up, emoji=False), (0, 0, 0, len(indent))))
     else:
         _line(indent + marked_up)
+
+
+def facts_of(finding: Finding) -> list[str]:
+    """The facts of a finding's row; of initial values its note, whose numbers are the test's."""
+    return [finding.row.note] if finding.is_start else describe(finding.row)
 
 
 def describe(row: Row) -> list[str]:

@@ -16,7 +16,7 @@ CONTAINERS = (nn.Sequential, nn.LayerList, nn.LayerDict, nn.ParameterList)
 CONTAINERS += tuple(getattr(nn, n) for n in ("ParameterDict",) if hasattr(nn, n))  # newer
 BATCH_NORMS = (nn.BatchNorm1D, nn.BatchNorm2D, nn.BatchNorm3D)
 MEAN, VARIANCE, BIASED_VARIANCE = "_mean", "_variance", True
-OLDER_BATCH_NORMS, EPSILON = (nn.BatchNorm,), "_epsilon"
+OLDER_BATCH_NORMS, BATCH_NORM = (nn.BatchNorm,), "_C_ops.batch_norm"
 PADDING_ROW, LOAD = "_padding_idx", "set_state_dict"
 CHECKPOINT = "distributed.fleet.utils.recompute"
 REST_OF_ATTENTION = ("training", "backend", "scale", "enable_gqa", "name")
@@ -88,9 +88,15 @@ def channels_axis(module):
     return 1 if module._data_format[1] == "C" else -1
 
 
-def part_of_new(module):
-    exact = hasattr(module, "_keeps_unbiased_statistics")
-    return 1.0 - (module._momentum if exact else float(np.float32(module._momentum)))
+def of_batch_norm(
+    x, mean, variance, weight, bias, is_test, momentum, epsilon, layout, use_global, trainable
+):
+    by_batch = not (use_global or is_test and not trainable)
+    return x, mean, weight, bias, by_batch, momentum, epsilon, 1 if layout[1] == "C" else -1
+
+
+def as_batch_norm(value):
+    return value, *[None] * 5
 
 
 def entries(model):

@@ -28,7 +28,8 @@ CONTAINERS = (nn.Sequential, nn.ModuleList, nn.ModuleDict, nn.ParameterList, nn.
 RECURRENT = nn.RNNBase
 BATCH_NORMS = (nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d)
 MEAN, VARIANCE, BIASED_VARIANCE = "running_mean", "running_var", False  # n / (n - 1)
-OLDER_BATCH_NORMS, EPSILON = (), "eps"
+# The operator that all of them call, which moves the statistics.
+OLDER_BATCH_NORMS, BATCH_NORM = (), "batch_norm"
 PADDING_ROW = "padding_idx"  # where an Embedding keeps it
 LOAD = "load_state_dict"  # a model's method
 CHECKPOINT = "utils.checkpoint.checkpoint"
@@ -133,12 +134,19 @@ def channels_axis(module):
     return 1
 
 
-def part_of_new(module):
-    """How much of its running statistics a BatchNorm takes from this batch, which it counts."""
-    counted = module.num_batches_tracked
-    if counted is not None:
-        counted.add_(1)
-    return 1.0 / float(counted) if module.momentum is None else module.momentum
+def of_batch_norm(
+    input, weight, bias, running_mean, running_var, training, momentum, eps, cudnn_enabled
+):
+    """Value, running mean, weight, bias, whether it takes the batch's statistics, which part of
+
+    the running ones it keeps, epsilon, and the axis of channels: the operator's arguments.
+    """
+    return input, running_mean, weight, bias, training, 1.0 - momentum, eps, 1
+
+
+def as_batch_norm(value):
+    """What the operator gives where its result is this."""
+    return value
 
 
 def entries(model):

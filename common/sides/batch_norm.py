@@ -10,13 +10,17 @@ take those of all.
 
 import math
 from contextlib import contextmanager
-from functools import cache
+from functools import cache, partial
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
+from twincheck.common.sides.probes import hook_inputs
 from twincheck.common.sides.session import current
+from twincheck.common.system.intercept import Intercept
 
 _NAMES = ("running_mean", "running_var")  # torch's, and those of the rows
+_FOLLOWED = WeakKeyDictionary()  # BatchNorm that keeps statistics -> its name in its model
 
 
 def batch_norms(side, model):
@@ -40,23 +44,23 @@ def keep_unbiased_statistics(side, layer):
         return layer
     former = []
 
-    def before(module, inputs):
-        former[:] = [module._mean.clone(), module._variance.clone()]
+    def before(module, inputs, keywords):
+        former[:] = [module._mean.clone(), module._variance.clone(), *inputs, *keywords.values()]
 
     def after(module, inputs, outputs):
         if not side.by_batch(module) or current().recomputing or _is_shared(module):
             return
         with side.no_grad():
-            values = inputs[0].moveaxis(side.channels_axis(module), 0)
+            values = former[2].moveaxis(side.channels_axis(module), 0)
             values = values.reshape([values.shape[0], -1])  # (channels, n)
             mean = values.mean(-1)
             moved = values - mean.unsqueeze(-1)
             seen = [mean, (moved * moved).sum(-1) / max(values.shape[1] - 1, 1)]
             kept = (module._mean, module._variance)
-            for statistic, was, now in zip(kept, former, seen, strict=True):
+            for statistic, was, now in zip(kept, former, seen, strict=False):
                 statistic.set_value(module._momentum * was + (1.0 - module._momentum) * now)
 
-    layer.register_forward_pre_hook(before)
+    hook_inputs(layer, before)
     side.hook_outputs(layer, after)
     return layer
 
@@ -81,54 +85,82 @@ def share_statistics(side, model, group):
     """In training the BatchNorms take the statistics of all processes' samples from now on."""
     _sum(side).group = group
     for module in side.batch_norms(model):
-        module._own_forward = module.forward
-        module.forward = lambda value, module=module: _normalized(side, module, value)
+        module._shares_statistics = True
 
 
 def _is_shared(module):
     """True where a batch is shared now by several processes."""
     share = getattr(current().tape, "share", None)
-    return hasattr(module, "_own_forward") and share is not None and share.count > 1
+    return hasattr(module, "_shares_statistics") and share is not None and share.count > 1
 
 
-def _normalized(side, module, value):
-    """The BatchNorm's output for this process's samples (B, C, ...), by the statistics of all."""
-    if not side.by_batch(module) or not _is_shared(module):
-        return module._own_forward(value)
-    axis = side.channels_axis(module)
+def _normalized(side, value, weight, bias, epsilon, axis):
+    """A batch norm of this process's samples (B, C, ...), by the statistics of all.
+
+    The mean and the biased variance that it took too, and of how many values of a channel.
+    """
     values = value.moveaxis(axis, 0)
     shape = list(values.shape)
     values = values.reshape([shape[0], -1])  # (channels, n)
     count = side.lib.ones_like(values[:1]).sum(-1)
     sums = _sum(side).apply(side.lib.concat([values.sum(-1), count]))
-    count = module._of_all_processes = float(sums[-1])
+    count = float(sums[-1])
     mean = sums[:-1] / count
     moved = values - mean.unsqueeze(-1)
     variance = _sum(side).apply((moved * moved).sum(-1)) / count
-    scaled = moved / side.lib.sqrt(variance + getattr(module, side.EPSILON)).unsqueeze(-1)
-    if module.weight is not None:
-        scaled = scaled * module.weight.unsqueeze(-1)
-    if module.bias is not None:
-        scaled = scaled + module.bias.unsqueeze(-1)
-    with side.no_grad():
-        _keep(side, module, mean, variance, count)
-    return scaled.reshape(shape).moveaxis(0, axis)
+    scaled = moved / side.lib.sqrt(variance + epsilon).unsqueeze(-1)
+    if weight is not None:
+        scaled = scaled * weight.unsqueeze(-1)
+    if bias is not None:
+        scaled = scaled + bias.unsqueeze(-1)
+    return scaled.reshape(shape).moveaxis(0, axis), mean, variance, count
 
 
-def _keep(side, module, mean, variance, count):
-    """Move the running statistics as the layer itself, or `keep_unbiased_statistics`, would."""
-    repeated = current().recomputing and hasattr(module, "_keeps_unbiased_statistics")
-    if getattr(module, side.VARIANCE) is None or side.BIASED_VARIANCE and repeated:
+def _keep(side, module, mean, variance, count, old):
+    """Move the running statistics as the operator, or `keep_unbiased_statistics`, would."""
+    unbiased = side.keeps_unbiased(module)
+    if side.BIASED_VARIANCE and unbiased and current().recomputing:
         return
-    new = side.part_of_new(module)
-    if side.keeps_unbiased(module):
+    if unbiased:
         variance = variance * (count / max(count - 1.0, 1.0))
-    for name, now in ((side.MEAN, mean), (side.VARIANCE, variance)):
-        statistic = getattr(module, name)
-        statistic.copy_((1.0 - new) * statistic + new * now, False)
+    else:  # as Paddle's operator keeps it
+        old = float(np.float32(old))
+    with side.no_grad():
+        for statistic, now in zip(_statistics(side, module), (mean, variance), strict=True):
+            statistic.copy_(old * statistic + (1.0 - old) * now, False)
 
 
 # ---- in a log ------------------------------------------------------------------------------------
+
+
+@cache
+def patch(side):
+    """Stand before the operator that moves running statistics, whoever calls it with a layer's."""
+    Intercept(side.lib, {side.BATCH_NORM: partial(_batch_norm, side)}).put()
+
+
+def _batch_norm(side, own, arguments, options):
+    """What the operator gives; statistics of a layer that it moved are logged."""
+    if current().is_graph:
+        return own(*arguments, **options)
+    given = side.of_batch_norm(*arguments, **options)
+    value, mean, weight, bias, by_batch, old, epsilon, axis = given
+    held = (m for m in _FOLLOWED if mean is not None and getattr(m, side.MEAN, None) is mean)
+    module = next(held, None) if by_batch else None
+    if module is None:
+        return own(*arguments, **options)
+    _before(side, module)
+    if _is_shared(module):
+        result, *seen, count = _normalized(side, value, weight, bias, epsilon, axis)
+        _keep(side, module, *seen, count, old)
+        result = side.as_batch_norm(result)
+    else:
+        count = math.prod(value.shape) / mean.shape[0]
+        result = own(*arguments, **options)
+    # What `keep_unbiased_statistics` makes of them comes behind the layer.
+    if not (current().recomputing or side.BIASED_VARIANCE and side.keeps_unbiased(module)):
+        _settle(side, module, *((count, old) if side.BIASED_VARIANCE else ()))
+    return result
 
 
 def follow_statistics(side, name, module):
@@ -137,53 +169,69 @@ def follow_statistics(side, name, module):
         return
     # Before a call, and behind it: the variance with torch's meaning.
     kept = module._statistics = {}
+    _FOLLOWED[module] = name
 
-    def before(module, inputs=None):
-        kept["before"] = side.array(getattr(module, side.VARIANCE)).copy()
-        kept.setdefault("running_var", kept["before"])
+    def before(module, inputs):
+        kept["settled"] = False
 
     def after(module, inputs, outputs):
         if not side.by_batch(module) or current().recomputing:
             return
-        count = math.prod(inputs[0].shape) / getattr(module, side.VARIANCE).shape[0]
-        module.__dict__["_count"] = module.__dict__.pop("_of_all_processes", count)
-        if not current().is_graph:
-            settle()
+        if current().is_graph:  # a graph that is there keeps it
+            count = math.prod(outputs.shape) / getattr(module, side.VARIANCE).shape[0]
+            module.__dict__["_count"] = count
+        elif not kept["settled"]:  # a layer's own code has moved them
+            _settle(side, module)
 
-    def settle():
-        session, count = current(), module.__dict__["_count"]  # a graph that is there keeps it
-        kept["running_mean"] = side.array(getattr(module, side.MEAN)).copy()
-        variance = side.array(getattr(module, side.VARIANCE)).copy()
-        if not side.keeps_unbiased(module):
-            seen = variance - module._momentum * kept["before"]  # (1 - momentum) * biased
-            seen = seen * count / max(count - 1, 1)
-            variance = module._momentum * kept["running_var"] + seen
-        kept["running_var"] = variance
-        if session.record is None or not session.wants_probes:
-            return
-        for statistic in _NAMES:
-            key = session.prefix + session.label(f"{name}:{statistic}")
-            session.record(key, kept[statistic].copy())
-            session.note_place(key, type(module).__name__)
-
-    module.register_forward_pre_hook(lambda m, inputs: None if current().is_graph else before(m))
+    module.register_forward_pre_hook(before)
     side.hook_outputs(module, after)
-    module.__dict__["_around_graph"] = before, settle
+
+
+def _before(side, module):
+    kept = module._statistics
+    kept["before"] = side.array(getattr(module, side.VARIANCE)).copy()
+    kept.setdefault("running_var", kept["before"])
+
+
+def _settle(side, module, count=None, old=None):
+    """Log what the statistics are now, the variance in torch's meaning.
+
+    count  how many values of a channel Paddle's operator took
+    old    which part of them it kept; None: they have that meaning
+    """
+    session, kept = current(), module._statistics
+    kept["settled"] = True
+    kept["running_mean"] = side.array(getattr(module, side.MEAN)).copy()
+    variance = side.array(getattr(module, side.VARIANCE)).copy()
+    if old is not None:
+        seen = variance - old * kept["before"]  # (1 - old) * biased
+        seen = seen * count / max(count - 1, 1)
+        variance = old * kept["running_var"] + seen
+    kept["running_var"] = variance
+    if session.record is None or not session.wants_probes:
+        return
+    for statistic in _NAMES:
+        key = session.prefix + session.label(f"{_FOLLOWED[module]}:{statistic}")
+        session.record(key, kept[statistic].copy())
+        session.note_place(key, type(module).__name__)
+    means = [float(v.mean()) for v in (side.array(getattr(module, side.VARIANCE)), variance)]
+    if old is not None and np.isfinite(means).all():
+        session.variances[key] = dict(zip(("n", "held", "compared"), (count, *means), strict=True))
 
 
 @contextmanager
 def statistics_of_graph(side, model):
     """Inside, a graph of the model runs: statistics have values before it and behind it alone."""
-    followed = (m for _, m in side.modules(model) if "_around_graph" in m.__dict__)
-    around = [(m, *m.__dict__["_around_graph"]) for m in followed]
-    kept = [[side.array(v).copy() for v in _statistics(side, m)] for m, *_ in around]
-    for module, before, _ in around:
-        before(module)
+    around = [module for _, module in side.modules(model) if module in _FOLLOWED]
+    kept = [[side.array(v).copy() for v in _statistics(side, module)] for module in around]
+    for module in around:
+        _before(side, module)
     yield
-    for (module, _, settle), former in zip(around, kept, strict=True):
-        if side.by_batch(module):
+    for module, former in zip(around, kept, strict=True):
+        if side.by_batch(module) and "_count" in module.__dict__:
             _with_whole_momentum(side, module, former)
-            settle()
+            of_paddle = not side.keeps_unbiased(module)
+            _settle(side, module, *((module._count, module._momentum) if of_paddle else ()))
 
 
 def _statistics(side, module):

@@ -5,6 +5,8 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
+from twincheck.common.logs.computed import CONSTANT
+from twincheck.common.system.half import HALF, rounded
 from twincheck.common.weights import states as weights
 
 _ANOTHER_SEED = 1009  # added to the run's own
@@ -54,6 +56,35 @@ def leave_constants(run, made: Mapping[str, np.ndarray]) -> None:
         all_names = {key: found[o.same_as] for key, o in owners if o.same_as in found}
         weights.save_state(run.stored_constants, all_names)
     del run.job.as_built[run.case.start]  # the next model of it is built as this one
+
+
+def note_constants(run, model) -> None:
+    """Note for a run in half precision which type holds each constant: what was rounded is narrow.
+
+    A buffer, or a tensor that a module keeps by itself; one of one value says nothing.
+    """
+    if run.dtype not in HALF:
+        return
+    side, session = run.side, run.session
+    learned = {id(value) for value in model.parameters()}
+    probed, noted = {name for name, _ in side.probed_modules(model)}, {}
+    for name, module in side.modules(model):
+        held = {**vars(module), **dict(module.named_buffers())}
+        while name and name not in probed:
+            name = name.rpartition(".")[0]
+        counts = noted.setdefault(run.prefix + session.rename(name), {})
+        for at, value in held.items():
+            constant = side.is_tensor(value) and "." not in at and id(value) not in learned
+            if not constant or value.dtype == side.lib.float64 or not side.is_float(value):
+                continue
+            values = side.array(value)
+            kind = next((t for t in HALF if np.array_equal(rounded(values, t), values)), "float32")
+            if values.size > 1:
+                said = f"{CONSTANT}[{values.size}] {kind}"
+                counts[said] = counts.get(said, 0) + 1
+    for place, counts in noted.items():
+        if counts:
+            session.computed[place] = session.computed.get(place, {}) | counts
 
 
 def alike(run, found: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:

@@ -84,6 +84,8 @@ def _leave(module, inputs, outputs):
 
 def _drop(side, value, p, training, axes=None, mode=_UPSCALE):
     """Inverted dropout; where `axes` are given, the mask has length 1 along all others."""
+    if p == 0.0 and training:
+        current().note_idle(_site())
     if p == 0.0:
         return value
     if not training:
@@ -98,6 +100,8 @@ def _drop(side, value, p, training, axes=None, mode=_UPSCALE):
 
 def _drop_to_alpha(side, value, p, training, channels=False):
     """Klambauer et al. 2017, section 3: dropped values become _ALPHA; mean and variance stay."""
+    if training and p == 0.0:
+        current().note_idle(_site())
     if not training or p == 0.0:
         return value
     shape = [n if i < 2 else 1 for i, n in enumerate(value.shape)] if channels else None

@@ -14,7 +14,7 @@ def evaluate(run, model, samples, batch_size, group=None):
     (common/pair/metrics.py).  What has not the batch axis is left out.  Where scores are sums over
     batches, only the first one's outputs come.
     """
-    run.session.probing = False
+    run.session.probing, run.session.watching = False, True
     found = Evaluation(run.pair, run.case.config)
     Samples, batches = run.side.Samples, run.side.batches
     loaded = batches(Samples(samples), range(count(samples)), batch_size)

@@ -11,7 +11,7 @@ from functools import cache
 from twincheck.common.sides.places import error_sentence
 from twincheck.common.sides.session import Session, current
 from twincheck.common.sides.upcast import upcasting, wanted
-from twincheck.common.system.errors import UserError
+from twincheck.common.system.errors import UserError, is_ours
 
 _GRAPH = "_graph_of_it"  # where a model keeps its own
 
@@ -33,9 +33,9 @@ def called(run, model) -> Callable:
         try:
             with run.side.statistics_of_graph(model):
                 return make(run.side.lib, model)(tensors)
-        except UserError:
-            raise
         except Exception as error:
+            if isinstance(error, UserError) or is_ours(error):
+                raise
             raise UserError(
                 f"{run.job.backend}: no graph can be made of this model: {error_sentence(error)}"
             ) from error

@@ -36,6 +36,8 @@ class Job:
     states: States = field(default_factory=States)
     # Configurations whose models keep something that their constructor draws.
     drawn: list[dict] = field(default_factory=list)
+    # Configuration, and what its models' constructor draws that no seed decides (unseeded.py).
+    unseeded: list[tuple[dict, dict[str, str]]] = field(default_factory=list)
     # Which entry goes where, of the models that there were.
     layouts: list[Layout] = field(default_factory=list)
     # Which of the reference's dropouts the candidate's are (common/sides/draws.py).

@@ -4,8 +4,10 @@ A float64 run cannot use what a file makes in float32 when it is imported, nor a
 table of the file keeps of a float64 run.  Neither framework may stand in for the other there.
 """
 
+import inspect
 import os
 import sys
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import ModuleType
 
@@ -30,6 +32,7 @@ _COMPAT_CALLS = (
 forked: list[str] = []  # in a fork of a caller: the framework that is hidden there
 _enabled: set[bool] = set()  # what this model's files have made of it
 _of_compat: set[str] = set()  # the modules of those files
+_runs: Pair | None = None  # whose files are imported
 _in_float64: dict[str, tuple[ModuleType, ModuleType]] = {}  # name -> (as imported first, the other)
 
 
@@ -41,7 +44,8 @@ def load_model_file(job: Job, dtype: str = "float32") -> ModuleType:
     """
     pair, side = job.pair, job.side
     try:
-        with upcasting(False), side.default_dtype("float32"), no_collections():
+        seeded = side.seeded(job.request.seed)  # a file may draw a table when it is imported
+        with upcasting(False), side.default_dtype("float32"), no_collections(), seeded:
             module = pair.side(job.slot)
     finally:
         if torch_is_paddle():
@@ -58,6 +62,32 @@ def load_model_file(job: Job, dtype: str = "float32") -> ModuleType:
     return known[1]
 
 
+def function_of(module: ModuleType, name: str, *takes: str) -> Callable | None:
+    """A file's function of a name, if any; raises UserError where it does not take these."""
+    function = getattr(module, name, None)
+    if function is not None:
+        try:
+            inspect.signature(function).bind(*takes)
+        except TypeError:
+            raise UserError(
+                f"{module.__file__}: {name} is called as {name}({', '.join(takes)}): let it take "
+                "these"
+            ) from None
+    return function
+
+
+def build_model(side: ModuleType, module: ModuleType, config: Mapping):
+    """The model that a file builds; raises UserError where that is none."""
+    build = function_of(module, "build", "config")
+    if build is None:
+        raise UserError(f"{module.__file__} has no build(config): define it")
+    model = build(dict(config))
+    if not isinstance(model, side.MODULE):
+        kind = type(model).__name__
+        raise UserError(f"{module.__file__}: build returns a {kind}, no model of {side.NAME}'s")
+    return model
+
+
 def _own_modules(pair: Pair) -> dict[str, ModuleType]:
     """Name -> module of what has been imported from the pair's folder, but for its case.py."""
     found, below = {}, f"{pair.folder}{os.sep}"
@@ -71,6 +101,16 @@ def _own_modules(pair: Pair) -> dict[str, ModuleType]:
     return found
 
 
+def forget_others(pair: Pair) -> None:
+    """Forget the files of the model that ran before: another one's may have the same names."""
+    global _runs
+    if _runs and _runs.folder != pair.folder and not _runs.built_in:
+        for name in _own_modules(_runs):
+            del sys.modules[name]
+        sys.path[:] = [p for p in sys.path if not Path(p).is_relative_to(_runs.folder)]
+    _runs = pair
+
+
 def import_again(job: Job) -> ModuleType:
     """The side's module, imported in float64; the one that there is where that cannot be done."""
     pair, slot = job.pair, job.slot
@@ -78,7 +118,8 @@ def import_again(job: Job) -> ModuleType:
     for name in own:
         del sys.modules[name]
     try:
-        with upcasting(True), job.side.default_dtype("float64"):
+        seeded = job.side.seeded(job.request.seed)
+        with upcasting(True), job.side.default_dtype("float64"), seeded:
             return pair.side(slot)
     except Exception:  # it registers something that is there already, say
         return first

@@ -12,7 +12,7 @@ import numpy as np
 from twincheck.common.pair.pairs import SAME
 from twincheck.common.sides.places import error_sentence
 from twincheck.common.sides.session import Session, using
-from twincheck.common.system.errors import UserError
+from twincheck.common.system.errors import UserError, is_ours
 from twincheck.common.system.tree import named_leaves
 
 
@@ -30,6 +30,8 @@ def why_not_run(run) -> str:
         except UserError:
             raise
         except Exception as error:
+            if is_ours(error):
+                raise
             known = f"the reference fails in train mode: {error_sentence(error)}"
         run.suited.choose("modes", case, known)
     if not run.job.is_reference and known == SAME:

@@ -10,6 +10,7 @@ Sohier et al., arXiv:1807.09655), here at the level of operators.
 """
 
 import math
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
@@ -144,7 +145,8 @@ class Moved(TorchDispatchMode):
         return moved
 
     def _block(self, value, size: float):
-        whole = (value.round() == value) & (value.to(torch.float32) == value)
+        single = value.to(torch.float32)  # of which the lowest float64 is none, and would overflow
+        whole = (value.round() == value) & ((single == value) | single.isinf())
         return value * self._drawn(value).mul_(size).masked_fill_(whole, 0.0).add_(1.0)
 
     def _normwise(self, value, size: float):
@@ -244,6 +246,7 @@ def measure(job, task: Noise, write: Callable) -> None:
     files = job.files
     moved = files.log(job.stem, "torch", MOVED)
     found: list[dict[str, np.ndarray]] = [{} for _ in SIZES]
+    lost: dict[str, int] = {}
     with read_log(files.log(job.stem, "torch", FLOAT64)) as plain:
         for largest, size, seeds in zip(found, SIZES, SEEDS, strict=True):
             for seed in range(1, seeds) if task.further else (0,):
@@ -251,12 +254,14 @@ def measure(job, task: Noise, write: Callable) -> None:
                 told = read_sidecar(moved)
                 with read_log(moved) as log:
                     for key, off in distances(plain, log, told.batches):
-                        largest[key] = np.maximum(largest.get(key, 0.0), off)
+                        largest[key] = np.fmax(largest.get(key, np.nan), off)
+                        if not np.isfinite(log[key]).all() and np.isfinite(plain[key]).all():
+                            lost[key] = lost.get(key, 0) + 1
     measured = {key: np.stack([largest[key] for largest in found]) for key in found[0]}
     passes = (f"{case}{setup}" for case in told.batches for setup in ("", *task.setups))
     runs = dict.fromkeys(passes, SEEDS[0] if task.further else 1)
-    told = replace(told, sums={}, booleans=[], moved=runs)
-    _join(files.log(job.stem, "torch", NOISE), measured, told, np.maximum)
+    told = replace(told, sums={}, booleans=[], moved=runs, lost=lost)
+    _join(files.log(job.stem, "torch", NOISE), measured, told, np.fmax)
     if not task.further:
         write(MOVED, "float64", moved=Rounded())
         with read_log(moved) as log:
@@ -287,6 +292,7 @@ def _join(
         booleans=sorted({*of_former.booleans, *told.booleans}),
         batches=of_former.batches | told.batches,
         moved=told.moved | {p: max(n, told.moved.get(p, 0)) for p, n in of_former.moved.items()},
+        lost=dict(Counter(of_former.lost) + Counter(told.lost)),
         log_sha256=writer.sha256,
     )
     write_sidecar(path, replace(both, seal=seal(both)))

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from functools import cache
 
 from twincheck.common.system.checkout import ROOT
+from twincheck.common.system.errors import is_ours
 from twincheck.common.system.intercept import Intercept
 
 _COMMON = f"{ROOT.as_posix()}/common/"
@@ -58,7 +59,7 @@ def error_sentence(error: Exception) -> str:
     ]
     # What stands in a framework's place, such as an emulated operator, is not where it happened.
     own = [f for f in frames if not (is_instrument(f.filename) or f.filename.startswith(_STEPS))]
-    frames = own or frames
+    frames = frames if is_ours(error) else own or frames
     where = f" at {frames[-1].filename}:{frames[-1].lineno}" if frames else ""
     if isinstance(error, SyntaxError) and error.filename:  # not where that file is imported
         return f"{type(error).__name__} at {error.filename}:{error.lineno}: {error.msg}"
@@ -70,22 +71,45 @@ def error_sentence(error: Exception) -> str:
 
 @contextmanager
 def noting_makers(module: type) -> Iterator[None]:
-    """Inside, each module keeps the line of the model that makes it, which `made_at` gives.
+    """Inside, each module keeps the lines of the model that make it, which `makers` gives.
 
     module  the framework's class of them all
     """
 
     def made(own, arguments, options):
         own(*arguments, **options)
-        vars(arguments[0])[_MADE_AT] = line_of_model()
+        vars(arguments[0])[_MADE_AT] = _lines_of_model()
 
     with Intercept(module, {"__init__": made}):
         yield
 
 
+def makers(module: object) -> list[tuple[str, dict[str, float]]]:
+    """file:line of the model that made a module, and of each call that led there, outwards.
+
+    With the plain numbers that the function around the line was given, by name.
+    """
+    return vars(module).get(_MADE_AT, [])
+
+
 def made_at(module: object) -> str:
-    """file:line of the model that made a module; empty where none did."""
-    return vars(module).get(_MADE_AT, "")
+    """Return file:line of the model that made a module; empty where that is not known."""
+    return next((line for line, _ in makers(module)), "")
+
+
+def _lines_of_model() -> list[tuple[str, dict[str, float]]]:
+    frame, found = sys._getframe(1), []
+    while frame is not None:
+        code, file = frame.f_code, frame.f_code.co_filename
+        if file.startswith(_STEPS) or found and is_instrument(file) and not of_framework_file(file):
+            break  # it was the workbench that built the model
+        if not is_instrument(file):
+            names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
+            given = {name: frame.f_locals.get(name) for name in names}
+            numbers = {n: float(v) for n, v in given.items() if type(v) in (int, float)}
+            found.append((f"{file}:{frame.f_lineno}", numbers))
+        frame = frame.f_back
+    return found
 
 
 def line_of_model() -> str:

@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from functools import cache, partial, wraps
 
 from twincheck.common.logs.sidecar import IN_PLACE, OWN
-from twincheck.common.sides.places import made_at
+from twincheck.common.sides.places import makers
 from twincheck.common.sides.session import current
 from twincheck.common.sides.settings import settings_of
 from twincheck.common.system.tree import tree_map
@@ -184,7 +184,7 @@ def probing(side, model):
         settings = settings_of(module, side.NAME) if side.of_framework(module) else {}
         if settings:
             layer = session.prefix + session.rename(name)
-            session.settings[layer], session.made[layer] = settings, made_at(module)
+            session.settings[layer], session.made[layer] = settings, makers(module)
 
         def before(module, inputs, keywords, name=name, kind=kind):
             if not session.probing:

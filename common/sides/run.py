@@ -24,11 +24,12 @@ from twincheck.common.pair.windows import part_of
 from twincheck.common.sides import building, graphs
 from twincheck.common.sides.job import Job
 from twincheck.common.sides.library_loader import layout_of
-from twincheck.common.sides.model_file import load_model_file
+from twincheck.common.sides.model_file import build_model, function_of, load_model_file
 from twincheck.common.sides.offload import of_files
 from twincheck.common.sides.places import noting_makers
 from twincheck.common.sides.session import Session, current
 from twincheck.common.sides.suited import Suited
+from twincheck.common.sides.unseeded import find_unseeded, noting_draws
 from twincheck.common.system.errors import UserError
 from twincheck.common.system.half import HALF, rounded
 from twincheck.common.system.matrices import contiguous
@@ -79,6 +80,7 @@ class Run:
         self.offload = None  # of the model that was built last, where its weights are in files
         self.learned: set[str] | None = None  # the weights that gradients are asked for; None: all
         self._forward: Callable | None = None  # of the model that was called last
+        self.unseeded_draws: list[tuple[str, bool]] = []  # as unseeded.py notes them
         self.notes: dict[str, object] = {}  # what the sidecar should say beside the usual
         if (case.start or "main") in self.suited.noise:
             self.notes["noise"] = self.suited.noise[case.start or "main"]
@@ -184,6 +186,7 @@ class Run:
         self.side.fix_recurrent_dropout(model, training)
         names = (name for name, _ in self.side.probed_modules(model))
         self.session.draws.own_sites = {self.session.rename(name) for name in names}
+        building.note_constants(self, model)
         return model
 
     def _filled(self, model):
@@ -194,6 +197,7 @@ class Run:
         model = self.side.follow(model)
         made = {name: values.copy() for name, values in self.side.unlearned(model)}
         building.leave_constants(self, made)
+        self._note_unseeded()
         self.load(model, self.start())
         return model, made
 
@@ -206,10 +210,20 @@ class Run:
 
     def construct(self):
         """The case's model as its file builds it."""
-        with no_collections(), noting_makers(self.side.MODULE), self.session.unmoved():
-            model = self.module.build(dict(self.case.config))
+        noting = noting_makers(self.side.MODULE), noting_draws(self.unseeded_draws)
+        with no_collections(), noting[0], noting[1], self.session.unmoved():
+            model = build_model(self.side, self.module, self.case.config)
         # What names no device is made there; what does, such as a FloatTensor, is moved.
         return self.side.on_gpu(model) if self.request.device == "gpu" else model
+
+    def _note_unseeded(self) -> None:
+        """Note what the constructor draws that no seed decides: asked once of a configuration."""
+        known = [found for config, found in self.job.unseeded if config == self.case.config]
+        if not known and not self.pair.built_in:
+            known = [find_unseeded(self)]
+            self.job.unseeded.append((self.case.config, known[0]))
+        if any(known):
+            self.notes["unseeded"] = known[0]
 
     def log_constants(self) -> None:
         """Log the buffers that two seeds build alike, as the last model was built with them.
@@ -374,7 +388,7 @@ class Run:
 
     def loss(self, outputs, tensors: Mapping[str, object]):
         """The pair's scalar loss; raises UserError where the model's file has none."""
-        loss = getattr(self.module, "loss", None)
+        loss = function_of(self.module, "loss", "outputs", "inputs")
         with self.drawing():
             found = loss and loss(outputs, self.as_given(tensors))
         if not self.side.is_tensor(found) or math.prod(found.shape) != 1:
@@ -390,7 +404,8 @@ class Run:
     def losses(self, outputs, tensors: Mapping[str, object]) -> Mapping[str, object]:
         """The pair's `losses` by name; none where the model's file has none."""
         with self.drawing():
-            return getattr(self.module, "losses", lambda *_: {})(outputs, self.as_given(tensors))
+            losses = function_of(self.module, "losses", "outputs", "inputs")
+            return losses(outputs, self.as_given(tensors)) if losses else {}
 
     @contextmanager
     def drawing(self) -> Iterator[None]:

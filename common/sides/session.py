@@ -66,7 +66,9 @@ class Session:
         self.places: dict[str, str] = {}  # key -> file:line of the model's that computed it
         self.classes: dict[str, str] = {}  # key -> the class of the module that it belongs to
         self.settings: dict[str, dict[str, float]] = {}  # framework's layer -> how it was built
-        self.made: dict[str, str] = {}  # the same -> file:line of the model's that built it
+        self.made: dict[str, list] = {}  # the same -> lines of the model's that built it
+        self.idle: dict[str, str] = {}  # dropout with a rate of 0 in training -> its file:line
+        self.variances: dict[str, dict[str, float]] = {}  # what became of running variances
         self.modules: dict[str, int] = {}  # probed module -> how many parameters are in it
         self.configs: list[dict] = []  # configurations whose constants are logged
         self.converted: list[str] = []  # modules whose weights case.py's convert fuses or splits
@@ -224,6 +226,11 @@ class Session:
         if key not in self.places:
             self.places[key] = self._made_at or line_of_model()
             self.classes[key] = class_name
+
+    def note_idle(self, site: str) -> None:
+        """Remember a dropout that draws nothing, since its rate is 0."""
+        if self.record is not None:
+            self.idle.setdefault(self.prefix + self.rename(site), line_of_model())
 
     def note_computed(self, operator: str, types: Iterable[str]) -> None:
         """Remember on which types of floats an operator computed in the module that runs now."""

@@ -2,6 +2,7 @@
 
 import importlib
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +11,7 @@ from twincheck.common.pair.data import load_arrays
 from twincheck.common.pair.pairs import PERTURBED, Case, is_checkpoint
 from twincheck.common.sides.job import Job
 from twincheck.common.sides.library_loader import Carrier, has_loader
-from twincheck.common.sides.model_file import load_model_file
+from twincheck.common.sides.model_file import build_model, load_model_file
 from twincheck.common.sides.sizes import measuring
 from twincheck.common.sides.suited import Suited
 from twincheck.common.system.errors import UserError
@@ -35,7 +36,7 @@ def make_weights(job: Job) -> None:
     for case in _starts(job):
         side.set_up("float32", "cpu", request.seed + case.seed)  # one draw, whatever the device
         with no_collections():
-            model = module.build(dict(case.config))
+            model = build_model(side, module, case.config)
         built = state = side.state(model)
         owners = side.owners(model)
         given = request.weights
@@ -94,15 +95,15 @@ def read_folders(job: Job) -> None:
 def describe(job: Job) -> None:
     """Write who owns what of the model's state dict: owners.json."""
     job.side.set_up("float32", job.request.device, job.request.seed)
-    build, config = load_model_file(job).build, dict(job.cases[0].config)
+    build = partial(build_model, job.side, load_model_file(job), job.cases[0].config)
     model = None
     if job.request.offload:
         with suppress(Exception):  # it computes with what it draws
             with importlib.import_module(
                 f"twincheck.common.sides.blank_in_{job.side.NAME}"
             ).Blanks():
-                model = build(dict(config))
-    model = build(config) if model is None else model
+                model = build()
+    model = build() if model is None else model
     weights.save_owners(job.files.owners(), job.side.owners(model))
 
 

@@ -1,6 +1,7 @@
 """Tensors of a side and arrays."""
 
 import os
+import random
 from contextlib import contextmanager
 
 import numpy as np
@@ -75,7 +76,14 @@ def set_up(side, dtype, device_name, seed):
         )
     side.use_device(device_name)
     side.set_default_dtype(dtype)
+    _seed(side, seed)
+
+
+def _seed(side, seed):
+    """Seed every generator that a model may draw from: the framework's, NumPy's and Python's."""
     side.seed(seed)
+    np.random.seed(seed % 2**32)
+    random.seed(seed)
 
 
 def of_gpu(side):
@@ -89,12 +97,14 @@ def of_gpu(side):
 @contextmanager
 def seeded(side, seed):
     """Draw from this seed for a while; then the draws go on as if nothing had been drawn."""
-    state = side.generator_state()
-    side.seed(seed)
+    states = side.generator_state(), np.random.get_state(), random.getstate()
+    _seed(side, seed)
     try:
         yield
     finally:
-        side.set_generator_state(state)
+        side.set_generator_state(states[0])
+        np.random.set_state(states[1])
+        random.setstate(states[2])
 
 
 @contextmanager

@@ -32,10 +32,18 @@ from twincheck.common.logs.sidecar import note_not_forced, read_sidecar, write_s
 from twincheck.common.pair import task as tasks
 from twincheck.common.pair.pairs import Case, Pair, chosen_cases, load_pair
 from twincheck.common.pair.request import FROM_STDIN, RunRequest, error_file, rank_folder
-from twincheck.common.sides import choices, dropouts, graphs, random_functions, upcast
+from twincheck.common.sides import (
+    batch_norm,
+    choices,
+    dropouts,
+    graphs,
+    random_functions,
+    upcast,
+    without_gpu,
+)
 from twincheck.common.sides.draws import Restart
 from twincheck.common.sides.job import Job
-from twincheck.common.sides.model_file import forget_compat, note_compat
+from twincheck.common.sides.model_file import forget_compat, forget_others, note_compat
 from twincheck.common.sides.places import error_sentence, of_framework_file
 from twincheck.common.sides.run import Run
 from twincheck.common.sides.session import Session, current
@@ -49,7 +57,8 @@ from twincheck.common.sides.shared_weights import (
 from twincheck.common.sides.suited import Unsuited
 from twincheck.common.sides.write_log import refuse_full_disk, write_log
 from twincheck.common.system import extras
-from twincheck.common.system.errors import LostProcess, UserError
+from twincheck.common.system.checkout import ROOT
+from twincheck.common.system.errors import LostProcess, UserError, is_ours
 from twincheck.common.system.half import HALF
 from twincheck.common.system.memory import (
     do_not_keep_freed_memory,
@@ -108,6 +117,8 @@ class Worker:
                 return 0
             pair = load_pair(request.model).of_checkpoint(request.published)
             pair = pair.between(request.backends)
+            forget_others(pair)
+            os.chdir(pair.working_folder(request.side or self.side.NAME))
             if self.side.NAME == "paddle":
                 quick = importlib.import_module("twincheck.common.sides.quick_in_paddle")
                 # Views, though the model writes through none: Paddle's copies have no kernels in
@@ -128,12 +139,19 @@ class Worker:
 
     def _write_error(self, error: Exception, pair: Pair | None, request, folder: Path) -> str:
         """Leave for the check why a request was not answered; returns the sentence."""
-        sentence = str(error)
-        if not (isinstance(error, UserError) or _raised_by_pair(error, pair)):
-            name = pair.name if pair else request.model
+        sentence, name = str(error), pair.name if pair else request.model
+        refused = isinstance(error, UserError) or _raised_by_pair(error, pair)
+        ours = not refused and is_ours(error)
+        if ours:
+            sentence = (
+                f"an error of twincheck itself, not of {name}, on the {self.side.NAME} side: "
+                f"{error_sentence(error)}; please report it"
+            )
+        elif not refused:
             sentence = f"the {self.side.NAME} worker of {name} crashed: {error_sentence(error)}"
         text = "".join(traceback.format_exception(error))
-        told = {"sentence": sentence, "traceback": text, "lost": isinstance(error, LostProcess)}
+        told = {"sentence": sentence, "traceback": text, "ours": ours}
+        told["lost"] = isinstance(error, LostProcess)
         if isinstance(error, LayoutError):
             told["certificate"] = error.certificate
         error_file(folder, request.side or self.side.NAME).write_text(json.dumps(told))
@@ -150,8 +168,10 @@ class Worker:
             narrow = importlib.import_module(f"twincheck.common.sides.narrow_in_{self.side.NAME}")
             # From the inside out: the last is asked first, and leads to those before it.
             for put in (
+                request.device == "cpu" and partial(without_gpu.patch, self.side),
                 self.transplant and self.transplant.way.put,
                 self.exact and self.exact.way.put,
+                partial(batch_norm.patch, self.side),
                 partial(dropouts.patch, self.side),
                 partial(random_functions.patch, self.side),
                 partial(choices.patch, self.side),
@@ -194,6 +214,8 @@ def main(side: ModuleType, *arguments, **options) -> int:
     warnings.filterwarnings("ignore", category=RuntimeWarning)
     worker = Worker(side, *arguments, **options)
     paths = sys.argv[1:]
+    del sys.argv[1:]  # which are no arguments of a model's
+    sys.path[:] = [folder for folder in sys.path if folder != str(ROOT)]  # it may have a `common`
     if not paths:
         print("error: give a request's path: a check leaves it beside its logs", file=sys.stderr)
         return 2
@@ -330,7 +352,7 @@ class _Logs:
             except Exception as error:
                 # A model may be tied to float32.  If it is only wrong, float32 fails too, and says
                 # so.  A full disk or memory says nothing of the model.
-                elsewhere = isinstance(error, UserError | OSError | MemoryError)
+                elsewhere = isinstance(error, UserError | OSError | MemoryError) or is_ours(error)
                 if dtype != "float64" or elsewhere or _raised_by_pair(error, self.job.pair):
                     raise
                 no_float64 = error_sentence(error)

@@ -87,7 +87,7 @@ def write_log(
     watching = _watching(job, dtype, reference is not None)
     widening = upcasting(dtype == "float64")
     computing = half.computing(dtype, request.device)
-    with log as writer, widening as upcast, watching as inexact, computing as kernels:
+    with log as writer, widening as upcast, watching as noted, computing as kernels:
         session = Session(request.seed, record=writer.add, forced=forced, reference=reference)
         session.selection = selection = Selection(request.probes, request.no_probe)
         alike = isinstance(request.task, ForcedAlike)
@@ -111,7 +111,7 @@ def write_log(
         upcast={_shortened(place): calls for place, calls in upcast.items()},
         kernels=kernels,
         autocast=request.autocast and dtype in HALF,
-        inexact=inexact,
+        **noted,
         exact=fed.exact,
         sums=writer.sums,
         booleans=writer.booleans,
@@ -248,9 +248,24 @@ def _of_session(session: Session, places: Mapping[str, np.ndarray]) -> dict[str,
         places={key: _shortened(place) for key, place in session.places.items()},
         classes={key: name for key, name in session.classes.items() if name},
         settings=session.settings,
-        made={layer: _shortened(place) for layer, place in session.made.items() if place},
+        made={layer: _shortened(lines[0][0]) for layer, lines in session.made.items() if lines},
+        handed={
+            layer: [{"line": _shortened(line), "given": given} for line, given in lines]
+            for layer, lines in map(partial(_handed, session.settings), session.made.items())
+            if len(lines) > 1
+        },
+        idle={site: _shortened(place) for site, place in session.idle.items()},
         computed=session.computed,
+        variances=session.variances,
     )
+
+
+def _handed(settings, made: tuple[str, list]) -> tuple[str, list]:
+    """A layer and the lines that led to it, out to the first that was given no setting of it."""
+    layer, lines = made
+    values = set(settings[layer].values())
+    others = (i for i, (_, given) in enumerate(lines) if values.isdisjoint(given.values()))
+    return layer, lines[: next(others, len(lines)) + 1]
 
 
 def _kept(job: Job, path: Path) -> dict[str, object]:

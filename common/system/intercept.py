@@ -7,6 +7,7 @@
 
 A function is named from the framework's root; what the installed version has not is passed over.
 `handle(own, arguments, options)` gets what stood there, and returns what the call shall return.
+Where it fails, what stood there is asked: a call that is wrong by itself fails as it would alone.
 
 Several may stand before one function: the last that was put is asked first, and its `own` is the
 one before.  So the order in which they are put matters; common/sides/worker.py has it.
@@ -17,6 +18,8 @@ import sys
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from types import ModuleType
+
+from twincheck.common.system.errors import is_ours
 
 Handle = Callable[[Callable, tuple, dict], object]
 _INHERITED = object()  # or made when it is asked for
@@ -115,7 +118,12 @@ class Intercept:
             def instead(*arguments, **options):
                 if not self.on:
                     return own(*arguments, **options)
-                return handle(own, arguments, options)
+                try:
+                    return handle(own, arguments, options)
+                except Exception as error:
+                    if is_ours(error):
+                        own(*arguments, **options)
+                    raise
 
             instead.intercept = self
             self._made[id(own)] = own, instead

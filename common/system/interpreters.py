@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from twincheck.common.system.checkout import PATH
+from twincheck.common.system.door import to_type
 from twincheck.common.system.errors import UserError
 from twincheck.common.system.processes import environment, set_variables
 from twincheck.common.system.start import OLDEST_PYTHON, installed
@@ -81,8 +82,9 @@ def find_interpreter(
     if python is None:
         if not installed(side):
             raise UserError(
-                f"{side} is not installed for {sys.executable}: run `make install`, name another "
-                f"Python with --{side}-python, or judge logs that are there with --compare-only"
+                f"{side} is not installed for {sys.executable}: `{to_type('doctor')}` says what to "
+                f"do; or name another Python with --{side}-python, or judge logs that are there "
+                "with --compare-only"
             )
         found = importlib.metadata.distributions(name="paddlepaddle") if side == "paddle" else ()
         if not any(one.version.startswith("2.") for one in found):

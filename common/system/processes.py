@@ -22,6 +22,8 @@ from contextlib import suppress
 from pathlib import Path
 
 from twincheck.common.system.checkout import PATH
+from twincheck.common.system.door import VARIABLE as DOOR
+from twincheck.common.system.door import to_type
 from twincheck.common.system.frameworks import ON_GPU
 from twincheck.common.system.signals import is_beside, raise_if_stopped
 
@@ -42,8 +44,12 @@ def environment(device: str = "cpu") -> dict[str, str]:
     values = dict(os.environ)
     if device == "gpu":
         values = ON_GPU | values
-    values["PYTHONPATH"] = str(PATH)
+    users = filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))
+    paths = dict.fromkeys([str(PATH), *map(os.path.abspath, users)])  # a worker is elsewhere
+    values["PYTHONPATH"] = os.pathsep.join(paths)
     values["PYTHONUNBUFFERED"] = "1"
+    values.setdefault("PYTHONHASHSEED", "0")  # a set of names has one order in every run
+    values[DOOR] = to_type()
     values.setdefault("OMP_NUM_THREADS", str(os.cpu_count() or 1))
     # A thread that waits for work sleeps: one that looks for it takes the core of a process that
     # has some, and where those outnumber the cores, a check takes twice as long.

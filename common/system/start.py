@@ -8,10 +8,10 @@ import gc
 import importlib.util
 import os
 import re
-import shlex
 import sys
 
 import twincheck
+from twincheck.common.system.door import joined, shown, to_install
 
 OLDEST_PYTHON = (3, 10)
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
@@ -22,7 +22,7 @@ def begin(*packages):
     speak(sys.argv)
     problem = what_is_missing(packages)
     if problem:
-        sys.stderr.write(f"error: {problem}: {_what_to_type()}\n")
+        sys.stderr.write(f"error: {problem}: {_what_to_type(packages)}\n")
         sys.exit(2)
 
 
@@ -46,12 +46,12 @@ def begin_side(framework, doc):
     gc.disable()  # an import makes much and drops little; common/sides/worker.py enables it
 
 
-def forward(name, arguments=None, packages=("numpy", "rich")):
+def forward(name):
     """Run the command of an extra, whose --help says what it takes; returns the exit status."""
-    begin(*packages)
+    begin("numpy", "rich")
     from twincheck.common.system.extras import run
 
-    return run(name, arguments)
+    return run(name)
 
 
 def what_is_missing(packages):
@@ -72,31 +72,19 @@ def installed(package):
     return spec is not None and spec.origin is not None
 
 
-def spelled(text):
-    """A text with the commands of a checkout, as who came by `twincheck` types them."""
-    if not twincheck.COMMAND:
-        return text
-    text = re.sub(r"python (?:step\d_\w+/|common/)(\w+)\.py", _own_name, text)
-    return re.sub(r"python -m (?:common|examples)\.(\w+)", _own_name, text)
-
-
-def _own_name(found):
-    """A program's name as a command of `twincheck`."""
-    name = re.sub(r"^check_(step\d|all$)", r"\1", found.group(1)).replace("_", "-")
-    return "twincheck " + ("check" if name == "all" else name)
-
-
-def _what_to_type():
+def _what_to_type(packages):
     """The same command under the project's own Python, as it can be copied."""
-    python = os.path.join(ROOT, ".venv", "bin", "python")
-    short = os.path.relpath(python)
-    python = shlex.quote(python if short.startswith(os.pardir) else short)
-    command = " ".join([python] + [shlex.quote(word) for word in _program() + sys.argv[1:]])
-    if os.path.realpath(sys.prefix) == os.path.realpath(os.path.join(ROOT, ".venv")):
-        return f"run `make install` in {shlex.quote(ROOT)}, which installs it"
-    if not os.path.exists(os.path.join(ROOT, ".venv", "bin", "python")):
-        return f"run `make install` in {shlex.quote(ROOT)}, then: {command}"
-    return f"use the Python that `make install` has set up: {command}"
+    install = to_install(*packages)
+    if not twincheck.IN_A_CHECKOUT:
+        return f"`{install}` installs it"
+    venv = os.path.join(ROOT, ".venv")
+    python = os.path.join(venv, "bin", "python")
+    command = joined(shown(python), *_program(), *sys.argv[1:])
+    if os.path.realpath(sys.prefix) == os.path.realpath(venv):
+        return f"run `{install}`, which installs it"
+    if not os.path.exists(python):
+        return f"run `{install}`, then: {command}"
+    return f"use the Python that `{install}` has set up: {command}"
 
 
 def _program():

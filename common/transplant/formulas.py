@@ -3,9 +3,16 @@
 A formula computes such an operator from Paddle's own exact primitives, gradient included.  It takes
 those of Paddle's arguments that it needs, by Paddle's names, and raises Untaken for what it does
 not stand for.
+
+Inside `as_kept` the same formula has the constants that Paddle keeps, most of them in float32: it
+then computes what Paddle's operator does, its gradient included, up to float64's rounding.  That
+shows how much of an operator's difference its constants make.
 """
 
-from collections.abc import Callable
+import functools
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 
 import numpy as np
 import paddle
@@ -14,7 +21,44 @@ from twincheck.common.transplant.table import Untaken
 
 FORMULAS: dict[str, Callable] = {}  # operator -> its exact formula
 BY_PATH: dict[str, tuple[str, Callable]] = {}  # Paddle's name -> operator, and what stands for it
+# What Paddle computes in float32, otherwise on other processors -> how far off its result and its
+# gradient may be, of the largest value: two roundings; of a place among n values as many times n.
+# Measured: half of it at most.
+IN_FLOAT32: dict[str, Callable[..., float]] = {
+    **dict.fromkeys(("exp", "sigmoid"), lambda x: 2.0**-22),
+    "interpolate": lambda x, data_format, **_: 2.0**-22 * max(_spatial(x, data_format or "NCHW")),
+}
+# Of the largest value: how far Paddle's powers, which it takes in float32, may be off.
+POWERS_APART = 1e-5
+# Paddle takes no logit for more than this below the largest; only then may its result be far off.
+CLIPPED_FROM = 64.0
 _UNDERFLOW = -708.0  # whose exponential is 3e-308
+_KEPT = ContextVar("kept", default=False)
+
+
+@contextmanager
+def as_kept() -> Iterator[None]:
+    """Compute with the constants that Paddle keeps."""
+    token = _KEPT.set(True)
+    try:
+        yield
+    finally:
+        _KEPT.reset(token)
+
+
+def constant(number):
+    """Return a number, or an array of them, as a formula has it: in float32 inside `as_kept`."""
+    if not _KEPT.get():
+        return number
+    return np.float32(number).astype(np.float64) if np.ndim(number) else float(np.float32(number))
+
+
+def _with_slope(value, slope: Callable):
+    """Return a value; inside `as_kept` with the gradient of `slope`, which has Paddle's own."""
+    if not _KEPT.get():
+        return value
+    kept = slope()
+    return value.detach() + kept - kept.detach()
 
 
 def _formula(name, *paths):
@@ -41,7 +85,7 @@ def _normalised(x, axes, epsilon):
     """(x - mean) / sqrt(variance + epsilon), with the mean and the biased variance."""
     mean = x.mean(axis=axes, keepdim=True)
     variance = ((x - mean) ** 2).mean(axis=axes, keepdim=True)
-    return (x - mean) / paddle.sqrt(variance + epsilon), mean, variance
+    return (x - mean) / paddle.sqrt(variance + constant(epsilon)), mean, variance
 
 
 def _affine(x, weight, bias, shape):
@@ -71,7 +115,9 @@ def _group_norm(x, num_groups, epsilon=1e-5, weight=None, bias=None, data_format
     last = data_format[-1] == "C" and x.ndim > 2
     if last or weight is not None or not isinstance(epsilon, float):
         raise Untaken("another layout or another order of arguments; with a weight it is exact")
-    normal = _normalised(x.reshape([x.shape[0], num_groups, -1]), [2], epsilon)[0]
+    parts = x.reshape([x.shape[0], num_groups, -1])
+    parts = parts - parts.mean(axis=2, keepdim=True)  # its epsilon is kept in float64
+    normal = parts / paddle.sqrt((parts**2).mean(axis=2, keepdim=True) + epsilon)
     return _affine(normal.reshape(x.shape), None, bias, [1, -1] + [1] * (x.ndim - 2))
 
 
@@ -83,7 +129,8 @@ def batch_norm(x, mean, variance, weight, bias, training, epsilon, data_format):
     if training:
         normal, mean, variance = _normalised(x, axes, epsilon)
     else:
-        normal = (x - mean.reshape(shape)) / paddle.sqrt(variance.reshape(shape) + epsilon)
+        variances = variance.reshape(shape) + constant(epsilon)
+        normal = (x - mean.reshape(shape)) / paddle.sqrt(variances)
     return _affine(normal, weight, bias, shape), mean.reshape([-1]), variance.reshape([-1])
 
 
@@ -91,12 +138,19 @@ FORMULAS["batch_norm"] = batch_norm  # by itself in exact.py: it moves running s
 
 
 def _p_norm(x, p, axis, keepdim):
-    if p != 2:
-        return _pow((paddle.abs(x) ** _tensor(p)).sum(axis=axis, keepdim=keepdim), 1.0 / p)
-    square = (x * x).sum(axis=axis, keepdim=keepdim)
-    some = square > 0.0  # of a vector of zeros the gradient is 0, as torch has it
-    root = paddle.sqrt(paddle.where(some, square, paddle.ones_like(square)))
-    return paddle.where(some, root, paddle.zeros_like(root))
+    p = constant(p)
+    if p == 2:
+        square = (x * x).sum(axis=axis, keepdim=keepdim)
+        some = square > 0.0  # of a vector of zeros the gradient is 0, as torch has it
+        root = paddle.sqrt(paddle.where(some, square, paddle.ones_like(square)))
+        norm = paddle.where(some, root, paddle.zeros_like(root))
+    else:
+        square = (paddle.abs(x) ** _tensor(p)).sum(axis=axis, keepdim=keepdim)
+        norm = paddle.pow(square, _tensor(constant(1.0 / p)))
+    # Paddle adds 1e-12 to what its gradient divides by.
+    return _with_slope(
+        norm, lambda: square / (p * (paddle.pow(norm.detach(), _tensor(p - 1.0)) + 1e-12))
+    )
 
 
 @_formula("p_norm", "norm", "linalg.norm", "Tensor.norm")
@@ -116,7 +170,7 @@ def _dist(x, y, p=2):
 def _normalize(x, p, axis, epsilon):
     if p != 2 and _in_float32(p):
         raise Untaken("exact")
-    return x / paddle.maximum(_p_norm(x, p, axis, True), _tensor(epsilon))
+    return x / paddle.maximum(_p_norm(x, p, axis, True), _tensor(constant(epsilon)))
 
 
 # ---- one element at a time -----------------------------------------------------------------------
@@ -135,55 +189,67 @@ def _below(x):
 def _pow(x, y):
     if isinstance(y, paddle.Tensor) or _in_float32(y):
         raise Untaken("an exponent that is exact")
-    return paddle.pow(x, _tensor(y))
+    return paddle.pow(x, _tensor(constant(y)))
 
 
 @_formula("label_smooth", "nn.functional.label_smooth")
 def _label_smooth(label, prior_dist, epsilon):
-    spread = epsilon / label.shape[-1] if prior_dist is None else epsilon * prior_dist
-    return (1.0 - epsilon) * label + spread
+    epsilon = constant(epsilon)
+    spread = constant(epsilon / label.shape[-1]) if prior_dist is None else epsilon * prior_dist
+    return constant(1.0 - epsilon) * label + spread
 
 
-_formula("selu", "nn.functional.selu")(
-    lambda x, scale, alpha: scale * paddle.where(x > 0.0, x, alpha * paddle.expm1(_below(x)))
-)
-_formula("elu", "nn.functional.elu")(
-    lambda x, alpha: paddle.where(x > 0.0, x, alpha * paddle.expm1(_below(x)))
-)
-_formula("celu", "nn.functional.celu")(
-    lambda x, alpha: paddle.where(x > 0.0, x, alpha * paddle.expm1(_below(x) / alpha))
-)
+@_formula("selu", "nn.functional.selu")
+def _selu(x, scale, alpha):
+    scale, alpha = constant(scale), constant(alpha)
+    below, off = _below(x), constant(scale * alpha) - scale * alpha
+    value = scale * paddle.where(x > 0.0, x, alpha * paddle.expm1(below))
+    return _with_slope(value, lambda: value + off * below)
+
+
+@_formula("elu", "nn.functional.elu")
+def _elu(x, alpha):
+    return paddle.where(x > 0.0, x, constant(alpha) * paddle.expm1(_below(x)))
+
+
+@_formula("celu", "nn.functional.celu")
+def _celu(x, alpha):
+    alpha = constant(alpha)
+    return paddle.where(x > 0.0, x, alpha * paddle.expm1(_below(x) / alpha))
 
 
 @_formula("rrelu", "nn.functional.rrelu")
 def _rrelu(x, lower, upper, training):
     if training:
         raise Untaken("slopes that are drawn")
-    return paddle.where(x >= 0.0, x, x * (0.5 * (lower + upper)))
+    slope = 0.5 * constant(constant(lower) + constant(upper))
+    return paddle.where(x >= 0.0, x, x * slope)
 
 
 @_formula("hardsigmoid", "nn.functional.hardsigmoid")
 def _hardsigmoid(x, slope, offset):
-    y = slope * x + offset
-    if slope == 0.1666667:  # Paddle's word for 1/6
-        y = x / 6.0 + offset
-    return _hardtanh(y, 0.0, 1.0)
+    slope = 1.0 / 6.0 if slope == 0.1666667 and not _KEPT.get() else slope  # Paddle's word for it
+    return _hardtanh(constant(slope) * x + constant(offset), 0.0, 1.0)
 
 
 @_formula("hardtanh", "nn.functional.hardtanh")
 def _hardtanh(x, min, max):
+    min, max = constant(min), constant(max)
     x = paddle.where(x > min, x, paddle.full_like(x, min))
     return paddle.where(x < max, x, paddle.full_like(x, max))
 
 
 @_formula("softshrink", "nn.functional.softshrink")
 def _softshrink(x, threshold):
+    threshold = constant(threshold)
     beyond = paddle.where(x > threshold, x - threshold, x + threshold)
     return paddle.where(paddle.abs(x) > threshold, beyond, paddle.zeros_like(x))
 
 
 _formula("thresholded_relu", "nn.functional.thresholded_relu")(
-    lambda x, threshold, value: paddle.where(x > threshold, x, paddle.full_like(x, value))
+    lambda x, threshold, value: paddle.where(
+        x > constant(threshold), x, paddle.full_like(x, constant(value))
+    )
 )
 
 
@@ -196,9 +262,11 @@ def _complex_exp(x):
 _formula("sigmoid", "sigmoid", "Tensor.sigmoid", "nn.functional.sigmoid")(
     lambda x: 0.5 + 0.5 * paddle.tanh(0.5 * x)
 )
-_formula("stanh", "stanh")(lambda x, scale_a, scale_b: scale_b * paddle.tanh(scale_a * x))
+_formula("stanh", "stanh")(
+    lambda x, scale_a, scale_b: constant(scale_b) * paddle.tanh(constant(scale_a) * x)
+)
 _formula("addmm", "addmm", "Tensor.addmm", "baddbmm", "Tensor.baddbmm")(
-    lambda input, x, y, beta, alpha: beta * input + alpha * paddle.matmul(x, y)
+    lambda input, x, y, beta, alpha: constant(beta) * input + constant(alpha) * paddle.matmul(x, y)
 )
 
 
@@ -214,16 +282,32 @@ def _exp(x):
     return paddle.where(x < _UNDERFLOW, paddle.zeros([], x.dtype), paddle.exp(x))
 
 
+def _of_logits(function: Callable, x, axis):
+    """Return a function of how far logits lie below the largest.
+
+    Inside `as_kept` that is at most 64; Paddle's gradient is that of the function all the same.
+    """
+    below = x - x.detach().max(axis=axis, keepdim=True)
+    value = function(below)
+    if not _KEPT.get():
+        return value
+    return function(paddle.clip(below.detach(), min=-CLIPPED_FROM)) + value - value.detach()
+
+
 @_formula("log_softmax", "nn.functional.log_softmax")
 def _log_softmax(x, axis):
-    x = x - x.detach().max(axis=axis, keepdim=True)
-    return x - paddle.log(_exp(x).sum(axis=axis, keepdim=True))
+    return _of_logits(
+        lambda below: below - paddle.log(_exp(below).sum(axis=axis, keepdim=True)), x, axis
+    )
 
 
 @_formula("softmax", "nn.functional.softmax")
 def _softmax(x, axis):
-    x = _exp(x - x.detach().max(axis=axis, keepdim=True))
-    return x / x.sum(axis=axis, keepdim=True)
+    def shares(below):
+        parts = _exp(below)
+        return parts / parts.sum(axis=axis, keepdim=True)
+
+    return _of_logits(shares, x, axis)
 
 
 @_formula("cross_entropy", "nn.functional.cross_entropy")
@@ -245,13 +329,22 @@ def _cross_entropy(
         shares = (index.squeeze(axis).unsqueeze(-1) == every).astype("float64")  # (..., classes)
         shares = paddle.moveaxis(shares, -1, axis)
     if label_smoothing > 0.0:
-        shares = (1.0 - label_smoothing) * shares + label_smoothing / classes
+        shares = _label_smooth(shares, None, label_smoothing)
+        if _KEPT.get() and not soft_label:  # made of ones in float32
+            shares = shares.astype("float32").astype("float64")
     mass = paddle.ones_like(scores.sum(axis=axis, keepdim=True))
     if kept is not None:
         mass = kept.astype("float64")
         if weight is not None:
             mass = mass * weight[index.flatten()].reshape(index.shape)
-    losses = -(shares * scores).sum(axis=axis, keepdim=True) * mass
+    losses = -(shares * scores).sum(axis=axis, keepdim=True)
+    if label_smoothing > 0.0 and not soft_label:
+        # In float32 they add up to 1 and a rounding, for which Paddle's gradient takes 1.
+        more = (shares.sum(axis=axis, keepdim=True) - 1.0) * (input - scores).mean(
+            axis=axis, keepdim=True
+        )
+        losses = _with_slope(losses, lambda: losses - more)
+    losses = losses * mass
     if reduction == "none":
         return losses if soft_label or label.ndim == input.ndim else losses.squeeze(axis)
     return losses.sum() if reduction == "sum" else losses.sum() / mass.sum()
@@ -261,7 +354,7 @@ def _cross_entropy(
 def _smooth_l1_loss(input, label, reduction, delta, is_huber):
     if _in_float32(delta):
         raise Untaken("exact")
-    off = input - label
+    off, delta = input - label, constant(delta)
     size = paddle.abs(off)
     losses = paddle.where(size < delta, 0.5 * off * off, delta * (size - 0.5 * delta))
     losses = losses if is_huber else losses / delta
@@ -290,18 +383,36 @@ def _spatial(x, data_format):
 
 
 def _windows(size, kernel, stride, padding, ceil_mode, exclusive):
-    """The matrix (out, size) of means over windows; padding may count as zeros."""
+    """The matrix (out, size) of sums over windows, and how many values each counts.
+
+    Padding may count as zeros.
+    """
     left = size + 2 * padding - kernel
     count = (-(-left // stride) if ceil_mode else left // stride) + 1
     if ceil_mode and (count - 1) * stride >= size + padding:
         count -= 1
-    matrix = np.zeros((count, size))
-    for i in range(count):
-        start = i * stride - padding
-        inside = range(max(start, 0), min(start + kernel, size))
-        counted = len(inside) if exclusive else min(start + kernel, size + padding) - start
-        matrix[i, inside.start : inside.stop] = 1.0 / counted
-    return matrix
+    starts = np.arange(count) * stride - padding
+    ends = np.minimum(starts + kernel, size if exclusive else size + padding)
+    return _ones(starts, ends, size), ends - (np.maximum(starts, 0) if exclusive else starts)
+
+
+def _ones(starts, ends, size):
+    """The matrix (out, size) with ones between starts and ends."""
+    at = np.arange(size)
+    return ((at >= starts[:, None]) & (at < ends[:, None])).astype(np.float64)
+
+
+def _means(x, windows, data_format):
+    """The means over windows, whose gradient's 1 / n Paddle keeps.
+
+    windows   those of each axis: a matrix of ones, and how many values each window counts
+    """
+    matrices, counts = zip(*windows, strict=True)
+    sums = _along_axes(x, matrices, data_format)
+    shares = 1.0 / functools.reduce(np.multiply.outer, counts)
+    shares = shares[..., None] if data_format[-1] == "C" else shares
+    means = sums * paddle.to_tensor(shares)
+    return _with_slope(means, lambda: sums * paddle.to_tensor(constant(shares)))
 
 
 def _enter_pooling(n):
@@ -317,21 +428,18 @@ def _enter_pooling(n):
         kernel = _sizes(kernel_size, n)
         stride = kernel if stride is None else _sizes(stride, n)
         sizes = zip(_spatial(x, data_format), kernel, stride, padding, strict=True)
-        return _along_axes(x, [_windows(*s, ceil_mode, exclusive) for s in sizes], data_format)
+        return _means(x, [_windows(*s, ceil_mode, exclusive) for s in sizes], data_format)
 
     @_formula("avg_pool", f"nn.functional.adaptive_avg_pool{n}d")
     def adaptive(x, output_size, data_format=nc):
-        spatial = _spatial(x, data_format)
         wanted = [output_size] * n if isinstance(output_size, int) else list(output_size)
-        matrices = []
-        for size, count in zip(spatial, wanted, strict=True):
+        windows = []
+        for size, count in zip(_spatial(x, data_format), wanted, strict=True):
             count = size if count is None else int(count)
-            matrix = np.zeros((count, size))
-            for i in range(count):
-                start, end = i * size // count, -(-(i + 1) * size // count)
-                matrix[i, start:end] = 1.0 / (end - start)
-            matrices.append(matrix)
-        return _along_axes(x, matrices, data_format)
+            starts = np.arange(count) * size // count
+            ends = -(-(np.arange(count) + 1) * size // count)
+            windows.append((_ones(starts, ends, size), ends - starts))
+        return _means(x, windows, data_format)
 
 
 for _n in (1, 2, 3):
@@ -343,7 +451,7 @@ def lp_pool(x, kernel, stride, padding, ceil_mode, layout, power):
     if x.dtype != paddle.float64 or len(padding) != 2:
         raise Untaken("another dtype, or a padding for each end")
     sizes = zip(_spatial(x, layout), kernel, stride, padding, strict=True)
-    sums = [np.sign(_windows(*size, ceil_mode, False)) for size in sizes]
+    sums = [_windows(*size, ceil_mode, False)[0] for size in sizes]
     powers = _along_axes(paddle.pow(x, _tensor(power)), sums, layout)
     return paddle.pow(powers, _tensor(1.0 / power))
 

@@ -23,6 +23,7 @@ CLIPPED = (
     "largest (on CPU), and these are farther apart; logsumexp has no such limit"
 )
 _CLIPPED_FROM = 64.0
+_CLIPS = ("cross_entropy", "log_softmax", "softmax")
 NOISE_ONLY = "zero in exact arithmetic: noise on both sides"
 
 
@@ -115,12 +116,14 @@ def is_clipped_loss(key: Key, logs: Logs, allowed: float) -> bool:
     allowed  what its float32 noise may be
     """
     found = logs.sidecars["cand64"].inexact.items()
-    clips = [name for site, names in found if site.startswith(key.case) for name in names]
-    if not _is_loss(key) or {"cross_entropy", "log_softmax", "softmax"}.isdisjoint(clips):
+    here = [names for site, names in found if site.startswith(key.case)]
+    clips = [off for names in here for name, off in names.items() if name in _CLIPS]
+    if not _is_loss(key) or not clips:
         return False
     own, exact = (np.asarray(logs.get(run, key), np.float64) for run in ("cand32", "cand64"))
-    off = np.abs(own - exact) > allowed
-    return bool((own < exact)[off].all())  # clipped, a loss is too small
+    less = exact - own  # clipped, a loss is too small, by no more than clipping makes of it
+    clipped = (less >= 0.0) & (less <= max(clips) * np.abs(exact))
+    return bool(clipped[~(np.abs(less) <= allowed)].all())
 
 
 def _is_loss(key: Key) -> bool:

@@ -180,7 +180,7 @@ class Comparisons:
 
     def _compared(self, key: Key) -> Row:
         missing = self.logs.missing(key)
-        if missing:
+        if missing and not self.logs.is_idle(key):
             if key.kind == BUFFER or key.local in STATISTICS:
                 missing += ": only the other side's forward changes this buffer"
             return Row(str(key), "INVALID", note=missing)
@@ -189,6 +189,12 @@ class Comparisons:
             if row is not None:
                 return row
         arrays = [self.logs.get(name, key) for name in RUNS[OWN]]
+        if missing:  # of the other side of a pair of runs
+            others = arrays[1::-1] + arrays[:1:-1]
+            arrays = [
+                np.zeros_like(other) if own is None and other is not None else own
+                for own, other in zip(arrays, others, strict=True)
+            ]
         if self._half in HALF:
             if key.kind == "grad":  # Paddle's BatchNorm keeps its parameters in float32 there
                 arrays[1] = arrays[1].astype(arrays[0].dtype)

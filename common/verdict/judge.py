@@ -257,6 +257,13 @@ def _notes(rows: Sequence[Row], logs: Logs) -> list[str]:
                 f"(docs/how-judged.md), such as {escaped(row.key)}: paddle's float32 error is "
                 f"{row.noise_cand:.1e}, and torch's one run has {row.noise_ref:.1e}"
             )
+    lost = logs.sidecars["noise"].lost
+    lost = [r for r in rows if r.key in lost and (r.verdict in FAILING or MEASURED in r.excuse)]
+    if lost:
+        notes.append(
+            f"in {len(lost)} rows, such as {escaped(lost[0].key)}, rounding alone makes some of "
+            "torch's values NaN or infinite: their noise was measured on the others"
+        )
     exact = made_exact(logs.sidecars["cand64"].inexact)
     if exact:
         notes.append(f"computed exactly in the float64 run of so large a model: {exact}")

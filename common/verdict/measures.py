@@ -44,12 +44,12 @@ def measure(arrays: list[np.ndarray], samples: int, least_scale: float = 0.0) ->
     least_scale  the least that counts as the tensor's scale
     """
     rms, maximum = _gather(arrays, samples)
-    largest = float(maximum.max())
+    largest = min(float(maximum.max()), np.finfo(np.float64).max)  # a difference may be infinite
     if largest > 0.0 and not 1e-130 < largest < 1e130:
         # Squares would leave float64's range.  Powers of two change no digit.
-        factor = 2.0 ** -int(np.log2(largest))
-        rms, maximum = _gather([array.astype(np.float64) * factor for array in arrays], samples)
-        rms, maximum = rms / factor, maximum / factor
+        by = int(np.frexp(largest)[1])
+        scaled = [np.ldexp(array.astype(np.float64), -by) for array in arrays]
+        rms, maximum = (np.ldexp(found, by) for found in _gather(scaled, samples))
     whole_rms = np.sqrt(np.mean(np.square(rms / (largest or 1.0)), axis=1)) * largest
     columns = [whole_rms, maximum.max(axis=1)]
     counts = [arrays[0].size] * 2

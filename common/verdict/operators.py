@@ -7,7 +7,7 @@ as for logs of somebody else, the class of the row's module must be in the table
 that layer built alike on both sides.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -72,6 +72,7 @@ class Operators:
 
     def __init__(self, logs: Logs):
         self._found = logs.sidecars["local64"].inexact
+        self._wrong = logs.sidecars["local64"].wrong
 
     def of_case(self, key: Key) -> dict[str, dict[str, float]]:
         """Module, without the case's prefix -> its inexact operators, those of the table."""
@@ -97,11 +98,35 @@ class Operators:
 
         Where none has, all of the case's: they came with what it was fed.
         """
-        found, site = self.of_case(key), key.site.split("/")[0]
-        site = parent_of(site) if key.is_input and not key.kind else site
-        while site and site not in found:
-            site = parent_of(site)
+        found = self.of_case(key)
+        site = _nearest(key, found)
         return dict(found[site]) if site in found else _anywhere(found)
+
+    def wrong_at(self, key: Key) -> str:
+        """What an operator of the row's module computes otherwise than its definition; a sentence.
+
+        Empty where none was seen to be wrong.
+        """
+        part = "gradient" if key.kind else "result"
+        found = {site: parts for site, parts in self._wrong.items() if site.startswith(key.case)}
+        site = key.case + _nearest(key, {name[len(key.case) :] for name in found})
+        for name, parts in found.get(site, {}).items():
+            if part in parts:
+                return (
+                    f"Paddle's {name} computes another {part} here than its definition, off by "
+                    f"{parts[part]:.1e} of the largest value (docs/porting.md has what to write "
+                    "instead)"
+                )
+        return ""
+
+
+def _nearest(key: Key, sites: Collection[str]) -> str:
+    """The site of a row's module, or of the nearest one around it that is among these."""
+    site = key.site.split("/")[0]
+    site = parent_of(site) if key.is_input and not key.kind else site
+    while site and site not in sites:
+        site = parent_of(site)
+    return site
 
 
 def made_exact(found: Mapping[str, Mapping[str, float]]) -> str:

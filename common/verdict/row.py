@@ -6,6 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from twincheck.common.logs.key import Key
+
 # From harmless to worst.
 SEVERITY = (
     *("IDENTICAL", "ROUNDING", "INSIDE", "CLOSE", "FLIP", "CONSTANT"),
@@ -117,21 +119,35 @@ def first_bad_row(rows: Sequence[Row], allow: Collection[str] = ()) -> Row | Non
     """The first row that is not aligned; None where all are.
 
     One that is CARRIED only where no other is; before it one whose numbers are right but for their
-    order, which may be how this side's model has them.
+    order, which may be how this side's model has them.  One of an optimizer's later pass, which no
+    probe has looked into, only where no first pass has an origin: a weight may start as 1.
     """
     bad = [row for row in rows if exit_code([row.verdict], allow)]
     if bad and bad[0].excuse == ORDER:
         seen = [row for row in bad if row.origin and NOT_FED not in row.note]
         bad = [row for row in seen if row.excuse != ORDER] or bad
-    return min(bad, key=lambda row: row.verdict == "CARRIED", default=None)
+    first = min(bad, key=lambda row: row.verdict == "CARRIED", default=None)
+    if first is not None and Key.parse(first.key).is_own_pass:
+        looked_into = (row for row in bad if row.origin and not Key.parse(row.key).is_step)
+        first = next((row for row in looked_into if row.measure != "claim"), first)
+    return first
 
 
-def worst_row(rows: Iterable[Row]) -> Row | None:
-    """The row that used most of what it was allowed; None where nothing was measured.
+def badness(row: Row) -> tuple[int, float]:
+    """By which the worst rows come last: the verdict, then the part of what was allowed."""
+    used = share(row) or 0.0
+    return SEVERITY.index(row.verdict), used if math.isfinite(used) else math.inf
+
+
+def worst_row(rows: Sequence[Row], allow: Collection[str] = ()) -> Row | None:
+    """The row that fails worst; where none does, the one that used most of what it was allowed.
 
     Of one that passes for another reason what rounding is allowed says nothing: it comes last.  Nor
-    does a witness, which is of one side alone.
+    does a witness, which is of one side alone.  None where nothing was measured.
     """
+    bad = [row for row in rows if exit_code([row.verdict], allow)]
+    if bad:
+        return max(bad, key=badness)
     measured = [row for row in rows if share(row) is not None]
     measured = [row for row in measured if "/witness/" not in row.key] or measured
     return max(measured, key=lambda row: (row.verdict in AGREEING, share(row)), default=None)

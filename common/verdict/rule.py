@@ -54,7 +54,7 @@ def judge_floats(row: Row, arrays: list[np.ndarray], context: Context) -> Row:
     if again:
         runs = ([arrays[0], cand32, *arrays[2:]] for cand32 in again)
         errors = [measures.noise_cand, *(measure(run, measures.samples).noise_cand for run in runs)]
-        measures = replace(measures, noise_cand=np.minimum.reduce(errors))
+        measures = replace(measures, noise_cand=np.fmin.reduce(errors))  # a run's NaN shows nothing
         precision = judge_precision(measures, context, noise[0])
 
     level = np.where(rounding.passed, 0, np.where(measures.gap <= constant, 1, 3))
@@ -123,7 +123,8 @@ def _answer(measured: np.ndarray, bounds: dict[str, np.ndarray]) -> Answer:
 def _measured(measures: Measures, context: Context) -> np.ndarray:
     """The measured noise of float32's size and of float64's, of each measure.
 
-    0 where it was not measured, or is no rounding's; an optimizer's steps may be whole ones of any.
+    0 where it was not measured, where rounding alone has left the numbers, and where it is no
+    rounding's; an optimizer's steps may be whole ones of any.
     """
     noise = context.noise
     if noise is None:
@@ -131,6 +132,7 @@ def _measured(measures: Measures, context: Context) -> np.ndarray:
     if noise.shape[1] != measures.gap.size:
         whole = noise[:, :2].repeat(measures.samples if measures.samples > 1 else 0, axis=1)
         noise = np.concatenate([noise[:, :2], whole], axis=1)
+    noise = np.where(np.isfinite(noise), noise, 0.0)
     return np.where(context.stepped | (noise[1] <= tolerance("saturated") * noise[0]), noise, 0.0)
 
 

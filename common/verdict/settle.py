@@ -159,7 +159,10 @@ class Settling:
                 shown, why = True, OF_CONSTANTS
         if shown:
             row.decide("CONSTANT", EXCUSE, why)
-        elif constant:
+            return
+        if constant or origin:
+            why = self._operators.wrong_at(key) or why
+        if constant:
             row.decide("DIVERGED", "", why or _NOT_SHOWN)
         else:
             row.add_note(why)

@@ -18,6 +18,7 @@ from twincheck.common.verdict.tolerances import tolerance
 _LOW_BITS = np.uint32(0xFFF)
 # A value that float32's noise is so many times as large as keeps 24 of float64's 53 bits at most.
 _LEFT = 2 ** (53 - 24 - 24)
+FLOAT32_ALONE = "further apart than passes by float32 alone, which cannot tell a bug from rounding"
 NAN_ALIKE = "NaN at the same places on both sides"
 
 
@@ -36,6 +37,10 @@ def judge_tensor(
     arrays = [ref32, cand32] + ([] if ref64 is None or cand64 is None else [ref64, cand64])
     arrays = [np.asarray(array) for array in arrays]
     row = Row(key, "INVALID", size=arrays[0].size, shape=arrays[0].shape)
+    # Paddle before 2.5 had no tensors without axes: what has one element is a number.
+    numbers = {array.size for array in arrays} == {1} and len({a.shape for a in arrays}) > 1
+    shapes = f"{arrays[0].shape} on the torch side, {arrays[1].shape} on the paddle side"
+    arrays = [array.reshape(()) for array in arrays] if numbers else arrays
     row.note = mismatch(arrays)
     if row.note:
         return row
@@ -60,6 +65,8 @@ def judge_tensor(
             return row
         if len(arrays) == 2:
             row = judge_close(row, *arrays, scale)
+            if row.verdict == "DIVERGED":
+                row.decide("UNDECIDED", None, FLOAT32_ALONE)
         else:
             judged = judge_floats(copy(row), arrays, context)
             values = [a[..., : context.sampled] for a in arrays] if context.sampled else arrays
@@ -80,6 +87,7 @@ def judge_tensor(
         )
     if nans or infinite:
         row.mean_abs, row.max_abs, row.guide_passed = None, None, False  # inf - inf
+    row.add_note(f"one number, whose shape is {shapes}" if numbers else "")
     return row
 
 

@@ -10,6 +10,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from twincheck.common.system.door import to_type
 from twincheck.common.system.errors import UserError
 from twincheck.common.system.matrices import contiguous
 from twincheck.common.weights.layers import (
@@ -125,7 +126,7 @@ class Layout:
             elif (name, True) not in ways or (name, False) in ways:
                 self.problems.append(
                     f"{entry.torch_key} is square and its class, {name}, the model's own: (out, "
-                    "in) or (in, out)? (`python -m common.new` finds it by values)"
+                    f"in) or (in, out)? (`{to_type('new')}` finds it by values)"
                 )
 
     def _sources(self, keys: Sequence[str], traced: Mapping[str, Parts]) -> list[Entry | Converted]:
@@ -308,7 +309,7 @@ class Layout:
     # ---- certificate ----------------------------------------------------------------------------
 
     def certificate(self) -> dict[str, object]:
-        """What goes where, for the sidecar and common.certificate; nothing here is measured."""
+        """What goes where, for the sidecar and twincheck certificate; nothing here is measured."""
         rename = make_rename(self._table)
         torch_names, paddle_names = _groups(self.torch_first), _groups(self.paddle_first)
         rows = []

@@ -20,6 +20,7 @@ from pathlib import Path
 import numpy as np
 
 from twincheck.common.logs.pickle_machine import Refused, printable
+from twincheck.common.system.door import to_type
 from twincheck.common.system.errors import UserError
 from twincheck.common.system.files import open_plain
 from twincheck.common.system.json_file import load_json
@@ -173,9 +174,10 @@ def _read_file(path: Path, source: str, mapped: bool = False) -> Stored:
         _refuse_other(start, source)
         try:
             if mapped and not _is_safetensors(start):
+                write = to_type("converter", "--out", "model.safetensors", "--to", "torch")
                 raise UserError(
                     f"{source}: --offload maps safetensors alone, and {path.name} is none: write "
-                    "it as such, with python -m common.converter --out model.safetensors --to torch"
+                    f"it as such, with `{write}`"
                 )
             stored = _by_content(file, start, path, mapped)
             if stored.state:
@@ -244,8 +246,8 @@ def _safetensors(path: Path, mapped: bool) -> Stored:
         return Stored(state, "safetensors", paddle, wide)
     if paddle:
         raise Refused(
-            "it has Paddle's layout, and --offload maps torch's: write it once with python -m "
-            "common.converter --to torch"
+            "it has Paddle's layout, and --offload maps torch's: write it once with "
+            f"`{to_type('converter', '--to', 'torch')}`"
         )
     return Stored(Mapped(places), "safetensors, mapped", widened=wide)
 

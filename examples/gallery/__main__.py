@@ -1,8 +1,8 @@
 """Check every published pair of the gallery, and write its page.
 
-    python -m examples.gallery [--only NAME] [--family FAMILY] [--all] [--jobs N] [--cache DIR]
+    twincheck gallery [--only NAME] [--family FAMILY] [--all] [--jobs N] [--cache DIR]
                                [--backend dask --scheduler tcp://HOST:PORT]
-    python -m examples.gallery --page      write the pages from the stored results alone
+    twincheck gallery --page      write the pages from the stored results alone
 
 Installs the pairs' packages into environments of their own, once; sets each pair up by its line in
 pairs/*.txt and runs steps 1, 3 and 4, in train mode too where that is another function.  A pair
@@ -44,7 +44,7 @@ STEPS = tuple(step.number for step in run.STEPS)
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """The command; see the module's docstring."""
-    parser = Parser(__doc__, "python -m examples.gallery")
+    parser = Parser(__doc__, "gallery")
     add = parser.add_argument
     add("--only", action="append", default=[], metavar="NAME", help="this pair; may be repeated")
     add("--family", action="append", default=[], metavar="FAMILY", help="those of a file of pairs/")
@@ -73,6 +73,8 @@ def _main(given) -> int:
         gallery = Gallery(given.cache.absolute(), tuple(findings), steps)
         for name in dict.fromkeys(name for line in chosen for name in line.environments):
             environments.install(name, gallery.cache)
+        for repository, commit in dict.fromkeys(each for line in chosen for each in line.sources):
+            environments.bring(repository, commit, gallery.cache)
         run_all(gallery, chosen, place)
     results = stored(lines)
     page.write(lines, results, findings)

@@ -1,4 +1,4 @@
-"""The gallery's environments: pinned whole, installed once into the cache; and copies with mends.
+"""The gallery's environments and repositories, each at one version, brought once into the cache.
 
 An environment's folder has its constraints' hash in its name, and a stamp once it is complete.
 """
@@ -18,6 +18,7 @@ from twincheck.common.system.folders import lock_folder
 from twincheck.extras.shared.packages import link_entries, own_file
 
 STAMP = "complete"
+SERVER = "https://github.com"  # of repositories
 
 
 def versions(name: str, folder: Path = HERE) -> dict[str, str]:
@@ -77,6 +78,29 @@ def _install(name: str, folder: Path) -> None:
         hint = f"; a torch that is built for CUDA will not do: name an index by {TORCH_INDEX}"
         _run([python(folder), "-P", "-W", "ignore", str(setup)], f"{setup.name} failed{hint}")
     (folder / STAMP).touch()
+
+
+def source(repository: str, commit: str, cache: Path) -> Path:
+    """Where a repository's files of a commit are, or will be."""
+    return cache / "sources" / repository.replace("/", "+") / commit[:12]
+
+
+def bring(repository: str, commit: str, cache: Path) -> None:
+    """Bring the files of a commit, unless they are there; raises UserError where git cannot."""
+    folder = source(repository, commit, cache)
+    if folder.is_dir():
+        return
+    made = folder.with_suffix(".part")
+    shutil.rmtree(made, ignore_errors=True)
+    git = ["git", "-C", str(made)]
+    address = f"{SERVER}/{repository}"
+    for command in (
+        ["git", "init", "--quiet", str(made)],
+        [*git, "fetch", "--quiet", "--depth", "1", address, commit],
+        [*git, "checkout", "--quiet", "FETCH_HEAD"],
+    ):
+        _run(command, f"{address} at {commit}: put its files into {folder}; git failed")
+    made.rename(folder)
 
 
 def _run(command: Sequence[str], problem: str) -> None:

@@ -8,13 +8,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from examples.gallery.run import Check, Outcome, Result
-from examples.gallery.table import HERE, Finding, Line
+from examples.gallery.table import Finding, Line
 from twincheck.common.report.terminal import TONES
 from twincheck.common.system.checkout import ROOT
 from twincheck.common.system.files import write_text
 
 PAGES = {"page.md.j2": ROOT / "docs" / "gallery.md", "page.html.j2": ROOT / "docs" / "gallery.html"}
-REPRODUCTIONS = HERE / "reproductions"
 STYLE = ROOT / "common" / "report" / "page" / "style.css"
 COLUMNS = ((1, False), (3, False), (4, False), (1, True), (4, True))  # step, train
 KINDS = {
@@ -101,7 +100,7 @@ class Told:
 
     @property
     def set_up(self) -> list[Result]:
-        """Those that common.new could set up."""
+        """Those that twincheck new could set up."""
         return [result for result in self.results if not result.as_published.said]
 
     @property
@@ -127,11 +126,6 @@ class Told:
         """Of all runs, those with mends too."""
         outcomes = [outcome for r in self.results for outcome in (r.as_published, r.mended)]
         return sum(outcome.cpu_seconds for outcome in outcomes if outcome is not None) / 60
-
-    def reproduction(self, name: str) -> str:
-        """The file of a pair's program by `twincheck issue`; empty for none."""
-        path = REPRODUCTIONS / f"{name}.py"
-        return path.relative_to(ROOT).as_posix() if path.is_file() else ""
 
     def versions(self, results: Sequence[Result]) -> list[str]:
         """What a family's pairs are of, each combination once."""

@@ -1,4 +1,4 @@
-"""One pair from its line to its verdicts: common.new, edits by hand, the checks, and the mends.
+"""One pair from its line to its verdicts: twincheck new, edits by hand, the checks, and the mends.
 
 What came of it is kept in the cache under a key of all that it depends on, so that a gallery that
 was stopped goes on where it was.
@@ -14,7 +14,7 @@ import time
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 
 import numpy as np
@@ -43,7 +43,7 @@ from twincheck.step3_loss.check_step3 import STEP as LOSS
 from twincheck.step4_backward.check_step4 import STEP as BACKWARD
 
 STEPS = (FORWARD, LOSS, BACKWARD)
-NEW = ("-m", "common.new")
+NEW = ("-m", "twincheck", "new")
 AS_PUBLISHED = "as_published"
 LONGEST = 300  # characters of a sentence that is kept
 
@@ -71,7 +71,7 @@ class Check:
 class Outcome:
     """What one run of a pair came to, with its mends or without."""
 
-    said: str = ""  # why common.new ended badly
+    said: str = ""  # why twincheck new ended badly
     checks: list[Check] = field(default_factory=list)
     seconds: float = 0.0
     cpu_seconds: float = 0.0
@@ -137,7 +137,7 @@ class Gallery:
 
     def run(self, line: Line) -> Result:
         """Run a pair, as published and with its mends, and keep what came of it."""
-        words = line.command(self.python_of)
+        words = line.command(self.python_of, partial(environments.source, cache=self.cache))
         result = Result(
             name=line.name,
             key=self.key(line),
@@ -206,7 +206,7 @@ class Gallery:
         status, seconds, cpu_seconds = self._python(new, base / "new.log", warm)
         outcome.seconds, outcome.cpu_seconds = seconds, cpu_seconds
         if not (pair / "case.py").is_file() or (status != 0 and not edits):
-            outcome.said = _last_words(base / "new.log") or f"common.new: status {status}"
+            outcome.said = _last_words(base / "new.log") or f"new: status {status}"
             return outcome
         for edit in edits:
             path = pair / edit.file
@@ -291,6 +291,9 @@ def _pythons(words: Sequence[str]) -> list[str]:
 def _version(line: Line, side: str) -> str:
     """The package that a side's model is from, and its version."""
     spec = line.option(f"--{side}")
+    published = re.match(r"\{(.*)@(.{7}).*\}", spec)
+    if published:
+        return f"{published[1]} at {published[2]}"
     name = line.option(f"--{side}-python").strip("{}")
     pins = environments.versions(name) if name else {}
     package = spec.partition(":")[0].partition(".")[0]

@@ -22,6 +22,7 @@ HERE = Path(__file__).resolve().parent
 KINDS = ("theirs", "default", "ours")
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
 _ENVIRONMENT = re.compile(r"\{([A-Za-z0-9_-]+)\}")
+_SOURCE = re.compile(r"\{([\w.-]+/[\w.-]+)@([0-9a-f]{40})\}")
 
 
 @dataclass(frozen=True)
@@ -51,7 +52,7 @@ class Edit:
 
 @dataclass(frozen=True)
 class ByHand:
-    """What a pair needed behind common.new."""
+    """What a pair needed behind twincheck new."""
 
     why: str = ""
     edits: tuple[Edit, ...] = ()
@@ -75,7 +76,7 @@ class Line:
 
     name: str
     family: str
-    words: tuple[str, ...]  # what common.new is given, with {ENVIRONMENT}s
+    words: tuple[str, ...]  # of twincheck new, with {ENVIRONMENT}s and {OWNER/NAME@COMMIT}s
     by_hand: ByHand = ByHand()
     further: bool = False  # it runs on request alone
 
@@ -84,14 +85,22 @@ class Line:
         """The environments that it names."""
         return tuple(dict.fromkeys(_ENVIRONMENT.findall(" ".join(self.words))))
 
+    @property
+    def sources(self) -> tuple[tuple[str, str], ...]:
+        """The repositories that it names, each with its commit."""
+        return tuple(dict.fromkeys(_SOURCE.findall(" ".join(self.words))))
+
     def option(self, name: str) -> str:
         """The last value of an option of its words; empty where it is not given."""
         found = [b for a, b in zip(self.words, self.words[1:], strict=False) if a == name]
         return found[-1] if found else ""
 
-    def command(self, python_of: Callable[[str], str]) -> list[str]:
-        """Its words with the environments' Pythons."""
-        return [_ENVIRONMENT.sub(lambda m: python_of(m[1]), word) for word in self.words]
+    def command(
+        self, python_of: Callable[[str], str], source_of: Callable[[str, str], Path]
+    ) -> list[str]:
+        """Its words with the environments' Pythons and the repositories' folders."""
+        words = [_SOURCE.sub(lambda m: str(source_of(m[1], m[2])), word) for word in self.words]
+        return [_ENVIRONMENT.sub(lambda m: python_of(m[1]), word) for word in words]
 
 
 @dataclass(frozen=True)
@@ -105,7 +114,7 @@ class Finding:
     torch: str = ""  # package version: file:line
     paddle: str = ""
     program: str = ""  # the environment of NAME.py; empty: the workbench's own
-    arguments: str = ""  # of common.new, behind the pair's own
+    arguments: str = ""  # of twincheck new, behind the pair's own
     commit: str = ""
     test: str = ""
     mends: tuple[Edit, ...] = ()

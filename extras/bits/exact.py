@@ -43,6 +43,7 @@ from twincheck.common.logs.sidecar import sidecar_of
 from twincheck.common.pair.pairs import Pair
 from twincheck.common.pair.worker_process import WorkerProcess
 from twincheck.common.report import terminal as report
+from twincheck.common.system.door import to_type
 from twincheck.common.system.errors import UserError
 from twincheck.common.system.frameworks import SIDES
 from twincheck.common.system.json_file import load_json, write_json
@@ -92,7 +93,7 @@ class Found:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """The command; returns the exit status."""
-    parser = Parser(__doc__, "twincheck exact")
+    parser = Parser(__doc__, "exact")
     parser.take("model", "out", "preset", "case", "mode", "seed", "weights", "data", "tokenizer")
     said = f"of the training; {STEPS} by default: --steps 100"
     parser.take_other("steps", type=positive, default=STEPS, help=said)
@@ -118,7 +119,7 @@ def _logged(given: Namespace) -> int:
 def _exact(given: Namespace) -> int:
     steps, given.steps = given.steps, None
     options = CheckOptions.of(given)
-    pair = only_pair(options, "name the one model: twincheck exact DIR")
+    pair = only_pair(options, f"name the one model: `{to_type('exact', 'DIR')}`")
     base = folder_of(options, "exact")
     with one_thread(), report.progress() as on_progress:
         with asked(pair, options, base, keep="all") as one:

@@ -21,7 +21,7 @@ from twincheck.common.logs.pickle_machine import printable
 from twincheck.common.logs.reader import read_log
 from twincheck.common.logs.result_folder import FLOAT32, FLOAT64, ResultFolder
 from twincheck.common.logs.sidecar import sidecar_of
-from twincheck.common.pair.pairs import built_in_models, is_checkpoint, load_pair
+from twincheck.common.pair.pairs import MODELS, built_in_models, is_checkpoint, load_pair
 from twincheck.common.pair.request import RunRequest
 from twincheck.common.report import terminal as report
 from twincheck.common.system.errors import UserError
@@ -75,7 +75,7 @@ def _model(part: Mapping, own: Mapping) -> str:
     """What --model takes for a part's model, in this checkout; raises UserError."""
     name = part["model"]
     if part.get("asked", {}).get("built_in") is True and name in built_in_models():
-        return name
+        return str(MODELS / name)
     if name in own:
         return own[name].model
     raise UserError("a pair that is not of this checkout: name its folder, --pair FOLDER")

@@ -1,10 +1,10 @@
 """Put what the checks have left into one file, for somebody who is to believe it.
 
-    python -m common.bundle [--from DIR] [--model NAME|FOLDER] [--out FILE]
+    twincheck bundle [--from DIR] [--model NAME|FOLDER] [--out FILE]
 
 `make check` ends by writing one.  It holds the guide's pairs and reprod_log's reports under the
 names of all three dialects, every verdict, and the tensors behind those that may be doubted.
-`python -m common.verify FILE` verifies it, without either framework.  Nothing is run here.
+`twincheck verify FILE` verifies it, without either framework.  Nothing is run here.
 """
 
 from collections.abc import Sequence
@@ -20,7 +20,7 @@ from twincheck.extras.bundle.results import NAME, bundle_results, say_written
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """The command; returns the exit status."""
-    parser = Parser(__doc__, "python -m common.bundle")
+    parser = Parser(__doc__, "bundle")
     parser.add_argument(
         "--from",
         type=Path,

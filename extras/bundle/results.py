@@ -1,7 +1,6 @@
 """Put what the steps have left into a bundle: a check's own results, or those of an earlier one."""
 
 import platform
-import shlex
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -14,7 +13,7 @@ from twincheck.common.check.runner import base_folder
 from twincheck.common.pair.pairs import load_pairs
 from twincheck.common.report import html_page
 from twincheck.common.report import terminal as report
-from twincheck.common.report.commands import program
+from twincheck.common.system.door import to_type
 from twincheck.common.system.frameworks import SIDES
 from twincheck.common.system.words import number_of
 from twincheck.extras.bundle.write import Part, Written, write_bundle
@@ -48,7 +47,7 @@ def bundle_results(
             errors[f"step {step.number}, {result.model}"] = result.error
             continue
         pair, asked = pairs[result.model], asked_of(step.judged[0], result.folder)
-        command = repeated(step, pair.model, asked, options)
+        command = repeated(step, pair, asked, options)
         part = Part(result, command, asked | {"built_in": pair.built_in}, {})
         part.reports[f"{part.step}.html"] = base_folder(step, options) / html_page.FILE
         if page is not None:
@@ -67,5 +66,4 @@ def say_written(written: Written) -> None:
         f"{number_of(written.rows, 'row')}, {written.inside:,} of them with their tensors"
     )
     report.say(f"root: {written.root}")
-    command = [*program("common/verify.py"), shown(written.path)]
-    report.say(f"verify it: {shlex.join(command)}")
+    report.say(f"verify it: {to_type('verify', written.path)}")

@@ -149,20 +149,6 @@ def made_of(memo: Memo) -> dict[str, dict[str, object]]:
     return found
 
 
-# What earlier versions said in rows' notes, and what is said now.
-_FORMERLY = (
-    (" the other way, widest ", " different, widest "),
-    (
-        "an exact tie broken otherwise, which is no rounding",
-        "an exact tie broken differently, which is not rounding",
-    ),
-    (
-        "no rounding makes up for that: other scores, or another rule of choice",
-        "more than rounding explains: the scores differ, or the rule of choice does",
-    ),
-)
-
-
 def differences(row: Mapping[str, object], again: Mapping[str, object]) -> list[str]:
     """The fields in which two rows, as JSON has them, differ; numbers by more than rounding."""
     return [
@@ -186,15 +172,8 @@ def same_made(one: object, other: object) -> bool:
 def _same(one: object, other: object) -> bool:
     numbers = [type(value) in (int, float) for value in (one, other)]
     if not all(numbers) or isinstance(one, int) and isinstance(other, int):
-        return type(one) is type(other) and _in_words_of_today(one) == _in_words_of_today(other)
+        return type(one) is type(other) and one == other
     return same_number(one, other)
-
-
-def _in_words_of_today(value: object) -> object:
-    """A note of an earlier version, worded as it is now; anything else as it is."""
-    for formerly, now in _FORMERLY if isinstance(value, str) else ():
-        value = value.replace(formerly, now)
-    return value
 
 
 def same_number(one: float | None, other: float | None) -> bool:

@@ -56,6 +56,7 @@ class Verification:
 
     root: str = ""
     commit: str = ""
+    changed: bool = False  # since it was written: of what it says nothing was judged
     files: int = 0
     rows: int = 0
     derived: int = 0  # rows whose verdict and numbers came out the same
@@ -76,6 +77,9 @@ def verify_bundle(path: Path, root: str = "") -> Verification:
     """Verify a bundle; raises ArchiveError for a file that is none, or that is not to be unpacked.
 
     root   what its author says that the manifest's hash is; empty: unknown
+
+    Of a bundle that was changed since it was written, the changed files are named and nothing else
+    is judged: what the others say would follow from that.
     """
     with TemporaryDirectory(prefix="verify-") as name, Archive(path) as archive:
         folder = Path(name)
@@ -83,11 +87,14 @@ def verify_bundle(path: Path, root: str = "") -> Verification:
         found = Verification(root=found_root, files=len(archive.entries))
         if archive.comment != found_root:
             found.problems.append(f"{MANIFEST} is not the one that the bundle was written with")
+        found.problems += file_problems(manifest, archive, folder)
+        found.changed = bool(found.problems)
         if root and root.strip().lower() != found_root:
             found.problems.append(
                 f"the root is {found_root}, not {printable(root.strip())}: this is another bundle"
             )
-        found.problems += file_problems(manifest, archive, folder)
+        if found.changed:
+            return found
         try:
             _verify_parts(manifest, folder, found)
         except plan.Odd as error:
@@ -143,8 +150,7 @@ class _Part:
         self.about = about
         self.base = folder
         self.name: str = plan.member(about, "folder", str)
-        folder_of = "submission" if "submission" in about else "hand_in"  # of earlier versions
-        self.submission: str = plan.member(about, folder_of, str)
+        self.submission: str = plan.member(about, "submission", str)
         safe = is_safe(self.name) and is_safe(self.submission)
         plan.must(safe, "a part's folder is no name for a folder")
         self.folder = folder / self.name

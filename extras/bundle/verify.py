@@ -1,6 +1,6 @@
 """Verify a bundle that somebody handed in: neither framework is needed, nothing of it is executed.
 
-    python -m common.verify BUNDLE [--root ROOT] [--rerun] [--json FILE]
+    twincheck verify BUNDLE [--root ROOT] [--rerun] [--json FILE]
 
 Every file is compared with the manifest, every verdict whose tensors are inside is derived again by
 the rule, every line of reprod_log's reports is computed again, and the files are compared with what
@@ -16,7 +16,6 @@ from twincheck.common.logs.pickle_machine import escaped
 from twincheck.common.system.errors import UserError
 from twincheck.common.system.files import fill_standard_streams
 from twincheck.common.system.json_file import write_json
-from twincheck.common.system.start import spelled
 from twincheck.common.system.words import number_of
 from twincheck.extras.bundle.verification import Verification, verify_bundle
 from twincheck.extras.shared.spoken import Parser, say, say_error
@@ -42,7 +41,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _parser() -> Parser:
-    parser = Parser(spelled("python -m common.verify"), spelled(__doc__))
+    parser = Parser("verify", __doc__)
     parser.add_argument("bundle", type=Path, metavar="BUNDLE", help="the file: log/bundle.zip")
     parser.add_argument(
         "--root", default="", metavar="ROOT", help="what its author says it is: --root 3fa9…"
@@ -69,7 +68,7 @@ def _parser() -> Parser:
 def _verify(options) -> int:
     found = verify_bundle(options.bundle, options.root)
     if options.rerun and found.problems:
-        found.notes.append("not run again: what is there contradicts itself already")
+        found.notes.append("not run again: what is there was changed, or contradicts itself")
     elif options.rerun:
         # For this alone are the checks, and with them the frameworks, needed.
         from twincheck.extras.bundle.again import rerun
@@ -81,15 +80,25 @@ def _verify(options) -> int:
     return 1 if found.problems else 0
 
 
+def _list(problems: Sequence[str]) -> None:
+    """Print the first problems, one a line."""
+    for problem in problems[:_SHOWN]:
+        say(f"  {escaped(problem)}")
+    if len(problems) > _SHOWN:
+        say(f"  and {len(problems) - _SHOWN:,} more (--json has all)")
+
+
 def _show(path: Path, found: Verification, root: str) -> None:
     """Print what was found: the result first."""
+    if found.changed:
+        say(f"{path}: CHANGED since it was written")
+        _list(found.problems)
+        say("Nothing else of it was judged: ask its author for the bundle, and for its root.")
+        return
     aligned = sum(part["aligned"] for part in found.verdicts)
     intact = f"intact; {aligned} of {number_of(len(found.verdicts), 'result')} aligned"
     say(f"{path}: {'something does not hold' if found.problems else intact}")
-    for problem in found.problems[:_SHOWN]:
-        say(f"  {escaped(problem)}")
-    if len(found.problems) > _SHOWN:
-        say(f"  and {len(found.problems) - _SHOWN:,} more (--json has all)")
+    _list(found.problems)
     for part in found.verdicts:
         guide = {True: "passed", False: "not passed", None: "none there"}[part["guide_passed"]]
         rows = number_of(part["rows"], "row")

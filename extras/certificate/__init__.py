@@ -1,1 +1,1 @@
-"""Weights moved from one side to the other, and the proof: common.certificate, common.converter."""
+"""Weights moved from one side to the other, and the proof: its certificate, and the converter."""

@@ -1,8 +1,8 @@
 """The certificate of conversion: the Paddle model holds the torch model's weights, all of them.
 
-    python -m common.certificate --model NAME|FOLDER [--preset NAME] [--weights PATH] [--json FILE]
+    twincheck certificate --model NAME|FOLDER [--preset NAME] [--weights PATH] [--json FILE]
         [--round-trip] [--offload]
-    python -m common.certificate --aoa CLASS [--reference CLASS --config FILE.json] [--json FILE]
+    twincheck certificate --aoa CLASS [--reference CLASS --config FILE.json] [--json FILE]
 
 Both sides run step 1 once.  The table has a line an entry: torch key, Paddle key, kind of layer,
 what is done to the values (transposed, rows of a fused weight, convert), further names of the same
@@ -47,7 +47,7 @@ from twincheck.common.check.guard import guarded
 from twincheck.common.check.options import CheckOptions, Parser
 from twincheck.common.logs.result_folder import CERTIFICATE_FILE, FLOAT32, FLOAT64, ResultFolder
 from twincheck.common.logs.sidecar import Sidecar, sidecar_of
-from twincheck.common.pair.pairs import EVAL, Pair, is_checkpoint, load_pairs
+from twincheck.common.pair.pairs import EVAL, Pair, is_checkpoint, load_pairs, python_for
 from twincheck.common.pair.request import RunRequest
 from twincheck.common.pair.task import ROUND_TRIP, RoundTrip, TeacherForced
 from twincheck.common.pair.worker_process import Failure, WorkerProcess
@@ -56,7 +56,6 @@ from twincheck.common.system.checkout import for_logs
 from twincheck.common.system.errors import UserError
 from twincheck.common.system.files import write_text
 from twincheck.common.system.frameworks import SIDES
-from twincheck.common.system.interpreters import interpreter
 from twincheck.common.system.json_file import load_json, write_json
 from twincheck.common.verdict.judge import judge_folder
 from twincheck.common.verdict.row import HARMLESS, Row, exit_code, worst
@@ -66,7 +65,7 @@ from twincheck.common.weights.loaded import LOADED
 from twincheck.extras.certificate.aoa import certify_statements
 from twincheck.extras.shared.made_by import made_by
 
-# Where each certificate is kept, for `python -m common.pr_report`.
+# Where each certificate is kept, for `twincheck pr-report`.
 OUT = for_logs() / "step1_forward" / "log" / "certificate"
 NOT_REACHED, NO_PARTNER = "not reached", "no partner"
 _VARIANCES = {
@@ -74,7 +73,7 @@ _VARIANCES = {
     "(keep_unbiased_statistics), so that the sides train alike",
     BIASED: "in training Paddle keeps it without n / (n - 1), as its BatchNorm does: after a "
     "training it differs from torch's by that much; keep_unbiased_statistics(layer) of "
-    "common.paddle_side keeps torch's",
+    "twincheck.paddle_side keeps torch's",
 }
 
 
@@ -110,7 +109,7 @@ class Certificate:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """The command line; see the module's docstring.  Returns the exit status."""
-    parser = Parser(__doc__, "python -m common.certificate")
+    parser = Parser(__doc__, "certificate")
     parser.take("model", "preset", "device", "seed").take_other(
         "weights",
         default="perturbed",
@@ -177,7 +176,7 @@ def certify(
     round_trip   also go both ways through the libraries' own files
     Raises UserError where a side fails for another reason than that the weights do not match.
     """
-    pythons = {side: interpreter(side, pythons[side]) for side in SIDES}
+    pythons = {side: python_for(side, pythons[side], pairs) for side in SIDES}
     checkpoints = {}
     if is_checkpoint(run.weights):
         for i, pair in enumerate(pairs):

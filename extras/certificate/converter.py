@@ -1,6 +1,6 @@
 """Convert a checkpoint from one side's format to the other's, and certify what was written.
 
-    python -m common.converter --model reformer --weights IN --out OUT [--to torch|paddle]
+    twincheck converter --model reformer --weights IN --out OUT [--to torch|paddle]
 
 OUT's ending is its format: .safetensors, .bin or .pt, .npz (torch's names and layout), .pdparams
 (Paddle's: what a Linear owns is transposed).  Without an ending OUT is a folder, with the
@@ -9,7 +9,7 @@ PaddleNLP with --to paddle (model_state.pdparams).  IN is what --weights of ever
 
 The table is the certificate's (command.py): where each entry went, and whether the
 written file, read again, gives the same bits back in the model's own layout.  Nothing appears under
-OUT unless all of them do.  `python -m common.certificate --model … --weights OUT` then tries every
+OUT unless all of them do.  `twincheck certificate --model … --weights OUT` then tries every
 layer.
 
 Exit status: 0 written and certified, 2 not written.
@@ -25,13 +25,12 @@ import numpy as np
 
 from twincheck.common.check.guard import guarded
 from twincheck.common.check.options import Parser
-from twincheck.common.pair.pairs import Pair, load_pair
+from twincheck.common.pair.pairs import Pair, load_pair, python_for
 from twincheck.common.report import terminal as report
 from twincheck.common.system.errors import UserError
 from twincheck.common.system.files import write_text
 from twincheck.common.system.folders import put_in_place, working_folder
 from twincheck.common.system.frameworks import SIDES
-from twincheck.common.system.interpreters import interpreter
 from twincheck.common.weights.checkpoint import Checkpoint, fill_in, prepare
 from twincheck.common.weights.read import CONFIG, find, parts, read
 from twincheck.common.weights.round_trip import one_way_keys
@@ -43,7 +42,7 @@ FOLDERS = {"torch": "model.safetensors", "paddle": "model_state.pdparams"}
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """The command line; see the module's docstring.  Returns the exit status."""
-    parser = Parser(__doc__, "python -m common.converter")
+    parser = Parser(__doc__, "converter")
     parser.take_other(
         "model",
         action="store",
@@ -72,7 +71,7 @@ def _convert(options) -> int:
     _refuse_input(options.weights, out)
     if not name and out.exists():
         _refuse_foreign(out)
-    pythons = {side: interpreter(side, getattr(options, f"{side}_python")) for side in SIDES}
+    pythons = {side: python_for(side, getattr(options, f"{side}_python"), [pair]) for side in SIDES}
     with tempfile.TemporaryDirectory(prefix="converter-") as work, report.progress() as on_progress:
         on_progress("reading")
         source = (options.weights, options.preset, False, pythons, Path(work))

@@ -1,4 +1,4 @@
-"""Round trips through the libraries' own files: common.certificate --round-trip.
+"""Round trips through the libraries' own files: twincheck certificate --round-trip.
 
     to_load/CASE/…         of the reference, read by the candidate        (library_loader.py)
     to_load/CASE/back/…    saved by the candidate, read by the reference: its own bits?

@@ -34,7 +34,7 @@ _COLOURS = {"good": "green", "mind": "yellow", "bad": "red"}
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """The command; returns the exit status."""
-    parser = Parser(__doc__, "twincheck report")
+    parser = Parser(__doc__, "report")
     for name in ("old", "new"):
         parser.add_argument(name, type=Path, metavar=name.upper(), help="a result: see above")
     parser.add_argument("further", nargs="*", help=argparse.SUPPRESS)

@@ -9,6 +9,7 @@ from functools import cache
 from pathlib import Path
 
 from twincheck.common.report import html_page
+from twincheck.common.system.door import to_install
 from twincheck.common.system.errors import UserError
 from twincheck.common.system.extras import languages
 from twincheck.common.system.files import whole
@@ -41,7 +42,7 @@ def write(
     except OSError as error:
         raise UserError(f"{path} cannot be written: {error.strerror}") from None
     except ImportError as error:
-        raise UserError(f"{error.name} is not installed: make install brings it") from None
+        raise UserError(f"{error.name} is not installed: `{to_install(error.name)}`") from None
 
 
 def page(found: Compared, differing: Sequence[Difference], alike: Sequence[str]) -> str:

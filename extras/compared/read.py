@@ -17,6 +17,7 @@ from twincheck.common.logs import entry_kinds as kinds
 from twincheck.common.logs.result_folder import RESULT_FILE, LogName
 from twincheck.common.logs.sidecar import Sidecar, sidecar_path
 from twincheck.common.system import extras
+from twincheck.common.system.door import to_type
 from twincheck.common.system.errors import UserError
 from twincheck.common.system.files import open_plain
 from twincheck.common.system.frameworks import SIDES
@@ -240,7 +241,7 @@ def _verified(path: Path) -> str:
         first, *more = found["problems"]
         more = f", and {len(more)} more problems" if more else ""
         raise UserError(
-            f"{path}: something does not hold: {first}{more}; python -m common.verify says all"
+            f"{path}: something does not hold: {first}{more}; `{to_type('verify', path)}` says all"
         )
     return found["root"]
 

@@ -33,7 +33,7 @@ _TRIES = 3  # Pythons that are asked for a framework that works
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """The command; returns the exit status."""
-    parser = Parser("twincheck doctor", __doc__)
+    parser = Parser("doctor", __doc__)
     parser.add_argument("--json", action="store_true", help="print all that was found as JSON")
     options = parser.parse_args(arguments)
     others = other_pythons()

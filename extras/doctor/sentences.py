@@ -2,17 +2,16 @@
 
 import os
 import platform
-import shlex
-import shutil
 import sys
 import sysconfig
 from collections.abc import Mapping, Sequence
 from importlib import metadata
+from pathlib import Path
 
 from twincheck import IN_A_CHECKOUT
-from twincheck.common.system.checkout import ROOT
+from twincheck.common.system.door import joined, to_make, to_pip, to_type
 from twincheck.common.system.frameworks import SIDES
-from twincheck.common.system.start import OLDEST_PYTHON, what_is_missing
+from twincheck.common.system.start import OLDEST_PYTHON
 from twincheck.extras.doctor.frameworks import Framework
 from twincheck.extras.doctor.machine import Machine
 from twincheck.extras.doctor.pythons import Python
@@ -44,14 +43,11 @@ def sentences(
 
 def next_command(found: Mapping[str, Framework]) -> str:
     """What to type next: the smallest check there is, or this command once more."""
-    lacks = what_is_missing(("numpy", "rich"))  # what a check itself needs
-    python = str(ROOT / ".venv" / "bin" / "python") if lacks and IN_A_CHECKOUT else sys.executable
-    door = (
-        "twincheck" if shutil.which("twincheck") else f"{shlex.quote(_short(python))} -m twincheck"
-    )
     if not all(each.works for each in found.values()):
-        return f"{door} doctor"
-    return f"{door} check fastformer{''.join(f' {_option(each)}' for each in _elsewhere(found))}"
+        return to_type("doctor")
+    elsewhere = (each for each in found.values() if each.path != sys.executable)
+    options = (word for e in elsewhere for word in (f"--{e.side}-python", Path(e.path)))
+    return to_type("check", "fastformer", *options)
 
 
 def what_to_install(framework: Framework, others: Sequence[Python]) -> str:
@@ -63,18 +59,17 @@ def what_to_install(framework: Framework, others: Sequence[Python]) -> str:
     if path:
         lacks = "no numpy" in framework.problem
         words = ["numpy"] if lacks else ["--force-reinstall", _PACKAGES[side], *index]
-        return shlex.join([_short(path), "-m", "pip", "install", *words])
+        return to_pip(*words, python=Path(path))
     if IN_A_CHECKOUT:
-        return shlex.join(["make", "-C", str(ROOT), "install"])
+        return to_make("install")
     if not _is_new(platform.python_version()) and not _is_managed():
-        return shlex.join([sys.executable, "-m", "pip", "install", _PACKAGES[side], *index])
+        return to_pip(_PACKAGES[side], *index)
     # Into an environment beside, which this command and --torch-python find.
     hosts = [python.path for python in others if _is_known(python.version)]
     host = sys.executable if _is_known(platform.python_version()) else (hosts or ["python3.13"])[0]
     own = f"{side}-env"
-    install = ["-m", "pip", "install", "numpy", _PACKAGES[side], *index]
-    make = shlex.join([_short(host), "-m", "venv", own])
-    return f"{make} && {shlex.join([f'{own}/bin/python', *install])}"
+    make = joined(Path(host) if os.sep in host else host, "-m", "venv", own)
+    return f"{make} && {to_pip('numpy', _PACKAGES[side], *index, python=f'{own}/bin/python')}"
 
 
 def _is_new(version: str) -> bool:
@@ -122,9 +117,7 @@ def _of_others(others: Sequence[Python]) -> list[str]:
         options = options or f"no side ({_least()})"
         had = ", ".join(f"{name} {version}" for name, version in python.has.items())
         had = had.replace("numpy", "NumPy")
-        lines.append(
-            f"{options} {shlex.quote(_short(python.path))}: Python {python.version}, {had}"
-        )
+        lines.append(f"{options} {joined(Path(python.path))}: Python {python.version}, {had}")
     if len(having) > _SHOWN:
         lines[-1] += f"; {len(having) - _SHOWN} more: --json"
     without = len(others) - len(having)
@@ -163,15 +156,5 @@ def _of_machine(machine: Machine) -> str:
     return f"{said}; no fork: live models cannot be checked here, a pair's files can"
 
 
-def _elsewhere(found: Mapping[str, Framework]) -> list[Framework]:
-    return [each for each in found.values() if each.path != sys.executable]
-
-
 def _option(framework: Framework) -> str:
-    return f"--{framework.side}-python {shlex.quote(_short(framework.path))}"
-
-
-def _short(path: str) -> str:
-    """A path as it is typed here: relative where it is below the working folder."""
-    relative = os.path.relpath(path)
-    return path if relative.startswith(os.pardir) else relative
+    return joined(f"--{framework.side}-python", Path(framework.path))

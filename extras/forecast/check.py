@@ -1,6 +1,6 @@
 """Step 5, predict: what both sides forecast behind a file's end, from one checkpoint.
 
-    python step5_train/check_predict.py --model informer --weights CHECKPOINT --data ETTh1.csv
+    twincheck check-predict --model informer --weights CHECKPOINT --data ETTh1.csv
 
 The configuration is the checkpoint's, or that of --preset.  As in the reference's do_predict the
 scaler is fitted on all rows, and the forecast is given in the file's own units.  Beside the logs
@@ -48,7 +48,7 @@ STEP = Step(
 
 def options_parser() -> Parser:
     """What this check takes."""
-    return Parser(__doc__).take(*OF_EVERY_CHECK, "transplant", "data")
+    return Parser(__doc__, STEP.command).take(*OF_EVERY_CHECK, "transplant", "data")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

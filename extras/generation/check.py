@@ -1,7 +1,7 @@
 """Step 5, generate: do both sides write the same text from one checkpoint?
 
-    python step5_train/check_generate.py --model reformer --weights checkpoint.npz --prompt "The "
-    python step5_train/check_generate.py --model my_pair --prompt "1 2 3" --prompt "7 8" --pad
+    twincheck check-generate --model reformer --weights checkpoint.npz --prompt "The "
+    twincheck check-generate --model my_pair --prompt "1 2 3" --prompt "7 8" --pad
 
 Token by token, the most likely one, or with --sample one drawn by the tape, which draws the same on
 both sides.  Every choice is in the ledger with its margin.  Exit status 0: the same text.
@@ -14,8 +14,6 @@ with its key-value cache, on all prompts as one padded batch, and by its library
 """
 
 import math
-import shlex
-import sys
 import tempfile
 from collections.abc import Sequence
 from contextlib import ExitStack
@@ -33,9 +31,11 @@ from twincheck.common.check.runner import base_folder, run_step
 from twincheck.common.check.steps import Launch, Step
 from twincheck.common.logs.reader import read_log
 from twincheck.common.logs.result_folder import FLOAT64, GENERATION_FILE, UNFORCED, ResultFolder
-from twincheck.common.pair.pairs import WORDS, built_in_models, load_pairs
+from twincheck.common.pair.pairs import MODELS, WORDS, folder_of, load_pairs
 from twincheck.common.report import terminal as report
+from twincheck.common.report.commands import whole
 from twincheck.common.report.summary import last_line
+from twincheck.common.system.door import for_others
 from twincheck.common.system.errors import UserError
 from twincheck.common.system.files import write_text
 from twincheck.common.system.frameworks import SIDES
@@ -127,7 +127,9 @@ STEP = Step(
 
 def options_parser() -> Parser:
     """What this check takes."""
-    parser = Parser(__doc__).take(*OF_EVERY_CHECK, *of("half"), "transplant", "tokenizer")
+    parser = Parser(__doc__, STEP.command).take(
+        *OF_EVERY_CHECK, *of("half"), "transplant", "tokenizer"
+    )
     parser.set_defaults(preset="")  # main's affair: it depends on the model
     group = parser.add_mutually_exclusive_group()
     group.add_argument(
@@ -177,7 +179,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """See the module's docstring; returns the exit status."""
     given = options_parser().parse_args(arguments)
     given.model = given.model or ["reformer"]
-    built_in = set(given.model) <= {*built_in_models(), "all"}
+    built_in = all(name == "all" or folder_of(name).parent == MODELS for name in given.model)
     given.preset = given.preset or ("text" if built_in else "default")
     # With --compare-only the tokens are written out as text.
     options = replace(CheckOptions.of(given), judging=(*OF_JUDGING, "tokenizer"))
@@ -217,7 +219,9 @@ def check(arguments, options: CheckOptions) -> int:
             show_texts(result.model, texts[result.model])
             continue
         where = base_folder(replace(step, other=""), options) / result.model / GENERATION_FILE
-        told = document_of(result, pairs[result.model], requests.get(result.model), coder, where)
+        told = document_of(
+            result, pairs[result.model], requests.get(result.model), coder, where, options
+        )
         show_document(told)
         documents[result.model] = told
         where.parent.mkdir(parents=True, exist_ok=True)
@@ -380,13 +384,15 @@ def texts_of(folder: Path, coder) -> dict[str, str | bool]:
     return texts | {"same": bool(np.array_equal(*written.values()))}
 
 
-def document_of(result, pair, request: Request | None, coder, former: Path) -> dict:
+def document_of(
+    result, pair, request: Request | None, coder, former: Path, options: CheckOptions
+) -> dict:
     """What generation.json says of a result; of logs that are judged again, how they were made."""
     found = Generated.read(result.folder)
     kept = load_json(former) if request is None and former.is_file() else {}
     how, command = kept.get("how"), kept.get("command")
     if request is not None:
-        command = shlex.join(["python", STEP.check, *sys.argv[1:]])
+        command = whole(STEP.command, options.typed, for_others)
         how = {
             "tokens": request.tokens,
             "sample": request.sample,

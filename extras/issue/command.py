@@ -31,9 +31,10 @@ from twincheck.common.check.steps import Step
 from twincheck.common.logs.key import Key
 from twincheck.common.logs.result_folder import ResultFolder
 from twincheck.common.logs.sidecar import sidecar_of
-from twincheck.common.pair.pairs import Pair
+from twincheck.common.pair.pairs import Pair, python_for
 from twincheck.common.report import terminal as report
 from twincheck.common.report.findings import NO_LINE, Finding, findings_of
+from twincheck.common.system.door import to_type
 from twincheck.common.system.errors import UserError
 from twincheck.common.system.extras import in_language
 from twincheck.common.system.files import write_text
@@ -58,13 +59,14 @@ from twincheck.extras.shared.task import captured
 
 PROGRAM, TEXT, ARRAYS = "reproduction.py", "issue.md", "arrays.npz"
 LEFT = (PROGRAM, ARRAYS, TEXT)
+CAUSES = 3  # of a red check, that a program is looked for in turn, as those of a mend
 SEEDS = 3  # of drawn arrays, before the values themselves are stored
 PATIENCE_S = 120  # that a program may take
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """The command; returns the exit status."""
-    parser = Parser(__doc__, "twincheck issue")
+    parser = Parser(__doc__, "issue")
     parser.take("model", "out", "preset", "mode", "seed", "weights")
     given = parser.take("torch-python", "paddle-python", "debug").parse_args(arguments)
     return guarded(given.debug, lambda: _issue(given))
@@ -72,11 +74,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _issue(given: Namespace) -> int:
     options = CheckOptions.of(given)
-    pair = only_pair(options, "name the one model: twincheck issue DIR")
+    pair = only_pair(options, f"name the one model: `{to_type('issue', 'DIR')}`")
+    options = replace(options, paddle_python=python_for("paddle", options.paddle_python, [pair]))
     base = folder_of(options, "issue")
     base.mkdir(parents=True, exist_ok=True)
     remove_abandoned(base)
-    why = ""
+    shows = ""
     with report.progress() as on_progress, working_folder(base) as work:
         told = replace(options, no_report=True, json=None, out=work / "check")
         found = _first_red(pair, told, on_progress)
@@ -85,36 +88,53 @@ def _issue(given: Namespace) -> int:
             report.say(f"{pair.name}: nothing is red in steps 1, 3 and 4: there is no issue")
             return 0
         step, result = found
-        finding = findings_of(result)[0]
-        title = f"{pair.name}: {finding.headline}"
-        try:
-            tapes = _tapes(pair, options, work, step, result, finding)
-            about = tapes, Key.parse(finding.row.key).is_gradient, _is_exact(finding)
-            said = f"{pair.name}: {finding.sentence}"
-            on_progress("the program is run")
+        lines: list[str] = []
+        for finding in findings_of(result)[:CAUSES]:
+            lines.append(f"step {step.number}: {finding.headline}")
             try:
-                shows = _shown_by(reproductions(*about), work, said, options)
-            except TooLong:
-                shows = _shown_by(reproductions(*about, loose=True), work, said, options)
-        except NoProgram as error:
-            why = str(error)
-        else:
+                shows = _program(pair, options, work, step, result, finding, on_progress)
+            except NoProgram as error:
+                lines.append(f"no small program shows it: {error}")
+            else:
+                break
+        if shows:
+            title = f"{pair.name}: {finding.headline}"
             places = {side: _place(finding, side, pair) for side in SIDES}
             exact, versions = _is_exact(finding), _versions(step, result)
             mended = _mended(base, step, finding)
             text = issue(title, exact, places, versions, work, shows, mended)
             write_text(work / TEXT, text)
-        _put(None if why else work, base)
-    report.say(f"step {step.number}: {finding.headline}")
-    if why:
-        report.say(f"no small program shows it: {why}")
+        _put(work if shows else None, base)
+    for line in lines:
+        report.say(line)
+    if not shows:
         return 1
     for line in shows.splitlines():
         report.say(f"  {line}")
-    lines = len((base / PROGRAM).read_text(encoding="utf-8").splitlines())
-    report.say(f"a program of {lines} lines shows it: {shown(base / PROGRAM)}")
+    count = len((base / PROGRAM).read_text(encoding="utf-8").splitlines())
+    report.say(f"a program of {count} lines shows it: {shown(base / PROGRAM)}")
     report.say(f"the text of an issue: {shown(base / TEXT)}")
     return 0
+
+
+def _program(
+    pair: Pair,
+    options: CheckOptions,
+    work: Path,
+    step: Step,
+    result: Result,
+    finding: Finding,
+    on_progress,
+) -> str:
+    """Write the program of one cause; what it prints.  Raises NoProgram where none shows it."""
+    tapes = _tapes(pair, options, work, step, result, finding)
+    about = tapes, Key.parse(finding.row.key).is_gradient, _is_exact(finding)
+    said = f"{pair.name}: {finding.sentence}"
+    on_progress("the program is run")
+    try:
+        return _shown_by(reproductions(*about), work, said, options)
+    except TooLong:
+        return _shown_by(reproductions(*about, loose=True), work, said, options)
 
 
 def _first_red(pair: Pair, options: CheckOptions, on_progress) -> tuple[Step, Result] | None:

@@ -19,6 +19,7 @@ from pathlib import Path
 import numpy as np
 
 import twincheck
+from twincheck.common.system.door import to_type
 from twincheck.extras.live import cells, forked, held
 from twincheck.extras.live.result import NotChecked, Result
 from twincheck.extras.live.serve import Hung, Server
@@ -89,7 +90,7 @@ def check(
     if not hasattr(os, "fork"):
         raise NotChecked(
             "live models need fork, which this system lacks: check the pair as files "
-            "(twincheck new)"
+            f"(`{to_type('new')}`)"
         )
     _refuse_others(torch_model, paddle_model, loss, carry)
     folder = _folder(report)

@@ -55,7 +55,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _of_all(folder: Path) -> int:
     pairs = tuple(str(case.parent) for case in sorted(folder.glob("pair/*/case.py")))
     options = CheckOptions(models=pairs, out=folder)
-    return check_all(_steps(ALL), options, None, ["twincheck.check"], judge_again)
+    return check_all(_steps(ALL), options, None, "", judge_again)
 
 
 def _of_one(path: Path) -> int:
@@ -84,7 +84,7 @@ def _judged(asked: Mapping, on_progress) -> str:
     results = []
     for step in _steps(asked["steps"]):
         results += run_step(step, options.taken_by(step.takes), on_progress)
-    write_page(out, results, ["twincheck.check"], "two live models")
+    write_page(out, results, "", "two live models")
     line, _, _ = str(last_line(results, out / html_page.FILE)).partition(" · next: ")
     document = json.loads(json_text(results, summary=line))
     document["findings"] = _with_weights_first(document["findings"], weight_rows(folder))

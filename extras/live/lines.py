@@ -28,7 +28,7 @@ def note_lines(model) -> None:
             # What a list or a sequence holds is built where that is.
             line = lines.get(name) or (its_line if name.isdecimal() else "")
             if line:
-                vars(module)[MADE_AT] = line
+                vars(module)[MADE_AT] = [(line, {})]
             pending.append((module, line))
 
 

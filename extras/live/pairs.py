@@ -11,6 +11,7 @@ from pathlib import Path
 from twincheck.common.check.reuse import differing_reference, find_reference
 from twincheck.common.check_all import all_steps
 from twincheck.common.pair.pairs import load_pair
+from twincheck.common.system.door import to_type
 from twincheck.common.system.errors import UserError
 from twincheck.extras.live.reference import verify
 from twincheck.extras.live.result import NotChecked, Result, shown
@@ -51,7 +52,8 @@ def _verified(reference: Path, pair, steps) -> Path:
     for step in steps:
         differs = differing_reference(find_reference(reference.absolute(), step, pair), pair)
         if differs:
-            raise UserError(f"{reference}: {differs}: make it again with twincheck reference")
+            again = to_type("reference", pair.folder, "--out", reference)
+            raise UserError(f"{reference}: {differs}: make it again with `{again}`")
     return reference
 
 

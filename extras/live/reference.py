@@ -18,15 +18,14 @@ from twincheck.common.check.guard import guarded
 from twincheck.common.check.options import Parser
 from twincheck.common.check.steps import Step
 from twincheck.common.check_all import all_steps
-from twincheck.common.pair.pairs import Pair, load_pair
+from twincheck.common.pair.pairs import Pair, load_pair, python_for
 from twincheck.common.pair.request import RunRequest
 from twincheck.common.pair.worker_process import WorkerProcess
 from twincheck.common.report import terminal
-from twincheck.common.report.commands import shown
+from twincheck.common.system.door import shown, to_type
 from twincheck.common.system.errors import UserError
 from twincheck.common.system.folders import put_in_place, working_folder
 from twincheck.common.system.hashes import file_sha256
-from twincheck.common.system.interpreters import interpreter
 from twincheck.common.system.json_file import load_json, write_json
 
 MANIFEST = "manifest.json"
@@ -35,7 +34,7 @@ STEPS = (1, 3, 4)  # those that take the pair's own inputs
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """The command; returns the exit status."""
-    parser = Parser(__doc__, "twincheck reference")
+    parser = Parser(__doc__, "reference")
     parser.add_argument("pair", metavar="DIR", help="the pair's folder: my_pair")
     parser.add_argument("--out", type=Path, metavar="DIR", help="DIR/reference: --out made")
     given = parser.take("torch-python", "debug").parse_args(arguments)
@@ -45,7 +44,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _made(given) -> int:
     pair = load_pair(given.pair)
     target = (given.out or pair.folder / "reference").absolute()
-    python = interpreter("torch", given.torch_python)
+    python = python_for("torch", given.torch_python, [pair])
     steps = [step for step in all_steps() if step.number in STEPS and not step.why_not(pair)]
     target.parent.mkdir(parents=True, exist_ok=True)
     with working_folder(target.parent) as work:
@@ -58,7 +57,7 @@ def _made(given) -> int:
     numbers = ", ".join(str(step.number) for step in steps)
     told = f"torch's logs of steps {numbers}, {size / 1e6:.1f} MB, root {root}"
     terminal.say(f"made {shown(target)}: {told}")
-    terminal.say(f"  twincheck step1 {given.pair} --reference {shown(target)}")
+    terminal.say(f"  {to_type('step1', given.pair, '--reference', target)}")
     return 0
 
 
@@ -100,7 +99,7 @@ def verify(folder: Path) -> str:
     """The root of a reference whose files are as they were made; raises UserError where not."""
     path = folder / MANIFEST
     if not path.is_file():
-        raise UserError(f"{folder}: no {MANIFEST} in it: make it with twincheck reference")
+        raise UserError(f"{folder}: no {MANIFEST} in it: make it with `{to_type('reference')}`")
     told, now = load_json(path), hashes(folder)
     known = told.get("files")
     if not isinstance(known, dict) or told.get("root") != _root(known):

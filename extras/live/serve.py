@@ -19,6 +19,8 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from twincheck.common.system.door import to_type
+
 HERE = Path(__file__).resolve().parent
 _LOOK_EVERY_S = 0.2
 _TICKS = os.sysconf("SC_CLK_TCK") if hasattr(os, "sysconf") else 100
@@ -150,7 +152,7 @@ class Server:
                     f"the {side} side, a fork of this process, has computed nothing for "
                     f"{self.patience:g} s and was ended: it waits for a lock that a thread of this "
                     "process held when it was forked. Call twincheck before other threads start, "
-                    "or check the pair as files (twincheck new)"
+                    f"or check the pair as files (`{to_type('new')}`)"
                 )
 
     def _hangs(self, number: int, fork: _Fork) -> bool:

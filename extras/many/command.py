@@ -1,6 +1,6 @@
 """All five steps of several pairs, here or on a cluster: a line for each, as it is done.
 
-    twincheck check A B C [--jobs N] [options of `python -m common.check_all`]
+    twincheck check A B C [--jobs N] [options of `twincheck check`]
     twincheck check A B C --backend dask --scheduler tcp://HOST:PORT
 
 A, B and C are folders of pairs, or names of built-in models.  What a folder's check finds is in its
@@ -23,9 +23,11 @@ from pathlib import Path
 
 from twincheck.common.check.guard import guarded
 from twincheck.common.check.options import OF_EVERY_CHECK, Parser, of, positive
-from twincheck.common.pair.pairs import built_in_models, load_pair
+from twincheck.common.pair.pairs import MODELS, built_in_models, folder_of, load_pair
 from twincheck.common.report import terminal
 from twincheck.common.system.checkout import PATH
+from twincheck.common.system.door import VARIABLE as DOOR
+from twincheck.common.system.door import to_type
 from twincheck.common.system.errors import UserError
 from twincheck.extras.shared import jobs, task
 
@@ -59,7 +61,7 @@ class Outcome:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """The command; see the module's docstring."""
-    parser = Parser(__doc__, "twincheck check")
+    parser = Parser(__doc__, "check")
     parser.add_argument("pairs", nargs="+", metavar="PAIR", help="a folder, or a built-in name")
     parser.add_argument("--jobs", type=positive, metavar="N", help="pairs at a time")
     jobs.add_options(parser)
@@ -99,20 +101,20 @@ def _pairs(given: argparse.Namespace) -> list[Pair]:
     """The checks that are asked for; raises UserError where two would write to one place."""
     own = ("jobs", "backend", "scheduler", *NOT_TAKEN)
     words = tuple(word for name, typed in given.typed if name not in own for word in typed)
-    built_in = built_in_models()
-    names = [n for name in given.pairs for n in (built_in if name == "all" else [name])]
+    every = [str(MODELS / name) for name in built_in_models()]
+    names = [n for name in given.pairs for n in (every if name == "all" else [name])]
     found: dict[Path, Pair] = {}
     for name in names:
-        folder = Path(os.path.abspath(name))
-        is_built_in = name in built_in and os.sep not in name
+        folder = Path(os.path.abspath(folder_of(name)))
+        is_built_in = folder.parent == MODELS
+        name = folder.name if is_built_in else name
         if not is_built_in and not folder.is_dir():
             load_pair(name)  # which says what is wrong
         out = Path.cwd() / "log" / name if is_built_in else folder / "log"
         out = given.out.absolute() / folder.name if given.out else out
         if out in found:
             raise UserError(f"{found[out].name} and {name} would both write to {out}")
-        model = name if is_built_in else str(folder)
-        found[out] = Pair(name, model, out, words, Path.cwd())
+        found[out] = Pair(name, str(folder), out, words, Path.cwd())
     return list(found.values())
 
 
@@ -127,6 +129,7 @@ def check(pair: Pair, threads: int) -> Outcome:
         [str(PATH), *filter(None, [environment.get("PYTHONPATH")])]
     )
     environment.setdefault("OMP_NUM_THREADS", str(threads))
+    environment[DOOR] = to_type()
     command = [sys.executable, "-m", CHECK, "--model", pair.model, "--out", str(pair.out)]
     began = time.monotonic()
     pair.out.mkdir(parents=True, exist_ok=True)

@@ -11,9 +11,10 @@ what case.py says of the weights, RENAME and convert.  Each runs in float64, in 
 reference's value, and takes no other value away from it, is put into a copy of the pair, and the
 whole check judges that, every case and mode, once more with another seed, and with all sizes of
 CONFIGS twice as large where that can be run.  Where further mistakes come to light there, the
-search goes on.  Where these steps are green, but 2 or 5 is not, the check alone judges, edit by
-edit; initial weights are drawn again for each.  What makes all steps green is proven, and --write
-writes nothing else.  What mends only some of what is red is shown too.
+search goes on.  A port that is right but begins with other values than torch's gets another
+initialiser, or the lines that step 1 shows, which step 1 judges.  Where these steps are green, but
+2 or 5 is not, the check alone judges, edit by edit.  What makes all steps green is proven, and
+--write writes nothing else.  What mends only some of what is red is shown too.
 
 It leaves mend.json in DIR/log/mend: schema 1; model; pair; red (the step's number and the row's
 key, each time; no key where the port does not run); tried; edits, a list of {step, row, place,
@@ -45,18 +46,20 @@ from twincheck.common.check.options import CheckOptions, Parser, positive
 from twincheck.common.check.result import Result, shown
 from twincheck.common.check.steps import Step
 from twincheck.common.logs.result_folder import FLOAT32, FLOAT64, ResultFolder
-from twincheck.common.pair.pairs import Pair, load_pair
+from twincheck.common.logs.sidecar import sidecar_of
+from twincheck.common.pair.pairs import Pair, load_pair, python_for
 from twincheck.common.pair.request import RunRequest
 from twincheck.common.pair.worker_process import WorkerProcess
 from twincheck.common.report import terminal as report
-from twincheck.common.report.findings import findings_of
+from twincheck.common.report.findings import class_of, findings_of
+from twincheck.common.system.door import to_type
 from twincheck.common.system.errors import UserError
 from twincheck.common.system.files import whole
 from twincheck.common.system.folders import remove_abandoned, working_folder
 from twincheck.common.system.half import HALF
-from twincheck.common.system.interpreters import interpreter
 from twincheck.common.system.json_file import write_json
 from twincheck.common.verdict.row import AGREEING, FAILING
+from twincheck.extras.mend.beginnings import beginnings
 from twincheck.extras.mend.distances import FARTHEST, NEARER, OFF
 from twincheck.extras.mend.edits import (
     CASE,
@@ -70,6 +73,7 @@ from twincheck.extras.mend.edits import (
     of_mapping,
 )
 from twincheck.extras.mend.reference import nearer
+from twincheck.extras.mend.settings import Setting, of_settings
 from twincheck.extras.shared.packages import environment_of, located, own_file, root_of
 from twincheck.extras.shared.sides import (
     answered,
@@ -79,7 +83,7 @@ from twincheck.extras.shared.sides import (
     function_of,
     only_pair,
 )
-from twincheck.extras.shared.steps import FORWARD, OTHERS, STEPS, checked
+from twincheck.extras.shared.steps import OTHERS, STEPS, checked
 
 SCHEMA = 1
 FILE, STEM = "mend.json", "mend"
@@ -88,7 +92,6 @@ BATCH_S = 5.0
 CAUSES = 3  # of a red check, that are looked at in turn
 PROOFS = 4  # of the nearest edits that the check is asked about
 PATIENCE_S = 300
-INITIAL = "init/"  # the rows of initial weights
 ALIKE = 0.5  # digits; edits that differ by less are as good
 SMALL = 8  # new tokens; edits with fewer are alike in size
 TRIAL_S = 20.0  # that one edit may take
@@ -106,6 +109,8 @@ CONFIGS = {
 }
 """
 Places = Mapping[str, tuple[Path, int]]  # side -> a file, and its line or 0
+# What is tried of a file: how one kind of layer is built; all edits; two of them at once.
+SETTINGS, ONCE, TWICE = ("settings", "once", "twice")
 
 
 @dataclass(frozen=True)
@@ -129,12 +134,31 @@ class Red:
     places: Mapping[str, str]  # side -> file:line
     before: Result | None  # what the check says; None where the port does not run
     rounded: bool = False  # float64 does not show it
+    layer: str = ""  # the class of Paddle's that is built otherwise than torch's
+    settings: Sequence[Setting] = ()  # by these
 
     @classmethod
     def all_of(cls, result: Result) -> list["Red"]:
         """The causes that a red check names first."""
-        found = findings_of(result)[:CAUSES]
-        return [cls(f.row.key, f.places, result, f.row.verdict == "PRECISION") for f in found]
+        return [
+            cls(
+                one.row.key,
+                one.places,
+                result,
+                one.row.verdict == "PRECISION",
+                class_of(result, "paddle", one.layer),
+                one.differing,
+            )
+            for one in findings_of(result)[:CAUSES]
+        ]
+
+    def files(self) -> list[str]:
+        """Name the port's files that build or call a layer, where one is built otherwise."""
+        if not self.settings:
+            return []
+        told = [of.get("paddle", {}) for of in (self.before.made, self.before.places)]
+        places = (at for of in told for at in of.values())
+        return sorted({at.split(" (")[0].rpartition(":")[0] for at in places})
 
 
 @dataclass
@@ -153,7 +177,7 @@ class Mended:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """The command; returns the exit status."""
-    parser = Parser(__doc__, "twincheck mend")
+    parser = Parser(__doc__, "mend")
     parser.take("model", "out", "preset", "mode", "dtype", "autocast", "seed", "weights")
     said = f"look for so long at most, {PATIENCE_S} by default: --seconds 900"
     parser.add_argument("--seconds", type=positive, default=PATIENCE_S, metavar="S", help=said)
@@ -164,7 +188,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _mend(given: Namespace) -> int:
     options = CheckOptions.of(given)
-    pair = only_pair(options, "name the one model: twincheck mend DIR")
+    pair = only_pair(options, f"name the one model: `{to_type('mend', 'DIR')}`")
     if pair.built_in:
         raise UserError(f"{pair.name} is built in: name the folder of a pair of your own")
     base = folder_of(options, "mend")
@@ -213,6 +237,7 @@ class Search:
         self.packages: dict[Path, Path] = {}  # where a package is -> where its edited files are
         self.edited: dict[Path, None] = {}
         self.written: dict[Path, bytes] = {}  # file -> what the edits make of it
+        self.installed: set[Path] = set()  # of these, what packages have
 
     @property
     def proven(self) -> bool:
@@ -244,24 +269,27 @@ class Search:
                 self.green = all(self.check(step).exit_code == 0 for step in steps[:last])
                 self._doubt([step for step in steps if step in STEPS] if self.green else ())
             self.written = {self.original(path): path.read_bytes() for path in self.edited}
+            others = (path for path in self.edited if not path.is_relative_to(self.copy))
+            self.installed = set(map(self.original, others))
         self.seconds = time.monotonic() - self.started
 
     def work_in(self, work: Path) -> None:
-        """Copy the pair into a folder: its Python files; what else it has is linked to."""
+        """Copy the pair into a folder: its Python files; what else it has is linked to.
 
-        def left_out(folder: str, names: list[str]) -> set[str]:
-            own = {"log"} if Path(folder) == self.pair.folder else set()
-            return {name for name in names if name in {"__pycache__", ".git", *own}}
-
-        def copied(source: str, target: str) -> None:
-            if source.endswith(".py"):
-                shutil.copyfile(source, target)
-            else:
-                os.symlink(os.path.abspath(source), target)
-
+        A file that it has under two names is one file in the copy too.
+        """
         self.copy = work / "pair" / self.pair.folder.name
-        own = {"ignore": left_out, "copy_function": copied, "ignore_dangling_symlinks": True}
-        shutil.copytree(self.pair.folder, self.copy, **own)
+        copies: dict[str, Path] = {}
+        for path in self.pair.files():
+            own, real = self.copy / path.relative_to(self.pair.folder), os.path.realpath(path)
+            own.parent.mkdir(parents=True, exist_ok=True)
+            if path.suffix != ".py":
+                own.symlink_to(real)
+            elif real in copies:
+                own.symlink_to(os.path.relpath(copies[real], own.parent))
+            else:
+                shutil.copyfile(path, own)
+                copies[real] = own
         out = work / "out"
         self.options = replace(self.options, models=(str(self.copy),), out=out)
 
@@ -281,7 +309,12 @@ class Search:
                     raise
                 self.told = str(error)
                 return False
-        while result.exit_code:
+        while result.exit_code or result.initial:
+            if not result.exit_code:
+                result = self._begun(step, result)
+                if result is None:
+                    return False
+                continue
             causes, end, cut = Red.all_of(result), self.until, False
             self.red.append((step.number, causes[0].row))
             for i, red in enumerate(causes):
@@ -298,6 +331,39 @@ class Search:
                 return False
             result = better
         return True
+
+    def _begun(self, step: Step, result: Result) -> Result | None:
+        """Give the port torch's initial values; the check's next result, with fewer others or none.
+
+        What the check has found says what to write: nothing is searched for.
+        """
+        row = result.initial[0].key
+        self.red.append((step.number, row))
+        log = ResultFolder(result.folder).log(step.initial, "paddle")
+        name, _, file = next(iter(sidecar_of(log).owners.values()))[""]
+        places = dict.fromkeys(p for start in result.starts for p in start.places.values())
+        built = [self.located("paddle", place)[0] for place in places]
+        own = self.copy / "paddle_model.py"
+        for path in dict.fromkeys(path for path in (Path(file), *built, own) if path.is_file()):
+            is_own = path == own
+            path = self.own(path)
+            source = path.read_bytes()
+            for edit in beginnings(Source(source), result.starts, name, is_own):
+                path.write_bytes(edit.applied(source))
+                self.tried += 1
+                try:
+                    now = self.check(step)
+                    fewer = len(now.initial) < len(result.initial) and not now.exit_code
+                    larger = fewer and not {"", row}.isdisjoint(self._red_when_larger(step))
+                except UserError:
+                    continue
+                finally:
+                    path.write_bytes(source)
+                if fewer:
+                    one = [(Tried(edit, 0.0, 0, 0, 0.0, 0), now)]
+                    return self._take(step, row, path, one, is_doubtful=larger)
+        self.told = f"{self.tried} edits were tried, and none begins as torch's"
+        return None
 
     def check(self, step: Step, another: bool = False) -> Result:
         """What the check says of the copy as it is now; raises UserError where it cannot run.
@@ -324,7 +390,8 @@ class Search:
             file.write(DOUBLED)
         try:
             options = replace(self.options, models=(str(folder),), out=out)
-            rows = checked(step, options, self.on_progress).rows
+            found = checked(step, options, self.on_progress)
+            rows = [*found.rows, *found.initial]
         except UserError as error:
             return {""} if CRASHED.search(str(error)) else set()
         return {row.key for row in rows if row.verdict in FAILING and row.verdict != "CARRIED"}
@@ -342,20 +409,23 @@ class Search:
         self.ahead = {}
         self.rounded = self.half or red.rounded
         places = {side: self.located(side, at) for side, at in red.places.items()}
-        runs = step in STEPS or red.row.startswith(INITIAL)
+        runs = step in STEPS
         singles: dict[Path, list[Tried]] = {}
         doubtful, began = None, time.monotonic()
-        for path, wanted, twice in self._turns(places):
-            if time.monotonic() > self.until or twice and (self.rounded or not runs):
+        for path, wanted, turn in self._turns(places, red):
+            if time.monotonic() > self.until or turn == TWICE and (self.rounded or not runs):
                 break
             reference = reference_of(path, places)
             path = self.own(path)
             source, better, self.doubtful = path.read_bytes(), [], []
-            if twice:
+            if turn == TWICE:
                 candidates = both(singles[path], source)
             else:
-                candidates = candidates_of(path, wanted, reference, self.rounded)
                 singles[path] = []
+                candidates = of_settings(Source(source), red.layer, red.settings)
+            if turn == ONCE:
+                others = candidates_of(path, wanted, reference, self.rounded)
+                candidates = itertools.chain(candidates, others)
             best = (
                 self._best(step, red, path, candidates, singles[path])
                 if runs
@@ -434,13 +504,17 @@ class Search:
                     return {}, True
         return said, False
 
-    def _turns(self, places: Places) -> Iterator[tuple[Path, list[int], bool]]:
-        """(file, lines, whether two edits of it are tried at once): one edit of all files first."""
+    def _turns(self, places: Places, red: Red) -> Iterator[tuple[Path, list[int], str]]:
+        """(file, lines, turn): a layer's settings where they may stand, then one edit of all."""
+        for file in red.files():
+            path = located(self.python("paddle"), file)
+            if path.is_file() and red.layer.encode() in path.read_bytes():
+                yield path, [], SETTINGS
         tried = []
         for one in self.places_of(places):
             tried.append(one)
-            yield (*one, False)
-        yield from ((*one, True) for one in tried)
+            yield (*one, ONCE)
+        yield from ((*one, TWICE) for one in tried)
 
     def places_of(self, places: Places) -> Iterator[tuple[Path, list[int]]]:
         """(file, lines) of the port where a finding is, the pair's own, and what it imports.
@@ -459,12 +533,16 @@ class Search:
         if any(hasattr(self.pair.case, name) for name in MAPPING):
             yield case, []
 
+    def python(self, side: str) -> str:
+        """The path of the Python that runs a side."""
+        return python_for(side, self.options.pythons.get(side), [self.pair])
+
     def located(self, side: str, place: str) -> tuple[Path, int]:
         """(file, line) of a place as a finding names it; line 0 where none is known."""
         name, _, line = place.split(" (")[0].rpartition(":")
         if not line.isdigit():
             return Path(name), 0
-        return located(interpreter(side, self.options.pythons.get(side)), name), int(line)
+        return located(self.python(side), name), int(line)
 
     def own(self, path: Path) -> Path:
         """A file that may be edited: the pair's copy as it is, of a package a copy of it."""
@@ -474,7 +552,7 @@ class Search:
         # A file of a copy that is there already is a link to the package's until it is asked for.
         root = next((of for of, own in self.packages.items() if own == root), root)
         if root not in self.packages:
-            python = interpreter("paddle", self.options.paddle_python)
+            python = self.python("paddle")
             target = self.copy.parent.parent / f"packages_{len(self.packages)}"
             own, self.packages[root] = environment_of(python, root, target)
             self.options = replace(self.options, paddle_python=own)
@@ -518,16 +596,11 @@ class Search:
             names = [case_of(origin, pair, run) or names[0]] if runs else names
             work = one.work / step.name
             work.mkdir(parents=True, exist_ok=True)
-            step_run = step if step in STEPS else FORWARD  # which says whose names are whose
-            if step not in STEPS:  # initial weights, which the check has drawn
-                drawn = ResultFolder(self.options.out / step.name / pair.name)
-                told |= {"drawn": str(drawn.log("train_init", "torch")), "config": one.case.config}
-                told["step"] = ["twincheck.step5_train.initial", "initial_weights"]
             module = "twincheck.extras.mend.trials.paddle.trial"
             with WorkerProcess(one.pythons["paddle"], module, None) as process:
                 for case in names:  # a port that does not run does not in one of them
                     of_case = replace(run, cases=case)
-                    told["torch"] = self._reference(step_run, one.pythons["torch"], of_case, work)
+                    told["torch"] = self._reference(step, one.pythons["torch"], of_case, work)
                     of_case = replace(of_case, only_float32=self.rounded)
                     self._asked(process, of_case, work, told, [])
                     if runs and self.crashed:
@@ -621,13 +694,13 @@ class Search:
     def original(self, path: Path) -> Path:
         """The user's file, or the package's, that a copy is of."""
         copies = {self.copy: self.pair.folder, **{own: at for at, own in self.packages.items()}}
-        return next(of / path.relative_to(c) for c, of in copies.items() if path.is_relative_to(c))
+        of = next(of / path.relative_to(c) for c, of in copies.items() if path.is_relative_to(c))
+        return of.resolve()
 
     def _mended_by(self, step: Step, row: str, path: Path, source: bytes, group) -> Mended:
         edit = group[0].edit
-        file = (
-            path.relative_to(self.copy) if path.is_relative_to(self.copy) else self.original(path)
-        )
+        file, own = self.original(path), self.pair.folder
+        file = file.relative_to(own) if file.is_relative_to(own) else file
         place = f"{file}:{source[: edit.start].count(NEWLINE) + 1}"
         old, new = source[edit.start : edit.end].decode(), edit.new.decode()
         others = [line_of(source, other.edit) for other in group[1:PROOFS]]
@@ -873,7 +946,7 @@ def _show(search: Search) -> None:
 def _write(search: Search) -> None:
     """Put the edits into the pair's files; each old one stays beside its new one."""
     for path, new in search.written.items():
-        if not path.is_relative_to(search.pair.folder):
+        if path in search.installed:
             report.say(f"not written: {shown(path)} is an installed package's: mend its sources")
             continue
         shutil.copyfile(path, path.with_name(f"{path.name}.orig"))

@@ -36,8 +36,6 @@ CONFUSED = (
     ("LayerNorm", "RMSNorm"),
     ("greater_than", "greater_equal", "less_than", "less_equal", "equal", "not_equal"),
 )
-# torch's default initial weights; {0} is a layer's first argument.
-NORMAL, UNIFORM = "nn.initializer.Normal()", "nn.initializer.Uniform(-({0})**-0.5, ({0})**-0.5)"
 # Last name of a call -> keywords that are commonly left out, and their values.
 LEFT_OUT = {
     "gelu": {"approximate": (True,)},
@@ -50,12 +48,12 @@ LEFT_OUT = {
         ("BatchNorm1D", "BatchNorm2D", "BatchNorm3D"),
         {"epsilon": (1e-3, 1e-6), "momentum": (0.1, 0.99, 0.01), "use_global_stats": (True,)},
     ),
-    "Linear": {"bias_attr": (False, UNIFORM), "weight_attr": (UNIFORM,)},
+    "Linear": {"bias_attr": (False,)},
     **dict.fromkeys(
         ("Conv1D", "Conv2D"),
         {"bias_attr": (False,), "padding_mode": ("circular", "reflect", "replicate")},
     ),
-    "Embedding": {"padding_idx": (0,), "weight_attr": (NORMAL,)},
+    "Embedding": {"padding_idx": (0,)},
     "LeakyReLU": {"negative_slope": (0.1, 0.2)},
     "leaky_relu": {"negative_slope": (0.1, 0.2)},
     "softmax": {"axis": (-1, 1, 0, -2)},
@@ -651,10 +649,7 @@ def _calls(source: Source, node: ast.Call, names: Names):
     for name, given in left_out.items():
         if name not in named:
             for value in given:
-                text = repr(value)
-                if name.endswith("_attr") and isinstance(value, str):
-                    text = value.format(*arguments) if arguments else ""
-                yield "setting", span, call(*arguments, *keywords, f"{name}={text}")
+                yield "setting", span, call(*arguments, *keywords, f"{name}={value!r}")
     if arguments:  # without it, and with time first
         yield "structure", span, f"({arguments[0]})"
         if called.startswith("self."):

@@ -1,14 +1,14 @@
 """Set up a pair: of two models that are named, down to step 1's verdict; or an empty one.
 
-    python -m common.new NAME --torch SPEC --paddle SPEC --input NAME=KIND:SHAPE[:LIMIT] …
-    python -m common.new NAME
+    twincheck new NAME --torch SPEC --paddle SPEC --input NAME=KIND:SHAPE[:LIMIT] …
+    twincheck new NAME
 
 SPEC is package.module:Class or path/file.py:Class, or a function that builds.  Both are built and
 run once, their weights and outputs are matched, and DIR/NAME (by default ./NAME) gets case.py,
 torch_model.py and paddle_model.py, which import what was named.  Then step 1 runs, whose exit
 status is this command's.
 
-    python -m common.new resnet18 --torch torchvision.models:resnet18 \\
+    twincheck new resnet18 --torch torchvision.models:resnet18 \\
         --paddle paddle.vision.models:resnet18 --input x=float32:2,3,64,64 --set num_classes=10
 
 KIND is float32, float64, positive (from 0 to 1), sorted (the same, rising), int64 (below LIMIT),
@@ -20,28 +20,26 @@ What is there already is never touched.
 import argparse
 import importlib
 import os
-import shlex
 import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
-import twincheck
 from twincheck.common.check.command_line import check_main
 from twincheck.common.check.guard import guarded
 from twincheck.common.check.options import Parser
-from twincheck.common.pair.pairs import built_in_models
+from twincheck.common.pair.pairs import RECORD
 from twincheck.common.report import terminal as report
+from twincheck.common.system.door import to_type
 from twincheck.common.system.errors import UserError
 from twincheck.common.system.frameworks import SIDES
 from twincheck.common.system.interpreters import interpreter
-from twincheck.common.system.start import spelled
 from twincheck.extras.new_pair.described import Asked
 from twincheck.extras.new_pair.inputs import parse_inputs
 from twincheck.extras.new_pair.own_files import replace_links
 from twincheck.extras.new_pair.pair import COMPAT, PACONVERT, make_pair
-from twincheck.extras.new_pair.record import RECORD, read_record, words_of, write_pair
+from twincheck.extras.new_pair.record import read_record, words_of, write_pair
 from twincheck.extras.new_pair.spec import Spec, parse_spec, read_arguments
 
 TEMPLATE = Path(__file__).resolve().parent / "template"
@@ -59,7 +57,7 @@ EDITS = (
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """The command; returns step 1's exit status, 0 where nothing ran, 2 where nothing was made."""
-    parser = Parser(__doc__, "python -m common.new")
+    parser = Parser(__doc__, "new")
     parser.add_argument("name", metavar="NAME", help="of the folder, and of the model in the logs")
     several = {"action": "extend", "nargs": "+", "default": []}
     parser.add_argument(
@@ -137,22 +135,22 @@ def _new(given: argparse.Namespace, parser: Parser) -> int:
     if idle:
         raise UserError(f"{', '.join(idle)}: of use with --torch and --paddle alone")
     made = lay_out(given.name, given.folder)
-    model = shlex.quote(str(made))
     report.say(f"made {made}: {', '.join(FILES)}")
     report.say("Five edits, each marked by its number in the files:")
     for number, (file, what) in enumerate(EDITS, 1):
         report.say(f"  {number}  {file:17} {what}")
     report.say("It runs as it is:")
-    for number, title in enumerate(("forward", "metric", "loss", "backward", "train"), 1):
-        report.say(spelled(f"  python step{number}_{title}/check_step{number}.py --model {model}"))
+    for number in range(1, 6):
+        report.say(f"  {to_type(f'step{number}', made)}")
     return 0
 
 
 def _as_recorded(given: argparse.Namespace, parser: Parser) -> argparse.Namespace:
     """The command that set the pair up, with what is typed now in its place or beside it."""
-    words = read_record(given.folder / given.name)["words"]
+    record = read_record(given.folder / given.name)
+    words = [f"--{side}-python={path}" for side, path in record.get("pythons", {}).items()]
     typed = [word for _, several in given.typed for word in several]
-    told = parser.parse_args([given.name, *words, *typed])
+    told = parser.parse_args([given.name, *words, *record["words"], *typed])
     told.input = list({word.partition("=")[0]: word for word in told.input}.values())
     return told
 
@@ -167,24 +165,22 @@ def _of_two(given: argparse.Namespace) -> int:
         made = make_pair(asked, work, target, given.update, on_progress)
         if given.update:
             replace_links(work, target)
-        kept = write_pair(target if given.update else work, made.texts, recorded, former)
+        where = target if given.update else work
+        kept = write_pair(where, made.texts, recorded, asked.chosen, former)
         if not given.update:
             _put(work, target)
     report.say(f"{'set up again' if given.update else 'made'} {target}: {', '.join(made.texts)}")
     for line in [*(f"{target / name}: kept as you have edited it" for name in kept), *made.lines]:
         report.say("  " + line.replace(str(work), str(target)))
-    words = ["--model", str(target)]
-    words += [word for s, p in asked.chosen.items() if p for word in (f"--{s}-python", p)]
+    words: list[str] = []
     if made.problem:
-        folder = "" if given.folder == Path() else f" --folder {shlex.quote(str(given.folder))}"
-        raise UserError(
-            f"{made.problem.replace(str(work), str(target))}: python -m common.new {given.name} "
-            f"--update{folder}"
-        )
+        folder = () if given.folder == Path() else ("--folder", given.folder)
+        again = to_type("new", given.name, "--update", *folder)
+        raise UserError(f"{made.problem.replace(str(work), str(target))}: `{again}`")
     if given.no_check:
-        report.say(spelled(f"  python step1_forward/check_step1.py {shlex.join(words)}"))
+        report.say(f"  {to_type('step1', target, *words)}")
         return 0
-    words += ["--out", str(target / "log")] if twincheck.COMMAND else []
+    words += ["--model", str(target), "--out", str(target / "log")]
     words += ["--seed", str(given.seed)] if given.seed else []
     words += ["--debug"] if given.debug else []
     return check_main(importlib.import_module("twincheck.step1_forward.check_step1").STEP, words)
@@ -244,9 +240,8 @@ def _free_place(name: str, folder: Path) -> Path:
     """Where the pair goes; raises UserError for a name that it cannot have."""
     if not name.replace("_", "").replace("-", "").isalnum() or not name.isascii():
         raise UserError(f"{name}: a pair's name has letters, digits, '_' and '-' only")
-    if name[0] == "-" or name == "all" or name in built_in_models():
-        known = ", ".join(built_in_models())
-        raise UserError(f"{name}: this name is taken (all, {known}) or starts with '-'")
+    if name[0] == "-" or name == "all":
+        raise UserError(f"{name}: this name is taken (all) or starts with '-'")
     target = folder / name
     if target.exists() or target.is_symlink():
         again = "set it up again with --update, " if (target / RECORD).is_file() else ""

@@ -3,8 +3,9 @@
 extras/new_pair/library.py answers.  A process for each side, both at once.
 """
 
+import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -56,6 +57,10 @@ class Described:
     unknown: list[str]
     # The module that must be put in the place of one that cannot be imported.
     stand_in: str | None
+    # Package -> what its __init__.py needs and is not there: it is imported without that file.
+    bare: dict[str, str]
+    # Name -> the user's file or folder that its imports or its constructor need by that name.
+    links: dict[str, str]
     # Input -> the parameter of forward that takes it.
     call: dict[str, str]
     # All parameters of forward.
@@ -124,10 +129,10 @@ def request_for(side: str, spec: Spec, asked: Asked, work: Path) -> dict:
         "config_name": config and config.name,
         "file": spec.file and str(spec.file),
         "path": list(dict.fromkeys(roots)),
-        "first": [str(spec.root)] if spec.first else [],
+        "cwd": os.getcwd(),
         "compat": spec.compat,
-        "shared": asked.arguments.shared,
-        "own": asked.arguments.own.get(side, {}),
+        "shared": repr(asked.arguments.shared),  # JSON knows no tuples
+        "own": repr(asked.arguments.own.get(side, {})),
         "names": {one.name: getattr(one, other) or one.name for one in taken},
         "inputs": sorted(map(str, work.glob("inputs_*.npz"))),
         "seed": asked.seed,
@@ -141,10 +146,11 @@ def _described(side: str, spec: Spec, work: Path) -> Described:
         raise UserError(answer["error"])
     outputs = answer.pop("outputs")
     leaves = [(tuple(path), tuple(shape), floats) for path, shape, floats in outputs["leaves"]]
-    config = answer.pop("config")
+    config, module = answer.pop("config"), answer.pop("module")
+    root = spec.file and spec.file.parents[module.count(".")]
     return Described(
         side,
-        spec,
+        replace(spec, module=module, root=root),
         config=tuple(config) if config else None,
         outputs=Outputs(outputs["kind"], outputs["attributes"], leaves),
         **answer,

@@ -1,4 +1,4 @@
-"""What a library's class is, as common.new asks: how it is called and what it returns.
+"""What a library's class is, as twincheck new asks: how it is called and what it returns.
 
     python -m extras.new_pair.library SIDE REQUEST.json
 
@@ -16,6 +16,7 @@ if __name__ == "__main__":  # by its path too; --help needs no framework
     show_help(__doc__)
     begin("numpy")
 
+import ast
 import gc
 import importlib
 import inspect
@@ -27,17 +28,24 @@ from unittest.mock import patch
 
 import numpy as np
 
+from twincheck.common.sides import without_gpu
 from twincheck.common.sides.places import error_sentence
 from twincheck.common.system.errors import UserError
 from twincheck.common.system.json_file import load_json, write_json
 from twincheck.common.system.processes import leave, watch
 from twincheck.common.system.tree import children, tree_leaves
 from twincheck.common.system.words import did_you_mean
+from twincheck.extras.new_pair.whereabouts import Whereabouts, package_of
 
 # PyPI's torchvision is built for CUDA.  Beside a torch that is built for the CPU its operators are
 # missing, and this module, which tracing alone needs, cannot be imported.
 NO_OPERATORS = "operator torchvision::nms does not exist"
 STAND_IN = "torchvision._meta_registrations"
+FLUID = "paddle.fluid"
+NO_FLUID = (
+    "paddle.fluid, which Paddle 2.6 removed: fluid.dygraph.Layer is paddle.nn.Layer, "
+    "fluid.layers.NAME is paddle.NAME or paddle.nn.functional.NAME"
+)
 
 
 def main() -> int:
@@ -46,6 +54,7 @@ def main() -> int:
     request = load_json(Path(sys.argv[2]))
     gc.disable()  # imports make much and drop little, and one small model is run
     side = importlib.import_module(f"twincheck.common.sides.{sys.argv[1]}_side")
+    without_gpu.patch(side)
     try:
         answer = describe(side, request)
     except UserError as error:
@@ -57,13 +66,37 @@ def main() -> int:
     return 2 if "error" in answer else 0
 
 
+class Failed(UserError):
+    """What cannot be done with the user's code, and the exception that it ended with."""
+
+    def __init__(self, sentence: str, cause: BaseException):
+        super().__init__(sentence)
+        self.cause = cause
+
+
 def describe(side: ModuleType, request: Mapping) -> dict:
     """Import, build and run what is asked for; raises UserError where that cannot be done."""
-    side.set_up("float32", "cpu", request["seed"])
-    sys.path[:0] = request["first"]
-    sys.path += request["path"]
     if request["compat"]:
         side.lib.enable_compat()
+    plain = {key: ast.literal_eval(request[key]) for key in ("shared", "own")}
+    places = Whereabouts(request)
+    while True:
+        places.enter()
+        asked = {**request, **plain, "module": places.module}
+        if request["config_module"] == request["module"]:
+            asked["config_module"] = places.module
+        try:
+            answer = _described(side, asked)
+        except Failed as error:
+            if not places.mended(error):
+                raise
+        else:
+            found = {"module": places.module, "bare": places.bare, "links": places.links()}
+            return answer | found
+
+
+def _described(side: ModuleType, request: Mapping) -> dict:
+    side.set_up("float32", "cpu", request["seed"])
     stand_in = _import(request, request["module"])
     _demand_file(request)
     found = _attribute(request)
@@ -117,8 +150,8 @@ def _first_run(
                 outputs = model(**words)
         except Exception as error:
             shapes = ", ".join(f"{name} {list(value.shape)}" for name, value in words.items())
-            said = f"running it on {shapes} fails: {error_sentence(error)}"
-            failures.append(UserError(f"{request['spec']}: {said}"))
+            said = f"running it on {shapes} fails: {_said(error, request)}"
+            failures.append(Failed(f"{request['spec']}: {said}", error))
             continue
         runs.append((number, words, outputs))
         leaves = [leaf for _, leaf in tree_leaves(outputs, side.is_tensor) if side.is_float(leaf)]
@@ -183,24 +216,44 @@ def _import(request: Mapping, module: str) -> bool:
             importlib.import_module(module)
             return True
     except ModuleNotFoundError as error:
-        name = error.name or ""
-        if module == name or module.startswith(f"{name}.") and "." in module:
-            package = module.split(".")[0]
-            if name == package:
-                raise UserError(
-                    f"{request['spec']}: {sys.executable} has no package {package}: install it "
-                    f"there, or name another Python with --{request['side']}-python"
-                ) from None
-            raise UserError(f"{request['spec']}: there is no module {name}") from None
-        raise UserError(
-            f"{request['spec']}: importing {module} needs {name}, which {sys.executable} has not: "
-            "install it there"
-        ) from None
-    except Exception as error:
-        raise UserError(
-            f"{request['spec']}: importing {module} fails: {error_sentence(error)}"
-        ) from None
+        raise Failed(f"{request['spec']}: {_missing(request, module, error)}", error) from None
+    except (Exception, SystemExit) as error:
+        said = f"importing {module} fails: {_said(error, request)}"
+        raise Failed(f"{request['spec']}: {said}", error) from None
     return False
+
+
+def _missing(request: Mapping, module: str, error: ModuleNotFoundError) -> str:
+    """What is said of a module that there is not, and of what takes its place."""
+    name, package = error.name or "", module.split(".")[0]
+    if name.startswith(FLUID):
+        return f"importing {module} needs {NO_FLUID}"
+    if name == package:
+        return (
+            f"{sys.executable} has no package {package}: install it there, or name another Python "
+            f"with --{request['side']}-python"
+        )
+    if module == name or module.startswith(f"{name}.") and "." in module:
+        return f"there is no module {name}"
+    return f"importing {module} needs {name}, which {sys.executable} has not: install it there"
+
+
+def _said(error: BaseException, request: Mapping) -> str:
+    """One line on what the user's code ended with, and what can be done where that is known."""
+    said = error_sentence(error)
+    if isinstance(error, SystemExit):
+        return f"{said}: the program ends there; let it read no command line where it is imported"
+    if isinstance(error, FileNotFoundError) and error.filename:
+        return f"{said}: put {error.filename} there, or go to the folder that it is in"
+    folder = package_of(error) if isinstance(error, ImportError) and not error.name else None
+    if folder and not folder.name.isidentifier():
+        return f"{said}: it needs a folder whose name Python can import: rename {folder.name}"
+    if isinstance(error, AttributeError) and (error.name, error.obj) == (
+        "fluid",
+        sys.modules.get("paddle"),
+    ):
+        return f"{said}: {NO_FLUID}"
+    return said
 
 
 def _demand_file(request: Mapping) -> None:
@@ -225,7 +278,7 @@ def _attribute(request: Mapping):
                 raise UserError(
                     f"{request['spec']}: {request['module']} has no {part}{known}"
                 ) from None
-            raise UserError(f"{request['spec']}: {error_sentence(error)}") from None
+            raise Failed(f"{request['spec']}: {_said(error, request)}", error) from None
     if not callable(value):
         raise UserError(f"{request['spec']} is neither a class nor a function")
     return value
@@ -263,11 +316,10 @@ def _built(found, config: type | None, request: Mapping):
         if config is None:
             return found(**keywords), set_for_cpu
         return found(config(**keywords)), set_for_cpu
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         told = ", ".join(f"{key}={value!r}" for key, value in keywords.items())
-        raise UserError(
-            f"{request['spec']}: building it with ({told}) fails: {error_sentence(error)}"
-        ) from None
+        said = f"building it with ({told}) fails: {_said(error, request)}"
+        raise Failed(f"{request['spec']}: {said}", error) from None
 
 
 def _settings(found, config: type | None, given: Mapping) -> dict[str, object]:

@@ -1,4 +1,4 @@
-"""What `common.new --loader` writes: the libraries' own loaders carry the weights."""
+"""What `twincheck new --loader` writes: the libraries' own loaders carry the weights."""
 
 from collections.abc import Mapping
 

@@ -15,7 +15,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from twincheck import IN_A_CHECKOUT
 from twincheck.common.system.checkout import ROOT
+from twincheck.common.system.door import to_make, to_pip
 from twincheck.common.system.errors import UserError
 from twincheck.common.system.folders import put_in_place, working_folder
 from twincheck.common.system.processes import environment
@@ -94,20 +96,23 @@ def find_paconvert(python: str | None = None) -> str:
     if not path.is_file():
         if python is None:
             raise UserError(
-                "PaConvert is not installed: run `make paconvert`, or name a Python that has it "
-                f"with --paconvert-python (pip install paconvert=={VERSION})"
+                f"PaConvert is not installed: `{_to_install()}`; or name a Python that has it "
+                f"with --paconvert-python"
             )
         raise UserError(f"--paconvert-python {python}: there is no such file")
     question = "import importlib.metadata as m; print(m.version('paconvert'))"
     version = _run([str(path), "-I", "-c", question], "is asked for its version").stdout.strip()
     if not version:
-        raise UserError(
-            f"{path} has no PaConvert: {path} -m pip install paconvert=={VERSION}, or run "
-            "`make paconvert`"
-        )
+        raise UserError(f"{path} has no PaConvert: `{_to_install(path)}`")
     if version != VERSION:
         raise UserError(f"{path} has PaConvert {version}, not {VERSION}, which was tried here")
     return str(path)
+
+
+def _to_install(python: str | Path = sys.executable) -> str:
+    """What to type to have PaConvert, for a Python that is named or this one."""
+    own = IN_A_CHECKOUT and python == sys.executable
+    return to_make("paconvert") if own else to_pip(f"paconvert=={VERSION}", python=python)
 
 
 def search_path(python: str) -> list[str]:
@@ -153,7 +158,7 @@ def translate(
             left += _left_in(merged[place], file, shown, target / place)
     entry, folder = sources.entry, target.absolute()
     return Translation(
-        Spec(entry.name, spec.name, folder / entry.place, folder, first=True),
+        Spec(entry.name, spec.name, folder / entry.place, folder),
         {place: files.get(place) for place in texts},
         tuple(left),
         *edits,

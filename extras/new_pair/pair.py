@@ -11,14 +11,15 @@ from pathlib import Path
 
 import numpy as np
 
+from twincheck.common.pair.pairs import own_folder
 from twincheck.common.system.errors import UserError
 from twincheck.common.system.frameworks import SIDES
-from twincheck.extras.new_pair.described import Asked, describe
+from twincheck.extras.new_pair.described import Asked, Described, describe
 from twincheck.extras.new_pair.inputs import Input, proposals
 from twincheck.extras.new_pair.loader import loader_lines
 from twincheck.extras.new_pair.loss import choose_loss
 from twincheck.extras.new_pair.outputs import match_outputs
-from twincheck.extras.new_pair.own_files import linked, make_links, places_of
+from twincheck.extras.new_pair.own_files import make_links
 from twincheck.extras.new_pair.paconvert import Translation, find_paconvert, search_path, translate
 from twincheck.extras.new_pair.propose import Proposal, of_pair
 from twincheck.extras.new_pair.record import write_pair
@@ -54,7 +55,7 @@ def make_pair(
         sides = describe(specs, asked, drawn, Path(answers), on_progress)
         if len(specs) == 1:
             on_progress(f"PaConvert translates {specs['torch']}")
-            translation = _translated(asked, specs["torch"], work, target, update)
+            translation = _translated(asked, sides["torch"], work, target, update)
             specs["paddle"] = translation.spec
             asked = replace(
                 asked, configs=asked.configs | {"paddle": translated_config(asked, translation)}
@@ -65,20 +66,22 @@ def make_pair(
             except UserError as error:  # the user mends the translation, and goes on from there
                 problem = translation.explained(str(error))
                 sides["paddle"] = replace(
-                    sides["torch"], side="paddle", spec=specs["paddle"], stand_in=None
+                    sides["torch"], side="paddle", spec=specs["paddle"], stand_in=None, bare={}
                 )
     inputs = tried[sides["torch"].drawn]
     matched = match_outputs(sides["torch"], sides["paddle"])
     loss = choose_loss(specs["torch"].name, inputs, matched.outputs)
-    places = places_of({side: spec for side, spec in asked.specs.items() if spec})
-    for side, place in places.items():
-        make_links(linked(specs[side]), work / place, target / place)
+    places = dict.fromkeys(SIDES, "")
+    for side in sides if translation is None else ("torch",):
+        if sides[side].links:
+            places[side] = own_folder(side)
+            make_links(sides[side].links, work / places[side], target / places[side])
     if translation:
         places["paddle"] = TRANSLATED
     arguments = asked.arguments
     plan = Plan(arguments.shared, arguments.own, inputs, sides, matched, loss, places)
     proposal = Proposal()
-    write_pair(work, _texts(plan, proposal, False), [])
+    write_pair(work, _texts(plan, proposal, False), [], asked.chosen)
     if not problem:
         on_progress("which weights are which")
         proposal = of_pair(work, asked.chosen, asked.seed)
@@ -116,14 +119,18 @@ def translated_config(asked: Asked, translation: Translation) -> Spec | None:
     return of_torch and replace(of_torch, file=None, root=translation.spec.root)
 
 
-def _translated(asked: Asked, spec: Spec, work: Path, target: Path, update: bool) -> Translation:
+def _translated(
+    asked: Asked, torch: Described, work: Path, target: Path, update: bool
+) -> Translation:
     """Translate the torch side into the pair's folder; of a pair that is there, in its place.
 
     Raises UserError where an edit and the new translation contradict each other.
     """
     place = (target if update else work) / TRANSLATED
     python = find_paconvert(asked.paconvert_python)
-    translation = translate(spec, place, python, search_path(asked.pythons["torch"]), update)
+    own = dict.fromkeys(Path(path).parent for path in torch.links.values())
+    path = [*own, *search_path(asked.pythons["torch"])]
+    translation = translate(torch.spec, place, python, path, update)
     if translation.conflicts:
         raise UserError("; ".join(map(str, translation.conflicts)))
     if update:

@@ -7,14 +7,15 @@ import argparse
 from collections.abc import Mapping
 from pathlib import Path
 
+from twincheck.common.pair.pairs import RECORD
+from twincheck.common.system.door import to_type
 from twincheck.common.system.errors import UserError
 from twincheck.common.system.files import write_text
 from twincheck.common.system.json_file import load_json, write_json
 from twincheck.extras.new_pair.spec import parse_spec
 
-RECORD = ".new.json"
 _LISTS = ("input", "set", "torch_set", "paddle_set")
-_PATHS = ("config", "torch_python", "paddle_python", "paconvert_python")
+_PATHS = ("config", "paconvert_python")
 _SPECS = ("torch", "paddle", "torch_config", "paddle_config")
 
 
@@ -30,10 +31,14 @@ def words_of(given: argparse.Namespace) -> list[str]:
         elif name in _LISTS:
             words += [option, *value]
         elif name in _PATHS:
-            words += [option, str(Path(value).expanduser().absolute())]
+            words += [option, _absolute(value)]
         else:
             words += [option, _anywhere(option, str(value)) if name in _SPECS else str(value)]
     return words
+
+
+def _absolute(path: str | Path) -> str:
+    return str(Path(path).expanduser().absolute())
 
 
 def _anywhere(option: str, text: str) -> str:
@@ -41,18 +46,18 @@ def _anywhere(option: str, text: str) -> str:
 
 
 def read_record(folder: Path) -> dict:
-    """`words` and `texts` of a pair's record; raises UserError where there is none."""
+    """`words`, `pythons` and `texts` of a pair's record; raises UserError where there is none."""
     if not folder.is_dir():
         raise UserError(f"{folder}: there is no such folder to update")
     if not (folder / RECORD).is_file():
         raise UserError(
-            f"{folder} has no {RECORD}, which common.new leaves in a pair that it sets up from two "
-            "models: give another name, without --update"
+            f"{folder} has no {RECORD}, which `{to_type('new')}` leaves in a pair that it sets up "
+            "from two models: give another name, without --update"
         )
     told = load_json(folder / RECORD)
     words, texts = told.get("words"), told.get("texts")
     if not isinstance(words, list) or not isinstance(texts, dict):
-        raise UserError(f"{folder / RECORD}: not what common.new writes; remove the folder")
+        raise UserError(f"{folder / RECORD}: not what `{to_type('new')}` writes; remove the folder")
     return told
 
 
@@ -60,10 +65,12 @@ def write_pair(
     folder: Path,
     texts: Mapping[str, str],
     words: list[str],
+    pythons: Mapping[str, str | None],
     former: Mapping[str, str] | None = None,
 ) -> list[str]:
     """Write a pair's files and its record; returns those that the user has edited and that stay.
 
+    pythons  side -> the Python that was named for it
     former   the texts as they were written last; None: whatever is there is overwritten
     """
     kept = []
@@ -75,5 +82,6 @@ def write_pair(
             kept.append(name)
         else:
             write_text(path, text)
-    write_json(folder / RECORD, {"words": words, "texts": dict(texts)})
+    told = {side: _absolute(python) for side, python in pythons.items() if python}
+    write_json(folder / RECORD, {"words": words, "pythons": told, "texts": dict(texts)})
     return kept

@@ -36,6 +36,11 @@ def remarks(plan: Plan, asked: Sequence[Input]) -> Iterator[str]:
             yield f"{one.side}: {key} = {value}, since the kernel that it switches on is for GPUs"
         if one.stand_in:
             yield f"{one.side}: its torchvision is built for CUDA; {one.stand_in} is left out"
+        for name, needed in one.bare.items():
+            yield (
+                f"{one.side}: the __init__.py of {name} is not run: it needs {needed}, which the "
+                "model does not"
+            )
         if not one.alike_in_training:
             yield (
                 f"{one.side}: it returns something else in train mode, which a check runs too: see "

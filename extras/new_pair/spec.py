@@ -5,12 +5,16 @@ path/mine.py:Net                 one of a file of yours
 transformers:BertModel           a class whose configuration has a class of its own
 """
 
+import ast
 import json
+import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from twincheck.common.system.errors import UserError
+from twincheck.common.system.frameworks import SIDES
 from twincheck.common.system.json_file import load_json
 
 _WORDS = {"True": True, "False": False, "None": None}
@@ -24,7 +28,6 @@ class Spec:
     name: str  # of the class or function; dotted where it is an attribute of a class
     file: Path | None = None  # absolute
     root: Path | None = None  # of a file: the folder that imports look into
-    first: bool = False  # they look into it before all else, as into a translation of a package
     compat: bool = False  # torch's own, which runs on Paddle under paddle.enable_compat()
 
     def __str__(self) -> str:
@@ -56,8 +59,13 @@ def parse_spec(option: str, text: str) -> Spec:
         if not path.is_file():
             raise UserError(f"{option} {text}: there is no file {path}")
         root, parts = path.parent, [path.stem]
-        while (root / "__init__.py").is_file():  # it is a package's, and may import relatively
+        # It is a package's, and may import relatively; or its own name is Python's.
+        while (root / "__init__.py").is_file() or is_taken(parts[0]):
+            if root == root.parent:
+                break
             root, parts = root.parent, [root.name, *parts]
+        if not all(part.isidentifier() for part in parts) and not is_taken(path.stem):
+            root, parts = path.parent, [path.stem]
         if not all(part.isidentifier() for part in parts):
             raise UserError(f"{option} {text}: Python cannot import a file of this name: {path}")
         return Spec(".".join(parts), name, path, root)
@@ -66,8 +74,13 @@ def parse_spec(option: str, text: str) -> Spec:
     return Spec(module, name)
 
 
+def is_taken(name: str) -> bool:
+    """Whether a name of a module is Python's own, a framework's or the workbench's."""
+    return name in (*SIDES, "numpy", "twincheck", *sys.stdlib_module_names)
+
+
 def parse_settings(option: str, words: Sequence[str]) -> dict:
-    """key=value words as a dict: a value is JSON, True, False or None, and any other is text."""
+    """key=value words as a dict: JSON, True, False, None, a tuple; any other value is text."""
     settings = {}
     for word in words:
         key, is_set, value = word.partition("=")
@@ -80,10 +93,12 @@ def parse_settings(option: str, words: Sequence[str]) -> dict:
 def _value(text: str) -> object:
     if text in _WORDS:
         return _WORDS[text]
-    try:
+    with suppress(ValueError):
         return json.loads(text)
-    except ValueError:
-        return text
+    with suppress(ValueError, SyntaxError):
+        if isinstance(value := ast.literal_eval(text), tuple):
+            return value
+    return text
 
 
 def read_arguments(config: Path | None, words: dict[str, Sequence[str]]) -> Arguments:

@@ -1,6 +1,6 @@
 """One Markdown file for a pull request: what a port's results show, in the form maintainers know.
 
-    python -m common.pr_report --for formers|vision|contest --lang zh|en [--model NAME|FOLDER]
+    twincheck pr-report --for formers|vision|contest --lang zh|en [--model NAME|FOLDER]
         [RESULTS ...] [--out FILE.md]
 
 RESULTS are folders that checks wrote to (their --out, or a result folder); by default the steps'
@@ -32,7 +32,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _parser() -> Parser:
-    parser = Parser(__doc__, "python -m common.pr_report")
+    parser = Parser(__doc__, "pr-report")
     parser.add_argument(
         "results", nargs="*", type=Path, metavar="RESULTS", help="folders of results: bf16 logs"
     )

@@ -4,6 +4,7 @@ A report is of one model, one state of its code and of the workbench, one set of
 the same cases, the same weights; whatever contradicts that is refused in one sentence.
 """
 
+import shlex
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -14,6 +15,7 @@ from twincheck.common.logs.sidecar import Sidecar, sidecar_of
 from twincheck.common.pair.pairs import EVAL, TRAIN, load_pairs
 from twincheck.common.pair.provenance import changed_sources, workbench_sha256
 from twincheck.common.system.checkout import ROOT, for_logs
+from twincheck.common.system.door import for_others, to_type
 from twincheck.common.system.errors import UserError
 from twincheck.common.system.frameworks import SETTINGS, SIDES
 from twincheck.common.system.hashes import file_sha256
@@ -22,7 +24,7 @@ from twincheck.extras.pr_report.facts import facts
 from twincheck.extras.shared.archive import Archive
 from twincheck.extras.shared.sealed import load_sealed
 
-# Where common.certificate leaves its own, wherever the checks wrote to.
+# Where twincheck certificate leaves its own, wherever the checks wrote to.
 CERTIFICATES = for_logs() / "step1_forward" / "log" / "certificate"
 BUNDLE = "bundle.zip"
 # Other commands' results -> what each may have.
@@ -176,6 +178,7 @@ def _bundle(path: Path, runs: Sequence[Run]) -> list[dict]:
         for stem in run.said["judged"][:1]
     )
     told = {"path": str(path), "root": root, "inside": inside, "count": len(runs)}
+    told["command"] = for_others("verify", path, "--root", root)
     return [told] if inside else []
 
 
@@ -307,7 +310,7 @@ def _refuse_stale(found: Found) -> None:
             if changed:
                 raise UserError(
                     f"{run.path} is stale: {', '.join(changed)} in {pair.folder} changed since it "
-                    f"was made; run it again: {run.said['command']}"
+                    f"was made; run it again: `{to_type(*shlex.split(run.said['command'])[1:])}`"
                 )
             if name and run.sides[side].workbench_sha256:
                 is_current = workbench_sha256(pair, side, name) == run.sides[side].workbench_sha256

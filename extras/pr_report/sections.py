@@ -14,6 +14,8 @@ from twincheck.common.logs.result_folder import (
     RESULT_FILE,
     TRAINERS_FILE,
 )
+from twincheck.common.system.checkout import ROOT
+from twincheck.common.system.door import for_others
 from twincheck.common.system.hashes import file_sha256
 from twincheck.extras.pr_report import forward, others, steps
 from twincheck.extras.pr_report.claims import EVIDENCE, KINDS, Claim, Kind, claim, met, run_name
@@ -185,24 +187,25 @@ def _commands(found: Found) -> Section:
 
 
 _MAKERS = {
-    GENERATION_FILE: "python step5_train/check_generate.py",
-    AGREEMENT_FILE: "python step2_metric/check_step2.py --agree DATA",
-    TRAINERS_FILE: "python step5_train/check_step5.py --torch-losses FILE --paddle-losses FILE",
-    CERTIFICATE_FILE: "python -m common.certificate --round-trip",
+    GENERATION_FILE: ("check-generate",),
+    AGREEMENT_FILE: ("step2", "--agree", "DATA"),
+    TRAINERS_FILE: ("step5", "--torch-losses", "FILE", "--paddle-losses", "FILE"),
+    CERTIFICATE_FILE: ("certificate", "--round-trip"),
 }
 
 
-def _command(command: str, found: Found) -> str:
+def _command(command: Sequence[str], found: Found) -> str:
     """A command for this pair, with the Pythons that its other checks were given."""
-    words = ["--model", found.pair]
+    folder, words = ROOT / found.pair, list(command)
+    words[1:1] = [folder if folder.is_dir() else found.pair]
     if not any(run.sides["paddle"].loader for run in found.runs):
-        command = command.removesuffix(" --round-trip")  # without `load` both ways are the usual
+        words = [word for word in words if word != "--round-trip"]  # without `load` the usual
     for run in found.runs:
         told = shlex.split(run.said["command"])
         for option in ("--torch-python", "--paddle-python"):
             if option in told and option not in words:
                 words += [option, told[told.index(option) + 1]]
-    return f"{command} {shlex.join(words)}"
+    return for_others(*words)
 
 
 def _not_checked(found: Found, claims: Sequence[Claim]) -> Section:
@@ -235,21 +238,19 @@ def _trust(found: Found) -> Section:
     return Section("trust", blocks)
 
 
-_STEP = "python step{0}_{1}/check_step{0}.py"
-_FORWARD, _BACKWARD = _STEP.format(1, "forward"), _STEP.format(4, "backward")
 # Evidence -> its section, its lines of the summary, and the command that makes its result.
-_EVIDENCE: dict[str, tuple[Callable, Callable, str]] = {
-    "forward": (forward.forward, forward.forward_claims, _FORWARD),
-    "half": (forward.half, forward.half_claims, f"{_FORWARD} --dtype bfloat16 --out bf16"),
-    "top": (forward.top, forward.top_claims, _FORWARD),
-    "unit": (forward.unit, forward.unit_claims, _FORWARD),
+_EVIDENCE: dict[str, tuple[Callable, Callable, tuple[str, ...]]] = {
+    "forward": (forward.forward, forward.forward_claims, ("step1",)),
+    "half": (forward.half, forward.half_claims, ("step1", "--dtype", "bfloat16", "--out", "bf16")),
+    "top": (forward.top, forward.top_claims, ("step1",)),
+    "unit": (forward.unit, forward.unit_claims, ("step1",)),
     "generation": (others.generation, others.generation_claims, _MAKERS[GENERATION_FILE]),
     "agreement": (others.agreement, others.agreement_claims, _MAKERS[AGREEMENT_FILE]),
     "trainers": (others.trainers, others.trainers_claims, _MAKERS[TRAINERS_FILE]),
     "weights": (others.weights, others.weights_claims, _MAKERS[CERTIFICATE_FILE]),
-    "metric": (steps.metric, steps.step_claims(2, "metric"), _STEP.format(2, "metric")),
-    "loss": (steps.loss, steps.step_claims(3, "loss"), _STEP.format(3, "loss")),
-    "gradients": (steps.gradients, steps.step_claims(4, "gradients"), _BACKWARD),
-    "optimizer": (steps.optimizer, steps.optimizer_claims, _BACKWARD),
-    "training": (steps.training, steps.training_claims, _STEP.format(5, "train")),
+    "metric": (steps.metric, steps.step_claims(2, "metric"), ("step2",)),
+    "loss": (steps.loss, steps.step_claims(3, "loss"), ("step3",)),
+    "gradients": (steps.gradients, steps.step_claims(4, "gradients"), ("step4",)),
+    "optimizer": (steps.optimizer, steps.optimizer_claims, ("step4",)),
+    "training": (steps.training, steps.training_claims, ("step5",)),
 }

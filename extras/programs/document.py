@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from twincheck.common.check.result import Result, overall_exit
 from twincheck.common.logs.sidecar import IN_WORDS
 from twincheck.common.report.commands import module_of, next_commands
-from twincheck.common.report.findings import Finding, class_of, findings_of
+from twincheck.common.report.findings import Finding, beside, class_of, findings_of
 from twincheck.common.report.sentences import counted_digits
 from twincheck.common.report.source_lines import source_context
 from twincheck.common.system.frameworks import SIDES
@@ -36,6 +36,7 @@ def document(results: Sequence[Result], error: str = "") -> dict[str, object]:
         "modes": list(dict.fromkeys(mode for result in results for mode in result.ran)),
         "steps": [_step(result) for result in results],
         "findings": [_error(None, None, error)] if error else _findings(results),
+        "initial": [_beside(result, one) for result in results for one in beside(result)],
     }
 
 
@@ -80,7 +81,7 @@ def _finding(result: Result, one: Finding) -> dict[str, object]:
     told = {
         "step": result.step.number,
         "model": result.model,
-        "kind": "setting" if one.differing else "tensor" if one.places else "claim",
+        "kind": _kind(one),
         "verdict": row.verdict,
         "key": row.key,
         "module": module_of(result, row.key) or None,
@@ -91,7 +92,20 @@ def _finding(result: Result, one: Finding) -> dict[str, object]:
         **{side: _source(result, side, one) for side in SIDES},
     }
     commands = [{"why": why, "command": typed} for why, typed in next_commands(result, [one])]
+    told |= {"recipe": list(one.recipe)} if one.is_start else {}
     return told | {"edits": edits_of(told), "further": [], "commands": commands}
+
+
+def _beside(result: Result, one: Finding) -> dict[str, object]:
+    """What a program is told of layers that begin otherwise, where that decides nothing."""
+    further = [{"step": result.step.number, "key": key} for key in one.further]
+    return _finding(result, one) | {"further": further}
+
+
+def _kind(one: Finding) -> str:
+    if one.is_start:
+        return "initial"
+    return "setting" if one.differing else "tensor" if one.places else "claim"
 
 
 def _setting(name: str, torch: float, paddle: float) -> dict[str, object]:

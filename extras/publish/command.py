@@ -1,6 +1,6 @@
 """Write the Paddle side alone, as a repository that can be published.
 
-    python -m common.export --model fastformer --preset digits \\
+    twincheck export --model fastformer --preset digits \\
         --weights step5_train/log/fastformer/best_paddle --out ../fastformer-paddle
 
 OUT gets the model, its weights as .pdparams, programs that predict, train, score and save it for
@@ -20,16 +20,15 @@ from pathlib import Path
 
 from twincheck.common.check.guard import guarded
 from twincheck.common.check.options import Parser
-from twincheck.common.pair.pairs import load_pair
+from twincheck.common.pair.pairs import load_pair, python_for
 from twincheck.common.report import terminal as report
 from twincheck.common.system.frameworks import SIDES
-from twincheck.common.system.interpreters import interpreter
 from twincheck.extras.publish.write import publish, refuse_place
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """The command line; see the module's docstring.  Returns the exit status."""
-    parser = Parser(__doc__, "python -m common.export")
+    parser = Parser(__doc__, "export")
     parser.take_other(
         "model",
         action="store",
@@ -56,7 +55,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _export(options) -> int:
     pair = load_pair(options.model)
     refuse_place(options.out, options.overwrite, pair)
-    pythons = {side: interpreter(side, getattr(options, f"{side}_python")) for side in SIDES}
+    pythons = {side: python_for(side, getattr(options, f"{side}_python"), [pair]) for side in SIDES}
     with tempfile.TemporaryDirectory(prefix="export-") as work, report.progress() as on_progress:
         done = publish(pair, options, pythons, Path(work), on_progress)
     for sentence in done:

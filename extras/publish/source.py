@@ -18,7 +18,7 @@ from twincheck.common.system.errors import UserError
 
 PROGRAMS = Path(__file__).resolve().parent / "programs"
 FACE = "twincheck.paddle_side"
-FACES = (FACE, "twincheck", "common.paddle_side")  # the last is its old name
+FACES = (FACE, "twincheck")
 # How common/sides/losses.py, one text for both sides, reads in Paddle's words.
 _IN_PADDLE = (
     (r"\bside, ", ""),
@@ -33,10 +33,11 @@ REFERENCE = ("torch", "torchvision", "torchaudio", "reprod_log")
 _OURS = ("twincheck", "common", "faults", "tools", "tests", "fake_data")
 _STEP = re.compile(r"step\d_\w+")
 _TWIN = re.compile(r"# twin:")
-# What common.new writes above the import of PaConvert's translation, which is looked for there.
-_TRANSLATED = re.compile(
+# What stands above an import that is looked for in a folder of the pair's: PaConvert's
+# translation, or a side's own files where the other side has one of the same name.
+_BELOW = re.compile(
     r"import sys\nfrom pathlib import Path\n\n"
-    r'sys\.path\.insert\(0, str\(Path\(__file__\)\.parent / "(translated)"\)\)\n+'
+    r'sys\.path\.insert\(0, str\(Path\(__file__\)\.parent / "(\w+)"\)\)\n+'
 )
 
 
@@ -66,9 +67,9 @@ def take(folder: Path, name: str, built_in: bool, more: frozenset[str] = frozens
     while waiting:
         module, path = waiting.popitem()
         text = path.read_text(encoding="utf-8")
-        translated = _TRANSLATED.search(text) if module == MODEL else None
-        if translated:
-            beside, text = folder / translated[1], text.replace(translated[0], "")
+        below = _BELOW.search(text) if module == MODEL else None
+        if below:
+            beside, text = folder / below[1], text.replace(below[0], "")
         text = _Imports(path, beside, built_in, sources, waiting).rewritten(text)
         sources.modules[module] = _without_twin_comments(_with_usage(text, name))
     if CASE in sources.whole:
@@ -146,9 +147,10 @@ class _Imports:
             target = CONFIG
         elif node.level or self._beside(module):
             # `from . import layers` names modules, `from .layers import X` or `from layers …` one.
-            for name in [module] if module else sorted(names):
-                self._follow(node, name)
-            target = module
+            for name in () if module else sorted(names):
+                if self._follow(node, name) != name:
+                    self._refuse(node, name, "has a name that the export needs: rename that file")
+            target = self._follow(node, module) if module else ""
         else:
             self._foreign(node, module)
             return
@@ -177,8 +179,9 @@ class _Imports:
                 self.sources.whole.add(CASE)
                 told.append(f"from . import {CONFIG} as {alias.asname or CASE}")
                 continue
-            self._follow(node, alias.name)
-            told.append(f"from . import {alias.name}{bound}")
+            name = self._follow(node, alias.name)
+            bound = bound or f" as {alias.name}" * (name != alias.name)
+            told.append(f"from . import {name}{bound}")
         indent = " " * node.col_offset
         lines[node.lineno - 1] = "".join(f"{indent}{line}\n" for line in told)
 
@@ -189,21 +192,21 @@ class _Imports:
             return first in ("torch_model", "paddle_model") and not self.built_in
         return (self.folder / f"{first}.py").is_file() or (self.folder / first).is_dir()
 
-    def _follow(self, node: ast.AST, module: str) -> None:
-        """Take a module of the pair's folder along."""
+    def _follow(self, node: ast.AST, module: str) -> str:
+        """Take a module of the pair's folder along; its name in the package."""
         if module in ("torch_model", CASE, "paddle_model"):
             if module == CASE:
                 self.sources.whole.add(CASE)
-                return
+                return module
             said = "is the reference" if module == "torch_model" else "is imported by itself"
             self._refuse(node, module, f"{said}, which cannot be published")
         path = self.folder / f"{module}.py"
         if "." in module or not path.is_file():
             self._refuse(node, module, "is no single file beside it: put the code into one")
-        if module in (MODEL, CONFIG, RUNTIME):
-            self._refuse(node, module, "has a name that the export needs: rename that file")
-        if module not in self.sources.modules:
-            self.waiting[module] = path
+        name = f"own_{module}" if module in (MODEL, CONFIG, RUNTIME) else module
+        if name not in self.sources.modules:
+            self.waiting[name] = path
+        return name
 
     def _foreign(self, node: ast.AST, module: str) -> None:
         """Note an installed package; refuse the workbench's own and the reference."""

@@ -14,6 +14,7 @@ from contextlib import contextmanager, suppress
 from typing import Any
 
 from twincheck.common.system.checkout import PATH
+from twincheck.common.system.door import to_pip
 from twincheck.common.system.errors import UserError
 
 PATIENCE_S = 5.0  # for a scheduler's answer, and for its first worker
@@ -64,7 +65,7 @@ def _connected(address: str) -> Any:
     except ModuleNotFoundError:
         raise UserError(
             f"--backend dask needs distributed, which {sys.executable} has not: install it there, "
-            f"{sys.executable} -m pip install distributed"
+            f"`{to_pip('distributed')}`"
         ) from None
     for name in list(logging.root.manager.loggerDict):
         if name.startswith("distributed"):  # what matters is a sentence here

@@ -11,6 +11,7 @@ import numpy as np
 
 from twincheck.common.pair.data import BYTE_OFFSET
 from twincheck.common.pair.sentencepieces import MODEL, find_model, load_processor
+from twincheck.common.system.door import to_pip
 from twincheck.common.system.errors import UserError
 
 BYTES = "bytes"
@@ -65,7 +66,7 @@ class Pieces:
         except ModuleNotFoundError:
             raise UserError(
                 f"--tokenizer {path}: the Python that runs this has no tokenizers: "
-                "pip install tokenizers"
+                f"`{to_pip('tokenizers')}`"
             ) from None
         try:
             self._tokenizer = Tokenizer.from_file(str(path))

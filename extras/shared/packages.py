@@ -28,8 +28,8 @@ def own_file(packages: Path, file: Path, target: Path) -> Path:
             own.mkdir()
             link_entries(packages / folder, own)
     own = target / file
-    if own.is_symlink():
-        own.unlink()
+    if own.is_symlink() or not own.exists():
+        own.unlink(missing_ok=True)
         shutil.copyfile(packages / file, own)
     return own
 

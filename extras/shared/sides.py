@@ -15,14 +15,20 @@ from twincheck.common.logs.key import Key
 from twincheck.common.logs.result_folder import FLOAT32, FLOAT64, ResultFolder
 from twincheck.common.logs.sidecar import Sidecar, sidecar_of
 from twincheck.common.pair.case_hooks import data_preset
-from twincheck.common.pair.pairs import TRAIN, Case, Pair, is_checkpoint, load_pairs
+from twincheck.common.pair.pairs import (
+    TRAIN,
+    Case,
+    Pair,
+    is_checkpoint,
+    load_pairs,
+    python_for,
+)
 from twincheck.common.pair.request import RunRequest
 from twincheck.common.pair.worker_process import WorkerProcess
 from twincheck.common.system.checkout import for_logs
 from twincheck.common.system.errors import UserError
 from twincheck.common.system.folders import remove_abandoned, working_folder
 from twincheck.common.system.frameworks import SIDES
-from twincheck.common.system.interpreters import interpreter
 from twincheck.common.system.shared_arrays import SharedFile
 from twincheck.common.weights import checkpoint
 from twincheck.extras.shared.one_case import data_case
@@ -70,7 +76,7 @@ def asked(pair: Pair, options: CheckOptions, base: Path, **more: object) -> Iter
     base.mkdir(parents=True, exist_ok=True)
     remove_abandoned(base)
     with working_folder(base) as work, SharedFile(work) as memory:
-        pythons = {side: interpreter(side, options.pythons.get(side)) for side in SIDES}
+        pythons = {side: python_for(side, options.pythons.get(side), [pair]) for side in SIDES}
         run = replace(options.run, model=pair.model, progress=True, memory=memory.address, **more)
         preset, notes = data_preset(pair, run.preset), []
         if is_checkpoint(run.weights):

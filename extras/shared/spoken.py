@@ -3,6 +3,7 @@
 import argparse
 import sys
 
+from twincheck.common.system.door import NAME, in_help
 from twincheck.common.system.extras import in_language, languages
 
 
@@ -12,10 +13,10 @@ class Parser(argparse.ArgumentParser):
     For commands that take none of a check's options, and import neither rich nor NumPy for them.
     """
 
-    def __init__(self, prog: str, description: str):
+    def __init__(self, command: str, description: str):
         plain = argparse.RawDescriptionHelpFormatter
         super().__init__(
-            prog=prog,
+            prog=f"{NAME} {command}",
             description=description,
             formatter_class=next((one.Help for one in languages()), plain),
             allow_abbrev=False,
@@ -26,9 +27,12 @@ class Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> None:
         """Say it, and end with status 2."""
-        self.exit(
-            2, in_language(f"error: {message} ({self.prog} --help lists what it takes)") + "\n"
-        )
+        asked = in_help(f"{self.prog} --help")
+        self.exit(2, in_language(f"error: {message} (`{asked}` lists what it takes)") + "\n")
+
+    def format_help(self) -> str:
+        """The help, with its commands as they are typed here."""
+        return in_help(super().format_help())
 
 
 def say(text: str) -> None:

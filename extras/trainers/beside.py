@@ -25,6 +25,7 @@ from twincheck.common.pair.pairs import EVAL, Pair
 from twincheck.common.pair.provenance import changed_sources, model_sources
 from twincheck.common.pair.tape import Tape
 from twincheck.common.report import terminal as report
+from twincheck.common.report.commands import whole
 from twincheck.common.system.errors import UserError
 from twincheck.common.system.frameworks import SIDES
 from twincheck.common.system.json_file import write_json
@@ -40,6 +41,11 @@ BATCHES = 4  # of the pair's own data: another one of them is another order
 STEM = "first_loss"
 
 
+def to_train(options: CheckOptions) -> str:
+    """What to type to have step 5 train the model that a command is about, in the same place."""
+    return whole("step5", [each for each in options.typed if each[0] in ("model", "out")])
+
+
 def beside(step: Step, given: Namespace) -> int:
     """Judge logged trainings of one model, as the command line says; returns the exit status."""
     options = CheckOptions.of(given)
@@ -53,7 +59,7 @@ def beside(step: Step, given: Namespace) -> int:
             if ran is None:
                 raise UserError(
                     f"there is no {side} training to compare with: give --{side}-losses FILE, or "
-                    f"let step 5 train here first: python {step.check} --model {pair.model}"
+                    f"let step 5 train here first: `{to_train(options)}`"
                 )
             curves[side] = ran[0][side]
     curves = {side: curves[side] for side in SIDES}

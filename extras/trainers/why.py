@@ -42,11 +42,12 @@ from twincheck.common.pair.pairs import Pair
 from twincheck.common.pair.windows import part_of
 from twincheck.common.pair.worker_process import WorkerProcess
 from twincheck.common.report import terminal as report
+from twincheck.common.system.door import to_type
 from twincheck.common.system.errors import UserError
 from twincheck.common.system.frameworks import SIDES
 from twincheck.common.system.json_file import load_json, write_json
 from twincheck.extras.shared.sides import answered, asked, only_pair
-from twincheck.extras.trainers.beside import here
+from twincheck.extras.trainers.beside import here, to_train
 from twincheck.extras.trainers.hypotheses import hypotheses
 from twincheck.extras.trainers.loss_logs import Curve, Together, read_losses, together
 from twincheck.extras.trainers.option import add_logs
@@ -222,7 +223,7 @@ class Judge:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """The command; returns the exit status."""
-    parser = Parser(__doc__, "twincheck why")
+    parser = Parser(__doc__, "why")
     taken = "model", "out", "preset", "data", "tokenizer", "seed", "weights", "epochs", "json"
     add_logs(parser.take(*taken))
     said = f"look at so many first steps at most; {MOST_STEPS} by default: --steps 50"
@@ -235,7 +236,7 @@ def why(given: Namespace) -> int:
     """Explain the losses that the command line names; returns the exit status."""
     steps, given.steps = given.steps, None
     options = CheckOptions.of(given)
-    pair = only_pair(options, "name the one model that was trained: twincheck why DIR")
+    pair = only_pair(options, f"name the one model that was trained: `{to_type('why', 'DIR')}`")
     base = base_folder(STEP, options)
     folder = base / pair.name
     options, curves = _other_trainings(pair, folder, options, given)
@@ -281,7 +282,7 @@ def _other_trainings(pair: Pair, folder: Path, options: CheckOptions, given: Nam
         if ran is None:
             raise UserError(
                 "there is no training of the pair as it is now: let step 5 train it "
-                f"(twincheck step5 {pair.model}), or give --paddle-losses FILE"
+                f"(`{to_train(options)}`), or give --paddle-losses FILE"
             )
         curves = {"paddle": ran[0]["paddle"]}
     return options, curves

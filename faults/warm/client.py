@@ -48,6 +48,8 @@ def server_of(arguments):
             if not quiet:
                 return None
             return "transplant" if side == "paddle" and transplants() else side
+        if parts[0] == "twincheck":
+            return "scores" if rest[2:3] in (["step2"], ["step5"]) else "check"
         return "check" if parts[0] == "common" else None
     if len(rest) > 1 and rest[0] == "-c":
         names = [name for text, name in PROGRAMS.items() if text in rest[1]]

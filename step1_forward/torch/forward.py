@@ -15,6 +15,7 @@ if __name__ == "__main__":  # by its path too; --help needs no framework
 from twincheck.common.sides import torch_side as side
 from twincheck.common.sides.worker import main
 from twincheck.step1_forward.decoding import decode
+from twincheck.step5_train.initial import log_initial
 
 
 def forward(run):
@@ -29,6 +30,7 @@ def forward(run):
         outputs = run.call(model, run.tensors())
     run.log_nested("", outputs, whole=True)
     run.log_buffers(model, before)
+    log_initial(run, "forward_init")
 
 
 if __name__ == "__main__":

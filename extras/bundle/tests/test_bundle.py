@@ -70,20 +70,6 @@ def test_a_bundle_as_it_was_written_is_verified(bundle, capsys):
     assert "not derived again, 23 rows: their tensors are not inside" in said
 
 
-def test_a_bundle_in_the_words_of_earlier_versions_is_verified(forgery, tmp_path):
-    """Its guide's files are in hand_in/, and its sidecars have other names for some entries."""
-    for part in forgery.manifest["parts"]:
-        part["hand_in"] = part.pop("submission").replace("submission", "hand_in", 1)
-    forgery.files = {
-        name.replace("submission/", "hand_in/", 1): content.replace(
-            b'"teacher_forced"', b'"single_step"'
-        )
-        for name, content in forgery.files.items()
-    }
-    assert any(b'"single_step"' in content for content in forgery.files.values())
-    assert verify_bundle(forgery.write(tmp_path / "old.zip", rehashed=True)).problems == []
-
-
 def test_the_same_results_make_the_same_bytes(bundle, tmp_path):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(writing, "PART_BYTES", 40_000)
@@ -396,7 +382,7 @@ def test_tampering_is_found(forgery, tmp_path, kind, rehashed):
     assert not (tmp_path / "executed").exists()
 
 
-OTHER_COMMAND = ["python step1_forward/check_step1.py --model other"]
+OTHER_COMMAND = ["twincheck step1 other"]
 # Nothing inside a bundle speaks against these, once every hash fits: README of the bundle.
 SILENT = {
     "edited commit": lambda f: f.manifest.update(commit={"id": "0" * 40, "changed": False}),
@@ -429,6 +415,21 @@ def test_what_only_the_root_tells(bundle, forgery, tmp_path, kind, capsys):
     assert found.root != root
     assert verify.main([str(path), "--root", root]) == 1
     assert "this is another bundle" in capsys.readouterr().out
+
+
+def test_of_a_changed_bundle_the_files_are_named_and_nothing_else_is_judged(
+    forgery, tmp_path, capsys
+):
+    """A log with one flipped byte, under the author's own manifest: no row of it is wrong."""
+    forgery.files[LOG] = forgery.files[LOG][:-1] + bytes([forgery.files[LOG][-1] ^ 1])
+    path = forgery.write(tmp_path / "flipped.zip", False)
+    out = printed(capsys, 1, verify.main([str(path), "--json", str(tmp_path / "found.json")])).out
+    said = out.splitlines()
+    assert said[0] == f"{path}: CHANGED since it was written"
+    assert said[1] == f"  {LOG} is not the file that {MANIFEST} describes"
+    assert said[2].startswith("Nothing else of it was judged") and len(said) == 3
+    told = json.loads((tmp_path / "found.json").read_text())
+    assert told["changed"] is True and told["verdicts"] == [] and len(told["problems"]) == 1
 
 
 def test_every_byte_counts(bundle, tmp_path):

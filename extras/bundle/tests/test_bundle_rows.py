@@ -97,9 +97,6 @@ def test_a_number_within_rounding_is_the_same_and_no_other():
     assert differences(row | {"beyond": True}, row) == ["beyond"]
 
 
-def test_a_note_in_an_earlier_versions_words_is_the_same():
-    now = {"note": "torch float32: 1 of 36 different, widest margin 7.0e-05"}
-    before = {"note": "torch float32: 1 of 36 the other way, widest margin 7.0e-05"}
-    assert differences(before, now) == []
-    assert differences({"note": before["note"].replace("36", "37")}, now) == ["note"]
+def test_what_was_made_of_a_key_is_the_same_but_for_rounding():
+    assert differences({"note": "1 of 36"}, {"note": "1 of 37"}) == ["note"]
     assert same_made([1.0, 1e-9], [1.0, 2e-9]) and not same_made([1.0], [1.0, 0.0])

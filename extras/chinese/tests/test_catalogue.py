@@ -33,9 +33,11 @@ ENGLISH = {
 }
 # Files whose strings are another text, which is English everywhere; their errors are held.
 OTHER_TEXT = {
+    "common/report/recipe.py": "lines of a port, which are the user's source",
     "extras/bench/comparisons.py": "rows of docs/performance.md",
     "extras/bench/page.py": "the generated parts of docs/performance.md",
     "extras/issue/program.py": "lines of a program",
+    "extras/mend/settings.py": "words of a port's source",
     "extras/new_pair/loader.py": "lines of a pair's files, which are the user's source",
     "extras/new_pair/recipes.py": "the same",
     "extras/new_pair/source.py": "the same",
@@ -51,16 +53,11 @@ SPEAKING = [
 ]
 # What is in these sources and is no sentence: options, names, lists, patterns, a part of one.
 NO_SENTENCE = {
-    "preset device dtype autocast seed weights case mode torch-python paddle-python out",
+    "preset device dtype autocast seed weights case mode torch-python paddle-python",
     r"\w+ was not checked.*",
     "that train each side together, on all machines, 1 by default: --processes 4",
     "without --probe and --no-probe",
-    "is a log of an earlier version",
     "attention grad 003",
-    # A bundle's rows in an earlier version's words.
-    "the other way, widest",
-    "an exact tie broken otherwise, which is no rounding",
-    "no rounding makes up for that: other scores, or another rule of choice",
     "of a blank tensor",  # caught where it is met
     "lp_pool in float32",
     # Lines of a log, which programs read.
@@ -111,7 +108,7 @@ COLUMNS = set(
     re.findall(r"(?m)^(\w+) = \[", (ROOT / "extras/pr_report/words.toml").read_text("utf-8"))
 )
 # Fields, further sentences, commands.
-BETWEEN = re.compile(r"\{\w*(?::[^}]*)?\}|[{}]|\n|; | · |(?<![\w-])python (?:-m )?[\w./]+")
+BETWEEN = re.compile(r"\{\w*(?::[^}]*)?\}|[{}]|\n|; | · |(?<![\w-])twincheck [\w-]+")
 STYLED = {"told", *re.findall(r"\.([a-z-]+)", (ROOT / "common/report/page/style.css").read_text())}
 
 
@@ -195,7 +192,7 @@ def test_the_sources_are_read():
     source = 'raise E("all of this is an error")\nx = f"{a} is not what was put in"'
     said = ["all of this is an error", "is not what was put in"]
     assert [one.strip() for one in of_python(source)] == said
-    words = '"""Do what is asked.\n\npython -m it\n"""\nx = "one two three".split()\n'
+    words = '"""Do what is asked.\n\ntwincheck it\n"""\nx = "one two three".split()\n'
     assert list(of_python(words)) == []
     assert list(of_python(words + "Parser(__doc__)")) == ["Do what is asked.", ""]
     shown = list(

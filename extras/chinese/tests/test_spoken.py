@@ -23,7 +23,6 @@ from test_report_page import (
 )
 from test_report_tree import forward_of
 
-import twincheck
 from twincheck.__main__ import main
 from twincheck.common.check.options import Parser
 from twincheck.common.report import html_page, terminal
@@ -149,7 +148,6 @@ def test_what_programs_read_stays_english(red):
 )
 def test_every_command_takes_the_option(monkeypatch, capsys, command):
     monkeypatch.setenv("LANGUAGE", "en")
-    monkeypatch.setattr(twincheck, "COMMAND", twincheck.COMMAND)  # which main sets
     words = [command, "--nope", "--lang", "zh"]
     monkeypatch.setattr(sys, "argv", ["twincheck", *words])
     try:
@@ -282,7 +280,7 @@ def page(tmp_path_factory):
     made[-1].answers, made[-1].rows[0].note = {}, "the sides write other texts"
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("LANGUAGE", "zh")
-        html_page.write_page(folder / "report.html", made, ["check"], "steps 1 to 5")
+        html_page.write_page(folder / "report.html", made, "twincheck check", "steps 1 to 5")
     return folder / "report.html"
 
 

@@ -6,7 +6,6 @@ import numpy as np
 from logged import PAIR, write_logs
 
 from twincheck.common.check.command_line import check_main
-from twincheck.common.check.options import Parser
 from twincheck.extras.compared import command
 from twincheck.step1_forward import check_step1
 
@@ -39,7 +38,7 @@ def make(folder, values, check=check_step1, stem="forward_all", change=None, **t
     for path in logs.glob("*.json") if change else ():
         path.write_text(change(path.read_text()))
     options = ["--model", PAIR, "--out", str(folder), "--compare-only", "--no-report"]
-    check_main(check.STEP, options, Parser(check.__doc__).take(*check.STEP.takes))
+    check_main(check.STEP, options)
     return folder
 
 

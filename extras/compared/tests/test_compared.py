@@ -400,7 +400,6 @@ def test_two_paths_go_here_and_all_else_as_before(results, monkeypatch):
     core = "twincheck.common.check_all"
     monkeypatch.setattr(f"{core}.main", lambda words, is_there: gone.append((core, words)) or 0)
     monkeypatch.setattr(door, "begin", lambda *packages: None)
-    monkeypatch.setattr(door.twincheck, "COMMAND", ())
     old, new = str(results / "old"), str(results / "wrong")
     door.main(["report", old, new, "--no-report"])
     door.main(["report", old])

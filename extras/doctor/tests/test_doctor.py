@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 from checkout import ROOT
 
+from twincheck.common.system.door import this_python, to_make, to_type
 from twincheck.common.system.frameworks import SIDES
 from twincheck.extras.doctor import command, frameworks, machine, pythons, sentences
 from twincheck.extras.doctor.frameworks import Framework, examine
@@ -81,7 +82,7 @@ def test_ten_lines_and_no_framework_in_its_own_process(tmp_path):
     assert done.returncode == 0 and done.stderr == "[]\n" and len(lines) <= 10
     assert re.match(r"torch +2\.13\.0.* works, tried: /", lines[1])
     assert re.match(r"paddle +3\.3\.1.* works, tried: /", lines[2])
-    assert lines[-1].startswith("next ") and lines[-1].endswith("-m twincheck check fastformer")
+    assert lines[-1].startswith("next ") and lines[-1].endswith("twincheck check fastformer")
 
 
 def test_json(tmp_path):
@@ -143,7 +144,8 @@ def test_with_neither_framework_it_says_what_to_install(tmp_path):
 
 def test_a_word_that_it_does_not_know(tmp_path):
     done = doctor(tmp_path, "--jsn")
-    said = "error: unrecognized arguments: --jsn (twincheck doctor --help lists what it takes)\n"
+    said = f"`{to_type('doctor', '--help')}` lists what it takes"
+    said = f"error: unrecognized arguments: --jsn ({said})\n"
     assert done.returncode == 2 and done.stderr == said
 
 
@@ -227,7 +229,7 @@ def test_what_to_install_is_a_command_that_can_be_typed(monkeypatch):
     monkeypatch.setattr(sentences, "_is_managed", lambda: False)
     missing = Framework("paddle", "", problem="no Python here has it")
     install = sentences.what_to_install
-    assert install(missing, []) == f"{shlex.quote(sys.executable)} -m pip install paddlepaddle"
+    assert install(missing, []) == f"{this_python()} -m pip install paddlepaddle"
     assert install(found()["torch"], []) == ""
     broken = Framework("paddle", "/e/python", problem="--paddle-python /e/python has no numpy: …")
     assert install(broken, []) == "/e/python -m pip install numpy"
@@ -236,7 +238,7 @@ def test_what_to_install_is_a_command_that_can_be_typed(monkeypatch):
     beside = "/p/python -m venv paddle-env && paddle-env/bin/python -m pip install numpy paddle"
     assert install(missing, [other]).startswith(beside)
     monkeypatch.setattr(sentences, "IN_A_CHECKOUT", True)
-    assert install(missing, []) == f"make -C {shlex.quote(str(ROOT))} install"
+    assert install(missing, []) == to_make("install")
 
 
 @pytest.mark.parametrize(

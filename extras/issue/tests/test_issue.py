@@ -336,13 +336,40 @@ def test_of_what_is_green_there_is_no_issue_and_an_old_one_goes(tmp_path):
     assert not any(texts) and not os.listdir(left)
 
 
+LONG = "\n        ".join(f"x = paddle.sin(x * {i}.5) @ paddle.eye(x.shape[-1])" for i in range(70))
+
+
 def test_what_no_small_program_shows_is_said(tmp_path):
-    long = "\n        ".join(
-        f"x = paddle.sin(x * {i}.5) @ paddle.eye(x.shape[-1])" for i in range(70)
-    )
-    pair = a_pair(CLASSIFIER, tmp_path, ("x = x + attended", f"x = x + attended\n        {long}"))
+    pair = a_pair(CLASSIFIER, tmp_path, ("x = x + attended", f"x = x + attended\n        {LONG}"))
     said, *texts = issued(pair, status=1)
     assert "no small program shows it: it takes" in said and not any(texts)
+
+
+def test_where_no_program_shows_the_first_cause_the_next_is_tried(tmp_path):
+    """The first is too long; the other is in another branch, before which all agrees."""
+    pair = tmp_path / "pair"
+    pair.mkdir()
+    (pair / "case.py").write_text(
+        "import numpy as np\n\nCONFIGS = {'default': {}}\n\n\ndef make_inputs(config, seed):\n"
+        "    return {'x': np.random.default_rng(seed).standard_normal((2, 8))}\n"
+    )
+    wrong = {"torch": ("", ""), "paddle": (LONG, "approximate=True")}
+    for side, kind in (("torch", "Module"), ("paddle", "Layer")):
+        long, form = wrong[side]
+        (pair / f"{side}_model.py").write_text(
+            f"import {side}\nfrom {side} import nn\n\n\nclass Net(nn.{kind}):\n"
+            "    def __init__(self):\n        super().__init__()\n"
+            "        self.one, self.two = nn.Linear(8, 8), nn.Linear(8, 8)\n"
+            f"        self.act = nn.GELU({form})\n\n"
+            "    def forward(self, x):\n        other = self.act(self.two(x))\n"
+            f"        x = self.one(x)\n        {long}\n        return {{'a': x, 'b': other}}\n\n\n"
+            "def build(config):\n    return Net()\n"
+        )
+    said, program, text = issued(pair)
+    first = said.index("no small program shows it: it takes")
+    second = said.index("step 1: GELU's tanh form is off in torch and on in Paddle")
+    assert first < second < said.index("lines shows it")
+    assert "gelu" in program and "GELU's tanh form" in text.splitlines()[0]
 
 
 def test_a_pair_that_cannot_run_is_refused(tmp_path):

@@ -39,6 +39,13 @@ def folders(tmp_path, monkeypatch):
     return made
 
 
+def test_a_folder_here_comes_before_the_built_in_model_of_its_name(folders, tmp_path, capsys):
+    told = folders(reformer="0fine", b="0fine too")
+    (tmp_path / "reformer" / "case.py").touch()
+    assert command.main([*told, "--jobs", "1"]) == 0
+    assert capsys.readouterr().out.startswith("reformer: aligned: fine (")
+
+
 def test_an_error_is_the_line_on_a_pair_in_either_language(folders, capsys):
     told = folders(a="2error: why\nbehind it", b="2错误：为何\nbehind it")
     assert command.main([*told, "--jobs", "1"]) == 2

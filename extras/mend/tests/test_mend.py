@@ -4,6 +4,7 @@ import ast
 import itertools
 import json
 import math
+import os
 import shutil
 import sys
 import sysconfig
@@ -34,6 +35,7 @@ from twincheck.extras.mend.command import (
 from twincheck.extras.mend.distances import compared, distances
 from twincheck.extras.mend.edits import KINDS, Edit, Source, Values, edits, of_mapping
 from twincheck.extras.mend.reference import nearer
+from twincheck.extras.mend.settings import of_settings
 from twincheck.extras.shared.packages import environment_of
 from twincheck.extras.shared.steps import FORWARD
 
@@ -181,6 +183,52 @@ def test_each_edit_of_a_file_is_code_and_another_tree(tmp_path):
     assert any(line != own for line, own in zip(first, source.decode().splitlines(), strict=False))
 
 
+# ---- settings -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("wrong", "right"),
+    [
+        (
+            "BN = partial(nn.BatchNorm2D, momentum=0.99)",
+            "partial(nn.BatchNorm2D, momentum=0.99, {})",
+        ),
+        ("BN(8)", "BN(8, {})"),
+        ("nn.BatchNorm2D()", "nn.BatchNorm2D({})"),
+        ("nn.BatchNorm2D(8, 0.9, 1e-05)", "nn.BatchNorm2D(8, 0.9, 0.001)"),
+        ("nn.BatchNorm2D(\n    8,\n    epsilon=eps,\n)", "8,\n    {},\n"),
+        (
+            "Block(norm=nn.BatchNorm2D)",
+            "norm=(lambda *args, **more: nn.BatchNorm2D(*args, {}, **more)",
+        ),
+        ("nn.BatchNorm2D(8) + nn.BatchNorm2D(9)", "nn.BatchNorm2D(8, {}) + nn.BatchNorm2D(9, {})"),
+        (
+            "def f(eps=1e-5): nn.BatchNorm2D(8, epsilon=eps)",
+            "def f(eps=0.001): nn.BatchNorm2D(8, epsilon=eps)",
+        ),
+    ],
+)
+def test_a_layers_setting_is_given_wherever_its_class_is_named(wrong, right):
+    source = Source(f"from paddle.nn import BatchNorm2D as BN\n{wrong}\n".encode())
+    found = list(of_settings(source, "BatchNorm2D", [("epsilon", 1e-3, 1e-5)]))
+    made = [edit.applied(source.text).decode() for edit in found]
+    assert any(right.replace("{}", "epsilon=0.001") in one for one in made)
+    assert len(made) < 5
+
+
+def test_of_a_port_that_does_not_run_no_setting_is_known():
+    assert Red("", {}, None).files() == []
+
+
+def test_settings_are_given_together_and_as_paddle_counts_them():
+    source = Source(b"nn.BatchNorm2D(8), isinstance(x, nn.BatchNorm2D)\n")
+    settings = ("epsilon", 1e-3, 1e-5), ("momentum", 0.01, 0.1), ("tanh form", 1.0, 0.0)
+    first, *others = of_settings(source, "BatchNorm2D", settings)
+    given = ["epsilon=0.001", "momentum=0.99", "approximate=True"]
+    assert first.new.decode() == f", {', '.join(given)}"
+    assert [one.new.decode() for one in others] == [f", {one}" for one in given]
+
+
 # ---- towards the reference ----------------------------------------------------------------------
 
 
@@ -314,6 +362,68 @@ def a_users_pair(folder, name):
     left_out = shutil.ignore_patterns("log", "__pycache__")
     pairs = ROOT / "faults" / "users" / "pairs"
     return shutil.copytree(pairs / name, folder / name, ignore=left_out)
+
+
+def linked(pair):
+    """The pair with both sides' models out of it, each a net.py that it has a link to."""
+    for side, name in (("torch", ""), ("paddle", "of_paddle")):
+        own, model = pair.parent / f"{side} side" / "net.py", pair / f"{side}_model.py"
+        own.parent.mkdir()
+        model.rename(own)
+        model.write_text(
+            "import os, sys\n"
+            f"sys.path.insert(0, os.path.join(os.path.dirname(__file__), {name!r}))\n"
+            "from net import build, loss\n"
+        )
+        place = pair / name
+        place.mkdir(exist_ok=True)
+        (place / "net.py").symlink_to(os.path.relpath(own, place))
+    return pair
+
+
+def test_the_file_that_a_link_leads_to_is_mended_from_above(tmp_path):
+    pair = linked(a_pair(tmp_path, ("nn.GELU()", "nn.GELU(approximate=True)")))
+    net = pair.parent / "paddle side" / "net.py"
+    planted = net.read_text()
+    said = twincheck("mend", pair.relative_to(tmp_path), "--write", folder=tmp_path)
+    assert "written: a port/paddle side/net.py; the old one is net.py.orig" in said
+    assert net.read_text() == planted.replace("approximate=True", "")
+    assert (net.parent / "net.py.orig").read_text() == planted
+    assert {path.name for path in pair.glob("*")} == {
+        *("case.py", "torch_model.py", "paddle_model.py", "net.py", "of_paddle", "README.md", "log")
+    }
+
+
+def test_a_setting_in_a_partial_of_another_file_is_found_at_once(tmp_path):
+    pair = tmp_path / "pair"
+    pair.mkdir()
+    (pair / "case.py").write_text(
+        "import numpy as np\n\nCONFIGS = {'default': {}}\n\n\ndef make_inputs(config, seed):\n"
+        "    return {'x': np.random.default_rng(seed).standard_normal((2, 3, 4, 4))}\n"
+    )
+    for side, kind, d, more in (
+        ("torch", "Module", "d", ", eps=1e-3"),
+        ("paddle", "Layer", "D", ""),
+    ):
+        (pair / f"{side}_parts.py").write_text(
+            f"from {side} import nn\n\n\nclass Block(nn.{kind}):\n"
+            "    def __init__(self, norm):\n        super().__init__()\n"
+            f"        self.conv = nn.Conv2{d}(3, 4, 3)\n        self.norm = norm(4)\n\n"
+            "    def forward(self, x):\n        return self.norm(self.conv(x))\n"
+        )
+        momentum = 0.01 if side == "torch" else 0.99
+        (pair / f"{side}_model.py").write_text(
+            f"from functools import partial\n\nfrom {side} import nn\n"
+            f"from {side}_parts import Block\n\n\nclass Net(nn.{kind}):\n"
+            "    def __init__(self):\n        super().__init__()\n"
+            f"        norm = partial(nn.BatchNorm2{d}, momentum={momentum}{more})\n"
+            "        self.block = Block(norm)\n\n"
+            "    def forward(self, x):\n        return self.block(x)\n\n\n"
+            "def build(config):\n    return Net()\n"
+        )
+    said = twincheck("mend", pair)
+    assert "+        norm = partial(nn.BatchNorm2D, momentum=0.99, epsilon=0.001)" in said
+    assert json.loads((pair / "log" / "mend" / "mend.json").read_text())["tried"] < 5
 
 
 def test_a_newcomer_mends_three_mistakes(tmp_path):
@@ -540,7 +650,7 @@ def test_a_doubtful_mend_is_not_proven(tmp_path, monkeypatch):
 def test_initial_weights_are_mended_where_all_else_is_green(tmp_path):
     pair = a_pair(tmp_path, ("nn.initializer.Normal(std=0.1)", "nn.initializer.Normal(std=0.2)"))
     said = twincheck("mend", pair)
-    assert "proven: with it all steps are green" in said
+    assert "proven: with it steps 1, 3 and 4 are green" in said
     assert "std=0.1" in json.loads((pair / "log" / "mend" / "mend.json").read_text())["diff"]
 
 
@@ -665,6 +775,28 @@ def test_an_installed_package_is_mended_in_a_copy_and_never_written_to(tmp_path)
     assert f"not written: {net} is an installed package's: mend its sources" in said
     assert net.read_bytes() == planted
     assert {path.name for path in net.parent.glob("*.py*")} == {"net.py", "__init__.py"}
+
+
+def test_a_copy_has_what_links_lead_to_and_a_file_under_two_names_once(tmp_path):
+    """A package that holds the pair ends; what is edited in the copy is the user's file."""
+    package = tmp_path / "package"
+    pair = a_users_pair(package, "encoder_layer")
+    (pair / "log").mkdir()
+    (package / "bent.py").touch()
+    (package / "weights.bin").touch()
+    (package / ".venv").mkdir()
+    (package / ".venv" / "pyvenv.cfg").touch()
+    (pair / "package").symlink_to("..")
+    (pair / "bent.py").symlink_to("../bent.py")
+    search = Search(load_pair(str(pair)), CheckOptions(), tmp_path, 60, lambda _: None)
+    search.work_in(tmp_path / "work")
+    once, again = search.copy / "bent.py", search.copy / "package" / "bent.py"
+    once.write_text("x = 1\n")
+    assert again.read_text() == "x = 1\n" and (package / "bent.py").read_text() == ""
+    assert search.original(once) == search.original(again) == package / "bent.py"
+    assert (search.copy / "package" / "weights.bin").samefile(package / "weights.bin")
+    assert {path.name for path in (search.copy / "package").glob("*")} == {"bent.py", "weights.bin"}
+    assert not (search.copy / "log").exists()
 
 
 def test_a_file_of_a_packages_copy_is_no_link_to_the_package(tmp_path):

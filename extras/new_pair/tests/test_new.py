@@ -1,11 +1,13 @@
-"""`python -m common.new` lays out a pair that runs at once, and never touches what is there."""
+"""`twincheck new` lays out a pair that runs at once, and never touches what is there."""
 
 import os
 import shlex
 
 import pytest
+from builders import twincheck
 from checkout import Checkout
 
+from twincheck.common.pair.pairs import built_in_models, load_pair, load_pairs
 from twincheck.extras.new_pair.command import FILES, lay_out, main
 
 
@@ -28,7 +30,7 @@ def test_it_says_what_it_made_and_what_to_do_next(laid_out, checkout):
     assert sorted(path.name for path in made.iterdir()) == sorted(FILES)
     for number in range(1, 6):
         assert f"\n  {number}  " in laid_out.stdout, "each of the five edits"
-        assert f"check_step{number}.py --model my_pair" in laid_out.stdout
+        assert f"twincheck step{number} my_pair" in laid_out.stdout
     text = "".join((made / name).read_text() for name in FILES)
     for number in range(1, 6):
         assert f"{number}. " in text, "the edits are marked in the files"
@@ -53,7 +55,6 @@ def test_what_is_there_is_never_touched(tmp_path, capsys):
 @pytest.mark.parametrize(
     "name, told",
     [
-        ("reformer", "taken"),
         ("all", "taken"),
         ("a/b", "letters"),
         ("..", "letters"),
@@ -65,6 +66,20 @@ def test_a_name_that_cannot_be_is_refused(tmp_path, capsys, name, told):
     assert main([name, "--folder", str(tmp_path)]) == 2
     assert told in capsys.readouterr().err
     assert not list(tmp_path.iterdir())
+
+
+def test_a_pair_may_be_called_as_a_built_in_model(tmp_path, monkeypatch):
+    """Its folder comes first where it stands; `all` stays those that are built in."""
+    assert main(["reformer", "--folder", str(tmp_path)]) == 0
+    monkeypatch.chdir(tmp_path)
+    own = load_pair("reformer")
+    assert own.folder == tmp_path / "reformer" and own.hides_built_in
+    every = load_pairs(["all", "fastformer"])
+    assert all(pair.built_in for pair in every) and len(every) == len(built_in_models())
+    said = twincheck("step1", "reformer", folder=tmp_path)
+    assert f"note: {own.folder} is checked, not the built-in model of that name" in said
+    monkeypatch.chdir(tmp_path.parent)
+    assert load_pair("reformer").built_in
 
 
 def test_a_folder_that_cannot_be_written_is_named(tmp_path, capsys):

@@ -1,4 +1,4 @@
-"""`python -m common.new` sets a pair up from two models: what it takes, writes and says."""
+"""`twincheck new` sets a pair up from two models: what it takes, writes and says."""
 
 import importlib
 import shutil
@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from checkout import Checkout, change
 
+from twincheck.common.pair.pairs import RECORD
 from twincheck.common.system.checkout import ROOT
 from twincheck.common.system.errors import UserError
 from twincheck.extras.new_pair import library
@@ -16,8 +17,6 @@ from twincheck.extras.new_pair.described import Asked, Described, Outputs, reque
 from twincheck.extras.new_pair.inputs import parse_inputs, proposals
 from twincheck.extras.new_pair.loss import choose_loss
 from twincheck.extras.new_pair.outputs import match_outputs
-from twincheck.extras.new_pair.own_files import linked, make_links, places_of
-from twincheck.extras.new_pair.record import RECORD
 from twincheck.extras.new_pair.remarks import remarks
 from twincheck.extras.new_pair.spec import (
     Arguments,
@@ -64,9 +63,10 @@ def test_a_word_that_names_no_model_is_refused(text, told):
 
 def test_settings_are_json_or_text(tmp_path):
     words = ["a=1", "b=1e-5", "c=true", "d=None", "e=gelu", 'f=["x", 2]', "g=a=b", "h="]
+    words += ["i=(32,64)", "j=('a',)", "k=(gelu)"]
     assert parse_settings("--set", words) == {
         **{"a": 1, "b": 1e-5, "c": True, "d": None, "e": "gelu", "f": ["x", 2], "g": "a=b"},
-        "h": "",
+        **{"h": "", "i": (32, 64), "j": ("a",), "k": "(gelu)"},
     }
     (tmp_path / "config.json").write_text('{"a": 1, "b": 2}')
     sets = {"": ["b=3"], "torch": [], "paddle": ["c=4"]}
@@ -162,7 +162,7 @@ def described(side, kind, leaves, **other):
     outputs = Outputs(kind, True, [(tuple(path), tuple(shape), True) for path, shape in leaves])
     told = {
         **{"config": None, "set_for_cpu": {}, "settings": {}, "stand_in": None},
-        "unknown": [],
+        **{"unknown": [], "bare": {}, "links": {}},
         **{"call": {"x": "x"}, "takes": ["x"], "call_options": {}},
     }
     return Described(side, Spec("net", "Net"), outputs=outputs, **told | other)
@@ -254,6 +254,12 @@ def plan_of(torch, paddle, words, config, name="Net", place=""):
     return Plan(config, {"torch": {}, "paddle": {}}, inputs, sides, matched, loss, places)
 
 
+def test_a_tuple_is_written_as_one():
+    sides = [described(side, *TENSOR) for side in SIDES]
+    text = case_text(plan_of(*sides, ["x=float32:2,3"], {"dim": (32, 64), "of": ("a",)}), {}, "")
+    assert 'CONFIGS = {"default": {"dim": (32, 64), "of": ("a",)}}' in text
+
+
 LONG = {f"a_setting_with_a_long_name_{i}": i for i in range(6)}
 MANY = [f"input_with_a_long_name_{i}" for i in range(5)]
 CALL = {"call": dict(zip(MANY, MANY, strict=True)), "takes": MANY}
@@ -342,23 +348,6 @@ def test_defaults_that_differ_are_told():
     assert told == [
         "differs by default (torch / paddle): eps 1e-05 / 1e-06; --set KEY=VALUE makes it alike"
     ]
-
-
-def test_files_are_linked_with_what_they_import(tmp_path):
-    for side in SIDES:
-        (tmp_path / side).mkdir()
-        (tmp_path / side / "net.py").write_text("import numpy, parts\nfrom deep.inner import x\n")
-        (tmp_path / side / "parts.py").write_text("import net\n")
-        (tmp_path / side / "deep").mkdir()
-        (tmp_path / side / "unused.py").touch()
-    specs = {side: parse_spec(f"--{side}", f"{tmp_path}/{side}/net.py:Net") for side in SIDES}
-    assert set(linked(specs["torch"])) == {"net.py", "parts.py", "deep"}
-    assert places_of(specs) == {"torch": "", "paddle": "of_paddle"}, "their names are the same"
-    make_links(linked(specs["torch"]), tmp_path / "pair", tmp_path / "pair")
-    assert (tmp_path / "pair" / "net.py").samefile(tmp_path / "torch" / "net.py")
-    (tmp_path / "case.py").touch()
-    spec = parse_spec("--torch", f"{tmp_path}/case.py:Net")
-    assert places_of({"torch": spec}) == {"torch": "of_torch"}, "the pair has its own"
 
 
 # ---- a side's process ---------------------------------------------------------------------------
@@ -539,11 +528,16 @@ def test_a_package_that_is_not_there_names_the_python(tmp_path):
 
 
 def test_a_file_whose_name_is_taken_is_refused(ask, tmp_path):
-    (tmp_path / "json.py").write_text("Net = 1\n")
-    spec = parse_spec("--torch", f"{tmp_path}/json.py:Net")
+    """Of a module that the side's process has; Python's own are looked for in their folder."""
+    (tmp_path / "yaml.py").write_text("Net = 1\n")
+    spec = parse_spec("--torch", f"{tmp_path}/yaml.py:Net")
+    importlib.import_module("yaml")
     request = request_for("torch", spec, Asked({}, {}, Arguments(), [], {}, {}), tmp_path)
     with pytest.raises(UserError, match="rename the file"):
         library.describe(importlib.import_module("twincheck.common.sides.torch_side"), request)
+    (tmp_path / "json.py").touch()
+    spec = parse_spec("--torch", f"{tmp_path}/json.py:Net")
+    assert (spec.module, spec.root) == (f"{tmp_path.name}.json", tmp_path.parent)
 
 
 # ---- the whole command --------------------------------------------------------------------------
@@ -591,9 +585,8 @@ def new(checkout, folder, name, *words):
     given = ["--torch", f"{folder}/mine.py:Net", "--paddle", f"{folder}/port.py:Net"]
     given += ["--input", "x=float32:4,8", "labels=labels:4:3", "--set", "width=8"]
     given = [] if "--update" in words else given
-    return checkout.python(
-        str(checkout.path("common/new.py")), name, *given, *words, "--folder", str(folder)
-    )
+    door = str(checkout.path("twincheck"))
+    return checkout.python(door, "new", name, *given, *words, "--folder", str(folder))
 
 
 def test_two_names_end_in_a_verdict(checkout, folder):
@@ -601,7 +594,7 @@ def test_two_names_end_in_a_verdict(checkout, folder):
     assert done.returncode == 0, done.stdout + done.stderr
     assert "paddle: x is its v" in done.stdout and "ROUNDING" in done.stdout
     assert '"network.dense": "network.inner"' in (folder / "mine" / "case.py").read_text()
-    assert (folder / "mine" / "mine.py").samefile(folder / "mine.py")
+    assert (folder / "mine" / "of_torch" / "mine.py").samefile(folder / "mine.py")
     done, report = checkout.rows(4, "--model", str(folder / "mine"), "--no-report")
     assert done.returncode == 0 and report["rows"], done.stdout + done.stderr
 
@@ -637,7 +630,7 @@ def test_times_rise_and_the_longest_row_is_whole(checkout, folder):
     (folder / "port.py").write_text(text)
     place = str(folder)
     done = checkout.python(
-        *(str(checkout.path("common/new.py")), "rising", "--folder", place),
+        *(str(checkout.path("twincheck")), "new", "rising", "--folder", place),
         *("--torch", f"{place}/mine.py:Net", "--paddle", f"{place}/port.py:Net", "--input"),
         *("x=float32:4,12,8", "times=float32:4,12", "lengths=int64:4:13", "labels=labels:4,12:3"),
     )
@@ -653,7 +646,7 @@ def test_a_fault_in_a_port_is_named_where_it_stands(checkout, folder):
     change(folder / "port.py", "F.gelu(self.dense(v))", "F.gelu(self.dense(v), approximate=True)")
     done = new(checkout, folder, "wrong")
     assert done.returncode == 1, done.stdout + done.stderr
-    assert "their models/wrong/port.py:14" in done.stdout, done.stdout
+    assert "their models/wrong/of_paddle/port.py:14" in done.stdout, done.stdout
 
 
 @pytest.mark.parametrize(

@@ -301,7 +301,7 @@ def test_layers_and_arguments_of_paddle_compat(tmp_path):
     assert done.returncode == 0, done.stdout + done.stderr
     keys = {row["key"] for row in report["rows"]}
     assert {"z", "top", "best", "attention", "topk", "argmax"} <= keys, keys
-    done = checkout.module("common.certificate", "--model", model)
+    done = checkout.module("twincheck", "certificate", "--model", model)
     assert done.returncode == 0 and "compat.Linear" in done.stdout, done.stdout + done.stderr
     change(checkout.path("tests/pairs/compat/paddle_model.py"), "scale=0.7", "scale=0.6")
     done = checkout.check(1, "--model", model, "--train", "--no-report")
@@ -317,7 +317,7 @@ def checkout(tmp_path_factory):
 
 
 def new(checkout, *words):
-    return checkout.module("common.new", "mine", *words)
+    return checkout.module("twincheck", "new", "mine", *words)
 
 
 @installed

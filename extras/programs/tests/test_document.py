@@ -172,7 +172,7 @@ def documents(checkout):
     for name, (step, *words) in typed.items():
         done, document = checkout.rows(step, *words)
         found[name] = done.returncode, document
-    done = checkout.module("common.check_all", "--model", wrong, "--json", str(report))
+    done = checkout.module("twincheck", "check", "--model", wrong, "--json", str(report))
     return found | {"all": (done.returncode, json.loads(report.read_text()))}
 
 

@@ -1,4 +1,4 @@
-"""What `python -m common.export` writes: the Paddle model's bits, from Paddle and NumPy alone."""
+"""What `twincheck export` writes: the Paddle model's bits, from Paddle and NumPy alone."""
 
 import ast
 import importlib.util
@@ -116,10 +116,10 @@ PLAIN = "from paddle import nn\n\n\ndef build(config):\n    return nn.Linear(2, 
         ("import torch", "paddle_model.py:1: torch is reference code"),
         ("from torch import nn as t", "is reference code"),
         ("from torch_model import build", "torch_model is the reference"),
-        ("from common.pair.tape import Tape", "common.pair.tape is this workbench's own"),
-        ("from common.paddle_side import tap, array", "paddle_model.py:1: array of twincheck."),
-        ("from common.paddle_side import *", "* of twincheck.paddle_side is this workbench's own"),
-        ("import step4_backward.setups", "step4_backward.setups is this workbench's own"),
+        ("from twincheck.common.pair.tape import Tape", "common.pair.tape is this workbench's"),
+        ("from twincheck import tap, array", "paddle_model.py:1: array of twincheck."),
+        ("from twincheck.paddle_side import *", "* of twincheck.paddle_side is this workbench's"),
+        ("import step4_backward.setups", "step4_backward.setups is this workbench's"),
         ("from parts.deep import x", "parts.deep is no single file"),
         ('x = __import__("layers")', "import_module cannot be followed"),
         ("from case import NOTHING", "it does not define NOTHING"),
@@ -148,19 +148,21 @@ def test_modules_beside_a_users_model_come_along(tmp_path):
     assert modules["config"].endswith("from .tables import SIZE\n\n# How wide.\nWIDTH = 2 * SIZE\n")
 
 
-def test_a_translation_comes_along(tmp_path):
-    """As common.new lays such a pair out; the torch file beside it has the translation's name."""
+@pytest.mark.parametrize("below", ["translated", "of_paddle"])
+@pytest.mark.parametrize(("name", "own"), [("net", "net"), ("model", "own_model")])
+def test_files_of_a_folder_of_the_pairs_come_along(tmp_path, below, name, own):
+    """As twincheck new lays such a pair out; the torch file beside it has the port's name."""
     (tmp_path / "case.py").write_text("CONFIGS = {}\n")
-    (tmp_path / "net.py").write_text("import torch\n")
-    (tmp_path / "translated").mkdir()
-    (tmp_path / "translated" / "net.py").write_text("import paddle\nfrom helper import *\n")
-    (tmp_path / "translated" / "helper.py").write_text("import paddle\n")
-    head = 'sys.path.insert(0, str(Path(__file__).parent / "translated"))'
-    text = f"import sys\nfrom pathlib import Path\n\n{head}\n\nfrom net import Net\n{PLAIN}"
+    (tmp_path / f"{name}.py").write_text("import torch\n")
+    (tmp_path / below).mkdir()
+    (tmp_path / below / f"{name}.py").write_text("import paddle\nfrom helper import *\n")
+    (tmp_path / below / "helper.py").write_text("import paddle\n")
+    head = f'sys.path.insert(0, str(Path(__file__).parent / "{below}"))'
+    text = f"import sys\nfrom pathlib import Path\n\n{head}\n\nfrom {name} import Net\n{PLAIN}"
     (tmp_path / "paddle_model.py").write_text(text)
     modules = take(tmp_path, "mine", built_in=False).modules
-    assert modules["model"].startswith("from .net import Net\n")
-    assert modules["net"] == "import paddle\nfrom .helper import *\n" and "helper" in modules
+    assert modules["model"].startswith(f"from .{own} import Net\n")
+    assert modules[own] == "import paddle\nfrom .helper import *\n" and "helper" in modules
 
 
 WHOLE = '''"""All."""
@@ -261,7 +263,7 @@ def exported(tmp_path_factory, request, *arguments):
         patch.chdir(out.parent)
         pythons = ["--torch-python", python, "--paddle-python", python]
         done = subprocess.run(
-            [sys.executable, "-m", "common.export", *arguments, "--out", str(out), *pythons],
+            [sys.executable, "-m", "twincheck", "export", *arguments, "--out", str(out), *pythons],
             capture_output=True,
             text=True,
         )

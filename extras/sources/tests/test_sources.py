@@ -640,7 +640,7 @@ def test_step_2_reads_a_table_and_says_what_it_read(tmp_path):
     folder.mkdir()
     (folder / "case.py").write_text(CASE)
     for side in ("torch", "paddle"):
-        text = f"from common.models.fastformer.{side}_model import build, loss  # noqa: F401\n"
+        text = f"from twincheck.common.models.fastformer.{side}_model import build, loss\n"
         (folder / f"{side}_model.py").write_text(text)
     command = [*Checkout.interpreter, str(ROOT / "step2_metric" / "check_step2.py")]
     command += ["--model", str(folder), "--out", str(tmp_path / "out")]

@@ -3,15 +3,14 @@
     python -m extras.mend.trials.paddle.trial REQUEST.json
 
 The request's folder has edits.json: file, the source that is edited; step, the module and the
-function of the step's Paddle side; torch, the log of its torch side; where the function draws
-initial weights, which are judged as step 5 does, drawn, torch's log of them, and config, what to
-build; origin, a row's key; allowed, what rounding may make of each row, a part of its size; seconds
-for a trial, at most; edits, each [first byte, the one behind its last, new text].  Each is run in
-float64, or in the precision in which what is looked for shows, and one line of tried.jsonl says
-what came of it: number; the origin's distance, a part of torch's size; how many values came nearer
-than by a factor of 30, how many went away, and by how many digits in all; or the error.  The first
-line, -1, is of the source as it is, and where there are no edits it has the lines of the file that
-ran, and the pair's files that were imported.  No file is changed.
+function of the step's Paddle side; torch, the log of its torch side; origin, a row's key; allowed,
+what rounding may make of each row, a part of its size; seconds for a trial, at most; edits, each
+[first byte, the one behind its last, new text].  Each is run in float64, or in the precision in
+which what is looked for shows, and one line of tried.jsonl says what came of it: number; the
+origin's distance, a part of torch's size; how many values came nearer than by a factor of 30, how
+many went away, and by how many digits in all; or the error.  The first line, -1, is of the source
+as it is, and where there are no edits it has the lines of the file that ran, and the pair's files
+that were imported.  No file is changed.
 """
 
 import sys
@@ -34,7 +33,6 @@ import signal
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
-from dataclasses import replace
 from functools import cache, partial
 from importlib.machinery import SourceFileLoader
 from inspect import CO_OPTIMIZED
@@ -53,11 +51,9 @@ from twincheck.common.sides.run import Run
 from twincheck.common.sides.session import Session, using
 from twincheck.common.sides.worker import main
 from twincheck.common.system.json_file import load_json
-from twincheck.common.verdict.row import FAILING
 from twincheck.extras.mend.distances import compared, distances
 from twincheck.extras.mend.edits import CASE, MAPPING
 from twincheck.extras.shared.one_case import asked_precision
-from twincheck.step5_train.judge_initial import judge_initial
 
 GROUP = side.join_group()
 SLOWER = 20.0  # than the source as it is an edit may be
@@ -76,8 +72,8 @@ def trial(run):
     before, seconds = None, told["seconds"]
     told_inside = sidecar_of(told["torch"]).classes
     inside = {key for key in told_inside if Key.parse(key).local not in STATISTICS}
-    judge = partial(distances, inside=inside) if "config" not in told else unlike
-    with read_log(told.get("drawn", told["torch"])) as reference:
+    judge = partial(distances, inside=inside)
+    with read_log(told["torch"]) as reference:
         running = _imported if path.is_relative_to(run.pair.folder) else _swapped
         if path == run.pair.folder / CASE:
             running = partial(_mapped, run.job)
@@ -93,7 +89,7 @@ def trial(run):
             try:
                 watched = nullcontext() if told["edits"] else _ran(path, ran)
                 with _in_time(seconds), watched, running(path, source, edited):
-                    values = _values(run, function, told.get("config"), {})
+                    values = _values(run, function, {})
                 found = judge(values, reference)
             except Exception as error:  # whatever an edit makes of a model
                 line = {"error": f"{type(error).__name__}: {error}".splitlines()[0][:200]}
@@ -256,13 +252,8 @@ def _in_time(seconds: float) -> Iterator[None]:
         signal.signal(signal.SIGALRM, former)
 
 
-def unlike(drawn, reference) -> dict[str, float]:
-    """Key -> 1 where a parameter is drawn from another distribution than torch's, else 0."""
-    return {row.key: float(row.verdict in FAILING) for row in judge_initial(reference, drawn)}
-
-
-def _values(run, function, config: dict | None, learned: dict) -> dict[str, np.ndarray]:
-    """Key -> value of all that the step logs, or returns, by the source as it is imported now.
+def _values(run, function, learned: dict) -> dict[str, np.ndarray]:
+    """Key -> value of all that the step logs, by the source as it is imported now.
 
     learned     which dropout is which of the reference's (common/sides/draws.py); fills up
     """
@@ -272,7 +263,6 @@ def _values(run, function, config: dict | None, learned: dict) -> dict[str, np.n
         found[key] = np.array(values)
 
     own, request = run.session, run.request
-    case = run.case if config is None else replace(run.case, config=config)
     session = Session(request.seed, record=keep, forced=own.forced)
     session.tape, session.selection = own.tape, own.selection
     session.draws = Draws(own.draws.reference)
@@ -281,16 +271,13 @@ def _values(run, function, config: dict | None, learned: dict) -> dict[str, np.n
     session.begin(prefix=run.prefix)
     try:
         with using(session):
-            one = Run(run.job, case, run.dtype, session)
+            one = Run(run.job, run.case, run.dtype, session)
             one.module = model_file.import_again(run.job)
-            if config is not None:
-                built = one.module.build(dict(run.case.config))
-                one.load(built, one.start())  # finds torch's names
-            returned = function(one)
+            function(one)
             session.dropouts.begin()  # the last pass has ended
     except Restart:  # it is known now
-        return _values(run, function, config, learned)
-    return found if config is None else returned
+        return _values(run, function, learned)
+    return found
 
 
 if __name__ == "__main__":

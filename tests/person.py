@@ -1,0 +1,132 @@
+"""Somebody at a terminal: what they type, and every command that they are told to type.
+
+A journey types what README and the program's own output say, in a folder of its own.  Whatever is
+printed, or stands on a page, in a document or in a bundle, is collected with the folder in which it
+was printed; `follow` then types it there, as it stands, once for each command and its options, and
+asks of each that it does what it is for.
+"""
+
+import json
+import os
+import re
+import shlex
+import sys
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from printed import Printed, of_bundle, of_json, of_page, printed, run
+
+HERE = Path(sys.executable).parent  # of the checkout's `twincheck`
+
+TORCH = """
+import torch
+from torch import nn
+
+
+class Net(nn.Module):
+    def __init__(self, width=8):
+        super().__init__()
+        self.inner = nn.Linear(6, width)
+        self.norm = nn.LayerNorm(width, eps=1e-6)
+        self.outer = nn.Linear(width, 3)
+
+    def forward(self, x):
+        return self.outer(self.norm(torch.tanh(self.inner(x))))
+"""
+# A port with one mistake, the usual one: the default epsilon.
+PADDLE = """
+import paddle
+from paddle import nn
+
+
+class Net(nn.Layer):
+    def __init__(self, width=8):
+        super().__init__()
+        self.inner = nn.Linear(6, width)
+        self.norm = nn.LayerNorm(width)
+        self.outer = nn.Linear(width, 3)
+
+    def forward(self, x):
+        return self.outer(self.norm(paddle.tanh(self.inner(x))))
+"""
+# Command -> what its output holds, as a pattern, once it did what it is for.
+DOES = {
+    "show": r"torch .*[\d.]",
+    "mend": r"an edit of .* mends it|nothing to mend|no mend was found",
+    "issue": r"written|\.py",
+    "verify": r": intact; ",
+    "bundle": r"root: [0-9a-f]{64}",
+    "report": r"ALIGNED|UNDECIDED",
+    "check": r"ALIGNED|UNDECIDED",
+    "compare": r"\(torch\) against .* \(paddle\): ",
+    "doctor": r"^python ",
+}
+
+
+@dataclass
+class Person:
+    """Somebody in a folder: home; path: the folder of the `twincheck` that they installed."""
+
+    home: Path
+    path: Path = HERE
+    told: dict[tuple[str, Path], Printed] = field(default_factory=dict)  # by text and folder
+    followed: Counter = field(default_factory=Counter)  # command -> how many were typed as printed
+
+    def writes(self, files: Mapping[str, str]) -> None:
+        """Put texts into files of their own."""
+        for name, text in files.items():
+            path = self.home / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text.lstrip("\n"))
+
+    def types(self, text: str, status: int | None = 0, at: str = "") -> str:
+        """Type a command in a folder below home; returns all that it prints.
+
+        status  what it must end with; None: anything but an error
+        """
+        folder = self.home / at
+        path = f"{self.path}{os.pathsep}{os.environ['PATH']}"
+        done = run(text, folder, PATH=path, OMP_NUM_THREADS="1", COLUMNS="120")
+        said = done.stdout + done.stderr
+        assert done.returncode in ((0, 1) if status is None else (status,)), f"$ {text}\n{said}"
+        assert "Traceback" not in said, f"$ {text}\n{said}"
+        self.hears(printed(said, text), folder)
+        return said
+
+    def hears(self, found, folder: Path) -> None:
+        """Keep commands that were printed in a folder."""
+        for one in found:
+            assert one.kind != "loose", f"no reader can tell where this command ends: {one}"
+            if not one.is_form:
+                self.told.setdefault((one.text, folder), one)
+
+    def reads(self, path: str, at: str = "") -> None:
+        """Look into a page, a document or a bundle that was written, from a folder below home."""
+        file, folder = self.home / path, self.home / at
+        if file.suffix == ".html":
+            self.hears(of_page(file), folder)
+        elif file.suffix == ".json":
+            self.hears(of_json(json.loads(file.read_text())), folder)
+        else:
+            self.hears(of_bundle(file), folder)
+
+    def follow(self, *left_out: str) -> None:
+        """Type what was printed and not typed yet, each command once with its options.
+
+        left_out  commands that this journey types by hand
+        """
+        done = set()
+        for (text, folder), one in list(self.told.items()):
+            options = {word for word in one.words if word.startswith("-")}
+            kind = one.command, folder, frozenset(options)
+            if one.program != "twincheck" or one.command in left_out or kind in done:
+                continue
+            done.add(kind)
+            said = self.types(text, None, os.path.relpath(folder, self.home))
+            wanted = DOES.get(one.command, "")
+            assert re.search(wanted, said, re.MULTILINE), f"$ {text}\n{said}"
+            for name in re.findall(r"--json (\S+)", text):
+                assert (folder / shlex.split(name)[0]).is_file(), text
+            self.followed[one.command or "--help"] += 1

@@ -1,0 +1,189 @@
+"""A port that begins with other values than torch's, without data: named, with what mends it."""
+
+import re
+import textwrap
+
+import pytest
+from builders import ended
+from checkout import Checkout
+
+from twincheck.common.verdict.initial import Drawn, Part, Start
+from twincheck.common.verdict.row import Row
+from twincheck.extras.mend.beginnings import beginnings
+from twincheck.extras.mend.edits import Source
+
+CASE = """
+import numpy as np
+CONFIGS = {"default": {}}
+def make_inputs(config, seed):
+    return {"ids": np.random.default_rng(seed).integers(0, 30, (4, 7))}
+"""
+TORCH = """
+import torch
+from torch import nn
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.words = nn.Embedding(30, 16, padding_idx=0)
+        self.lstm = nn.LSTM(16, 16, batch_first=True)
+        self.attend = nn.MultiheadAttention(16, 2, batch_first=True)
+        self.norm = nn.LayerNorm(16)
+        self.wide = nn.Linear(16, 40)
+        self.act = nn.PReLU()
+        self.back = nn.Linear(40, 16, bias=False)
+        self.conv = nn.Conv1d(16, 8, 3, padding=1, groups=2)
+        self.up = nn.ConvTranspose1d(8, 6, 2, stride=2)
+        self.token = nn.Parameter(torch.randn(1, 1, 16) * 0.02)
+        # more
+    def forward(self, ids):
+        x = self.lstm(self.words(ids) + self.token)[0]
+        x = self.norm(x + self.attend(x, x, x, need_weights=False)[0])
+        return self.up(self.conv(self.back(self.act(self.wide(x))).transpose(1, 2)))
+def build(config):
+    return Net()
+"""
+PADDLE = """
+import paddle
+from paddle import nn
+class Net(nn.Layer):
+    def __init__(self):
+        super().__init__()
+        self.words = nn.Embedding(30, 16, padding_idx=0)
+        self.lstm = nn.LSTM(16, 16)
+        self.attend = nn.MultiHeadAttention(16, 2)
+        self.norm = nn.LayerNorm(16)
+        self.wide = nn.Linear(16, 40)
+        self.act = nn.PReLU()
+        self.back = nn.Linear(40, 16, bias_attr=False)
+        self.conv = nn.Conv1D(16, 8, 3, padding=1, groups=2)
+        self.up = nn.Conv1DTranspose(8, 6, 2, stride=2)
+        self.token = self.create_parameter([1, 1, 16])
+        # more
+    def forward(self, ids):
+        x = self.lstm(self.words(ids) + self.token)[0]
+        x = self.norm(x + self.attend(x, x, x))
+        return self.up(self.conv(self.back(self.act(self.wide(x))).transpose([0, 2, 1])))
+def build(config):
+    return Net()
+"""
+MORE = "        # more\n"
+
+
+@pytest.fixture(scope="module")
+def checkout(tmp_path_factory):
+    return Checkout(tmp_path_factory.mktemp("beginnings"))
+
+
+def a_pair(folder, torch=TORCH, paddle=PADDLE):
+    folder.mkdir()
+    for name, text in (("case", CASE), ("torch_model", torch), ("paddle_model", paddle)):
+        (folder / f"{name}.py").write_text(text.lstrip())
+    return folder
+
+
+def checked(checkout, pair):
+    done, document = checkout.rows(1, "--model", str(pair), "--no-report")
+    return ended(0, (done, document))[0].stdout, document
+
+
+def test_every_default_that_differs_has_its_line_and_what_sets_it(checkout, tmp_path):
+    """The lines that are printed make it green: Paddle's defaults of ten kinds of layers."""
+    pair = a_pair(tmp_path / "my net")
+    said, document = checked(checkout, pair)
+    assert document["overall"] == "ALIGNED" and not document["findings"]
+    told = {one["sentence"].partition(" begins")[0]: one for one in document["initial"]}
+    assert set(told) == {"Net", "Embedding", "Linear", "Conv1D", "Conv1DTranspose"}
+    last = said.strip().splitlines()[-1]
+    assert "initial values of Net, Embedding, Linear, Conv1D and Conv1DTranspose are not" in last
+    assert "mend --model" in last
+    lines = {one["paddle"]["line"] for one in document["initial"]}
+    assert all(f"paddle_model.py:{line}" in said for line in lines) and len(lines) == 6
+    assert "weight: torch uniform within ±0.25, Paddle uniform within ±0.327" in said
+    # Alike layers are one finding, and a projection's rule is the fused weight's.
+    linear = [one for one in document["initial"] if one["sentence"].startswith("Linear")]
+    recipes = {line for one in linear for line in one["recipe"]}
+    assert len(linear) == 3 and '    if name in ("wide", "back"):' in recipes
+    assert any("(1.5 / layer.weight.shape[0]) ** 0.5" in line for line in recipes)
+    lines = [line for one in document["initial"] for line in one["recipe"]]
+    pasted = textwrap.indent("\n".join(lines), " " * 8).replace("model", "self")
+    (pair / "paddle_model.py").write_text(PADDLE.lstrip().replace(MORE, f"{pasted}\n"))
+    said, document = checked(checkout, pair)
+    assert not document["initial"] and "initial values" not in said
+
+
+@pytest.mark.parametrize("name, is_right", [("KaimingNormal", True), ("KaimingUniform", False)])
+def test_a_uniform_distribution_for_a_normal_one_is_found(checkout, tmp_path, name, is_right):
+    """512 weights, no loss and no data: kaiming_uniform_ for kaiming_normal_."""
+    cut = re.compile(r"        self\.(?!lin).*\n")
+    torch = cut.sub("", TORCH).replace(
+        MORE,
+        "        self.lin = nn.Linear(16, 32, bias=False)\n"
+        "        nn.init.kaiming_normal_(self.lin.weight)\n",
+    )
+    paddle = cut.sub("", PADDLE).replace(
+        MORE,
+        f"        init = nn.initializer.{name}()\n"
+        "        self.lin = nn.Linear(16, 32, weight_attr=init, bias_attr=False)\n",
+    )
+    forward = re.compile(r"    def forward.*?\n(?=def)", re.DOTALL)
+    torch = forward.sub(
+        "    def forward(self, ids):\n        return self.lin(ids[:, :1].float() * "
+        "torch.ones(16))\n",
+        torch,
+    )
+    paddle = forward.sub(
+        "    def forward(self, ids):\n        return self.lin(ids[:, :1].astype("
+        "self.lin.weight.dtype) * paddle.ones([16]))\n",
+        paddle,
+    )
+    said, document = checked(checkout, a_pair(tmp_path / "net", torch, paddle))
+    assert [one["key"] for one in document["initial"]] == [] if is_right else ["init/lin.weight"]
+    assert ("normal with standard deviation 0.354, Paddle uniform within ±0.612" in said) == (
+        not is_right
+    )
+
+
+# ---- what mend writes ---------------------------------------------------------------------------
+
+
+def a_start(torch, paddle, kind="Linear"):
+    part = Part(Row("init/a.weight", "DIVERGED"), "a.weight", "weight", (4, 4), torch, paddle)
+    return Start(kind, True, {"a": (part,)}, {"a": "net.py:1"}, "", (), frozenset())
+
+
+def edited(text, start, **more):
+    source = Source(textwrap.dedent(text).encode())
+    more = {"root": "Net", "is_pairs_own": False} | more
+    return [edit.applied(source.text).decode() for edit in beginnings(source, [start], **more)]
+
+
+NORMAL, UNIFORM = Drawn("normal", 0.0, 0.1, 0.01), Drawn("uniform", 0.0, 0.5, 6.0, "in")
+NET = """
+class Net(nn.Layer):
+    def __init__(self):
+        super().__init__()
+        self.a = nn.Linear(4, 4, weight_attr=nn.initializer.KaimingUniform())
+
+    def forward(self, x):
+        return self.a(x)
+"""
+
+
+def test_an_initialiser_is_exchanged_before_lines_are_put_in():
+    exchanged, put_in = edited(NET, a_start(NORMAL, UNIFORM))
+    assert "weight_attr=nn.initializer.Normal(std=0.1))" in exchanged
+    assert "        torch_initial_values(self)\n\n    def forward" in put_in
+    assert "        nn.initializer.Normal(std=0.1)(layer.weight)\n" in put_in
+    # The port's initialiser is of another family than what is drawn: it is none of these.
+    assert len(edited(NET, a_start(NORMAL, Drawn("constant", 0.0, 0.0)))) == 1
+
+
+def test_a_layer_of_the_library_gets_them_where_the_pair_builds_it():
+    text = "def build(config):\n    return nn.TransformerEncoderLayer(**config)\n"
+    (put_in,) = edited(text, a_start(NORMAL, UNIFORM), is_pairs_own=True)
+    assert (
+        "    model = nn.TransformerEncoderLayer(**config)\n    torch_initial_values(model)"
+        in put_in
+    )
+    assert not edited(text, a_start(NORMAL, UNIFORM))
+    assert not edited(text, a_start(Drawn("table", 0.0, 0.0), UNIFORM), is_pairs_own=True)
