@@ -227,6 +227,11 @@ def _is_harmless(row: Row) -> bool:
     return row.verdict in HARMLESS or known
 
 
+def _shapes_differ(logs: Logs, key: str) -> bool:
+    shapes = [logs.shape(run, key) for run in ("ref32", "cand32")]
+    return None not in shapes and shapes[0] != shapes[1]
+
+
 def _notes(rows: Sequence[Row], logs: Logs) -> list[str]:
     """What a reader must know beside the rows."""
     notes = []
@@ -234,6 +239,12 @@ def _notes(rows: Sequence[Row], logs: Logs) -> list[str]:
         notes.append("nothing was compared: the logs have no key in common")
     if "ref64" not in logs:
         notes.append("float32 logs alone: a wrong port that is close cannot be told from rounding")
+    numbers = [row for row in rows if row.size == 1 and _shapes_differ(logs, row.key)]
+    if numbers:
+        notes.append(
+            f"{len(numbers)} of the rows are one number with another shape on each side, such as "
+            f"{escaped(numbers[0].key)}: compared as numbers"
+        )
     measured = [row for row in rows if row.max_abs is not None and row.scale is not None]
     alike = measured and not any(row.max_abs for row in measured)
     if alike and sum(r.size for r in measured) >= ENOUGH_FLOATS and not logs.may_be_alike:

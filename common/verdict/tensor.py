@@ -39,7 +39,6 @@ def judge_tensor(
     row = Row(key, "INVALID", size=arrays[0].size, shape=arrays[0].shape)
     # Paddle before 2.5 had no tensors without axes: what has one element is a number.
     numbers = {array.size for array in arrays} == {1} and len({a.shape for a in arrays}) > 1
-    shapes = f"{arrays[0].shape} on the torch side, {arrays[1].shape} on the paddle side"
     arrays = [array.reshape(()) for array in arrays] if numbers else arrays
     row.note = mismatch(arrays)
     if row.note:
@@ -87,7 +86,6 @@ def judge_tensor(
         )
     if nans or infinite:
         row.mean_abs, row.max_abs, row.guide_passed = None, None, False  # inf - inf
-    row.add_note(f"one number, whose shape is {shapes}" if numbers else "")
     return row
 
 

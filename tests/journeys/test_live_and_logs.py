@@ -50,7 +50,8 @@ def test_two_live_models_and_a_test(me):
 
 
 @pytest.mark.parametrize(
-    ("off", "status", "verdict"), [(2e-7, 0, "CLOSE"), (1e-2, 1, "UNDECIDED"), (0.0, 2, "")]
+    ("off", "status", "verdict"),
+    [(2e-7, 0, "CLOSE"), (1e-2, 1, "UNDECIDED"), (0.0, 2, "the same bytes")],
 )
 def test_logs_that_reprod_log_wrote(me, off, status, verdict):
     """Paddle's of 2021, whose loss has an axis; given twice they are refused."""
