@@ -123,16 +123,14 @@ def _answer(measured: np.ndarray, bounds: dict[str, np.ndarray]) -> Answer:
 def _measured(measures: Measures, context: Context) -> np.ndarray:
     """The measured noise of float32's size and of float64's, of each measure.
 
-    0 where it was not measured, where rounding alone has left the numbers, and where it is no
-    rounding's; an optimizer's steps may be whole ones of any.
+    0 where it is not known, or is no rounding's; an optimizer's steps may be whole ones of any.
     """
-    noise = context.noise
-    if noise is None:
+    if context.noise is None:
         return np.zeros((2, measures.gap.size))
+    noise = np.where(np.isfinite(context.noise), context.noise, 0.0)
     if noise.shape[1] != measures.gap.size:
         whole = noise[:, :2].repeat(measures.samples if measures.samples > 1 else 0, axis=1)
         noise = np.concatenate([noise[:, :2], whole], axis=1)
-    noise = np.where(np.isfinite(noise), noise, 0.0)
     return np.where(context.stepped | (noise[1] <= tolerance("saturated") * noise[0]), noise, 0.0)
 
 
