@@ -11,7 +11,7 @@ import numpy as np
 from twincheck.common.logs.sidecar import OWN
 from twincheck.common.pair.pairs import is_checkpoint
 from twincheck.common.sides.places import (
-    made_at,
+    makers,
     noting_makers,
     of_framework_file,
     short_place,
@@ -118,7 +118,8 @@ def _owners(run, model) -> dict[str, list[str]]:
             module = modules.get(key[: -len(owner.local) - 1], model)
             torch_keys = entries[key].torch_keys if key in entries else (key,)
             of = owner.kind or f"{OWN} {owner.own}"
-            found[key] = [of, owner.local, short_place(made_at(module), str(ROOT)), *torch_keys]
+            line = next((place for place, _ in makers(module)), "")
+            found[key] = [of, owner.local, short_place(line, str(ROOT)), *torch_keys]
     kind, file = type(model), ""
     with suppress(TypeError):  # a class that a program has made has none
         file = inspect.getsourcefile(kind) or ""

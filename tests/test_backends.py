@@ -4,7 +4,7 @@ import shutil
 import sys
 
 import pytest
-from builders import ended
+from builders import ended, python
 from checkout import ROOT, Checkout
 
 from twincheck.common.logs.independence import folder_problems
@@ -211,6 +211,43 @@ def test_what_cannot_be_compared_is_refused(checkout, pair, typed, said):
     folder = pair(torch_model=OLD, paddle_model=PADDLE)
     done = ended(2, checkout.check(1, "--model", folder, *typed))
     assert said in done.stderr and len(done.stderr.splitlines()) == 1
+
+
+OPTIMIZERS = """
+import sys
+import torch
+from twincheck.common.sides import backend_torch as side
+
+def trained(rule_of):
+    torch.manual_seed(0)
+    weight = torch.nn.Parameter(torch.randn(5, 3))
+    rule = rule_of(weight)
+    for _ in range(3):
+        weight.grad = None
+        (weight * weight).sum().backward()
+        rule.step()
+    return weight.detach()
+
+own = [
+    trained(lambda w: side.sgd([w], 0.1)),
+    trained(lambda w: side.adam([w], 0.1, (0.9, 0.99))),
+    trained(lambda w: side.adamw([("w", w)], {"w"}, 0.1, (0.9, 0.99), 0.1)),
+]
+print("torch._dynamo" in sys.modules)
+of = torch.optim
+theirs = [
+    trained(lambda w: of.SGD([w], lr=0.1)),
+    trained(lambda w: of.Adam([w], lr=0.1, betas=(0.9, 0.99))),
+    trained(lambda w: of.AdamW([w], 0.1, (0.9, 0.99), 1e-8, 0.1)),
+]
+print("torch._dynamo" in sys.modules, *map(torch.equal, own, theirs))
+print(float(torch.compile(lambda x: x + 1, backend="eager")(torch.ones([]))))
+"""
+
+
+def test_torchs_optimizers_import_no_compiler_and_compute_the_same():
+    """A model that compiles has torch's own all the same."""
+    assert python("-c", OPTIMIZERS).splitlines() == ["False", "True True True True", "2.0"]
 
 
 def test_names_stand_in_sentences_alone():

@@ -1,9 +1,11 @@
 """What Paddle does inexactly is told and passes; what a port adds of its own fails at its line."""
 
+import shutil
 from pathlib import Path
 
 import pytest
 from builders import ended
+from checkout import ROOT, change
 
 PAIR = Path(__file__).parent / "pairs" / "framework_part"
 
@@ -69,3 +71,21 @@ def test_what_a_port_adds_fails_at_its_line(checkout, step, options):
     if step == 1:
         note = of_case(report, "wrong_interpolate")["part"]["note"]
         assert "is left, the port's own" in note
+
+
+def test_an_operator_that_is_wrong_is_none_that_is_inexact(checkout, tmp_path):
+    """The critic's norm is frozen where the actor's gradient comes through it."""
+    pair = shutil.copytree(ROOT / "faults/users/pairs/frozen_critic", tmp_path / "critic")
+    arguments = (4, "--model", str(pair), "--no-report")
+    done, report = ended(0, checkout.rows(*arguments))
+    own = "F.layer_norm(x, self._normalized_shape, self.weight, self.bias)"
+    whole = "F.layer_norm(x, self._normalized_shape) * self.weight + self.bias"
+    change(pair / "paddle_model.py", whole, own)
+    done, report = ended(1, checkout.rows(*arguments))
+    assert report["first_diverged"] == "grad_of/critic.norm:in/0#2"
+    rows = {row["key"]: row for row in report["rows"]}
+    note = rows[report["first_diverged"]]["note"]
+    assert "Paddle's layer_norm computes another gradient here than its definition" in note
+    assert "docs/wrong-operators.md has a program that shows it; write F.layer_norm(x, " in note
+    constants = [row for row in report["rows"] if row["verdict"] == "CONSTANT"]
+    assert all(row["gap"] <= 1e-9 * row["scale"] for row in constants)

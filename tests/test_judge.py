@@ -11,7 +11,7 @@ from twincheck.common.report.sentences import decided
 from twincheck.common.verdict.comparisons import Memo
 from twincheck.common.verdict.judge import judge_logs
 from twincheck.common.verdict.operators import adam_noise
-from twincheck.common.verdict.row import exit_code
+from twincheck.common.verdict.row import Row, exit_code, first_bad_row
 from twincheck.common.verdict.rule import MEASURED
 
 RNG = np.random.default_rng(0)
@@ -130,6 +130,31 @@ def test_steps_of_a_model_with_a_constant_carry_what_it_makes(logs):
         logs.add("adam/003/grad/a", pair(VALUES, 1e-6), off, exact)
         row = logs.judge()["adam/003/grad/a"]
         assert row.verdict == verdict and row.origin
+
+
+def test_an_operator_that_is_wrong_is_named_where_it_is_and_excuses_nothing(logs):
+    """Its module has an inexact constant too, which leaves most of the difference."""
+    logs.entries = {
+        "inexact": {"norm": {"layer_norm": 2e-12}},
+        "wrong": {"norm": {"layer_norm": {"gradient": 0.46}}},
+    }
+    off = VALUES * (1 + 1e-2)
+    logs.add("norm", pair(VALUES))
+    logs.add("grad_of/head", pair(VALUES, 1e-6), VALUES * (1 + 1e-6), VALUES * (1 + 1e-6))
+    logs.add("grad_of/norm:in/0", pair(VALUES, 1e-2), off, off)
+    logs.add("adam/001/grad/a", pair(VALUES, 1e-2))
+    rows = logs.judge()
+    assert [row.verdict for row in rows.values()][2:] == ["DIVERGED", "CARRIED"]
+    said = "Paddle's layer_norm computes another gradient here than its definition, by 4.6e-01 of"
+    assert said in rows["grad_of/norm:in/0"].note and "layer_norm" not in rows["grad_of/head"].note
+
+
+def test_what_is_off_after_a_step_comes_behind_where_a_probe_saw_it_start():
+    """A weight that starts as 1 hides it from the first case till a step has changed that."""
+    late = [Row(f"main/adam/001/{kind}/a", "DIVERGED", origin=True) for kind in ("grad", "weight")]
+    seen = Row("perturbed/grad_of/norm:in/0", "DIVERGED", origin=True)
+    assert first_bad_row([late[0], seen]) is seen and first_bad_row([late[0]]) is late[0]
+    assert first_bad_row([late[1], seen]) is late[1]  # an optimizer's own doing
 
 
 def test_steps_of_a_wrong_model_are_no_origins(logs):

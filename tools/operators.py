@@ -422,21 +422,19 @@ def wrong(names: Sequence[str] = ()) -> dict[str, list[dict]]:
 
 
 def page(lines: Mapping[str, Sequence[Mapping]]) -> str:
-    """The table of docs/wrong-operators.md."""
-    rows = ["| operator | form | state | wrong | instead |", "|---|---|---|---|---|"]
+    """The table of docs/wrong-operators.md: a row for states that are wrong alike."""
+    alike: dict[tuple, list[str]] = {}
     for name, found in lines.items():
         for line in found:
-            off = line["off"]
-            is_size = isinstance(off, float)
-            said = (
-                f"its {line['part']}, by {off:g} of the largest value"
-                if is_size
-                else f"stops: {off}"
-            )
-            instead = f"`{line['instead']}`" if line["instead"] else ""
-            rows.append(
-                f"| `{name}` | {line['form']} | {line['state'] or 'any'} | {said} | {instead} |"
-            )
+            off, instead = line["off"], f"`{line['instead']}`" if line["instead"] else ""
+            said = f"stops: {off}"
+            if isinstance(off, float):
+                said = f"its {line['part']}, by {off:g} of the largest value"
+            row = f"`{name}`", line["form"], said, instead
+            alike.setdefault(row, []).append(line["state"] or "any")
+    rows = ["| operator | form | state | wrong | instead |", "|---|---|---|---|---|"]
+    for (name, form, said, instead), states in alike.items():
+        rows.append(f"| {name} | {form} | {', '.join(states)} | {said} | {instead} |")
     return "\n".join(rows) + "\n"
 
 

@@ -157,7 +157,7 @@ OF_TYPE = {
     ),
     dict[str, dict[str, float]]: Kind(dict_of(dict_of(_seconds)), "sizes by name, by name", dict),
     dict[str, dict[str, dict[str, float]]]: Kind(
-        dict_of(dict_of(dict_of(_seconds))), "sizes by name, by name, by name", dict
+        dict_of(dict_of(dict_of(_seconds))), "sizes by name, by name", dict
     ),
     dict[str, dict[str, str]]: Kind(dict_of(dict_of(text)), "texts by name, by name", dict),
     dict[str, dict[str, list]]: Kind(

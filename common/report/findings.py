@@ -85,9 +85,17 @@ def _finding(result, row: Row) -> Finding:
             said = of_start(start)
             lines = [place for place in dict.fromkeys(start.places.values()) if place] or [NO_LINE]
             places = {"torch": start.torch_place or NO_LINE, "paddle": lines[0]}
-            told = (row, said, f"{said}; it starts at {row.key}", (), places, (START, number))
-            more = {"elsewhere": tuple(lines[1:]), "recipe": tuple(recipe(start))}
-            return Finding(*told, **more)
+            return Finding(
+                row,
+                said,
+                f"{said}; it starts at {row.key}",
+                layer="",
+                differing=(),
+                places=places,
+                cause=(START, number),
+                elsewhere=tuple(lines[1:]),
+                recipe=tuple(recipe(start)),
+            )
     class_name = class_of(result, "torch", row.key)
     layer, differing = what_differs(row, result.cases, result.settings)
     sentence = what_is_wrong(row, class_name, result.cases)

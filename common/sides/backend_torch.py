@@ -4,6 +4,9 @@ backend_paddle.py has the same names for Paddle, and says nothing that is said h
 """
 
 import os
+import sys
+from contextlib import contextmanager
+from types import ModuleType
 
 import numpy as np
 import torch
@@ -182,14 +185,40 @@ def fill(value, values):
     value.data = values
 
 
+@contextmanager
+def without_compiler():
+    """Let torch's optimizers find its compiler imported, to which they say what not to compile.
+
+    To import it takes as long as torch itself (2.0 s), and nothing of an optimizer is compiled.
+    """
+    name = "torch._dynamo"
+    if name in sys.modules:
+        yield
+        return
+    there = sys.modules[name] = ModuleType(name)
+    there.disable = lambda function, *_, **__: function
+    there.graph_break = lambda: None
+    try:
+        yield
+    finally:
+        del sys.modules[name]
+
+
+def _rule(kind, *arguments, **options):
+    with without_compiler():
+        rule = kind(*arguments, **options)
+    rule.step = without_compiler()(rule.step)
+    return rule
+
+
 def sgd(values, lr):
     """The framework's own plain SGD."""
-    return torch.optim.SGD(values, lr=lr)
+    return _rule(torch.optim.SGD, values, lr=lr)
 
 
 def adam(values, lr, betas):
     """Its Adam."""
-    return torch.optim.Adam(values, lr=lr, betas=betas)
+    return _rule(torch.optim.Adam, values, lr=lr, betas=betas)
 
 
 def adamw(parameters, decayed, lr, betas, weight_decay):
@@ -197,7 +226,7 @@ def adamw(parameters, decayed, lr, betas, weight_decay):
     undecayed = [value for name, value in parameters if name not in decayed]
     values = [value for name, value in parameters if name in decayed]
     groups = [{"params": values}, {"params": undecayed, "weight_decay": 0.0}]
-    return torch.optim.AdamW(groups, lr, betas, 1e-8, weight_decay)
+    return _rule(torch.optim.AdamW, groups, lr, betas, 1e-8, weight_decay)
 
 
 def set_rate(rule, lr):

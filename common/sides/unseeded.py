@@ -16,7 +16,7 @@ import numpy as np
 
 from twincheck.common.logs.key import parent_of
 from twincheck.common.sides.building import BLANK_FROM
-from twincheck.common.sides.places import is_instrument, made_at, short_place
+from twincheck.common.sides.places import is_instrument, makers, short_place
 from twincheck.common.system.checkout import ROOT
 from twincheck.common.system.intercept import Intercept
 
@@ -78,5 +78,6 @@ def _unlike(side, one, other) -> dict[str, str]:
     modules = dict(side.modules(one))
     for name, values in ours.items():
         if name in theirs and not np.array_equal(values, theirs[name], equal_nan=True):
-            return {"value": name, "place": made_at(modules.get(parent_of(name), one))}
+            lines = makers(modules.get(parent_of(name), one))
+            return {"value": name, "place": lines[0][0] if lines else ""}
     return {}

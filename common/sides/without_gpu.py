@@ -24,16 +24,6 @@ _TAKE_DEVICE = {
 }
 
 
-class _Place(type):
-    """The class of a GPU's place, of which the CPU's is made and nothing is an instance."""
-
-    def __call__(cls, *numbers):
-        return cls.place
-
-    def __instancecheck__(cls, value):
-        return False
-
-
 def patch(side: ModuleType) -> None:
     """Let everything that asks for a GPU have the CPU, from now on."""
     handles = dict.fromkeys(_TAKE_DEVICE[side.NAME], _on_cpu)
@@ -41,8 +31,8 @@ def patch(side: ModuleType) -> None:
     if side.NAME == "torch":
         handles |= dict.fromkeys(_NOTHING, lambda own, arguments, options: None)
     else:
-        # There alone, and a class: Paddle asks whether something is one.
-        side.lib.CUDAPlace = _Place("CUDAPlace", (), {"place": side.lib.CPUPlace()})
+        cpu = {"__new__": lambda kind, *arguments: side.lib.CPUPlace()}
+        side.lib.CUDAPlace = type("CUDAPlace", (), cpu)  # a class: Paddle asks what is one
     Intercept(side.lib, handles, held_by=("paddle",)).put()
 
 

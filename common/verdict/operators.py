@@ -62,6 +62,12 @@ def of_class(name: str) -> Operator | None:
     return next(fitting, None)
 
 
+def instead_of(name: str) -> str:
+    """What to write instead of a form of an operator that is wrong; empty where nobody knows."""
+    lines = load_json(TABLE)["wrong"].get(name, ())
+    return next((line["instead"] for line in lines if line["instead"]), "")
+
+
 def adam_noise() -> float:
     """How many times noisier Paddle's float32 Adam is than torch's, on the same gradients."""
     return table()["Adam"].value / table()["Adam of torch"].value
@@ -103,21 +109,21 @@ class Operators:
         return dict(found[site]) if site in found else _anywhere(found)
 
     def wrong_at(self, key: Key) -> str:
-        """What an operator of the row's module computes otherwise than its definition; a sentence.
+        """What an operator of the row's module computes otherwise than its definition, in words.
 
         Empty where none was seen to be wrong.
         """
         part = "gradient" if key.kind else "result"
         found = {site: parts for site, parts in self._wrong.items() if site.startswith(key.case)}
         site = key.case + _nearest(key, {name[len(key.case) :] for name in found})
-        for name, parts in found.get(site, {}).items():
-            if part in parts:
-                return (
-                    f"Paddle's {name} computes another {part} here than its definition, off by "
-                    f"{parts[part]:.1e} of the largest value (docs/porting.md has what to write "
-                    "instead)"
-                )
-        return ""
+        name = next((name for name, parts in found.get(site, {}).items() if part in parts), "")
+        if not name:
+            return ""
+        off, instead = found[site][name][part], instead_of(name)
+        said = f"Paddle's {name} computes another {part} here than its definition"
+        shown = "docs/wrong-operators.md has a program that shows it"
+        write = f"; write {instead} instead" if instead else ""
+        return f"{said}, by {off:.1e} of the largest value; {shown}{write}"
 
 
 def _nearest(key: Key, sites: Collection[str]) -> str:

@@ -242,8 +242,15 @@ class Gallery:
         out = base / ("train" if train else "eval")
         rows, log = out / f"step{step.number}.json", out / f"step{step.number}.log"
         out.mkdir(exist_ok=True)
-        command = [step.check, "--model", str(pair), "--out", str(out), "--json", str(rows)]
-        command += ["--no-report", *pythons, "--mode", "train" if train else "eval"]
+        command = ["-m", "twincheck", step.command, "--model", str(pair), "--out", str(out)]
+        command += [
+            "--json",
+            str(rows),
+            "--no-report",
+            *pythons,
+            "--mode",
+            "train" if train else "eval",
+        ]
         status, seconds, cpu_seconds = self._python(command, log, warm)
         check = Check(step.number, train, status, seconds=seconds, cpu_seconds=cpu_seconds)
         if status in (0, 1) and rows.is_file():

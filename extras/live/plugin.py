@@ -91,7 +91,10 @@ def twincheck(request) -> Checks:
     """Two models in a test: `twincheck(torch_model, paddle_model, {"x": x})` (see Checks)."""
     name = re.sub(r"\W+", "_", request.node.name.removeprefix("test_")).strip("_")
     folder = request.config.getoption(_OPTION)
-    command = f'pytest "{request.node.nodeid}"'
+    from twincheck.common.system.door import joined, shown, this_python
+
+    test = request.node.nodeid.partition("::")[2]
+    command = joined(this_python(), "-m", "pytest", f"{shown(request.node.path)}::{test}")
     return Checks(name, command, Path(folder).absolute() if folder else None)
 
 

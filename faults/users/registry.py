@@ -84,6 +84,7 @@ PAIRS = (
     UserPair("gradient_penalty", "gradients"),
     UserPair("force_field", "gradients"),
     UserPair("frozen_branch", "gradients"),
+    UserPair("frozen_critic", "gradients"),
     UserPair("many_labels", "losses"),
     UserPair("label_smoothing", "losses"),
     UserPair("upsampling_decoder", "odd"),

@@ -269,7 +269,7 @@ def test_the_fixture_says_the_sentence_both_lines_and_the_command(tmp_path):
     )
     assert "1 failed, 1 passed" in done.stdout, done.stdout + done.stderr
     assert "LayerNorm's epsilon is 1e-05 in torch and 0.001 in Paddle" in done.stdout
-    assert 'again: pytest "test_port.py::test_wrong"' in done.stdout
+    assert "-m pytest test_port.py::test_wrong\n" in done.stdout
     assert "self.norm = paddle.nn.LayerNorm(8, epsilon" in done.stdout
     ours = done.stdout.replace("extras/live/tests/test_live.py", "")
     assert "extras/live" not in ours and "plugin.py" not in ours  # no frame of ours

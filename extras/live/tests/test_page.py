@@ -10,11 +10,21 @@ import twincheck
 from twincheck.extras.live.calls import check
 from twincheck.extras.live.result import NotChecked, Result
 
-PAGE = Path(__file__).resolve().parents[3] / "docs" / "live.md"
+ROOT = Path(__file__).resolve().parents[3]
+PAGE = ROOT / "docs" / "live.md"
 
 
-def blocks():
-    return re.findall(r"^```python\n(.*?)^```", PAGE.read_text(), re.M | re.S)
+def blocks(page=PAGE):
+    return re.findall(r"^```python\n(.*?)^```", page.read_text(), re.M | re.S)
+
+
+def test_the_first_page_has_a_call_that_runs_as_it_stands(capsys):
+    (call,) = blocks(ROOT / "README.md")
+    exec(call, {})
+    assert capsys.readouterr().out.startswith("ALIGNED in step 1 ")
+    # Planted: without what carries the weights, two fresh models are not alike.
+    exec(call.replace(', carry="torch"', ""), {})
+    assert "weights are not torch's" in capsys.readouterr().out
 
 
 def test_the_call_says_what_the_page_says(capsys):

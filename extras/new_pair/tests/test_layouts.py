@@ -48,6 +48,7 @@ made = lambda: torch.ones(1, device="cuda:0") + torch.ones(1).cuda().to(device)
     "paddle": """import paddle
 paddle.set_device("gpu:0")
 paddle.nn.Linear(2, 2).to("gpu")
+assert paddle.get_rng_state() and not isinstance(paddle.CPUPlace(), paddle.CUDAPlace)
 made = lambda: paddle.ones([1]).cuda() + paddle.to_tensor([1.0], place=paddle.CUDAPlace(0))
 """,
 }

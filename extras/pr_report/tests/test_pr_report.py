@@ -331,7 +331,7 @@ def test_what_is_missing_is_named_with_its_command(base, step):
     shutil.rmtree(base / STEPS[step].name)
     text, status = written(base)
     assert problems(text, status, base, "formers", "en") == []
-    assert f"python {STEPS[step].check}" in text.partition("What was not checked")[2]
+    assert f"twincheck {STEPS[step].command} " in text.partition("What was not checked")[2]
 
 
 def test_logs_that_were_not_judged_are_named(base):
