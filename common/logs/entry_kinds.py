@@ -120,6 +120,9 @@ _SELECTION = record({"log": text, "sha256": text, "keys": dict_of(text)})
 # A line that led to where a layer is built, and the numbers that its function was given.
 _HANDED = record({"line": text, "given": dict_of(number_or_null)})
 
+# How many values a running variance is of, what the model holds, and what was compared.
+_VARIANCE = record(dict.fromkeys(("n", "held", "compared"), _seconds))
+
 # Of what the type of a sidecar's field does not say.
 TALLIES = Kind(dict_of(_TALLY), "an operator's counts by name", dict)
 WITNESSES = Kind(dict_of(_WITNESS), "what step 4's workers find, by case", dict)
@@ -127,6 +130,7 @@ NOISES = Kind(dict_of(_NOISE), "levels from 0 to 1 by case", dict)
 GIVEN = Kind(dict_of(_GIVEN), "set-ups on given gradients by case", dict)
 FACTORS = Kind(dict_of(dict_of(_FACTOR)), "factors from 0 to 1 by case, by set-up", dict)
 LAYOUTS = Kind(dict_of(_LAYOUT), "where each weight goes, by case", dict)
+VARIANCES = Kind(dict_of(_VARIANCE), "converted variances by key", dict)
 HANDED = Kind(dict_of(list_of(_HANDED)), "lines and the numbers that were given there", dict)
 NAMED_TEXTS = Kind(dict_of(text), "texts by name", dict)
 OWNERS = Kind(

@@ -166,7 +166,7 @@ class Sidecar:
     autocast: bool | None = note()
     # Key of a running variance that was given n / (n - 1), as torch keeps it -> n, what the model
     # itself holds, and what was compared (means over the channels).
-    variances: dict[str, dict[str, float]] = note()
+    variances: dict[str, dict] = note(kinds.VARIANCES)
     # Module -> operator of Paddle in it that is inexact in float64 -> how far off it is.
     inexact: dict[str, dict[str, float]] = note()
     # Module -> operator of Paddle that computes something else there than its definition -> result

@@ -215,7 +215,7 @@ def _settle(side, module, count=None, old=None):
         session.record(key, kept[statistic].copy())
         session.note_place(key, type(module).__name__)
     means = [float(v.mean()) for v in (side.array(getattr(module, side.VARIANCE)), variance)]
-    if old is not None and np.isfinite(means).all():
+    if old is not None and all(0 <= mean < 1e12 for mean in means):
         session.variances[key] = dict(zip(("n", "held", "compared"), (count, *means), strict=True))
 
 
