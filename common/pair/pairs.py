@@ -75,7 +75,7 @@ from types import ModuleType
 import numpy as np
 
 from twincheck.common.pair.nested import flat
-from twincheck.common.system.checkout import FAKE_DATA, FAKE_DATA_SEED, PATH, ROOT
+from twincheck.common.system.checkout import FAKE_DATA, FAKE_DATA_SEED, ROOT
 from twincheck.common.system.errors import UserError
 from twincheck.common.system.frameworks import SIDES, framework_of
 from twincheck.common.system.interpreters import interpreter
@@ -288,10 +288,10 @@ class Pair:
             raise UserError(f"{path}: pythons is not a path for each side")
         return told
 
-    def working_folder(self, side: str) -> Path:
-        """Where a side's model runs: the folder of its links, where there is one."""
+    def working_folder(self, side: str) -> Path | None:
+        """Where a side's model runs: the folder of its links; None where there is none."""
         own = self.folder / own_folder(self.file(side).removesuffix("_model.py"))
-        return own if own.is_dir() else PATH
+        return own if own.is_dir() else None
 
     def between(self, backends: tuple[str, str]) -> "Pair":
         """The same with other backends; raises UserError where these two cannot be compared."""

@@ -94,6 +94,7 @@ class Worker:
     # the request's folder, each other into one of its own in there.
     group: object | None = None
     exact: object | None = None  # common/transplant/exact.py's, on the Paddle side
+    here: str | None = None  # the working folder of models that have none of their own
     transplanted: str | None = ""  # the operators that this process has put in place; "": none yet
 
     def answer(self, path: Path) -> int:
@@ -118,7 +119,10 @@ class Worker:
             pair = load_pair(request.model).of_checkpoint(request.published)
             pair = pair.between(request.backends)
             forget_others(pair)
-            os.chdir(pair.working_folder(request.side or self.side.NAME))
+            own = pair.working_folder(request.side or self.side.NAME)
+            if own or self.here:
+                self.here = self.here or os.getcwd()
+                os.chdir(own or self.here)
             if self.side.NAME == "paddle":
                 quick = importlib.import_module("twincheck.common.sides.quick_in_paddle")
                 # Views, though the model writes through none: Paddle's copies have no kernels in

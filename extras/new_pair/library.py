@@ -215,17 +215,17 @@ def _import(request: Mapping, module: str) -> bool:
             sys.modules[STAND_IN] = ModuleType(STAND_IN)
             importlib.import_module(module)
             return True
-    except ModuleNotFoundError as error:
-        raise Failed(f"{request['spec']}: {_missing(request, module, error)}", error) from None
     except (Exception, SystemExit) as error:
         said = f"importing {module} fails: {_said(error, request)}"
+        if isinstance(error, ModuleNotFoundError) and error.name:
+            said = _missing(request, module, error.name)
         raise Failed(f"{request['spec']}: {said}", error) from None
     return False
 
 
-def _missing(request: Mapping, module: str, error: ModuleNotFoundError) -> str:
+def _missing(request: Mapping, module: str, name: str) -> str:
     """What is said of a module that there is not, and of what takes its place."""
-    name, package = error.name or "", module.split(".")[0]
+    package = module.split(".")[0]
     if name.startswith(FLUID):
         return f"importing {module} needs {NO_FLUID}"
     if name == package:

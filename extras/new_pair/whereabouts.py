@@ -64,6 +64,7 @@ class Whereabouts:
         self._first = [folder for folder in sys.path if folder != str(ROOT)]
         self._before = set(sys.modules)
         self._opened = opened_files()
+        self._bared: list[set[str]] = []  # which packages together were left bare
         self._failure: Exception | None = None  # what a package is left bare for
 
     def enter(self) -> None:
@@ -91,7 +92,8 @@ class Whereabouts:
             if not found and (name in self.bare or isinstance(cause, ModuleNotFoundError)):
                 found = self._leaves_bare(cause)
                 self._failure = self._failure or error
-        if not found and self._failure:
+        lacks = getattr(getattr(cause, "obj", None), "__name__", "") in self.bare
+        if not found and self._failure and (isinstance(cause, ImportError) or lacks):
             raise self._failure
         return found
 
@@ -150,11 +152,14 @@ class Whereabouts:
             and Path(frame.f_code.co_filename).name == "__init__.py"
         ]
         for name in reversed(failing):
-            if name in self.bare or name.rpartition(".")[0] in failing:
+            if name in (*self.bare, self.module) or name.rpartition(".")[0] in failing:
                 continue  # it was tried, or is imported by the package that it is in
-            if name.partition(".")[0] not in _NO_OTHER:
-                # Where something is taken of what was left bare, that was no way.
-                self.bare[name] = self.bare.pop(error.name, error.name)
+            # Where something is taken of what was left bare, that was no way.
+            bare = {key: needed for key, needed in self.bare.items() if key != error.name}
+            bare[name] = self.bare.get(error.name, error.name)
+            if name.partition(".")[0] not in _NO_OTHER and set(bare) not in self._bared:
+                self.bare = bare
+                self._bared.append(set(bare))
                 return True
         return False
 
@@ -169,6 +174,8 @@ class Whereabouts:
                 top = parts[0] if len(parts) > 1 or path.name == "__init__.py" else path.name
                 found.setdefault(top, str(folder / top))
         for path in sorted(filter(Path.is_file, self._opened)):
+            if any(path.is_relative_to(folder) for folder in self._first):
+                continue  # of an installed package, in an environment below the working folder
             for folder in (str(self.cwd), *self.path):
                 if path.is_relative_to(folder):
                     top = path.relative_to(folder).parts[0]

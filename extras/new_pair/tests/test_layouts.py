@@ -403,6 +403,22 @@ def test_a_package_that_the_model_needs_is_not_left_out(tmp_path):
     assert "needs a_logger_that_is_not_there, which " in told
 
 
+def test_what_fails_behind_a_package_left_bare_is_what_is_said(tmp_path):
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "__init__.py").write_text(LOGS)
+    (tmp_path / "mine" / "parts.py").write_text("raise ValueError('by itself')\n")
+    assert refused(tmp_path, "import mine.parts").endswith("mine/parts.py:1: by itself")
+
+
+def test_packages_that_need_each_other_are_given_up(tmp_path):
+    for name, other in (("one", "two"), ("two", "one")):
+        (tmp_path / name).mkdir()
+        text = f"import {other}.parts\n{LOGS}"
+        (tmp_path / name / "__init__.py").write_text(text)
+        (tmp_path / name / "parts.py").write_text(f"from {other} import nothing\n")
+    assert ": importing net fails: ImportError at " in refused(tmp_path, "import one")
+
+
 def test_a_folder_without_a_name_for_python_is_named(tmp_path):
     told = refused(tmp_path, "from .parts import twice", name="my-model/net.py")
     assert told.endswith("it needs a folder whose name Python can import: rename my-model")
