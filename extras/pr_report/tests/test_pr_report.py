@@ -192,7 +192,7 @@ def problems(text: str, status: int, base: Path, kind: str, lang: str) -> list[s
         missing = [
             rows for h, _, rows in tables if h == table()["not_checked"][place] for rows in rows
         ]
-        missing = [row for row in missing if row[0] == heading and "python " in row[1]]
+        missing = [row for row in missing if row[0] == heading and "twincheck " in row[1]]
         if (step in of_step) != bool(summary) or (step in of_step) == bool(missing):
             found.append(f"step {step} is shown otherwise than it was run")
     by_column = {}
