@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from test_report_page import EVIL, OPEN_ALL, OVERFLOW, browser, green_row, open_page  # noqa: F401
 
+from twincheck.common import check_all
 from twincheck.common.check.result import Result
 from twincheck.common.logs.sidecar import Sidecar
 from twincheck.common.report import acceptance, html_flow, html_page, html_tree
@@ -447,3 +448,12 @@ def test_modules_that_no_sidecar_names_are_those_of_the_parameters(tmp_path):
     tree = html_tree.tree_of(rows, range(3), result, {"torch": [], "paddle": []})
     assert tree["names"] == ["", "enc.0.norm", "head"] and tree["of"] == [1, 2, 0]
     assert visible(tree["names"][1]) == "enc.0.norm"
+
+
+def test_results_of_some_steps_are_called_by_these():
+    results = [Result(step, "one") for step in (FORWARD, BACKWARD)]
+    assert check_all._named(results) == "steps 1 and 4"
+    assert check_all._named(results[:1]) == "step 1"
+    assert (
+        check_all._named([Result(step, "one") for step in check_all.all_steps()]) == "steps 1 to 5"
+    )

@@ -360,9 +360,9 @@ def test_where_no_program_shows_the_first_cause_the_next_is_tried(tmp_path):
             f"import {side}\nfrom {side} import nn\n\n\nclass Net(nn.{kind}):\n"
             "    def __init__(self):\n        super().__init__()\n"
             "        self.one, self.two = nn.Linear(8, 8), nn.Linear(8, 8)\n"
-            f"        self.act = nn.GELU({form})\n\n"
-            "    def forward(self, x):\n        other = self.act(self.two(x))\n"
-            f"        x = self.one(x)\n        {long}\n        return {{'a': x, 'b': other}}\n\n\n"
+            f"        self.act, self.end = nn.GELU({form}), nn.Linear(8, 8)\n\n"
+            f"    def forward(self, x):\n        given, x = x, self.one(x)\n        {long}\n"
+            "        return {'a': self.end(x), 'b': self.act(self.two(given))}\n\n\n"
             "def build(config):\n    return Net()\n"
         )
     said, program, text = issued(pair)

@@ -77,7 +77,7 @@ def test_a_pair_may_be_called_as_a_built_in_model(tmp_path, monkeypatch):
     every = load_pairs(["all", "fastformer"])
     assert all(pair.built_in for pair in every) and len(every) == len(built_in_models())
     said = twincheck("step1", "reformer", folder=tmp_path)
-    assert f"note: {own.folder} is checked, not the built-in model of that name" in said
+    assert f"{own.folder} is checked, not the built-in model of that name" in said
     monkeypatch.chdir(tmp_path.parent)
     assert load_pair("reformer").built_in
 
