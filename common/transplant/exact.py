@@ -115,7 +115,10 @@ class Exact:
                     return own(*arguments, **options)
 
                 size = formulas.IN_FLOAT32.get(name, lambda **_: 0.0)(**named)
-                fits = self._compare(name, kept, exact, (arguments, options), size, clips)
+                try:
+                    fits = self._compare(name, kept, exact, (arguments, options), size, clips)
+                except RuntimeError:  # a gradient that Paddle does not compute in this state
+                    fits = False
                 if self.mode == WATCH or not fits:
                     return own(*arguments, **options)
             with self.way.off():
@@ -188,8 +191,10 @@ class Exact:
             return kept
         try:
             with self.way.off():
-                named = by_name(own, formula, arguments, options)
-                return self._lifted(name, kept, partial(formula, **named))
+                exact = partial(formula, **by_name(own, formula, arguments, options))
+                if name in formulas.IN_FLOAT32:  # no formula has Paddle's own float32
+                    return exact()
+                return self._lifted(name, kept, exact)
         except Exception:  # whatever a formula asks of values
             return kept
 
