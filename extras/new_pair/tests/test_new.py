@@ -30,7 +30,7 @@ def test_it_says_what_it_made_and_what_to_do_next(laid_out, checkout):
     assert sorted(path.name for path in made.iterdir()) == sorted(FILES)
     for number in range(1, 6):
         assert f"\n  {number}  " in laid_out.stdout, "each of the five edits"
-        assert f"twincheck step{number} my_pair" in laid_out.stdout
+        assert f" step{number} my_pair\n" in laid_out.stdout
     text = "".join((made / name).read_text() for name in FILES)
     for number in range(1, 6):
         assert f"{number}. " in text, "the edits are marked in the files"
