@@ -86,6 +86,6 @@ def test_an_operator_that_is_wrong_is_none_that_is_inexact(checkout, tmp_path):
     rows = {row["key"]: row for row in report["rows"]}
     note = rows[report["first_diverged"]]["note"]
     assert "Paddle's layer_norm computes another gradient here than its definition" in note
-    assert "docs/wrong-operators.md has a program that shows it; write F.layer_norm(x, " in note
+    assert "docs/faults.md has a program that shows it; write F.layer_norm(x, " in note
     constants = [row for row in report["rows"] if row["verdict"] == "CONSTANT"]
     assert all(row["gap"] <= 1e-9 * row["scale"] for row in constants)

@@ -2,7 +2,7 @@
 
     python -m tools.operators                 what they are, against the table; writes nothing
     python -m tools.operators --write         measure all, and write common/verdict/operators.json
-                                              and docs/wrong-operators.md
+                                              and docs/faults.md
     python -m tools.operators --only selu     some of them
 
 Each operator of tools/operators.toml runs in float64 on the same numbers as torch's, and its result
@@ -48,7 +48,7 @@ SAME = 1e-2  # of a size: how far two measurements of one operator may part
 NOTHING = 1e-14  # below it a result is exact
 WRONG = 1e-6  # beyond it a form's result or gradient is no constant's: those make 5e-7 at most
 CALLS = Path(__file__).with_suffix(".toml")
-PAGE = ROOT / "docs" / "wrong-operators.md"
+PAGE = ROOT / "docs" / "faults.md"
 
 _RNG = np.random.default_rng(0)
 MATRIX = _RNG.normal(size=(6, 10))
@@ -422,7 +422,7 @@ def wrong(names: Sequence[str] = ()) -> dict[str, list[dict]]:
 
 
 def page(lines: Mapping[str, Sequence[Mapping]]) -> str:
-    """The table of docs/wrong-operators.md: a row for states that are wrong alike."""
+    """The table of docs/faults.md: a row for states that are wrong alike."""
     alike: dict[tuple, list[str]] = {}
     for name, found in lines.items():
         for line in found:

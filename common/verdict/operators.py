@@ -121,7 +121,7 @@ class Operators:
             return ""
         off, instead = found[site][name][part], instead_of(name)
         said = f"Paddle's {name} computes another {part} here than its definition"
-        shown = "docs/wrong-operators.md has a program that shows it"
+        shown = "docs/faults.md has a program that shows it"
         write = f"; write {instead} instead" if instead else ""
         return f"{said}, by {off:.1e} of the largest value; {shown}{write}"
 
