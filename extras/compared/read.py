@@ -69,6 +69,9 @@ class Found:
     settings: dict[str, dict[str, dict[str, float]]] = field(init=False)
     made: dict[str, dict[str, str]] = field(init=False)
     classes: dict[str, dict[str, str]] = field(init=False)
+    handed: dict[str, dict[str, list]] = field(init=False)
+    idle: dict[str, dict[str, str]] = field(init=False)
+    starts: tuple = ()  # what differs in initial values is not kept, but for its rows
 
     @property
     def verdict(self) -> str:
@@ -87,7 +90,7 @@ class Found:
 
     def __post_init__(self):
         self.cases = tuple(dict.fromkeys(p for one in self.sidecars["torch"] for p in one.batches))
-        for name in ("places", "settings", "made", "classes"):
+        for name in ("places", "settings", "made", "classes", "handed", "idle"):
             found = {
                 side: {k: value for one in told for k, value in getattr(one, name).items()}
                 for side, told in self.sidecars.items()

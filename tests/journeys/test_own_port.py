@@ -21,8 +21,7 @@ def make_data(config, seed):
     return made
 
 
-def optimizer(config):
-    return {"name": "adam", "lr": 0.01}
+optimizer = {"optimizer": "adam", "lr": 0.01, "epochs": 10, "batch_size": 16}
 '''
 LOSS = '''
 
