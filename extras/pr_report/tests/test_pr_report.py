@@ -280,6 +280,11 @@ def test_every_word_is_there_in_both_languages_with_the_same_fields():
         assert sorted(kind.order) == sorted([*claims.EVIDENCE, "guide"])
 
 
+def test_the_template_has_no_words_of_its_own():
+    outside = re.sub(r"\{([{%#]).*?[}%#]\}", "", markdown.TEMPLATE.read_text("utf-8"), flags=re.S)
+    assert set(re.findall(r"\w+", outside)) == {"details", "summary"}
+
+
 def test_what_a_check_said_is_in_the_reports_language(base, monkeypatch):
     """As a red result's headline and as its note; a command is nobody's sentence."""
     said = "LayerNorm's epsilon is 1e-12 in torch and 1e-06 in Paddle; it starts at main/norm"
