@@ -1,16 +1,29 @@
-"""Whom a report is for, with which limits; and what every section says in the same way."""
+"""The lines of a report's summary, the maintainers' limits that they meet, and what is missing.
 
-from collections.abc import Sequence
+What was measured and its limit are a word of words.toml with its fields (of which `what` is a word
+too), or None.
+"""
+
+import re
+import shlex
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 
-from twincheck.common.logs.key import Key
-from twincheck.common.verdict.row import FAILING, SEVERITY
-from twincheck.extras.pr_report.document import Code, Folded, Say, Table
-from twincheck.extras.pr_report.results import Run
+from twincheck.common.logs.result_folder import (
+    AGREEMENT_FILE,
+    CERTIFICATE_FILE,
+    GENERATION_FILE,
+    TRAINERS_FILE,
+)
+from twincheck.common.system.checkout import ROOT
+from twincheck.common.system.door import for_others
+from twincheck.common.verdict.row import FAILING
+from twincheck.extras.pr_report import tables
+from twincheck.extras.pr_report.results import Found, Run
 
-_MOST_WHY = 20  # rows whose notes are shown
-MOST_ROWS = 400  # of a table; a longer one says how many it leaves out
-_KEY_STEPS = (1, 2, 5, 10, 20, 50, 100, 200, 300, 500, 1000, 2000)
+AGREEMENT = 0.998
+Told = tuple[str, dict[str, object]] | None
 
 
 @dataclass(frozen=True)
@@ -42,12 +55,6 @@ KINDS = {
         (*_CONTEST, "trainers", "half", "agreement", "top", "generation", "unit"),
     ),
 }
-AGREEMENT = 0.998
-# What of today's reports a reader asks for, in the order of the table, and the guide's steps.
-EVIDENCE = (
-    *("forward", "half", "generation", "top", "agreement", "weights", "training", "trainers"),
-    *("unit", "metric", "loss", "gradients", "optimizer"),
-)
 
 
 @dataclass(frozen=True)
@@ -56,140 +63,250 @@ class Claim:
 
     evidence: str
     run: str  # which result
-    measured: object  # a text or a Say
-    limit: object
+    measured: Told
+    limit: Told
     met: bool | None
     verdict: str
     red: bool
     said: str = ""  # what is wrong, in the check's own words
 
 
+def claims(found: Found, kind: Kind) -> list[Claim]:
+    """Return the lines of every result; none is left out, least of all a red one."""
+    told = [one for name in EVIDENCE for one in EVIDENCE[name][0](found, kind)]
+    runs = {one.run for one in told}
+    return told + [
+        _claim("other", run, ("rows_count", {"count": len(run.said["rows"])}))
+        for run in found.runs
+        if run.name not in runs
+    ]
+
+
+def missing(found: Found, told: Sequence[Claim]) -> dict[str, str]:
+    """Return what of today's reports has no result, with the command that makes one."""
+    there = {one.evidence for one in told}
+    shapes = [row["shape"] for run in found.runs for row in run.said["outputs"].values()]
+    if shapes and all(len(shape) < 3 for shape in shapes):  # as a classifier's: it writes nothing
+        there.add("generation")
+    return {n: _command(EVIDENCE[n][1], found) for n in EVIDENCE if n not in there}
+
+
+def commands(found: Found) -> list[str]:
+    """Return the commands that made the results."""
+    made = [run.said["command"] for run in found.runs]
+    made += [_command(command, found) for name, command in _MAKERS.items() if found.plain.get(name)]
+    return list(dict.fromkeys(made))
+
+
+def _command(command: Sequence[str], found: Found) -> str:
+    """A command for this pair, with the Pythons that its other checks were given."""
+    folder, words = ROOT / found.pair, list(command)
+    words[1:1] = [folder if folder.is_dir() else found.pair]
+    if not any(run.sides["paddle"].loader for run in found.runs):
+        words = [word for word in words if word != "--round-trip"]  # without `load` the usual
+    for run in found.runs:
+        told = shlex.split(run.said["command"])
+        for option in ("--torch-python", "--paddle-python"):
+            if option in told and option not in words:
+                words += [option, told[told.index(option) + 1]]
+    return for_others(*words)
+
+
 def number(value: float | None) -> str:
-    """A difference in three digits; 0 is exactly 0."""
+    """Return a difference in three digits; 0 is exactly 0."""
     return "–" if value is None else "0" if value == 0 else f"{value:.2e}"
 
 
-def value(number: float | None) -> str:
-    """A loss or a score, in all digits of a float32."""
-    return "–" if number is None else f"{number:.9g}"
+def _largest(what: str, value: float | None) -> Told:
+    return "largest", {"what": what, "value": number(value)}
 
 
-def worst(verdicts: Sequence[str]) -> str:
-    """The worst of some rows' verdicts; a dash for none."""
-    return max(verdicts, key=SEVERITY.index, default="–")
-
-
-def met(passed: bool | None) -> object:
-    """Whether their limit is met."""
-    return "–" if passed is None else Say("met" if passed else "not_met")
-
-
-def run_name(run: Run) -> str:
-    """Which result a line is of."""
-    other = f" {run.other}" if run.other else ""
-    asked = run.said["asked"]
-    told = {n: " ".join(map(str, v)) if isinstance(v, list) else v for n, v in asked.items()}
-    more = [f"{n.replace('_', '-')} {v}" for n, v in told.items() if n != "dtype"]
-    return ", ".join([f"step {run.step}{other} {run.dtype}", *more])
-
-
-def claim(evidence: str, run: Run, measured: object, limit: object, passed: bool | None) -> Claim:
+def _claim(
+    evidence: str, run: Run, measured: Told, limit: Told = None, passed: bool | None = None
+) -> Claim:
     """A claim on a run: its verdict, and where it is red what its check said first."""
-    said = run.said.get("headline", "")
+    said = run.said
     return Claim(
-        evidence, run_name(run), measured, limit, passed, run.said["verdict"], run.red, said
+        *(evidence, run.name, measured, limit, passed),
+        *(said["verdict"], run.red, said.get("headline", "")),
     )
 
 
-def largest(rows: Sequence[dict], name: str) -> float | None:
-    """The largest of the rows' differences; None where one of them is undefined."""
-    values = [r[name] for r in rows if r[name] is not None or r["verdict"] in FAILING]
-    return None if not values or None in values else max(values)
+# ---- the steps
 
 
-def tensors(rows: Sequence[tuple[Key, dict]], more: bool = False) -> Table:
-    """Tensors, a row each, without their case; `more`: with what each side's own error is."""
-    figures = ("mean_abs", "max_abs", *(("noise_ref", "noise_cand") if more else ()))
-    figures += ("gap", "allowed")
-    lines = [
-        (
-            f"`{str(key)[len(key.case) :]}`",
-            *(number(row.get(n)) for n in figures),
-            Say("v_" + row["verdict"]),
-        )
-        for key, row in rows[:MOST_ROWS]
+def _forward(found: Found, kind: Kind, half: bool = False) -> Iterator[Claim]:
+    measure, limit = kind.half if half else kind.forward
+    for run in found.of(1, half):
+        values = [output[measure] for output in run.facts["outputs"]]
+        off = None if not values or None in values else max(values)
+        passed = None if not values else off is not None and off < limit
+        below = ("below", {"what": measure, "value": f"{limit:g}"})
+        yield _claim("half" if half else "forward", run, _largest(measure, off), below, passed)
+
+
+def _half(found: Found, kind: Kind) -> Iterator[Claim]:
+    yield from _forward(found, kind, half=True)
+    for run in [*found.of(3, True), *found.of(4, True)]:
+        yield _claim("half", run, worse(run))
+
+
+def worse(run: Run) -> Told:
+    """Return how many tensors Paddle computes less exactly than PyTorch in half precision."""
+    count = sum(row["verdict"] == "PRECISION" for row in run.said["rows"])
+    return "worse", {"count": count, "of": len(run.said["rows"])}
+
+
+def _top(found: Found, kind: Kind) -> Iterator[Claim]:
+    """Their measure: the ids at one position, that of the next token; the worst case's."""
+    told = tables.top_outputs(found)
+    for run in {id(run): run for run, _ in told}.values():
+        own = [one for r, one in told if r is run]
+        same = [sum(map(int.__eq__, *one["next_ids"])) for one in own]
+        least = min(range(len(own)), key=lambda i: same[i] / own[i]["top"])
+        every, positions = (sum(one[name] for one in own) for name in ("same_top", "positions"))
+        fields = {"same": same[least], "of": own[least]["top"], "every": every, "all": positions}
+        passed = same[least] == own[least]["top"]
+        yield _claim("top", run, ("same_ids", fields), ("percent", {"value": "100"}), passed)
+
+
+def _unit(found: Found, kind: Kind) -> Iterator[Claim]:
+    for run in found.of(1):
+        for one in run.facts["outputs"][:1]:
+            pairs = list(zip(*one["first"], strict=True))
+            undefined = any(None in pair for pair in pairs)
+            off = None if undefined else max(abs(a - b) for a, b in pairs)
+            limit = ("below", {"what": "max", "value": "0.01"})
+            yield _claim("unit", run, _largest("max", off), limit, off is not None and off < 1e-2)
+
+
+def _guided(found: Found, kind: Kind, step: int, evidence: str) -> Iterator[Claim]:
+    """Claims on a step of which the guide asks for logs; of gradients it asks for none."""
+    for run in found.of(step):
+        if evidence == "optimizer" and not tables.optimizers(run):
+            continue
+        measured, passed = _measured(run, evidence), run.said["guide_passed"]
+        if passed is None or evidence == "gradients":
+            yield _claim(evidence, run, measured)
+        else:
+            limit = ("guide_limit", {"value": f"{run.said['guide_threshold']:g}"})
+            yield _claim(evidence, run, measured, limit, passed)
+
+
+def _measured(run: Run, evidence: str) -> Told:
+    """The largest difference of what the guide asks for in a step; of gradients, of all."""
+    told = run.facts
+    if evidence == "gradients":
+        rows = [row for keyed in tables.gradients(run).values() for _, row in keyed]
+        return _largest("max", tables.largest(rows, "max_abs"))
+    if evidence == "metric":
+        pairs = [(torch, paddle) for _, torch, paddle, _ in told["scores"]]
+    else:
+        losses = {k: v for k, v in told["values"].items() if k.rpartition("/")[2] == "loss"}
+        asked = [both for key, both in losses.items() if re.search(r"(^|/)sgd/\d{3}/", key)]
+        pairs = asked or list(losses.values())  # of an optimizer's steps the guide asks for SGD's
+    values = [None if None in both else abs(both[0] - both[1]) for both in pairs]
+    off = None if not values or None in values else max(values)
+    return _largest("score_difference" if evidence == "metric" else "loss_difference", off)
+
+
+def _training(found: Found, kind: Kind) -> Iterator[Claim]:
+    for run in found.of(5):
+        told = run.facts.get("training") or {}
+        measured = _largest("loss_difference", told.get("largest"))
+        yield _claim("training", run, measured, ("by_eye", {}))
+
+
+# ---- other commands
+
+
+def plain_name(said: dict, step: str) -> str:
+    """Return which result of another command a line is of."""
+    more = [
+        f"{n} {said[n]}" for n in ("dtype", "preset", "seed", "device") if said.get(n) is not None
     ]
-    if len(rows) > MOST_ROWS:
-        left = Say("left_out", {"count": len(rows) - MOST_ROWS})
-        lines.append((left, *"–" * (len(figures) + 1)))
-    own = "error_torch error_paddle " if more else ""
-    return Table(f"tensor mean max {own}gap allowed our_verdict", lines)
+    return ", ".join([step, *more])
 
 
-def red_rows(run: Run) -> list:
-    """Every row that does not pass, the first of them with its lines."""
-    rows = [row for row in run.said["rows"] if row["verdict"] in FAILING]
-    rows.sort(key=lambda row: row["verdict"] == "CARRIED")
-    if not rows or not run.red:
-        return []
-    blocks: list = [Say("red_rows", {"run": run_name(run), "count": len(rows)})]
-    blocks.append(tensors([(Key.parse(row["key"]), row) for row in rows], more=True))
-    why = [f"{row['key']}: {row['note']}" for row in rows[:_MOST_WHY] if row.get("note")]
-    blocks += [Code("\n".join(why))] if why else []
-    places = run.said.get("places", {})
-    if places:
-        blocks.append(Say("places", {side: place for side, place in places.items()}))
-    return blocks
+def _plain_claim(evidence, said, step, measured, limit, passed) -> Claim:
+    red = bool(said["exit_code"])
+    why = _said(said) if red else ""
+    return Claim(
+        evidence, plain_name(said, step), measured, limit, passed, said["verdict"], red, why
+    )
 
 
-def notes(run: Run) -> list:
-    """What the check noted, in its own words."""
-    return noted(run_name(run), run.said["notes"])
-
-
-def noted(name: str, told: Sequence[str]) -> list:
-    """The same of any result."""
-    return [Folded(Say("notes", {"run": name}), [Code("\n".join(told))])] if told else []
-
-
-def judged_rows(rows: Sequence[dict]) -> Table:
-    """Rows that no tensor stands behind."""
-    lines = [
-        (f"`{r['key']}`", number(r.get("gap")), number(r.get("allowed")), Say("v_" + r["verdict"]))
-        for r in rows
+def _said(said: dict) -> str:
+    """What a red result of another command says first, in its own words."""
+    told = [*said.get("problems", []), (said.get("cause") or {}).get("said", "")]
+    told += [one["said"] for one in said.get("itself", []) if one["verdict"] in FAILING]
+    wrong = [one for prompt in said.get("prompts", []) for one in prompt["differences"]]
+    told += [
+        f"token {one['token']}: torch {one['torch']}, paddle {one['paddle']}, margin "
+        f"{number(one['margin'])}"
+        for one in wrong
+        if one["verdict"] in FAILING
     ]
-    return Table("row difference allowed our_verdict", lines)
+    listed = said.get("disagreements", [])
+    told += [one.get("said", "") for one in listed if one["verdict"] in FAILING]
+    return next(filter(None, told), "")
 
 
-def largest_of(what: str, value: float | None) -> Say:
-    """The largest of some differences, in words."""
-    return Say("largest", {"what": Say(what), "value": number(value)})
+def _generation(found: Found, kind: Kind) -> Iterator[Claim]:
+    for _, said in found.plain[GENERATION_FILE]:
+        share = said["equal"] / said["tokens"] if said["tokens"] else 0.0
+        fields = {"same": said["equal"], "of": said["tokens"], "share": f"{100 * share:.2f}"}
+        limit = ("percent", {"value": "100"})
+        passed = bool(said["tokens"]) and said["equal"] == said["tokens"]
+        yield _plain_claim("generation", said, "generation", ("same_of", fields), limit, passed)
 
 
-def shape(sizes: Sequence[int]) -> str:
-    """Numbers as a list is written."""
-    return "[" + ", ".join(map(str, sizes)) + "]"
+def _agreement(found: Found, kind: Kind) -> Iterator[Claim]:
+    for _, said in found.plain[AGREEMENT_FILE]:
+        least = min((one["top1"]["share"] for one in said["choices"]), default=None)
+        measured = None if least is None else ("percent", {"value": f"{100 * least:.4f}"})
+        passed = None if least is None else least >= AGREEMENT
+        limit = ("at_least", {"value": "99.8"})
+        yield _plain_claim("agreement", said, "agreement", measured, limit, passed)
 
 
-def steps_table(runs: Sequence[Run]) -> Table:
-    """Whole results, a line each."""
-    return Table("result rows mean max our_verdict", list(map(_step_row, runs)))
+def _trainers(found: Found, kind: Kind) -> Iterator[Claim]:
+    for _, said in found.plain[TRAINERS_FILE]:
+        first = said["first"]
+        fields = {"step": first["step"], "value": number(first["difference"])}
+        measured, limit = ("first_loss", fields), ("by_eye", {})
+        yield _plain_claim("trainers", said, "trainers", measured, limit, None)
 
 
-def _step_row(run: Run) -> tuple:
-    rows = run.said["rows"]
-    numbers = (number(largest(rows, name)) for name in ("mean_abs", "max_abs"))
-    return (f"`{run_name(run)}`", str(len(rows)), *numbers, Say("v_" + run.said["verdict"]))
+def _weights(found: Found, kind: Kind) -> Iterator[Claim]:
+    for _, said in found.plain[CERTIFICATE_FILE]:
+        off = tables.unequal(said["rows"], "read_back", "paddle_to_torch")
+        measured = ("entries_off", {"count": off, "of": len(said["rows"])})
+        told = said | {"verdict": "IDENTICAL" if said["certified"] else "DIVERGED"}
+        limit = ("difference_zero", {})
+        yield _plain_claim("weights", told, "certificate", measured, limit, said["certified"])
 
 
-def loss_table(told: Sequence[tuple], every: bool = False) -> Table:
-    """Both sides' losses beside each other: of a long training at the steps that reports show."""
-    kept = told
-    if not every and len(told) > len(_KEY_STEPS) + 4:
-        last = told[-1][0]
-        kept = [one for one in told if one[0] in _KEY_STEPS or one[0] == last]
-    rows = [
-        (str(step), value(a), value(b), "–" if None in (a, b) else f"{b - a:+.9f}")
-        for step, a, b in kept
-    ]
-    return Table("step_number torch paddle paddle_less_torch", rows)
+_MAKERS = {
+    GENERATION_FILE: ("check-generate",),
+    AGREEMENT_FILE: ("step2", "--agree", "DATA"),
+    TRAINERS_FILE: ("step5", "--torch-losses", "FILE", "--paddle-losses", "FILE"),
+    CERTIFICATE_FILE: ("certificate", "--round-trip"),
+}
+# What of today's reports a reader asks for, in the order of the summary -> its lines there, and the
+# command that makes its result.
+EVIDENCE: dict[str, tuple[Callable[[Found, Kind], Iterator[Claim]], tuple[str, ...]]] = {
+    "forward": (_forward, ("step1",)),
+    "half": (_half, ("step1", "--dtype", "bfloat16", "--out", "bf16")),
+    "generation": (_generation, _MAKERS[GENERATION_FILE]),
+    "top": (_top, ("step1",)),
+    "agreement": (_agreement, _MAKERS[AGREEMENT_FILE]),
+    "weights": (_weights, _MAKERS[CERTIFICATE_FILE]),
+    "training": (_training, ("step5",)),
+    "trainers": (_trainers, _MAKERS[TRAINERS_FILE]),
+    "unit": (_unit, ("step1",)),
+    "metric": (partial(_guided, step=2, evidence="metric"), ("step2",)),
+    "loss": (partial(_guided, step=3, evidence="loss"), ("step3",)),
+    "gradients": (partial(_guided, step=4, evidence="gradients"), ("step4",)),
+    "optimizer": (partial(_guided, step=4, evidence="optimizer"), ("step4",)),
+}

@@ -19,10 +19,8 @@ from twincheck.common.report import terminal as report
 from twincheck.common.system.checkout import for_logs
 from twincheck.common.system.files import write_text
 from twincheck.extras.pr_report.claims import KINDS
-from twincheck.extras.pr_report.document import Say
 from twincheck.extras.pr_report.markdown import markdown, save_picture
 from twincheck.extras.pr_report.results import find
-from twincheck.extras.pr_report.sections import is_red, sections
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -57,14 +55,11 @@ def _parser() -> Parser:
 
 def _write(options) -> int:
     found = find(options.results, options.model[-1] if options.model else None)
-    told = sections(found, options.kind)
     out = options.out or for_logs() / "log" / f"pr-{found.model}-{options.kind}-{options.lang}.md"
-    title = Say(f"title_{options.kind}", {"model": found.model})
-    text, pictures = markdown(title, told, options.lang, out.stem)
+    text, pictures = markdown(found, options.kind, options.lang, out.stem)
     out.parent.mkdir(parents=True, exist_ok=True)
     for name, source in pictures.items():
         save_picture(source, out.parent / name)
     write_text(out, text)
-    red = is_red(found)
-    report.say(f"{'NOT ALIGNED: ' if red else ''}report: {shown(out)}")
-    return 1 if red else 0
+    report.say(f"{'NOT ALIGNED: ' if found.red else ''}report: {shown(out)}")
+    return 1 if found.red else 0

@@ -1,30 +1,104 @@
-"""A report for a pull request as Markdown: one structure (sections.py), in either language."""
+"""A report for a pull request as Markdown: report.md.j2, filled with results, in a language."""
 
 import shutil
 from collections.abc import Sequence
+from functools import partial
+from itertools import count
 from pathlib import Path
 from urllib.parse import quote
 
 from twincheck.common.report import marks
 from twincheck.common.system.extras import languages
 from twincheck.common.system.files import whole
-from twincheck.extras.pr_report.document import Code, Folded, Picture, Say, Section, Table
-from twincheck.extras.pr_report.words import heading, joined, words
+from twincheck.extras.pr_report import claims, tables
+from twincheck.extras.pr_report.results import Found, Run
+from twincheck.extras.pr_report.words import heading, words
+
+TEMPLATE = Path(__file__).with_name("report.md.j2")
+_MOST_ROWS = 400  # of a table; a longer one says how many it leaves out
 
 
-def markdown(title: Say, told: Sequence, language: str, stem: str) -> tuple[str, dict[str, object]]:
-    """The whole text, and its pictures: the name beside it, which begins with `stem` -> source."""
-    writer = _Writer(language, stem)
-    lines = [f"# {writer.text(title)}", ""]
-    number = 0
-    for block in told:
-        if not isinstance(block, Section):
-            lines += [f"> {writer.text(block)}", ">"]
-            continue
-        number += 1
-        lines += ["", f"## {heading(language, number, writer.text(Say(block.name)))}", ""]
-        lines += [line for inner in block.blocks for line in writer.block(inner)]
-    return "\n".join(lines).rstrip() + "\n", writer.pictures
+def markdown(found: Found, kind: str, language: str, stem: str) -> tuple[str, dict[str, object]]:
+    """Return the whole text, and its pictures: the name beside it, from `stem` on -> source."""
+    from jinja2 import Environment, StrictUndefined
+
+    speak, limits = partial(words, language), claims.KINDS[kind]
+    others = languages() if language != "en" else ()
+    pictures: dict[str, object] = {}
+
+    def picture(source: object) -> str:
+        name = f"{stem}-{len(pictures) + 1}.png" if pictures else f"{stem}.png"
+        pictures[name] = source
+        return quote(name)
+
+    def told(measured: claims.Told) -> str:
+        if measured is None:
+            return "–"
+        word, fields = measured
+        return speak(word, **{n: speak(v) if n == "what" else v for n, v in fields.items()})
+
+    environment = Environment(undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
+    environment.filters.update(
+        cosine=lambda value: "–" if value is None else f"{value:.12f}",
+        dash=lambda value: "–" if value is None else value,
+        either=lambda value, yes, no: "–" if value is None else speak(yes if value else no),
+        head=_head,
+        number=claims.number,
+        numbers=lambda row, names: [claims.number(row.get(name)) for name in names],
+        percent=lambda share: "–" if share is None else f"{100 * share:.4f}%",
+        plain=lambda text: text.replace("\n", "⏎").replace("|", "¦").replace("`", "ʼ"),
+        plain_name=claims.plain_name,
+        # What a check said is English in its result.
+        spoken=lambda text: next((other.translated(text) for other in others), text),
+        told=told,
+        value=lambda number: "–" if number is None else f"{number:.9g}",  # as float32 has digits
+        verdict=lambda verdict: speak(f"v_{verdict}"),
+        word=speak,
+        worse=claims.worse,
+    )
+    for function in (tables.conversions, tables.drift, tables.largest, tables.unequal):
+        environment.filters[function.__name__] = function
+    environment.filters.update(split_layers=tables.split_layers, worst=tables.worst)
+    lines, number = claims.claims(found, limits), count(1)
+    text = environment.from_string(TEMPLATE.read_text(encoding="utf-8")).render(
+        found=found,
+        kind=kind,
+        limits=limits,
+        claims=lines,
+        failed=[one for _, one in sorted({c.run: c for c in lines[::-1] if c.red}.items())],
+        missing=claims.missing(found, lines),
+        to_repeat=claims.commands(found),
+        least_agreement=claims.AGREEMENT,
+        most_rows=_MOST_ROWS,
+        layers_of=tables.layers,
+        losses_of=tables.losses,
+        gradients_of=tables.gradients,
+        optimizers_of=tables.optimizers,
+        top_outputs=tables.top_outputs,
+        words=speak,
+        comma="、" if language == "zh" else "; ",
+        heading=lambda text: heading(language, next(number), text),
+        columns=lambda names: _columns([speak(name) for name in names.split()]),
+        line=_line,
+        picture=picture,
+        zip=zip,
+    )
+    return text.rstrip() + "\n", pictures
+
+
+def _head(run: Run, output: dict) -> list[str]:
+    """What an output's line begins with."""
+    name = output["key"].removeprefix(f"{output['case']}/")
+    return [run.dtype, str(run.seed), output["case"], f"`{name}`"]
+
+
+def _line(cells: Sequence[object]) -> str:
+    escaped = (str(cell).replace("|", "\\|") for cell in cells)
+    return f"| {' | '.join(escaped)} |"
+
+
+def _columns(names: Sequence[str]) -> str:
+    return f"{_line(names)}\n{_line(['---'] * len(names))}"
 
 
 def save_picture(source: Path | dict, target: Path) -> None:
@@ -43,55 +117,3 @@ def save_picture(source: Path | dict, target: Path) -> None:
     axes.set(xlabel="step", ylabel="loss")
     axes.legend()
     marks.save(figure, target)
-
-
-class _Writer:
-    def __init__(self, language: str, stem: str):
-        self.language, self._stem = language, stem
-        self.pictures: dict[str, object] = {}
-        self._others = languages() if language != "en" else ()
-
-    def _in_its_language(self, text: str) -> str:
-        """What a check said, which is English in its result."""
-        return next((other.translated(text) for other in self._others), text)
-
-    def text(self, told: object) -> str:
-        """A cell, a word or a sentence."""
-        if not isinstance(told, Say):
-            return str(told)
-        fields = {
-            name: joined(self.language, [self.text(one) for one in value])
-            if isinstance(value, list)
-            else (self._in_its_language(value) if name == "said" else self.text(value))
-            for name, value in told.fields.items()
-        }
-        return words(self.language, told.word, fields)
-
-    def block(self, block: object) -> list[str]:
-        """The lines of a block, an empty one behind it."""
-        if isinstance(block, Say):
-            return [self.text(block), ""]
-        if isinstance(block, Code):
-            fence = "```" if "```" not in block.text else "~~~~"
-            text = block.text if block.language else self._in_its_language(block.text)
-            return [f"{fence}{block.language or 'text'}", text, fence, ""]
-        if isinstance(block, Picture):
-            number = f"-{len(self.pictures) + 1}" if self.pictures else ""
-            name = f"{self._stem}{number}.png"
-            self.pictures[name] = block.source
-            return [f"![{self.text(block.told)}]({quote(name)})", ""]
-        if isinstance(block, Folded):
-            inner = [line for one in block.blocks for line in self.block(one)]
-            summary = f"<summary>{_escaped(self.text(block.title))}</summary>"
-            return ["<details>", summary, "", *inner, "</details>", ""]
-        return self._table(block)
-
-    def _table(self, table: Table) -> list[str]:
-        names = [self.text(Say(name)) for name in table.columns.split()]
-        rows = [[self.text(cell).replace("|", "\\|") for cell in row] for row in table.rows]
-        lines = [f"| {' | '.join(row)} |" for row in (names, ["---"] * len(names), *rows)]
-        return [*lines, ""]
-
-
-def _escaped(text: str) -> str:
-    return text.replace("&", "&amp;").replace("<", "&lt;").replace("`", "")

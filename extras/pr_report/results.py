@@ -5,7 +5,7 @@ the same cases, the same weights; whatever contradicts that is refused in one se
 """
 
 import shlex
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -20,6 +20,7 @@ from twincheck.common.system.errors import UserError
 from twincheck.common.system.frameworks import SETTINGS, SIDES
 from twincheck.common.system.hashes import file_sha256
 from twincheck.common.system.json_file import load_json
+from twincheck.common.verdict.row import FAILING
 from twincheck.extras.pr_report.facts import facts
 from twincheck.extras.shared.archive import Archive
 from twincheck.extras.shared.sealed import load_sealed
@@ -81,6 +82,35 @@ class Run:
         """True for a result that is not aligned."""
         return self.said["exit_code"] != 0
 
+    @property
+    def name(self) -> str:
+        """The step, its precision and what else was asked."""
+        other = f" {self.other}" if self.other else ""
+        asked = self.said["asked"]
+        told = {n: " ".join(map(str, v)) if isinstance(v, list) else v for n, v in asked.items()}
+        more = [f"{n.replace('_', '-')} {v}" for n, v in told.items() if n != "dtype"]
+        return ", ".join([f"step {self.step}{other} {self.dtype}", *more])
+
+    @property
+    def failing(self) -> list[dict]:
+        """The rows that do not pass, those with an error of their own first."""
+        rows = [row for row in self.said["rows"] if row["verdict"] in FAILING]
+        return sorted(rows, key=lambda row: row["verdict"] == "CARRIED")
+
+    @property
+    def curves(self) -> Path:
+        """The picture of a training's curves, where its check drew one."""
+        return self.path / "train_curves.png"
+
+    @property
+    def hashes(self) -> Iterator[tuple[str, str]]:
+        """The names and SHA-256 of the judged logs and of result.json."""
+        names = [f"{stem}_{side}.npy" for stem in self.said["judged"] for side in SIDES]
+        yield from (
+            (name, self.said["files"][name]) for name in names if name in self.said["files"]
+        )
+        yield RESULT_FILE, file_sha256(self.path / RESULT_FILE)
+
 
 @dataclass
 class Found:
@@ -102,6 +132,17 @@ class Found:
             if (run.step, run.other) == (step, other)
             and (half is None or (run.dtype not in ("float32", "float64")) == half)
         ]
+
+    @property
+    def red(self) -> bool:
+        """True where any result is red, whether or not a table shows it."""
+        plain = [said for told in self.plain.values() for _, said in told]
+        return any(run.red for run in self.runs) or any(said["exit_code"] for said in plain)
+
+    @property
+    def loaders(self) -> list[str]:
+        """The libraries' own loaders that the Paddle sides name."""
+        return sorted({n for run in self.runs for n in run.sides["paddle"].loader.values()})
 
 
 def find(folders: Sequence[Path], model: str | None) -> Found:

@@ -18,7 +18,7 @@ def table() -> dict[str, list[str]]:
     return tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
 
 
-def words(language: str, word: str, fields: dict) -> str:
+def words(language: str, word: str, /, **fields: object) -> str:
     """A sentence in a language."""
     return table()[word][LANGUAGES.index(language)].format(**fields)
 
@@ -29,8 +29,3 @@ def heading(language: str, number: int, text: str) -> str:
         return f"{number}. {text}"
     ten = "十" if number > 10 else ""
     return f"{ten}{_ORDINALS[(number - 1) % 10]}、{text}"
-
-
-def joined(language: str, names: list[str]) -> str:
-    """Names in a row."""
-    return ("、" if language == "zh" else "; ").join(names)
