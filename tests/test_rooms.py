@@ -94,7 +94,7 @@ def test_check_and_sides_never_import_each_other(copy):
 
 
 def test_nor_do_they_through_a_third_room(copy):
-    """Were the table to allow both arrows, what they make together would still be found."""
+    """Were the table to allow both imports, what they make together would still be found."""
     add(copy, "weights/layers.py", "import twincheck.common.check.steps")
     problems = rooms.violations(copy)
     assert "common.check.steps: sides reaches it, although sides and check speak" in str(problems)
