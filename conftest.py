@@ -5,6 +5,7 @@ the processes that tests start inherit it.
 """
 
 import os
+import shutil
 import signal
 import sys
 from pathlib import Path
@@ -54,7 +55,7 @@ LONGEST = """
     readme training processes right_ports export sidecars hard generate warm report_page propose
     checkpoints transplant parallel new_pair forecasting request offload conditions faults example
     upcast own_pair loader check reference depth suits everywhere gallery reformer provenance
-    decoding keep everyday train_mode half certificate bench jobs many spoken
+    decoding keep measure train_mode half certificate bench jobs many spoken
 """.split()
 
 
@@ -104,6 +105,19 @@ def interpreter_of_checks(request):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Checkout, "interpreter", (python,))
         yield
+
+
+@pytest.fixture(scope="module")
+def browser():
+    """Chromium, to open pages in."""
+    path = shutil.which("chromium") or shutil.which("chromium-browser")
+    if path is None:
+        pytest.skip("no chromium in PATH: apt install chromium")
+    playwright = pytest.importorskip("playwright.sync_api", reason="no playwright: make install")
+    with playwright.sync_playwright() as playwright:
+        started = playwright.chromium.launch(executable_path=path, args=["--no-sandbox"])
+        yield started
+        started.close()
 
 
 @pytest.fixture

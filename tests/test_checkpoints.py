@@ -66,19 +66,14 @@ def copy(made, tmp_path):
 # ---- both twins against transformers ------------------------------------------------------------
 
 
-@pytest.fixture(scope="module")
-def brief(tmp_path_factory):
-    """A checkout whose step 4 takes one optimizer step instead of ten: transformers takes none."""
-    checkout = Checkout(tmp_path_factory.mktemp("brief"))
-    checkout.replace("step4_backward/setups.py", "STEPS = 10", "STEPS = 1")
-    return checkout
+STEPS_OF_4 = 1  # transformers takes none
 
 
 @pytest.mark.parametrize("head", HEADS)
-def test_both_twins_are_transformers_own_model(made, brief, head, tmp_path):
+def test_both_twins_are_transformers_own_model(made, checkout, head, tmp_path):
     done, first = ended(0, check(1, made / head / OF_HEAD[head], tmp_path / "out"))
     assert f"config.json, head {head}; it replaces the preset's" in done.stdout
-    root = ROOT if head == "lm" else brief.root
+    root = ROOT if head == "lm" else checkout.root
     done, logs = ended(0, check(4, made / head / "safe", tmp_path / "out", root=root))
     found = differences(head, made / head / "safe", logs, tmp_path)
     key, difference = worst(found)

@@ -14,19 +14,6 @@ print([name for name in names if u.find_spec(name)])
 import twincheck
 print(twincheck.__file__, twincheck.IN_A_CHECKOUT)
 """
-LIVE = """
-import sys
-import numpy as np, paddle, torch, twincheck
-theirs, port = torch.nn.Linear(4, 3), paddle.nn.Linear(4, 3)
-x = np.ones((2, 4), np.float32)
-result = twincheck.check(theirs, port, {"input": x}, carry="torch")
-print(result.aligned)
-theirs.bias.data += 1e-3
-port.weight.set_value(theirs.weight.detach().numpy().T)
-result = twincheck.check(theirs, port, {"input": x})
-print(result.aligned, result.first.sentence)
-print(sorted(name for name in sys.modules if name.partition(".")[0] in ("common", "extras")))
-"""
 
 
 @pytest.fixture(scope="module")
@@ -86,25 +73,6 @@ def test_a_pair_with_a_common_of_its_own(package, elsewhere):
     well(package.command(elsewhere, *words))
     assert json.loads((elsewhere / "rows.json").read_text())["exit_code"] == 0
     assert (pair / "log").is_dir() and not (elsewhere / "log").exists()
-
-
-def test_live_models(package, elsewhere):
-    (elsewhere / "mine.py").write_text(LIVE)
-    aligned, red, modules = well(package.run(elsewhere, "mine.py")).splitlines()
-    assert aligned == "True" and red.startswith("False ") and "bias" in red
-    assert modules == "[]"
-
-
-def test_pytest_has_the_fixture(package, elsewhere):
-    (elsewhere / "test_port.py").write_text(
-        "import numpy as np, paddle, torch\n\n\n"
-        "def test_port(twincheck):\n"
-        "    x = np.full((2, 4), 2, np.float32)\n"
-        "    twincheck(torch.nn.GELU(), paddle.nn.GELU(approximate=True), [x])\n"
-    )
-    done = package.run(elsewhere, "-m", "pytest", "-q", "-p", "no:cacheprovider")
-    assert done.returncode == 1 and "1 failed" in done.stdout, done.stdout + done.stderr
-    assert "test_port.py" in done.stdout and str(package.packages) not in done.stdout
 
 
 def test_what_needs_a_checkout_says_so(package, elsewhere):

@@ -27,8 +27,6 @@ from twincheck.step1_forward.check_step1 import STEP as FORWARD
 from twincheck.step4_backward.check_step4 import STEP as BACKWARD
 from twincheck.step5_train.check_step5 import STEP as TRAIN
 
-BROWSER = shutil.which("chromium") or shutil.which("chromium-browser")
-
 EVIL = "</script><script>window.hacked = 1</script><img src=x onerror='window.hacked = 1'>"
 # Keys as anybody may write them into a log.
 HOSTILE = (
@@ -137,17 +135,6 @@ def written(results, tmp_path_factory):
 
 
 # ---- the browser ---------------------------------------------------------------------------------
-
-
-@pytest.fixture(scope="module")
-def browser():
-    if BROWSER is None:
-        pytest.skip("no chromium in PATH: apt install chromium")
-    playwright = pytest.importorskip("playwright.sync_api", reason="no playwright: make install")
-    with playwright.sync_playwright() as playwright:
-        started = playwright.chromium.launch(executable_path=BROWSER, args=["--no-sandbox"])
-        yield started
-        started.close()
 
 
 class Opened:

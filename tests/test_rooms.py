@@ -9,8 +9,6 @@ from checkout import ROOT
 
 from tools import rooms
 
-MOST_ROOMS, MOST_FLOORS, MOST_ARROWS = 24, 7, 80
-
 
 @pytest.fixture
 def copy(tmp_path):
@@ -29,6 +27,8 @@ def add(copy, name, line):
 
 def test_every_import_is_allowed():
     assert rooms.violations() == []
+    names = {rooms.room_of(module) for module in rooms.module_files(ROOT) if module != "common"}
+    assert set(rooms.FOLDERS) | set(rooms.FACES) <= names, "a room of the table is gone"
 
 
 FACES = ("torch_side.py", "paddle_side.py")
@@ -94,7 +94,7 @@ def test_check_and_sides_never_import_each_other(copy):
 
 
 def test_nor_do_they_through_a_third_room(copy):
-    """Were the table to allow both arrows, what they make together would still be found."""
+    """Were the table to allow both imports, what they make together would still be found."""
     add(copy, "weights/layers.py", "import twincheck.common.check.steps")
     problems = rooms.violations(copy)
     assert "common.check.steps: sides reaches it, although sides and check speak" in str(problems)
@@ -124,20 +124,10 @@ def test_a_circle_is_found(copy):
     assert any("a circle of imports: common.system." in problem for problem in problems)
 
 
-def test_what_is_counted():
-    files = rooms.module_files(ROOT)
-    drawn = rooms.arrows(rooms.imports_of(ROOT, files))
-    names = {rooms.room_of(module) for module in files if module != "common"}
-    assert set(rooms.FOLDERS) | set(rooms.FACES) <= names, "a room of the table is gone"
-    assert len(names) <= MOST_ROOMS
-    assert max(rooms.floors(names, drawn).values()) <= MOST_FLOORS
-    assert len(drawn) <= MOST_ARROWS
-
-
 def test_the_command(capsys):
     assert rooms.main([]) == 0
     said = capsys.readouterr().out
-    assert "rooms, " in said and " arrows" in said and "\nin all " in said
+    assert "\nin all " in said
     assert said.endswith("\nevery import is one that the table allows\n")
 
 

@@ -166,10 +166,3 @@ FACTS = {
     "generated parts": lambda text: re.findall(r"<!-- .* -->", text),
     "items": lambda text: re.findall(r"^(\*|\d+\.) ", _prose(text), flags=re.M),
 }
-
-
-def pages_that_differ() -> dict[Path, list[str]]:
-    """The translated pages with what is unlike in them."""
-    both = (TRANSLATED | TRANSLATED_DOCS).items()
-    told = {page: differences(page.read_text(), cn.read_text(), page) for page, cn in both}
-    return {page: found for page, found in told.items() if found}

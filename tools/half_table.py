@@ -1,6 +1,8 @@
 """Operators in half precision: Paddle's, emulated, beside torch's own kernels on a CPU.
 
-`python -m tools.half_operators` prints what is measured here.
+Each operator gets the same rounded values on both sides, forward and gradient.  An error is the
+root mean square of the distance from torch's float64, as a part of that result's own; 0.2 of the
+precision's epsilon is what one rounding of the result makes.
 """
 
 from collections.abc import Iterator, Sequence

@@ -4,8 +4,7 @@
                                      rooms does not allow, more lines of Python than CEILING
     python -m tools.rooms ROOT       the same of another checkout
 
-A room is a folder of common/, or a file beside the folders, which is a command.  An arrow is a room
-that imports another; a room stands one floor above the highest that it imports.  Imports are read
+A room is a folder of common/, or a file beside the folders, which is a command.  Imports are read
 from the source, those inside functions too, so that nothing has to be installed.  The core, which
 is common/ and the steps, imports no extra, and no extra imports another but extras/shared.
 
@@ -140,21 +139,6 @@ def room_of(module: str) -> str:
     return module.split(".")[1]
 
 
-def arrows(imports: Sequence[Import]) -> set[tuple[str, str]]:
-    """The pairs (room, room that it imports)."""
-    pairs = {(room_of(one.importer), room_of(one.imported)) for one in imports}
-    return {(room, other) for room, other in pairs if room != other}
-
-
-def floors(rooms: Iterable[str], drawn: set[tuple[str, str]]) -> dict[str, int]:
-    """Room -> its floor, from 1; raises graphlib.CycleError for rooms that import in a circle."""
-    below = {room: {other for one, other in drawn if one == room} for room in rooms}
-    floor: dict[str, int] = {}
-    for room in TopologicalSorter(below).static_order():
-        floor[room] = 1 + max((floor[other] for other in below[room]), default=0)
-    return floor
-
-
 def circle(imports: Sequence[Import]) -> list[str]:
     """The modules of one circle of imports, in order; empty where there is none."""
     below: dict[str, set[str]] = {}
@@ -263,15 +247,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("root", nargs="?", type=Path, default=ROOT, metavar="ROOT")
     root = parser.parse_args(arguments).root.resolve()
-    files = module_files(root)
-    drawn = arrows(imports_of(root, files))
-    rooms = {room_of(module) for module in files if module != PACKAGE}
-    try:
-        height = max(floors(rooms, drawn).values())
-        told = f"{height} floors"
-    except CycleError:
-        told = "floors cannot be counted: rooms import in a circle"
-    print(f"{len(rooms)} rooms, {told}, {len(drawn)} arrows")
     lines = counted(root)
     for room, count in sorted(lines.items()):
         print(f"{room:20} {count:7,}")

@@ -92,11 +92,6 @@ def makers(module: object) -> list[tuple[str, dict[str, float]]]:
     return vars(module).get(_MADE_AT, [])
 
 
-def made_at(module: object) -> str:
-    """Return file:line of the model that made a module; empty where that is not known."""
-    return next((line for line, _ in makers(module)), "")
-
-
 def _lines_of_model() -> list[tuple[str, dict[str, float]]]:
     frame, found = sys._getframe(1), []
     while frame is not None:

@@ -97,4 +97,3 @@ PAIRS = (
     UserPair("tiny_argmax", "odd", steps=(1,)),
     UserPair("empty_rows", "odd", steps=(1, 3), options=("--allow", "nan")),
 )
-BY_NAME = {pair.name: pair for pair in PAIRS}

@@ -1,9 +1,8 @@
 """Models in memory, a test of one's own, and logs that somebody else made: as README says."""
 
-import sys
-
 import numpy as np
 import pytest
+from packaged import Installed, build_wheel
 from person import PADDLE, TORCH, Person
 from reprod_log import ReprodLogger
 
@@ -27,8 +26,12 @@ from theirs import Net
 def test_the_port():
     x = np.random.default_rng(0).normal(size=(4, 6)).astype("float32")
     twincheck.assert_aligned(Net(), Port(), {"x": x}, carry="torch")
+
+
+def test_with_the_fixture(twincheck):
+    x = np.random.default_rng(0).normal(size=(4, 6)).astype("float32")
+    twincheck(Net(), Port(), {"x": x}, carry="torch")
 """
-PYTHON = sys.executable
 
 
 @pytest.fixture
@@ -38,15 +41,18 @@ def me(tmp_path):
     return person
 
 
-def test_two_live_models_and_a_test(me):
-    said = me.types(f"{PYTHON} live.py")
+def test_two_live_models_and_tests_with_the_wheel(me, tmp_path):
+    installed = Installed(tmp_path / "environment", build_wheel(tmp_path))
+    me.path, python = installed.python.parent, installed.python
+    said = me.types(f"{python} live.py")
     assert "epsilon is 1e-06 in torch and 1e-05 in Paddle" in said
-    said = me.types(f"{PYTHON} -m pytest -q test_port.py", 1)
-    assert "epsilon is 1e-06 in torch" in said and "1 failed" in said
+    said = me.types(f"{python} -m pytest -q test_port.py", 1)
+    assert "epsilon is 1e-06 in torch" in said and "2 failed" in said
+    assert "test_port.py" in said and f"{installed.packages}/twincheck" not in said
     me.follow()
     me.writes({"ported.py": PADDLE.replace("LayerNorm(width)", "LayerNorm(width, epsilon=1e-6)")})
-    assert "ALIGNED" in me.types(f"{PYTHON} live.py").splitlines()[0]
-    assert "1 passed" in me.types(f"{PYTHON} -m pytest -q test_port.py")
+    assert "ALIGNED" in me.types(f"{python} live.py").splitlines()[0]
+    assert "2 passed" in me.types(f"{python} -m pytest -q test_port.py")
 
 
 @pytest.mark.parametrize(

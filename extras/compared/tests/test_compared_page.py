@@ -2,7 +2,6 @@
 
 import json
 import re
-import shutil
 
 import numpy as np
 import pytest
@@ -11,7 +10,6 @@ from twincheck.extras.compared import command
 from twincheck.extras.compared import page as pages
 from twincheck.extras.compared.tests.made import make, paddle_off, tensors, told
 
-BROWSER = shutil.which("chromium") or shutil.which("chromium-browser")
 HOSTILE = "<script>alert(1)</script>"
 
 
@@ -37,17 +35,6 @@ def test_long_lists_are_folded(tmp_path, capsys, monkeypatch):
     page = (tmp_path / "new" / pages.FILE).read_text()
     assert "<summary>5 of 10 more</summary>" in page and "All are in what <code>--json" in page
     assert page.count('<td role="cell" class="key">') == 15
-
-
-@pytest.fixture(scope="module")
-def browser():
-    if BROWSER is None:
-        pytest.skip("no chromium in PATH: apt install chromium")
-    playwright = pytest.importorskip("playwright.sync_api", reason="no playwright: make install")
-    with playwright.sync_playwright() as playwright:
-        started = playwright.chromium.launch(executable_path=BROWSER, args=["--no-sandbox"])
-        yield started
-        started.close()
 
 
 @pytest.fixture(scope="module")
