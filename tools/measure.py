@@ -1,45 +1,27 @@
 """What one command costs while it runs: time, memory of all its processes, disk.
 
-    python -m tools.measure --folder out -- twincheck step1 path/to/my_pair --out out
-    python -m tools.measure --json cost.json -- twincheck step4 reformer --preset enwik8
-
-Looks a few times a second, less often where a process is very large, so that what is freed or
-deleted before the end counts too.  The command gets a session and a folder for temporary files of
-its own; a process that it leaves behind comes to this one as its child, is counted, told, and
-ended.  Exit status 0: the command was measured, whatever it said; 2: it could not be.
+Read from Linux's /proc a few times a second, less often where a process is very large, so that what
+is freed or deleted before the end counts too.  The command gets a session of its own; a process
+that it leaves behind comes to this one as its child, is counted, told, and ended.
 """
 
-import sys
-from pathlib import Path
-
-if __name__ == "__main__":  # by its path too, and under a Python that will not do
-    sys.path[0] = sys.path[0] if __package__ else str(Path(__file__).resolve().parent.parent)
-    from twincheck.common.system.start import begin
-
-    begin("numpy", "rich", "psutil")
-
-import argparse
 import ctypes
-import json
 import os
-import resource
+import select
+import signal
 import stat
-import tempfile
+import subprocess
 import time
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
+from pathlib import Path
 
-import psutil
-
-from twincheck.common.check.guard import guarded
 from twincheck.common.system.errors import UserError
-from twincheck.common.system.files import write_text
 
 EVERY_S = 0.3
 LOOKING = 0.05  # of the time at most: to count a large process's pages takes a while
 BLOCK = 512  # bytes of st_blocks' unit
-MEGA, GIGA = 1e6, 1e9
 _PATIENCE_S = 1.0  # for processes to end after the command has
 _SUBREAPER = 36  # PR_SET_CHILD_SUBREAPER
 _SHARED = ("/memfd:", "/dev/shm/")  # what files that are memory are called
@@ -73,8 +55,10 @@ class Measured:
     memory       at the moment of the highest total
     disk         bytes of the watched folders and of deleted files held open, at the highest
     disk_kept    bytes of the watched folders after the end
+    df           how much more of the file system was in use, at the highest; others use it too
     processes    most at once
     left_behind  that still ran when the command had ended
+    samples      how often was looked
     """
 
     status: int = 0
@@ -83,70 +67,80 @@ class Measured:
     memory: Memory = field(default_factory=Memory)
     disk: int = 0
     disk_kept: int = 0
+    df: int = 0
     processes: int = 0
     left_behind: int = 0
+    samples: int = 0
+
+    def as_dict(self) -> dict:
+        """For JSON."""
+        found = asdict(self)
+        return found | {"memory": found["memory"] | {"total": self.memory.total}}
 
 
 def measure(
     command: Sequence[str],
     folders: Sequence[Path],
+    output: Path,
     environment: Mapping[str, str] | None = None,
     every_s: float = EVERY_S,
 ) -> Measured:
-    """Run a command to its end and watch it; what it prints goes where this process prints.
+    """Run a command to its end and watch it.
 
-    folders  whose disk use is its own
-    Raises UserError where the system has no /proc to read, or no such command.
+    folders  whose disk use is its own; the first's file system is what `df` is of
+    output   the file that standard output and standard error go to
+    Raises UserError where the system has no /proc to read.
     """
     if not Path("/proc/self/smaps_rollup").is_file():
         raise UserError("costs are read from /proc/PID/smaps_rollup, which Linux alone has")
     found = Measured()
-    others = set(psutil.Process().children())
+    others = set(_children(os.getpid()))
     memory_files = set(_memory_files())
+    used = _used(folders[0])
     _adopt(True)
-    start, spent = time.perf_counter(), _spent()
+    start = time.perf_counter()
     try:
+        with output.open("wb") as sink:
+            process = subprocess.Popen(
+                list(command),
+                stdin=subprocess.DEVNULL,
+                stdout=sink,
+                stderr=subprocess.STDOUT,
+                env=dict(os.environ if environment is None else environment),
+                start_new_session=True,
+            )
         try:
-            process = psutil.Popen(command, env=environment, start_new_session=True)
-        except OSError as error:
-            raise UserError(f"{command[0]}: {error.strerror}") from None
-        try:
-            pause = 0.0
-            while not _has_ended(process, pause):
-                began = time.process_time()
-                _sample(found, others, memory_files, folders)
-                pause = max(every_s, (time.process_time() - began) / LOOKING)
-            found.status, found.wall_s = int(process.returncode), time.perf_counter() - start
+            ended = os.pidfd_open(process.pid)
+            try:
+                pause = 0.0
+                while not select.select([ended], [], [], pause)[0]:
+                    began = time.process_time()
+                    _sample(found, others, memory_files, folders, used)
+                    pause = max(every_s, (time.process_time() - began) / LOOKING)
+            finally:
+                os.close(ended)
+            found.wall_s = time.perf_counter() - start
+            _, status, usage = os.wait4(process.pid, 0)
+            process.returncode = found.status = os.waitstatus_to_exitcode(status)
+            found.cpu_s = usage.ru_utime + usage.ru_stime
         finally:
-            found.left_behind = _end_what_is_left(others)
+            _end_what_is_left(found, others)
     finally:
         _adopt(False)
-    found.cpu_s = _spent() - spent
     found.disk_kept = disk_use(folders)
     found.disk = max(found.disk, found.disk_kept)
     return found
 
 
-def _spent() -> float:
-    """CPU seconds of children that have ended, and of what they had waited for."""
-    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return usage.ru_utime + usage.ru_stime
-
-
-def _has_ended(process: psutil.Popen, within_s: float) -> bool:
-    with suppress(psutil.TimeoutExpired):
-        process.wait(within_s)
-    return process.returncode is not None
-
-
 def _sample(
     found: Measured,
-    others: Collection[psutil.Process],
+    others: set[int],
     memory_files: set[Path],
     folders: Sequence[Path],
+    used: int,
 ) -> None:
     """Look once; keep what is higher than before."""
-    processes = [one.pid for one in _descendants(others)]
+    processes = _descendants(others)
     shared, deleted = _held_open(processes)
     for path in set(_memory_files()) - memory_files:
         with suppress(OSError):
@@ -157,7 +151,9 @@ def _sample(
     if memory.total > found.memory.total:
         found.memory = memory
     found.disk = max(found.disk, disk_use(folders) + sum(deleted.values()))
+    found.df = max(found.df, _used(folders[0]) - used)
     found.processes = max(found.processes, len(processes))
+    found.samples += 1
 
 
 def memory_of(processes: Iterable[int]) -> Memory:
@@ -178,13 +174,22 @@ def memory_of(processes: Iterable[int]) -> Memory:
 def disk_use(folders: Iterable[Path]) -> int:
     """Bytes that files under the folders take on the disk; one with two names counts once."""
     seen: dict[tuple[int, int], int] = {}
-    for folder in folders:
-        for path in folder.rglob("*"):
-            with suppress(OSError):  # deleted meanwhile
-                found = path.lstat()
-                if not stat.S_ISDIR(found.st_mode):
+    waiting = [os.fspath(folder) for folder in folders]
+    while waiting:
+        with suppress(OSError), os.scandir(waiting.pop()) as entries:
+            for entry in entries:
+                with suppress(OSError):  # deleted meanwhile
+                    if entry.is_dir(follow_symlinks=False):
+                        waiting.append(entry.path)
+                        continue
+                    found = entry.stat(follow_symlinks=False)
                     seen[found.st_dev, found.st_ino] = found.st_blocks * BLOCK
     return sum(seen.values())
+
+
+def _used(folder: Path) -> int:
+    system = os.statvfs(folder)
+    return (system.f_blocks - system.f_bfree) * system.f_frsize
 
 
 def _memory_files() -> list[Path]:
@@ -195,10 +200,7 @@ def _memory_files() -> list[Path]:
 
 
 def _held_open(processes: Iterable[int]) -> tuple[dict[int, int], dict[int, int]]:
-    """Inode -> bytes of memory files, and of deleted files of a disk, that processes hold open.
-
-    psutil's open_files() leaves out both.
-    """
+    """Inode -> bytes of memory files, and of deleted files of a disk, that processes hold open."""
     shared: dict[int, int] = {}
     deleted: dict[int, int] = {}
     for pid in processes:
@@ -216,12 +218,35 @@ def _held_open(processes: Iterable[int]) -> tuple[dict[int, int], dict[int, int]
     return shared, deleted
 
 
-def _descendants(others: Collection[psutil.Process]) -> list[psutil.Process]:
-    """What descends from this process, but for the children that it had before, and theirs."""
-    found = []
-    for child in psutil.Process().children():
-        with suppress(psutil.NoSuchProcess):
-            found += [] if child in others else [child, *child.children(recursive=True)]
+# ---- processes ----------------------------------------------------------------------------------
+
+
+def _parents() -> dict[int, int]:
+    """Process -> its parent, of all that run."""
+    found = {}
+    for name in os.listdir("/proc"):
+        if name.isdecimal():
+            with suppress(OSError, IndexError):
+                # The name, in brackets, may hold anything.
+                told = Path(f"/proc/{name}/stat").read_text().rpartition(")")[2].split()
+                if told[0] not in "ZX":
+                    found[int(name)] = int(told[1])
+    return found
+
+
+def _children(pid: int) -> list[int]:
+    return [child for child, parent in _parents().items() if parent == pid]
+
+
+def _descendants(others: set[int]) -> list[int]:
+    """What descends from this process, but for the children that it had before."""
+    below: dict[int, list[int]] = {}
+    for child, parent in _parents().items():
+        below.setdefault(parent, []).append(child)
+    found, waiting = [], [pid for pid in below.get(os.getpid(), ()) if pid not in others]
+    while waiting:
+        found.append(waiting.pop())
+        waiting += below.get(found[-1], ())
     return found
 
 
@@ -230,62 +255,30 @@ def _adopt(on: bool) -> None:
     ctypes.CDLL(None, use_errno=True).prctl(_SUBREAPER, int(on), 0, 0, 0)
 
 
-def _end_what_is_left(others: Collection[psutil.Process]) -> int:
-    """Wait a little for what still runs, and end what stays; how many that were."""
-    _, left = psutil.wait_procs(_descendants(others), _PATIENCE_S)
-    for one in left:
-        with suppress(psutil.NoSuchProcess):
-            one.kill()
-    while still := _descendants(others):
-        psutil.wait_procs(still)
-    return len(left)
+def _end_what_is_left(found: Measured, others: set[int]) -> None:
+    """Wait a little for orphans, end those that stay, and add what they used."""
+    until = time.monotonic() + _PATIENCE_S
+    while _descendants(others) and time.monotonic() < until:
+        _reap(found, others)
+        time.sleep(0.02)
+    left = _descendants(others)
+    found.left_behind = len(left)
+    for pid in left:
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+    while _descendants(others):
+        time.sleep(0.02)
+    _reap(found, others)
 
 
-def as_text(found: Measured) -> str:
-    """The report for people."""
-    memory = {name: f"{value / GIGA:.2f}" for name, value in asdict(found.memory).items()}
-    lines = [
-        f"exit status {found.status}",
-        f"  wall    {found.wall_s:9.1f} s",
-        f"  CPU     {found.cpu_s:9.1f} s, {found.processes} processes at most",
-        f"  memory  {found.memory.total / GIGA:9.2f} GB at its highest: {memory['own']} own, "
-        f"{memory['files']} mapped files, {memory['shared']} shared",
-        f"  disk    {found.disk / MEGA:9.1f} MB at its highest, {found.disk_kept / MEGA:.1f} kept",
-    ]
-    if found.left_behind:
-        lines.append(f"  {found.left_behind} processes were left behind")
-    return "\n".join(lines)
-
-
-def main(arguments: Sequence[str] | None = None) -> int:
-    """See the module's docstring; returns the exit status."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    words = "whose disk use counts, beside temporary files; may be repeated"
-    parser.add_argument(
-        "--folder", action="append", type=Path, default=[], metavar="DIR", help=words
-    )
-    parser.add_argument("--json", type=Path, metavar="FILE", help="write everything")
-    parser.add_argument("--debug", action="store_true")
-    parser.add_argument("command", nargs="+", metavar="-- COMMAND")
-    options = parser.parse_args(arguments)
-    return guarded(options.debug, lambda: _main(options))
-
-
-def _main(options: argparse.Namespace) -> int:
-    # Beside what is kept, for it to be on the same disk: /tmp may be memory.
-    with tempfile.TemporaryDirectory(prefix=".measured-", dir=".") as name:
-        temporary = Path(name).resolve()
-        variables = {**os.environ, "TMPDIR": str(temporary)}
-        found = measure(options.command, [temporary, *options.folder], variables)
-    print(as_text(found))
-    if options.json:
-        told = asdict(found)
-        told["memory"]["total"] = found.memory.total
-        write_text(options.json, json.dumps(told, indent=1, allow_nan=False))
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+def _reap(found: Measured, others: set[int]) -> None:
+    """Take the exit status of adopted children that have ended, and add their time."""
+    for name in os.listdir("/proc"):
+        if not name.isdecimal() or int(name) in others:
+            continue
+        with suppress(OSError):
+            parent = int(Path(f"/proc/{name}/stat").read_text().rpartition(")")[2].split()[1])
+            if parent == os.getpid():
+                pid, _, usage = os.wait4(int(name), os.WNOHANG)
+                if pid:
+                    found.cpu_s += usage.ru_utime + usage.ru_stime
