@@ -194,7 +194,8 @@ def test_a_process_that_dies_ends_all_and_others_go_on(checkout, tmp_path):
 
     report = tmp_path / "rows.json"
     forked = in_place_of_launchers(tmp_path, Checkout.interpreter)
-    more = ("--processes", "4", "--resume", "--json", str(report), *forked)
+    # Of 160 samples one that lies between two classes may decide a score: no matter here.
+    more = ("--processes", "4", "--resume", "--allow", "undecided", "--json", str(report), *forked)
     done = subprocess.run(
         check(checkout, out, *more), cwd=checkout.elsewhere, capture_output=True, text=True
     )

@@ -128,7 +128,7 @@ def first_bad_row(rows: Sequence[Row], allow: Collection[str] = ()) -> Row | Non
         bad = [row for row in seen if row.excuse != ORDER] or bad
     first = min(bad, key=lambda row: row.verdict == "CARRIED", default=None)
     if first is not None and Key.parse(first.key).is_own_pass:
-        looked_into = (row for row in bad if row.origin and not Key.parse(row.key).is_step)
+        looked_into = (row for row in bad if row.origin and not Key.parse(row.key).run)
         first = next((row for row in looked_into if row.measure != "claim"), first)
     return first
 

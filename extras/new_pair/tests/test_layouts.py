@@ -74,7 +74,7 @@ LAYOUTS = {
         "models/net.py",
         {"models/net.py": net("from utils.parts import twice"), "utils/parts.py": TWICE},
     ),
-    "two_of_a_name": (  # models/utils.py is not the folder utils
+    "two_of_a_name": (  # a file utils in models/ is not the folder utils
         "models/net.py",
         {
             "models/net.py": net("from utils.parts import twice"),
