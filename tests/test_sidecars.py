@@ -79,6 +79,7 @@ SAMPLES = {
     "not_forced": ["layers.0.norm"],
     "handed": {"drop": [{"line": "net.py:3", "given": {"p": 0.1}}, {"line": "", "given": {}}]},
     "idle": {"drop": "net.py:3"},
+    "wrong": {"norm": {"layer_norm": {"gradient": 0.3}}},
     "variances": {"norm:running_var": {"n": 24, "held": 0.9, "compared": 1.0}},
     "moved": {"main/": 1},
     "lost": {"main/y": 1},

@@ -101,7 +101,9 @@ def _lines_of_model() -> list[tuple[str, dict[str, float]]]:
         if not is_instrument(file):
             names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
             given = {name: frame.f_locals.get(name) for name in names}
-            numbers = {n: float(v) for n, v in given.items() if type(v) in (int, float)}
+            plain = {n: v for n, v in given.items() if type(v) in (int, float)}
+            # JSON has neither infinity nor NaN.
+            numbers = {n: float(v) for n, v in plain.items() if abs(v) <= sys.float_info.max}
             found.append((f"{file}:{frame.f_lineno}", numbers))
         frame = frame.f_back
     return found
