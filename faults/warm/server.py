@@ -28,6 +28,7 @@ import types
 # Read after the start, if at all: a run may have its own.
 _FREE = ("PYTHONPATH", "PYTHONUNBUFFERED", "ALIGNMENT_WORKBENCH_PARENT", "COLUMNS", "LINES")
 _FREE += ("PWD", "OLDPWD", "SHLVL", "_")  # a shell's own: a wrapper of Python sets them anew
+_FREE += ("TWINCHECK_DOOR",)  # how who started a check types commands
 # An OpenMP runtime that has computed notes its process's number and address behind os.environ's
 # back, where only what is started without an environment of its own inherits it.
 _FREE_PREFIXES = ("PYTEST_", "__KMP_REGISTERED_LIB_")
