@@ -72,6 +72,7 @@ class Person:
     home: Path
     path: Path = HERE
     told: dict[tuple[str, Path], Printed] = field(default_factory=dict)  # by text and folder
+    typed: set = field(default_factory=set)  # what was followed: command, folder, options
     followed: Counter = field(default_factory=Counter)  # command -> how many were typed as printed
 
     def writes(self, files: Mapping[str, str]) -> None:
@@ -117,13 +118,12 @@ class Person:
 
         left_out  commands that this journey types by hand
         """
-        done = set()
         for (text, folder), one in list(self.told.items()):
             options = {word for word in one.words if word.startswith("-")}
             kind = one.command, folder, frozenset(options)
-            if one.program != "twincheck" or one.command in left_out or kind in done:
+            if one.program != "twincheck" or one.command in left_out or kind in self.typed:
                 continue
-            done.add(kind)
+            self.typed.add(kind)
             said = self.types(text, None, os.path.relpath(folder, self.home))
             wanted = DOES.get(one.command, "")
             assert re.search(wanted, said, re.MULTILINE), f"$ {text}\n{said}"
