@@ -40,11 +40,10 @@ from twincheck.extras.shared.jobs import Place
 
 ORIGINS_WANTED = 0.95
 # Faults of one check that a worker takes at a time: each worker makes a correct run of its own.
-CHUNK = {1: 12, 2: 24, 3: 12, 4: 10, 5: 24}
-# Of a fault in a step, and of one in a training of several epochs, roughly: the long ones start
-# first, or one worker would wait for the other at the end.
+CHUNK = {1: 12, 2: 12, 3: 12, 4: 10, 5: 12}
+# Of a fault in a step, roughly: the long ones start first, or one worker would wait for the other
+# at the end.
 COST = {1: 1, 2: 3, 3: 1, 4: 3, 5: 4}
-SEVERAL_EPOCHS = 12
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -167,8 +166,7 @@ def _chunks(faults: Sequence[Fault]) -> list[list[Fault]]:
 
 def _cost(chunk: Sequence[Fault]) -> int:
     """Roughly what faults of one check take, its correct run included."""
-    several = "--epochs" in chunk[0].arguments
-    return (1 + len(chunk)) * COST[chunk[0].step] * (SEVERAL_EPOCHS if several else 1)
+    return (1 + len(chunk)) * COST[chunk[0].step]
 
 
 def passed(found: dict) -> bool:

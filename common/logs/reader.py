@@ -12,7 +12,6 @@ import io
 import math
 import os
 import struct
-import time
 import warnings
 from collections import Counter, OrderedDict
 from collections.abc import Iterator, Mapping
@@ -30,7 +29,7 @@ from twincheck.common.logs.pickle_machine import (
     stored_bytes,
 )
 from twincheck.common.system.errors import LogError, UserError
-from twincheck.common.system.files import ONE_SYNTAX_TREE, open_plain, same_file
+from twincheck.common.system.files import ONE_SYNTAX_TREE, open_plain, same_file, version_of
 
 PLAIN = "array"  # the key of what is in a file that holds one plain array
 _MAX_HEADER_BYTES = 1024
@@ -118,7 +117,6 @@ class Log(Mapping):
 # Where the arrays lie in the logs that were read last: a check opens each of them several times.
 _indexes: dict[tuple[int, ...], dict[str, StoredArray]] = {}
 _KEPT_INDEXES = 96  # those of a whole make check are 36 MB
-_SETTLED_NS = 10**8  # a younger file may change once more within one tick of the clock
 
 
 def read_log(path: str | os.PathLike) -> Log:
@@ -131,12 +129,12 @@ def read_log(path: str | os.PathLike) -> Log:
     try:
         about = os.fstat(file.fileno())
         size = about.st_size
-        version = (about.st_dev, about.st_ino, size, about.st_mtime_ns, about.st_ctime_ns)
+        version = version_of(about)
         arrays = _indexes.get(version)
         if arrays is None:
             plain = _read_header(file, size)
             arrays = {PLAIN: plain} if plain else flatten(Machine(file, size).run(), size)
-            if time.time_ns() - about.st_ctime_ns > _SETTLED_NS:
+            if version:
                 while len(_indexes) >= _KEPT_INDEXES:
                     _indexes.pop(next(iter(_indexes)))
                 _indexes[version] = arrays

@@ -6,6 +6,7 @@ import shutil
 import stat
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,6 +17,8 @@ from twincheck.common.system.errors import UserError
 # take for ever.
 _HOLES_FROM_BYTES = 1 << 30
 _HOLES_RATIO = 16
+
+_SETTLED_NS = 10**8
 
 # Held by whoever makes a syntax tree, which reading an array's header does too: where two threads
 # make one at a time, some of CPython 3.11 and 3.12 raise SystemError (python/cpython#106905).
@@ -119,6 +122,16 @@ def fill_standard_streams() -> None:
             sys.stdout.reconfigure(errors="backslashreplace")  # a terminal may know few characters
         if getattr(sys, name) is None:
             setattr(sys, name, open(os.devnull, "r" if name == "stdin" else "w"))
+
+
+def version_of(about: os.stat_result) -> tuple[int, ...] | None:
+    """What tells a file from itself after it was written to, for what is kept of a file's content.
+
+    None where it is so young that it may change once more within one tick of the clock.
+    """
+    if time.time_ns() - about.st_ctime_ns <= _SETTLED_NS:
+        return None
+    return about.st_dev, about.st_ino, about.st_size, about.st_mtime_ns, about.st_ctime_ns
 
 
 def same_file(before: os.stat_result, file: io.BufferedReader) -> bool:
