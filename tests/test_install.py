@@ -162,6 +162,7 @@ print(c.ROOT)
 def called(command: list, folder: Path, **environment: str) -> subprocess.CompletedProcess:
     """A command in a folder, without the path and the indexes that these tests have."""
     names = {"PYTHONPATH", "PIP_EXTRA_INDEX_URL", "http_proxy", "HTTP_PROXY", "TORCH_INDEX"}
+    names |= {"MAKEFLAGS"}
     values = {name: value for name, value in os.environ.items() if name not in names} | environment
     return subprocess.run(command, cwd=folder, env=values, capture_output=True, text=True)
 
@@ -252,14 +253,18 @@ def test_an_environment_that_does_not_start_is_made_again(index, in_place):
 
 
 def test_a_python_that_will_not_do_is_a_sentence(in_place):
-    """It may be none at all, or cannot make an environment."""
-    no = in_place / "no python"
-    no.write_text("#!/bin/sh\nexit 1\n")
-    no.chmod(0o755)
-    for python in (no, in_place / "nowhere"):
+    """It is too old, too new or none; one that will do is handed the program."""
+    python = in_place / "a python"
+    for minor, status in ((10, 2), (11, 0), (13, 0), (14, 2), (None, 2)):
+        code = f"import sys; sys.version_info = (3, {minor}); exec(sys.argv[1])"
+        asked = shlex.join([sys.executable, "-I", "-c", code])
+        python.write_text(f'#!/bin/sh\n[ "$2" = -c ] || exec echo "$2"\nexec {asked} "$3"\n')
+        python.chmod(0o755)
+        if minor is None:
+            python.unlink()
         done = made(in_place, f"PYTHON={python}")
-        assert done.returncode == 2 and done.stdout == ""
-        assert f"ensurepip among {python}: install one" in done.stderr
+        assert (done.returncode, done.stdout) == (status, "" if status else "tools/install.py\n")
+        assert (f"ensurepip among {python}: install one" in done.stderr) == bool(status)
 
 
 def test_help_names_every_target():
