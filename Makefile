@@ -23,20 +23,19 @@ help:
 	@echo "Another Python: make install PYTHON=/path/to/python3.12"
 	@echo "Another index for torch's CPU build: make install TORCH_INDEX=https://.../whl/cpu"
 
-# The first Python that will do, unless .venv is already what pyproject.toml asks for.
+# Nothing is to be done where the last installation was for pyproject.toml as it is, and its Python
+# finds this checkout: a copy has the environment of the folder that it was copied from.
+HERE := import os, sys, twincheck; sys.exit(not os.path.samefile(twincheck.HERE, "twincheck"))
+FITS := import ensurepip, sys, venv; sys.exit(not (3, 11) <= sys.version_info[:2] <= (3, 13))
 install:
-	@if $(VENV_PYTHON) -I tools/install.py --is-done 2>/dev/null; then exit 0; fi; \
-	for python in "$(PYTHON)" python3.11 python3.12 python3.13 python3; do \
-		if [ -n "$$python" ] && "$$python" -I tools/install.py --will-do >/dev/null 2>&1; then \
-			exec "$$python" -I tools/install.py; \
-		fi; \
-		if [ -n "$$python" ] && [ "$$python" = "$(PYTHON)" ]; then \
-			echo "PYTHON=$$python is not a Python 3.11 to 3.13 with venv and ensurepip" >&2; \
-			exit 2; \
-		fi; \
+	@if cmp -s pyproject.toml .venv/pyproject.toml && [ -x .venv/bin/twincheck ] && \
+		$(VENV_PYTHON) -I -c '$(HERE)' 2>/dev/null; then exit 0; fi; \
+	if [ -n "$(PYTHON)" ]; then set -- "$(PYTHON)"; else set -- python3.11 python3.12 python3.13 python3; fi; \
+	for python; do \
+		if "$$python" -I -c '$(FITS)' >/dev/null 2>&1; then exec "$$python" -I tools/install.py; fi; \
 	done; \
-	echo "no Python 3.11 to 3.13 with venv and ensurepip was found: install one (on Debian and" \
-		"Ubuntu python3-venv too), or name it: make install PYTHON=/path/to/python3.12" >&2; \
+	echo "no Python 3.11 to 3.13 with venv and ensurepip among $$*: install one (on Debian and Ubuntu" \
+		"python3-venv too), or name it: make install PYTHON=/path/to/python3.12" >&2; \
 	exit 2
 
 # Its packages, such as an old black, do not belong into .venv. 32 MB, some seconds.

@@ -1,15 +1,14 @@
-"""What `make install` decides, and what it says of it; no network is asked."""
+"""What pyproject.toml names can be installed, and what `make install` does; no network is asked."""
 
 import http.server
-import json
 import os
+import re
 import shlex
 import shutil
 import socket
 import subprocess
 import sys
 import threading
-import time
 import tomllib
 import venv
 import zipfile
@@ -18,7 +17,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
-from checkout import Checkout
+from checkout import Checkout, change
 from packaging.requirements import Requirement
 from pages import blocks
 
@@ -27,11 +26,6 @@ from twincheck.common.check.options import Parser
 from twincheck.common.check_all import all_steps
 
 ROOT = Path(__file__).resolve().parent.parent
-
-
-def test_frameworks_are_pinned():
-    requirements = install.read_requirements()
-    assert {"paddlepaddle==3.3.1", "torch==2.13.0", "reprod_log==1.0.1"} <= set(requirements)
 
 
 def not_installable(project: dict) -> list[str]:
@@ -59,6 +53,9 @@ def not_installable(project: dict) -> list[str]:
 def test_every_extra_can_be_installed():
     """Offline: what `make install` made meets each of them, so that each name and pin exists."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    assert {"paddlepaddle==3.3.1", "torch==2.13.0"} <= set(
+        project["optional-dependencies"]["frameworks"]
+    )
     assert not_installable(project) == []
     # Planted: the extra that was there until nobody could install it, and a pin of no version.
     project["optional-dependencies"]["gpu"] = ["paddlepaddle-gpu==3.3.1", "numpy==99.0"]
@@ -76,7 +73,9 @@ def test_the_block_for_a_gpu_can_be_copied():
     section = page.partition("## On a GPU\n")[2].partition("\n## ")[0]
     lines = [line for line in blocks(section) if line]
     made = [shlex.split(line)[3] for line in lines if " -m venv " in line]
-    pins = {Requirement(r).name: r for r in install.read_requirements()}
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    frameworks = project["optional-dependencies"]["frameworks"]
+    pins = {Requirement(r).name: r for r in project["dependencies"] + frameworks}
     gpu = pins["paddlepaddle"].replace("paddlepaddle", "paddlepaddle-gpu")
     pip = {words[0]: words[4:] for words in map(shlex.split, lines) if words[1:3] == ["-m", "pip"]}
     index = "https://www.paddlepaddle.org.cn/packages/stable/cu126/"
@@ -88,39 +87,6 @@ def test_the_block_for_a_gpu_can_be_copied():
     assert (program, check) == (".venv/bin/python", "step1_forward/check_step1.py")
     parsed = Parser("").take(*all_steps()[0].takes).parse_args(options)
     assert parsed.device == "gpu" and [parsed.torch_python, parsed.paddle_python] == list(pip)
-
-
-def test_done_means_these_requirements_and_a_python_that_starts(tmp_path, monkeypatch):
-    monkeypatch.setattr(install, "has_checkout", lambda: True)
-    monkeypatch.setattr(install, "STAMP", tmp_path / "installed.json")
-    monkeypatch.setattr(install, "PYTHON", Path(sys.executable))
-    assert not install.is_done(["a==1"])  # interrupted: no stamp
-    install.STAMP.write_text(json.dumps(["a==1"]))
-    assert install.is_done(["a==1"])
-    assert not install.is_done(["a==2"])
-    install.STAMP.write_text("[")
-    assert not install.is_done(["a==1"])
-    install.STAMP.write_text(json.dumps(["a==1"]))
-    monkeypatch.setattr(install, "PYTHON", tmp_path / "gone")
-    assert not install.is_done(["a==1"])
-
-
-@pytest.mark.parametrize(
-    "version, fits", [((3, 10), False), ((3, 11), True), ((3, 13), True), ((3, 14), False)]
-)
-def test_version_fits(version, fits):
-    assert install.version_fits(version) is fits
-
-
-def test_a_server_that_does_not_answer_costs_little(monkeypatch):
-    monkeypatch.setattr(install, "PATIENCE_S", 0.3)
-    for name in ("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY"):
-        monkeypatch.delenv(name, raising=False)
-    with socket.create_server(("127.0.0.1", 0)) as silent:
-        start = time.monotonic()
-        assert not install.answers(f"http://127.0.0.1:{silent.getsockname()[1]}/")
-        assert time.monotonic() - start < 5  # far below a socket's own minutes
-    assert not install.answers("no address at all")
 
 
 class Index:
@@ -163,98 +129,23 @@ def index(tmp_path):
 
 
 @pytest.fixture
-def environment(tmp_path, monkeypatch):
-    """An installation that goes into a folder of its own and asks no other index."""
-    for name in ("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY", install.TORCH_INDEX):
-        monkeypatch.delenv(name, raising=False)
-    monkeypatch.setenv("PIP_CONFIG_FILE", "/dev/null")
-    for name in ("PIP_FIND_LINKS", "PIP_EXTRA_INDEX_URL"):
-        monkeypatch.delenv(name, raising=False)
-    made = tmp_path / ".venv"
-    monkeypatch.setattr(install, "VENV", made)
-    monkeypatch.setattr(install, "PYTHON", made / "bin" / "python")
-    monkeypatch.setattr(install, "STAMP", made / "installed.json")
-    monkeypatch.setattr(install, "LOCK", tmp_path / ".venv.lock")
-    monkeypatch.setattr(install, "read_requirements", lambda: ["torch==2.13.0"])
-    monkeypatch.setattr(install, "has_checkout", made.exists)  # below it is put in by itself
-    return made
-
-
-@pytest.fixture
 def dead():
     """An address where nobody listens."""
     with socket.create_server(("127.0.0.1", 0)) as gone:
         return f"http://127.0.0.1:{gone.getsockname()[1]}"
 
 
-def test_torch_comes_from_the_index_that_was_named(index, environment, monkeypatch, capfd):
-    monkeypatch.setenv(install.TORCH_INDEX, f"{index.url}/")
-    assert install.main([]) == 0
-    assert f"2 GB where {index.url} has a CPU build of torch" in capfd.readouterr().out
-    (there,) = environment.glob("lib/python3*/site-packages/torch-*.dist-info")
-    assert there.name == "torch-2.13.0+cpu.dist-info" and install.is_done(["torch==2.13.0"])
-
-
-def test_an_index_that_was_named_and_will_not_do_is_a_sentence(
-    index, dead, environment, monkeypatch, capsys
-):
-    for url, said in (
-        (dead, f"TORCH_INDEX={dead}: {dead}/torch/ does not answer within 3 s"),
-        (f"{index.url}/elsewhere", "/elsewhere/torch/ does not answer within 3 s, or there is no"),
-        ("whl/cpu", "TORCH_INDEX=whl/cpu: not the address of an index (https://…)"),
-    ):
-        monkeypatch.setenv(install.TORCH_INDEX, url)
-        assert install.main([]) == 2
-        told = capsys.readouterr()
-        assert told.err.startswith("installation failed: ") and said in told.err
-        assert told.out == "" and not environment.exists(), "nothing may be installed instead"
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere PyPI's torch has no CUDA")
-def test_what_pypis_torch_costs_is_said_before_it_is_fetched(
-    index, dead, environment, monkeypatch, capsys
-):
-    """Where PyTorch's own index is dead, and where it lacks this torch."""
-    asked = []
-    monkeypatch.setattr(install.venv.EnvBuilder, "create", lambda *_: environment.mkdir())
-
-    def pip(*arguments):
-        asked.append((arguments, capsys.readouterr().out))
-        if "--index-url" in arguments:
-            raise subprocess.CalledProcessError(1, "pip")
-
-    monkeypatch.setattr(install, "pip", pip)
-    for url, first in ((dead, "does not answer."), (index.url, "has no torch==2.13.0")):
-        monkeypatch.setattr(install, "TORCH_CPU_INDEX", url)
-        assert install.main([]) == 0
-        arguments, told = asked.pop()
-        assert arguments == ("torch==2.13.0",)
-        assert f"{url} {first}" in told and "up to 6 GB instead of 2" in told
-        assert "make install TORCH_INDEX=https://…/whl/cpu" in told
-        install.STAMP.unlink()
-    # The index that was named lacks it: nothing else is taken instead.
-    monkeypatch.setenv(install.TORCH_INDEX, index.url)
+def test_an_index_that_was_named_and_will_not_do_is_a_sentence(monkeypatch, capsys, dead):
+    for name in ("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY", "TORCH_INDEX"):
+        monkeypatch.delenv(name, raising=False)
     monkeypatch.setattr(install, "TORCH_CPU_INDEX", dead)
-    asked.clear()
-    assert install.main([]) == 2
-    assert "pip finds no torch==2.13.0 for this Python there" in capsys.readouterr().err
-    assert len(asked) == 1
-
-
-def test_where_pip_fails_it_says_why_and_what_to_do(index, environment, monkeypatch, capfd):
-    """A torch that there is, and then a package that no index has."""
-    monkeypatch.setenv(install.TORCH_INDEX, index.url)
-    monkeypatch.setenv("PIP_INDEX_URL", index.url)
-    monkeypatch.setattr(install, "read_requirements", lambda: ["torch==2.13.0", "no-such-thing"])
-    assert install.main([]) == 2
-    said = capfd.readouterr()
-    assert "ERROR: No matching distribution found for no-such-thing" in said.err
-    last = said.err.splitlines()[-1]
-    assert last.startswith("installation failed (pip's status 1; it says above why)")
-    assert last.endswith("make install goes on from here")
-    assert said.out.startswith("installing into .venv: once")
-    assert "Successfully installed torch-2.13.0+cpu" in said.out
-    assert not install.is_done(["torch==2.13.0", "no-such-thing"])
+    if sys.platform == "linux":  # elsewhere PyPI's torch has no CUDA
+        assert install.torch_index() is None and "6 GB instead of 2" in capsys.readouterr().out
+    for url, said in ((dead, "refused"), ("whl/cpu", "unknown url type")):
+        monkeypatch.setenv("TORCH_INDEX", url)
+        with pytest.raises(OSError, match=f"^TORCH_INDEX={url}: {url}/torch/ cannot .*{said}"):
+            install.torch_index()
+        assert capsys.readouterr().out == ""
 
 
 # ---- the checkout in .venv ----------------------------------------------------------------------
@@ -268,32 +159,43 @@ print(c.ROOT)
 """
 
 
+def called(command: list, folder: Path, **environment: str) -> subprocess.CompletedProcess:
+    """A command in a folder, without the path and the indexes that these tests have."""
+    names = {"PYTHONPATH", "PIP_EXTRA_INDEX_URL", "http_proxy", "HTTP_PROXY", "TORCH_INDEX"}
+    names |= {"MAKEFLAGS"}
+    values = {name: value for name, value in os.environ.items() if name not in names} | environment
+    return subprocess.run(command, cwd=folder, env=values, capture_output=True, text=True)
+
+
 @pytest.fixture
-def in_place(tmp_path, monkeypatch):
-    """A checkout in a path with a space, and what an older version has left: a .venv with all
-    packages (pip and setuptools are those of this environment), but not with the checkout."""
+def in_place(tmp_path):
+    """A checkout in a path with a space, and an environment that has all packages and pip (they
+    are those of this one), but not the checkout, as an interrupted installation leaves it. Few
+    packages are named, since pip looks at each."""
     root = Checkout(tmp_path / "my checkouts").root
-    for name in ("setup.py", "README.md"):
+    for name in ("setup.py", "README.md", "Makefile"):
         shutil.copy(ROOT / name, root)
-    for name in ("docs", "examples"):
+    for name in ("docs", "examples", "tools"):
         (root / name).mkdir()
+    shutil.copy(ROOT / "tools" / "install.py", root / "tools")
+    text, few = (root / "pyproject.toml").read_text(), {"dependencies": '"rich"'}
+    few |= {"frameworks": '"torch==2.13.0"', "dev": '"setuptools>=77"'}
+    for name, pins in few.items():
+        text, times = re.subn(rf"(?ms)^{name} = \[\n.*?^\]", f"{name} = [{pins}]", text)
+        assert times == 1
+    (root / "pyproject.toml").write_text(text)
     (root / "twincheck" / "__main__.py").write_text("def main():\n    print('the command')\n")
-    made = root / ".venv"
-    venv.EnvBuilder(symlinks=True).create(made)
-    (packages,) = made.glob("lib/python3*/site-packages")
-    those = Path(find_spec("rich").origin).parents[1]
-    (packages / "those.pth").write_text(f"{those}\n")
-    names = dict(ROOT=root, VENV=made, PYTHON=made / "bin/python", STAMP=made / "installed.json")
-    for name, value in (names | dict(LOCK=root / "lock")).items():
-        monkeypatch.setattr(install, name, value)
-    install.STAMP.write_text(json.dumps(install.read_requirements()))
+    venv.EnvBuilder(symlinks=True).create(root / ".venv")
+    (packages,) = root.glob(".venv/lib/python3*/site-packages")
+    (packages / "those.pth").write_text(f"{Path(find_spec('rich').origin).parents[1]}\n")
     return root
 
 
-def called(command: list, folder: Path) -> subprocess.CompletedProcess:
-    """A command in a folder, without the path that these tests have."""
-    values = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
-    return subprocess.run(command, cwd=folder, env=values, capture_output=True, text=True)
+def made(root: Path, *words: str, **environment: str) -> subprocess.CompletedProcess:
+    """`make install` in a checkout, with no index but those that are named."""
+    clean = {"PIP_CONFIG_FILE": "/dev/null", "PIP_NO_INDEX": "1", "PIP_FIND_LINKS": ""}
+    command = ["make", "-s", "install", f"PYTHON={sys.executable}", *words]
+    return called(command, root, **clean | environment)
 
 
 def found(root: Path, elsewhere: Path) -> list[str]:
@@ -303,17 +205,14 @@ def found(root: Path, elsewhere: Path) -> list[str]:
     return done.stdout.splitlines()
 
 
-def test_an_older_versions_environment_gets_the_command_and_asks_no_index(
-    in_place, tmp_path, capfd, monkeypatch
-):
-    monkeypatch.setattr(install, "torch_index", None)  # to call it is a TypeError
-    assert install.has_packages(install.read_requirements()) and install.main(["--is-done"]) == 2
-    assert install.main([]) == 0
-    assert capfd.readouterr() == (
-        "installed: .venv/bin/twincheck, to be called from any folder\n",
-        "",
-    )
-    assert install.main(["--is-done"]) == install.main([]) == 0 and capfd.readouterr().out == ""
+INSTALLED = "installed: .venv/bin/twincheck, to be called from any folder\n"
+
+
+def test_the_checkout_gets_its_command_and_asks_no_index(in_place, tmp_path):
+    done = made(in_place)
+    assert done.returncode == 0 and done.stdout.endswith(INSTALLED), done.stderr
+    again = made(in_place)
+    assert (again.returncode, again.stdout, again.stderr) == (0, "", "")
     assert found(in_place, tmp_path) == ["", str(in_place)]
     command = in_place / ".venv/bin/twincheck"
     done = called([command], tmp_path)
@@ -324,25 +223,52 @@ def test_an_older_versions_environment_gets_the_command_and_asks_no_index(
         shutil.copytree(in_place / name, tmp_path / "copy" / name)
     lacks = [in_place / ".venv/bin/python", "-c", "import twincheck.common, twincheck.extras"]
     assert "No module named 'twincheck.extras'" in called(lacks, tmp_path / "copy").stderr
-    # What is in the environment without the command, or is another checkout's, is not done.
-    other = Checkout(tmp_path / "another").root
-    monkeypatch.setattr(install, "ROOT", other)
-    assert not install.has_checkout()
-    monkeypatch.setattr(install, "ROOT", in_place)
-    assert install.has_checkout()
-    command.unlink()
-    assert not install.has_checkout() and install.main([]) == 0 and command.is_file()
-    (points,) = in_place.glob(".venv/lib/python3*/site-packages/twincheck-*/entry_points.txt")
-    points.write_text(points.read_text().replace(".live.plugin", ".where_it_was"))
-    assert not install.has_checkout() and install.main([]) == 0 and install.has_checkout()
     # Planted: the checkout's folder itself on the path, as a plain editable installation has it.
     (packages,) = in_place.glob(".venv/lib/python3*/site-packages")
     (packages / "plain.pth").write_text(f"{in_place}\n")
-    assert found(in_place, tmp_path)[0] == "common extras step1_forward setup"
+    assert found(in_place, tmp_path)[0] == "common tools extras step1_forward setup"
+    (packages / "plain.pth").unlink()
+    # A whole copy has the environment of the first, which it is given anew.
+    copy = tmp_path / "a copy"
+    shutil.copytree(in_place, copy, symlinks=True)
+    none = "PYTHON=/no/python"  # fails where there is anything to do
+    assert [made(root, none).returncode for root in (in_place, copy)] == [0, 2]
+    assert made(copy).stdout.endswith(INSTALLED) and found(copy, tmp_path) == ["", str(copy)]
+    assert made(copy, none).returncode == 0
+    (copy / ".venv/bin/twincheck").unlink()
+    change(in_place / "pyproject.toml", 'names = "twincheck.', 'more = "twincheck.')
+    assert [made(root, none).returncode for root in (in_place, copy)] == [2, 2]
+
+
+def test_an_environment_that_does_not_start_is_made_again(index, in_place):
+    """torch comes from the index that was named; where pip fails, it says why and what to do."""
+    python = in_place / ".venv/bin/python"
+    python.unlink()
+    python.symlink_to("gone")
+    done = made(in_place, f"TORCH_INDEX={index.url}/", PIP_NO_INDEX="", PIP_INDEX_URL=index.url)
+    assert done.returncode == 2 and not (in_place / ".venv/pyproject.toml").exists()
+    assert "Successfully installed torch-2.13.0+cpu" in done.stdout
+    assert "ERROR: No matching distribution found for setuptools>=77" in done.stderr
+    assert "installation stopped: make install goes on from here" in done.stderr
+
+
+def test_a_python_that_will_not_do_is_a_sentence(in_place):
+    """It is too old, too new or none; one that will do is handed the program."""
+    python = in_place / "a python"
+    for minor, status in ((10, 2), (11, 0), (13, 0), (14, 2), (None, 2)):
+        code = f"import sys; sys.version_info = (3, {minor}); exec(sys.argv[1])"
+        asked = shlex.join([sys.executable, "-I", "-c", code])
+        python.write_text(f'#!/bin/sh\n[ "$2" = -c ] || exec echo "$2"\nexec {asked} "$3"\n')
+        python.chmod(0o755)
+        if minor is None:
+            python.unlink()
+        done = made(in_place, f"PYTHON={python}")
+        assert (done.returncode, done.stdout) == (status, "" if status else "tools/install.py\n")
+        assert (f"ensurepip among {python}: install one" in done.stderr) == bool(status)
 
 
 def test_help_names_every_target():
     run = subprocess.run(["make", "help"], cwd=ROOT, capture_output=True, text=True, check=True)
     for target in ("install", "check", "test", "environments", "lint", "clean"):
         assert f"make {target} " in run.stdout
-    assert f"make install {install.TORCH_INDEX}=" in run.stdout
+    assert "make install TORCH_INDEX=" in run.stdout

@@ -1,18 +1,16 @@
 """The pictures: what colour tells, a shape tells too; nothing hides; they end where they say."""
 
 import io
-import json
 
 import numpy as np
 import pytest
-from matplotlib import image
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.markers import MarkerStyle
 from matplotlib.patches import Patch
 
 from faults import show
-from tools import depth, noise_picture
+from tools import depth
 from tools.readme import END, verdicts_figure
 from twincheck.common.report import marks
 from twincheck.step5_train.curves import curves_figure
@@ -108,14 +106,7 @@ def faults():
     return show.faults_figure({"faults": planted, "controls": [control] * 60, "hard": []})
 
 
-STORED = json.loads(noise_picture.STORED.read_text())
-
-
-def noise():
-    return noise_picture.noise_figure(STORED)
-
-
-FIGURES = pytest.mark.parametrize("make", [verdicts, depths, curves, faults, noise])
+FIGURES = pytest.mark.parametrize("make", [verdicts, depths, curves, faults])
 
 
 @FIGURES
@@ -163,39 +154,3 @@ def test_what_is_exactly_the_same_is_not_drawn_as_a_number():
         difference, *limits = right.lines
         assert shown(difference.get_ydata()).all()
         assert len(limits) == 2 and all(np.isfinite(line.get_ydata()).all() for line in limits)
-
-
-def test_the_picture_and_the_table_of_noise_are_those_of_the_stored_numbers():
-    page = noise_picture.PAGE.read_text()
-    assert f"<!-- generated: noise -->\n{noise_picture.table(STORED)}\n<!-- end -->" in page
-    file = io.BytesIO()
-    noise().savefig(file, dpi=110, format="png")
-    file.seek(0)
-    drawn, kept = image.imread(file), image.imread(noise_picture.PICTURE)
-    assert drawn.shape == kept.shape and np.abs(drawn - kept).mean() < 1e-3, "--stored draws it"
-    series = STORED["series"].values()
-    assert all(sum(one["histogram"]) == one["count"] > 0 for one in series)
-
-
-def test_of_a_planted_fault_its_first_row_counts_and_a_correct_pair_may_not_be_red():
-    still, exact = ["in", "ROUNDING", 0.0, 0.0, 0.0, 0.0, 0.0], (1e-7, 2e-15)
-    rows = [still, ["a", "ROUNDING", 5e-8, 2e-8, 1e-16, *exact]]
-    rows += [["adam/001/weight/a", "CONSTANT", 5e-8, 9e-7, 1e-9, *exact]]
-    right = {"group": "right", "exit_code": 0, "step": 4, "model": "m", "rows": rows}
-    cast = [["a", "PRECISION", 5e-8, 1e-3, 0.0, *exact], ["b", "PRECISION", 5e-8, 2e-3, 0, *exact]]
-    planted = right | {"group": "planted", "exit_code": 1, "rows": cast}
-    wrong = planted | {"rows": [["a", "DIVERGED", 5e-8, 5e-8, 1e-3, *exact]]}
-    found = noise_picture.summary([right, planted, wrong])
-    assert found["counts"]["still"] == 1 and found["counts"]["planted"] == 2
-    largest = {name: [at[0] for at in one["largest"]] for name, one in found["series"].items()}
-    assert largest == {
-        "torch": [0.5, 0.5],
-        "paddle": [0.2],
-        "steps": [9.0],
-        "PRECISION": [1e4],
-        "gap": [0.05],
-        "CONSTANT": [5e5],
-        "DIVERGED": [5e11],
-    }
-    with pytest.raises(RuntimeError, match="step 4, m: of the wrong group"):
-        noise_picture.summary([right | {"exit_code": 1}])

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from examples.gallery.table import HERE, Edit, sha256
-from tools.install import TORCH_INDEX, InstallError, torch_index
+from tools.install import torch_index
 from twincheck.common.system.errors import UserError
 from twincheck.common.system.folders import lock_folder
 from twincheck.extras.shared.packages import link_entries, own_file
@@ -69,13 +69,13 @@ def _install(name: str, folder: Path) -> None:
     pip += ["--disable-pip-version-check", "--quiet", "--no-deps"]
     try:
         index = torch_index()  # where it answers, torch's build for the CPU comes from there
-    except InstallError as error:
+    except OSError as error:
         raise UserError(str(error)) from None
     pip += ["--extra-index-url", index] if index else []
     _run([*pip, "-r", str(HERE / "environments" / f"{name}.txt")], f"{name}: pip failed")
     setup = HERE / "environments" / f"{name}.py"
     if setup.is_file():
-        hint = f"; a torch that is built for CUDA will not do: name an index by {TORCH_INDEX}"
+        hint = "; a torch that is built for CUDA will not do: name an index by TORCH_INDEX"
         _run([python(folder), "-P", "-W", "ignore", str(setup)], f"{setup.name} failed{hint}")
     (folder / STAMP).touch()
 
