@@ -281,12 +281,6 @@ def test_last_words_name_no_folder_of_this_machine(tmp_path):
     )
 
 
-def test_stored_results_name_no_folder_of_a_machine():
-    for path in sorted((HERE / "results").glob("*.json")):
-        told = path.read_text()
-        assert "site-packages/" not in told and "/pairs/" not in told, path.name
-
-
 def test_a_mended_environment_is_a_copy(tmp_path):
     import venv
 

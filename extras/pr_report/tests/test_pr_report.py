@@ -23,7 +23,6 @@ from twincheck.common.check_all import all_steps
 from twincheck.common.logs.sidecar import read_sidecar, seal, write_sidecar
 from twincheck.common.logs.writer import LogWriter
 from twincheck.common.pair.pairs import load_pairs
-from twincheck.common.system.checkout import ROOT
 from twincheck.common.system.json_file import load_json, write_json, write_sealed
 from twincheck.common.verdict.row import FAILING, claim
 from twincheck.extras.pr_report import claims, markdown
@@ -278,11 +277,6 @@ def test_every_word_is_there_in_both_languages_with_the_same_fields():
         assert set(fields.findall(both[0])) == set(fields.findall(both[1])), name
     for kind in claims.KINDS.values():
         assert sorted(kind.order) == sorted([*claims.EVIDENCE, "guide"])
-
-
-def test_the_template_has_no_words_of_its_own():
-    outside = re.sub(r"\{([{%#]).*?[}%#]\}", "", markdown.TEMPLATE.read_text("utf-8"), flags=re.S)
-    assert set(re.findall(r"\w+", outside)) == {"details", "summary"}
 
 
 def test_what_a_check_said_is_in_the_reports_language(base, monkeypatch):
@@ -606,10 +600,3 @@ def test_figures_of_two_trainings():
     assert (said["mean"], said["mean_abs"]) == (0.03125, 0.09375)
     assert losses_facts(np.array([1.0, np.nan]), np.array([1.0, np.inf]))["largest"] is None
     assert said["shown"][2] == [3, 0.5, 0.75] and said["relative"] == 0.25
-
-
-def test_the_page_shows_it(base):
-    """docs/submission.md names the options that there are."""
-    page = (ROOT / "docs" / "submission.md").read_text()
-    for words in ("--for formers", "--for vision", "--for contest", "--lang zh"):
-        assert words in page
