@@ -607,41 +607,6 @@ def test_two_names_end_in_a_verdict(checkout, folder):
     assert '"classes": 4' in (folder / "mine" / "case.py").read_text()
 
 
-RISING = """
-import torch
-from torch import nn
-
-class Net(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.inner = nn.Linear(8, 3)
-
-    def forward(self, x, times, lengths):
-        steps = (times[:, 1:] - times[:, :-1]).log().mean()
-        return self.inner(x)[:, : int(lengths.max())] + steps
-"""
-
-
-def test_times_rise_and_the_longest_row_is_whole(checkout, folder):
-    text = RISING
-    (folder / "mine.py").write_text(text)
-    for torch, paddle in PORT.items():
-        text = text.replace(torch, paddle)
-    (folder / "port.py").write_text(text)
-    place = str(folder)
-    done = checkout.python(
-        *(str(checkout.path("twincheck")), "new", "rising", "--folder", place),
-        *("--torch", f"{place}/mine.py:Net", "--paddle", f"{place}/port.py:Net", "--input"),
-        *("x=float32:4,12,8", "times=float32:4,12", "lengths=int64:4:13", "labels=labels:4,12:3"),
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert "times is drawn from 0 to 1, in rising order: on normal numbers" in done.stdout
-    assert "x is drawn" not in done.stdout and "\nALIGNED in step 1" in done.stdout
-    text = (folder / "rising" / "case.py").read_text()
-    assert '"times": np.sort(rng.random((4, 12)), 1)' in text
-    assert '"lengths": np.array([12, 9, 5, 1])' in text
-
-
 def test_a_fault_in_a_port_is_named_where_it_stands(checkout, folder):
     change(folder / "port.py", "F.gelu(self.dense(v))", "F.gelu(self.dense(v), approximate=True)")
     done = new(checkout, folder, "wrong")
