@@ -15,7 +15,7 @@ import pytest
 from builders import ended
 from checkout import ROOT, Checkout, change
 
-from twincheck.common.check.options import OPTIONS, Parser, of
+from twincheck.common.check.options import Parser, of
 from twincheck.common.check_all import all_steps
 from twincheck.common.pair.option import options_of
 from twincheck.common.pair.request import RunRequest
@@ -86,22 +86,6 @@ def test_a_check_takes_its_own_options_and_no_other():
             option = action.option_strings[-1]
             shown = f": {option}" in action.help  # a flag is its own example
             assert shown == (action.nargs != 0), f"{option} has no example, or one too many"
-
-
-def test_no_option_is_declared_twice():
-    declared: dict[str, list[str]] = {}
-    sources = [*(ROOT / "common").rglob("*.py"), *ROOT.glob("step*/*.py")]
-    for path in sources:
-        if path.name == "verify.py" or "programs" in path.parts:  # they may not import that table
-            continue
-        text = path.read_text()
-        names = re.findall(r"add_argument\(\s*\"--([a-z0-9-]+)\"", text)
-        if path.name == "options.py":
-            names += list(OPTIONS)
-        for name in names:
-            declared.setdefault(name, []).append(path.name)
-    assert len(declared) > 30, "the search for options finds none"
-    assert {name: files for name, files in declared.items() if len(files) > 1} == {}
 
 
 # ---- the process --------------------------------------------------------------------------------

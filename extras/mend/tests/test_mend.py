@@ -693,10 +693,6 @@ def test_where_nothing_can_be_mended_it_is_said(words, said):
     assert said in twincheck("step1", *words, status=2)
 
 
-def test_a_built_in_model_is_refused():
-    assert "fastformer is built in" in twincheck("mend", "fastformer", status=2)
-
-
 # ---- trials -------------------------------------------------------------------------------------
 
 
@@ -797,24 +793,6 @@ def test_a_copy_has_what_links_lead_to_and_a_file_under_two_names_once(tmp_path)
     assert (search.copy / "package" / "weights.bin").samefile(package / "weights.bin")
     assert {path.name for path in (search.copy / "package").glob("*")} == {"bent.py", "weights.bin"}
     assert not (search.copy / "log").exists()
-
-
-def test_a_file_of_a_packages_copy_is_no_link_to_the_package(tmp_path):
-    search = Search(load_pair(str(a_pair(tmp_path))), CheckOptions(), tmp_path, 60, lambda _: None)
-    search.work_in(tmp_path / "work")
-    package = tmp_path / "packages" / "ported"
-    package.mkdir(parents=True)
-    files = [package / name for name in ("__init__.py", "one.py", "two.py")]
-    for file in files:
-        file.write_text("x = 1\n")
-    one = search.own(files[1])
-    two = search.own(one.with_name("two.py"))  # as a finding of the copy names it
-    for own in (one, two):
-        assert own.is_relative_to(tmp_path / "work") and not own.is_symlink()
-        own.write_text("x = 2\n")
-    assert search.own(files[2]) == two and two.read_text() == "x = 2\n"
-    assert {file.read_text() for file in files} == {"x = 1\n"}
-    assert search.original(two) == files[2]
 
 
 def test_only_lines_that_ran_are_edited():
