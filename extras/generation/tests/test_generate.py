@@ -140,12 +140,6 @@ FAULTS = {
         "1.0, draw",
         ("--sample", "--temperature", "3"),
     ),
-    "another draw": (
-        "extras/generation/generate.py",
-        "generator(SITE, number)",
-        "generator(SITE, number + 1)",
-        ("--sample",),
-    ),
 }
 
 
