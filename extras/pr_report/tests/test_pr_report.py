@@ -326,7 +326,7 @@ def test_what_is_red_stands_first_and_whole(base, lang):
     assert "`logits`" in text and "DIVERGED" in text.splitlines()[4]
 
 
-@pytest.mark.parametrize("step", [1, 3, 4, 5])
+@pytest.mark.parametrize("step", [1, 5])
 def test_what_is_missing_is_named_with_its_command(base, step):
     shutil.rmtree(base / STEPS[step].name)
     text, status = written(base)
@@ -468,11 +468,6 @@ def _edited(base):
     path.write_text(path.read_text().replace('"verdict": "ROUNDING"', '"verdict": "IDENTICAL"', 1))
 
 
-def _torn(base):
-    path = base / "step3_loss" / MODEL / "result.json"
-    path.write_bytes(path.read_bytes()[:-200])
-
-
 def _other_log(base):
     folder = base / "step1_forward" / MODEL
     shutil.copyfile(folder / "forward_all_torch.npy", folder / "forward_all_paddle.npy")
@@ -492,12 +487,10 @@ def _changed(**entries):
 
 REFUSED = {
     "edited": (_edited, "result.json: refused: it is torn, or was edited"),
-    "torn": (_torn, "result.json: refused: no proper JSON"),
     "another log": (_other_log, "forward_all_paddle.npy is not the file that result.json tells of"),
     "twice": (_twice, "are two results of the same run"),
     "a log is gone": (_gone_log, "bp_align_all_paddle.json is gone"),
     "another version": (_changed(framework_version="9.9"), "framework is another in"),
-    "another library": (_changed(environment={"transformers": "9"}), "is another version in"),
     "other weights": (_changed(weights_sha256="4" * 64), "the weights are others"),
     "other code": (_changed(sources={"torch_model.py": "5" * 64}), "torch_model.py of the pair is"),
 }
@@ -522,10 +515,7 @@ def test_what_became_of_another_models_logs_is_not_asked(base):
     assert written(base, "formers", "en", "--model", MODEL)[1] == 0
 
 
-@pytest.mark.parametrize(
-    "place", ["step5_train/{}/generation", "step5_train/{}/trainers", "step2_metric/{}/agreement"]
-)
-def test_what_another_command_made_of_other_files_is_refused(base, capsys, monkeypatch, place):
+def test_what_another_command_made_of_other_files_is_refused(base, capsys, monkeypatch):
     shutil.rmtree(base / "step5_train")
     monkeypatch.setattr("twincheck.common.check.result.changed_sources", lambda *given: [])
     monkeypatch.setattr("twincheck.extras.pr_report.results.changed_sources", lambda *given: [])
@@ -534,7 +524,7 @@ def test_what_another_command_made_of_other_files_is_refused(base, capsys, monke
     (base / "step5_train" / MODEL).mkdir(parents=True)
     write_plain(base)
     assert written(base)[1] == 0
-    path = base / f"{place.format(MODEL)}.json"
+    path = base / "step5_train" / MODEL / "generation.json"
     write_json(path, load_json(path) | {"sources": {"paddle": {"case.py": "5" * 64}}})
     assert written(base)[1] == 2
     assert f"{path}: made of another case.py" in " ".join(capsys.readouterr().err.split())
