@@ -187,7 +187,9 @@ ONLY_ARRAYS = "a log holds only a dict of numeric arrays"
 ATTACKS = [
     *((f"log:gadget by {name}", name, ONLY_ARRAYS) for name in gadgets("")),
     ("log:gadget by EXT2", pickled(b"\x80\x02\x83\xf0\x00" + text("x") + b"\x85R."), "EXT2"),
+    ("log:gadget by EXT4", pickled(b"\x80\x02\x84\xf0\x00\x00\x00)R."), "EXT4"),
     ("log:persistent id", pickled(b"\x80\x02Pid\n."), "PERSID"),
+    ("log:persistent id from the stack", pickled(b"\x80\x02K\x01Q."), "BINPERSID"),
     ("log:buffer from outside", pickled(b"\x80\x05\x97."), "NEXT_BUFFER"),
     ("log:gadget as a key", pickled(in_log(b"cos\nsystem\n" + ARRAY + b"s")), "posix.system|os"),
     ("log:gadget in a dtype's metadata", pickled(with_dtype(STATE + MINUS * 2 + b"K\x00"

@@ -146,6 +146,7 @@ def test_every_option_either_judges_or_runs():
         (1, ["--compare-only", "--reuse", "torch"], "exclude each other"),
         (1, ["--reference", "x", "--torch-python", "y"], "--torch-python: with --reference no"),
         (1, ["--model", "reformr"], "did you mean reformer"),
+        (1, ["--model", EXAMPLE, "--preset", "Defualt"], "did you mean default?"),
         (1, ["--model", "fastformer", "--case", "pading"], "did you mean padding"),
         (1, ["--transplant", "softmx"], "did you mean softmax"),
         (5, ["--model", "fastformer", "--tokenizer", "README.md"], "trains on no text"),

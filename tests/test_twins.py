@@ -97,6 +97,7 @@ DRIFTS = {
     "a changed constant": ("scale = 0.125", "scale = 0.12", [17]),
     "a dropped argument": (", stable=True", "", [18]),
     "torch's spelling of an argument": ("axis=-1, stable", "dim=-1, stable", [18]),
+    "a comment changed in code": ("# (B, T, 1)", "# (B, 1, T)", [16]),
     "a docstring changed": ("Scores of one query", "Scores of a query", [8]),
     "another indentation": ("        scale =", "         scale =", None),
 }
