@@ -385,6 +385,7 @@ def test_the_hash_of_arrays_sees_keys_dtypes_shapes_and_values_but_not_order():
     others = [
         {"a": a, "c": b},
         {"a": a.astype(np.float32), "b": b},
+        {"a": a.view(np.int64), "b": b},  # the same bytes
         {"a": a.reshape(2, 3), "b": b},
         {"a": a + 1, "b": b},
         {"a": a},

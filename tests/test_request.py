@@ -44,6 +44,7 @@ def test_a_request_comes_back(tmp_path):
         ("{}", "this request names no model"),
         ('{"model": "reformer", "sed": 1}', "a request has no field 'sed'; it has model, preset"),
         ('{"model": "reformer", "seed": true}', "seed is True; allowed: a whole number from 0"),
+        ('{"model": "reformer", "epochs": 0}', "epochs is 0; allowed: a whole number from 1"),
         ('{"model": "reformer", "cases": "lm"}', "cases is 'lm'; allowed: a list of texts"),
         ('{"model": "reformer", "phase": "last"}', "phase is 'last'; allowed: first or full or"),
         ('{"model": "m", "task": {"name": "Wait"}}', "allowed: a task's fields and its name"),
