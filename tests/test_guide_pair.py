@@ -233,17 +233,6 @@ def test_a_missing_pair_and_one_of_other_logs_are_selected_anew(folder, tmp_path
     assert judge(folder, "--no-report") == 0 and contents(folder) == before
 
 
-def test_logs_of_an_earlier_version_are_named_as_such(folder, capsys):
-    for path in sorted(folder.iterdir()):
-        if "_all_" in path.name:
-            path.rename(folder / path.name.replace("_all_", "_"))
-    told = [p for p in folder.glob("*.json") if read_sidecar(p.with_suffix(".npy")).selected]
-    assert told == []  # the full logs have taken the pair's place
-    said = printed(capsys, 2, judge(folder)).err
-    assert "forward_all_torch.npy is missing, and forward_torch.npy is a log of an earlier" in said
-    assert said.count("\n") == 1
-
-
 def test_the_guides_own_keys_and_every_tensor_are_two_answers(folder, capsys):
     """A probe beyond 1e-6 that float64 explains: what a contest entry hands in passes."""
     for side, sign in (("torch", 1), ("paddle", -1)):
