@@ -1,6 +1,5 @@
 """A port that begins with other values than torch's, without data: named, with what mends it."""
 
-import re
 import textwrap
 
 import pytest
@@ -109,38 +108,6 @@ def test_every_default_that_differs_has_its_line_and_what_sets_it(checkout, tmp_
     (pair / "paddle_model.py").write_text(PADDLE.lstrip().replace(MORE, f"{pasted}\n"))
     said, document = checked(checkout, pair)
     assert not document["initial"] and "initial values" not in said
-
-
-@pytest.mark.parametrize("name, is_right", [("KaimingNormal", True), ("KaimingUniform", False)])
-def test_a_uniform_distribution_for_a_normal_one_is_found(checkout, tmp_path, name, is_right):
-    """512 weights, no loss and no data: kaiming_uniform_ for kaiming_normal_."""
-    cut = re.compile(r"        self\.(?!lin).*\n")
-    torch = cut.sub("", TORCH).replace(
-        MORE,
-        "        self.lin = nn.Linear(16, 32, bias=False)\n"
-        "        nn.init.kaiming_normal_(self.lin.weight)\n",
-    )
-    paddle = cut.sub("", PADDLE).replace(
-        MORE,
-        f"        init = nn.initializer.{name}()\n"
-        "        self.lin = nn.Linear(16, 32, weight_attr=init, bias_attr=False)\n",
-    )
-    forward = re.compile(r"    def forward.*?\n(?=def)", re.DOTALL)
-    torch = forward.sub(
-        "    def forward(self, ids):\n        return self.lin(ids[:, :1].float() * "
-        "torch.ones(16))\n",
-        torch,
-    )
-    paddle = forward.sub(
-        "    def forward(self, ids):\n        return self.lin(ids[:, :1].astype("
-        "self.lin.weight.dtype) * paddle.ones([16]))\n",
-        paddle,
-    )
-    said, document = checked(checkout, a_pair(tmp_path / "net", torch, paddle))
-    assert [one["key"] for one in document["initial"]] == [] if is_right else ["init/lin.weight"]
-    assert ("normal with standard deviation 0.354, Paddle uniform within ±0.612" in said) == (
-        not is_right
-    )
 
 
 # ---- what mend writes ---------------------------------------------------------------------------

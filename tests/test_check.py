@@ -2,11 +2,10 @@
 
 import json
 import shutil
-import subprocess
 
 import numpy as np
 import pytest
-from builders import edit_json, ended
+from builders import ended
 from checkout import CHECKS, Checkout
 
 MODEL = "fastformer"
@@ -126,51 +125,6 @@ def test_a_framework_that_is_not_installed(checkout):
 
 
 @pytest.mark.usefixtures("warm")
-@pytest.mark.parametrize(
-    "arguments, words",
-    [
-        (["--model", "nosuch"], ["--model nosuch", "reformer", "fastformer", "folder"]),
-        (["--model", MODEL, "--preset", "nosuch"], ["--preset nosuch", "default", "digits"]),
-        (["--model", MODEL, "--device", "gpu"], ["--device gpu", "torch finds no GPU"]),
-        (["--model", MODEL, "--weights", "no.npz"], ["--weights", "no such file"]),
-        (["--model", MODEL, "--torch-python", "no-python"], ["--torch-python no-python"]),
-        (
-            ["--model", MODEL, "--compare-only", "--out", "nowhere"],
-            ["is missing", "not with --compare-only"],
-        ),
-    ],
-    ids=lambda value: " ".join(value)[-40:],
-)
-def test_bad_options_are_one_sentence_and_exit_2(checkout, arguments, words):
-    says(checkout.check(1, *arguments), 2, *words)
-
-
-@pytest.mark.usefixtures("warm")
-@pytest.mark.parametrize(
-    "option", [["--seed", "x"], ["--seed", "-1"], ["--device", "tpu"], ["--nosuch"]]
-)
-def test_bad_option_values_exit_2(checkout, option):
-    done = checkout.check(1, *option)
-    assert done.returncode == 2 and "Traceback" not in done.stderr
-
-
-@pytest.mark.usefixtures("warm")
-@pytest.mark.parametrize(
-    "content, words",
-    [
-        (b"", ["not a readable"]),
-        (b"PK\x03\x04 cut off", ["not a readable"]),
-        (b"\x80\x04cos\nsystem\n.", ["not a readable"]),
-    ],
-    ids=["empty", "truncated", "foreign"],
-)
-def test_bad_weights_files(checkout, content, words):
-    path = checkout.elsewhere / "weights.npz"
-    path.write_bytes(content)
-    says(checkout.check(1, "--model", MODEL, "--weights", str(path)), 2, *words)
-
-
-@pytest.mark.usefixtures("warm")
 def test_weights_that_do_not_fit_list_both_sides(checkout):
     path = checkout.elsewhere / "other.npz"
     np.savez(path, **{"dense_linear.weight": np.zeros((2, 2)), "surplus": np.zeros(3)})
@@ -213,73 +167,3 @@ def test_one_sides_logs_given_twice_are_refused(checkout, logs):
             source = logs / f"forward_all_torch{suffix}{ending}"
             shutil.copy(source, logs / f"forward_all_paddle{suffix}{ending}")
     says(judged(checkout, logs), 2, "made by torch, not paddle")
-
-
-@pytest.mark.usefixtures("warm")
-@pytest.mark.parametrize(
-    "entry, value, word",
-    [
-        ("inputs_sha256", "0" * 64, "different inputs"),
-        ("weights_sha256", "0" * 64, "different weights"),
-        ("preset", "other", "different presets"),
-        ("seed", 7, "different seeds"),
-        ("log_sha256", "0" * 64, "not the file that its sidecar describes"),
-    ],
-)
-def test_logs_that_contradict_each_other_are_refused(checkout, logs, entry, value, word):
-    edit_json(logs / "forward_all_paddle.json", **{entry: value})
-    says(judged(checkout, logs), 2, word)
-
-
-@pytest.mark.usefixtures("warm")
-def test_a_log_without_its_sidecar_is_refused(checkout, logs):
-    (logs / "forward_all_paddle.json").unlink()
-    says(judged(checkout, logs), 2, "has no sidecar")
-
-
-@pytest.mark.usefixtures("warm")
-def test_an_empty_log_is_refused(checkout, logs):
-    (logs / "forward_all_paddle.npy").write_bytes(b"")
-    says(judged(checkout, logs), 2, "forward_all_paddle.npy")
-
-
-@pytest.mark.usefixtures("warm")
-def test_json_report_has_the_contracts_fields(checkout):
-    done, report = checkout.rows(1, "--model", MODEL, "--compare-only")
-    assert done.returncode == report["exit_code"] == 0
-    assert report["verdict"] == "ROUNDING"
-    assert report["first_diverged"] is None and report["guide_passed"] is True
-    for row in report["rows"]:
-        assert row["step"] == 1 and row["model"] == MODEL
-        assert {"key", "verdict", "mean_abs", "max_abs"} <= row.keys()
-
-
-@pytest.mark.usefixtures("warm")
-def test_what_a_killed_check_left_is_tidied_and_a_result_moved_aside_comes_back(checkout):
-    base = checkout.path("step1_forward/log")
-    gone = 2**22 - 1  # no process has this number
-    (base / f".work-{gone}-x" / MODEL).mkdir(parents=True)
-    (base / f".old-{gone}-x" / "another").mkdir(parents=True)
-    ended(0, checkout.check(1, "--model", MODEL))
-    assert not list(base.glob(".*"))
-    assert (base / "another").is_dir()
-    (base / "another").rmdir()
-
-
-@pytest.mark.usefixtures("warm")
-def test_two_checks_at_once_both_pass_and_leave_whole_results(checkout):
-    command = [str(checkout.path(CHECKS[1])), "--model", MODEL]
-    quiet = dict.fromkeys(("stdout", "stderr"), subprocess.DEVNULL)
-    asked = [*checkout.interpreter, *command]
-    running = [subprocess.Popen(asked, cwd=checkout.elsewhere, **quiet) for _ in range(2)]
-    assert [process.wait(timeout=200) for process in running] == [0, 0]
-    assert checkout.check(1, "--model", MODEL, "--compare-only").returncode == 0
-    assert not list(checkout.path("step1_forward/log").glob(".*"))
-
-
-@pytest.mark.usefixtures("warm")
-def test_an_unwritable_report_is_one_sentence(checkout):
-    blocked = checkout.elsewhere / "a-file"
-    blocked.write_text("")
-    arguments = ("--model", MODEL, "--compare-only", "--json", str(blocked / "report.json"))
-    says(checkout.check(1, *arguments), 2, "cannot be written")

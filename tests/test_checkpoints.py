@@ -85,20 +85,6 @@ def test_both_twins_are_transformers_own_model(made, checkout, head, tmp_path):
     assert told[0]["weights"] == str(made / head / OF_HEAD[head])
 
 
-def test_one_value_changes_the_hash_and_the_logits(made, copy, tmp_path):
-    folder = copy("safe")
-    state = load_file(folder / "model.safetensors")
-    state["lm_head.bias"][7] += 0.5
-    save_file(state, folder / "model.safetensors", metadata={"format": "pt"})
-    logits, hashes = [], []
-    for path in (made / "lm" / "safe", folder):
-        done, logs = ended(0, check(1, path, tmp_path / "out"))
-        hashes.append(json.loads((logs / "forward_all_torch.json").read_text())["weights_sha256"])
-        logits.append(np.load(logs / "forward_all_torch.npy", allow_pickle=True).item()["logits"])
-    assert hashes[0] != hashes[1]
-    assert np.abs(logits[1] - logits[0]).max() == pytest.approx(0.5, rel=1e-4)
-
-
 # ---- what is read -------------------------------------------------------------------------------
 
 
@@ -319,9 +305,6 @@ def small(made, tmp_path_factory):
     return source, out, Checkout(folder)
 
 
-SQUARE = "owner.local in TRANSPOSED.get(owner.kind, ()) and len(owner.shape) == 2"
-
-
 def test_a_writer_that_does_not_transpose_squares_is_caught_by_what_is_read_back(small, tmp_path):
     source, _, checkout = small
     old = "paddle = checkpoint.layout.to_paddle(state)"
@@ -336,15 +319,6 @@ def test_a_writer_that_does_not_transpose_squares_is_caught_by_what_is_read_back
     bad = {row["torch_key"] for row in rows if not row["read_back"]}
     assert bad and all(row["transposed"] for row in rows if row["torch_key"] in bad)
     assert "came out of the written file with other bits" in done.stdout
-
-
-def test_a_layout_that_does_not_transpose_squares_is_caught_by_the_probes(small, tmp_path):
-    _, sound, checkout = small
-    run = ("twincheck", "certificate", "--model", "reformer", "--weights", str(sound))
-    ended(0, checkout.module(*run))
-    checkout.replace("common/weights/layout.py", SQUARE, f"{SQUARE} and len({{*owner.shape}}) == 2")
-    done = checkout.module(*run)
-    assert done.returncode == 1 and "NOT certified" in done.stdout
 
 
 def test_paddlenlp_loads_what_was_converted(made, tmp_path):

@@ -71,7 +71,7 @@ def test_near_ties_flip(k):
     one, other = (top(in_float32(scores, seed), k) for seed in (1, 2))
     assert (one.choice != exact.choice).any() and (other.choice != exact.choice).any()
     row = judged(exact, one, other)
-    assert row.verdict == "FLIP" and row.beyond > 0
+    assert (row.verdict, row.excuse) == ("FLIP", "near tie") and row.beyond > 0
     assert 0 < row.gap <= 1.1e-9 < row.allowed < 1e-6
     assert "torch float32: " in row.note and "paddle float32: " in row.note
     assert "a near tie that rounding decides" in row.note
@@ -122,16 +122,6 @@ def test_other_scores_are_diverged_with_their_margin():
     row = judged(exact, top(in_float32(scores, 1)), top(in_float32(scores, 2)), top(other))
     assert row.verdict == "DIVERGED" and row.worst_index == (4,) and row.gap > row.allowed
     assert "more than rounding explains" in row.note
-
-
-def test_a_candidate_that_always_flips_above_the_noise_is_diverged():
-    """The runner-up instead of the best, everywhere, at margins of 1e-3."""
-    scores = np.sort(normal(50, 4), axis=-1)
-    scores[:, -2] = scores[:, -1] - 1e-3
-    order = np.argsort(-scores, axis=-1)
-    seen = in_float32(scores, 2)
-    row = judged(top(scores), top(in_float32(scores, 1)), Choice(order[:, 1], seen))
-    assert row.verdict == "DIVERGED" and row.beyond == 50
 
 
 @pytest.mark.parametrize("noise", [0.0, 1e-7])

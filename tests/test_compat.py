@@ -104,12 +104,6 @@ def test_a_reference_that_paddle_computes_is_refused(checkout, tmp_path):
     assert "what computed in its process was torch and paddle's own code" in done.stderr
 
 
-def test_operators_are_not_transplanted_there(checkout, tmp_path):
-    folder = write(tmp_path / "mlp", files("mlp"))
-    done = ended(2, checkout.check(1, "--model", folder, "--transplant", "gelu"))
-    assert "where torch itself has to compute: leave --transplant out" in done.stderr
-
-
 def test_a_torch_file_is_set_up_as_its_own_port(tmp_path):
     (tmp_path / "mine.py").write_text(torch_text("residual"))
     asked = ["--torch", "mine.py:Net", "--paddle", "compat", "--input", "x=float32:4,6"]

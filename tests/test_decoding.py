@@ -7,7 +7,7 @@ import pytest
 import torch
 from builders import ended
 from checkout import Checkout
-from hf_reformer import TINY, VERSION, drawing, reference_model, state_of
+from hf_reformer import TINY, drawing, reference_model, state_of
 from test_reformer import SMALL, load, weights_for
 
 from twincheck.common.models.reformer.case import CASES, make_inputs
@@ -123,10 +123,6 @@ class Both:
         found, expected = self.side.side.array(found), expected.numpy()
         assert found.dtype == np.float64 and found.shape == expected.shape
         assert np.abs(found - expected).max() <= BOUND * np.abs(expected).max()
-
-
-def test_the_reference_is_the_one_that_is_followed():
-    assert VERSION == "4.57.6"
 
 
 @pytest.mark.parametrize("prompt", [1, 4, 5, 11])
@@ -272,12 +268,6 @@ def test_what_no_cache_can_be_used_with(one):
 
 # ---- step 1 -------------------------------------------------------------------------------------
 
-FAULTS = {
-    "positions not shifted": (" + earlier\n", "\n"),
-    "ties in any order": ("cache.buckets * tokens + paddle.arange(tokens)", "-cache.buckets"),
-    "padding kept": ("states = states[:, : self.tokens]", "states = states"),
-}
-
 
 @pytest.fixture(scope="module")
 def checkout(tmp_path_factory):
@@ -300,16 +290,3 @@ def test_step_1_compares_every_token_s_logits_and_caches(checkout):
         assert f"decode/token_{end}/past_buckets_states/0/0" in keys
         assert f"decode/token_{end}/past_buckets_states/1/1" in keys
     assert report["verdict"] in ("ROUNDING", "IDENTICAL")
-
-
-@pytest.mark.parametrize("fault", FAULTS)
-def test_step_1_catches_a_wrong_cache(checkout, fault):
-    path = checkout.path("common/models/reformer/paddle_model.py")
-    sound = path.read_text()
-    checkout.replace("common/models/reformer/paddle_model.py", *FAULTS[fault])
-    try:
-        done, report = checkout.rows(1, *REFORMER, "--reuse", "torch")
-    finally:
-        path.write_text(sound)
-    assert done.returncode == 1, done.stdout + done.stderr
-    assert report["first_diverged"].startswith("decode/token_")

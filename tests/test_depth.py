@@ -101,17 +101,6 @@ def test_pages_and_their_picture_are_written_when_that_is_asked_for(stored, rows
     assert (stored / "pics" / "depth.png").is_file()
     page = (stored / "how-judged.md").read_text()
     assert f"| enwik8-local-2, random weights | {len(rows)} | " in page and "old" not in page
-    for path in stored.rglob("depth.*"):
-        path.unlink()
-    capsys.readouterr()
-    assert depth.main(["--stored", "--write", "--preset", "text"]) == 2
-    assert "leave out --weights and --preset" in capsys.readouterr().err
-    assert depth.main(["--stored", "--preset", "text"]) == 2
-    assert "there is no such table; leave out --stored" in capsys.readouterr().err
-    (stored / "tables" / "enwik8-lsh-2-random-weights.csv").write_text("key,verdict\na,b\n")
-    assert depth.main(["--stored"]) == 2
-    assert "not a table of this program" in capsys.readouterr().err
-    assert list(stored.rglob("depth.*")) == [], "nothing half-written"
 
 
 def test_samples_are_not_taken_for_tensors(tmp_path):

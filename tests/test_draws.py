@@ -13,7 +13,6 @@ from twincheck.common.check.draws import draw_notes, dropout_notes
 from twincheck.common.logs.draws import Draw, grouped, pass_at, runs_of, side_by_side
 from twincheck.common.logs.dropouts import axes_of, partners
 from twincheck.common.logs.sidecar import Sidecar
-from twincheck.common.pair.shares import PartOfTape, Share
 from twincheck.common.pair.tape import KINDS, Tape
 from twincheck.common.sides.draws import Draws, Dropouts, Restart
 from twincheck.common.sides.session import Session, using
@@ -45,15 +44,6 @@ def test_numbers_depend_on_kind_lengths_number_and_step(kind):
     assert not any(np.array_equal(first, other) for other in others)
     if kind == "permutation":
         assert sorted(first) == list(range(64))
-
-
-def test_a_process_of_several_draws_its_rows():
-    whole = Tape(3).numbers("normal", (6, 5), "1", 2)
-    tapes = [PartOfTape(3, Share(rank, 3, 6)) for rank in range(3)]
-    parts = [tape.numbers("normal", (2, 5), "1", 2) for tape in tapes]
-    assert np.array_equal(np.concatenate(parts), whole)
-    other = tapes[1].numbers("normal", (4, 5), "1", 2)  # not by sample
-    assert np.array_equal(other, Tape(3).numbers("normal", (4, 5), "1", 2))
 
 
 # ---- which numbers a draw gets ------------------------------------------------------------------

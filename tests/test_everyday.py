@@ -12,7 +12,7 @@ import pytest
 from checkout import ROOT
 
 from tools import bare, everyday
-from tools.measure import Memory, disk_use, measure
+from tools.measure import disk_use, measure
 from twincheck.common.pair.pairs import load_pair
 
 MB = 1_000_000
@@ -202,7 +202,3 @@ def test_a_ratio_leaves_out_what_it_says():
 def test_a_pair_that_is_none_is_refused_in_a_sentence(capsys):
     assert everyday.main(["--pair", "resnet19"]) == 2
     assert "neither resnet18, resnet50, bert, enwik8, reformer" in capsys.readouterr().err
-
-
-def test_memory_adds_up():
-    assert Memory(own=1, files=2, shared=3).total == 6

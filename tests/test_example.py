@@ -95,17 +95,6 @@ def _is_linear(key):
     return bool(re.search(r"(qkv|out|mlp\.\d|head)\.weight$", key))
 
 
-def test_the_command_that_a_red_check_ends_with_shows_the_place(checkout, spoilt):
-    plant(spoilt, "math.sqrt(C // self.heads)", "math.sqrt(C)")
-    out = checkout.elsewhere / "out dir"
-    done = ended(1, checkout.check(1, "--model", str(spoilt), "--no-report", "--out", str(out)))
-    look = re.search(r"# both sides' values around the worst element\n +(.*)", done.stdout)[1]
-    shown = ended(0, checkout.python(*shlex.split(look)[1:]))
-    assert "blocks.0.attention.dropout:in/0: DIVERGED" in shown.stdout
-    assert "torch_model.py:25" in shown.stdout and "paddle_model.py:25" in shown.stdout
-    assert re.search(r"^> \[\d+, \d+, \d+, \d+\]", shown.stdout, re.MULTILINE)
-
-
 # ---- the optional functions, without a framework ------------------------------------------------
 
 

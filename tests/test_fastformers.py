@@ -2,13 +2,11 @@
 
 import importlib
 import json
-from pathlib import Path
 
 import numpy as np
 import pytest
-from builders import assert_gradients, golden, python
+from builders import assert_gradients, golden
 
-HERE = Path(__file__).resolve().parent
 SIDES = ("torch", "paddle")
 MODELS = ("fastformer", "fast_transformer")
 CASE = {name: importlib.import_module(f"twincheck.common.models.{name}.case") for name in MODELS}
@@ -142,41 +140,6 @@ def softmax(logits):
     return exps / exps.sum(0)
 
 
-def fastformer_attention(state, prefix, x, bias, heads):
-    """Section 3.2 for one row in NumPy: x (T, C), bias (T) -> (T, C)"""
-    width = x.shape[1] // heads
-    query, key = linear(state, f"{prefix}.query", x), linear(state, f"{prefix}.key", x)
-    scores = linear(state, f"{prefix}.query_att", query)
-    alpha = softmax(scores / width**0.5 + bias[:, None])  # (T, H)
-    mixed = (np.repeat(alpha, width, 1) * query).sum(0) * key
-    beta = softmax(linear(state, f"{prefix}.key_att", mixed) / width**0.5 + bias[:, None])
-    global_key = (np.repeat(beta, width, 1) * mixed).sum(0)
-    return linear(state, f"{prefix}.transform", global_key * query) + query
-
-
-def test_maths_of_fastformer_by_hand(ask):
-    config = DEFAULT["fastformer"] | {"hidden_act": "relu", "num_hidden_layers": 1}
-    state = perturbed(ask, "fastformer", config)
-    inputs = CASE["fastformer"].make_inputs(config, 2, mask="holes", masked_rows=True)
-    answer = ask("fastformer", "torch", config, state, inputs, "float64")
-    trunk, layer = "fastformer_model", "fastformer_model.encoders.0"
-    output = f"{layer}.attention.output"
-    for row, ids in enumerate(inputs["input_ids"]):
-        mask = inputs["attention_mask"][row].astype(float)
-        x = state["word_embedding.weight"][ids] + state[f"{trunk}.position_embeddings.weight"]
-        x = norm(state, f"{trunk}.LayerNorm", x, 1e-12)
-        y = fastformer_attention(state, f"{layer}.attention.self", x, (1 - mask) * -1e4, 4)
-        x = norm(state, f"{output}.LayerNorm", x + linear(state, f"{output}.dense", y), 1e-12)
-        y = np.maximum(linear(state, f"{layer}.intermediate.dense", x), 0)
-        y = linear(state, f"{layer}.output.dense", y)
-        x = norm(state, f"{layer}.output.LayerNorm", x + y, 1e-12)
-        e = np.tanh(linear(state, f"{trunk}.poolers.0.att_fc1", x))
-        alpha = np.exp(linear(state, f"{trunk}.poolers.0.att_fc2", e)) * mask[:, None]
-        pooled = (alpha / (alpha.sum() + 1e-8) * x).sum(0)
-        expected = linear(state, "dense_linear", pooled)
-        assert np.abs(answer["logits"][row] - expected).max() <= 1e-12 * np.abs(expected).max()
-
-
 def turn(x, freqs):
     """Rotary positions by complex numbers: x (T, D) -> its first half turned, (T, D)"""
     half = 2 * len(freqs)
@@ -227,93 +190,6 @@ def test_maths_of_fast_transformer_by_hand(ask, absolute):
         assert np.abs(answer["logits"][row] - expected).max() <= 1e-12 * np.abs(expected).max()
 
 
-ROTARY = """
-import sys
-import numpy as np
-side = __import__("twincheck." + sys.argv[1] + "_side", fromlist=["tensor"])
-models = __import__(f"twincheck.common.models.fast_transformer.{sys.argv[1]}_model", fromlist=["x"])
-side.set_up("float64", "cpu", 0)
-rotary = models.RotaryEmbedding(8)
-x = np.load(sys.argv[2])
-np.savez(sys.argv[3], y=side.array(rotary(side.tensor(x))), freqs=side.array(rotary.freqs))
-"""
-
-
-@pytest.mark.parametrize("side", SIDES)
-def test_rotary(side, tmp_path):
-    rng = np.random.default_rng(0)
-    x = rng.standard_normal([2, 10, 3, 16])  # (B, T, H, D)
-    x[1] = x[1, :1]  # the same vector at every position
-    np.save(tmp_path / "x.npy", x)
-    python("-c", ROTARY, side, str(tmp_path / "x.npy"), str(tmp_path / "y.npz"))
-    with np.load(tmp_path / "y.npz") as file:
-        y, freqs = file["y"], file["freqs"]
-    assert np.allclose(freqs, [1, 0.1, 0.01, 0.001], rtol=1e-15)
-    expected = np.stack([[turn(row[:, head], freqs) for head in range(3)] for row in x])
-    assert np.abs(y - expected.swapaxes(1, 2)).max() <= 1e-14
-    assert np.array_equal(y[..., 8:], x[..., 8:])  # the second half stays
-    assert np.array_equal(y[:, 0], x[:, 0])  # so does position 0
-    assert np.allclose(np.linalg.norm(y, axis=-1), np.linalg.norm(x, axis=-1), rtol=1e-14)
-    # The product of one vector at two positions depends on their distance alone.
-    dots = np.einsum("ihd,jhd->hij", y[1], y[1])
-    assert np.allclose(dots[:, 1:, 1:], dots[:, :-1, :-1], rtol=1e-13)
-    assert not np.allclose(dots[:, 0, 1:], dots[:, 0, :-1], rtol=1e-3)
-
-
-@pytest.mark.parametrize("head", ["lm", "classification"])
-@pytest.mark.parametrize("absolute", [True, False])
-@pytest.mark.parametrize("side", SIDES)
-def test_keys(ask, side, absolute, head):
-    """The reference's keys and shapes; a shared projection is listed under each layer."""
-    config = DEFAULT["fast_transformer"] | {"absolute_pos_emb": absolute, "head": head}
-    expected = {"token_emb.weight": [100, 32]}
-    if absolute:
-        expected["abs_pos_emb.weight"] = [40, 32]
-    mixed = 8 if absolute else 4
-
-    def layer(name, rows, columns):
-        return {f"{name}.weight": [rows, columns], f"{name}.bias": [rows]}
-
-    for i in range(2):
-        attention, rest = f"layers.{i}.0.fn.", f"layers.{i}.1."
-        expected |= {f"layers.{i}.0.norm.weight": [32], f"layers.{i}.0.norm.bias": [32]}
-        expected |= {attention + "to_qkv.weight": [72, 32]}
-        expected |= {attention + "to_q_attn_logits.weight": [1, 8]}
-        expected |= {attention + "to_k_attn_logits.weight": [1, mixed]}
-        expected |= layer(attention + "to_r", 8, mixed) | layer(attention + "to_out", 32, 24)
-        if not absolute:
-            expected |= {attention + "pos_emb.freqs": [2]}
-        expected |= {rest + "norm.weight": [32], rest + "norm.bias": [32]}
-        expected |= layer(rest + "fn.0", 64, 32) | layer(rest + "fn.2", 32, 64)
-    if head == "lm":
-        expected |= {"to_logits.0.weight": [32], "to_logits.0.bias": [32]}
-        expected |= layer("to_logits.1", 100, 32)
-    else:
-        expected |= layer("pooler.att_fc1", 32, 32) | layer("pooler.att_fc2", 1, 32)
-        expected = {f"fastformer_model.{key}": shape for key, shape in expected.items()}
-        expected |= layer("dense_linear", 5, 32)
-    assert shapes_of(ask, "fast_transformer", config, side) == expected
-
-
-@pytest.mark.parametrize("side", SIDES)
-def test_projections_are_tied(ask, side):
-    """Their gradient is the sum over the layers: a change of the one tensor moves every layer."""
-    config = DEFAULT["fast_transformer"]
-    state = perturbed(ask, "fast_transformer", config)
-    inputs = CASE["fast_transformer"].make_inputs(config, 3)
-    answer = ask("fast_transformer", side, config, state, inputs, "float64")
-    for tied in ("to_q_attn_logits", "to_k_attn_logits"):
-        assert [key for key in answer if tied in key] == [f"grad/layers.0.0.fn.{tied}.weight"]
-        first, second = (f"layers.{i}.0.fn.{tied}.weight" for i in range(2))
-        ends = []
-        for step in (1e-5, -1e-5):
-            moved = state[first] + step * np.eye(8)[3:4]
-            moved = state | {first: moved, second: moved}
-            ends.append(ask("fast_transformer", side, config, moved, inputs, "float64")["loss"])
-        slope = (ends[0] - ends[1]) / 2e-5
-        assert abs(slope - answer[f"grad/{first}"][0, 3]) <= 1e-6 * abs(slope)
-
-
 @pytest.mark.parametrize("change", [None, {"absolute_pos_emb": True}, {"absolute_pos_emb": False}])
 @pytest.mark.parametrize("side", SIDES)
 def test_masks(ask, side, change):
@@ -343,32 +219,6 @@ def test_masks(ask, side, change):
         bound = 1e-12 * np.abs(known).max()
     assert np.abs(other[kept] - known[kept]).max() <= bound
     assert np.abs(alone[0] - known[1]).max() <= bound
-
-
-@pytest.mark.parametrize("side", SIDES)
-def test_padding_is_pooled(ask, side):
-    """As in seed 001: the classification head's pooling has no mask."""
-    config = DEFAULT["fast_transformer"] | {"head": "classification"}
-    state = perturbed(ask, "fast_transformer", config)
-    ids = CASE["fast_transformer"].make_inputs(config, 3)["input_ids"][1:2]
-    mask = ids != 0
-    inputs = [{"input_ids": row, "attention_mask": mask} for row in (ids, np.where(mask, ids, 7))]
-    first, second = (
-        ask("fast_transformer", side, config, state, given, "float64")["logits"] for given in inputs
-    )
-    assert np.abs(first - second).max() > 1e-3
-
-
-@pytest.mark.parametrize("side", SIDES)
-def test_dropout_in_training_only(ask, side):
-    config = DEFAULT["fastformer"]
-    inputs = {"input_ids": CASE["fastformer"].make_inputs(config, 4)["input_ids"]}
-    state = perturbed(ask, "fastformer", config)
-    quiet, loud = (
-        ask("fastformer", side, config, state, inputs, "float64", train)["logits"]
-        for train in (False, True)
-    )
-    assert np.abs(quiet - loud).max() > 1e-3
 
 
 @pytest.mark.parametrize(
@@ -422,12 +272,3 @@ def test_inputs_reach_the_edges(model):
         assert all(np.array_equal(inputs[key], again[key]) for key in inputs)
     with pytest.raises(ValueError, match="mask is 'none'; allowed: 'explicit'"):
         make_inputs(DEFAULT[model], 0, mask="none")
-
-
-@pytest.mark.parametrize(
-    "model, preset",
-    [("fastformer", "default"), ("fast_transformer", "default"), ("fast_transformer", "rotary")],
-)
-def test_default_is_small(ask, model, preset):
-    shapes = shapes_of(ask, model, CASE[model].CONFIGS[preset])
-    assert sum(np.prod(shape) for shape in shapes.values()) <= 40_000

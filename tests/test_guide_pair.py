@@ -12,8 +12,7 @@ from forged import judge, write_result
 
 from twincheck.common import compare
 from twincheck.common.check.result import pair_passed
-from twincheck.common.check_all import all_steps
-from twincheck.common.logs.guide_pair import _selected, bring_pair, full_stem, pair_problems
+from twincheck.common.logs.guide_pair import _selected, bring_pair, pair_problems
 from twincheck.common.logs.reader import read_log
 from twincheck.common.logs.sidecar import Sidecar, read_sidecar, seal, sidecar_path, write_sidecar
 from twincheck.common.report.scores import scores_of
@@ -234,17 +233,6 @@ def test_a_missing_pair_and_one_of_other_logs_are_selected_anew(folder, tmp_path
     assert judge(folder, "--no-report") == 0 and contents(folder) == before
 
 
-def test_logs_of_an_earlier_version_are_named_as_such(folder, capsys):
-    for path in sorted(folder.iterdir()):
-        if "_all_" in path.name:
-            path.rename(folder / path.name.replace("_all_", "_"))
-    told = [p for p in folder.glob("*.json") if read_sidecar(p.with_suffix(".npy")).selected]
-    assert told == []  # the full logs have taken the pair's place
-    said = printed(capsys, 2, judge(folder)).err
-    assert "forward_all_torch.npy is missing, and forward_torch.npy is a log of an earlier" in said
-    assert said.count("\n") == 1
-
-
 def test_the_guides_own_keys_and_every_tensor_are_two_answers(folder, capsys):
     """A probe beyond 1e-6 that float64 explains: what a contest entry hands in passes."""
     for side, sign in (("torch", 1), ("paddle", -1)):
@@ -299,10 +287,3 @@ def test_compare_finds_the_pair_s_values_in_the_full_float64_logs(tmp_path, caps
     assert compare.main([*logs, *options]) == 0
     (row,) = json.loads(report.read_text())["rows"]
     assert (row["key"], row["verdict"]) == ("output", "ROUNDING") and row["gap"] < 1e-14
-
-
-@pytest.mark.parametrize("step", range(5))
-def test_every_step_has_a_pair(step):
-    step = all_steps()[step]
-    assert step.full_stem == full_stem(step.guide_stem) == f"{step.guide_stem}_all"
-    assert step.number == 5 or step.judged == (step.full_stem,)

@@ -251,7 +251,6 @@ MUL = "mul is on bfloat16 in Paddle, on float32 in torch"
         ("mul float32", "mul bfloat16 float32", MUL),
         ("constant[8] float32", "constant[8] bfloat16", HELD),
         ("constant[8] float32", "constant[4] bfloat16;constant[8] float32", ""),
-        ("constant[8] bfloat16", "constant[8] float32", ""),
     ],
 )
 def test_a_cause_is_what_one_side_computes_instead(monkeypatch, ref, cand, note):
@@ -264,11 +263,8 @@ def test_a_cause_is_what_one_side_computes_instead(monkeypatch, ref, cand, note)
     ("place", "ref", "cand", "note"),
     [
         ("block", "add bfloat16", "add float16", "at block add is on float16 in Paddle, on bfl"),
-        ("block", "float float32", "cast bfloat16", "at block cast is on bfloat16 in Paddle, on"),
         ("", "mul float32", "mul bfloat16", "at the model itself mul is on bfloat16 in Paddle"),
-        ("block", "constant[8] float32", "constant[8] bfloat16", f"at block {HELD}"),
         ("block", "add bfloat16", "add bfloat16", ""),
-        ("block", "add float16", "add float32", ""),
     ],
 )
 def test_another_type_without_a_larger_error_is_a_note(monkeypatch, place, ref, cand, note):

@@ -194,13 +194,3 @@ def test_a_disk_that_will_be_full_is_said_before(tmp_path, monkeypatch, keep, va
             write_log.refuse_full_disk(job)
     else:
         write_log.refuse_full_disk(job)
-
-
-def test_logs_are_read_as_they_were_written(checkout, tmp_path):
-    """The guide's keys are whole in a log of sums: logits, to the bit of a whole log's."""
-    logits = []
-    for keep in ("rows", "all"):
-        _, _, folder = check(checkout, tmp_path / keep, 1, PAIR, "--keep", keep)
-        with read_log(ResultFolder(folder).log("forward_all", "torch")) as log:
-            logits.append(np.array(log["logits"]))
-    assert logits[0].tobytes() == logits[1].tobytes()

@@ -135,7 +135,6 @@ FAULTS = {
         "o.weight of the loaded model is network.o.weight as torch has it, not trans",
     ),
     "key silently missing": ('del state["norm.bias"]', f"norm.bias: all 4 {LEFT}"),
-    "random weight left": ('del state["up.weight"]', f"up.weight: all 24 {LEFT}"),
     "k for q": (
         'state["q.weight"] = state["k.weight"]',
         "q.weight: all 16 elements come from network.k.weight, not",
@@ -144,26 +143,13 @@ FAULTS = {
         'state["q.bias"], state["k.bias"] = state["k.bias"], state["q.bias"]',
         ["network.q.bias", "come from network.k.bias, not", "network.k.bias of the loaded model"],
     ),
-    "gate for up": (
-        'state["up.weight"] = state["gate.weight"]',
-        "up.weight: all 24 elements come from network.gate.weight",
-    ),
     "half": (
         'state["down.weight"] = state["down.weight"].astype("float16").astype("float32")',
         "down.weight: all 24 elements are rounded to float16",
     ),
-    "bfloat16": (
-        'state["emb.weight"] = (state["emb.weight"].view("i4") & -65536).view("f4")',
-        ["network.emb.weight of the loaded model", "are rounded to bfloat16 on the way"],
-    ),
-    "bias dropped": ('state["q.bias"] = np.zeros(4, "float32")', f"q.bias: all 4 {LEFT}"),
     "scale folded in": (
         'state["q.weight"] = state["q.weight"] * np.float32(0.7)',
         "q.weight: all 16 elements are computed on the way",
-    ),
-    "one added": (
-        'state["norm.weight"] = state["norm.weight"] + 1',
-        ["network.norm.weight of the loaded model", "are computed on the way"],
     ),
     "rows in another order": (
         'state["gate.weight"] = state["gate.weight"][:, [0, 2, 1, 3, 4, 5]]',
@@ -196,10 +182,6 @@ FUSED_FAULTS = {
     "k before q": (
         JOIN.replace("[state", "[*[state").replace("], -1)", "][::-1]], -1)"),
         ["(DIVERGED)"],
-    ),
-    "q twice": (
-        JOIN.replace("pop", "get").replace("k.{n}", "q.{n}", 2).replace("qq.", "qk."),
-        ["network.k.bias | network.k.weight"],
     ),
 }
 

@@ -5,8 +5,6 @@ import io
 import json
 import os
 import pickle
-import subprocess
-import sys
 import threading
 import time
 import tracemalloc
@@ -188,26 +186,6 @@ def test_the_memo_does_not_grow_with_the_number_of_arrays(tmp_path):
     assert sum("PUT" in name or name == "MEMOIZE" for name in names) < 10
 
 
-def test_reprod_log_reads_it_and_finds_the_same_means(tmp_path):
-    """reprod_log imports paddle, so it gets a process of its own."""
-    rng = np.random.default_rng(1)
-    a = {"x": rng.normal(size=(70, 900)).astype(np.float32), "ids": np.arange(5)}
-    b = {"x": a["x"] + np.float32(1e-6) * rng.normal(size=(70, 900)).astype(np.float32)}
-    b["ids"] = a["ids"] + 1
-    write_log(tmp_path / "a.npy", a)
-    write_log(tmp_path / "b.npy", b)
-    program = (
-        "import json, sys; from reprod_log import ReprodDiffHelper; h = ReprodDiffHelper();"
-        "h.compare_info(h.load_info('a.npy'), h.load_info('b.npy'));"
-        "json.dump({k: float(v['mean']) for k, v in h.diff_dict.items()}, open('out.json', 'w'))"
-    )
-    command = [sys.executable, "-W", "ignore", "-c", program]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    means = json.loads((tmp_path / "out.json").read_text())
-    assert means == {key: float(np.mean(np.abs(a[key] - b[key]))) for key in a}
-
-
 # ---- reading others' logs -----------------------------------------------------------------------
 
 
@@ -238,13 +216,6 @@ def test_every_protocol_and_spelling_that_numpy_writes(tmp_path, protocol, core)
         assert np.array_equal(log["n/n/m/k"], arrays["fortran"])
 
 
-def test_np_save_itself(tmp_path):
-    arrays = sample_arrays()
-    np.save(tmp_path / "log.npy", arrays)
-    with read_log(tmp_path / "log.npy") as log:
-        assert all(np.array_equal(log[key], array) for key, array in arrays.items())
-
-
 def test_a_log_that_shrinks_while_it_is_open_is_an_error(tmp_path):
     write_log(tmp_path / "log.npy", {"a": np.ones(100_000)})
     with read_log(tmp_path / "log.npy") as log:
@@ -269,11 +240,7 @@ def test_the_gadgets_would_have_run(tmp_path, name):
     assert sentinel.exists()
 
 
-# Persistent ids and buffers among them.
 OPCODES = {
-    b"\x80\x02Pid\n.": "PERSID",
-    b"\x80\x02K\x01Q.": "BINPERSID",
-    b"\x80\x05\x97.": "NEXT_BUFFER",
     b"\x80\x022.": "DUP",
     b"I1\n.": "INT",
     b"\x80\x04\x8f.": "EMPTY_SET",
@@ -293,52 +260,33 @@ class Odd(np.ndarray):
     ("stream", "said"),
     [
         (dumped({"a": 3}), "a Python int under the key a"),
-        (dumped({"a": 3.5}), "a Python float under the key a"),
-        (dumped({"a": True}), "a Python bool under the key a"),
         (dumped({"a": None}), "None under the key a"),
-        (dumped({"a": "text"}), "text under the key a"),
-        (dumped({"a": b"bytes"}), "bytes under the key a"),
         (dumped({"a": [np.ones(2)]}), "a list under the key a"),
-        (dumped({"a": (1, 2)}), "a tuple under the key a"),
         (dumped({"loss": np.float64(3)}), "a NumPy scalar under the key loss"),
-        (dumped({"loss": np.float64(3)}, 2), "a NumPy scalar under the key loss"),
         (dumped({3: np.ones(2)}), "a Python int as a key"),
         (dumped({"k" * 2000: np.ones(2)}), "text as a key"),
         (dumped({"a": np.array([1, "x"], dtype=object)}), "an array of objects under the key a"),
-        (dumped({"a": np.array({"b": np.ones(1)}, dtype=object)}), "an array of objects under"),
         (dumped({"a": np.array(["x"])}), "the dtype U1"),
-        (dumped({"a": np.array([b"x"])}), "the dtype S1"),
-        (dumped({"a": np.ones(1, "M8[s]")}), "the dtype M8"),
         (dumped({"a": np.ones(1, complex)}), "the dtype c16"),
-        (dumped({"a": np.ones(1, np.longdouble)}), "the dtype f16"),
         (dumped({"a": np.ones(1, [("x", "f4")])}), "the dtype V4"),
         (dumped({"a": np.ones(2).view(Odd)}), "test_logs.Odd"),
-        (dumped({"a": np.ma.ones(2)}), "numpy.ma"),
         (pickle.dumps(np.ones(3)), "one plain array instead of np.save's dict"),
-        (dumped([1, 2], 4).replace(b"K\x02a", b"K\x02a"), "instead of np.save's dict"),
         (b"\x80\x04}.", "a dict instead of np.save's dict"),
-        (b"\x80\x04.", "None instead of np.save's dict"),
         (b"\x80\x07}.", "pickle protocol 7"),
-        (b"\x80\x04\x88\x85\x85", "an end before the pickle's own"),
         (b"\x80\x04\x8e" + b"\xff" * 8, "an end before the pickle's own"),
         (b"\x80\x04\x8d" + b"\xff" * 8, "an end before the pickle's own"),
         (b"\x80\x04h\x05.", "a reference to nothing"),
         (b"\x80\x04R.", "an opcode without its operands"),
-        (b"\x80\x04t.", "an opcode without its operands"),
-        (b"\x80\x04(R.", "an opcode without its operands"),
         (b"\x80\x04\x94.", "an opcode without its operands"),
         (b"\x80\x04K\x01K\x02a.", "APPEND to what is no list"),
         (b"\x80\x04K\x01K\x02K\x03s.", "SETITEM on what is no dict"),
         (b"\x80\x04cnumpy\nndarray\n)R.", "a call of ndarray"),
         (b"\x80\x04cnumpy\ndtype\n)R.", "a call with other arguments than NumPy's"),
-        (b"\x80\x04cnumpy\ndtype", "a name that does not end"),
         (b"\x80\x04cnumpy\n" + b"x" * 5000 + b"\n.", "a name that does not end"),
         (b"\x80\x04c\x1b[2J\nx\n.", r"'\x1b[2J.x'"),
         (b"\x80\x04\x8c\x02\xff\xff.", "text that is not UTF-8"),
         (b"\x80\x02}q\x00" + text("a") + b"h\x00s.", "a dict or list that occurs twice"),
-        (b"\x80\x02]q\x00h\x00a.", "a dict or list that occurs twice"),
         (b"\x80\x02}" + (text("a") + b"}") * 100 + b"s" * 100 + b".", "a dict instead of"),
-        (b"\x80\x02" + b"(" * 200_000, "nested or gathered beyond any log's"),
         (b"\x80\x02" + b"}" * 200_000, "nested or gathered beyond any log's"),
         *((stream, f"the pickle opcode {name}") for stream, name in OPCODES.items()),
     ],
@@ -357,16 +305,11 @@ def test_the_handmade_log_is_good(tmp_path):
     ("stream", "said"),
     [
         (built(b"K\x03\x85", "f4", bytes(8)), "an array of shape (3,) with 8 bytes, not 12"),
-        (built(b"J\xff\xff\xff\xff\x85", "f4", bytes(8)), "whose shape is no tuple of sizes"),
-        (built(b"\x8a\x08" + b"\xff" * 7 + b"\x7f\x85", "f4", bytes(8)), "with 8 bytes, not"),
         (built(b"\x8a\xff" + b"\x7f" * 255 + b"\x85", "f4", bytes(8)), "more than 64 bits"),
         (built(b"\x88\x85", "f4", bytes(4)), "whose shape is no tuple of sizes"),
         (built(b"K\x02", "f4", bytes(8)), "whose shape is no tuple of sizes"),
         (built(b"(" + b"K\x01" * 64 + b"t", "f4", bytes(4)), "an array of 64 axes"),
-        (built(b"K\x02\x85", "O8", bytes(8)), "the dtype O8 in a state that NumPy does not write"),
         (built(b"K\x02\x85", "f4", bytes(8), count=2), "the key a twice"),
-        (built(b"K\x02\x85", "f4", bytes(8)) + b"x", "1 bytes after the pickle's end"),
-        (built(b"K\x02\x85", "f4", bytes(8))[:-20], "an end before the pickle's own"),
     ],
 )
 def test_arrays_that_lie_are_refused(tmp_path, stream, said):
@@ -376,24 +319,6 @@ def test_arrays_that_lie_are_refused(tmp_path, stream, said):
 def test_keys_that_collide_when_joined_are_refused(tmp_path):
     np.save(tmp_path / "log.npy", {"a/b": np.ones(1), "a": {"b": np.ones(1)}})
     assert "the key a/b twice" in refusal(tmp_path / "log.npy")
-
-
-def test_dicts_nested_too_deep_are_refused(tmp_path):
-    nested = {"x": np.ones(1)}
-    for _ in range(70):
-        nested = {"n": nested}
-    np.save(tmp_path / "log.npy", nested)
-    assert "dicts nested more than 64 deep" in refusal(tmp_path / "log.npy")
-
-
-def test_a_memo_bomb_neither_hangs_nor_fills_memory(tmp_path):
-    stream = b"\x80\x04" + b"}\x940" * 300_000 + b"}."
-    path = write_pickled(tmp_path / "log.npy", stream)
-    tracemalloc.start()
-    refusal(path)
-    peak = tracemalloc.get_traced_memory()[1]
-    tracemalloc.stop()
-    assert peak < 100e6
 
 
 def test_every_truncation_of_a_log_is_refused(tmp_path):
@@ -430,17 +355,10 @@ def saved(value) -> bytes:
 @pytest.mark.parametrize(
     ("content", "said"),
     [
-        (b"", "an empty file"),
-        (b"hello, world", "no .npy file"),
-        (b"PK\x03\x04" + bytes(100), "a zip archive (.npz)"),
-        (b"\x93NUMPY\x09\x00v\x00", "a .npy version"),
         (b"\x93NUMPY\x02\x00\xff\xff\xff\x7f{", "too long or cut off"),
-        (b"\x93NUMPY\x01\x00\x04\x00((((", "header that NumPy does not write"),
         (b"\x93NUMPY\x01\x00\x06\x00'\\d'  ", "header that NumPy does not write"),
         (saved(np.ones(3) + 1j), "one plain array (<c16)"),
         (saved(np.ones(3))[:-1], "an array that does not end where the file does"),
-        (saved(np.ones(3)) + b"x", "an array that does not end where the file does"),
-        (saved(np.array([{}, {}], dtype=object)), "an array of objects with a shape of its own"),
     ],
 )
 def test_files_that_are_no_logs(tmp_path, content, said):
@@ -467,6 +385,7 @@ def test_the_hash_of_arrays_sees_keys_dtypes_shapes_and_values_but_not_order():
     others = [
         {"a": a, "c": b},
         {"a": a.astype(np.float32), "b": b},
+        {"a": a.view(np.int64), "b": b},  # the same bytes
         {"a": a.reshape(2, 3), "b": b},
         {"a": a + 1, "b": b},
         {"a": a},
@@ -484,15 +403,6 @@ def test_sidecars(tmp_path):
     assert sidecar_path(log) == tmp_path / "forward_torch.json"
     assert read_sidecar(log) == written
     assert os.listdir(tmp_path) == ["forward_torch.json"]
-    for content, said in (
-        (b"{", "cannot be read"),
-        (b"[]", "not a JSON object"),
-        (b"\xff", "cannot be read"),
-        (b"[" * 100_000, "cannot be read"),
-    ):
-        sidecar_path(log).write_bytes(content)
-        with pytest.raises(LogError, match=said):
-            read_sidecar(log)
 
 
 def test_json_never_holds_nan_and_is_all_or_nothing(tmp_path):

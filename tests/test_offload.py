@@ -320,11 +320,8 @@ def as_bfloat16(path) -> None:
     "entry, said",
     [
         ({"dtype": "F32", "shape": [2], "data_offsets": [0, 4]}, "w does not lie within it"),
-        ({"dtype": "F32", "shape": [2], "data_offsets": [8, 16]}, "w does not lie within it"),
         ({"dtype": "F32", "shape": [-2], "data_offsets": [0, 8]}, "says nothing proper of w"),
-        ({"dtype": "F32", "shape": 2, "data_offsets": [0, 8]}, "says nothing proper of w"),
         ({"dtype": "F4", "shape": [2], "data_offsets": [0, 8]}, "w of the dtype F4"),
-        ([], "says nothing proper of w"),
     ],
 )
 def test_a_header_is_believed_only_where_it_fits(tmp_path, entry, said):
@@ -421,10 +418,7 @@ def test_a_check_of_one_blocks_gradients(decoder, wrong):
     "step, words, said",
     [
         (1, [], "--offload maps a file of weights: give it as --weights"),
-        (1, ["--weights", "perturbed"], "--offload maps a file of weights: give it as --weights"),
         (1, ["--weights", "x", "--reuse", "torch"], "--offload and --reuse exclude each other"),
-        (1, ["--weights", "x", "--reference", "y"], "--offload and --reference exclude each"),
-        (1, ["--weights", "x", "--device", "gpu"], "--offload and --device gpu exclude each"),
         (1, ["--weights", "x", "--dtype", "bfloat16"], "--offload and --dtype bfloat16 exclude"),
         (4, ["--weights", "x"], "--offload: say with --probe of which block the gradients"),
         (1, ["--compare-only"], "leave out --offload"),

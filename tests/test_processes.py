@@ -299,15 +299,12 @@ TWO = ["--processes", "2", "--nnodes", "2"]
     [
         (["--processes", "0"], "0 is not a number from 1"),
         (["--processes", "33"], "a batch of fastformer has 32 samples"),
-        (["--processes", "2", "--reuse", "torch"], "leave --reuse out"),
         (["--processes", "2", "--compare-only"], "leave out --processes"),
         (["--processes", "2", "--torch-losses", "x"], "--processes has no use with logged"),
         (["--nnodes", "2"], "--nnodes has no use without --processes N"),
-        (["--node-rank", "1"], "--node-rank has no use without --processes N"),
         (["--processes", "2", "--master", "a:1"], "--master has no use without --nnodes N"),
         (["--processes", "3", "--nnodes", "2", "--master", "a:1"], "give a multiple"),
         (TWO, "--master HOST:PORT"),
-        ([*TWO, "--master", "a"], "HOST:PORT, the same on each, not a"),
         ([*TWO, "--master", "a:1", "--node-rank", "2"], "2 machines have the numbers 0 to 1"),
     ],
 )

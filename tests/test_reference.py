@@ -1,11 +1,10 @@
 """Former or foreign torch logs: kept, taken over, or refused, with a reason."""
 
-import json
 import shutil
 from pathlib import Path
 
 import pytest
-from builders import ended, judged
+from builders import ended
 from checkout import Checkout, change
 
 MODEL = "fastformer"
@@ -124,22 +123,3 @@ def test_a_pair_without_a_float64_path_gets_the_guides_verdict(checkout, pair, s
     assert report["verdict"] == "CLOSE"
     assert f"the {side} side has no float64 path: " in done.stdout
     assert f"{side}_model.py" in done.stdout
-
-
-def test_train_mode_draws_a_models_own_dropout_from_the_tape(checkout, pair):
-    for side, place in (("torch", "nn.ReLU()"), ("paddle", "nn.ReLU()")):
-        change(pair / f"{side}_model.py", place, f"{place}, nn.Dropout(0.5)")
-    _, rows = ended(0, judged(checkout, 4, pair, "--train"))
-    assert rows["dropout:p"]["verdict"] in ("IDENTICAL", "ROUNDING")
-    assert {"features.1:running_mean", "features.1:running_var"} <= set(rows)
-    folder = checkout.path("step4_backward/log/small_cnn")
-    assert json.loads((folder / "bp_align_all_torch.json").read_text())["modes"]["main"] == "train"
-
-    # Left out, or at another rate: the row of the draw says so.
-    change(pair / "paddle_model.py", "nn.Dropout(0.5)", "nn.Dropout(0.25)")
-    _, report = ended(1, checkout.rows(1, "--model", str(pair), "--train", "--no-report"))
-    assert report["first_diverged"] == "dropout:p"
-    change(pair / "paddle_model.py", "nn.Dropout(0.25)", "nn.Identity()")
-    done, report = ended(1, checkout.rows(1, "--model", str(pair), "--train", "--no-report"))
-    assert report["first_diverged"] == "dropout:p"
-    assert "missing on the paddle side" in done.stdout

@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 from builders import assert_gradients, golden
 
-from twincheck.common.models.reformer import case
 from twincheck.common.models.reformer.case import (
     CASES,
     CONFIGS,
@@ -19,7 +18,6 @@ from twincheck.common.models.reformer.case import (
     make_inputs,
 )
 from twincheck.common.sides.session import Session, using
-from twincheck.common.weights.layout import Layout
 
 HERE = Path(__file__).resolve().parent
 SIDES = ("torch", "paddle")
@@ -200,22 +198,6 @@ def test_published_sizes(preset, parameters, entries):
         model = side.models.build(CONFIGS[preset])
     assert sum(value.numel() for value in model.parameters()) == parameters
     assert len(model.state_dict()) == entries
-
-
-def test_published_sizes_of_the_paddle_side():
-    side = load("paddle")
-    model = side.build(CONFIGS["crime-and-punishment"], dtype="float32")
-    assert sum(value.size for value in model.parameters()) == 2_748_224
-    assert len(model.state_dict()) == 77
-
-
-@pytest.mark.parametrize("preset", ["enwik8", "crime-and-punishment"])
-def test_presets_are_the_published_files(preset):
-    folder = HERE.parent.parent / "shared" / "data" / f"reformer_{preset.replace('-', '_')}"
-    if not folder.is_dir():
-        pytest.skip("the published configurations are not beside this checkout")
-    published = json.loads((folder / "config.json").read_text())
-    assert complete(published | {"head": "lm"}) == complete(CONFIGS[preset])
 
 
 # ---- the two sides ------------------------------------------------------------------------------
@@ -449,19 +431,6 @@ def test_padding_is_masked_padding_by_hand(one, mask):
     assert_equal({k: found[k] for k in kept}, {k: expected[k] for k in kept}, 1e-12)
 
 
-def test_later_tokens_are_not_seen(one):
-    """A decoder's logits do not depend on the future, neither in chunks nor around the ends."""
-    config = SMALL | {"attn_layers": ["local", "local"]}
-    ids = make_inputs(config, 3, mask="none", length=40)["input_ids"]
-    changed = ids.copy()
-    changed[:, 20:] = 1 + changed[:, 20:] % 7
-    model = one.build(config, weights_for(config))
-    given = (one.tensors({"input_ids": x}) for x in (ids, changed))
-    first, second = (one.side.array(one.call(model, inputs)["logits"]) for inputs in given)
-    assert np.array_equal(first[:, :20], second[:, :20])
-    assert not np.allclose(first[:, 20:], second[:, 20:], atol=1e-3)
-
-
 def test_tokens_shorter_than_a_chunk_are_one_chunk(one):
     """Then LSH attention hashes nothing, and both kinds see all tokens."""
     log = {}
@@ -474,30 +443,6 @@ def test_tokens_shorter_than_a_chunk_are_one_chunk(one):
     probs = log[own + "attention_probs"]
     assert np.allclose(probs.sum(-1), 1.0)
     assert largest([np.diagonal(probs, axis1=-2, axis2=-1)]) < 1e-300  # no token sees itself
-
-
-def test_a_token_alone_sees_itself(one):
-    """The self mask comes after, and above, the others: a first token has nothing else."""
-    log, own = logged(one), "reformer.encoder.layers.0.attention.self_attention."
-    order = log[own + "sorted_order"]  # (B, H, R, T)
-    probs = log[own + "attention_probs"].reshape(3, 2, 2, 40, 8)
-    for head, hash_round, place in np.argwhere(order[0] == 0):
-        row = probs[0, head, hash_round, place]
-        # Once in each round's chunk.
-        assert np.isclose(row.sum(), 1.0) and (row > 1e-300).sum() <= 2
-        assert row[4 + place % 4] > 0
-
-
-def test_sort_is_stable_and_undone(one):
-    log, own = logged(one), "reformer.encoder.layers.0.attention.self_attention."
-    buckets, order, undo = (log[own + n] for n in ("buckets", "sorted_order", "undo_order"))
-    assert np.array_equal(order, np.argsort(buckets, -1, kind="stable"))
-    undone = np.take_along_axis(order, undo, -1)
-    assert np.array_equal(undone, np.broadcast_to(range(40), (3, 2, 2, 40)))
-    # Equal keys are there to tell: an unstable sort gives another order.
-    assert max(np.bincount(row).max() for row in buckets.reshape(-1, 40)) > 8
-    context, by_token = log[own + "context_sorted"], log[own + "context_unsorted"]
-    assert np.array_equal(np.take_along_axis(context, undo[..., None], 3), by_token)
 
 
 TRUNK = SMALL | {"head": "none"}
@@ -538,14 +483,6 @@ def test_position_ids(one):
     assert np.array_equal(usual, last_hidden_state(one, model, input_ids=ids, position_ids=given))
     turned = given[:, ::-1].copy()
     assert not np.allclose(usual, last_hidden_state(one, model, input_ids=ids, position_ids=turned))
-
-
-def test_hidden_states(one):
-    model = one.build(TRUNK, weights_for(TRUNK))
-    inputs = one.tensors(make_inputs(TRUNK, 0, length=40))
-    outputs = one.call(model, inputs, output_hidden_states=True)
-    assert len(outputs["hidden_states"]) == 4
-    assert all(list(value.shape) == [3, 40, 32] for value in outputs["hidden_states"])
 
 
 @pytest.mark.parametrize(
@@ -612,17 +549,3 @@ def test_inputs_reach_the_edges():
     assert [row["weights"] for row in CASES["default"].values()].count("initial") == 1
     with pytest.raises(ValueError, match="mask is 'all'; allowed: 'explicit', 'none', 'holes'."):
         make_inputs(SMALL, 0, mask="all")
-
-
-@pytest.mark.parametrize("name", CASES["default"])
-def test_default_is_small(name):
-    config = SMALL | CASES["default"][name].get("config", {})
-    side = load("torch")
-    assert sum(value.numel() for value in side.build(config).parameters()) <= 40_000
-
-
-def test_layouts_pair_up():
-    """The conversion by owner kind finds every entry, the alias included."""
-    owners = [load(side).side.owners(load(side).build(SMALL)) for side in SIDES]
-    assert len(Layout(*owners).paddle_first) == len(owners[0])
-    assert case.DEFAULTS["head"] == "none"

@@ -243,7 +243,6 @@ ELSEWHERE = '<link rel="stylesheet" href="https://localhost/a.css">'
     ("file", "old", "new"),
     [
         ("report.html.j2", "{{ note | visible }}", "{{ note | safe }}"),
-        ("report.html.j2", "{{ fact | visible }}", "{{ fact | safe }}"),
         ("report.html.j2", "<style>", f"{ELSEWHERE}<style>"),
         ("page.js", 'button.append(element("bdi", {}, row.key))', "button.innerHTML = row.key"),
         ("tree.js", 'element("bdi", { class: "key" }, row.key)', "html(row.key)"),

@@ -258,10 +258,6 @@ FAULTS = {  # of tree.js: what is replaced, by what, and the test that finds it
         *("kindOf(sorted[last]) === kind", "true"),
         test_it_opens_on_what_is_red_deep_in_twelve_layers,
     ),
-    "it stays closed on what is red": (
-        *("if (target) openTo(modules, target);", "state.open = new Set(['m0']);"),
-        test_it_opens_on_what_is_red_deep_in_twelve_layers,
-    ),
     "what one side lacks is not told": (
         *("one.only && one.only !== of", "false"),
         test_a_module_that_one_side_alone_has_stands_where_it_is,

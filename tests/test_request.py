@@ -8,16 +8,15 @@ import signal
 import subprocess
 import sys
 import time
-from dataclasses import fields, replace
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from builders import ended
-from checkout import ROOT, Checkout, change
+from checkout import Checkout, change
 
-from twincheck.common.check.options import OPTIONS, Parser, of
+from twincheck.common.check.options import Parser, of
 from twincheck.common.check_all import all_steps
-from twincheck.common.pair.option import options_of
 from twincheck.common.pair.request import RunRequest
 from twincheck.common.pair.task import TeacherForced
 from twincheck.common.pair.worker_process import WorkerProcess
@@ -31,31 +30,23 @@ TEACHER_FORCED = "forward_all_paddle_fp64_single_step"
 # ---- the file -----------------------------------------------------------------------------------
 
 
-def test_a_request_comes_back_and_every_field_is_explained(tmp_path):
+def test_a_request_comes_back(tmp_path):
     request = RunRequest("reformer", seed=3, cases=("lm", "qa"), epochs=2, mode="train")
     for one in (request, replace(request, task=TeacherForced(feed="fed.npz", stepping=("lm",)))):
         one.write(tmp_path / "request.json")
         assert RunRequest.read(tmp_path / "request.json") == one
-    source = (ROOT / "common" / "pair" / "request.py").read_text()
-    for name in {field.name for field in fields(RunRequest)} - set(options_of(RunRequest)):
-        assert re.search(rf"\n    # [A-Z][^\n]*\.\n    {name}: ", source), name
 
 
 @pytest.mark.parametrize(
     "content, said",
     [
         ("{", "no proper JSON"),
-        ("[]", "not a JSON object"),
         ("{}", "this request names no model"),
         ('{"model": "reformer", "sed": 1}', "a request has no field 'sed'; it has model, preset"),
-        ('{"model": 1}', "model is 1; allowed: a text"),
-        ('{"model": "reformer", "seed": "0"}', "seed is '0'; allowed: a whole number from 0"),
         ('{"model": "reformer", "seed": true}', "seed is True; allowed: a whole number from 0"),
         ('{"model": "reformer", "epochs": 0}', "epochs is 0; allowed: a whole number from 1"),
-        ('{"model": "reformer", "resume": 1}', "resume is 1; allowed: true or false"),
         ('{"model": "reformer", "cases": "lm"}', "cases is 'lm'; allowed: a list of texts"),
         ('{"model": "reformer", "phase": "last"}', "phase is 'last'; allowed: first or full or"),
-        ('{"model": "reformer", "device": ["cpu"]}', "device is ['cpu']; allowed: cpu or gpu"),
         ('{"model": "m", "task": {"name": "Wait"}}', "allowed: a task's fields and its name"),
         ('{"model": "m", "task": {"name": "Whole", "a": 1}}', "this task has no field 'a'; it has"),
         ('{"model": "m", "task": {"name": "Inspect", "ask": "x"}}', "ask is 'x'; allowed: see or"),
@@ -86,22 +77,6 @@ def test_a_check_takes_its_own_options_and_no_other():
             option = action.option_strings[-1]
             shown = f": {option}" in action.help  # a flag is its own example
             assert shown == (action.nargs != 0), f"{option} has no example, or one too many"
-
-
-def test_no_option_is_declared_twice():
-    declared: dict[str, list[str]] = {}
-    sources = [*(ROOT / "common").rglob("*.py"), *ROOT.glob("step*/*.py")]
-    for path in sources:
-        if path.name == "verify.py" or "programs" in path.parts:  # they may not import that table
-            continue
-        text = path.read_text()
-        names = re.findall(r"add_argument\(\s*\"--([a-z0-9-]+)\"", text)
-        if path.name == "options.py":
-            names += list(OPTIONS)
-        for name in names:
-            declared.setdefault(name, []).append(path.name)
-    assert len(declared) > 30, "the search for options finds none"
-    assert {name: files for name, files in declared.items() if len(files) > 1} == {}
 
 
 # ---- the process --------------------------------------------------------------------------------
@@ -154,17 +129,10 @@ def test_a_side_runs_again_by_hand_with_the_same_bits(checkout, tmp_path):
                 assert one.get(entry) == other.get(entry), f"{log}: {entry}"
 
 
-@pytest.mark.parametrize(
-    "content, said",
-    [(None, "cannot be opened"), ('{"sed": 0}', "no field 'sed'"), ("{}", "names no model")],
-)
-def test_a_side_without_a_proper_request_ends_with_2(checkout, tmp_path, content, said):
-    path = tmp_path / "request.json"
-    if content is not None:
-        path.write_text(content)
-    done = by_hand(checkout, "torch", str(path))
-    assert done.returncode == 2 and said in done.stderr and "Traceback" not in done.stderr
-    assert list(tmp_path.iterdir()) == ([] if content is None else [path])
+def test_a_side_without_a_proper_request_ends_with_2(checkout, tmp_path):
+    done = by_hand(checkout, "torch", str(tmp_path / "request.json"))
+    assert done.returncode == 2 and "cannot be opened" in done.stderr
+    assert "Traceback" not in done.stderr and not list(tmp_path.iterdir())
 
 
 def wrapper(path: Path, text: str) -> Path:
@@ -219,8 +187,7 @@ def test_a_model_that_reads_and_prints_does_not_disturb_the_answers(checkout, tm
     ended(0, checkout.check(1, "--model", str(pair), "--no-report"))
 
 
-@pytest.mark.parametrize("side", ["torch", "paddle"])
-@pytest.mark.parametrize("after_s", [0, 4])
+@pytest.mark.parametrize(("side", "after_s"), [("torch", 4), ("paddle", 0)])
 def test_a_side_that_dies_takes_no_other_model_with_it(checkout, tmp_path, side, after_s):
     """Whether the next model was handed to it already, as it is after a while, or not yet."""
     pairs = [Path(shutil.copytree(PAIR, tmp_path / name)) for name in ("before", "dies", "after")]

@@ -77,11 +77,9 @@ def test_a_batch_norm_that_is_frozen_in_each_framework_s_own_way(tmp_path):
     assert "only the other side's forward changes this buffer" in bad.rows[bad.first]["note"]
 
 
-@pytest.mark.parametrize(
-    "old, new", [('float("-inf")', 'float("inf")'), ('float("-inf")', "-1e9"), (">=", ">")]
-)
+@pytest.mark.parametrize("old, new", [('float("-inf")', 'float("inf")'), ('float("-inf")', "-1e9")])
 def test_infinities_that_are_not_the_same(tmp_path, old, new):
-    """Of another sign, on one side alone, at other places."""
+    """Of another sign, on one side alone."""
     copy = wrong("pointer", tmp_path, old, new)
     found = Checked(1, copy, tmp_path, ("--case", "main", "--allow", "nan"))
     assert found.status == 1 and found.rows["logits"]["verdict"] == "INVALID", found.said
@@ -115,7 +113,7 @@ def meant_otherwise(folder: Path, seed: int) -> Path:
     return folder
 
 
-@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize("seed", range(4))
 def test_no_right_port_is_red_by_what_it_is_fed(checkout, tmp_path, seed):
     """A BatchNorm in train mode has the Paddle side run again, fed with torch's values."""
     pair = meant_otherwise(tmp_path, seed)
@@ -125,12 +123,11 @@ def test_no_right_port_is_red_by_what_it_is_fed(checkout, tmp_path, seed):
     assert found.files.log(stem, "paddle", TEACHER_FORCED).is_file()
 
 
-@pytest.mark.parametrize("mask", ["padding", "seen"])
-def test_a_fault_beside_what_means_otherwise_is_named(tmp_path, mask):
+def test_a_fault_beside_what_means_otherwise_is_named(tmp_path):
     """Never the other order of rows, nor a convolution whose channels are last."""
     copy = wrong("meant_otherwise", tmp_path, "F.log_softmax(logits, -1)", "logits")
     with open(copy / "case.py", "a") as file:
-        file.write(f"\n\nCONFIGS['default']['mask'] = {mask!r}\n")
+        file.write("\n\nCONFIGS['default']['mask'] = 'seen'\n")
     bad = Checked(1, copy, tmp_path / "bad")
     assert bad.status == 1 and bad.first == "log_probs", bad.said
     copy = wrong("meant_otherwise", tmp_path / "norm", "GELU()", "Silu()")

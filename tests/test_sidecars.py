@@ -27,11 +27,8 @@ ESCAPE = "\x1b[2J"
 
 # Every kind of JSON value, wrong or right, and what is near to right in one place or another.
 VALUES = (
-    *(None, True, False, 0, 1, -1, 2**53 + 1, 2**63, 10**400, 0.5, 0.0, -1.5, 1e308),
-    *(ESCAPE, "", "NaN"),
-    *([ESCAPE], [], [None], [[]], [0, "x"], [{}]),
-    *({"x": ESCAPE}, {}, {"": ""}, {"x": None}, {"x": 0}, {"x": -1}, {"x": []}, {"x": ["x"]}),
-    *({"x": {}}, {"x": {"x": "x"}}, {"x": {"x": None}}, {"main": 1e308}),
+    *(None, True, 0, -1, 2**63, 10**400, 0.5, 1e308, ESCAPE, "", [ESCAPE], [], [None], [[]]),
+    *({"x": ESCAPE}, {}, {"x": None}, {"x": 0}, {"x": []}, {"x": {"x": "x"}}, {"main": 1e308}),
 )
 
 # Entries that no run of a small model has, and step 4's, as its workers write them.

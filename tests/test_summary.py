@@ -3,11 +3,10 @@
 import io
 import re
 import shlex
-import subprocess
 from dataclasses import replace
 
 import pytest
-from checkout import ROOT, Checkout
+from checkout import ROOT
 from rich.console import Console
 
 from twincheck.common.check.result import Result
@@ -211,37 +210,6 @@ def test_a_cause_that_comes_back_is_one_entry(capsys):
     # Of two models each has an entry.
     terminal.show_details([red(1), red(1, model="two")])
     assert capsys.readouterr().out.count("what to type next") == 2
-
-
-@pytest.fixture(scope="module")
-def checkout(tmp_path_factory):
-    return Checkout(tmp_path_factory.mktemp("last line"))
-
-
-def test_a_check_ends_in_that_line(checkout):
-    """As people type it: green, red by a planted epsilon, and without a model that can be run."""
-    done = checkout.check(1, "--model", "fastformer")
-    last = done.stdout.splitlines()[-1]
-    page = checkout.path("step1_forward") / "log" / "report.html"
-    assert last == f"ALIGNED in step 1 (eval and train) · guide 1/1 · {page}"
-    name = "common/models/fastformer/paddle_model.py"
-    line = 'self.LayerNorm = nn.LayerNorm(width, epsilon=config["layer_norm_eps"])'
-    planted = "self.LayerNorm = nn.LayerNorm(width, epsilon=1e-9)"
-    checkout.replace(name, line, planted)
-    done = checkout.check(1, "--model", "fastformer")
-    assert done.returncode == 1
-    last = done.stdout.splitlines()[-1]
-    assert last.startswith("NOT ALIGNED (eval and train) · step 1, fastformer: DIVERGED at ")
-    assert "paddle_model.py:" in last.split(" · ")[1], last
-    command = last.partition(" · next: ")[2]
-    told = subprocess.run(
-        command, shell=True, cwd=checkout.elsewhere, capture_output=True, text=True
-    )
-    assert told.returncode == 0 and "torch" in told.stdout, told.stderr
-    checkout.replace(name, planted, "raise RuntimeError('planted')  #")
-    done = checkout.check(1, "--model", "fastformer")
-    assert done.returncode == 2
-    assert not done.stdout and done.stderr.count("\n") == 1 and "planted" in done.stderr
 
 
 def test_a_pair_that_reads_its_data_from_a_file_has_all_steps():

@@ -369,20 +369,6 @@ def test_a_step_without_scores_has_none(tmp_path):
     assert scores_of(tmp_path, "metric", 1e-6) == []
 
 
-@pytest.mark.parametrize(
-    ("key", "sentence"),
-    [
-        ("train/drift/epoch_003", "drift further apart than rounding drives runs of one side"),
-        ("seed_2/train/order", "the sides trained on the samples in another order"),
-        ("init/words.weight", "a parameter begins with values that are distributed otherwise"),
-        ("witness/last_bias/paddle", "the paddle side's own numbers contradict each other"),
-    ],
-)
-def test_a_claim_says_what_it_is_about(key, sentence):
-    said = headline(claim(key, 2.0, 1.0))
-    assert sentence in said and said.endswith(f"; it starts at {key}")
-
-
 def test_a_terminal_shows_what_is_running(monkeypatch):
     stream = io.StringIO()
     console = Console(file=stream, force_terminal=True, width=100)

@@ -143,23 +143,6 @@ def test_a_killed_training_goes_on_and_ends_bit_for_bit_where_it_would_have(
     assert not (out / "step5_train" / ".checkpoints").exists()
 
 
-def test_an_optimizer_that_forgets_shows(one_twin, whole):
-    name = "step5_train/training.py"
-    original = one_twin.path(name).read_text()
-    out = one_twin.elsewhere / "forgetful"
-    one_twin.replace(name, '        self.optimizer.load_state(parts["optimizer/"])\n', "")
-    try:
-        done = interrupted(one_twin, out)
-        assert min(done.values()) < int(STEPS), done
-        resumed = run_to_the_end(one_twin, out, "--resume")
-    finally:
-        one_twin.path(name).write_text(original)
-    assert resumed.returncode in (0, 1), resumed.stderr
-    # Of a training that is red there may be further seeds.
-    kept, found = arrays(whole), arrays(out / "step5_train" / EXAMPLE.name)
-    assert different(kept, {key: found[key] for key in kept})
-
-
 class FakeSide:
     """A side whose models and optimizers are dicts of arrays, running statistics one of these."""
 

@@ -153,18 +153,6 @@ def test_without_those_that_are_needed_a_tensor_differs(transplanted, checkout):
     assert "tensors still differ, the first is " in done.stdout
 
 
-def test_gradients_have_the_same_bits_up_to_the_optimizers(steady):
-    """Fastformer's gradients agree to the last bit."""
-    done, report = steady.rows(
-        4, "--model", "fastformer", "--transplant", "all", "--no-report",
-        "--case", "padding", "--case", "masked_rows",
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    gradients = [row for row in report["rows"] if re.search("/grad(_of)?/", row["key"])]
-    assert len(gradients) > 100
-    assert {row["max_abs"] for row in gradients} == {0.0}
-
-
 def test_what_is_left_of_a_gradient_is_the_order_of_its_parts(checkout):
     """The Reformer's local attention takes its input three times: the sum's order is shown."""
     # No preset's first case, which alone takes optimizer steps: they are no part of this.
@@ -226,18 +214,6 @@ def test_what_a_witness_alone_finds_is_not_blamed_on_an_operator(tmp_path):
     assert done.returncode == 1 and red
     assert all(key.endswith("/witness/last_bias_sum/paddle") for key in red)
     assert "no set of operators makes it green" in done.stdout
-
-
-@pytest.mark.parametrize(
-    ("arguments", "said"),
-    [
-        (["--transplant", "sotfmax"], "sotfmax is no operator that can be transplanted"),
-        (["--transplant", "all", "--compare-only"], "exclude each other"),
-    ],
-)
-def test_what_cannot_be_is_refused_in_a_sentence(checkout, arguments, said):
-    done, _ = checkout.rows(1, "--model", "fastformer", *arguments)
-    assert done.returncode == 2 and said in done.stderr
 
 
 def test_a_users_pair_with_convolutions_has_the_same_bits(steady):

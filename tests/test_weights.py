@@ -256,12 +256,8 @@ def test_convert_is_certified_and_its_gradients_come_back():
     "convert, words",
     [
         (lambda s: {"a.qk": fuse(s)["a.qk"] * 2}, "convert computes a.qk"),
-        (lambda s: {"a.qk": fuse(s)["a.qk"] + 1}, "convert computes a.qk"),
-        (lambda s: {"a.qk": 1e9 - fuse(s)["a.qk"]}, "convert computes a.qk"),
         (lambda s: {"a.qk": np.sort(fuse(s)["a.qk"], axis=0)[::-1]}, "convert computes a.qk"),
-        (lambda s: {"a.qk": np.zeros((3, 2, 4))}, "convert computes a.qk"),
         (lambda s: {"a.qk": np.stack([s["a.q.weight"].T] * 2, 1)}, "torch model: a.k.weight"),
-        (lambda s: {"a.qk": np.stack([s["a.q.weight"].T] * 2, 1)}, "twice: a.q.weight"),
         (lambda s: fuse(s) | {"b": s["b"][[0, 0]]}, "1 of 2 elements of b are not used"),
         (lambda s: fuse(s) | {"c": s["b"]}, r"that the Paddle model lacks: \['c'\]"),
         (lambda s: {"a.qk": s["b"]}, r"a.qk is \[2\], the Paddle model has \[3, 2, 4\]"),

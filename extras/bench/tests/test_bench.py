@@ -6,7 +6,6 @@ Peers' own packages are not needed: what is slow or fast here is planted.
 import json
 import subprocess
 import sys
-import time
 
 import pytest
 from checkout import ROOT
@@ -151,17 +150,6 @@ def test_results_of_another_kind_are_refused(tmp_path, capsys):
     path.write_text("[1]")
     assert run(tmp_path, "--stored") == 2
     assert "error" in capsys.readouterr().err and path.read_text() == "[1]"
-
-
-def test_killed_half_way_nothing_is_half_written(tmp_path):
-    command = [sys.executable, "-m", "tools.bench", "--quick", "--only", "growth"]
-    one = subprocess.Popen(
-        [*command, "--out", str(tmp_path)], cwd=ROOT, stderr=subprocess.PIPE, text=True
-    )
-    time.sleep(1.0)
-    one.kill()
-    one.communicate()
-    assert list(tmp_path.rglob("*")) == []
 
 
 def test_the_smallest_sizes_of_the_real_programs(tmp_path):

@@ -164,8 +164,6 @@ def put(f, name, content):
 
 TAMPERED |= {
     "edited report line": in_all_dialects(rb"value: [^\n]*", b"value: 1e-09"),
-    "edited last line": in_all_dialects(rb"check passed\n", b"check failed\n"),
-    "a line less": in_all_dialects(rb"^[^\n]*\n[^\n]*\n", b""),
     # A number of a row whose tensors are inside; then of one whose are not: its numbers contradict
     # each other.
     "edited metric": lambda f, _: f.edit_row(FORWARD, "logits", max_abs=1.25e-9),
@@ -182,7 +180,6 @@ TAMPERED |= {
     "row without numbers": lambda f, _: f.edit_row(FORWARD, "logits", gap="1e-16"),
     "endless number": lambda f, _: f.edit_row(FORWARD, "logits", gap=10**400),
     "other seed": lambda f, _: f.edit_json(SIDECAR, seed=1),
-    "other inputs": lambda f, _: f.edit_json(SIDECAR, inputs_sha256="3" * 64),
     "other maker": lambda f, _: f.edit_json(SIDECAR, framework="torch", side="torch"),
     # What is inside was taken from another log.
     "other log hash": lambda f, _: f.edit_json(SIDECAR, log_sha256="4" * 64),
@@ -198,18 +195,14 @@ TAMPERED |= {
         f"{BACKWARD}/rows.jsonl",
         lambda rows: [*rows, rows[-1] | {"key": "other/witness/sgd_step/paddle"}],
     ),
-    "every tensor passed": lambda f, _: f.part(FORWARD).update(guide_all_passed=True),
     "guide passed": lambda f, _: f.part(FORWARD).update(guide_passed=False),
     "summary": lambda f, _: f.part(FORWARD).update(inside=f.part(FORWARD)["inside"] + 1),
     # As if other gradients were far larger, and of a tensor that is said not to be inside.
     "edited scale": edited_scale(lambda scale, *rest: [1e6 * scale, *rest]),
-    "scale of nothing": edited_scale(lambda *_: [1e300, None]),
     # Another log of the guide's pair, in one dialect; a report that one dialect has not.
     "one dialect": lambda f, _: put(f, PAIR[1], f.files[PAIR[1].replace("paddle", "ref")]),
     "missing dialect": lambda f, _: f.files.pop(REPORTS[2]),
     "missing file": lambda f, _: f.files.pop(SIDECAR),
-    "missing log": lambda f, _: f.files.pop(LOG),
-    "renamed file": lambda f, _: put(f, LOG.replace("paddle", "padle"), f.files.pop(LOG)),
     # Nested beyond reason.
     "deep JSON": lambda f, _: put(f, f"{FORWARD}/scales.json", b'{"a":' + b"[" * 100_000),
 }
@@ -221,23 +214,6 @@ def flipped_bit(f, scratch):
     content = bytearray(f.files[LOG])
     content[len(content) - 64] ^= 0x10
     f.files[LOG] = bytes(content)
-
-
-@tampering
-def swapped_files(f, scratch):
-    """The two sides' float64 logs."""
-    other = LOG.replace("paddle", "torch")
-    f.files[LOG], f.files[other] = f.files[other], f.files[LOG]
-
-
-@tampering
-def swapped_pair(f, scratch):
-    """The two sides' logs of the guide's pair, with all dialects and sidecars."""
-    for name in list(f.files):
-        if name.startswith("submission/") and "forward_paddle" in name:
-            for torch in (name.replace("paddle", "torch"), name.replace("paddle", "ref")):
-                if torch in f.files:
-                    f.files[torch], f.files[name] = f.files[name], f.files[torch]
 
 
 @tampering
@@ -288,27 +264,12 @@ def renamed_key(f, scratch):
 
 
 @tampering
-def edited_context(f, scratch):
-    """What was made of a wrong tensor, as if another had brought what is off."""
-    f.put_lines(MADE, made_of("body.wrong", verdict="ROUNDING", origin=False))
-    f.edit_row(FORWARD, "body.wrong", verdict="CONSTANT", origin=False)
-
-
-@tampering
 def settled(f, scratch):
     """A wrong row as if all rows together had made it INSIDE."""
     row = next(r for r in f.lines(ROWS) if r["key"] == "body.wrong")
     f.edit_row(FORWARD, "body.wrong", verdict="INSIDE", origin=False, excuse="other values")
     own = {name: row[name] for name in ("verdict", "origin", "excuse")}
     f.put_lines(MADE, made_of("body.wrong", **own))
-
-
-@tampering
-def infinite_scale(f, scratch):
-    """S as a number that JSON can write and no float can hold."""
-    content = f.files[SCALES]
-    f.files[SCALES] = re.sub(rb'"grad":\[[^,]*', b'"grad":[1e999', content)
-    assert f.files[SCALES] != content
 
 
 @tampering
@@ -351,24 +312,6 @@ def code_in(names, gadget):
 
 TAMPERED["code in a log"] = code_in([LOG], "value, protocol 4")
 TAMPERED["code in the submission"] = code_in(PAIR, "instead of the dict")
-
-
-@tampering
-def object_array(f, scratch):
-    """A log that is no dict of numbers."""
-    value = np.array({"logits": np.array([{1: 2}], dtype=object)}, dtype=object)
-    np.save(scratch / "objects.npy", value, allow_pickle=True)
-    f.files[LOG] = (scratch / "objects.npy").read_bytes()
-
-
-@tampering
-def huge_shape(f, scratch):
-    """A log whose header promises more than there is."""
-    header = {"descr": "<f8", "fortran_order": False, "shape": (1 << 40,)}
-    with open(scratch / "huge.npy", "wb") as file:
-        np.lib.format.write_array_header_1_0(file, header)
-        file.write(bytes(64))
-    f.files[LOG] = (scratch / "huge.npy").read_bytes()
 
 
 @pytest.mark.parametrize("rehashed", [False, True], ids=["as it is", "every hash fits again"])
@@ -473,16 +416,10 @@ def info(name: str, mode: int = 0o100644) -> zipfile.ZipInfo:
 
 REFUSED = {
     "a symbolic link": ([(info("evidence/link", 0o120777), "/etc/passwd")], "symbolic link"),
-    "a pipe": ([(info("evidence/pipe", 0o010644), "")], "not a plain file"),
     "a folder": ([("evidence/", "")], "not a plain file"),
     "a path that climbs": ([("evidence/../../escaped", "x")], "may lead outside"),
-    "an absolute path": ([("/tmp/escaped", "x")], "may lead outside"),
-    "a path of Windows": ([("evidence\\..\\escaped", "x")], "may lead outside"),
-    "a drive": ([("C:/escaped", "x")], "may lead outside"),
     "a device": ([("evidence/con.npy", "x")], "may lead outside"),
-    "a hidden file": ([(".profile", "x")], "may lead outside"),
     "a name that looks like another": ([("evidence/rows\u202elnosj", "x")], "may lead outside"),
-    "a name twice": ([("a/b", "x"), ("a/b", "y")], "one name twice"),
     "a name twice but for its case": ([("a/b", "x"), ("A/b", "y")], "one name twice"),
     "a file in a file": ([("a", "x"), ("a/b", "y")], "lies in a file"),
     "a bomb": ([("evidence/zeros", bytes(1 << 24))], "would unpack to"),
@@ -504,15 +441,12 @@ def test_an_archive_that_is_no_bundle_is_not_unpacked(tmp_path, monkeypatch, kin
     ("change", "said"),
     [
         (lambda content: content[:-200], "no bundle"),
-        (lambda content: content[: len(content) // 2], "no bundle"),
         (lambda content: content + b"more", "no bundle|belong to no file"),
         (lambda content: b"more" + content, "header|no bundle"),
-        (lambda content: b"", "no bundle"),
-        (lambda content: b"\x93NUMPY" + content[6:], "header|no bundle"),
         (lambda content: _with_flag(content), "encrypted"),
         (lambda content: _longer(content), "would unpack to|header"),
     ],
-    ids=["cut", "halved", "appended", "prepended", "empty", "no zip", "encrypted", "bomb's size"],
+    ids=["cut", "appended", "prepended", "encrypted", "bomb's size"],
 )
 def test_a_damaged_file_is_refused(bundle, tmp_path, capsys, change, said):
     path = tmp_path / "damaged.zip"

@@ -92,18 +92,14 @@ def coloured(console):
     ("was", "now", "what"),
     [
         ("ROUNDING", "DIVERGED", "fails now"),
-        ("CONSTANT", "CARRIED", "fails now"),
         (None, "INVALID", "new, fails"),
         ("CARRIED", "DIVERGED", "worse"),
-        ("ROUNDING", "CONSTANT", "worse"),
         ("DIVERGED", "DIVERGED", "fails as before"),
         ("PRECISION", "FLIP", "agrees now"),
         ("DIVERGED", "CARRIED", "better"),
-        ("FLIP", "IDENTICAL", "better"),
         ("ROUNDING", None, "gone"),
         (None, "CONSTANT", "new"),
         ("IDENTICAL", "ROUNDING", "as before"),
-        ("ROUNDING", "IDENTICAL", "as before"),
     ],
 )
 def test_what_became_of_a_row(was, now, what):
@@ -183,7 +179,6 @@ def test_a_difference_is_one_draw(after, found):
         (("rms", None), ("rms", None), True),
         (("rms", None), ("", None), True),
         (("rms", 1), ("rms", 2), False),
-        (("rms", 1), ("max", 1), False),
         (("claim", None), ("claim", None), False),
     ],
 )
@@ -364,7 +359,6 @@ def row_of(folder, **values):
         (lambda f: shutil.copytree(f / STEP1, f / "again"), "are two results of step 1"),
         (other_pair, "these have no pair in common"),
         (lambda f: row_of(f, verdict="FINE"), "is no row"),
-        (lambda f: row_of(f, gap="much"), "is no row"),
     ],
 )
 def test_bad_input_is_a_sentence(results, capsys, plant, said):

@@ -78,10 +78,8 @@ def test_what_is_taken_down_computes_the_same_again(side, function):
     ("function", "words", "named", "text"),
     [
         ("torch.Tensor.__rsub__", ["«0»", "1"], {}, "(1 - «0»)"),
-        ("torch.Tensor.__neg__", ["«0»"], {}, "(-«0»)"),
         ("torch.Tensor.__iadd__", ["«0»", "«1»"], {}, "«0» += «1»"),
         ("torch.Tensor.__getitem__", ["«0»", "(slice(None, None, None), 1)"], {}, "«0»[:, 1]"),
-        ("torch.Tensor.__getitem__", ["«0»", "slice(1, None, 2)"], {}, "«0»[1::2]"),
         ("torch.Tensor.sum", ["«0»", "1"], {"keepdim": "True"}, "«0».sum(1, keepdim=True)"),
         ("paddle.nn.functional.gelu", ["«0»"], {}, "paddle.nn.functional.gelu(«0»)"),
     ],
@@ -238,10 +236,8 @@ def test_of_a_gradient_the_end_is_one_that_both_sides_have():
     [
         np.zeros((0, 3)),
         np.full((2, 2), -np.inf),
-        np.arange(5),
         np.array([[3, 1], [2, 2]]),
         np.random.default_rng(0).integers(0, 9, (9, 9)),
-        np.eye(4) > 0,
         np.eye(4),
         np.random.default_rng(0).normal(2, 3, (40, 40)),
     ],

@@ -65,14 +65,6 @@ def edited(path, before, after):
     path.write_text(text.replace(before, after))
 
 
-def test_the_project_is_as_small_as_it_says():
-    sizes = [path.stat().st_size for path in (PROJECT / "reference").rglob("*") if path.is_file()]
-    assert 0 < sum(sizes) < 300_000
-    said = (PROJECT / ".github" / "workflows" / "port.yml").read_text()
-    (installs,) = [line for line in said.splitlines() if "pip install" in line]
-    assert "torch" not in installs and "paddlepaddle" in installs
-
-
 def test_it_passes_without_torch_and_leaves_a_page_and_a_bundle(python, project):
     status, said = outcome(python, project, "--twincheck-report", "report")
     assert status == 0 and "1 passed" in said, said
@@ -103,13 +95,6 @@ def with_a_byte_changed(path):
     content = bytearray(path.read_bytes())
     content[-1] ^= 1
     path.write_bytes(content)
-
-
-def test_a_changed_byte_of_the_reference_is_refused(python, project):
-    with_a_byte_changed(project / "reference" / LOG)
-    status, said = outcome(python, project)
-    assert status == 1
-    assert f"not compared: reference/{LOG} was changed since the reference was made" in said, said
 
 
 def test_a_changed_log_with_a_new_manifest_is_refused_too(python, project):

@@ -60,14 +60,11 @@ def made(text, values=Values()):  # noqa: B008 - a value that nothing changes
         ("AlbertConfig(**d)", "AlbertConfig(**d, hidden_act='gelu_new')"),
         ("nn.BatchNorm2D(d, momentum=0.1)", "nn.BatchNorm2D(d, momentum=0.9)"),
         ("F.gelu(x, approximate=True)", "F.gelu(x)"),
-        ("F.gelu(x)", "F.relu(x)"),
         ("x.mean(0)", "x.sum(0)"),
         ("x.transpose([0, 1, 2])", "x.transpose([0, 2, 1])"),
         ("a - b", "b - a"),
         ("norm(x + y)", "(norm(x) + y)"),
-        ("norm(x) + y", "norm(x + y)"),
         ("g(a, b)", "g(b, a)"),
-        ("x.amax(axis=1)", "x.mean(axis=1)"),
         ("nn.Pad1D([a, b])", "nn.Pad1D([a + b, 0])"),
         (
             "F.dropout(x, self.rate, self.training)",
@@ -79,7 +76,6 @@ def made(text, values=Values()):  # noqa: B008 - a value that nothing changes
         ("paddle.arange(x.shape[-1])", "paddle.arange(y)"),
         ("self.q(x)", "self.k(x)"),
         ("paddle.roll(x, a)", "paddle.roll(x, -a)"),
-        ("x / 2", "x * 2"),
         ("x[:, 1:]", "x[:, :]"),
         ("paddle.tanh(x)", "(x)"),
         ("x if y else z", "z if y else x"),
@@ -96,9 +92,7 @@ def made(text, values=Values()):  # noqa: B008 - a value that nothing changes
             "paddle.split(x, y // a, 1)",
             "paddle.split(x, [a] * (y // a) + [y % a] * (y % a > 0), 1)",
         ),
-        ("x.repeat_interleave(2, axis=1)", "x.tile([1, 2] + [1] * (x.ndim - 2))"),
         ("x[..., : a // 2], x[..., a // 2 :]", "x[..., 0::2], x[..., 1::2]"),
-        ("x[..., 0::2]", "x[..., : x.shape[-1] // 2]"),
         ("self.k(x) + b", "self.k(x) * z + b"),  # z is used nowhere
         ("attend(a, b, x)", "attend(a, b, x, attn_mask=z)"),
         ("attend(a, b, x, attn_mask=None)", "attend(a, b, x, attn_mask=z)"),
@@ -111,15 +105,11 @@ def made(text, values=Values()):  # noqa: B008 - a value that nothing changes
         ("self.drop(a) + x * b", "self.drop(a) + self.drop(x * b)"),
         ("self.q(x)", "self.q(x.transpose([1, 0, 2])).transpose([1, 0, 2])"),
         ("2 * (x - y)", "(x - y)"),
-        ("x * g(y)", "x * g(y) / a"),
         ("g(x, -1e9)", 'g(x, float("-inf"))'),
         ("g(x, -1e1)", "g(x, -1e9)"),
-        ('g(x, -float("inf"))', "g(x, -1e9)"),
         ("g(x, epsilon=1e-7)", "g(x, epsilon=1e-08)"),
         ('g(x, float("-inf"))', "g(x, -1e9)"),
         ("paddle.arange(1, a + 1)", "paddle.arange(a)"),
-        ("paddle.arange(2, a)", "paddle.arange(a - 2)"),
-        ("paddle.arange(a)", "paddle.arange(1, a + 1)"),
         ("1 + paddle.tanh(b * (x + 0.044715 * x**3))", "1 + paddle.erf(x / 2 ** 0.5)"),
         ('(x.astype("bfloat16") + y.astype(z)).astype(a)', "x + y"),
         (
@@ -193,7 +183,6 @@ def test_each_edit_of_a_file_is_code_and_another_tree(tmp_path):
             "BN = partial(nn.BatchNorm2D, momentum=0.99)",
             "partial(nn.BatchNorm2D, momentum=0.99, {})",
         ),
-        ("BN(8)", "BN(8, {})"),
         ("nn.BatchNorm2D()", "nn.BatchNorm2D({})"),
         ("nn.BatchNorm2D(8, 0.9, 1e-05)", "nn.BatchNorm2D(8, 0.9, 0.001)"),
         ("nn.BatchNorm2D(\n    8,\n    epsilon=eps,\n)", "8,\n    {},\n"),
@@ -252,7 +241,6 @@ def towards(ours, theirs):
             "return nn.BatchNorm2d(3, momentum=0.1)",
             "return nn.BatchNorm2D(3, momentum=0.9)",
         ),
-        ("return x.transpose([0, 1])", "return x.permute(1, 0)", "return x.transpose([1, 0])"),
         (
             "return F.gelu(x)",
             'return F.gelu(x, approximate="tanh")',
@@ -261,7 +249,6 @@ def towards(ours, theirs):
         ("x = g(x)\n    return x", "return x", "return x"),
         ("return x", "x = x * 2\n    return x", "x = x * 2\n    return x"),
         ("return g(x, a=1)", "return g(y, 2, b=z)", "return g(x, a=1, b=z)"),
-        ("return g(x, a=1)", "return g(y, 2, b=z)", "return g(x)"),
         ("return x * self.w", "return x * (1 + self.w)", "return x * (1 + self.w)"),
         ("return g(x)", "return g(x.float())", "return g(x.astype('float32'))"),
         ("return g(x)", "return g(x).type_as(y)", "return g(x).astype(y.dtype)"),
@@ -693,10 +680,6 @@ def test_where_nothing_can_be_mended_it_is_said(words, said):
     assert said in twincheck("step1", *words, status=2)
 
 
-def test_a_built_in_model_is_refused():
-    assert "fastformer is built in" in twincheck("mend", "fastformer", status=2)
-
-
 # ---- trials -------------------------------------------------------------------------------------
 
 
@@ -797,24 +780,6 @@ def test_a_copy_has_what_links_lead_to_and_a_file_under_two_names_once(tmp_path)
     assert (search.copy / "package" / "weights.bin").samefile(package / "weights.bin")
     assert {path.name for path in (search.copy / "package").glob("*")} == {"bent.py", "weights.bin"}
     assert not (search.copy / "log").exists()
-
-
-def test_a_file_of_a_packages_copy_is_no_link_to_the_package(tmp_path):
-    search = Search(load_pair(str(a_pair(tmp_path))), CheckOptions(), tmp_path, 60, lambda _: None)
-    search.work_in(tmp_path / "work")
-    package = tmp_path / "packages" / "ported"
-    package.mkdir(parents=True)
-    files = [package / name for name in ("__init__.py", "one.py", "two.py")]
-    for file in files:
-        file.write_text("x = 1\n")
-    one = search.own(files[1])
-    two = search.own(one.with_name("two.py"))  # as a finding of the copy names it
-    for own in (one, two):
-        assert own.is_relative_to(tmp_path / "work") and not own.is_symlink()
-        own.write_text("x = 2\n")
-    assert search.own(files[2]) == two and two.read_text() == "x = 2\n"
-    assert {file.read_text() for file in files} == {"x = 1\n"}
-    assert search.original(two) == files[2]
 
 
 def test_only_lines_that_ran_are_edited():

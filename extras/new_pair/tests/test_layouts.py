@@ -70,10 +70,6 @@ def net(head: str, twice: str = "twice") -> str:
 # Name -> the model's file, and the repository's files.
 LAYOUTS = {
     "a_file": ("net.py", {"net.py": net("from parts import twice"), "parts.py": TWICE}),
-    "beside_utils": (
-        "models/net.py",
-        {"models/net.py": net("from utils.parts import twice"), "utils/parts.py": TWICE},
-    ),
     "two_of_a_name": (  # a file utils in models/ is not the folder utils
         "models/net.py",
         {
@@ -108,13 +104,6 @@ LAYOUTS = {
     "by_side": (
         "SIDE/net.py",
         {"SIDE/net.py": net("from parts import twice"), "SIDE/parts.py": TWICE},
-    ),
-    "by_side_package": (
-        "SIDE/net.py",
-        {
-            **{"SIDE/__init__.py": "", "SIDE/net.py": net("from .parts import twice")},
-            "SIDE/parts.py": TWICE,
-        },
     ),
     "logger": (
         "mine/models/net.py",
@@ -382,9 +371,7 @@ def refused(tmp_path, head: str, side: str = "torch", name: str = "net.py") -> s
     [
         ("torch", "import einops_of_nobody", "needs einops_of_nobody, which "),
         ("paddle", "import paddle.fluid as fluid", "which Paddle 2.6 removed: fluid.dygraph.Layer"),
-        ("paddle", "import paddle\nfluid = paddle.fluid", "which Paddle 2.6 removed: fluid.dyg"),
         ("torch", "open('vocab.txt')", "put vocab.txt there, or go to the folder that it is in"),
-        ("torch", "import torch\ntorch.load('w.pth')", "put w.pth there, or go to the folder"),
         (
             "torch",
             "import argparse as a\np = a.ArgumentParser()\np.add_argument('data')\np.parse_args()",

@@ -81,16 +81,11 @@ def test_settings_are_json_or_text(tmp_path):
     "word, told",
     [
         ("x", "NAME=KIND:SHAPE"),
-        ("x=", "no kind"),
         ("x=float:2", "no kind"),
         ("x=float32", "write x=float32:2,12"),
         ("x=int64:2,12", "int64:2,12:50"),
-        ("x=labels:2", "labels:2,12:50"),
-        ("x=float32:2,a", "whole numbers"),
         ("x=float32:2,0", "from 1"),
-        ("x=int64:2:0", "from 1"),
         ("x=mask:2", "two axes"),
-        ("a b=float32:2", "NAME=KIND:SHAPE"),
     ],
 )
 def test_an_input_that_says_nothing_is_refused(word, told):
@@ -179,8 +174,6 @@ NAMED = ("named", [(("last",), (2, 12, 8)), (("pooled",), (2, 8)), (("cache", 0)
         (TENSOR, TENSOR, {"output": (None, None)}, True, []),
         (PAIR, PAIR, {"output_0": (0, 0), "output_1": (1, 1)}, True, []),
         (NAMED, PAIR, {"last": ("last", 0), "pooled": ("pooled", 1)}, False, ["cache"]),
-        (PAIR, NAMED, {"last": (0, "last"), "pooled": (1, "pooled")}, False, ["cache"]),
-        (NAMED, NAMED, {n: (n, n) for n in ("last", "pooled", "cache")}, False, []),
         # In another order, told by their shapes.
         (
             NAMED,
@@ -196,14 +189,6 @@ NAMED = ("named", [(("last",), (2, 12, 8)), (("pooled",), (2, 8)), (("cache", 0)
             {"logits": ("logits", "logits")},
             False,
             ["more"],
-        ),
-        # A network with auxiliary heads on one side.
-        (
-            TENSOR,
-            ("sequence", [((i,), (2, 5)) for i in range(3)]),
-            {"output": (None, 0)},
-            False,
-            ["1", "2"],
         ),
         # One of each is a pair, even if its shape is wrong.
         (TENSOR, ("tensor", [((), (2, 6))]), {"output": (None, None)}, False, []),
@@ -448,13 +433,9 @@ class Net(nn.Module):
     ("term", "kinds"),
     [
         ("t.mean()", ["float32", "float32"]),
-        ("t.log().mean()", ["float32", "positive"]),
-        ("(x.sqrt().mean() + t.log().mean())", ["positive", "positive"]),
-        ("(t[1:] - t[:-1]).log().mean()", ["float32", "sorted"]),
         ("(x.sqrt().mean() + (t[1:] - t[:-1]).log().mean())", ["positive", "sorted"]),
         ("1 / ((t[1:] > t[:-1]).all().item() and 1)", ["float32", "sorted"]),
         ("{0}.searchsorted(t, x[:, :3]).mean(dtype='float32')", ["float32", "sorted"]),
-        ("{0}.bucketize(x[:, :3], t).mean(dtype='float32')", ["float32", "sorted"]),
         ("(t / 0 * 0).mean()", ["float32", "float32"]),
     ],
 )
@@ -501,11 +482,8 @@ def test_paddle_s_other_name_of_an_input_is_found(ask):
         ("Net", {"config": "make"}, "is no class: name that of the configuration"),
         ("Plain", {"words": ["inputs=float32:2,5"]}, "running it on inputs [2, 5] fails: "),
         ("number", {}, "neither a class nor a function"),
-        ("make", {"shared": {"widht": 4}}, "unexpected keyword argument 'widht'"),
         ("Net", {"words": ["x=float32:2,4", "y=float32:2,4", "z=bool:3"]}, "takes no y and no z"),
-        ("Net", {"words": ["scale=float32:2,4"]}, "needs x too"),
         ("Net", {"text": "import nowhere_to_be_found\n"}, "needs nowhere_to_be_found, which "),
-        ("Net", {"text": "def Net(:\n"}, "SyntaxError"),
         ("Net", {"text": "1 / 0\n"}, "ZeroDivisionError"),
         ("Net", {"text": NET, "own": {"width": None}}, "building it with (width=None) fails"),
     ],
@@ -607,41 +585,6 @@ def test_two_names_end_in_a_verdict(checkout, folder):
     assert '"classes": 4' in (folder / "mine" / "case.py").read_text()
 
 
-RISING = """
-import torch
-from torch import nn
-
-class Net(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.inner = nn.Linear(8, 3)
-
-    def forward(self, x, times, lengths):
-        steps = (times[:, 1:] - times[:, :-1]).log().mean()
-        return self.inner(x)[:, : int(lengths.max())] + steps
-"""
-
-
-def test_times_rise_and_the_longest_row_is_whole(checkout, folder):
-    text = RISING
-    (folder / "mine.py").write_text(text)
-    for torch, paddle in PORT.items():
-        text = text.replace(torch, paddle)
-    (folder / "port.py").write_text(text)
-    place = str(folder)
-    done = checkout.python(
-        *(str(checkout.path("twincheck")), "new", "rising", "--folder", place),
-        *("--torch", f"{place}/mine.py:Net", "--paddle", f"{place}/port.py:Net", "--input"),
-        *("x=float32:4,12,8", "times=float32:4,12", "lengths=int64:4:13", "labels=labels:4,12:3"),
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert "times is drawn from 0 to 1, in rising order: on normal numbers" in done.stdout
-    assert "x is drawn" not in done.stdout and "\nALIGNED in step 1" in done.stdout
-    text = (folder / "rising" / "case.py").read_text()
-    assert '"times": np.sort(rng.random((4, 12)), 1)' in text
-    assert '"lengths": np.array([12, 9, 5, 1])' in text
-
-
 def test_a_fault_in_a_port_is_named_where_it_stands(checkout, folder):
     change(folder / "port.py", "F.gelu(self.dense(v))", "F.gelu(self.dense(v), approximate=True)")
     done = new(checkout, folder, "wrong")
@@ -652,9 +595,7 @@ def test_a_fault_in_a_port_is_named_where_it_stands(checkout, folder):
 @pytest.mark.parametrize(
     "words, told",
     [
-        (["--set", "depth=3"], "unexpected keyword argument 'depth'"),
         (["--input", "y=float32:4,8"], "takes no y"),
-        (["--torch-python", "nowhere/python"], "there is no such file"),
         (["--config", "nowhere.json"], "nowhere.json"),
     ],
 )
@@ -668,7 +609,6 @@ def test_where_it_fails_nothing_is_left(checkout, folder, words, told):
 @pytest.mark.parametrize(
     "words, told",
     [
-        (["mine", "--torch", "a:b"], "--paddle is missing"),
         (["mine", "--torch", "a:b", "--paddle", "c:d"], "--input is missing"),
         (["mine", "--input", "x=float32:2"], "of use with --torch and --paddle alone"),
         (["mine", "--update"], "no such folder to update"),

@@ -134,16 +134,6 @@ LINEARS = """
 """
 
 
-def test_names_and_order_of_construction_that_mislead(propose):
-    """Paddle's `first` runs last: two equal layers, one behind the other."""
-    proposal = propose(
-        net(LINEARS, "return self.second(F.relu(self.first(x)))"),
-        net(LINEARS, "return self.first(F.relu(self.second(x)))"),
-    )
-    assert proposal.rename == {"first": "second", "second": "first"}
-    assert not proposal.open
-
-
 QKV = """
     self.query = nn.Linear(8, 8)
     self.key = nn.Linear(8, 8)
@@ -195,7 +185,7 @@ def test_q_k_and_v_in_one(propose, groups, order):
 
 QKV_CONV = QKV.replace("nn.Linear(8, 8)", "nn.Conv1{0}(8, 8, 1)", 3)
 BY_LINEAR = "q, k, v = per_group(self.qkv(x), 1, [8, 8, 8])"
-BY_CONV = "q, k, v = per_group(swapped(self.qkv(swapped(x){0}){1}), 1, [8, 8, 8])"
+BY_CONV = "q, k, v = per_group(swapped(self.qkv(swapped(x))), 1, [8, 8, 8])"
 IN_ONE_QKV = "self.qkv = {}\nself.out = nn.Linear(8, 8)"
 OF_ONE = "\nreturn self.out(attend(q, k, v, 2))"
 OF_THREE = "return self.out(attend(self.query(x), self.key(x), self.value(x), 2))"
@@ -204,23 +194,12 @@ OF_THREE_CONVS = (
 )
 CONVS = {
     "one of torch": (
-        net(IN_ONE_QKV.format("nn.Conv1d(8, 24, 1)"), BY_CONV.format("", "") + OF_ONE),
+        net(IN_ONE_QKV.format("nn.Conv1d(8, 24, 1)"), BY_CONV + OF_ONE),
         net(QKV, OF_THREE),
-    ),
-    "one of Paddle": (
-        net(QKV, OF_THREE),
-        net(
-            IN_ONE_QKV.format("nn.Conv2D(8, 24, 1)"),
-            BY_CONV.format("[..., None]", "[..., 0]") + OF_ONE,
-        ),
     ),
     "three of torch": (
         net(QKV_CONV.format("d"), OF_THREE_CONVS + OF_ONE),
         net(IN_ONE_QKV.format("nn.Linear(8, 24)"), BY_LINEAR + OF_ONE),
-    ),
-    "both": (
-        net(QKV_CONV.format("d"), OF_THREE_CONVS + OF_ONE),
-        net(IN_ONE_QKV.format("nn.Conv1D(8, 24, 1)"), BY_CONV.format("", "") + OF_ONE),
     ),
 }
 
@@ -238,39 +217,11 @@ def test_q_k_and_v_in_one_by_kernels_of_1(propose, convs, square):
         assert np.array_equal(np.concatenate(parts), state["qkv.weight"][..., 0])
         assert np.array_equal(made["key.bias"], state["qkv.bias"][8:16])
         return
-    ones = () if convs == "one of Paddle" else (1,)
     state = numbered(
-        **{f"{n}__weight": (8, 8, *ones) for n in names}, **{f"{n}__bias": 8 for n in names}
+        **{f"{n}__weight": (8, 8, 1) for n in names}, **{f"{n}__bias": 8 for n in names}
     )
-    made = converted(said, state)["qkv.weight"]
     right = np.concatenate([state[f"{name}.weight"].reshape(8, 8) for name in names])
-    assert np.array_equal((made.T if made.ndim == 2 else made).reshape(24, 8), right)
-
-
-@pytest.mark.parametrize(("interleaved", "up_first"), [(False, True), (True, False)])
-def test_gate_and_up_in_one(propose, interleaved, up_first):
-    torch = """
-        self.gate = nn.Linear(8, 6)
-        self.up = nn.Linear(8, 6)
-        self.down = nn.Linear(6, 8)
-    """
-    paddle = """
-        self.fused = nn.Linear(8, 12)
-        self.down = nn.Linear(6, 8)
-    """
-    halves = "y[:, :, 0::2], y[:, :, 1::2]" if interleaved else "y[:, :, :6], y[:, :, 6:]"
-    names = ["up", "gate"] if up_first else ["gate", "up"]
-    forward = (
-        f"y = self.fused(x)\n{', '.join(names)} = {halves}\nreturn self.down(F.silu(gate) * up)"
-    )
-    proposal = propose(
-        net(torch, "return self.down(F.silu(self.gate(x)) * self.up(x))"), net(paddle, forward)
-    )
-    assert not proposal.open
-    state = numbered(gate__weight=(6, 8), up__weight=(6, 8), gate__bias=6, up__bias=6)
-    parts = [state[f"{name}.weight"] for name in names]
-    right = np.stack(parts, 1).reshape(12, 8) if interleaved else np.concatenate(parts)
-    assert np.array_equal(converted(proposal, state)["fused.weight"], right.T)
+    assert np.array_equal(converted(said, state)["qkv.weight"].T, right)
 
 
 def test_one_weight_that_is_cut(propose):
@@ -321,16 +272,6 @@ class Linear(Base):
     assert np.array_equal(converted(proposal, state)["dense.weight"], state["dense.weight"].T)
 
 
-def test_a_raw_square_parameter_is_turned_by_values(propose):
-    proposal = propose(
-        net("self.w = parameter(self, 8, 8)", "return x @ self.w"),
-        net("self.w = parameter(self, 8, 8)", "return x @ swapped(self.w)"),
-    )
-    assert not proposal.open
-    state = numbered(w=(8, 8))
-    assert np.array_equal(converted(proposal, state)["w"], state["w"].T)
-
-
 def test_raw_parameters_of_one_shape_whose_names_mislead(propose):
     init = "self.scale = parameter(self, 8)\nself.shift = parameter(self, 8)"
     proposal = propose(
@@ -339,32 +280,6 @@ def test_raw_parameters_of_one_shape_whose_names_mislead(propose):
     )
     assert proposal.rename == {"scale": "shift", "shift": "scale"}
     assert not proposal.open
-
-
-def test_a_mean_for_a_variance(propose):
-    """A norm of one's own, whose buffers' names mislead."""
-    own = """
-class Norm(Base):
-    def __init__(self):
-        super().__init__()
-        self.register_buffer("mean", {ones}([8]))
-        self.register_buffer("var", {ones}([8]))
-    def forward(self, x):
-        return (x - self.{mean}) / (self.{var} ** 2 + 1.0) ** 0.5
-"""
-    proposal = propose(
-        net(
-            "self.norm = Norm()",
-            "return self.norm(x)",
-            own.format(ones="torch.ones", mean="mean", var="var"),
-        ),
-        net(
-            "self.norm = Norm()",
-            "return self.norm(x)",
-            own.format(ones="paddle.ones", mean="var", var="mean"),
-        ),
-    )
-    assert proposal.rename == {"norm.mean": "norm.var", "norm.var": "norm.mean"}
 
 
 def test_two_layers_that_nothing_tells_apart_are_left_open(propose):
@@ -504,7 +419,7 @@ def test_layers_of_one_kind_whose_numbers_of_rows_differ(propose):
 
 
 @pytest.mark.parametrize(("width", "case"), [(6, CASE), (8, SQUARE)], ids=["oblong", "square"])
-@pytest.mark.parametrize("axes", [1, 2, 3])
+@pytest.mark.parametrize("axes", [1, 3])
 @pytest.mark.parametrize("torch_has_it", [True, False])
 def test_a_kernel_of_1_is_a_linear_layer(propose, torch_has_it, axes, width, case):
     kernel = f"self.one = nn.Conv{axes}{'d' if torch_has_it else 'D'}(8, {width}, 1)"
@@ -602,20 +517,12 @@ EPSILON = {"argument": ", eps=1e-5", "keeps": "; self.eps = eps"}
             "its epsilon is 0.001, and 1e-05 in torch",
         ),
         (
-            ["nn.GroupNorm(2, 8)", "nn.GroupNorm(4, 8)"],
+            [
+                "nn.Conv1d(8, 8, 3, padding=1)",
+                "nn.Conv1D(8, 8, 3, padding=1, padding_mode='reflect')",
+            ],
             ["", ""],
-            "its number of groups is 4, and 2 in torch",
-        ),
-        *(
-            (
-                [
-                    "nn.Conv1d(8, 8, 3, padding=1)",
-                    f"nn.Conv1D(8, 8, 3, padding=1, padding_mode='{mode}')",
-                ],
-                ["", ""],
-                f"its padding mode is {mode}, and zeros in torch",
-            )
-            for mode in ("reflect", "replicate", "circular")
+            "its padding mode is reflect, and zeros in torch",
         ),
         (
             ["Scaled(1.0)", "Scaled(1.01)"],
@@ -628,12 +535,11 @@ EPSILON = {"argument": ", eps=1e-5", "keeps": "; self.eps = eps"}
             "it is another layer, or its weights are others",
         ),
         (["Scaled(1.0)", "Scaled(1.01)"], [SCALED.format(**EPSILON)] * 2, ""),
-        (["Scaled(1.0)", "Scaled(1.01)"], [SCALED.format(argument="", keeps="")] * 2, ""),
     ],
 )
 def test_what_a_layer_was_built_with_is_told_where_it_differs(propose, layers, more, told):
     """An epsilon is spoken of where there is one, and not where both have the same."""
-    first = "Group" in layers[0] or "Conv" in layers[0]
+    first = "Conv" in layers[0]
     forward = "return swapped(self.one(swapped(x)))" if first else "return self.one(x)"
     sides = zip(layers, more, strict=True)
     said = propose(*(net(f"self.one = {layer}", forward, own) for layer, own in sides))
@@ -945,24 +851,7 @@ MANY = {
 # name: what the proposal says, what is written instead, what the first red row is about
 FORCED = {
     "q for k": ('["q.weight"], state["k.weight"]', '["k.weight"], state["q.weight"]', "out"),
-    "key-value heads in thirds": ("], 2, 0)", "], 1, 0)", "out"),
-    "gate for up": (
-        'state["gate.weight"], state["up.weight"]',
-        'state["up.weight"], state["gate.weight"]',
-        "down",
-    ),
-    "interleaved for halves": (
-        'np.concatenate([state["gate.weight"], state["up.weight"]])',
-        'join([state["gate.weight"], state["up.weight"]], 6, 0)',
-        "down",
-    ),
-    "expert 0 for expert 1": ("for e in range(2)", "for e in (1, 0)", "norm"),
     "an expert as it is": (".swapaxes(-1, -2)", "", "norm"),
-    "a square weight as it is": (
-        "    return made\n",
-        '    made["out.weight"] = state["out.weight"]\n    return made\n',
-        "out",
-    ),
     "a mean for a variance": (
         "RENAME = {}",
         'RENAME = {"norm._mean": "norm.running_var", "norm._variance": "norm.running_mean"}',

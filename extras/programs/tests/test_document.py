@@ -213,24 +213,12 @@ def test_where_nothing_was_compared_the_sentence_is_in_the_file(documents):
 
 # What is planted into a document, by the path to it -> what is said of it.
 VIOLATIONS = {
-    "another schema": (["schema"], "twincheck-result/2"),
     "a word that contradicts the status": (["overall"], "ALIGNED"),
-    "a status beside its word": (["exit_code"], 0),
     "no findings where it is red": (["findings"], []),
-    "a mode that there is not": (["modes"], ["eval", "test"]),
     "a finding that passes": (["findings", 0, "verdict"], "ROUNDING"),
-    "an empty sentence": (["findings", 0, "sentence"], ""),
-    "a number in words": (["findings", 0, "numbers", "gap"], "1e-3"),
     "another number": (["findings", 0, "numbers", "rms"], 1.0),
-    "a setting that names none": (["findings", 1, "settings"], []),
-    "a tensor with no side": (["findings", 0, "paddle"], None),
-    "a line from 0": (["findings", 0, "torch", "line"], 0),
     "an edit without its old line": (["findings", 1, "edits", 0], {"file": "a.py", "line": 1}),
-    "a command that is none": (["findings", 0, "commands", 0, "command"], ""),
-    "a place without its step": (["findings", 0, "further", 0], {"key": "x"}),
     "a verdict that there is not": (["rows", 0, "verdict"], "FINE"),
-    "a count of nothing": (["steps", 0, "counts"], {"DIVERGED": 0}),
-    "a step that there is not": (["steps", 0, "step"], 6),
 }
 
 
@@ -243,10 +231,4 @@ def test_what_breaks_the_schema_is_found(documents, name):
         at = at[part]
     assert last not in at if name == "another number" else at[last] != value
     at[last] = value
-    assert problems(document)
-
-
-@pytest.mark.parametrize("name", SCHEMA["required"])
-def test_an_entry_that_is_missing_is_found(documents, name):
-    document = {key: value for key, value in documents["red"][1].items() if key != name}
     assert problems(document)

@@ -114,12 +114,8 @@ PLAIN = "from paddle import nn\n\n\ndef build(config):\n    return nn.Linear(2, 
     ("line", "said"),
     [
         ("import torch", "paddle_model.py:1: torch is reference code"),
-        ("from torch import nn as t", "is reference code"),
         ("from torch_model import build", "torch_model is the reference"),
         ("from twincheck.common.pair.tape import Tape", "common.pair.tape is this workbench's"),
-        ("from twincheck import tap, array", "paddle_model.py:1: array of twincheck."),
-        ("from twincheck.paddle_side import *", "* of twincheck.paddle_side is this workbench's"),
-        ("import step4_backward.setups", "step4_backward.setups is this workbench's"),
         ("from parts.deep import x", "parts.deep is no single file"),
         ('x = __import__("layers")', "import_module cannot be followed"),
         ("from case import NOTHING", "it does not define NOTHING"),
@@ -148,8 +144,9 @@ def test_modules_beside_a_users_model_come_along(tmp_path):
     assert modules["config"].endswith("from .tables import SIZE\n\n# How wide.\nWIDTH = 2 * SIZE\n")
 
 
-@pytest.mark.parametrize("below", ["translated", "of_paddle"])
-@pytest.mark.parametrize(("name", "own"), [("net", "net"), ("model", "own_model")])
+@pytest.mark.parametrize(
+    ("below", "name", "own"), [("translated", "net", "net"), ("of_paddle", "model", "own_model")]
+)
 def test_files_of_a_folder_of_the_pairs_come_along(tmp_path, below, name, own):
     """As twincheck new lays such a pair out; the torch file beside it has the port's name."""
     (tmp_path / "case.py").write_text("CONFIGS = {}\n")
@@ -335,11 +332,6 @@ def drop_a_weight(state):
     del state["reformer.encoder.layer_norm.weight"]
 
 
-def transpose_a_square_linear(state):
-    key = "blocks.0.attention.out.weight"
-    state[key] = state[key].T
-
-
 def put_another_bias_in_its_place(state):
     state["lm_head.bias"] = state[f"{FIRST_LAYER}feed_forward.dense.dense.bias"]
 
@@ -419,15 +411,6 @@ def test_the_chain_runs_where_there_is_paddle_and_numpy_alone(texts, paddle_alon
     done = run_apart(paddle_alone, folder, "predict.py", tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr
     assert done.stdout.count("the same bits") == 4
-
-
-def test_a_square_linear_that_is_transposed_is_found(texts, tmp_path):
-    folder = tmp_path / "copy"
-    shutil.copytree(texts.folder, folder)
-    plant_in_weights(folder, transpose_a_square_linear)
-    outputs = read_npz(texts.folder / "example" / "outputs.npz")
-    with pytest.raises(UserError, match="logits differs in .*, and 2 more outputs differ"):
-        check_bits(sys.executable, folder, outputs, tmp_path)
 
 
 def test_a_stage_that_fails_ends_the_chain(texts, tmp_path):

@@ -230,15 +230,6 @@ def test_a_cluster_answers_each_task_once(two, monkeypatch):
         results(refused, [5, 5, 5], place)
 
 
-def test_a_worker_that_is_killed_loses_nothing(two, tmp_path):
-    logs = tmp_path / "tasks"
-    logs.mkdir()
-    work = partial(killed_once, logs)
-    assert results(work, range(8), Place(scheduler=two.address)) == {n: n * n for n in range(8)}
-    until(lambda: [worker.poll() for worker in two.workers].count(-signal.SIGKILL) == 1)
-    assert len(list(logs.glob("3-*"))) == 2
-
-
 def test_programs_end_where_nobody_waits_for_them(two, tmp_path):
     """Of a cluster's workers, which go on: after Ctrl-C here, and where this is killed."""
     logs = tmp_path / "tasks"
@@ -352,7 +343,7 @@ def test_without_distributed(monkeypatch):
         results(squared, [1], Place(scheduler="tcp://127.0.0.1:9"))
 
 
-@pytest.mark.parametrize("address", ["tcp://127.0.0.1:9", "tcp://192.0.2.1:9", "nonsense://a", "a"])
+@pytest.mark.parametrize("address", ["tcp://127.0.0.1:9", "nonsense://a"])
 def test_a_scheduler_that_does_not_answer(address):
     distributed = pytest.importorskip("distributed")
     began = time.monotonic()
