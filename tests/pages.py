@@ -82,11 +82,6 @@ def dead_paths(text: str) -> list[str]:
     return [path for path, files in _named(text) if not files]
 
 
-def paths_named(text: str) -> list[Path]:
-    """The files and folders of the checkout that a page names."""
-    return [file for _, files in _named(text) for file in files]
-
-
 def _named(text: str) -> list[tuple[str, list[Path]]]:
     """Each path that a page names, with what is there of it.
 
