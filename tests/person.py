@@ -116,9 +116,13 @@ class Person:
     def follow(self, *left_out: str) -> None:
         """Type what was printed and not typed yet, each command once with its options.
 
+        What judges the results that are there comes first: other commands put others there.
+
         left_out  commands that this journey types by hand
         """
-        for (text, folder), one in list(self.told.items()):
+        for (text, folder), one in sorted(
+            self.told.items(), key=lambda item: "--compare-only" not in item[1].words
+        ):
             options = {word for word in one.words if word.startswith("-")}
             kind = one.command, folder, frozenset(options)
             if one.program != "twincheck" or one.command in left_out or kind in self.typed:
