@@ -148,9 +148,11 @@ def test_a_parameter_of_one_side_alone_is_named(reference):
 
 def test_large_parameters_are_sampled_alike_on_both_sides(monkeypatch):
     monkeypatch.setattr(initial, "MAX_VALUES", 10 * MOST)
-    logs = [log_of({"dense": lambda rng: np.arange(1000.0)}, salt) for salt in (1, 2)]
+    drawn = {"bias": lambda rng: rng.normal(size=4)}  # else the model is built with given weights
+    dense = {"dense": lambda rng: np.arange(1000.0)}
+    logs = [log_of(dense | drawn, salt) for salt in (1, 2)]
     assert logs[0]["dense:values"].shape == (MOST, 10)
     np.testing.assert_array_equal(logs[0]["dense:values"], logs[1]["dense:values"])
     # A constant is compared beyond the sample: here only one element differs.
-    other = log_of({"dense": lambda rng: np.r_[np.arange(999.0), 0.0]}, 1)
+    other = log_of({"dense": lambda rng: np.r_[np.arange(999.0), 0.0]} | drawn, 1)
     assert judge_initial(logs[0], other)[0].verdict == "DIVERGED"

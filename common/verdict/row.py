@@ -120,7 +120,8 @@ def first_bad_row(rows: Sequence[Row], allow: Collection[str] = ()) -> Row | Non
 
     One that is CARRIED only where no other is; before it one whose numbers are right but for their
     order, which may be how this side's model has them.  One of an optimizer's later pass, which no
-    probe has looked into, only where no first pass has an origin: a weight may start as 1.
+    probe has looked into, only where no gradient that a probe has seen is an origin: a weight may
+    start as 1.
     """
     bad = [row for row in rows if exit_code([row.verdict], allow)]
     if bad and bad[0].excuse == ORDER:
@@ -128,7 +129,7 @@ def first_bad_row(rows: Sequence[Row], allow: Collection[str] = ()) -> Row | Non
         bad = [row for row in seen if row.excuse != ORDER] or bad
     first = min(bad, key=lambda row: row.verdict == "CARRIED", default=None)
     if first is not None and Key.parse(first.key).is_own_pass:
-        looked_into = (row for row in bad if row.origin and not Key.parse(row.key).run)
+        looked_into = (row for row in bad if row.origin and Key.parse(row.key).kind == "grad_of")
         first = next((row for row in looked_into if row.measure != "claim"), first)
     return first
 
