@@ -17,7 +17,7 @@ def test_running_again_finds_what_nothing_inside_speaks_against(
 ):
     """Another seed, put in everywhere: the tensors of that seed are others."""
     python = request.config.warm_python
-    monkeypatch.setattr("twincheck.common.check.runner.interpreter", lambda *_: python)
+    monkeypatch.setattr("twincheck.common.check.runner.python_for", lambda *_: python)
     step = all_steps()[0]
     run = RunRequest(cases=("main",), probes=("dense_linear",))
     options = CheckOptions(run, ("fastformer",), tmp_path, no_report=True)
@@ -42,10 +42,10 @@ def test_a_pair_of_somebody_else_is_not_run(tmp_path, monkeypatch, capsys):
     assert "not run again: a pair that is not of this checkout" in capsys.readouterr().out
 
 
-def test_a_bundle_that_contradicts_itself_is_not_run(tmp_path, monkeypatch, capsys):
+def test_a_bundle_that_was_changed_is_not_run(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr("twincheck.extras.bundle.again.run_step", lambda *_: pytest.fail("run"))
     forgery = Forgery(make_bundle(tmp_path))
     seed_everywhere(forgery)
     forged = forgery.write(tmp_path / "forged.zip", False)
     assert verify.main([str(forged), "--rerun"]) == 1
-    assert "not run again: what is there contradicts itself already" in capsys.readouterr().out
+    assert "CHANGED since it was written" in capsys.readouterr().out

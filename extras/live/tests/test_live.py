@@ -58,7 +58,9 @@ def test_a_wrong_port_is_found(fault):
     plant(p)
     result = twincheck.check(t, p, inputs, carry="torch")
     assert not result.aligned and result.word == "NOT ALIGNED"
-    assert result.first.verdict == "DIVERGED" and result.first.sentence in result.message()
+    # What a function holds stays float32, and float32 alone cannot tell a bug from rounding.
+    verdict = "UNDECIDED" if fault == "a closure" else "DIVERGED"
+    assert result.first.verdict == verdict and result.first.sentence in result.message()
 
 
 def snapshot(model):
