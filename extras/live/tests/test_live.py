@@ -235,15 +235,16 @@ ALONE = """
     t, p = torch.nn.Linear(4, 3), paddle.nn.Linear(4, 3)
     result = twincheck.check(t, p, np.ones((2, 4), np.float32), carry="torch")
     ours = [n for n in sys.modules if n.startswith("twincheck.") and ".live" not in n]
+    ours = {name.split(".")[1] for name in ours}
     foreign = [n for n in ("common", "tools", "extras", "faults") if n in sys.modules]
-    print(result.aligned, ours, foreign)
+    print(result.aligned, *sorted(ours), foreign)
 """
 
 
 def test_no_module_of_ours_meets_the_callers(tmp_path):
     run = [sys.executable, "-W", "ignore", "-c", textwrap.dedent(ALONE)]
     done = subprocess.run(run, capture_output=True, text=True, cwd=tmp_path, timeout=300)
-    assert done.stdout.split("\n")[-2] == "True ['twincheck.extras'] []", done
+    assert done.stdout.split("\n")[-2] == "True common extras []", done
 
 
 TESTS = """
@@ -292,12 +293,10 @@ class OnAGpu(torch.nn.Linear):
         return super().forward(x) * self.scale * torch.full([3], 2.0, device=device)
 
 
-def test_a_model_that_names_a_gpu_is_told_that_forks_have_none():
+@pytest.mark.parametrize("device", ["", "cuda"])
+def test_a_model_that_names_a_gpu_gets_the_cpu_in_a_fork(device):
     port, x = paddle.nn.Linear(4, 3), np.ones((2, 4), np.float32)
-    assert twincheck.check(OnAGpu(""), port, x, carry="torch").aligned
-    with pytest.raises(twincheck.NotChecked) as refused:
-        twincheck.check(OnAGpu("cuda"), port, x, carry="torch")
-    assert "a fork of this process, which has no GPU: make" in str(refused.value)
+    assert twincheck.check(OnAGpu(device), port, x, carry="torch").aligned
 
 
 def test_a_copy_for_the_cpu_takes_plain_tensors_along():
