@@ -81,7 +81,7 @@ def test_a_wrong_epsilon_fails_with_the_sentence_and_both_lines(python, project)
     assert status == 1 and "1 failed" in said, said
     assert "LayerNorm's epsilon is 1e-05 in torch and 0.0001 in Paddle" in said
     assert "classifier/paddle_model.py:10" in said and "classifier/torch_model.py:10" in said
-    assert 'again: pytest "test_port.py::test_port"' in said
+    assert f"again: {python} -m pytest test_port.py::test_port" in said
     assert "extras/live" not in said  # no frame of ours
 
 
