@@ -24,8 +24,9 @@ def of_settings(source: Source, layer: str, settings: Sequence[Setting]) -> Iter
     """
     told = [(_keyword(name), _literal(name, a), _literal(name, b)) for name, a, b in settings]
     for some in dict.fromkeys([tuple(told), *((one,) for one in told)]):
-        named = [_named(source, node, some) for node in _names(source, layer)]
-        yield from _all_and_each([edit for edit in named if edit], source)
+        for change in (_left_out, _named):
+            named = [change(source, node, some) for node in _names(source, layer)]
+            yield from _all_and_each([edit for edit in named if edit], source)
     for _, theirs, ours in told:
         rare = _is_number(ours) and not ours.isdigit()
         same = [one for one in ast.walk(source.tree) if rare and _is(one, ours)]
@@ -86,6 +87,20 @@ def _names(source: Source, layer: str) -> Iterator[ast.Call | ast.expr]:
             yield parent
         elif called not in NO_BUILDING and not isinstance(parent, ast.ClassDef):
             yield node
+
+
+def _left_out(
+    source: Source, node: ast.expr, settings: Sequence[tuple[str, str, str]]
+) -> Edit | None:
+    """The edit by which one of these builds with the defaults; None where it names no setting."""
+    names, parts, items = {name for name, _, _ in settings}, [], []
+    if isinstance(node, ast.Call):
+        items = sorted([*node.args, *node.keywords], key=source.span)
+    for i, one in enumerate(items):
+        if getattr(one, "arg", None) in names and (i or len(items) == 1):
+            start, end = source.span(one)
+            parts.append(Edit(source.span(items[i - 1])[1] if i else start, end, b"", "setting"))
+    return joined(parts, source.text) if parts else None
 
 
 def _named(source: Source, node: ast.expr, settings: Sequence[tuple[str, str, str]]) -> Edit | None:
