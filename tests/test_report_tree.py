@@ -6,7 +6,7 @@ from dataclasses import replace
 import builders
 import numpy as np
 import pytest
-from test_report_page import EVIL, OPEN_ALL, OVERFLOW, browser, green_row, open_page  # noqa: F401
+from test_report_page import EVIL, OPEN_ALL, OVERFLOW, green_row, open_page  # noqa: F401
 
 from twincheck.common import check_all
 from twincheck.common.check.result import Result

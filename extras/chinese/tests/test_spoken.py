@@ -17,7 +17,6 @@ from test_report_page import (
     OPEN_ALL,
     OVERFLOW,
     backward_result,
-    browser,  # noqa: F401
     open_page,  # noqa: F401
     train_result,
 )
