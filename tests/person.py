@@ -93,6 +93,9 @@ class Person:
         said = done.stdout + done.stderr
         assert done.returncode in ((0, 1) if status is None else (status,)), f"$ {text}\n{said}"
         assert "Traceback" not in said, f"$ {text}\n{said}"
+        if "--compare-only" not in text:  # what judges the results of before is past
+            stale = [key for key, one in self.told.items() if "--compare-only" in one.words]
+            self.told = {key: one for key, one in self.told.items() if key not in stale}
         self.hears(printed(said, text), folder)
         return said
 
@@ -116,19 +119,25 @@ class Person:
     def follow(self, *left_out: str) -> None:
         """Type what was printed and not typed yet, each command once with its options.
 
-        What judges the results that are there comes first: other commands put others there.
+        What judges the results that are there is typed at once: other commands put others there.
 
         left_out  commands that this journey types by hand
         """
-        for (text, folder), one in sorted(
-            self.told.items(), key=lambda item: "--compare-only" not in item[1].words
-        ):
+        waiting = list(self.told.items())
+        while waiting:
+            waiting.sort(key=lambda item: "--compare-only" not in item[1].words)
+            (text, folder), one = waiting.pop(0)
+            if (text, folder) not in self.told:
+                continue
             options = {word for word in one.words if word.startswith("-")}
             kind = one.command, folder, frozenset(options)
             if one.program != "twincheck" or one.command in left_out or kind in self.typed:
                 continue
             self.typed.add(kind)
+            known = set(self.told)
             said = self.types(text, None, os.path.relpath(folder, self.home))
+            new = [(key, told) for key, told in self.told.items() if key not in known]
+            waiting += [item for item in new if "--compare-only" in item[1].words]
             wanted = DOES.get(one.command, "")
             assert re.search(wanted, said, re.MULTILINE), f"$ {text}\n{said}"
             for name in re.findall(r"--json (\S+)", text):
