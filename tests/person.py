@@ -94,8 +94,8 @@ class Person:
         assert done.returncode in ((0, 1) if status is None else (status,)), f"$ {text}\n{said}"
         assert "Traceback" not in said, f"$ {text}\n{said}"
         if "--compare-only" not in text:  # what judges the results of before is past
-            stale = [key for key, one in self.told.items() if "--compare-only" in one.words]
-            self.told = {key: one for key, one in self.told.items() if key not in stale}
+            still = ((k, one) for k, one in self.told.items() if "--compare-only" not in one.words)
+            self.told = dict(still)
         self.hears(printed(said, text), folder)
         return said
 

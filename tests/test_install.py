@@ -1,4 +1,4 @@
-"""What pyproject.toml names can be installed, and what `make install` does; no network is asked."""
+"""`make install` installs what pyproject.toml pins; no test asks a network."""
 
 import http.server
 import os

@@ -132,6 +132,7 @@ class Machine:
         self.stack: list = []
         self.memo: dict[int, object] = {}
         self.keys = 0
+        self.looked_at = -1  # keys when `entries` was called last: each time it reads a block
 
     def run(self) -> dict:
         """The dict that np.save was given; leaves the file after STOP."""
@@ -150,8 +151,9 @@ class Machine:
                     name = f"the pickle opcode {known.name if known else repr(code)}"
                     raise Refused(name if code else "an end before the pickle's own")
                 action(self)
-                if code in b"}s" and type(self.stack[-1]) is dict:
+                if self.keys != self.looked_at and code in b"}s" and type(self.stack[-1]) is dict:
                     self.entries(self.stack[-1])
+                    self.looked_at = self.keys
                 if len(self.stack) > _MAX_STACK:
                     raise Refused("values nested or gathered beyond any log's")
             raise Refused(f"more than {_MAX_OPCODES:,} opcodes")

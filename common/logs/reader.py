@@ -29,7 +29,13 @@ from twincheck.common.logs.pickle_machine import (
     stored_bytes,
 )
 from twincheck.common.system.errors import LogError, UserError
-from twincheck.common.system.files import ONE_SYNTAX_TREE, open_plain, same_file, version_of
+from twincheck.common.system.files import (
+    ONE_SYNTAX_TREE,
+    LastRead,
+    open_plain,
+    same_file,
+    version_of,
+)
 
 PLAIN = "array"  # the key of what is in a file that holds one plain array
 _MAX_HEADER_BYTES = 1024
@@ -115,8 +121,7 @@ class Log(Mapping):
 
 
 # Where the arrays lie in the logs that were read last: a check opens each of them several times.
-_indexes: dict[tuple[int, ...], dict[str, StoredArray]] = {}
-_KEPT_INDEXES = 96  # those of a whole make check are 36 MB
+_indexes = LastRead(96)  # those of a whole make check are 36 MB
 
 
 def read_log(path: str | os.PathLike) -> Log:
@@ -134,10 +139,7 @@ def read_log(path: str | os.PathLike) -> Log:
         if arrays is None:
             plain = _read_header(file, size)
             arrays = {PLAIN: plain} if plain else flatten(Machine(file, size).run(), size)
-            if version:
-                while len(_indexes) >= _KEPT_INDEXES:
-                    _indexes.pop(next(iter(_indexes)))
-                _indexes[version] = arrays
+            _indexes.keep(version, arrays)
         return Log(path, file, arrays)
     except (Refused, TypeError, ValueError, OSError, MemoryError) as error:
         reason = "a call with other arguments than NumPy's"

@@ -8,13 +8,14 @@ import hashlib
 import json
 import os
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 
 from twincheck.common.logs import entry_kinds as kinds
 from twincheck.common.logs.pickle_machine import printable
 from twincheck.common.system.errors import LogError, UserError
-from twincheck.common.system.files import version_of
+from twincheck.common.system.files import LastRead, version_of
 from twincheck.common.system.json_file import load_json, write_json
 
 SCHEMA = 1  # the newest that this version reads
@@ -269,8 +270,7 @@ def note_not_forced(log_path: str | os.PathLike, keys: Iterable[str]) -> None:
 
 
 # The sidecars that were read last: judging a folder asks for each of its some twenty several times.
-_read: dict[tuple[int, ...], Sidecar] = {}
-_KEPT = 24
+_read = LastRead(24)
 
 
 def read_sidecar(log_path: str | os.PathLike) -> Sidecar | None:
@@ -281,18 +281,17 @@ def read_sidecar(log_path: str | os.PathLike) -> Sidecar | None:
     path = sidecar_path(log_path)
     if not os.path.lexists(path):
         return None
-    version = version_of(path.stat()) if path.exists() else None
-    if version not in _read:
-        try:
-            sidecar = Sidecar.from_json(load_json(path), path)
-        except UserError as error:
-            raise LogError(f"this sidecar cannot be read: {error}") from None
-        if version is None:
-            return sidecar
-        while len(_read) >= _KEPT:
-            _read.pop(next(iter(_read)))
-        _read[version] = sidecar
-    return _read[version]
+    version = None
+    with suppress(OSError):  # load_json says what is wrong
+        version = version_of(path.stat())
+    if version in _read:
+        return _read[version]
+    try:
+        sidecar = Sidecar.from_json(load_json(path), path)
+    except UserError as error:
+        raise LogError(f"this sidecar cannot be read: {error}") from None
+    _read.keep(version, sidecar)
+    return sidecar
 
 
 def sidecar_of(log_path: str | os.PathLike) -> Sidecar:

@@ -125,13 +125,28 @@ def fill_standard_streams() -> None:
 
 
 def version_of(about: os.stat_result) -> tuple[int, ...] | None:
-    """What tells a file from itself after it was written to, for what is kept of a file's content.
+    """Return what changes whenever a file is written to: device, inode, size and times (ns).
 
-    None where it is so young that it may change once more within one tick of the clock.
+    None where the file is so young that it may change once more within one tick of the clock.
     """
     if time.time_ns() - about.st_ctime_ns <= _SETTLED_NS:
         return None
     return about.st_dev, about.st_ino, about.st_size, about.st_mtime_ns, about.st_ctime_ns
+
+
+class LastRead(dict):
+    """Keep what was read of the last `most` files by their `version_of`; the oldest goes first."""
+
+    def __init__(self, most: int):
+        super().__init__()
+        self.most = most
+
+    def keep(self, version: tuple[int, ...] | None, content: object) -> None:
+        """Keep a file's content, unless its version is not known."""
+        if version is not None:
+            while len(self) >= self.most:
+                self.pop(next(iter(self)))
+            self[version] = content
 
 
 def same_file(before: os.stat_result, file: io.BufferedReader) -> bool:
