@@ -24,11 +24,11 @@ from twincheck.common.pair.metrics import classification, regression
 from twincheck.common.pair.provenance import model_sources
 from twincheck.common.pair.schedules import schedule
 from twincheck.common.sides.evaluate import evaluate
+from twincheck.common.sides.initial import initial_weights
 from twincheck.common.sides.worker import DTYPES
 from twincheck.common.system.errors import UserError
 from twincheck.common.system.hashes import arrays_sha256
 from twincheck.step4_backward.setups import STEPS
-from twincheck.step5_train.initial import initial_weights
 from twincheck.step5_train.training import LOG_EVERY, STEPS_ALONE, TWINS, Training
 
 BETAS = (0.9, 0.999)  # of Adam: both frameworks' own

@@ -5,12 +5,13 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from scipy.stats import ks_2samp
 
 from twincheck.common.pair.request import RunRequest
+from twincheck.common.sides import initial
+from twincheck.common.sides.initial import MOST, initial_weights
 from twincheck.common.sides.session import Session
-from twincheck.common.verdict.initial import judge_initial
-from twincheck.step5_train import initial
-from twincheck.step5_train.initial import MOST, initial_weights
+from twincheck.common.verdict.initial import judge_initial, same_distribution
 
 SHAPE = (48, 32)
 
@@ -156,3 +157,13 @@ def test_large_parameters_are_sampled_alike_on_both_sides(monkeypatch):
     # A constant is compared beyond the sample: here only one element differs.
     other = log_of({"dense": lambda rng: np.r_[np.arange(999.0), 0.0]} | drawn, 1)
     assert judge_initial(logs[0], other)[0].verdict == "DIVERGED"
+
+
+def test_how_likely_values_are_of_one_distribution_is_what_scipy_says():
+    rng, shares = np.random.default_rng(0), []
+    for count in (32, 64, 320):
+        for shift in np.linspace(0.5, 1.5, 40) * math.sqrt(32 / count):
+            a, b = rng.normal(size=(2, count)) + [[0.0], [shift]]
+            exact = ks_2samp(a, b, method="exact").pvalue
+            shares += [same_distribution(a, b) / exact] if exact > 1e-9 else []
+    assert len(shares) > 60 and 0.6 < min(shares) and max(shares) < 2.0

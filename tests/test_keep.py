@@ -80,7 +80,7 @@ def test_small_models_are_kept_whole_and_all_keeps_all(checkout, tmp_path):
         out = tmp_path / keep
         done, _, folder = ended(0, check(checkout, out, 1, PAIR, "--keep", keep))
         found.append({path.name: path.read_bytes() for path, _ in ResultFolder(folder).logs()})
-    assert found[0] == found[1] and len(found[0]) == 6
+    assert found[0] == found[1] and len(found[0]) == 8
 
 
 @pytest.mark.parametrize("fault", FAULTS)
