@@ -54,7 +54,7 @@ COLD = ("test_check", "test_conditions", "test_environments")
 LONGEST = """
     readme training processes right_ports export sidecars hard generate warm report_page propose
     checkpoints transplant parallel new_pair forecasting request offload conditions faults example
-    upcast own_pair loader check reference depth suits everywhere gallery reformer provenance
+    upcast own_pair loader check reference suits everywhere gallery reformer provenance
     decoding keep everyday train_mode half certificate bench jobs many spoken
 """.split()
 

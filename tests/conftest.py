@@ -12,11 +12,9 @@ from forged import write_result
 
 @pytest.fixture(scope="module")
 def checkout(request, tmp_path_factory):
-    """A copy for a file's tests; its step 4 takes that file's STEPS_OF_4, where there are some."""
-    made = Checkout(tmp_path_factory.mktemp("a checkout's"))
-    if steps := getattr(request.module, "STEPS_OF_4", None):
-        made.replace("step4_backward/setups.py", "STEPS = 10", f"STEPS = {steps}")
-    return made
+    """A copy for a file's tests; its step 4 takes that file's STEPS_OF_4, or two."""
+    steps = getattr(request.module, "STEPS_OF_4", 2)
+    return Checkout(tmp_path_factory.mktemp("a checkout's"), steps=steps)
 
 
 @pytest.fixture

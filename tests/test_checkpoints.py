@@ -66,9 +66,6 @@ def copy(made, tmp_path):
 # ---- both twins against transformers ------------------------------------------------------------
 
 
-STEPS_OF_4 = 1  # transformers takes none
-
-
 @pytest.mark.parametrize("head", HEADS)
 def test_both_twins_are_transformers_own_model(made, checkout, head, tmp_path):
     done, first = ended(0, check(1, made / head / OF_HEAD[head], tmp_path / "out"))

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 from builders import ended, judged, translated
 
-STEPS_OF_4 = 1  # in the checkout: they are not what is tried
 DTYPE = "paddle.get_default_dtype()"
 PAIR = translated(
     "rotary",

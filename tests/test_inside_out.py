@@ -19,7 +19,6 @@ from twincheck.common.verdict.judge import judge_logs
 from twincheck.common.verdict.origins import Streams, sketch
 from twincheck.common.verdict.tensor import judge_tensor
 
-STEPS_OF_4 = 1  # in the checkout: they are not what is tried
 PAIR = Path(__file__).parent / "pairs" / "inside_out"
 
 

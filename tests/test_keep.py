@@ -19,7 +19,6 @@ from twincheck.common.sides import write_log
 from twincheck.common.sides.job import Job
 from twincheck.common.system.errors import UserError
 
-STEPS_OF_4 = 1  # in the checkout: they are not what is tried
 PAIR, CODED = translated("wide"), translated("coded")
 STEMS = {1: "forward_all", 4: "bp_align_all"}
 # What is planted in the Paddle side -> the step that finds it, and its first row.

@@ -59,7 +59,7 @@ PADDLE = TORCH.replace("nn.Module", "nn.Layer").replace("torch", "paddle")
 
 @pytest.fixture(scope="module")
 def checkout(tmp_path_factory):
-    copy = Checkout(tmp_path_factory.mktemp("large"))
+    copy = Checkout(tmp_path_factory.mktemp("large"), steps=10)
     copy.pair = write_pair(copy.elsewhere / "pair", CASE, TORCH, PADDLE)
     return copy
 

@@ -14,8 +14,6 @@ from twincheck.common.system.checkout import ROOT
 from twincheck.common.system.errors import UserError, is_ours
 from twincheck.common.verdict.row import FAILING
 
-STEPS_OF_4 = 3  # in the checkout: how many is not what is tried
-
 CASE = """import numpy as np
 
 CONFIGS = {{"default": {config}}}

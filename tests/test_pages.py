@@ -38,7 +38,6 @@ GENERATED = {
     "results": [ROOT / "docs" / "results.md"],
     "accuracies": [ROOT / "docs" / "results.md"],
     "faults": [ROOT / "docs" / "faults.md"],
-    "depth": [ROOT / "docs" / "how-judged.md"],
     "files": [ROOT / "common" / "README.md"],
     "spellings": [ROOT / "docs" / "porting.md"],
 }

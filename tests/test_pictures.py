@@ -10,7 +10,6 @@ from matplotlib.markers import MarkerStyle
 from matplotlib.patches import Patch
 
 from faults import show
-from tools import depth
 from tools.readme import END, verdicts_figure
 from twincheck.common.report import marks
 from twincheck.step5_train.curves import curves_figure
@@ -62,20 +61,6 @@ def verdicts():
     return verdicts_figure(right, faults)
 
 
-def tensor(layer, name, size):
-    """Both sides have the same error, so that one would hide the other."""
-    row = {"key": f"main/encoder.layers.{layer}.{name}", "gap": size * 1e-9}
-    return row | {"torch": size, "paddle": size, "mean": size}
-
-
-def depths():
-    def tensors(layers):
-        names = ("attention", "feed_forward", "hidden_states")
-        return [tensor(i, name, 1e-7 * (i + 1)) for i in range(layers) for name in names]
-
-    return depth.depth_figure({"two, a": tensors(2), "two, b": tensors(2), "six, a": tensors(6)})
-
-
 def curves(off=1e-6):
     loss = np.linspace(2, 0.1, 40)
     losses = {"torch": loss, "paddle": loss + off}
@@ -106,7 +91,7 @@ def faults():
     return show.faults_figure({"faults": planted, "controls": [control] * 60, "hard": []})
 
 
-FIGURES = pytest.mark.parametrize("make", [verdicts, depths, curves, faults])
+FIGURES = pytest.mark.parametrize("make", [verdicts, curves, faults])
 
 
 @FIGURES
@@ -133,19 +118,6 @@ def test_the_axes_of_verdicts_end_at_1e_14_and_nothing_is_lost():
     assert len(inside) + len(edge) == 9 and edge.min() >= END and len(edge) == 5
     assert [len(points) for points in wrong] == [1, 1]
     assert "of these 5 below 1e-14, drawn at the edge" in axes.get_legend().texts[1].get_text()
-
-
-def test_no_series_of_depth_lies_on_another():
-    figure = depths()
-    panels = [axes for axes in figure.axes if axes.axison]
-    assert len(panels) == 3 and all(axes.get_xlabel() == "layer" for axes in panels)
-    assert [axes.get_ylabel() for axes in figure.axes if axes.get_ylabel()] == [
-        "error, in the tensor's unit"
-    ] * 2
-    for axes in panels:
-        small = [points.get_offsets()[:, 0] % 1 for points in axes.collections[0:6:2]]
-        for first, second in zip(small, small[1:], strict=False):
-            assert first.max() < second.min()
 
 
 def test_what_is_exactly_the_same_is_not_drawn_as_a_number():

@@ -11,7 +11,6 @@ from checkout import change
 
 from twincheck.common.system.tree import join_path, tree_leaves, tree_map
 
-STEPS_OF_4 = 2  # in the checkout: they are not what is tried
 ODD = translated(  # but for the layer that works in place, and a keyword
     "odd",
     ("nn.ReLU(inplace=True)", "nn.ReLU()"),

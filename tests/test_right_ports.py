@@ -15,8 +15,6 @@ from twincheck.common.logs.reader import read_log
 from twincheck.common.logs.result_folder import EXACT, TEACHER_FORCED, ResultFolder
 from twincheck.common.logs.sidecar import read_sidecar
 
-STEPS_OF_4 = 3  # in the checkout, and the first of step 5: how many is not what is tried
-
 
 class Checked:
     """One check of one pair: its exit status, its rows by key, and where its logs are."""

@@ -21,7 +21,6 @@ from twincheck.common.sides.selection import Selection
 from twincheck.common.sides.session import Session, using
 from twincheck.common.system.errors import UserError
 
-STEPS_OF_4 = 2  # in the checkout: they are not what is tried
 PAIR = Path(__file__).parent / "pairs" / "small_cnn"
 NAMES = ("encoder", "encoder.0", "encoder.0.norm", "encoder.0.drop", "encoder.10", "head")
 

@@ -11,7 +11,6 @@ from twincheck.common.check.result import modes_checked
 from twincheck.common.logs.sidecar import Sidecar
 from twincheck.common.system.errors import UserError
 
-STEPS_OF_4 = 2  # in the checkout: they are not what is tried
 PAIRS = Path(__file__).parent / "pairs"
 
 

@@ -31,13 +31,6 @@ LINE = re.compile(
 )
 
 
-@pytest.fixture(scope="module")
-def one_twin(tmp_path_factory):
-    made = Checkout(tmp_path_factory.mktemp("training"))
-    made.replace("step5_train/training.py", "TWINS = 3", "TWINS = 1")  # gone on with as three are
-    return made
-
-
 def run_to_the_end(checkout, out, *more):
     return checkout.check(5, *OPTIONS, "--out", str(out), *more)
 
@@ -110,28 +103,28 @@ def different(a, b):
 
 
 @pytest.fixture(scope="module")
-def whole(one_twin):
-    out = one_twin.elsewhere / "whole"
-    done = run_to_the_end(one_twin, out)
+def whole(checkout):
+    out = checkout.elsewhere / "whole"
+    done = run_to_the_end(checkout, out)
     assert done.returncode == 0, done.stdout + done.stderr
     return out / "step5_train" / EXAMPLE.name
 
 
 @pytest.fixture(scope="module")
-def stopped(one_twin):
+def stopped(checkout):
     """A training that was killed, by processes of its own; its folder, and how far it got."""
-    out = one_twin.elsewhere / "stopped"
-    done = interrupted(one_twin, out, cold=True)
+    out = checkout.elsewhere / "stopped"
+    done = interrupted(checkout, out, cold=True)
     assert done and min(done.values()) < int(STEPS), done
     return out, done
 
 
 def test_a_killed_training_goes_on_and_ends_bit_for_bit_where_it_would_have(
-    one_twin, whole, stopped
+    checkout, whole, stopped
 ):
     kept, done = stopped
-    out = shutil.copytree(kept, one_twin.elsewhere / "gone on with")
-    resumed = run_to_the_end(one_twin, out, "--resume")
+    out = shutil.copytree(kept, checkout.elsewhere / "gone on with")
+    resumed = run_to_the_end(checkout, out, "--resume")
     assert resumed.returncode == 0, resumed.stdout + resumed.stderr
     folder = out / "step5_train" / EXAMPLE.name
     assert different(arrays(whole), arrays(folder)) == []
@@ -252,18 +245,18 @@ def test_what_a_checkpoint_forgets_shows(tmp_path, line, differs):
     assert {key for key in whole if again[key] != whole[key]} == set(differs.split())
 
 
-def test_a_checkpoint_of_another_training_is_refused(one_twin, stopped):
-    out = shutil.copytree(stopped[0], one_twin.elsewhere / "another")
-    done = run_to_the_end(one_twin, out, "--resume", "--seed", "1")
+def test_a_checkpoint_of_another_training_is_refused(checkout, stopped):
+    out = shutil.copytree(stopped[0], checkout.elsewhere / "another")
+    done = run_to_the_end(checkout, out, "--resume", "--seed", "1")
     assert done.returncode == 2
     assert re.search(r"begun with another .*\brun\b.*without --resume", done.stderr), done.stderr
     kept = out / "step5_train" / ".checkpoints" / EXAMPLE.name
     for path in kept.glob("*/last.npz"):
         os.truncate(path, path.stat().st_size // 2)
-    done = run_to_the_end(one_twin, out, "--resume")
+    done = run_to_the_end(checkout, out, "--resume")
     assert done.returncode == 2 and "not a checkpoint" in done.stderr
     assert "Traceback" not in done.stderr
-    done = run_to_the_end(one_twin, out, "--steps", "12")
+    done = run_to_the_end(checkout, out, "--steps", "12")
     assert done.returncode == 0, done.stdout + done.stderr
     assert "was moved to" in done.stdout
 

@@ -14,7 +14,6 @@ from twincheck.common.system.errors import UserError
 from twincheck.extras.bits import operators
 
 SMALL_CNN = str(ROOT / "tests" / "pairs" / "small_cnn")
-STEPS_OF_4 = 2  # in the checkout: Adam is no operator
 # Paddle's own results have other bits than torch's, on this processor at least in the first three.
 CALLS = {
     "layer_norm": "F.layer_norm(x, [8], weight=w[0], bias=w[1], epsilon=1e-5)",

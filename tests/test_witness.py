@@ -11,7 +11,6 @@ from checkout import change
 from twincheck.common.logs.result_folder import FLOAT64, ResultFolder
 from twincheck.step4_backward.check_step4 import witnesses
 
-STEPS_OF_4 = 1  # in the checkout: they are not what is tried
 PAIR = Path(__file__).parent / "pairs" / "small_cnn"
 # What torch and Paddle found of one loss, once each: the slope, and the rounding over the step.
 SLOPE, NOISE = 4.65e-2, {"torch": 1.1e-13, "paddle": 1e-17}
