@@ -67,6 +67,8 @@ def server_of(arguments):
         return "transplant"
     if name in SIDES_SCRIPTS:
         return rest[1] if quiet and rest[1:2] in (["torch"], ["paddle"]) else None
+    if name == "twincheck":  # the installed command
+        return "scores" if rest[1:2] in (["step2"], ["step5"]) else "check"
     if name in ("check_step2.py", "check_step5.py"):
         return "scores"
     return "check" if name.startswith("check_") and name.endswith(".py") else None

@@ -45,9 +45,9 @@ def home(tmp_path):
     return folder
 
 
-def test_from_a_red_check_to_a_bundle(home):
+def test_from_a_red_check_to_a_bundle(home, request):
     """Both files are called alike, the folder has a space; the mistake is found and mended."""
-    me = Person(home)
+    me = Person(home, warm=request.config.warm_python)
     me.writes({"ref/net.py": TORCH, "port/net.py": PADDLE})
     said = me.types(NEW.format(torch="ref/net.py:Net", paddle="port/net.py:Net"), 1)
     assert "epsilon is 1e-06 in torch and 1e-05 in Paddle" in said
@@ -65,9 +65,9 @@ def test_from_a_red_check_to_a_bundle(home):
     assert me.followed.total() >= 6, me.followed
 
 
-def test_the_five_steps_of_a_right_port(home):
+def test_the_five_steps_of_a_right_port(home, request):
     """A loss and data are written into the pair's files, as README's five edits say."""
-    me = Person(home)
+    me = Person(home, warm=request.config.warm_python)
     right = PADDLE.replace("LayerNorm(width)", "LayerNorm(width, epsilon=1e-6)")
     me.writes({"theirs.py": TORCH, "ported.py": right})
     me.types(NEW.format(torch="theirs.py:Net", paddle="ported.py:Net"))

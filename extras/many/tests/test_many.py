@@ -10,7 +10,7 @@ from twincheck.common.system import extras
 from twincheck.extras.many import command
 
 PAIR = ROOT / "tests" / "pairs" / "small_cnn"
-TEXTS = ROOT / "examples" / "text_classifier"
+PAIR = ROOT / "tests" / "pairs" / "small_cnn"
 # Stands for a check: what it says and how it ends is in the pair's folder.
 STAND_IN = """
 import os, sys
@@ -138,11 +138,11 @@ def test_how_many_at_a_time(monkeypatch):
 
 def test_pairs_are_checked_beside_each_other(tmp_path, capfd):
     """The real check: one pair that is right, one that is wrong, one that cannot be compared."""
-    made = {name: shutil.copytree(TEXTS, tmp_path / name) for name in ("right", "wrong", "bad")}
+    made = {name: shutil.copytree(PAIR, tmp_path / name) for name in ("right", "wrong", "bad")}
     port = made["wrong"] / "paddle_model.py"
     text = port.read_text()
-    assert "math.sqrt(C // self.heads)" in text
-    port.write_text(text.replace("math.sqrt(C // self.heads)", "math.sqrt(C)"))
+    assert "paddle.tanh(" in text
+    port.write_text(text.replace("paddle.tanh(", "paddle.sin("))
     (made["bad"] / "paddle_model.py").unlink()
     assert extras.run("check", [*map(str, made.values()), "--jobs", "2", "--no-report"]) == 2
     lines = capfd.readouterr().out.splitlines()
@@ -151,8 +151,9 @@ def test_pairs_are_checked_beside_each_other(tmp_path, capfd):
         str(folder): next(one for one in lines if one.startswith(f"{folder}: "))
         for folder in made.values()
     }
-    assert ": ALIGNED 5/5 (eval and train) · guide 5/5 (" in line[str(made["right"])]
-    assert ": NOT ALIGNED in 5 of 5 steps (" in line[str(made["wrong"])]
+    right, wrong = line[str(made["right"])], line[str(made["wrong"])]
+    assert ": ALIGNED in steps 1, 3 and 4 (eval and train) · " in right and "guide 3/3 (" in right
+    assert ": NOT ALIGNED in 3 of 3 steps (" in wrong
     assert ": not compared: error: " in line[str(made["bad"])]
     assert lines[-1].startswith("1 of 3 pairs ALIGNED · 1 not aligned: ")
     for folder in made.values():

@@ -268,7 +268,7 @@ def test_where_paconvert_is_missing(tmp_path, stand_in, monkeypatch):
         find_paconvert(stand_in("2.0"))
     monkeypatch.setattr(tool, "PYTHON", tmp_path / "nowhere")
     monkeypatch.setattr(tool.importlib.util, "find_spec", lambda name: None)
-    with pytest.raises(UserError, match="run `make paconvert`, or name a Python that has it"):
+    with pytest.raises(UserError, match="not installed: `make paconvert`; or name a Python that has"):
         find_paconvert()
 
 
@@ -377,6 +377,6 @@ def test_the_translation_has_the_class_of_a_configuration_of_its_own(tmp_path):
     specs = {"torch": Spec("net.model", "Net"), "paddle": None}
     config = Spec("net.settings", "Settings")
     asked = Asked(specs, {"torch": config, "paddle": None}, Arguments(), [], {}, {})
-    made = Translation(Spec("net.model", "Net", tmp_path / "net.py", tmp_path, first=True), {}, ())
+    made = Translation(Spec("net.model", "Net", tmp_path / "net.py", tmp_path), {}, ())
     assert translated_config(asked, made) == replace(config, root=tmp_path)
     assert translated_config(replace(asked, configs=specs | {"torch": None}), made) is None
