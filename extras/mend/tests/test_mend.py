@@ -475,7 +475,7 @@ def test_what_is_right_by_chance_is_not_offered(tmp_path, monkeypatch):
     monkeypatch.setattr(Search, "check", red_with_another_seed)
     wrong = ("nn.GELU()", "nn.GELU(approximate=True)")
     pair = load_pair(str(a_pair(tmp_path, wrong)))
-    search = Search(pair, CheckOptions(), tmp_path / "out", 15, lambda text: None)
+    search = Search(pair, CheckOptions(), tmp_path / "out", 40, lambda text: None)
     search.base.mkdir()
     search.run()
     assert not search.proven and not search.mended and search.tried

@@ -268,7 +268,9 @@ def test_where_paconvert_is_missing(tmp_path, stand_in, monkeypatch):
         find_paconvert(stand_in("2.0"))
     monkeypatch.setattr(tool, "PYTHON", tmp_path / "nowhere")
     monkeypatch.setattr(tool.importlib.util, "find_spec", lambda name: None)
-    with pytest.raises(UserError, match="not installed: `make paconvert`; or name a Python that has"):
+    with pytest.raises(
+        UserError, match="not installed: `make paconvert`; or name a Python that has"
+    ):
         find_paconvert()
 
 

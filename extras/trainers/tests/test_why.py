@@ -49,6 +49,8 @@ GAPS = {
     "never cleared": "gradients are not cleared: they add up over all steps",
     "embedding frozen": "embed does not learn",
 }
+# Where every step's gradient is clipped, a sum is the same function as a mean.
+SAME = {"accumulation summed": f"{SHARED} these are averaged"}
 TWO_GAPS = "not shuffled + betas"
 
 
@@ -101,7 +103,8 @@ def test_the_other_trainer_without_a_gap_does_not_part(explained):
 @pytest.mark.parametrize("gap", GAPS)
 def test_a_planted_gap_is_named_first(explained, gap):
     found = explained["explained"][gap]
-    assert found.trials[0].said == GAPS[gap], found.trials[:3]
+    first = [each.said for each in found.trials if each.rank() == found.trials[0].rank()]
+    assert first[0] in (GAPS[gap], SAME.get(gap)) and GAPS[gap] in first, found.trials[:3]
     assert found.trials[0].fits and found.trials[0].agreed >= found.parted + 7
     assert len(found.trials) > 120 and sum(trial.fits for trial in found.trials) < 10
 
