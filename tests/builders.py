@@ -40,7 +40,7 @@ def python(*arguments, warm=False, status=0, env=None, **more):
 def twincheck(*words, status=0, folder=ROOT):
     """The command as a user types it in a folder; what it printed, its errors too."""
     done = subprocess.run(
-        [sys.executable, "-m", "twincheck", *map(str, words)],
+        [*Checkout.interpreter, "-m", "twincheck", *map(str, words)],
         cwd=folder,
         env=os.environ | {"PYTHONPATH": str(ROOT), "COLUMNS": "200"},
         capture_output=True,

@@ -15,7 +15,6 @@ GREY, BLACK = "#767676", "#000000"
 TORCH = {"color": ORANGE, "marker": "o"}
 PADDLE = {"color": BLUE, "marker": "s"}
 DIFFERENCE = {"color": BLACK, "marker": "x"}
-GAP = {"color": GREEN, "marker": "^"}
 RIGHT = {"color": SKY, "marker": "o"}
 WRONG = ({"color": RED, "marker": "x"}, {"color": BLACK, "marker": "+"})
 

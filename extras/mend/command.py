@@ -307,7 +307,9 @@ class Search:
             if result is None:
                 if not self.mended:
                     raise
-                self.told = str(error)
+                # The copy that it names is gone with what it has left.
+                told = str(error).partition(" (in full: ")[0]
+                self.told = told.replace(str(self.copy), shown(self.pair.folder))
                 return False
         while result.exit_code or result.initial:
             if not result.exit_code:

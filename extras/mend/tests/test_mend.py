@@ -42,6 +42,13 @@ from twincheck.extras.shared.steps import FORWARD
 CLASSIFIER = ROOT / "examples" / "text_classifier"
 
 
+def without_initial_values(path):
+    """A file's text without the lines that set torch's initial values, which a mend adds."""
+    text, _, lines = path.read_text().partition("\n\n\ndef torch_initial_values(")
+    assert lines and text.count("        torch_initial_values(self)\n") == 1, text
+    return text.replace("        torch_initial_values(self)\n", "") + "\n"
+
+
 def made(text, values=Values()):  # noqa: B008 - a value that nothing changes
     """Every source that an edit of the only function makes."""
     source = Source(text.encode())
@@ -500,11 +507,10 @@ def test_an_imported_file_is_mended_and_shown_where_a_later_step_does_not_run(tm
         change(model, returned, f"{returned.replace('self.head', 'bent(self.head')})")
         model.write_text(f"from {parts} import bent\n{model.read_text()}")
     change(pair / "torch_model.py", "def loss(outputs, inputs):", "def loss(outputs):")
-    said = twincheck("mend", pair, status=1)
+    said = twincheck("mend", pair, "--seconds", "120", status=1)
     assert "step 1: output: an edit of paddle_parts.py:2 mends it\n  a doubtful one: " in said
-    assert (
-        "step 3 does not run: no mend was found: the torch worker of encoder_layer crashed" in said
-    )
+    told = f"{pair}/torch_model.py: loss is called as loss(outputs, inputs): let it take these\n"
+    assert f"step 3 does not run: no mend was found: {told}" in said
     assert "-    return x.exp().tanh()\n+    return x.exp()" in said
     assert not json.loads((pair / "log" / "mend" / "mend.json").read_text())["proven"]
 
@@ -523,7 +529,7 @@ def test_a_port_that_does_not_run_is_mended(tmp_path, right, wrong):
     assert "the edit with which it runs, tried and proven: " in twincheck("step1", pair, status=2)
     said = twincheck("mend", pair, "--write")
     assert "step 1 does not run: an edit of paddle_model.py:" in said
-    assert (pair / "paddle_model.py").read_text() == source
+    assert without_initial_values(pair / "paddle_model.py") == source
 
 
 @pytest.mark.parametrize(
@@ -544,7 +550,7 @@ def test_what_a_case_says_of_the_weights_is_mended(tmp_path, name, right, wrong)
     said = twincheck("mend", pair, "--write")
     assert "an edit of case.py:" in said and "proven: with it steps 1, 3 and 4 are green" in said
     assert (pair / "case.py").read_text() == source
-    assert (pair / "paddle_model.py").read_text() == port
+    assert without_initial_values(pair / "paddle_model.py") == port
 
 
 def test_of_a_case_nothing_else_is_edited():
