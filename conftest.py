@@ -52,10 +52,11 @@ COLD = ("test_check", "test_conditions", "test_environments")
 # The files that run whole programs most of the time, in the order of what they compute: they begin
 # first, or the suite would wait for one of them at its end, and `--core` leaves them out.
 LONGEST = """
-    mend readme own_port why issue live training processes many jobs aoa live_and_logs mends right_ports export sidecars hard generate warm report_page propose
-    checkpoints transplant parallel new_pair forecasting request offload conditions faults example
-    upcast own_pair loader check reference suits everywhere gallery reformer provenance
-    decoding keep everyday train_mode half certificate bench spoken
+    mend readme own_port why issue live training processes many jobs aoa live_and_logs mends
+    right_ports export sidecars hard generate warm report_page propose checkpoints transplant
+    parallel new_pair forecasting request offload conditions faults example upcast own_pair loader
+    check reference suits everywhere gallery reformer provenance decoding keep everyday train_mode
+    half certificate bench spoken
 """.split()
 
 

@@ -16,6 +16,6 @@ class Checkout(checkout.Checkout):
 
     def __init__(self, folder: Path, pairs: tuple[str, ...] = (), steps: int = 2):
         super().__init__(folder, pairs)
-        self.replace("step4_backward/setups.py", "STEPS = 10", f"STEPS = {steps}")
         if steps < 10:
+            self.replace("step4_backward/setups.py", "STEPS = 10", f"STEPS = {steps}")
             self.replace("step5_train/training.py", "TWINS = 3", "TWINS = 1")

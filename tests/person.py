@@ -94,7 +94,7 @@ class Person:
         """
         folder = self.home / at
         path = f"{self.path}{os.pathsep}{os.environ['PATH']}"
-        program = shlex.join([self.warm, str(self.path / "twincheck")]) if self.warm else ""
+        program = shlex.join([self.warm, str(self.path / "twincheck")])
         faster = f'twincheck() {{ {program} "$@"; }}; ' if self.warm else ""
         done = run(faster + text, folder, PATH=path, OMP_NUM_THREADS="1", COLUMNS="120")
         said = done.stdout + done.stderr

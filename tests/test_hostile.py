@@ -380,7 +380,3 @@ def test_refused_in_a_sentence_soon_and_nothing_is_executed(found, kind, said):
     assert "hostile." in sentence and sentence.isprintable() and len(sentence) < 700
     assert seconds < CPU_S
     assert not (folder / "executed").exists()
-
-
-def test_there_is_no_kind_twice():
-    assert len(set(KINDS)) == len(KINDS)

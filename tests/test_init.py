@@ -164,6 +164,6 @@ def test_how_likely_values_are_of_one_distribution_is_what_scipy_says():
     for count in (32, 64, 320):
         for shift in np.linspace(0.5, 1.5, 40) * math.sqrt(32 / count):
             a, b = rng.normal(size=(2, count)) + [[0.0], [shift]]
-            exact = ks_2samp(a, b, method="exact").pvalue
-            shares += [same_distribution(a, b) / exact] if exact > 1e-9 else []
+            if (exact := ks_2samp(a, b, method="exact").pvalue) > 1e-9:
+                shares.append(same_distribution(a, b) / exact)
     assert len(shares) > 60 and 0.6 < min(shares) and max(shares) < 2.0

@@ -27,13 +27,11 @@ FEW_STEPS = ("--steps", "12", "--allow", "undecided")
 
 @pytest.fixture(scope="module")
 def checkout(tmp_path_factory):
-    """A copy in which `make check` has been run."""
-    made = Checkout(
-        tmp_path_factory.mktemp("readme"), pairs=("examples/text_classifier",), steps=10
-    )
+    """A copy in which `make check` has been run; what follows takes fewer steps in step 4."""
+    made = Checkout(tmp_path_factory.mktemp("readme"), ("examples/text_classifier",), steps=10)
     command = [*made.interpreter, "-m", "twincheck", "check"]
     made.everything = subprocess.run(command, cwd=made.root, capture_output=True, text=True)
-    made.replace("step4_backward/setups.py", "STEPS = 10", "STEPS = 2")  # of single commands
+    made.replace("step4_backward/setups.py", "STEPS = 10", "STEPS = 2")
     return made
 
 

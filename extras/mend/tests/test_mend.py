@@ -420,10 +420,9 @@ def test_a_setting_in_a_partial_of_another_file_is_found_at_once(tmp_path):
     assert json.loads((pair / "log" / "mend" / "mend.json").read_text())["tried"] < 5
 
 
-def test_a_newcomer_mends_three_mistakes(tmp_path):
-    wrong = ("nn.GELU()", "nn.GELU(approximate=True)"), ("x = x + attended", "x = x - attended")
+def test_a_newcomer_mends_two_mistakes(tmp_path):
     momentum = "nn.BatchNorm1D(width)", "nn.BatchNorm1D(width, momentum=0.1)"
-    pair = a_pair(tmp_path, *wrong, momentum)
+    pair = a_pair(tmp_path, ("x = x + attended", "x = x - attended"), momentum)
     right = (CLASSIFIER / "paddle_model.py").read_text()
     planted = (pair / "paddle_model.py").read_text()
     said = twincheck("mend", pair.name, "--write", folder=pair.parent)
@@ -431,13 +430,10 @@ def test_a_newcomer_mends_three_mistakes(tmp_path):
     assert "-        x = x - attended\n+        x = x + attended" in said
     assert "written: classifier/paddle_model.py; the old one is paddle_model.py.orig" in said
     told = json.loads((pair / "log" / "mend" / "mend.json").read_text())
-    assert told["proven"] and len(told["edits"]) == len(told["red"]) == 3
+    assert told["proven"] and len(told["edits"]) == len(told["red"]) == 2
     assert (pair / "paddle_model.py.orig").read_text() == planted
     now = (pair / "paddle_model.py").read_text()
     assert ast.dump(ast.parse(now)) == ast.dump(ast.parse(right))
-    said = twincheck("mend", pair.name, "--write", folder=pair.parent)
-    assert "nothing is red in any step: nothing to mend" in said
-    assert (pair / "paddle_model.py").read_text() == now
     assert not list((pair / "log" / "mend").glob(".*")), "its copies are gone"
 
 
@@ -509,8 +505,7 @@ def test_an_imported_file_is_mended_and_shown_where_a_later_step_does_not_run(tm
     change(pair / "torch_model.py", "def loss(outputs, inputs):", "def loss(outputs):")
     said = twincheck("mend", pair, "--seconds", "120", status=1)
     assert "step 1: output: an edit of paddle_parts.py:2 mends it\n  a doubtful one: " in said
-    told = f"{pair}/torch_model.py: loss is called as loss(outputs, inputs): let it take these\n"
-    assert f"step 3 does not run: no mend was found: {told}" in said
+    assert f"no mend was found: {pair}/torch_model.py: loss is called as loss(outputs, in" in said
     assert "-    return x.exp().tanh()\n+    return x.exp()" in said
     assert not json.loads((pair / "log" / "mend" / "mend.json").read_text())["proven"]
 
@@ -530,6 +525,7 @@ def test_a_port_that_does_not_run_is_mended(tmp_path, right, wrong):
     said = twincheck("mend", pair, "--write")
     assert "step 1 does not run: an edit of paddle_model.py:" in said
     assert without_initial_values(pair / "paddle_model.py") == source
+    assert "nothing is red in any step: nothing to mend" in twincheck("mend", pair)
 
 
 @pytest.mark.parametrize(
