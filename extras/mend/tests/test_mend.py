@@ -588,7 +588,7 @@ def test_what_float32_alone_loses_is_mended(tmp_path):
 
 def test_what_later_steps_say_of_a_doubtful_edit_is_not_taken_for_another(tmp_path, monkeypatch):
     pair = load_pair(str(a_pair(tmp_path, ("x = x + attended", "x = x - attended"))))
-    search = Search(pair, CheckOptions(), tmp_path / "base", 60, lambda text: None)
+    search = Search(pair, CheckOptions(), tmp_path / "base", 600, lambda text: None)
     search.base.mkdir()
     search.work_in(search.base)
     path = search.copy / "paddle_model.py"
@@ -629,7 +629,7 @@ def test_behind_a_doubtful_edit_one_of_another_file_is_looked_for(tmp_path, monk
 def test_a_doubtful_mend_is_not_proven(tmp_path, monkeypatch):
     pair = load_pair(str(a_pair(tmp_path, ("nn.GELU()", "nn.GELU(approximate=True)"))))
     monkeypatch.setattr(Search, "_red_when_larger", lambda *_: {""})
-    search = Search(pair, CheckOptions(), tmp_path / "base", 60, lambda text: None)
+    search = Search(pair, CheckOptions(), tmp_path / "base", 600, lambda text: None)
     search.base.mkdir()
     search.run()
     assert search.green and not search.proven and "nn.GELU()" in search.diff()
