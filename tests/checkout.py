@@ -11,10 +11,10 @@ __all__ = ["CHECKS", "ROOT", "Checkout", "change"]
 class Checkout(checkout.Checkout):
     """A copy whose steps 4 and 5 repeat less: `make check` and the faults have all of it.
 
-    steps   of each optimizer in step 4; how far rounding leads a training apart is seen of one twin
+    steps   of each optimizer in step 4, and of step 5's first; below 10, one self-twin too
     """
 
-    def __init__(self, folder: Path, pairs: tuple[str, ...] = (), steps: int = 2):
+    def __init__(self, folder: Path, pairs: tuple[str, ...] = (), steps: int = 3):
         super().__init__(folder, pairs)
         if steps < 10:
             self.replace("step4_backward/setups.py", "STEPS = 10", f"STEPS = {steps}")

@@ -12,8 +12,8 @@ from forged import write_result
 
 @pytest.fixture(scope="module")
 def checkout(request, tmp_path_factory):
-    """A copy for a file's tests; its step 4 takes that file's STEPS_OF_4, or two."""
-    steps = getattr(request.module, "STEPS_OF_4", 2)
+    """A copy for a file's tests; its step 4 takes that file's STEPS_OF_4, or three."""
+    steps = getattr(request.module, "STEPS_OF_4", 3)
     return Checkout(tmp_path_factory.mktemp("a checkout's"), steps=steps)
 
 

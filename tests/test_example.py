@@ -42,7 +42,7 @@ SUBMISSION = {
 
 @pytest.fixture(scope="module")
 def checkout(tmp_path_factory):
-    return Checkout(tmp_path_factory.mktemp("example"), pairs=("examples",))
+    return Checkout(tmp_path_factory.mktemp("example"), ("examples",), steps=10)
 
 
 @pytest.mark.parametrize("command", COMMANDS, ids=[c[:5] for c in COMMANDS])

@@ -82,7 +82,7 @@ def by_one(tmp_path_factory):
 @pytest.fixture(scope="module")
 def checkout(tmp_path_factory):
     """A copy, and beside it the example, which every epoch of every process scores on less."""
-    made = Checkout(tmp_path_factory.mktemp("processes"))
+    made = Checkout(tmp_path_factory.mktemp("processes"), steps=10)
     shutil.copytree(ROOT / "examples" / "text_classifier", made.elsewhere / "text_classifier")
     change(made.elsewhere / "text_classifier" / "case.py", '"test": 800', '"test": 160')
     return made
