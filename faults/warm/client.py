@@ -67,7 +67,7 @@ def server_of(arguments):
         return "transplant"
     if name in SIDES_SCRIPTS:
         return rest[1] if quiet and rest[1:2] in (["torch"], ["paddle"]) else None
-    if name == "twincheck":  # the installed command
+    if name == "twincheck" and os.path.isfile(rest[0]):  # the installed command
         return "scores" if rest[1:2] in (["step2"], ["step5"]) else "check"
     if name in ("check_step2.py", "check_step5.py"):
         return "scores"
