@@ -218,7 +218,7 @@ class Search:
     def __init__(self, pair: Pair, options: CheckOptions, base: Path, seconds: int, on_progress):
         self.pair, self.base, self.on_progress = pair, base, on_progress
         self.started = time.monotonic()
-        self.until = self.started + seconds
+        self.until = self.end = self.started + seconds  # of this search, and of all
         self.half = options.run.dtype in HALF
         self.rounded = self.half  # float64 does not show what is looked for
         self.options = replace(options, no_report=True, reuse="torch", json=None)
@@ -478,7 +478,7 @@ class Search:
                 # An index that these inputs lack is as good as none, and a mend by chance.
                 again = step in STEPS and not now.exit_code
                 by_chance = again and self.check(step, another=True).exit_code
-                in_time = time.monotonic() + LARGER * seconds < self.until
+                in_time = time.monotonic() + LARGER * seconds < self.end
                 sized = again and not by_chance and in_time
                 doubtful = sized and not self._red_when_larger(step).isdisjoint({"", red.row})
                 is_first = not any(not then.exit_code for _, then in better)
