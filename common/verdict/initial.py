@@ -162,7 +162,7 @@ def same_distribution(a: np.ndarray, b: np.ndarray) -> float:
 
 
 def _by_chance(distance: float, count: float) -> float:
-    """How likely two distribution functions, one of so many values, are so far apart."""
+    """Return the p-value of the largest distance between two distribution functions."""
     root, k = math.sqrt(count), np.arange(1, 101)
     scaled = distance * (root + 0.12 + 0.11 / root)
     terms = (-1.0) ** (k - 1) * np.exp(-2.0 * (k * scaled) ** 2)

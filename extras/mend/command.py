@@ -305,11 +305,11 @@ class Search:
                 with suppress(UserError):  # no, torch's side does not
                     result = self._step_on(step, Red("", {"paddle": at[1]} if at else {}, None))
             if result is None:
-                if not self.mended:
-                    raise
                 # The copy that it names is gone with what it has left.
                 told = str(error).partition(" (in full: ")[0]
                 self.told = told.replace(str(self.copy), shown(self.pair.folder))
+                if not self.mended:
+                    raise UserError(self.told) from None
                 return False
         while result.exit_code or result.initial:
             if not result.exit_code:

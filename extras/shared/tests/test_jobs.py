@@ -281,7 +281,7 @@ def without_times(found):
 
 
 def rows(place, python, told=lambda text: None):
-    """What some faults and a user's pair come to, but for times and folders."""
+    """Return the results of some faults and a user's pair, without times and folders."""
     faults = [fault for fault in FAULTS if fault.id in FEW]
     assert len(faults) == len(FEW)
     said = []
