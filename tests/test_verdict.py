@@ -705,7 +705,8 @@ VERDICT = ROOT / "common/verdict"
 # Facts of machines and of frameworks in the room: ranges of a float, sizes of blocks, bits.
 FACTS = {
     "causes.py": {64.0},  # where Paddle's softmax clips
-    "initial.py": {1e-300, 1e-6, 1e-4, 0.8796, 1.5, 5, 6.0, 7.0, 11.0, 500, 20000},  # of draws
+    "initial.py": {1e-300, 1e-6, 1e-4, 0.8796, 1.5, 5, 6.0, 7.0, 11.0, 500, 20000}  # of draws
+    | {0.11, 0.12, 0.2, 101},  # Stephens' terms, and how many of the series
     "judge.py": {1e-300},
     "measures.py": {1e-130, 1e130, 5, 12, 15},
     "origins.py": {16},

@@ -13,9 +13,9 @@ if __name__ == "__main__":  # by its path too; --help needs no framework
     begin_side("paddle", __doc__)
 
 from twincheck.common.sides import paddle_side as side
+from twincheck.common.sides.initial import log_initial
 from twincheck.common.sides.worker import main
 from twincheck.step1_forward.decoding import decode
-from twincheck.common.sides.initial import log_initial
 
 
 def forward(run):
