@@ -28,6 +28,7 @@ NEEDED = {
     "--autocast": "so is mixed precision",
     "--preset": "the preset that has kernels in half precision",
     "--given-gradients-above": "of 100,000 values by default: the tests' pair has fewer",
+    "--thorough": "of a pair of one's own, SGD's steps and its own optimizer's by default",
     "--pad": "generation is a check of its own, which is told what to write",
     "--tokens": "likewise",
     "--prompt": "likewise",

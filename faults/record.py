@@ -1,7 +1,6 @@
 """What the last `make faults` found, as long as nothing that it depends on has changed since.
 
-`make test` judges eight faults of the catalogue too, and some of the correct hard pairs; after
-`make faults` it need not do so once more.
+`make test` judges eight faults of the catalogue too; after `make faults` it need not once more.
 """
 
 import hashlib
@@ -40,21 +39,9 @@ def sources_sha256(root: Path = ROOT) -> str:
 
 def recorded(path: Path = RESULT) -> dict[str, dict]:
     """Fault's id -> what was found when it was planted; empty where that no longer holds."""
-    return {fault["id"]: fault for fault in _of_these_sources(path, "faults")}
-
-
-def recorded_pairs(path: Path = RESULT) -> dict[tuple[int, str, str], dict]:
-    """(step, folder, case) of a correct hard pair -> how it was judged; empty likewise."""
-    found = {}
-    for pair in _of_these_sources(path, "hard"):
-        run, _, case = pair["name"].partition("/")  # a run is a folder, and a preset behind it
-        found[pair["step"], run.partition(" ")[0], case] = pair
-    return found
-
-
-def _of_these_sources(path: Path, name: str) -> list[dict]:
     try:
         found = json.loads(path.read_text())
-        return found[name] if found["sources"] == sources_sha256() else []
+        still = found["faults"] if found["sources"] == sources_sha256() else []
+        return {fault["id"]: fault for fault in still}
     except (OSError, ValueError, KeyError, TypeError):
-        return []
+        return {}

@@ -14,7 +14,7 @@ from twincheck.common.system.half import HALF
 from twincheck.common.weights.states import load_owners
 from twincheck.step4_backward.given import SCALES, normalised
 from twincheck.step4_backward.rates import FACTORS, Watch, moved_in_float32
-from twincheck.step4_backward.setups import GIVEN, IN_TRAIN_MODE, SETUPS, STEPS
+from twincheck.step4_backward.setups import GIVEN, IN_TRAIN_MODE, SETUPS, STEPS, setups_of
 
 # Of each weight: its gradient, and three tensors a step.
 PER_WEIGHT = 1 + 3 * STEPS * len(SETUPS)
@@ -48,7 +48,7 @@ def behind(run, reached):
         run.notes["witness"] = {k: None if k in endless else v for k, v in seen.items()}
     if takes_steps(run):
         chosen = run.suited.given.get(run.case.name or "main", {}).get("setups", ())
-        setups = [IN_TRAIN_MODE] if run.case.like is not None else SETUPS
+        setups = [IN_TRAIN_MODE] if run.case.like is not None else taken(run)
         if closer:
             setups = [setup for setup in setups if setup in run.request.task.setups]
         given = [setup for setup in setups if setup in chosen]
@@ -79,6 +79,11 @@ def takes_steps(run):
         return False
     fed = teacher_forced and not asked.free
     return not (fed and run.is_large and run.request.keep != "all")
+
+
+def taken(run):
+    """The set-ups whose steps are taken of the first case."""
+    return setups_of(run.pair, run.case.config, run.data_preset, run.request.thorough)
 
 
 def demand_gradient(run, model, loss):
@@ -126,7 +131,8 @@ def hand_over(run, model):
     run.stored_gradients.parent.mkdir(exist_ok=True)
     found = {name: run.side.gradient(value) for name, value in reached}
     run.states.save(run.stored_gradients, normalised(found))
-    chosen = {"values": run.job.values(run.case), "setups": list(GIVEN)}
+    given = [setup for setup in taken(run) if setup in GIVEN]
+    chosen = {"values": run.job.values(run.case), "setups": given}
     run.suited.choose("given_gradients", case, chosen)
 
 
@@ -267,8 +273,9 @@ def optimizer_steps(run, setup):
         because = moved_in_float32(losses, run.job.losses[case, setup])
         if because and factor > FACTORS[-1]:
             # Rounding that moves one of Adam's set-ups moves all, though one run may not show it.
+            rates = run.suited.rates[case or "main"]
             for one in GIVEN if setup in GIVEN else (setup,):
-                if run.suited.rates[case or "main"][one]["factor"] > factor * FACTORS[1]:
+                if one in rates and rates[one]["factor"] > factor * FACTORS[1]:
                     run.suited.choose_rate(case, one, factor * FACTORS[1], because)
             run.is_suited = False
 

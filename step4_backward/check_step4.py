@@ -1,4 +1,4 @@
-"""Step 4, backward: is every gradient the same, and ten steps of four optimizers?
+"""Step 4, backward: is every gradient the same, and ten steps of each optimizer?
 
 twincheck step4 --model reformer
 """
@@ -24,6 +24,7 @@ from twincheck.common.logs.sidecar import sidecar_of, sidecar_path
 from twincheck.common.system.errors import UserError
 from twincheck.common.system.frameworks import SIDES
 from twincheck.common.verdict.row import Row, claim, exit_code
+from twincheck.step4_backward.setups import SETUPS
 
 # Each allowance with its reason; the largest that was measured is in this folder's README.
 SGD_ULPS = 4  # roundings of one weight in w - lr g, seen through a division by lr
@@ -46,7 +47,7 @@ def witnesses(folder: Path, pair) -> tuple[list[Row], list[str]]:
     gradients are off by alike.  A note then says so.
     """
     found: dict[str, dict[str, dict]] = {}  # case -> side -> what was seen; what is no number: NaN
-    rows, biases = [], []
+    rows, biases, taken = [], [], []
     for side in SIDES:
         path = ResultFolder(folder).log("bp_align_all", side, FLOAT64)
         if not path.is_file():
@@ -56,6 +57,8 @@ def witnesses(folder: Path, pair) -> tuple[list[Row], list[str]]:
             numbers = {key: np.nan if value is None else value for key, value in seen.items()}
             found.setdefault(case, {})[side] = numbers
         with read_log(path) as log:
+            rates = {key.split("/")[-3] for key in log if key.endswith("/000/lr")}
+            taken = [setup for setup in SETUPS if setup in rates]
             for case, bias in sidecar.last_bias.items():
                 prefix = "" if case == "main" and f"grad/{bias}" in log else f"{case}/"
                 if bias is None:
@@ -87,6 +90,8 @@ def witnesses(folder: Path, pair) -> tuple[list[Row], list[str]]:
         elif side == "torch":
             unfit.setdefault(key, f"in torch itself {row.note}")
     notes = [f"no witness {key}: {why}" for key, why in unfit.items()]
+    if taken and len(taken) < len(SETUPS):
+        notes.append(f"optimizers: {', '.join(taken)}; --thorough takes all {len(SETUPS)}")
     return [row for row in rows if row.key.rpartition("/")[0] not in unfit], notes
 
 

@@ -1,5 +1,7 @@
 """The four optimizer set-ups of step 4 and the schedules; NumPy only, shared by both sides."""
 
+from twincheck.common.pair.case_hooks import training
+from twincheck.common.pair.pairs import Pair
 from twincheck.common.pair.schedules import constant, warm_up
 
 STEPS = 10  # optimizer steps of each set-up; the guide asks for at least two
@@ -17,3 +19,20 @@ SETUPS: dict[str, dict] = {
 GIVEN = ("adam", "adamw", "adam_clip_warmup")
 # The one that both modes take, where they are two functions: its weights hide nothing.
 IN_TRAIN_MODE = "sgd"
+
+
+def setups_of(pair: Pair, config: dict, preset: str, thorough: bool) -> list[str]:
+    """The set-ups whose steps a pair takes: all of a built-in model, and where `thorough`.
+
+    Of another pair SGD, whose weights hide nothing and of which the guide's logs are, and its own
+    optimizer (AdamW where case.py names none): what Adam, a clipping and a schedule make of a
+    gradient does not depend on the model, and step 5 takes the pair's own first steps.
+
+    preset  the one that steps 2 and 5 run
+    Raises UserError where case.py's optimizer is none.
+    """
+    if pair.built_in or thorough:
+        return list(SETUPS)
+    named = any(hasattr(pair.case, name) for name in ("optimizer", "TRAIN"))
+    own = training(pair, config, preset)["optimizer"] if named else "adamw"
+    return [name for name in SETUPS if name in (own, IN_TRAIN_MODE)]

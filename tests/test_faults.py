@@ -104,16 +104,14 @@ def test_result_of_another_checkout_is_not_believed(tmp_path, monkeypatch):
     source.write_text("1\n")
     here = functools.partial(record.sources_sha256, tmp_path)
     monkeypatch.setattr(record, "sources_sha256", here)
-    pair = {"name": "networks norms/pooling/x", "step": 4, "exit_code": 0}
-    found = {"faults": [{"id": "x"}], "hard": [pair], "sources": record.sources_sha256()}
+    found = {"faults": [{"id": "x"}], "hard": [], "sources": record.sources_sha256()}
     path.write_text(json.dumps(found))
     assert record.recorded(path) == {"x": {"id": "x"}}
-    assert record.recorded_pairs(path) == {(4, "networks", "pooling/x"): pair}
     (tmp_path / "common" / "log").mkdir()
     (tmp_path / "common" / "log" / "of a run").write_text("made here")
     assert record.recorded(path)
     source.write_text("2\n")
-    assert record.recorded(path) == record.recorded_pairs(path) == {}
+    assert record.recorded(path) == {}
     source.write_text("1\n")
     assert record.recorded(path)
     monkeypatch.setenv("OMP_NUM_THREADS", "7")

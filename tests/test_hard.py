@@ -1,7 +1,6 @@
 """Correct pairs that are hard to judge, and faults near the threshold that hide in such pairs.
 
-All of them run in `make faults`; here are one or two of each family, which run where its result is
-not of this very checkout, and the faults.
+The pairs run in `make faults`; here are the faults, and what near ties show.
 """
 
 import json
@@ -13,34 +12,10 @@ from builders import ended
 from checkout import ROOT, change
 
 from faults import hard
-from faults.record import recorded_pairs
 from twincheck.common.pair.pairs import MODELS, built_in_models
 from twincheck.extras.shared.jobs import Place
 
 PAIRS = ROOT / "faults" / "pairs"
-FEW = {
-    "networks": {
-        1: ["precise_trained", "dead_hostile", "outputs_hostile", "images_train_mode"],
-        4: ["pooling_summed", "images_train_mode"],
-    },
-    "operators": {
-        1: [
-            *(
-                "selu",
-                "sum_long_positive",
-                "cancelling_sum",
-                "denormals",
-                "relu_dead",
-                "large_1e15",
-            ),
-            *("exp_complex", "sigmoid_complex", "lp_pool1d", "lp_pool2d", "thresholded_relu"),
-        ],
-        4: ["softmax_saturated", "layer_norm_huge_mean", "loss_large", "digamma"],
-    },
-    "casts": {4: ["shared"]},
-    "choices": {1: ["experts", "pruned_masked", "sorted", "asked"]},
-    "transformer": {1: ["post_norm_hostile", "masked_rows_infinite", "selu_hostile"]},
-}
 
 
 def few(folder, name, cases, preset="few"):
@@ -61,26 +36,6 @@ def verdicts(report):
     for row in report["rows"]:
         found.setdefault(row["key"].split("/")[0], set()).add(row["verdict"])
     return found
-
-
-@pytest.fixture(scope="module")
-def last_judged():
-    """What `make faults` found of this very checkout, so that nothing is judged twice."""
-    return recorded_pairs()
-
-
-@pytest.mark.parametrize(
-    ("name", "step"), [(name, step) for name, steps in FEW.items() for step in steps]
-)
-def test_correct_pairs_pass(last_judged, checkout, tmp_path, name, step):
-    judged = [last_judged.get((step, name, case)) for case in FEW[name][step]]
-    if all(judged):
-        assert [pair["exit_code"] for pair in judged] == [0] * len(judged), judged
-        return
-    folder = few(tmp_path, name, FEW[name][step])
-    options = ("--model", str(folder), "--preset", "few", "--no-report")
-    done, report = ended(0, checkout.rows(step, *options))
-    assert set(verdicts(report)) == set(FEW[name][step])
 
 
 def test_what_the_near_ties_show(checkout, tmp_path):

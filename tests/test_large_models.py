@@ -5,20 +5,23 @@ faults/catalogue/large_models.toml has the faults in them.
 
 import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from builders import arrays_of, ended, judged, write_pair
-from checkout import Checkout, change
+from checkout import ROOT, Checkout, change
 
 from twincheck.common.logs.result_folder import ResultFolder
 from twincheck.common.logs.sidecar import read_sidecar
+from twincheck.common.pair.pairs import load_pair
 from twincheck.common.pair.request import RunRequest
 from twincheck.common.weights.layers import Owner, count_values
 from twincheck.common.weights.states import load_state
 from twincheck.step4_backward.given import SCALES, normalised
-from twincheck.step4_backward.setups import GIVEN, SETUPS, STEPS
+from twincheck.step4_backward.setups import GIVEN, SETUPS, STEPS, setups_of
 
 CASE = """
 import numpy as np
@@ -65,7 +68,8 @@ def checkout(tmp_path_factory):
 
 
 def rows(checkout, *arguments):
-    return checkout.rows(4, "--model", str(checkout.pair), "--no-report", *arguments)
+    options = ("--model", str(checkout.pair), "--no-report", "--thorough", *arguments)
+    return checkout.rows(4, *options)
 
 
 def keys_of(folder, run="_fp64"):
@@ -133,6 +137,21 @@ def test_a_tied_weight_counts_once_and_a_buffer_not_at_all():
     assert count_values(owners) == 22
 
 
+def test_which_set_ups_a_pair_takes():
+    """A built-in model all; another SGD, and the optimizer that its case.py names or AdamW."""
+    own = load_pair(str(ROOT / "examples" / "text_classifier"))  # of no entry in TRAIN
+    for pair, kind, wanted in (
+        (load_pair("fastformer"), "adam", list(SETUPS)),
+        (own, "adam", ["adam", "sgd"]),
+        (own, "sgd", ["sgd"]),
+        (own, None, ["adamw", "sgd"]),
+    ):
+        case = SimpleNamespace(optimizer={"optimizer": kind}) if kind else SimpleNamespace()
+        of = replace(pair, case=case)
+        assert setups_of(of, {}, "default", thorough=False) == wanted
+        assert setups_of(of, {}, "default", thorough=True) == list(SETUPS)
+
+
 # ---- whole checks -------------------------------------------------------------------------------
 
 
@@ -190,7 +209,7 @@ def test_without_a_float64_run_the_float32_run_hands_over(checkout, tmp_path):
 
     for side in ("torch", "paddle"):
         ended(0, run(side))
-    assert "adam/009/weight/used.weight" in keys_of(tmp_path, "")
+    assert "adamw/009/weight/used.weight" in keys_of(tmp_path, "")
     ResultFolder(tmp_path).gradients("").unlink()
     ended(2, run("paddle"))
     said = json.loads((tmp_path / "error_paddle.json").read_text())["sentence"]

@@ -49,7 +49,7 @@ def test_the_frameworks_own_layers_are_aligned(brief, step):
         3: ["loss", "states/1/decoded/0"],
         4: [
             "grad/decoder.multihead_attn.in_proj_weight",
-            "adam/000/moment2/encoder.layers.1.self_attn.in_proj_bias",
+            "adamw/000/moment2/encoder.layers.1.self_attn.in_proj_bias",
             "sgd/000/velocity/lstm.weight_hh_l1_reverse",
             "adamw/000/weight/plane.4.weight",
             "grad/weighted.weight_g",

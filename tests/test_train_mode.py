@@ -193,4 +193,4 @@ def test_step_4_takes_one_optimizers_steps_in_train_mode(checkout, modes):
     keys = set(verdicts(report))
     in_train = {key.split("/")[1] for key in keys if "/000/" in key and key[:6] == "train/"}
     assert in_train == {"sgd"}
-    assert {"adam/001/loss", "train/sgd/001/loss", "train/grad/inner.weight"} <= keys
+    assert {"adamw/001/loss", "train/sgd/001/loss", "train/grad/inner.weight"} <= keys

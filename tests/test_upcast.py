@@ -101,7 +101,7 @@ def test_every_row_of_models_that_cast_is_rounding(checkout, tmp_path):
 
 def test_gradients_and_steps_of_a_cast_on_one_side_alone_are_rounding(checkout, tmp_path):
     _, rows, off = ended(0, run(checkout, folder_of(tmp_path), 4, "--preset", "one_sided"))
-    assert not off and any("/adam/001/weight/" in key for key in rows)
+    assert not off and any("/adamw/001/weight/" in key for key in rows)
 
 
 def test_a_transplanted_softmax_in_float32_is_lifted_too(checkout, tmp_path):

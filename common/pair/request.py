@@ -143,6 +143,12 @@ class RunRequest:
         of="optimizers",
         least=1,
     )
+    # Of a pair that is no built-in model: step4_backward/setups.py says which else.
+    thorough: bool = option(
+        False,
+        "ten steps of all four optimizers, where a pair of one's own takes SGD's and its own",
+        of="optimizers",
+    )
     keep: str = option(
         "auto",
         "which tensors stay whole in the logs; auto, the default, keeps a step of a model below "

@@ -496,14 +496,17 @@ class Search:
         return better
 
     def _behind(self, step: Step) -> tuple[dict[int, Result], bool]:
-        """What the steps behind one say by their numbers; whether one of them cannot be run."""
+        """What the steps behind one say by their numbers; whether the port does not run in one.
+
+        Where the reference does not, nothing is known, and no edit of the port makes it run.
+        """
         said = {}
         for behind in STEPS[STEPS.index(step) + 1 :]:
             if not behind.why_not(self.pair):
                 try:
                     said[behind.number] = self.check(behind)
-                except UserError:
-                    return {}, True
+                except UserError as error:
+                    return {}, bool(CRASHED.search(str(error)))
         return said, False
 
     def _turns(self, places: Places, red: Red) -> Iterator[tuple[Path, list[int], str]]:

@@ -319,15 +319,6 @@ CONFIGS["text-small"] = CONFIGS["text"] | {
 }
 CASES["text-small"] = {"main": {"inputs": {"batch_size": 2, "length": 64} | _FULL_ROWS}}
 
-# Each attention kind alone, in enwik8's shape: docs/how-judged.md has their error against depth.
-for _kind in ("local", "lsh"):
-    for _layers in (2, 12):
-        _name = f"enwik8-{_kind}-{_layers}"
-        CONFIGS[_name] = CONFIGS["enwik8"] | {"attn_layers": [_kind] * _layers}
-        CASES[_name] = {
-            "main": {"inputs": {"batch_size": 1, "length": 512} | _FULL_ROWS, "gain": _ENWIK8_GAIN}
-        }
-
 TRAIN = {
     # The head reads the first token alone (the reference's), so this learns slower than pooling.
     "digits": {

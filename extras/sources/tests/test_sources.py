@@ -533,7 +533,6 @@ def test_a_preset_with_data_of_its_own_is_the_data_preset():
         ("fast_transformer", "seed001", "digits"),
         ("fast_transformer", "seed001_cls", "seed001_cls"),
         ("reformer", "enwik8", "enwik8"),
-        ("reformer", "enwik8-lsh-2", "digits"),
     ):
         assert data_preset(load_pair(model), preset) == expected_preset, preset
     assert data_preset(pair_of(), "small") == "small"
