@@ -125,13 +125,13 @@ def hand_over(run, model):
     case = run.case.name
     if not (run.chooses and takes_steps(run) and run.is_large and run.case.like is None):
         return
-    if (case or "main") in run.suited.given:
+    given = [setup for setup in taken(run) if setup in GIVEN]
+    if (case or "main") in run.suited.given or not given:
         return
     reached = [(name, value) for name, value in run.parameters(model) if value.grad is not None]
     run.stored_gradients.parent.mkdir(exist_ok=True)
     found = {name: run.side.gradient(value) for name, value in reached}
     run.states.save(run.stored_gradients, normalised(found))
-    given = [setup for setup in taken(run) if setup in GIVEN]
     chosen = {"values": run.job.values(run.case), "setups": given}
     run.suited.choose("given_gradients", case, chosen)
 

@@ -155,7 +155,8 @@ def _wrong_of_the_door(words: list[str]) -> list[str]:
     if words[0].startswith("-"):
         return []
     given = set(_OPTION.findall(" ".join(words[1:])))
-    program = ("twincheck", *takewhile(lambda word: not word.startswith("-"), words))
+    pairs = list(takewhile(lambda word: not word.startswith("-"), words[1:]))
+    program = ("twincheck", words[0], *("one", "another")[: len(pairs)])
     if "usage" not in _help_of("-m", *program):
         return [words[0]]
     return sorted(given - options_of("-m", *program))
@@ -167,6 +168,7 @@ def options_of(flag: str, *program: str) -> set[str]:
     return set(_OPTION.findall(_help_of(flag, *program)))
 
 
+@cache
 def _help_of(flag: str, *program: str) -> str:
     command = [*Checkout.interpreter, "-W", "ignore", *filter(None, [flag]), *program, "--help"]
     return subprocess.run(command, cwd=ROOT, capture_output=True, text=True).stdout

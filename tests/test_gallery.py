@@ -14,6 +14,7 @@ from examples.gallery.table import HERE, Edit, Finding, read_findings, read_line
 from faults.warm import Interpreters
 from twincheck.common.system.checkout import ROOT
 from twincheck.common.system.errors import UserError
+from twincheck.common.system.processes import environment
 from twincheck.extras.shared.jobs import Place
 
 LINES, FINDINGS = read_lines(), read_findings()
@@ -164,7 +165,8 @@ def test_a_program_shows_what_its_finding_says(name):
     """Those that need the two frameworks alone."""
     script = HERE / "findings" / f"{name}.py"
     command = [*Checkout.interpreter, "-W", "ignore", str(script)]
-    done = ended(1, subprocess.run(command, capture_output=True, text=True, timeout=120))
+    more = {"env": environment(), "timeout": 120}  # a worker's, as the warm interpreters have it
+    done = ended(1, subprocess.run(command, capture_output=True, text=True, **more))
     assert done.stdout and "Traceback" not in done.stderr, done.stderr
 
 

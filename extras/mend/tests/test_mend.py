@@ -172,7 +172,7 @@ def test_each_edit_of_a_file_is_code_and_another_tree(tmp_path):
     pair = shutil.copytree(CLASSIFIER, tmp_path / "pair")
     path = pair / "paddle_model.py"
     source = path.read_bytes()
-    found = list(candidates_of(path, [41], pair / "torch_model.py"))
+    found = list(itertools.islice(candidates_of(path, [41], pair / "torch_model.py"), 2000))
     trees = {ast.dump(ast.parse(edit.applied(source))) for edit in found}
     assert len(trees) == len(found) > 1000
     assert ast.dump(ast.parse(source)) not in trees
@@ -375,14 +375,20 @@ def linked(pair):
     return pair
 
 
-def test_the_file_that_a_link_leads_to_is_mended_from_above(tmp_path):
-    pair = linked(a_pair(tmp_path, ("nn.GELU()", "nn.GELU(approximate=True)")))
-    net = pair.parent / "paddle side" / "net.py"
+def test_two_mistakes_in_the_file_that_a_link_leads_to_are_mended_from_above(tmp_path):
+    momentum = "nn.BatchNorm1D(width)", "nn.BatchNorm1D(width, momentum=0.1)"
+    pair = linked(a_pair(tmp_path, ("x = x + attended", "x = x - attended"), momentum))
+    net, right = pair.parent / "paddle side" / "net.py", CLASSIFIER / "paddle_model.py"
     planted = net.read_text()
     said = twincheck("mend", pair.relative_to(tmp_path), "--write", folder=tmp_path)
+    assert "proven: with it steps 1, 3 and 4 are green" in said
+    assert "-        x = x - attended\n+        x = x + attended" in said
     assert "written: a port/paddle side/net.py; the old one is net.py.orig" in said
-    assert net.read_text() == planted.replace("approximate=True", "")
+    assert ast.dump(ast.parse(net.read_text())) == ast.dump(ast.parse(right.read_text()))
     assert (net.parent / "net.py.orig").read_text() == planted
+    told = json.loads((pair / "log" / "mend" / "mend.json").read_text())
+    assert told["proven"] and len(told["edits"]) == len(told["red"]) == 2
+    assert not list((pair / "log" / "mend").glob(".*")), "its copies are gone"
     assert {path.name for path in pair.glob("*")} == {
         *("case.py", "torch_model.py", "paddle_model.py", "net.py", "of_paddle", "README.md", "log")
     }
@@ -418,23 +424,6 @@ def test_a_setting_in_a_partial_of_another_file_is_found_at_once(tmp_path):
     said = twincheck("mend", pair)
     assert "+        norm = partial(nn.BatchNorm2D, momentum=0.99, epsilon=0.001)" in said
     assert json.loads((pair / "log" / "mend" / "mend.json").read_text())["tried"] < 5
-
-
-def test_a_newcomer_mends_two_mistakes(tmp_path):
-    momentum = "nn.BatchNorm1D(width)", "nn.BatchNorm1D(width, momentum=0.1)"
-    pair = a_pair(tmp_path, ("x = x + attended", "x = x - attended"), momentum)
-    right = (CLASSIFIER / "paddle_model.py").read_text()
-    planted = (pair / "paddle_model.py").read_text()
-    said = twincheck("mend", pair.name, "--write", folder=pair.parent)
-    assert "proven: with it steps 1, 3 and 4 are green" in said
-    assert "-        x = x - attended\n+        x = x + attended" in said
-    assert "written: classifier/paddle_model.py; the old one is paddle_model.py.orig" in said
-    told = json.loads((pair / "log" / "mend" / "mend.json").read_text())
-    assert told["proven"] and len(told["edits"]) == len(told["red"]) == 2
-    assert (pair / "paddle_model.py.orig").read_text() == planted
-    now = (pair / "paddle_model.py").read_text()
-    assert ast.dump(ast.parse(now)) == ast.dump(ast.parse(right))
-    assert not list((pair / "log" / "mend").glob(".*")), "its copies are gone"
 
 
 def test_two_mistakes_of_which_neither_alone_is_right_are_mended_at_once(tmp_path):
@@ -478,7 +467,7 @@ def test_what_is_right_by_chance_is_not_offered(tmp_path, monkeypatch):
     monkeypatch.setattr(Search, "check", red_with_another_seed)
     wrong = ("nn.GELU()", "nn.GELU(approximate=True)")
     pair = load_pair(str(a_pair(tmp_path, wrong)))
-    search = Search(pair, CheckOptions(), tmp_path / "out", 40, lambda text: None)
+    search = Search(pair, CheckOptions(), tmp_path / "out", 20, lambda text: None)
     search.base.mkdir()
     search.run()
     assert not search.proven and not search.mended and search.tried
