@@ -335,8 +335,9 @@ def _places(folder: ResultFolder, step: Step, key: str) -> dict[str, str]:
     return {side: _short(place_of(sidecars[side].places, key)) for side in SIDES}
 
 
-# Where the folders end that are one machine's: an environment's packages, a pair in the cache.
-_BEFORE = r"/(?:site-packages|pairs/[^/\s]+/[^/\s]+)/"
+# Where the folders end that are one machine's: an environment's packages; in the cache a pair, and
+# a commit's files.
+_BEFORE = r"/(?:site-packages|(?:pairs|sources)/[^/\s]+/[^/\s]+)/"
 
 
 def _short(place: str) -> str:
