@@ -423,7 +423,8 @@ def pair(tmp_path):
 def test_models_that_draw_agree_in_every_pass(checkout, pair):
     """Forward, gradients, optimizer steps; drop path in train mode alone."""
     done, report = ended(0, checkout.rows(4, "--model", str(pair), "--train", "--no-report"))
-    assert len(report["rows"]) > 800 and "did not draw" not in done.stdout
+    keys = {row["key"] for row in report["rows"]}
+    assert {"steps", "adamw/002/loss", "sgd/002/loss"} <= keys and "did not draw" not in done.stdout
     assert "both models drew the same random numbers" in done.stdout
 
 
