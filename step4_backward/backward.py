@@ -82,7 +82,11 @@ def takes_steps(run):
 
 
 def taken(run):
-    """The set-ups whose steps are taken of the first case."""
+    """The set-ups whose steps are taken of the first case; on Paddle's side the reference's."""
+    case, suited = run.case.name or "main", run.suited
+    known = {*suited.rates.get(case, ()), *suited.given.get(case, {}).get("setups", ())}
+    if known and not run.job.is_reference:
+        return [setup for setup in SETUPS if setup in known]
     return setups_of(run.pair, run.case.config, run.data_preset, run.request.thorough)
 
 

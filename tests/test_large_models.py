@@ -20,6 +20,7 @@ from twincheck.common.pair.pairs import load_pair
 from twincheck.common.pair.request import RunRequest
 from twincheck.common.weights.layers import Owner, count_values
 from twincheck.common.weights.states import load_state
+from twincheck.step4_backward.backward import taken
 from twincheck.step4_backward.given import SCALES, normalised
 from twincheck.step4_backward.setups import GIVEN, SETUPS, STEPS, setups_of
 
@@ -150,6 +151,10 @@ def test_which_set_ups_a_pair_takes():
         of = replace(pair, case=case)
         assert setups_of(of, {}, "default", thorough=False) == wanted
         assert setups_of(of, {}, "default", thorough=True) == list(SETUPS)
+    # Paddle takes the reference's: its logs may be of more, or of an earlier version.
+    suited = SimpleNamespace(rates={"main": {"sgd": {}}}, given={"main": {"setups": ["adam"]}})
+    run = {"case": SimpleNamespace(name=""), "job": SimpleNamespace(is_reference=False)}
+    assert taken(SimpleNamespace(suited=suited, **run)) == ["adam", "sgd"]
 
 
 # ---- whole checks -------------------------------------------------------------------------------
