@@ -80,7 +80,7 @@ def test_what_a_residual_stream_brings_is_carried(reports):
 
 
 def test_optimizer_steps_of_a_wrong_model_are_no_origins(reports):
-    rows = [row for row in reports[4][1]["rows"] if "/adam/" in row["key"]]
+    rows = [row for row in reports[4][1]["rows"] if "/adamw/" in row["key"]]
     assert rows and not any(row["origin"] for row in rows)
 
 
