@@ -104,7 +104,7 @@ def test_result_of_another_checkout_is_not_believed(tmp_path, monkeypatch):
     source.write_text("1\n")
     here = functools.partial(record.sources_sha256, tmp_path)
     monkeypatch.setattr(record, "sources_sha256", here)
-    found = {"faults": [{"id": "x"}], "hard": [], "sources": record.sources_sha256()}
+    found = {"faults": [{"id": "x"}], "sources": record.sources_sha256()}
     path.write_text(json.dumps(found))
     assert record.recorded(path) == {"x": {"id": "x"}}
     (tmp_path / "common" / "log").mkdir()

@@ -30,14 +30,6 @@ def few(folder, name, cases, preset="few"):
     return made
 
 
-def verdicts(report):
-    """Case -> the verdicts of its rows."""
-    found = {}
-    for row in report["rows"]:
-        found.setdefault(row["key"].split("/")[0], set()).add(row["verdict"])
-    return found
-
-
 def test_what_the_near_ties_show(checkout, tmp_path):
     """They do flip, the flip is explained, and a pair without ties says nothing of it."""
     cases = ["experts", "codebook", "hashed", "largest_of_all"]

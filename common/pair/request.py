@@ -138,7 +138,7 @@ class RunRequest:
     # It is not only step 4's: step4_backward/given.py, logs of sums.
     given_gradients_above: int = option(
         100_000,
-        "more parameter values than that make a model large: three of its four optimizers take "
+        "more parameter values than that make a model large: Adam's set-ups take "
         "given gradients instead of running it; 100000 by default: --given-gradients-above 500000",
         of="optimizers",
         least=1,

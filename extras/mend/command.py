@@ -496,9 +496,9 @@ class Search:
         return better
 
     def _behind(self, step: Step) -> tuple[dict[int, Result], bool]:
-        """What the steps behind one say by their numbers; whether the port does not run in one.
+        """Check the steps behind one: number -> result, and whether the port crashes in one.
 
-        Where the reference does not, nothing is known, and no edit of the port makes it run.
+        Where the reference does not run nothing is known, and no edit of the port changes that.
         """
         said = {}
         for behind in STEPS[STEPS.index(step) + 1 :]:

@@ -626,6 +626,13 @@ def test_a_doubtful_mend_is_not_proven(tmp_path, monkeypatch):
     assert [one.doubtful for one in search.mended] == [True]
 
 
+def test_initial_weights_are_mended_where_all_else_is_green(tmp_path):
+    pair = a_pair(tmp_path, ("nn.initializer.Normal(std=0.1)", "nn.initializer.Normal(std=0.2)"))
+    said = twincheck("mend", pair)
+    assert "proven: with it steps 1, 3 and 4 are green" in said
+    assert "std=0.1" in json.loads((pair / "log" / "mend" / "mend.json").read_text())["diff"]
+
+
 def test_what_is_lost_in_half_precision_alone_is_mended_with_its_dtype(tmp_path):
     """In float32 the port is right: RMSNorm lacks its cast to float32."""
     left_out = shutil.ignore_patterns("log", "__pycache__")
