@@ -33,6 +33,7 @@ from twincheck.common.check.report_json import json_text, told_in
 from twincheck.common.check.result import Result, overall_exit
 from twincheck.common.check.runner import base_folder, judge_model, run_step
 from twincheck.common.check.steps import Step
+from twincheck.common.check.workers import Processes
 from twincheck.common.logs.result_folder import ResultFolder
 from twincheck.common.logs.sidecar import sidecar_of
 from twincheck.common.pair.pairs import load_pairs
@@ -152,35 +153,38 @@ def _left_out(
 
 
 def _run_all(steps: Sequence[Step], options: CheckOptions, on_progress) -> list[Result]:
-    """Run every step.
+    """Run every step, by the same processes.
 
-    The training of built-in models goes on beside the other steps, which leave cores idle while
-    they judge; memory that holds two models of somebody else's is not taken for granted.
+    Two steps of built-in models go on beside the others, which leave cores idle while they judge;
+    memory that holds two models of somebody else's is not taken for granted.
     """
 
     def results_of(some: Sequence[Step], on_progress) -> list[Result]:
         found = []
-        for step in some:
-            models = tuple(pair.model for pair in pairs if not step.why_not(pair))
-            of_step = replace(options.taken_by(step.takes), models=models)
-            found += run_step(step, of_step, on_progress) if models else []
+        with Processes() as processes:
+            for step in some:
+                models = tuple(pair.model for pair in pairs if not step.why_not(pair))
+                of_step = replace(options.taken_by(step.takes), models=models)
+                found += run_step(step, of_step, on_progress, processes) if models else []
         return found
 
     pairs = load_pairs(options.models)
     small = all(pair.built_in for pair in pairs)
     if not small or options.compare_only or options.run.device != "cpu":
         return results_of(steps, on_progress)
-    others = [step for step in steps if not step.trains]
     finished = threading.Event()
 
     def when_alone(text: str) -> None:
         if finished.is_set():
             on_progress(text)
 
-    with Beside(lambda: results_of([s for s in steps if s.trains], when_alone)) as training:
-        results = results_of(others, on_progress)
+    def beside(number: int) -> Beside:
+        return Beside(lambda: results_of([s for s in steps if s.number == number], when_alone))
+
+    with beside(4) as backward, beside(5) as training:
+        results = results_of([step for step in steps if step.number < 4], on_progress)
         finished.set()
-        return results + training.result()
+        return results + backward.result() + training.result()
 
 
 if __name__ == "__main__":

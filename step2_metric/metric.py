@@ -1,6 +1,7 @@
 """Step 2, both sides: the data as batches, tokenizers, predictions and scores."""
 
 import hashlib
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -67,24 +68,36 @@ def words(run, texts):
 
 def tokenizers(run):
     """Log what each tokenizer makes of the hard texts: rows of ids, and all ids as hashes."""
-    half = HARD_TEXTS[: len(HARD_TEXTS) // 2]
-    known = {"words": Words(half), "words_lower": Words(half, lower=True)}
-    tokenizers = {"bytes": Bytes(), **known}
+    made = {name: of_hard_texts(name) for name in ("bytes", "words", "words_lower")}
     model = Path(run.request.data or "") / run.pair.name / MODEL
     if run.request.data and model.is_file():
-        tokenizers["sentencepiece"] = SentencePiece(model)
+        made["sentencepiece"] = arrays_of(SentencePiece(model))
         run.log("tokenizer/sentencepiece/model", digest(model.read_bytes()))
-    for name, tokenizer in tokenizers.items():
-        encoded = encode(tokenizer, HARD_TEXTS, TOKENS_LENGTH)
-        if tokenizer.eos_id is not None:
-            ended = encode(tokenizer, HARD_TEXTS, TOKENS_LENGTH, eos=True)
-            run.log(f"tokenizer/{name}/ids_with_eos", ended["input_ids"])
-        for key in ("lengths", "input_ids", "attention_mask", "offsets"):
-            run.log(f"tokenizer/{name}/{key}", encoded[key])
-        everything = [tokenizer.tokens(text) for text in HARD_TEXTS]
-        for i, key in enumerate(("all_ids", "all_offsets")):
-            hashes = [digest(np.array(row[i], dtype=np.int64).tobytes()) for row in everything]
-            run.log(f"tokenizer/{name}/{key}", np.array(hashes, dtype=np.int64))
+    for name, arrays in made.items():
+        for key, values in arrays.items():
+            run.log(f"tokenizer/{name}/{key}", values)
+
+
+@cache
+def of_hard_texts(name):
+    """The arrays of a tokenizer that needs no file; the same for every model."""
+    half = HARD_TEXTS[: len(HARD_TEXTS) // 2]
+    return arrays_of(Bytes() if name == "bytes" else Words(half, lower=name == "words_lower"))
+
+
+def arrays_of(tokenizer):
+    """What a tokenizer makes of the hard texts, by the keys that it is logged under."""
+    found = {}
+    encoded = encode(tokenizer, HARD_TEXTS, TOKENS_LENGTH)
+    if tokenizer.eos_id is not None:
+        ended = encode(tokenizer, HARD_TEXTS, TOKENS_LENGTH, eos=True)
+        found["ids_with_eos"] = ended["input_ids"]
+    found |= {key: encoded[key] for key in ("lengths", "input_ids", "attention_mask", "offsets")}
+    everything = [tokenizer.tokens(text) for text in HARD_TEXTS]
+    for i, key in enumerate(("all_ids", "all_offsets")):
+        hashes = [digest(np.array(row[i], dtype=np.int64).tobytes()) for row in everything]
+        found[key] = np.array(hashes, dtype=np.int64)
+    return found
 
 
 def digest(content):

@@ -9,6 +9,7 @@ of a text (str.isalnum and str.isspace, no regular expression), pieces from the 
 import hashlib
 from bisect import bisect_right
 from collections.abc import Callable, Iterator
+from functools import cache
 from itertools import accumulate, groupby
 from pathlib import Path
 
@@ -31,20 +32,25 @@ def tokenizer_opinion(folder: Path, model: Path) -> tuple[list[Row], list[str]]:
     """Rows third/TOKENIZER/ARRAY/SIDE: how many values of a side's log are not as derived here."""
     rows: list[Row] = []
     notes: list[str] = []
-    half = HARD_TEXTS[: len(HARD_TEXTS) // 2]
-    rules = {"bytes": byte_tokens, "words": word_rule(half), "words_lower": word_rule(half, True)}
     for side in SIDES:
         with read_log(ResultFolder(folder).log("metric_all", side)) as log:
-            names = [name for name in rules if f"tokenizer/{name}/input_ids" in log]
-            for name in names:
-                tokens = [rules[name](text) for text in HARD_TEXTS]
-                rows += compared(name, side, tokens, log)
+            for name, tokens in derived().items():
+                if f"tokenizer/{name}/input_ids" in log:
+                    rows += compared(name, side, tokens, log)
             if "tokenizer/sentencepiece/input_ids" in log:
                 if model.is_file():
                     rows += pieces_opinion(side, load_processor(model), log)
                 else:
                     notes.append("the SentencePiece model is not at hand: no third opinion on it")
     return rows, list(dict.fromkeys(notes))
+
+
+@cache
+def derived() -> dict[str, list[Tokens]]:
+    """Tokenizer -> the tokens of the hard texts, which are the same for every model and side."""
+    half = HARD_TEXTS[: len(HARD_TEXTS) // 2]
+    rules = {"bytes": byte_tokens, "words": word_rule(half), "words_lower": word_rule(half, True)}
+    return {name: [rule(text) for text in HARD_TEXTS] for name, rule in rules.items()}
 
 
 def compared(name: str, side: str, tokens: list[Tokens], log) -> list[Row]:

@@ -15,7 +15,9 @@ import pytest
 from builders import ended
 from checkout import Checkout, change
 
-from twincheck.common.check.options import Parser, of
+from twincheck.common.check.options import OF_EVERY_CHECK, CheckOptions, Parser, of
+from twincheck.common.check.runner import run_step
+from twincheck.common.check.workers import Processes
 from twincheck.common.check_all import all_steps
 from twincheck.common.pair.request import RunRequest
 from twincheck.common.pair.task import TeacherForced
@@ -226,6 +228,31 @@ def test_a_process_that_ended_between_two_requests_is_replaced(tmp_path):
             assert worker.failure() is None
             assert (tmp_path / name / "forward_all_torch.npy").is_file()
             worker._process.stop()
+
+
+def test_one_process_of_a_side_answers_for_every_step(tmp_path, monkeypatch):
+    """It imports its framework once, and a file that was edited meanwhile is read anew."""
+    started = []
+
+    def count(self):
+        started.append(self.side)
+        return begin(self)
+
+    begin = WorkerProcess._started
+    monkeypatch.setattr(WorkerProcess, "_started", count)
+    pair = Path(shutil.copytree(PAIR, tmp_path / "pair"))
+    options = Parser("", "check").take(*OF_EVERY_CHECK, *of("reference")).parse_args
+    given = CheckOptions.of(options(["--model", str(pair), "--no-report", "--out", str(tmp_path)]))
+    with Processes() as processes:
+        for number in (1, 3):
+            step = next(step for step in all_steps() if step.number == number)
+            (result,) = run_step(step, given, lambda text: None, processes)
+            assert not result.error and result.exit_code == 0
+        with open(pair / "paddle_model.py", "a") as file:
+            file.write("\n\ndef build(config):\n    raise ValueError('edited')\n")
+        (result,) = run_step(step, given, lambda text: None, processes)
+        assert "edited" in result.error
+    assert sorted(started) == ["paddle", "torch"]
 
 
 # ---- --case -------------------------------------------------------------------------------------

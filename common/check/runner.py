@@ -7,7 +7,7 @@ What one needs of the other is decided here, such as whether a teacher-forced ru
 
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, nullcontext, suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -19,7 +19,7 @@ from twincheck.common.check.record import write_record
 from twincheck.common.check.result import Result, port_alone_changes, refuse_unfit, shown
 from twincheck.common.check.steps import Step
 from twincheck.common.check.unfinished import Unfinished
-from twincheck.common.check.workers import Workers
+from twincheck.common.check.workers import Processes, Workers
 from twincheck.common.logs.guide_pair import bring_pair, has_pair
 from twincheck.common.logs.key import Key
 from twincheck.common.logs.result_folder import BESIDE, ResultFolder
@@ -28,7 +28,7 @@ from twincheck.common.pair.case_hooks import data_preset, training
 from twincheck.common.pair.pairs import Pair, chosen_cases, is_checkpoint, load_pairs, python_for
 from twincheck.common.pair.request import RunRequest
 from twincheck.common.pair.task import Again, Noise
-from twincheck.common.report.guide_report import GuideReport, GuideReports
+from twincheck.common.report.guide_report import GuideReport
 from twincheck.common.system.checkout import ROOT
 from twincheck.common.system.errors import UserError
 from twincheck.common.system.extras import load
@@ -52,9 +52,12 @@ def base_folder(step: Step, options: CheckOptions) -> Path:
     return base / step.other  # itself, where there is no other
 
 
-def run_step(step: Step, options: CheckOptions, on_progress) -> list[Result]:
+def run_step(
+    step: Step, options: CheckOptions, on_progress, processes: Processes | None = None
+) -> list[Result]:
     """Run both sides of a step (unless --compare-only), judge, and put the logs in their place.
 
+    processes   of other steps, which go on with this one; by default new ones, which end with it
     A machine that is not the first of several runs its processes alone: its results are failures.
     """
     pairs = load_pairs(options.models, options.run.backends)
@@ -77,8 +80,8 @@ def run_step(step: Step, options: CheckOptions, on_progress) -> list[Result]:
     step = step.shared_by(options.run)
     if options.compare_only:
         remove_abandoned(base)
-        with GuideReports(0 if options.no_report else len(pairs)) as reports:
-            return [_judge_in_place(step, p, base / p.name, options, reports) for p in pairs]
+        with nullcontext() if options.no_report else GuideReport() as guide:
+            return [_judge_in_place(step, p, base / p.name, options, guide) for p in pairs]
     run = options.run
     for pair in pairs:
         pair.config(data_preset(pair, run.preset) if step.data else run.preset)
@@ -92,10 +95,14 @@ def run_step(step: Step, options: CheckOptions, on_progress) -> list[Result]:
         pythons[side] = python_for(framework, options.pythons.get(framework), pairs)
     base.mkdir(parents=True, exist_ok=True)
     remove_abandoned(base)
-    with working_folder(base) as work, Unfinished(base, work, run.resume) as unfinished:
+    with working_folder(base) as work, ExitStack() as stack:
+        unfinished = stack.enter_context(Unfinished(base, work, run.resume))
+        processes = processes or stack.enter_context(Processes())
         inputs = Inputs(step, options, pythons, work, on_progress, unfinished)
-        wanted = 0 if options.no_report else len(pairs)
-        with Workers(inputs) as workers, GuideReports(wanted) as reports:
+        guide = None if options.no_report else stack.enter_context(GuideReport())
+        # A second thread costs a model this small more than it brings.
+        small = run.preset == "default" and all(pair.built_in for pair in pairs)
+        with Workers(inputs, processes, 1 if small else None) as workers:
             workers.start()
             pairs = inputs.bring(pairs, base)
             if run.node_rank:
@@ -103,7 +110,7 @@ def run_step(step: Step, options: CheckOptions, on_progress) -> list[Result]:
                     unfinished.forget(pair)  # the first machine keeps the checkpoints
                 return [Result(step, name, error=f.sentence) for name, f in inputs.errors.items()]
             done = workers.finished(pairs)
-            return [_conclude(step, p, base, options, workers, reports) for p in done]
+            return [_conclude(step, p, base, options, workers, guide) for p in done]
 
 
 def _conclude(
@@ -112,7 +119,7 @@ def _conclude(
     base: Path,
     options: CheckOptions,
     workers: Workers,
-    reports: GuideReports,
+    guide: GuideReport | None,
 ) -> Result:
     """Judge what the workers made for a model, and put it in its place; or keep why they failed."""
     made, error_file = workers.work / pair.name, base / f"{pair.name}.error.txt"
@@ -128,13 +135,12 @@ def _conclude(
         if failed := workers.go_on(pair, {"in_train": True}):
             return replace(_result(step, pair, options), error=failed)
     workers.on_progress(f"step {step.number}: judging {pair.name}")
-    result = judge_model(step, pair, made, options, workers, reports.next())
+    result = judge_model(step, pair, made, options, workers, guide)
     while step.undecided is not None and (more := step.undecided(result, made)):
         failed = workers.go_on(pair, more)
         if failed:
             result.notes.append(f"what may decide could not be trained: {failed}")
             break
-        guide = None if options.no_report else GuideReport()
         result = judge_model(step, pair, made, options, workers, guide)
     result.folder = base / pair.name
     result.elapsed_s += workers.elapsed_s(pair.name)
@@ -159,10 +165,9 @@ def _conclude(
 
 
 def _judge_in_place(
-    step: Step, pair: Pair, folder: Path, options: CheckOptions, reports: GuideReports
+    step: Step, pair: Pair, folder: Path, options: CheckOptions, guide: GuideReport | None
 ) -> Result:
     """Judge a result that is there: once more where another check has put a newer one in."""
-    guide = reports.next()
     for _ in range(5):
         before = version(folder)
         if before is None:
@@ -171,7 +176,6 @@ def _judge_in_place(
         result = judge_model(step, pair, folder, options, guide=guide)
         if version(folder) == before:
             break
-        guide = GuideReport() if guide else None
     result.folder = folder
     if not result.error:
         with suppress(OSError, UserError):  # logs of somebody else's can be judged too
@@ -243,9 +247,6 @@ def judge_model(
         result.error = str(error)
     except OSError as error:
         result.error = f"{error.filename or shown(folder)}: {error.strerror or error}"
-    finally:
-        if guide is not None:
-            guide.stop()
     result.elapsed_s = time.perf_counter() - start
     return result
 

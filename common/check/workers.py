@@ -36,16 +36,50 @@ class Owed(NamedTuple):
     path: Path
 
 
-class Workers:
-    """The processes of one step; a context manager that ends them.
+class Processes:
+    """The sides' processes of a check; a context manager that ends them.
 
-    A process is started once and answers the requests of all models, one after another.  It goes on
-    waiting till the results are judged: Paddle's may be asked for a teacher-forced run, which
-    then costs no import of the framework.
+    A process is started once and answers the requests of all models and steps, one after another,
+    so that a framework is imported once.
     """
 
-    def __init__(self, inputs: Inputs):
-        self.inputs = inputs
+    def __init__(self):
+        self._waiting: dict[tuple, WorkerProcess] = {}
+        self._stack = ExitStack()
+
+    def __enter__(self) -> "Processes":
+        return self
+
+    def __exit__(self, error_type, *error: object) -> None:
+        for process in self._waiting.values() if error_type is None else ():
+            process.end()  # all at once: the stack waits for one after another
+        self._stack.__exit__(error_type, *error)
+
+    def of(
+        self, side: str, python: str, module: str, device: str, threads: int | None, on_progress
+    ) -> WorkerProcess:
+        """The process of a side that runs a module's requests, or a new one."""
+        threads = None if "OMP_NUM_THREADS" in os.environ else threads  # the user's count
+        key = side, python, module.split(".")[-2], device, threads
+        process = self._waiting.get(key)
+        if process is None or process.was_told_to_end:
+            process = WorkerProcess(python, module, on_progress, device, threads, side)
+            self._waiting[key] = self._stack.enter_context(process)
+        process.module, process.on_progress = module, on_progress
+        return process
+
+
+class Workers:
+    """What the sides' processes are asked for one step; a context manager.
+
+    A process goes on waiting till the results are judged: Paddle's may be asked for a
+    teacher-forced run, torch's for the noise of what it computed.
+
+    threads   of each process; None: as many as it likes
+    """
+
+    def __init__(self, inputs: Inputs, processes: Processes, threads: int | None = None):
+        self.inputs, self.processes, self.threads = inputs, processes, threads
         self.step: Step = inputs.step
         self.options: CheckOptions = inputs.options
         self.pythons = inputs.pythons
@@ -54,17 +88,14 @@ class Workers:
         self._done: dict[tuple[str, Task], set[tuple[str, str]]] = {}  # model, what -> passes
         self.stepping: dict[str, tuple[str, ...]] = {}  # model -> cases of further runs' steps
         self._more: dict[str, dict[str, object]] = {}  # model -> what its requests have beside
-        self._processes: dict[tuple[str, int | None], WorkerProcess] = {}  # (side, threads) -> it
-        self._stack = ExitStack()  # of all processes and memory
+        self._stack = ExitStack()  # of the memory
         self._memory: dict[str, SharedFile] = {}  # model -> where its large states are handed over
 
     def __enter__(self) -> "Workers":
         return self
 
-    def __exit__(self, error_type, *error: object) -> None:
-        for process in self._processes.values() if error_type is None else ():
-            process.end()  # all at once: the stack waits for one after another
-        self._stack.__exit__(error_type, *error)
+    def __exit__(self, *error: object) -> None:
+        self._stack.__exit__(*error)
 
     def start(self) -> None:
         """Start what the first launch needs: the frameworks are imported while inputs are read."""
@@ -85,9 +116,8 @@ class Workers:
         for launch in self.step.launches:
             self._collect(owed)
             owed = self._hand_out(launch, [pair for pair in pairs if pair.name not in errors])
-        for (side, _), process in self._processes.items():
-            if side == "torch" and not half:
-                process.end()
+        if self._is_scarce and "torch" in self.pythons and not half:
+            self._process("torch").end()
         for pair in pairs:
             self._collect(one for one in owed if one.pair.name == pair.name)
             if half and pair.name not in errors:
@@ -109,7 +139,7 @@ class Workers:
             self._run_group("torch", launch, reference)
             self._run_group("paddle", launch, [pair for pair in pairs if pair.name not in errors])
             return []
-        threads = 1 if launch.side_by_side else None
+        threads = 1 if launch.side_by_side else self.threads
 
         def asked(side: str, some: list[Pair]) -> list[Owed]:
             parts = ((pair, part) for pair in some for part in self._parts(side, launch, pair))
@@ -118,14 +148,19 @@ class Workers:
         torch = asked("torch", reference)
         if launch.side_by_side:
             return torch + asked("paddle", pairs)
-        if self.options.run.device != "cpu" or self.options.run.offload:
-            self._collect(torch)  # memory is too scarce for both sides at once
+        if self._is_scarce:
+            self._collect(torch)
         paddle = []
         for pair in pairs:
             self._collect(one for one in torch if one.pair.name == pair.name)
             if pair.name not in errors:
                 paddle += asked("paddle", [pair])
         return paddle
+
+    @property
+    def _is_scarce(self) -> bool:
+        """Whether memory may not be enough for both sides at once."""
+        return self.options.run.device != "cpu" or self.options.run.offload
 
     def _parts(self, side: str, launch: Launch, pair: Pair) -> list[Launch]:
         """What a side's process runs of a launch for a model."""
@@ -286,7 +321,8 @@ class Workers:
         """Run the Paddle side in a process of its own with more in its request, into `folder`."""
         for launch in self.step.launches:
             request = self._request("paddle", pair, launch, **more)
-            with self._started("paddle") as process:
+            python, module, device = self._how("paddle")
+            with WorkerProcess(python, module, self._show("paddle"), device) as process:
                 process.ask(request, folder / "request_paddle.json")
                 if failure := process.failure():
                     return _said(failure)
@@ -342,17 +378,11 @@ class Workers:
 
     def _process(self, side: str, threads: int | None = None) -> WorkerProcess:
         """The process of a side that runs, or a new one."""
-        if "OMP_NUM_THREADS" in os.environ:
-            threads = None  # the user has said how many
-        process = self._processes.get((side, threads))
-        if process is None or process.was_told_to_end:
-            process = self._stack.enter_context(self._started(side, threads))
-            self._processes[side, threads] = process
-        return process
+        return self.processes.of(side, *self._how(side), threads or self.threads, self._show(side))
 
-    def _started(self, side: str, threads: int | None = None) -> WorkerProcess:
-        python, module, device = self.pythons[side], self._module(side), self.options.run.device
-        return WorkerProcess(python, module, self._show(side), device, threads, side)
+    def _how(self, side: str) -> tuple[str, str, str]:
+        """Python, module and device of a side."""
+        return self.pythons[side], self._module(side), self.options.run.device
 
     def _module(self, side: str) -> str:
         """What `python -m` runs for a side: the script of the framework that computes it."""

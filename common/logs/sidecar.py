@@ -269,8 +269,8 @@ def note_not_forced(log_path: str | os.PathLike, keys: Iterable[str]) -> None:
     write_sidecar(log_path, replace(read_sidecar(log_path), not_forced=sorted(keys)))
 
 
-# The sidecars that were read last: judging a folder asks for each of its some twenty several times.
-_read = LastRead(24)
+# The sidecars that were read last: a check asks for each of its some 160 several times.
+_read = LastRead(192)
 
 
 def read_sidecar(log_path: str | os.PathLike) -> Sidecar | None:

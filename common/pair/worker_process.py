@@ -1,10 +1,10 @@
 """A side's process: started, handed its requests, and what it says where it fails.
 
 The one place that starts a worker, for the checks, for a checkpoint's description and for the
-certificate.  `python -m step1_forward.torch.forward -` takes the paths of requests as lines on
-standard input, and answers each when its logs are there (common/sides/worker.py).  So it can
-import its framework before there is anything to run, and answers a further request without
-importing it again.
+certificate.  `python -m step1_forward.torch.forward -` takes requests as lines on standard input,
+each the script that it is for and its path, and answers when the logs are there
+(common/sides/worker.py).  So it can import its framework before there is anything to run, and
+answers a further request, or another step's, without importing it again.
 """
 
 import json
@@ -47,9 +47,11 @@ class Failure:
 class WorkerProcess:
     """One side's process, which answers requests in their order until it is told to end.
 
-    module   what `python -m` runs, such as twincheck.step1_forward.torch.forward
-    threads  of the framework, unless the user's environment says otherwise
-    side     which of the two sides it is, where its framework is not that one's
+    module       the script of what is asked from now on, such as
+                 twincheck.step1_forward.torch.forward; the process is started with the first
+    on_progress  is called with each line of progress; it may be replaced, as the module may
+    threads      of the framework, unless the user's environment says otherwise
+    side         which of the two sides it is, where its framework is not that one's
     """
 
     def __init__(
@@ -64,11 +66,13 @@ class WorkerProcess:
         self.side = side or _side(module)
         self.python = python
         self.module = module
+        self.on_progress = on_progress or (lambda text: None)
+        self._lines: dict[Path, str] = {}  # request -> what was asked for it
         self._asked: list[Path] = []  # the requests whose answers nobody has asked for
         self._answered: dict[Path, Failure | None] = {}  # what became of those that have one
         self.was_told_to_end = False
         own = device_of(device, self.side)
-        self._told = on_progress or (lambda text: None), threads, own
+        self._told = lambda text: self.on_progress(text), threads, own
         self._process = self._started()
 
     def _started(self) -> Process:
@@ -82,7 +86,8 @@ class WorkerProcess:
             self._process = self._started()
         self._answered.pop(path, None)
         self._asked.append(path)
-        self._process.ask(json.dumps(str(path)))
+        self._lines[path] = json.dumps([self.module, str(path)])
+        self._process.ask(self._lines[path])
 
     @property
     def _owed(self) -> list[Path]:
@@ -109,7 +114,8 @@ class WorkerProcess:
         if unexplained:
             self._process.end()
             if self._process.wait() == 0:  # a wrapper of Python has handed on no standard input
-                run = self.python, self.module, self.side, [self.module], [path], *self._told
+                module = json.loads(self._lines[path])[0]
+                run = self.python, module, self.side, [module], [path], *self._told
                 self._answered[path] = _run(*run)[0]
                 return
             failure = _how_it_ended(self._process, self.side, self.python)
@@ -125,7 +131,7 @@ class WorkerProcess:
             return
         self._process = self._started()
         for other in self._owed:
-            self._process.ask(json.dumps(str(other)))
+            self._process.ask(self._lines[other])
         if self.was_told_to_end:
             self._process.end()
 

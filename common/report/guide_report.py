@@ -19,6 +19,7 @@ from twincheck.common.system.start import installed
 # types: they stand in, and where more is wanted, Paddle is imported after all.
 _REPORT = """
 import json, os, sys, types
+from contextlib import suppress
 from twincheck.common.logs.reader import read_log
 from twincheck.common.system.processes import watch
 watch()
@@ -34,42 +35,57 @@ def report(logs, threshold, target, every):
     helper.compare_info(*map(Info.fromkeys, keys, logs))
     helper.report(diff_method="mean", diff_threshold=threshold, path=target)
 
-line = sys.stdin.readline()
-if not line:
-    os._exit(1)
-reference, candidate, *how = json.loads(line)
-logs = [read_log(path) for path in (reference, candidate)]
+answers = os.fdopen(os.dup(1), "w")
+with open(os.devnull, "wb") as nothing:
+    os.dup2(nothing.fileno(), 1)
 names = sys.modules["paddle"] = types.ModuleType("paddle")
 names.nn, names.Tensor = types.SimpleNamespace(Layer=object), object
-try:
-    report(logs, *how)
-except Exception:
-    for name in [name for name in sys.modules if name.split(".")[0] in ("paddle", "reprod_log")]:
-        del sys.modules[name]
-    report(logs, *how)
+for line in sys.stdin:
+    reference, candidate, *how = json.loads(line)
+    with suppress(Exception):
+        logs = [read_log(path) for path in (reference, candidate)]
+        try:
+            report(logs, *how)
+        except Exception:
+            if sys.modules["paddle"] is not names:
+                raise
+            for name in [name for name in sys.modules if name.split(".")[0] == "reprod_log"]:
+                del sys.modules[name]
+            del sys.modules["paddle"]
+            report(logs, *how)
+    print(json.dumps(how[1]), file=answers, flush=True)
 os._exit(0)
 """
 
 
 class GuideReport:
-    """reprod_log's own report on two logs, written by a process of its own.
+    """reprod_log's own report on two logs, of one model after another, by a process of its own.
 
-    That process starts at once, and imports NumPy before there are logs.
+    That process starts at once, and imports NumPy before there are logs.  A context manager.
     """
 
     def __init__(self):
-        self.target = self._temporary = Path(os.devnull)
-        self._process = None
-        if importlib.util.find_spec("reprod_log") is None or not installed("paddle"):
-            return
-        self._process = Child(
+        self.target = self._temporary = None  # of what it was asked last
+        self._owes = False
+        installed_both = importlib.util.find_spec("reprod_log") and installed("paddle")
+        self._process = self._started() if installed_both else None
+
+    def _started(self) -> Child:
+        return Child(
             [sys.executable, "-W", "ignore", "-c", _REPORT],
             environment(),
             cwd=PATH,
             stdin=subprocess.PIPE,
-            stdout=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
+            text=True,
         )
+
+    def __enter__(self) -> "GuideReport":
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.stop()
 
     def begin(
         self, reference: Path, candidate: Path, threshold: float, target: Path, every: bool = False
@@ -79,18 +95,28 @@ class GuideReport:
         every  all their keys, as a reader of the two files would: where one log alone has a key,
                reprod_log refuses them; else those that they have in common
         """
+        if self._owes:  # who asked has met an error meanwhile
+            self.wait()
         self.target = target
+        if self._process is None:
+            return
+        if self._process.poll() is not None:
+            self._process.stop()
+            self._process = self._started()
         self._temporary = target.with_name(f".{target.name}.{os.getpid()}")
-        if self._process is not None:
-            logs = str(reference), str(candidate)
-            line = json.dumps([*logs, threshold, str(self._temporary), every])
-            with suppress(BrokenPipeError):  # it has ended, which `wait` finds
-                with self._process.stdin as stdin:
-                    stdin.write(f"{line}\n".encode())
+        logs = str(reference), str(candidate)
+        line = json.dumps([*logs, threshold, str(self._temporary), every])
+        with suppress(BrokenPipeError):  # it has ended, which `wait` finds
+            self._process.stdin.write(f"{line}\n")
+            self._process.stdin.flush()
+        self._owes = True
 
     def wait(self) -> bool | None:
         """reprod_log's verdict; None where it could not be asked or did not finish."""
-        if self._process is None or self._process.wait() or not self._temporary.is_file():
+        if not self._owes:
+            return None
+        self._owes = False
+        if not self._process.stdout.readline() or not self._temporary.is_file():
             return None
         text = self._temporary.read_text()
         os.replace(self._temporary, self.target)
@@ -98,32 +124,13 @@ class GuideReport:
 
     def stop(self) -> None:
         """End the process, whether it has reported or not."""
-        if self._process is not None:
+        if self._process is None:
+            return
+        if not self._owes:
             with suppress(BrokenPipeError):
                 self._process.stdin.close()
-            self._process.stop()
-            if self._temporary.is_file():
-                self._temporary.unlink()
-
-
-class GuideReports:
-    """The reports of several models, of which the next one's process is always started ahead."""
-
-    def __init__(self, count: int):
-        """`count` reports will be asked for at most."""
-        self._left = count
-        self._ahead: GuideReport | None = None
-
-    def __enter__(self) -> "GuideReports":
-        self.next()
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        if self._ahead is not None:
-            self._ahead.stop()
-
-    def next(self) -> GuideReport | None:
-        """A report to begin; None where none are wanted."""
-        report, self._ahead = self._ahead, GuideReport() if self._left else None
-        self._left = max(0, self._left - 1)
-        return report
+            self._process.wait()
+        self._process.stop()
+        self._process.stdout.close()
+        if self._temporary is not None:
+            self._temporary.unlink(missing_ok=True)

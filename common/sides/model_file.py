@@ -16,6 +16,7 @@ from twincheck.common.sides.job import Job
 from twincheck.common.sides.upcast import upcasting
 from twincheck.common.system.checkout import ROOT
 from twincheck.common.system.errors import UserError
+from twincheck.common.system.files import version_of
 from twincheck.common.system.intercept import Intercept
 from twincheck.common.system.memory import no_collections
 
@@ -33,6 +34,7 @@ forked: list[str] = []  # in a fork of a caller: the framework that is hidden th
 _enabled: set[bool] = set()  # what this model's files have made of it
 _of_compat: set[str] = set()  # the modules of those files
 _runs: Pair | None = None  # whose files are imported
+_versions: dict[str, tuple | None] = {}  # those files -> what they were; None: not known
 _in_float64: dict[str, tuple[ModuleType, ModuleType]] = {}  # name -> (as imported first, the other)
 
 
@@ -102,13 +104,37 @@ def _own_modules(pair: Pair) -> dict[str, ModuleType]:
 
 
 def forget_others(pair: Pair) -> None:
-    """Forget the files of the model that ran before: another one's may have the same names."""
+    """Forget the files of the model that ran before: another one's may have the same names.
+
+    Those of the same model too, where one of them was edited meanwhile.
+    """
     global _runs
-    if _runs and _runs.folder != pair.folder and not _runs.built_in:
+    if _runs and not _runs.built_in and (_runs.folder != pair.folder or _were_edited()):
         for name in _own_modules(_runs):
             del sys.modules[name]
+        _versions.clear()
         sys.path[:] = [p for p in sys.path if not Path(p).is_relative_to(_runs.folder)]
     _runs = pair
+
+
+def note_files(pair: Pair, since_ns: int) -> None:
+    """Remember what the imported files of a model are, of which none was imported before a time."""
+    for module in {} if pair.built_in else _own_modules(pair).values():
+        if module.__file__ not in _versions:
+            about = os.stat(module.__file__)
+            known = max(about.st_mtime_ns, about.st_ctime_ns) < since_ns
+            _versions[module.__file__] = version_of(about) if known else None
+
+
+def _were_edited() -> bool:
+    """Whether an imported file is no longer what it was."""
+    for path, version in _versions.items():
+        try:
+            if version is None or version_of(os.stat(path)) != version:
+                return True
+        except OSError:
+            return True
+    return False
 
 
 def import_again(job: Job) -> ModuleType:

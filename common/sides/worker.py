@@ -1,10 +1,11 @@
 """What every worker script shares: requests, one after another, and the precisions of each.
 
     python -m step1_forward.torch.forward REQUEST.json …   runs these, and ends
-    python -m step1_forward.torch.forward -                takes their paths from standard input
+    python -m step1_forward.torch.forward -                takes them from standard input
 
-A script defines `function(run)`, which computes and logs one case, and calls `main`.  It needs
-NumPy and its own framework, nothing else.  common/pair/request.py says what a request holds.
+A script defines `function(run)`, which computes and logs one case, and calls `main` with a Script.
+It needs NumPy and its own framework, nothing else.  common/pair/request.py says what a request
+holds.  On standard input each line names a script, too: one process answers for all five steps.
 
 The float64 run comes first; the reference's records the discrete choices, and every other run goes
 on with them (common/verdict/choices.py says why).
@@ -15,6 +16,7 @@ import importlib
 import json
 import os
 import sys
+import time
 import traceback
 import warnings
 from collections.abc import Callable, Sequence
@@ -43,7 +45,12 @@ from twincheck.common.sides import (
 )
 from twincheck.common.sides.draws import Restart
 from twincheck.common.sides.job import Job
-from twincheck.common.sides.model_file import forget_compat, forget_others, note_compat
+from twincheck.common.sides.model_file import (
+    forget_compat,
+    forget_others,
+    note_compat,
+    note_files,
+)
 from twincheck.common.sides.places import error_sentence, of_framework_file
 from twincheck.common.sides.run import Run
 from twincheck.common.sides.session import Session, current
@@ -77,9 +84,9 @@ ASKS_FOR_GRADIENTS = (
 )
 
 
-@dataclass
-class Worker:
-    """A side's script; `stem` and `dtypes` may depend on the request."""
+@dataclass(frozen=True)
+class Script:
+    """What a side's script runs and logs; `stem` and `dtypes` may depend on the request."""
 
     side: ModuleType
     stem: str | Callable[[RunRequest], str]  # of the logs' names (job.py)
@@ -93,25 +100,40 @@ class Worker:
     # The processes that share each request, of which this is one (group.py): the first writes into
     # the request's folder, each other into one of its own in there.
     group: object | None = None
+
+
+@dataclass
+class Worker:
+    """A side's process, which answers requests by the script that each is for."""
+
+    script: Script
     exact: object | None = None  # common/transplant/exact.py's, on the Paddle side
     here: str | None = None  # the working folder of models that have none of their own
     transplanted: str | None = ""  # the operators that this process has put in place; "": none yet
 
-    def answer(self, path: Path) -> int:
+    @property
+    def side(self) -> ModuleType:
+        """The framework's side."""
+        return self.script.side
+
+    def answer(self, path: Path, module: str = "") -> int:
         """Run one request; returns the exit status (0, or 2 where an error was written beside it).
 
+        module  the script that it is for; by default the one that this process was started with
         Raises UserError for a file that is no request.
         """
-        request = RunRequest.read(path)
-        rank = self.group.rank if self.group else 0
+        request, group = RunRequest.read(path), self.script.group
+        rank = group.rank if group else 0
         if rank:
             request = replace(request, progress=False)
         folder = path.parent / (rank_folder(rank) if rank else "")
         folder.mkdir(parents=True, exist_ok=True)
-        pair = None
+        pair, since_ns = None, time.time_ns()
         do_not_keep_freed_memory() if request.offload else None
         try:
             forget_compat()
+            if module:
+                self.script = importlib.import_module(module).SCRIPT
             self._prepare(request)
             if isinstance(request.task, tasks.Save):
                 save(self.side, Path(request.task.path), Path(request.weights))
@@ -130,9 +152,11 @@ class Worker:
                 # and a GPU has no need of them.
                 views = request.device != "cpu" or request.dtype in HALF or request.transplant
                 quick.make_quick(pair.built_in and not views)
-            dtypes = self.dtypes(request) if callable(self.dtypes) else self.dtypes
+            dtypes = self.script.dtypes
+            dtypes = dtypes(request) if callable(dtypes) else dtypes
             dtypes = [request.dtype if dtype == "float32" else dtype for dtype in dtypes]
             run_model(self._job(request, pair, folder, path.name), dtypes)
+            note_files(pair, since_ns)
         except Exception as error:
             sentence = self._write_error(error, pair, request, folder)
             print(f"error: {sentence}", file=sys.stderr)
@@ -187,12 +211,13 @@ class Worker:
             raise UserError("this process has other operators transplanted: start a new one")
 
     def _job(self, request: RunRequest, pair: Pair, folder: Path, request_file: str) -> Job:
-        of_preset = request.preset, request.weights, request.modes, self.decodes
-        every_case = self.cases(pair, request) if self.cases else pair.cases(*of_preset)
+        script = self.script
+        of_preset = request.preset, request.weights, request.modes, script.decodes
+        every_case = script.cases(pair, request) if script.cases else pair.cases(*of_preset)
         return Job(
-            self.side,
-            self.stem(request) if callable(self.stem) else self.stem,
-            self.function,
+            script.side,
+            script.stem(request) if callable(script.stem) else script.stem,
+            script.function,
             request,
             pair,
             chosen_cases(every_case, request.cases),
@@ -201,22 +226,22 @@ class Worker:
             request_file,
             transplant=self.transplant,
             exact=self.exact,
-            may_sum=self.sums,
-            per_weight=self.per_weight,
-            group=self.group,
+            may_sum=script.sums,
+            per_weight=script.per_weight,
+            group=script.group,
             states=weights.States(None if request.keep == "all" else request.memory),
         )
 
 
-def main(side: ModuleType, *arguments, **options) -> int:
-    """Run a worker script (Worker's arguments); returns the exit status, 0 or 2."""
+def main(script: Script) -> int:
+    """Run a side's script; returns the exit status, 0 or 2."""
     watch()
     gc.freeze()  # what has been imported stays
     gc.enable()
     keep_freed_memory()
     # What overflows or is NaN is a row's verdict.
     warnings.filterwarnings("ignore", category=RuntimeWarning)
-    worker = Worker(side, *arguments, **options)
+    worker = Worker(script)
     paths = sys.argv[1:]
     del sys.argv[1:]  # which are no arguments of a model's
     sys.path[:] = [folder for folder in sys.path if folder != str(ROOT)]  # it may have a `common`
@@ -226,7 +251,7 @@ def main(side: ModuleType, *arguments, **options) -> int:
     try:
         if paths == [FROM_STDIN]:
             leave(_answer_from_stdin(worker))
-        if worker.group is not None and worker.group.count > 1:
+        if script.group is not None and script.group.count > 1:
             watch_launcher()
             # The others wait for this one: where it fails, all end.
             leave(next((2 for path in paths if worker.answer(Path(path))), 0))
@@ -247,7 +272,8 @@ def _answer_from_stdin(worker: Worker) -> int:
         os.dup2(nothing.fileno(), 0)
     worst = 0
     for line in requests:
-        status = worker.answer(Path(json.loads(line)))
+        module, path = json.loads(line)
+        status = worker.answer(Path(path), module)
         give_back_freed_memory()  # the other side computes now
         worst = max(worst, status)
         with suppress(OSError, ValueError):

@@ -28,6 +28,7 @@ from twincheck.common.check.guard import guarded
 from twincheck.common.check.options import CheckOptions, Parser
 from twincheck.common.check.result import Result, shown
 from twincheck.common.check.steps import Step
+from twincheck.common.check.workers import Processes
 from twincheck.common.logs.key import Key
 from twincheck.common.logs.result_folder import ResultFolder
 from twincheck.common.logs.sidecar import sidecar_of
@@ -139,12 +140,13 @@ def _program(
 
 def _first_red(pair: Pair, options: CheckOptions, on_progress) -> tuple[Step, Result] | None:
     """The first step that is red, and what its check says; raises UserError where it cannot run."""
-    for step in STEPS:
-        if step.why_not(pair):
-            continue
-        result = checked(step, options, on_progress)
-        if result.exit_code:
-            return step, result
+    with Processes() as processes:
+        for step in STEPS:
+            if step.why_not(pair):
+                continue
+            result = checked(step, options, on_progress, processes)
+            if result.exit_code:
+                return step, result
     return None
 
 

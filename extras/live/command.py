@@ -18,6 +18,7 @@ from twincheck.common.check.options import CheckOptions
 from twincheck.common.check.report_json import json_text
 from twincheck.common.check.runner import run_step
 from twincheck.common.check.steps import Step
+from twincheck.common.check.workers import Processes
 from twincheck.common.check_all import all_steps, check_all, judge_again
 from twincheck.common.logs.result_folder import ResultFolder
 from twincheck.common.pair.pairs import load_pair
@@ -82,8 +83,9 @@ def _judged(asked: Mapping, on_progress) -> str:
         paddle_python=asked["python"],
     )
     results = []
-    for step in _steps(asked["steps"]):
-        results += run_step(step, options.taken_by(step.takes), on_progress)
+    with Processes() as processes:
+        for step in _steps(asked["steps"]):
+            results += run_step(step, options.taken_by(step.takes), on_progress, processes)
     write_page(out, results, "", "two live models")
     line, _, _ = str(last_line(results, out / html_page.FILE)).partition(" · next: ")
     document = json.loads(json_text(results, summary=line))

@@ -45,6 +45,7 @@ from twincheck.common.check.guard import guarded
 from twincheck.common.check.options import CheckOptions, Parser, positive
 from twincheck.common.check.result import Result, shown
 from twincheck.common.check.steps import Step
+from twincheck.common.check.workers import Processes
 from twincheck.common.logs.result_folder import FLOAT32, FLOAT64, ResultFolder
 from twincheck.common.logs.sidecar import sidecar_of
 from twincheck.common.pair.pairs import Pair, load_pair, python_for
@@ -257,7 +258,7 @@ class Search:
         """Go from step to step, and from mistake to mistake, until all is green."""
         steps, others = ([s for s in of if not s.why_not(self.pair)] for of in (STEPS, OTHERS))
         remove_abandoned(self.base)
-        with working_folder(self.base) as work:
+        with working_folder(self.base) as work, Processes() as self.processes:
             self.work_in(work)
             self.green = all(self._mend(step) for step in steps)
             if self.green and not self.red and not self.half:
@@ -376,7 +377,12 @@ class Search:
         if another:
             run = replace(options.run, seed=options.run.seed + 1)
             options = replace(options, run=run, out=options.out / "another")
-        return checked(step, options, self.on_progress)
+        return self._checked(step, options)
+
+    def _checked(self, step: Step, options: CheckOptions) -> Result:
+        # What a process has imported of a package it keeps, though that was edited meanwhile.
+        processes = None if self.packages else self.processes
+        return checked(step, options, self.on_progress, processes)
 
     def _red_when_larger(self, step: Step) -> set[str]:
         """The rows that are red by themselves where all sizes are twice as large.
@@ -392,7 +398,7 @@ class Search:
             file.write(DOUBLED)
         try:
             options = replace(self.options, models=(str(folder),), out=out)
-            found = checked(step, options, self.on_progress)
+            found = self._checked(step, options)
             rows = [*found.rows, *found.initial]
         except UserError as error:
             return {""} if CRASHED.search(str(error)) else set()

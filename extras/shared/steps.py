@@ -6,6 +6,7 @@ from twincheck.common.check.options import CheckOptions
 from twincheck.common.check.result import Result
 from twincheck.common.check.runner import run_step
 from twincheck.common.check.steps import Step
+from twincheck.common.check.workers import Processes
 from twincheck.common.system.errors import UserError
 from twincheck.step1_forward.check_step1 import STEP as FORWARD
 from twincheck.step2_metric.check_step2 import STEP as METRIC
@@ -17,10 +18,18 @@ STEPS = (FORWARD, LOSS, BACKWARD)
 OTHERS = (METRIC, TRAINING)  # they judge data, metrics and whole trainings
 
 
-def checked(step: Step, options: CheckOptions, on_progress: Callable[[str], None]) -> Result:
-    """What a step's check says of the one model; raises UserError where it cannot run."""
+def checked(
+    step: Step,
+    options: CheckOptions,
+    on_progress: Callable[[str], None],
+    processes: Processes | None = None,
+) -> Result:
+    """What a step's check says of the one model; raises UserError where it cannot run.
+
+    processes   as run_step takes them
+    """
     on_progress(f"step {step.number}")
-    result = run_step(step, options, on_progress)[0]
+    result = run_step(step, options, on_progress, processes)[0]
     if result.error:
         raise UserError(result.error)
     return result

@@ -14,7 +14,7 @@ if __name__ == "__main__":  # by its path too; --help needs no framework
 
 from twincheck.common.sides import torch_side as side
 from twincheck.common.sides.initial import log_initial
-from twincheck.common.sides.worker import main
+from twincheck.common.sides.worker import Script, main
 from twincheck.step1_forward.decoding import decode
 
 
@@ -33,5 +33,7 @@ def forward(run):
     log_initial(run, "forward_init")
 
 
+SCRIPT = Script(side, "forward_all", forward, decodes=True, sums=True)
+
 if __name__ == "__main__":
-    sys.exit(main(side, "forward_all", forward, decodes=True, sums=True))
+    sys.exit(main(SCRIPT))

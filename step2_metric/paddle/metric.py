@@ -14,8 +14,10 @@ if __name__ == "__main__":  # by its path too; --help needs no framework
 
 from twincheck.common.pair.case_hooks import data_cases
 from twincheck.common.sides import paddle_side as side
-from twincheck.common.sides.worker import main
+from twincheck.common.sides.worker import Script, main
 from twincheck.step2_metric.metric import metric
 
+SCRIPT = Script(side, "metric_all", metric, cases=data_cases)
+
 if __name__ == "__main__":
-    sys.exit(main(side, "metric_all", metric, cases=data_cases))
+    sys.exit(main(SCRIPT))

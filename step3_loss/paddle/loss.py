@@ -13,7 +13,7 @@ if __name__ == "__main__":  # by its path too; --help needs no framework
     begin_side("paddle", __doc__)
 
 from twincheck.common.sides import paddle_side as side
-from twincheck.common.sides.worker import main
+from twincheck.common.sides.worker import Script, main
 
 
 def loss(run):
@@ -33,5 +33,7 @@ def loss(run):
         run.log(f"losses/{name}", value)
 
 
+SCRIPT = Script(side, "loss_all", loss, sums=True)
+
 if __name__ == "__main__":
-    sys.exit(main(side, "loss_all", loss, sums=True))
+    sys.exit(main(SCRIPT))

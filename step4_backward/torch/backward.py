@@ -13,7 +13,7 @@ if __name__ == "__main__":  # by its path too; --help needs no framework
     begin_side("torch", __doc__)
 
 from twincheck.common.sides import torch_side as side
-from twincheck.common.sides.worker import main
+from twincheck.common.sides.worker import Script, main
 from twincheck.step4_backward.backward import (
     PER_WEIGHT,
     behind,
@@ -52,5 +52,7 @@ def gradients(run):
     return {name for name, value in run.parameters(model) if value.grad is not None}
 
 
+SCRIPT = Script(side, "bp_align_all", backward, sums=True, per_weight=PER_WEIGHT)
+
 if __name__ == "__main__":
-    sys.exit(main(side, "bp_align_all", backward, sums=True, per_weight=PER_WEIGHT))
+    sys.exit(main(SCRIPT))

@@ -25,7 +25,7 @@ from torch.nn.parallel import DistributedDataParallel  # twin: what averages
 
 from twincheck.common.pair.case_hooks import data_cases
 from twincheck.common.sides import torch_side as side
-from twincheck.common.sides.worker import main
+from twincheck.common.sides.worker import Script, main
 from twincheck.step4_backward.parallel import parallel, stem
 
 GROUP = side.join_group()
@@ -50,6 +50,9 @@ def averaged(replica):
         dist.barrier()  # twin: torch does it
 
 
+SCRIPT = Script(
+    side, stem(GROUP), partial(parallel, replicate, averaged), cases=data_cases, group=GROUP
+)
+
 if __name__ == "__main__":
-    function = partial(parallel, replicate, averaged)
-    sys.exit(main(side, stem(GROUP), function, cases=data_cases, group=GROUP))
+    sys.exit(main(SCRIPT))

@@ -19,11 +19,12 @@ from functools import partial
 
 from twincheck.common.pair.case_hooks import data_cases
 from twincheck.common.sides import torch_side as side
-from twincheck.common.sides.worker import main
+from twincheck.common.sides.worker import Script, main
 from twincheck.step5_train.train import precisions, stem, train
 
 GROUP = side.join_group()
 
+SCRIPT = Script(side, partial(stem, GROUP.count), train, precisions, cases=data_cases, group=GROUP)
+
 if __name__ == "__main__":
-    stems = partial(stem, GROUP.count)
-    sys.exit(main(side, stems, train, precisions, cases=data_cases, group=GROUP))
+    sys.exit(main(SCRIPT))

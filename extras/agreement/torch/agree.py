@@ -13,9 +13,11 @@ if __name__ == "__main__":  # by its path too; --help needs no framework
     begin_side("torch", __doc__)
 
 from twincheck.common.sides import torch_side as side
-from twincheck.common.sides.worker import main
+from twincheck.common.sides.worker import Script, main
 from twincheck.extras.agreement.answers import agree, cases
 from twincheck.extras.shared.one_case import asked_precision
 
+SCRIPT = Script(side, "agree", agree, asked_precision, cases=cases)
+
 if __name__ == "__main__":
-    sys.exit(main(side, "agree", agree, asked_precision, cases=cases))
+    sys.exit(main(SCRIPT))

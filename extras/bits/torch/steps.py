@@ -14,11 +14,13 @@ if __name__ == "__main__":  # by its path too; --help needs no framework
 
 from twincheck.common.pair.case_hooks import data_cases
 from twincheck.common.sides import torch_side as side
-from twincheck.common.sides.worker import main
+from twincheck.common.sides.worker import Script, main
 from twincheck.extras.bits.steps import STEM, steps
 from twincheck.extras.shared.one_case import asked_precision
 
 GROUP = side.join_group()
 
+SCRIPT = Script(side, STEM, steps, asked_precision, cases=data_cases, group=GROUP)
+
 if __name__ == "__main__":
-    sys.exit(main(side, STEM, steps, asked_precision, cases=data_cases, group=GROUP))
+    sys.exit(main(SCRIPT))

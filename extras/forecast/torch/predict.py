@@ -13,8 +13,10 @@ if __name__ == "__main__":  # by its path too; --help needs no framework
     begin_side("torch", __doc__)
 
 from twincheck.common.sides import torch_side as side
-from twincheck.common.sides.worker import main
+from twincheck.common.sides.worker import Script, main
 from twincheck.extras.forecast.predict import cases, predict
 
+SCRIPT = Script(side, "predict", predict, cases=cases)
+
 if __name__ == "__main__":
-    sys.exit(main(side, "predict", predict, cases=cases))
+    sys.exit(main(SCRIPT))

@@ -13,8 +13,10 @@ if __name__ == "__main__":  # by its path too; --help needs no framework
     begin_side("paddle", __doc__)
 
 from twincheck.common.sides import paddle_side as side
-from twincheck.common.sides.worker import main
+from twincheck.common.sides.worker import Script, main
 from twincheck.extras.generation.generate import cases, generate
 
+SCRIPT = Script(side, "generate", generate, cases=cases)
+
 if __name__ == "__main__":
-    sys.exit(main(side, "generate", generate, cases=cases))
+    sys.exit(main(SCRIPT))

@@ -13,7 +13,7 @@ if __name__ == "__main__":  # by its path too; --help needs no framework
     begin_side("paddle", __doc__)
 
 from twincheck.common.sides import paddle_side as side
-from twincheck.common.sides.worker import main
+from twincheck.common.sides.worker import Script, main
 from twincheck.extras.issue.calls_in_paddle import recording
 from twincheck.extras.issue.taken import STEM, take
 from twincheck.extras.shared.one_case import asked_precision
@@ -26,5 +26,7 @@ def taken(run):
     take(run, recording)
 
 
+SCRIPT = Script(side, STEM, taken, asked_precision, group=GROUP)
+
 if __name__ == "__main__":
-    sys.exit(main(side, STEM, taken, asked_precision, group=GROUP))
+    sys.exit(main(SCRIPT))

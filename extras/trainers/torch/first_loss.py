@@ -13,9 +13,11 @@ if __name__ == "__main__":  # by its path too; --help needs no framework
     begin_side("torch", __doc__)
 
 from twincheck.common.sides import torch_side as side
-from twincheck.common.sides.worker import main
+from twincheck.common.sides.worker import Script, main
 from twincheck.extras.shared.one_case import asked_precision
 from twincheck.extras.trainers.first_loss import cases, first_loss
 
+SCRIPT = Script(side, "first_loss", first_loss, asked_precision, cases=cases)
+
 if __name__ == "__main__":
-    sys.exit(main(side, "first_loss", first_loss, asked_precision, cases=cases))
+    sys.exit(main(SCRIPT))

@@ -49,7 +49,7 @@ from twincheck.common.sides import paddle_side as side
 from twincheck.common.sides.draws import Draws, Dropouts, Restart
 from twincheck.common.sides.run import Run
 from twincheck.common.sides.session import Session, using
-from twincheck.common.sides.worker import main
+from twincheck.common.sides.worker import Script, main
 from twincheck.common.system.json_file import load_json
 from twincheck.extras.mend.distances import compared, distances
 from twincheck.extras.mend.edits import CASE, MAPPING
@@ -280,5 +280,7 @@ def _values(run, function, learned: dict) -> dict[str, np.ndarray]:
     return found
 
 
+SCRIPT = Script(side, "mend", trial, asked_precision, group=GROUP)
+
 if __name__ == "__main__":
-    sys.exit(main(side, "mend", trial, asked_precision, group=GROUP))
+    sys.exit(main(SCRIPT))

@@ -19,7 +19,7 @@ if __name__ == "__main__":  # by its path too; --help needs no framework
 
 from twincheck.common.pair.case_hooks import data_cases, training
 from twincheck.common.sides import torch_side as side
-from twincheck.common.sides.worker import main
+from twincheck.common.sides.worker import Script, main
 from twincheck.common.system.json_file import load_json, write_json
 from twincheck.extras.shared.one_case import asked_precision
 from twincheck.extras.trainers.reference.torch.retrain import Retrained, dropouts
@@ -54,5 +54,7 @@ def retrained(run):
     write_json(run.folder / "told.json", told)
 
 
+SCRIPT = Script(side, "why", retrained, asked_precision, cases=data_cases, group=GROUP)
+
 if __name__ == "__main__":
-    sys.exit(main(side, "why", retrained, asked_precision, cases=data_cases, group=GROUP))
+    sys.exit(main(SCRIPT))
