@@ -24,9 +24,9 @@ import numpy as np
 import torch
 from twincheck.common.pair.request import RunRequest
 from twincheck.common.sides import backend_torch, torch_side as side
-from twincheck.common.sides.worker import Worker
+from twincheck.common.sides.worker import Script, Worker
 
-Worker(side, "x", None)._prepare(RunRequest(model="x"))
+Worker(Script(side, "x", None))._prepare(RunRequest(model="x"))
 backend_torch._GPU, seen = "meta", {}
 side.use_device(sys.argv[1])
 seen["made"] = [torch.arange(3), torch.empty(2), torch.nn.Linear(2, 3).weight, torch.zeros(2)]
