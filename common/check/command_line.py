@@ -15,6 +15,7 @@ from twincheck.common.check.report_json import json_text, told_in
 from twincheck.common.check.result import Result, overall_exit
 from twincheck.common.check.runner import base_folder, run_step
 from twincheck.common.check.steps import Step
+from twincheck.common.check.workers import Processes
 from twincheck.common.report import html_page
 from twincheck.common.report import terminal as report
 from twincheck.common.report.commands import whole
@@ -23,8 +24,13 @@ from twincheck.common.system.errors import UserError
 from twincheck.common.system.files import write_text
 
 
-def check_main(step: Step, arguments: Sequence[str] | None = None) -> int:
-    """One step for the models asked for; prints the table and returns the exit status."""
+def check_main(
+    step: Step, arguments: Sequence[str] | None = None, processes: Processes | None = None
+) -> int:
+    """One step for the models asked for; prints the table and returns the exit status.
+
+    processes   as run_step takes them
+    """
     parser = parser_of(step)
     added = added_to(step, parser)
     given = parser.parse_args(arguments)
@@ -36,7 +42,7 @@ def check_main(step: Step, arguments: Sequence[str] | None = None) -> int:
     if options.run.node_rank:
         return guarded(given.debug, lambda: assist(step, options))
     hint = "; --resume goes on with a training" if step.trains else ""
-    return guarded(given.debug, lambda: check(step, options), hint)
+    return guarded(given.debug, lambda: check(step, options, processes=processes), hint)
 
 
 def parser_of(step: Step) -> Parser:
@@ -51,13 +57,15 @@ def check(
     step: Step,
     options: CheckOptions,
     beside: Callable[[Sequence[Result]], object] = lambda results: None,
+    processes: Processes | None = None,
 ) -> int:
     """Run or judge one step, show it, write --json and the page; returns the exit status.
 
-    beside   what else is to be done with the results
+    beside      what else is to be done with the results
+    processes   as run_step takes them
     """
     with told_in(options.json), report.progress() as on_progress:
-        results = run_step(step, options, on_progress)
+        results = run_step(step, options, on_progress, processes)
     beside(results)
     report.show_step(step, results)
     if options.json:

@@ -21,7 +21,7 @@ from twincheck.common.pair.request import RunRequest, error_file, rank_folder
 from twincheck.common.pair.task import Again, ForcedAlike, Noise, Task, TeacherForced, Whole, label
 from twincheck.common.pair.worker_process import Failure, WorkerProcess, run_group
 from twincheck.common.system.errors import UserError
-from twincheck.common.system.frameworks import is_graph
+from twincheck.common.system.frameworks import SIDES, is_graph
 from twincheck.common.system.half import HALF
 from twincheck.common.system.shared_arrays import SharedFile
 from twincheck.common.transplant.table import SMALLEST
@@ -51,12 +51,24 @@ class Processes:
         return self
 
     def __exit__(self, error_type, *error: object) -> None:
-        for process in self._waiting.values() if error_type is None else ():
-            process.end()  # all at once: the stack waits for one after another
+        if error_type is None:
+            self.end(*SIDES)  # all at once: the stack waits for one after another
         self._stack.__exit__(error_type, *error)
 
+    def end(self, *sides: str) -> None:
+        """Tell the processes of these sides that nothing more is asked."""
+        for (side, *_), process in self._waiting.items():
+            if side in sides:
+                process.end()
+
     def of(
-        self, side: str, python: str, module: str, device: str, threads: int | None, on_progress
+        self,
+        side: str,
+        python: str,
+        module: str,
+        device: str = "cpu",
+        threads: int | None = None,
+        on_progress: Callable[[str], None] = lambda text: None,
     ) -> WorkerProcess:
         """The process of a side that runs a module's requests, or a new one."""
         threads = None if "OMP_NUM_THREADS" in os.environ else threads  # the user's count
@@ -116,8 +128,8 @@ class Workers:
         for launch in self.step.launches:
             self._collect(owed)
             owed = self._hand_out(launch, [pair for pair in pairs if pair.name not in errors])
-        if self._is_scarce and "torch" in self.pythons and not half:
-            self._process("torch").end()
+        if self._is_scarce and not half:
+            self.processes.end("torch")
         for pair in pairs:
             self._collect(one for one in owed if one.pair.name == pair.name)
             if half and pair.name not in errors:

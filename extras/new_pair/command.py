@@ -29,6 +29,7 @@ from pathlib import Path
 from twincheck.common.check.command_line import check_main
 from twincheck.common.check.guard import guarded
 from twincheck.common.check.options import Parser
+from twincheck.common.check.workers import Processes
 from twincheck.common.pair.pairs import RECORD
 from twincheck.common.report import terminal as report
 from twincheck.common.system.door import to_type
@@ -130,7 +131,8 @@ def _new(given: argparse.Namespace, parser: Parser) -> int:
     if given.update:
         given = _as_recorded(given, parser)
     if given.torch or given.paddle:
-        return _of_two(given)
+        with Processes() as processes:
+            return _of_two(given, processes)
     idle = [f"--{name}" for name, _ in given.typed if name not in ("folder", "debug")]
     if idle:
         raise UserError(f"{', '.join(idle)}: of use with --torch and --paddle alone")
@@ -155,14 +157,14 @@ def _as_recorded(given: argparse.Namespace, parser: Parser) -> argparse.Namespac
     return told
 
 
-def _of_two(given: argparse.Namespace) -> int:
+def _of_two(given: argparse.Namespace, processes: Processes) -> int:
     """Set up a pair of two models; returns the exit status of its check."""
     asked = _asked(given)
     recorded = words_of(given)
     target = given.folder / given.name if given.update else _free_place(given.name, given.folder)
     former = read_record(target)["texts"] if given.update else None
     with _work_beside(target) as work, report.progress() as on_progress:
-        made = make_pair(asked, work, target, given.update, on_progress)
+        made = make_pair(asked, work, target, given.update, on_progress, processes)
         if given.update:
             replace_links(work, target)
         where = target if given.update else work
@@ -183,7 +185,8 @@ def _of_two(given: argparse.Namespace) -> int:
     words += ["--model", str(target), "--out", str(target / "log")]
     words += ["--seed", str(given.seed)] if given.seed else []
     words += ["--debug"] if given.debug else []
-    return check_main(importlib.import_module("twincheck.step1_forward.check_step1").STEP, words)
+    forward = importlib.import_module("twincheck.step1_forward.check_step1").STEP
+    return check_main(forward, words, processes)
 
 
 def _asked(given: argparse.Namespace) -> Asked:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
+from twincheck.common.check.workers import Processes
 from twincheck.common.pair.pairs import own_folder
 from twincheck.common.system.errors import UserError
 from twincheck.common.system.frameworks import SIDES
@@ -40,11 +41,17 @@ class Made:
 
 
 def make_pair(
-    asked: Asked, work: Path, target: Path, update: bool, on_progress: Callable[[str], None]
+    asked: Asked,
+    work: Path,
+    target: Path,
+    update: bool,
+    on_progress: Callable[[str], None],
+    processes: Processes | None = None,
 ) -> Made:
     """Write a pair's files into `work`, a folder beside `target`, whose name it will have.
 
-    update   the target is there, and its translation is made again with what was edited in it
+    update      the target is there, and its translation is made again with what was edited in it
+    processes   as propose.py's of_pair takes them
     Raises UserError for what cannot be imported, built, run or matched.
     """
     translation, problem = None, ""
@@ -84,7 +91,7 @@ def make_pair(
     write_pair(work, _texts(plan, proposal, False), [], asked.chosen)
     if not problem:
         on_progress("which weights are which")
-        proposal = of_pair(work, asked.chosen, asked.seed)
+        proposal = of_pair(work, asked.chosen, asked.seed, processes)
     lines = [*remarks(plan, asked.inputs), *proposal.proofs, *proposal.open]
     if translation:
         lines += remarks_on_translation(translation)

@@ -14,10 +14,10 @@ from pathlib import Path
 
 import numpy as np
 
+from twincheck.common.check.workers import Processes
 from twincheck.common.pair.pairs import load_pair
 from twincheck.common.pair.request import RunRequest
 from twincheck.common.pair.task import SEE, TRY, Inspect
-from twincheck.common.pair.worker_process import WorkerProcess
 from twincheck.common.system.errors import UserError
 from twincheck.common.system.frameworks import SIDES
 from twincheck.common.system.interpreters import interpreter
@@ -153,23 +153,29 @@ def names_of(paddle: Unit, torch: Unit, match: Match) -> dict[str, str]:
     return names
 
 
-def of_pair(folder: Path, chosen: Mapping[str, str | None], seed: int = 0) -> Proposal:
+def of_pair(
+    folder: Path,
+    chosen: Mapping[str, str | None],
+    seed: int = 0,
+    processes: Processes | None = None,
+) -> Proposal:
     """The same for a pair's folder, whose case.py has no RENAME yet.
 
-    chosen   side -> the Python that was named for it
+    chosen      side -> the Python that was named for it
+    processes   of the sides, which go on with the check; by default new ones, which end here
     Raises UserError where a side cannot be built.
     """
     pair = load_pair(str(folder))
     see = RunRequest(model=pair.model, seed=seed, task=Inspect(SEE))
     with ExitStack() as stack:
         work = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="propose-")))
-        processes = {}
+        processes = processes or stack.enter_context(Processes())
+        asked = {}
         for side in SIDES:
-            python = interpreter(side, chosen[side])
-            process = WorkerProcess(python, f"twincheck.step1_forward.{side}.forward")
-            processes[side] = stack.enter_context(process)
-            process.ask(see, work / f"request_{side}.json")
-        for process in processes.values():
+            module = f"twincheck.step1_forward.{side}.forward"
+            asked[side] = processes.of(side, interpreter(side, chosen[side]), module)
+            asked[side].ask(see, work / f"request_{side}.json")
+        for process in asked.values():
             failure = process.failure()
             if failure is not None:
                 raise UserError(failure.sentence)
@@ -181,6 +187,4 @@ def of_pair(folder: Path, chosen: Mapping[str, str | None], seed: int = 0) -> Pr
         if torch.error or paddle.error:
             return propose(torch, paddle)
         request = replace(see, task=Inspect(TRY))
-        return propose(
-            torch, paddle, Trials(processes["paddle"], request, work, Models(torch, paddle))
-        )
+        return propose(torch, paddle, Trials(asked["paddle"], request, work, Models(torch, paddle)))
