@@ -65,7 +65,7 @@ class WorkerProcess:
     ):
         self.side = side or _side(module)
         self.python = python
-        self.module = module
+        self.module = self._first = module
         self.on_progress = on_progress or (lambda text: None)
         self._lines: dict[Path, str] = {}  # request -> what was asked for it
         self._asked: list[Path] = []  # the requests whose answers nobody has asked for
@@ -76,7 +76,7 @@ class WorkerProcess:
         self._process = self._started()
 
     def _started(self) -> Process:
-        command = [self.python, "-W", "ignore", "-m", self.module, FROM_STDIN]
+        command = [self.python, "-W", "ignore", "-m", self._first, FROM_STDIN]
         return Process(command, *self._told, asks=True)
 
     def ask(self, request: RunRequest, path: Path) -> None:
@@ -114,8 +114,8 @@ class WorkerProcess:
         if unexplained:
             self._process.end()
             if self._process.wait() == 0:  # a wrapper of Python has handed on no standard input
-                module = json.loads(self._lines[path])[0]
-                run = self.python, module, self.side, [module], [path], *self._told
+                script = [self._first, json.loads(self._lines[path])[0]]
+                run = self.python, self._first, self.side, script, [path], *self._told
                 self._answered[path] = _run(*run)[0]
                 return
             failure = _how_it_ended(self._process, self.side, self.python)

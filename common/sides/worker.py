@@ -1,7 +1,7 @@
 """What every worker script shares: requests, one after another, and the precisions of each.
 
-    python -m step1_forward.torch.forward REQUEST.json …   runs these, and ends
-    python -m step1_forward.torch.forward -                takes them from standard input
+    python -m step1_forward.torch.forward [MODULE] REQUEST.json …   runs these, and ends
+    python -m step1_forward.torch.forward -                         takes them from standard input
 
 A script defines `function(run)`, which computes and logs one case, and calls `main` with a Script.
 It needs NumPy and its own framework, nothing else.  common/pair/request.py says what a request
@@ -133,7 +133,9 @@ class Worker:
         try:
             forget_compat()
             if module:
-                self.script = importlib.import_module(module).SCRIPT
+                script = importlib.import_module(module).SCRIPT
+                # What is one script for both sides says what it runs alone.
+                self.script = script if isinstance(script, Script) else Script(self.side, **script)
             self._prepare(request)
             if isinstance(request.task, tasks.Save):
                 save(self.side, Path(request.task.path), Path(request.weights))
@@ -251,11 +253,12 @@ def main(script: Script) -> int:
     try:
         if paths == [FROM_STDIN]:
             leave(_answer_from_stdin(worker))
+        module = "" if paths[0].endswith(".json") else paths.pop(0)
         if script.group is not None and script.group.count > 1:
             watch_launcher()
             # The others wait for this one: where it fails, all end.
             leave(next((2 for path in paths if worker.answer(Path(path))), 0))
-        return max([worker.answer(Path(path)) for path in paths])
+        return max([worker.answer(Path(path), module) for path in paths])
     except UserError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2

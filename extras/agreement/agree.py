@@ -65,7 +65,7 @@ def agree(step: Step, options: CheckOptions, path: Path, size: int, json_path: P
         told = one.pair, one.case, one.run.seed, options.tokenizer, one.run.weights
         with (
             open_examples(path, *told) as data,
-            one.sides("extras.agreement.{}.agree", STEM) as sides,
+            one.sides("twincheck.extras.agreement.answers", STEM) as sides,
         ):
             notes = one.notes + unfinished.claim(one.pair)
             kept = unfinished.folder / one.pair.name / "agree"

@@ -14,7 +14,7 @@ from twincheck.common.system.hashes import arrays_sha256
 from twincheck.common.system.npz import read_npz
 from twincheck.common.system.tree import named_leaves
 from twincheck.extras.agreement.choosing import answer, answer_file, batch_files
-from twincheck.extras.shared.one_case import data_case
+from twincheck.extras.shared.one_case import asked_precision, data_case
 
 
 def agree(run):
@@ -67,3 +67,6 @@ def demand_inputs(run, model, given):
 def cases(pair, request):
     """The preset that step 2 runs, once."""
     return [data_case(pair, request)]
+
+
+SCRIPT = {"stem": "agree", "function": agree, "dtypes": asked_precision, "cases": cases}

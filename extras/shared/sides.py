@@ -49,7 +49,7 @@ class Asked:
     def sides(self, module: str, stem: str) -> Iterator["Sides"]:
         """Both sides' processes of a script while it lasts.
 
-        module  of each side's script, `{}` in place of the side: step2_metric.{}.agree
+        module  of each side's script, `{}` in place of the side; without, one for both
         stem    of its logs
         """
         with ExitStack() as stack:
@@ -58,11 +58,12 @@ class Asked:
             for side in SIDES:
                 process = WorkerProcess(
                     self.pythons[side],
-                    module.format(side),
+                    f"twincheck.step1_forward.{side}.forward",
                     lambda text, side=side: sides.on_batch(side) if " batch " in text else None,
                     self.run.device,
                     None if self.run.device == "gpu" else threads,
                 )
+                process.module = module.format(side)
                 sides.processes[side] = stack.enter_context(process)
             yield sides
 

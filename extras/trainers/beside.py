@@ -175,7 +175,7 @@ def _candidates(base: Path, pair: Pair, options: CheckOptions, file: Path | None
     with (
         report.progress() as on_progress,
         asked(pair, options, base, mode=EVAL) as one,
-        one.sides("extras.trainers.{}.first_loss", STEM) as sides,
+        one.sides("twincheck.extras.trainers.first_loss", STEM) as sides,
     ):
         on_progress("step 5: what the first loss could be")
         sides.folder.mkdir(parents=True, exist_ok=True)

@@ -12,7 +12,7 @@ import numpy as np
 from twincheck.common.pair.data import LABELS
 from twincheck.common.system.npz import read_npz
 from twincheck.common.system.tree import named_leaves
-from twincheck.extras.shared.one_case import data_case
+from twincheck.extras.shared.one_case import asked_precision, data_case
 
 IGNORED = -100
 SHIFTS = {0: "not shifted", 1: "shifted once", 2: "shifted twice"}
@@ -156,3 +156,6 @@ def of_file(run, model, path):
 def cases(pair, request):
     """The preset that step 5 trains, once."""
     return [data_case(pair, request)]
+
+
+SCRIPT = {"stem": "first_loss", "function": first_loss, "dtypes": asked_precision, "cases": cases}
