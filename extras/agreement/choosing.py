@@ -1,6 +1,6 @@
 """What a model chooses for each example: by the largest scores, or as the pair says.
 
-NumPy only, the same on both sides: the workers of agree.py read it.  Files of examples and answers
+NumPy only, the same on both sides: the sides' processes read it.  Files of examples and answers
 are plain .npz; names in them:
 
     batches/NUMBER.npz         in/INPUT     what both sides are fed, (B, ...)

@@ -1,6 +1,6 @@
 """What the first loss of a training can be: of one batch, under each way to shift and to reduce.
 
-NumPy only and the same on both sides: the workers of first_loss.py read `token_losses`, the check
+NumPy only and the same on both sides: the sides' processes read `token_losses`, the check
 makes the candidates.  A loss that is not what it should be is told by the one that it equals.
 """
 
