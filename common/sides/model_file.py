@@ -7,7 +7,8 @@ table of the file keeps of a float64 run.  Neither framework may stand in for th
 import inspect
 import os
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from types import ModuleType
 
@@ -104,26 +105,39 @@ def _own_modules(pair: Pair) -> dict[str, ModuleType]:
 
 
 def forget_others(pair: Pair) -> None:
-    """Forget the files of the model that ran before: another one's may have the same names.
-
-    Those of the same model too, where one of them was edited meanwhile.
-    """
+    """Forget the files of the model that ran before: another one's may have the same names."""
     global _runs
-    if _runs and not _runs.built_in and (_runs.folder != pair.folder or _were_edited()):
-        for name in _own_modules(_runs):
-            del sys.modules[name]
-        _versions.clear()
+    if _runs and not _runs.built_in and _runs.folder != pair.folder:
+        _forget(_own_modules(_runs))
         sys.path[:] = [p for p in sys.path if not Path(p).is_relative_to(_runs.folder)]
     _runs = pair
 
 
+def forget_edited() -> None:
+    """Forget the files of the model that ran before, where one of them was edited meanwhile."""
+    if _runs and _were_edited():
+        _forget(_own_modules(_runs))
+        case = str(_runs.folder / "case.py")
+        of_case = [n for n, m in sys.modules.items() if getattr(m, "__file__", None) == case]
+        _forget(of_case)
+
+
+def _forget(names: Iterable[str]) -> None:
+    for name in names:
+        del sys.modules[name]
+    _versions.clear()
+
+
 def note_files(pair: Pair, since_ns: int) -> None:
-    """Remember what the imported files of a model are, of which none was imported before a time."""
-    for module in {} if pair.built_in else _own_modules(pair).values():
-        if module.__file__ not in _versions:
-            about = os.stat(module.__file__)
+    """Remember what the files of a model are that were imported since a time."""
+    if pair.built_in:
+        return
+    files = [module.__file__ for module in _own_modules(pair).values()]
+    for path in {*files, str(pair.folder / "case.py")} - _versions.keys():
+        with suppress(OSError):  # it is gone
+            about = os.stat(path)
             known = max(about.st_mtime_ns, about.st_ctime_ns) < since_ns
-            _versions[module.__file__] = version_of(about) if known else None
+            _versions[path] = version_of(about) if known else None
 
 
 def _were_edited() -> bool:

@@ -47,6 +47,7 @@ from twincheck.common.sides.draws import Restart
 from twincheck.common.sides.job import Job
 from twincheck.common.sides.model_file import (
     forget_compat,
+    forget_edited,
     forget_others,
     note_compat,
     note_files,
@@ -132,6 +133,7 @@ class Worker:
         do_not_keep_freed_memory() if request.offload else None
         try:
             forget_compat()
+            forget_edited()
             if module:
                 script = importlib.import_module(module).SCRIPT
                 # What is one script for both sides says what it runs alone.
@@ -158,13 +160,15 @@ class Worker:
             dtypes = dtypes(request) if callable(dtypes) else dtypes
             dtypes = [request.dtype if dtype == "float32" else dtype for dtype in dtypes]
             run_model(self._job(request, pair, folder, path.name), dtypes)
-            note_files(pair, since_ns)
         except Exception as error:
             sentence = self._write_error(error, pair, request, folder)
             print(f"error: {sentence}", file=sys.stderr)
             if request.debug:
                 traceback.print_exception(error)
             return 2
+        finally:
+            if pair is not None:
+                note_files(pair, since_ns)
         return 0
 
     def _write_error(self, error: Exception, pair: Pair | None, request, folder: Path) -> str:

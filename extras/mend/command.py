@@ -223,6 +223,7 @@ class Search:
         self.half = options.run.dtype in HALF
         self.rounded = self.half  # float64 does not show what is looked for
         self.options = replace(options, no_report=True, reuse="torch", json=None)
+        self.processes: Processes | None = None  # of all checks
         self.mended: list[Mended] = []
         self.red: list[tuple[int, str]] = []
         self.tried = 0
