@@ -248,10 +248,19 @@ def test_one_process_of_a_side_answers_for_every_step(tmp_path, monkeypatch):
             step = next(step for step in all_steps() if step.number == number)
             (result,) = run_step(step, given, lambda text: None, processes)
             assert not result.error and result.exit_code == 0
-        with open(pair / "paddle_model.py", "a") as file:
-            file.write("\n\ndef build(config):\n    raise ValueError('edited')\n")
+        edited = "\n\ndef build(config):\n    raise ValueError('edited')\n"
+        renamed = "\n\nRENAME = {'nothing': 'such'}\n"
+        for name, text, said in (
+            ("paddle_model.py", edited, "edited"),
+            ("case.py", renamed, "only in the Paddle model"),
+        ):
+            sound = (pair / name).read_text()
+            (pair / name).write_text(sound + text)
+            (result,) = run_step(step, given, lambda text: None, processes)
+            assert said in result.error
+            (pair / name).write_text(sound)
         (result,) = run_step(step, given, lambda text: None, processes)
-        assert "edited" in result.error
+        assert not result.error and result.exit_code == 0
     assert sorted(started) == ["paddle", "torch"]
 
 

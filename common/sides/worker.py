@@ -257,7 +257,7 @@ def main(script: Script) -> int:
     try:
         if paths == [FROM_STDIN]:
             leave(_answer_from_stdin(worker))
-        module = "" if paths[0].endswith(".json") else paths.pop(0)
+        module = paths.pop(0) if paths[1:] and not paths[0].endswith(".json") else ""
         if script.group is not None and script.group.count > 1:
             watch_launcher()
             # The others wait for this one: where it fails, all end.
