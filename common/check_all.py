@@ -12,7 +12,9 @@ import signal
 import sys
 import threading
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 if __name__ == "__main__":  # by its path too, and under a Python that will not do
@@ -155,8 +157,8 @@ def _left_out(
 def _run_all(steps: Sequence[Step], options: CheckOptions, on_progress) -> list[Result]:
     """Run every step, by the same processes.
 
-    Two steps of built-in models go on beside the others, which leave cores idle while they judge;
-    memory that holds two models of somebody else's is not taken for granted.
+    The longest steps of built-in models go on beside the others, which leave cores idle while they
+    judge; memory that holds two models of somebody else's is not taken for granted.
     """
 
     def results_of(some: Sequence[Step], on_progress) -> list[Result]:
@@ -178,13 +180,14 @@ def _run_all(steps: Sequence[Step], options: CheckOptions, on_progress) -> list[
         if finished.is_set():
             on_progress(text)
 
-    def beside(number: int) -> Beside:
-        return Beside(lambda: results_of([s for s in steps if s.number == number], when_alone))
-
-    with beside(4) as backward, beside(5) as training:
-        results = results_of([step for step in steps if step.number < 4], on_progress)
+    longest = [step for step in steps if step.optimizers or step.trains]
+    with ExitStack() as stack:
+        beside = [Beside(partial(results_of, [step], when_alone)) for step in longest]
+        for one in beside:
+            stack.enter_context(one)
+        results = results_of([step for step in steps if step not in longest], on_progress)
         finished.set()
-        return results + backward.result() + training.result()
+        return sum((one.result() for one in beside), results)
 
 
 if __name__ == "__main__":

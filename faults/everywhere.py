@@ -74,7 +74,7 @@ TESTS = tuple(
     """
     agreement choices decoding draws everyday_faults example fastformers
     faults framework_part generate generation half hard informer init inside inside_out judge
-    large_models leading noise operators origins probes proved_origins quick
+    large_models last_bias leading noise operators origins probes proved_origins quick
     reference reformer right_ports suits sums train_mode transplant verdict weights
     """.split()
 )

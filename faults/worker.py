@@ -252,13 +252,21 @@ class _Planted:
             self.undo()
 
 
+# A module that is another one where a framework has been imported.
+OF_ITS_SIDE = """import sys
+from importlib import import_module
+own = "{1}" if "{0}" in sys.modules else "{2}"
+globals().update(vars(import_module(f"{{__package__}}.{{own}}")))
+"""
+
+
 def plant(path: Path, text: str, side: str = "paddle") -> Callable[[], None]:
     """Put a changed text in a file's place; returns what takes it back out.
 
     What both sides share, a step's scripts or the instruments that a side binds, is changed for one
     side alone: in a copy beside it, which that side's file imports or binds from then on.
     """
-    other = path.with_stem(f"{path.stem}_of_{side}")
+    other, right = (path.with_stem(f"{path.stem}_of_{of}") for of in (side, "the_other"))
     script, binds = path.parent / side / path.name, path.parent / "bind.py"
     here, there = (f"{path.parent.name}.{each.stem} import" for each in (path, other))
     if binds.is_file() and re.search(rf"(?m)^    {path.stem},$", binds.read_text()):
@@ -267,16 +275,23 @@ def plant(path: Path, text: str, side: str = "paddle") -> Callable[[], None]:
         there = f"{here}from twincheck.common.sides import {other.stem}\n"
         there += f"bind(sys.modules[__name__], ({other.stem},))\n"
     clean = script.read_text() if script.is_file() else ""
-    if here not in clean:
-        clean = path.read_text()
+    alike, copies = path.read_text(), {other: text}
+    if here in clean:
+        planted = clean.replace(here, there)
+    elif "\nSCRIPT = {" in alike:  # one script of both sides: each side's process runs its own
+        copies[right] = clean = alike
+        script, planted = path, OF_ITS_SIDE.format(side, other.stem, right.stem)
+    else:
         path.write_text(text)
-        return lambda: path.write_text(clean)
-    other.write_text(text)
-    script.write_text(clean.replace(here, there))
+        return lambda: path.write_text(alike)
+    for copy, content in copies.items():
+        copy.write_text(content)
+    script.write_text(planted)
 
     def undo() -> None:
         script.write_text(clean)
-        other.unlink()
+        for copy in copies:
+            copy.unlink()
 
     return undo
 

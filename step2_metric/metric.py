@@ -86,7 +86,7 @@ def of_hard_texts(name):
 
 
 def arrays_of(tokenizer):
-    """What a tokenizer makes of the hard texts, by the keys that it is logged under."""
+    """Return a tokenizer's arrays of the hard texts, by the keys that they are logged under."""
     found = {}
     encoded = encode(tokenizer, HARD_TEXTS, TOKENS_LENGTH)
     if tokenizer.eos_id is not None:

@@ -47,7 +47,7 @@ class Step:
     several      number of processes -> its launches, where they share each training
     other        of a further check in the step's folder, check_OTHER.py: its name in the table, and
                  the folder of its logs beside the step's own
-    scripts      the package of the sides' scripts, where it is not the step's folder
+    scripts      the package of the script of both sides, where each has none in the step's folder
     """
 
     number: int
@@ -129,5 +129,5 @@ class Step:
         return "" if found else "torch_model.py has no loss"
 
     def module(self, side: str) -> str:
-        """What `python -m` runs for a side."""
-        return f"twincheck.{self.scripts or self.name}.{side}.{self.script}"
+        """The script of a side, or of both."""
+        return f"twincheck.{self.scripts or f'{self.name}.{side}'}.{self.script}"

@@ -19,7 +19,7 @@ from twincheck.common.logs.sidecar import read_sidecar, sidecar_of, sidecar_path
 from twincheck.common.pair.pairs import Pair
 from twincheck.common.pair.request import RunRequest, error_file, rank_folder
 from twincheck.common.pair.task import Again, ForcedAlike, Noise, Task, TeacherForced, Whole, label
-from twincheck.common.pair.worker_process import Failure, WorkerProcess, run_group
+from twincheck.common.pair.worker_process import FIRST, Failure, WorkerProcess, run_group
 from twincheck.common.system.errors import UserError
 from twincheck.common.system.frameworks import SIDES, is_graph
 from twincheck.common.system.half import HALF
@@ -64,6 +64,7 @@ class Processes:
     def of(
         self,
         side: str,
+        framework: str,
         python: str,
         module: str,
         device: str = "cpu",
@@ -72,17 +73,18 @@ class Processes:
     ) -> WorkerProcess:
         """The process of a side that runs a module's requests, or a new one."""
         threads = None if "OMP_NUM_THREADS" in os.environ else threads  # the user's count
-        key = side, python, module.split(".")[-2], device, threads
+        key = side, python, framework, device, threads
         process = self._waiting.get(key)
         if process is None or process.was_told_to_end:
-            process = WorkerProcess(python, module, on_progress, device, threads, side)
+            first = FIRST.format(framework)
+            process = WorkerProcess(python, first, on_progress, device, threads, side)
             self._waiting[key] = self._stack.enter_context(process)
         process.module, process.on_progress = module, on_progress
         return process
 
 
 class Workers:
-    """What the sides' processes are asked for one step; a context manager.
+    """Ask the sides' processes for all that one step needs; a context manager.
 
     A process goes on waiting till the results are judged: Paddle's may be asked for a
     teacher-forced run, torch's for the noise of what it computed.
@@ -171,7 +173,7 @@ class Workers:
 
     @property
     def _is_scarce(self) -> bool:
-        """Whether memory may not be enough for both sides at once."""
+        """True where memory may not be enough for both sides at once."""
         return self.options.run.device != "cpu" or self.options.run.offload
 
     def _parts(self, side: str, launch: Launch, pair: Pair) -> list[Launch]:
@@ -333,8 +335,8 @@ class Workers:
         """Run the Paddle side in a process of its own with more in its request, into `folder`."""
         for launch in self.step.launches:
             request = self._request("paddle", pair, launch, **more)
-            python, module, device = self._how("paddle")
-            with WorkerProcess(python, module, self._show("paddle"), device) as process:
+            with Processes() as own:
+                process = own.of("paddle", *self._how("paddle"), on_progress=self._show("paddle"))
                 process.ask(request, folder / "request_paddle.json")
                 if failure := process.failure():
                     return _said(failure)
@@ -392,9 +394,10 @@ class Workers:
         """The process of a side that runs, or a new one."""
         return self.processes.of(side, *self._how(side), threads or self.threads, self._show(side))
 
-    def _how(self, side: str) -> tuple[str, str, str]:
-        """Python, module and device of a side."""
-        return self.pythons[side], self._module(side), self.options.run.device
+    def _how(self, side: str) -> tuple[str, str, str, str]:
+        """Framework, Python, module and device of a side."""
+        run = self.options.run
+        return run.framework(side), self.pythons[side], self._module(side), run.device
 
     def _module(self, side: str) -> str:
         """What `python -m` runs for a side: the script of the framework that computes it."""

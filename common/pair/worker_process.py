@@ -28,6 +28,8 @@ from twincheck.common.system.frameworks import SIDES
 from twincheck.common.system.json_file import load_json
 from twincheck.common.system.processes import Process, ending, how_it_ended
 
+# What a process is started with that other scripts are asked of, too.
+FIRST = "twincheck.step1_forward.{}.forward"
 _FAILED = 2  # the status of a worker that has written why it failed
 # How long a machine's launcher waits for the others, which may have something to do first.
 _PATIENCE = "timeout=86400"
@@ -67,7 +69,7 @@ class WorkerProcess:
         self.python = python
         self.module = self._first = module
         self.on_progress = on_progress or (lambda text: None)
-        self._lines: dict[Path, str] = {}  # request -> what was asked for it
+        self._modules: dict[Path, str] = {}  # request -> its script
         self._asked: list[Path] = []  # the requests whose answers nobody has asked for
         self._answered: dict[Path, Failure | None] = {}  # what became of those that have one
         self.was_told_to_end = False
@@ -86,8 +88,11 @@ class WorkerProcess:
             self._process = self._started()
         self._answered.pop(path, None)
         self._asked.append(path)
-        self._lines[path] = json.dumps([self.module, str(path)])
-        self._process.ask(self._lines[path])
+        self._modules[path] = self.module
+        self._hand_over(path)
+
+    def _hand_over(self, path: Path) -> None:
+        self._process.ask(json.dumps([self._modules[path], str(path)]))
 
     @property
     def _owed(self) -> list[Path]:
@@ -106,6 +111,12 @@ class WorkerProcess:
             self._asked.remove(path)
         return self._answered[path]
 
+    def finish(self, path: Path | None = None) -> None:
+        """Wait for a request's answer, as `failure`; raises UserError with its sentence."""
+        failure = self.failure(path)
+        if failure is not None:
+            raise UserError(failure.sentence)
+
     def _next(self, path: Path) -> None:
         """Wait for the process's next answer, which is that to the request at `path`."""
         status = self._process.answer()
@@ -114,7 +125,7 @@ class WorkerProcess:
         if unexplained:
             self._process.end()
             if self._process.wait() == 0:  # a wrapper of Python has handed on no standard input
-                script = [self._first, json.loads(self._lines[path])[0]]
+                script = [self._first, self._modules[path]]
                 run = self.python, self._first, self.side, script, [path], *self._told
                 self._answered[path] = _run(*run)[0]
                 return
@@ -131,7 +142,7 @@ class WorkerProcess:
             return
         self._process = self._started()
         for other in self._owed:
-            self._process.ask(self._lines[other])
+            self._hand_over(other)
         if self.was_told_to_end:
             self._process.end()
 

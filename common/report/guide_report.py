@@ -69,8 +69,8 @@ class GuideReport:
     """
 
     def __init__(self):
-        self.target = self._temporary = None  # of what it was asked last
-        self._owes = False
+        self.target: Path | None = None  # of what it was asked last
+        self._temporary: Path | None = None  # where it writes what it owes
         installed_both = importlib.util.find_spec("reprod_log") and installed("paddle")
         self._process = self._started() if installed_both else None
 
@@ -99,8 +99,10 @@ class GuideReport:
         every  all their keys, as a reader of the two files would: where one log alone has a key,
                reprod_log refuses them; else those that they have in common
         """
-        if self._owes:  # who asked has met an error meanwhile
-            self.wait()
+        if self._temporary is not None:  # who asked for it has met an error meanwhile
+            self._process.stdout.readline()
+            self._temporary.unlink(missing_ok=True)
+            self._temporary = None
         self.target = target
         if self._process is None:
             return
@@ -113,24 +115,24 @@ class GuideReport:
         with suppress(BrokenPipeError):  # it has ended, which `wait` finds
             self._process.stdin.write(f"{line}\n")
             self._process.stdin.flush()
-        self._owes = True
 
     def wait(self) -> bool | None:
         """reprod_log's verdict; None where it could not be asked or did not finish."""
-        if not self._owes:
+        if self._temporary is None:
             return None
-        self._owes = False
-        if not self._process.stdout.readline() or not self._temporary.is_file():
+        told = self._process.stdout.readline()
+        made, self._temporary = self._temporary, None
+        if not (told and made.is_file()):
             return None
-        text = self._temporary.read_text()
-        os.replace(self._temporary, self.target)
+        text = made.read_text()
+        os.replace(made, self.target)
         return re.search(r"diff check passed\s*$", text) is not None
 
     def stop(self) -> None:
         """End the process, whether it has reported or not."""
         if self._process is None:
             return
-        if not self._owes:
+        if self._temporary is None:
             with suppress(BrokenPipeError):
                 self._process.stdin.close()
             self._process.wait()

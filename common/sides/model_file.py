@@ -141,7 +141,7 @@ def note_files(pair: Pair, since_ns: int) -> None:
 
 
 def _were_edited() -> bool:
-    """Whether an imported file is no longer what it was."""
+    """True where an imported file has changed since."""
     for path, version in _versions.items():
         try:
             if version is None or version_of(os.stat(path)) != version:

@@ -87,7 +87,7 @@ ASKS_FOR_GRADIENTS = (
 
 @dataclass(frozen=True)
 class Script:
-    """What a side's script runs and logs; `stem` and `dtypes` may depend on the request."""
+    """A side's script runs `function` and logs it; stem and dtypes may depend on the request."""
 
     side: ModuleType
     stem: str | Callable[[RunRequest], str]  # of the logs' names (job.py)
@@ -136,8 +136,9 @@ class Worker:
             forget_edited()
             if module:
                 script = importlib.import_module(module).SCRIPT
-                # What is one script for both sides says what it runs alone.
-                self.script = script if isinstance(script, Script) else Script(self.side, **script)
+                if not isinstance(script, Script):  # one for both sides, which names none
+                    script = Script(self.side, **script, group=self.side.join_group())
+                self.script = script
             self._prepare(request)
             if isinstance(request.task, tasks.Save):
                 save(self.side, Path(request.task.path), Path(request.weights))

@@ -21,7 +21,7 @@ from twincheck.common.logs.result_folder import ResultFolder
 from twincheck.common.pair.pairs import EVAL, TRAIN, Pair
 from twincheck.common.pair.request import RunRequest
 from twincheck.common.pair.task import Describe
-from twincheck.common.pair.worker_process import WorkerProcess
+from twincheck.common.pair.worker_process import FIRST, WorkerProcess
 from twincheck.common.system.errors import UserError
 from twincheck.common.system.frameworks import SIDES
 from twincheck.common.system.json_file import load_json, write_json
@@ -219,11 +219,9 @@ def describe(
 
 def run_side(side: str, python: str, request: RunRequest, path: Path, on_progress=None) -> None:
     """Run one request in a process of a side; UserError with its own sentence where it fails."""
-    with WorkerProcess(python, f"twincheck.step1_forward.{side}.forward", on_progress) as worker:
+    with WorkerProcess(python, FIRST.format(side), on_progress) as worker:
         worker.ask(request, path)
-        failure = worker.failure()
-    if failure is not None:
-        raise UserError(failure.sentence)
+        worker.finish()
 
 
 def prepare(

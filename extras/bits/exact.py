@@ -214,7 +214,7 @@ def _trained(one, options: CheckOptions, steps: int, on_progress):
     if not inputs.make_data(one.pair):
         raise UserError(inputs.errors[one.pair.name].sentence)
     own = replace(one, run=replace(one.run, data=str(inputs.data), steps=steps))
-    with own.sides("twincheck.extras.bits.{}.steps", STEM) as sides:
+    with own.sides("twincheck.extras.bits.steps", STEM) as sides:
         sides.folder.mkdir(parents=True, exist_ok=True)
         on_progress(f"{steps} training steps")
         for dtype in ("float64", "float32"):  # the first makes what all start from

@@ -3,8 +3,9 @@
 NumPy only and the same on both sides; torch/steps.py and paddle/steps.py run it.
 """
 
-from twincheck.common.pair.case_hooks import training
+from twincheck.common.pair.case_hooks import data_cases, training
 from twincheck.extras.bits import md5
+from twincheck.extras.shared.one_case import asked_precision
 from twincheck.step5_train.train import batches_of, gradients_of, prepared, shuffled
 
 STEM = "steps"
@@ -37,3 +38,6 @@ def steps(run):
     if run.dtype == "float32":
         path = run.folder / f"{STEM}_{run.job.slot}.md5"
         path.write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+SCRIPT = {"stem": STEM, "function": steps, "dtypes": asked_precision, "cases": data_cases}

@@ -29,3 +29,6 @@ def cases(pair, request):
     """The preset alone, with the columns of the file."""
     config = pair.config(request.preset) | data_entries(folder_of(request.data, pair.name))
     return [Case("", config)]
+
+
+SCRIPT = {"stem": "predict", "function": predict, "cases": cases}

@@ -76,3 +76,6 @@ def cases(pair, request):
     """The preset alone; a user's pair on perturbed weights, where --weights says nothing."""
     weights = "initial" if pair.built_in or request.weights else PERTURBED
     return [Case("", pair.config(request.preset), weights=weights)]
+
+
+SCRIPT = {"stem": "generate", "function": generate, "cases": cases}

@@ -6,7 +6,6 @@ It asks forks of that caller, one for each side and step, as a check of files as
 import json
 import sys
 from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 
@@ -24,7 +23,7 @@ from twincheck.common.logs.result_folder import ResultFolder
 from twincheck.common.pair.pairs import load_pair
 from twincheck.common.pair.request import RunRequest
 from twincheck.common.pair.task import Describe
-from twincheck.common.pair.worker_process import WorkerProcess
+from twincheck.common.pair.worker_process import FIRST
 from twincheck.common.report import html_page, terminal
 from twincheck.common.report.summary import last_line
 from twincheck.common.system.errors import UserError
@@ -169,14 +168,10 @@ def _apart(torch: np.ndarray, paddle: np.ndarray) -> float:
 def described(folder: Path, python: str, work: Path) -> dict[str, dict]:
     """Side -> key -> Owner of its model; both write the weights that they came with, too."""
     pair = load_pair(str(folder))
-    with ExitStack() as stack:
-        processes = {}
-        for side in SIDES:
-            process = WorkerProcess(python, f"twincheck.step1_forward.{side}.forward")
-            processes[side] = stack.enter_context(process)
+    with Processes() as processes:
+        sides = {side: processes.of(side, side, python, FIRST.format(side)) for side in SIDES}
+        for side, process in sides.items():
             process.ask(RunRequest(pair.model, task=Describe()), work / side / "request.json")
-        for process in processes.values():
-            failure = process.failure()
-            if failure is not None:
-                raise UserError(failure.sentence)
+        for process in sides.values():
+            process.finish()
     return {side: load_owners(ResultFolder(work / side).owners()) for side in SIDES}

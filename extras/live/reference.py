@@ -69,9 +69,7 @@ def _run(step: Step, pair: Pair, python: str, out: Path, on_progress) -> None:
             path = folder / f"request_torch_{number}.json"
             request = RunRequest(pair.model, keep="all", progress=True, **launch.request)
             process.ask(request, path)
-            failure = process.failure()
-            if failure is not None:
-                raise UserError(failure.sentence)
+            process.finish()
             path.unlink()
 
 

@@ -18,6 +18,7 @@ from twincheck.common.check.workers import Processes
 from twincheck.common.pair.pairs import load_pair
 from twincheck.common.pair.request import RunRequest
 from twincheck.common.pair.task import SEE, TRY, Inspect
+from twincheck.common.pair.worker_process import FIRST
 from twincheck.common.system.errors import UserError
 from twincheck.common.system.frameworks import SIDES
 from twincheck.common.system.interpreters import interpreter
@@ -172,13 +173,11 @@ def of_pair(
         processes = processes or stack.enter_context(Processes())
         asked = {}
         for side in SIDES:
-            module = f"twincheck.step1_forward.{side}.forward"
-            asked[side] = processes.of(side, interpreter(side, chosen[side]), module)
+            python = interpreter(side, chosen[side])
+            asked[side] = processes.of(side, side, python, FIRST.format(side))
             asked[side].ask(see, work / f"request_{side}.json")
         for process in asked.values():
-            failure = process.failure()
-            if failure is not None:
-                raise UserError(failure.sentence)
+            process.finish()
         torch, paddle = (read_structure(work, side) for side in SIDES)
         # paddle.compat's keeps torch's one weight.
         kept = any(owner.kind == COMPAT + MULTIHEAD for owner in paddle.owners.values())

@@ -24,7 +24,7 @@ from twincheck.common.pair.pairs import (
     python_for,
 )
 from twincheck.common.pair.request import RunRequest
-from twincheck.common.pair.worker_process import WorkerProcess
+from twincheck.common.pair.worker_process import FIRST, WorkerProcess
 from twincheck.common.system.checkout import for_logs
 from twincheck.common.system.errors import UserError
 from twincheck.common.system.folders import remove_abandoned, working_folder
@@ -58,7 +58,7 @@ class Asked:
             for side in SIDES:
                 process = WorkerProcess(
                     self.pythons[side],
-                    f"twincheck.step1_forward.{side}.forward",
+                    FIRST.format(side),
                     lambda text, side=side: sides.on_batch(side) if " batch " in text else None,
                     self.run.device,
                     None if self.run.device == "gpu" else threads,
@@ -116,9 +116,7 @@ def function_of(step: Step, origin: str) -> str:
 def answered(process: WorkerProcess, run: RunRequest, path: Path) -> None:
     """Ask a process, and wait for its answer; raises UserError where it fails."""
     process.ask(run, path)
-    failure = process.failure(path)
-    if failure is not None:
-        raise UserError(failure.sentence)
+    process.finish(path)
 
 
 @dataclass
@@ -157,9 +155,8 @@ class Sides:
         return made
 
     def _wait(self, sides: Sequence[str]) -> None:
-        for failure in [self.processes[side].failure() for side in sides]:
-            if failure is not None:
-                raise UserError(failure.sentence)
+        for side in sides:
+            self.processes[side].finish()
 
     def has_log(self, side: str, run: str) -> bool:
         """Whether a side has run in a precision at all."""

@@ -24,7 +24,7 @@ def checked(
     on_progress: Callable[[str], None],
     processes: Processes | None = None,
 ) -> Result:
-    """What a step's check says of the one model; raises UserError where it cannot run.
+    """Run a step's check of the one model; raises UserError where it cannot run.
 
     processes   as run_step takes them
     """
