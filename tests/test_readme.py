@@ -89,9 +89,15 @@ def test_every_log_says_who_wrote_it_and_reprod_log_reads_it(checkout):
     )
     done = checkout.python("-W", "ignore", "-c", script, *map(str, logs))
     assert done.returncode == 0, done.stderr
+    made_of = {}
     for path in logs:
-        sidecar = json.loads(path.with_suffix(".json").read_text())
-        assert sidecar["frameworks_loaded"] == [sidecar["side"]]
+        sidecar, step = json.loads(path.with_suffix(".json").read_text()), path.parts[-4]
+        side = sidecar["side"]
+        assert sidecar["frameworks_loaded"] == [side]
+        # One process of a side answers for all steps: which step's script ran, the request says.
+        assert f" -m {step}.{side}." in sidecar["command"], path
+        made_of[side, step] = sidecar["workbench_sha256"]
+    assert len(set(made_of.values())) == len(made_of) == 10
     for folder in {path.parent for path in logs}:
         reports = [p.name for p in folder.glob("*_diff.log")]
         assert len(reports) == 1, folder

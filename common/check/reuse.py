@@ -22,7 +22,7 @@ from twincheck.common.pair.provenance import (
 )
 from twincheck.common.pair.request import RunRequest, device_of
 from twincheck.common.system.errors import UserError
-from twincheck.common.system.frameworks import SETTINGS
+from twincheck.common.system.frameworks import SETTINGS, framework_of
 from twincheck.common.system.hashes import file_sha256
 from twincheck.common.system.interpreters import versions
 from twincheck.common.system.json_file import load_json
@@ -52,7 +52,7 @@ def reference_key(
     return {
         "sources": json.dumps(model_sources(pair, "torch")),
         "other files of the pair": json.dumps(others),
-        "workbench": workbench_sha256(pair, "torch", step.name),
+        "workbench": workbench_sha256(pair, "torch", step.module(framework_of(pair.backends[0]))),
         "configuration": json.dumps([configuration, repr(step.launches)]),
         "weights": weights,
         "data": json.dumps({path.name: file_sha256(path) for path in sorted(data.glob("*"))}),

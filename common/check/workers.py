@@ -17,9 +17,9 @@ from twincheck.common.logs.reference import unlike
 from twincheck.common.logs.result_folder import FLOAT64, HALF_STEP64, WHOLE, LogName, ResultFolder
 from twincheck.common.logs.sidecar import read_sidecar, sidecar_of, sidecar_path
 from twincheck.common.pair.pairs import Pair
-from twincheck.common.pair.request import RunRequest, error_file, rank_folder
+from twincheck.common.pair.request import FIRST, RunRequest, error_file, rank_folder
 from twincheck.common.pair.task import Again, ForcedAlike, Noise, Task, TeacherForced, Whole, label
-from twincheck.common.pair.worker_process import FIRST, Failure, WorkerProcess, run_group
+from twincheck.common.pair.worker_process import Failure, WorkerProcess, run_group
 from twincheck.common.system.errors import UserError
 from twincheck.common.system.frameworks import SIDES, is_graph
 from twincheck.common.system.half import HALF

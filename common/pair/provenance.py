@@ -61,17 +61,19 @@ def _imports(source: str) -> list[tuple[str, list[str]]]:
     return found
 
 
-def workbench_sha256(pair: Pair, side: str, step_folder: str) -> str:
+def workbench_sha256(pair: Pair, side: str, scripts: str) -> str:
     """One SHA-256 of the workbench's own files that a side's logs of a step depend on."""
     digest = hashlib.sha256()
-    for path in workbench_files(pair, side, step_folder):
+    for path in workbench_files(pair, side, scripts):
         content = file_sha256(path, links=True)
         digest.update(f"{path.relative_to(ROOT).as_posix()} {content}\n".encode())
     return digest.hexdigest()
 
 
-def workbench_files(pair: Pair, side: str, step_folder: str) -> list[Path]:
+def workbench_files(pair: Pair, side: str, scripts: str) -> list[Path]:
     """The workbench's own files that a side's logs of a step depend on; no other changes a log.
+
+    scripts  the step's folder, or the dotted name of a script in it, or of one for both sides
 
     Of common/ these are whole rooms, since the check prepares with some of their files what the
     workers are given; of the step what its scripts import.  What only judges or shows is none.
@@ -80,7 +82,8 @@ def workbench_files(pair: Pair, side: str, step_folder: str) -> list[Path]:
     other = next(name for name in SIDES if name != own)
     files = {path for room in _ROOMS_OF_A_LOG for path in (common / room).rglob("*.py")}
     files |= {common / "__init__.py", Path(HERE).resolve() / f"{own}_side.py"}
-    files |= _imported_of_steps((ROOT / step_folder / own).glob("*.py"))
+    at = ROOT.joinpath(*scripts.removeprefix("twincheck.").partition(f".{own}.")[0].split("."))
+    files |= _imported_of_steps((at / own).glob("*.py") if at.is_dir() else [at.with_suffix(".py")])
     if pair.built_in:
         files |= {common / "models" / "__init__.py", *FAKE_DATA.glob(f"{pair.name}.npz")}
     return sorted(path for path in files if not path.name.startswith(f"{other}_"))

@@ -26,6 +26,8 @@ from twincheck.common.system.half import HALF
 from twincheck.common.system.json_file import load_json, write_json
 
 PHASES = ("first", "full", "self", "shared", "alone", "float64")  # of step 5
+# What a process is started with that other scripts are asked of, too.
+FIRST = "twincheck.step1_forward.{}.forward"
 FROM_STDIN = "-"  # in place of requests' paths: a worker reads them line by line, each as JSON text
 
 

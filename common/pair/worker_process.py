@@ -28,8 +28,6 @@ from twincheck.common.system.frameworks import SIDES
 from twincheck.common.system.json_file import load_json
 from twincheck.common.system.processes import Process, ending, how_it_ended
 
-# What a process is started with that other scripts are asked of, too.
-FIRST = "twincheck.step1_forward.{}.forward"
 _FAILED = 2  # the status of a worker that has written why it failed
 # How long a machine's launcher waits for the others, which may have something to do first.
 _PATIENCE = "timeout=86400"

@@ -111,6 +111,7 @@ class Worker:
     exact: object | None = None  # common/transplant/exact.py's, on the Paddle side
     here: str | None = None  # the working folder of models that have none of their own
     transplanted: str | None = ""  # the operators that this process has put in place; "": none yet
+    module: str = ""  # the script's dotted name
 
     @property
     def side(self) -> ModuleType:
@@ -135,6 +136,7 @@ class Worker:
             forget_compat()
             forget_edited()
             if module:
+                self.module = module
                 script = importlib.import_module(module).SCRIPT
                 if not isinstance(script, Script):  # one for both sides, which names none
                     script = Script(self.side, **script, group=self.side.join_group())
@@ -231,6 +233,7 @@ class Worker:
             every_case[0].name,
             folder,
             request_file,
+            self.module,
             transplant=self.transplant,
             exact=self.exact,
             may_sum=script.sums,
@@ -248,7 +251,7 @@ def main(script: Script) -> int:
     keep_freed_memory()
     # What overflows or is NaN is a row's verdict.
     warnings.filterwarnings("ignore", category=RuntimeWarning)
-    worker = Worker(script)
+    worker = Worker(script, module=_module_name())
     paths = sys.argv[1:]
     del sys.argv[1:]  # which are no arguments of a model's
     sys.path[:] = [folder for folder in sys.path if folder != str(ROOT)]  # it may have a `common`
@@ -267,6 +270,17 @@ def main(script: Script) -> int:
     except UserError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2
+
+
+def _module_name() -> str:
+    """The dotted name of the script that is running, such as step1_forward.torch.forward."""
+    script = sys.modules["__main__"]
+    if getattr(script, "__spec__", None):
+        return script.__spec__.name.removeprefix("twincheck.")
+    path = Path(sys.argv[0]).resolve()  # it was run by its path
+    if path.is_relative_to(ROOT):
+        return ".".join(path.relative_to(ROOT).with_suffix("").parts)
+    return path.name
 
 
 def _answer_from_stdin(worker: Worker) -> int:

@@ -28,6 +28,7 @@ from twincheck.common.logs.sidecar import (
 from twincheck.common.logs.writer import LogWriter
 from twincheck.common.pair.pairs import EVAL, TRAIN, Case
 from twincheck.common.pair.provenance import imported_packages, model_sources, workbench_sha256
+from twincheck.common.pair.request import FIRST
 from twincheck.common.pair.tape import Tape
 from twincheck.common.pair.task import ForcedAlike, TeacherForced, Whole
 from twincheck.common.sides.draws import Draws, Dropouts
@@ -187,7 +188,6 @@ def _run_case(job: Job, case: Case, dtype: str, session: Session, writer, again,
 def _of_job(job: Job) -> dict[str, object]:
     """What a sidecar says of who made a log, and of what was asked for."""
     side, pair, request = job.side, job.pair, job.request
-    scripts = _module_name().partition(f".{side.NAME}.")[0].replace(".", "/")  # step1_forward
     packages = imported_packages(pair, job.slot)  # of the pair's files, such as transformers
     versions = {name: getattr(sys.modules.get(name), "__version__", None) for name in packages}
     other = ("torch",) if torch_is_paddle() else ()  # which is only Paddle's name
@@ -219,9 +219,9 @@ def _of_job(job: Job) -> dict[str, object]:
         mode=request.mode,
         weights=request.weights or "initial",
         sources=model_sources(pair, job.slot),
-        workbench_sha256=workbench_sha256(pair, job.slot, scripts),
+        workbench_sha256=workbench_sha256(pair, job.slot, job.script),
         environment=environment,
-        command=f"{sys.executable} -m {_module_name()} {job.request_file}",
+        command=" ".join([sys.executable, "-m", *_to_run(job), job.request_file]),
         time=time.strftime("%Y-%m-%dT%H:%M:%S%z"),
         cases=list(request.cases),
         probes=list(request.probes),
@@ -229,6 +229,13 @@ def _of_job(job: Job) -> dict[str, object]:
         transplanted=job.transplant.names if job.transplant else [],
         operators=job.transplant.take_counts() if job.transplant else {},
     )
+
+
+def _to_run(job: Job) -> list[str]:
+    """A side's script; one for both sides is run by the script that processes start with."""
+    first, script = FIRST.format(job.side.NAME), job.script
+    named = [script] if f".{job.side.NAME}." in script else [first, script]
+    return [named[0].removeprefix("twincheck."), *named[1:]]
 
 
 def _of_session(session: Session, places: Mapping[str, np.ndarray]) -> dict[str, object]:
@@ -324,14 +331,3 @@ def _listed_by_reference(job: Job, case: str, what: str) -> Groups:
         if listed:
             return listed.get(case) or next(iter(listed.values()))
     return ()
-
-
-def _module_name() -> str:
-    """The dotted name of the script that is running, such as step1_forward.torch.forward."""
-    script = sys.modules["__main__"]
-    if getattr(script, "__spec__", None):
-        return script.__spec__.name.removeprefix("twincheck.")
-    path = Path(sys.argv[0]).resolve()  # it was run by its path
-    if path.is_relative_to(ROOT):
-        return ".".join(path.relative_to(ROOT).with_suffix("").parts)
-    return path.name

@@ -19,9 +19,9 @@ import numpy as np
 
 from twincheck.common.logs.result_folder import ResultFolder
 from twincheck.common.pair.pairs import EVAL, TRAIN, Pair
-from twincheck.common.pair.request import RunRequest
+from twincheck.common.pair.request import FIRST, RunRequest
 from twincheck.common.pair.task import Describe
-from twincheck.common.pair.worker_process import FIRST, WorkerProcess
+from twincheck.common.pair.worker_process import WorkerProcess
 from twincheck.common.system.errors import UserError
 from twincheck.common.system.frameworks import SIDES
 from twincheck.common.system.json_file import load_json, write_json

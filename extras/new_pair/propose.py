@@ -16,9 +16,8 @@ import numpy as np
 
 from twincheck.common.check.workers import Processes
 from twincheck.common.pair.pairs import load_pair
-from twincheck.common.pair.request import RunRequest
+from twincheck.common.pair.request import FIRST, RunRequest
 from twincheck.common.pair.task import SEE, TRY, Inspect
-from twincheck.common.pair.worker_process import FIRST
 from twincheck.common.system.errors import UserError
 from twincheck.common.system.frameworks import SIDES
 from twincheck.common.system.interpreters import interpreter

@@ -23,8 +23,8 @@ from twincheck.common.pair.pairs import (
     load_pairs,
     python_for,
 )
-from twincheck.common.pair.request import RunRequest
-from twincheck.common.pair.worker_process import FIRST, WorkerProcess
+from twincheck.common.pair.request import FIRST, RunRequest
+from twincheck.common.pair.worker_process import WorkerProcess
 from twincheck.common.system.checkout import for_logs
 from twincheck.common.system.errors import UserError
 from twincheck.common.system.folders import remove_abandoned, working_folder
