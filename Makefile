@@ -4,14 +4,14 @@ SHELL := /bin/sh
 VENV_PYTHON := .venv/bin/python
 
 .DEFAULT_GOAL := help
-.PHONY: help install paconvert check test test-core faults faults-everywhere test-elsewhere environments bench lint clean distclean
+.PHONY: help install paconvert check test test-slow faults faults-everywhere test-elsewhere environments bench lint clean distclean
 
 help:
 	@echo "make install    make .venv with the pinned CPU packages, where that is still to be done"
 	@echo "make paconvert  make .paconvert with PaConvert, which translates torch files to Paddle"
 	@echo "make check      the five steps for every built-in model, and one table of verdicts"
-	@echo "make test       the whole test suite"
-	@echo "make test-core  the core's tests, without those that run whole programs: 2 minutes"
+	@echo "make test       the tests, without those that are marked slow"
+	@echo "make test-slow  the slow ones: whole trainings, kills, exports, every command of the pages"
 	@echo "make faults     plants every fault of the catalogue, and runs the correct hard pairs"
 	@echo "make test-elsewhere  the tests that compare floats, computed as on other processors"
 	@echo "make faults-everywhere  the same on other paths of the linear algebra: 40 minutes"
@@ -48,12 +48,12 @@ paconvert: install
 check: install
 	@$(VENV_PYTHON) -m twincheck check
 
+PYTEST := $(VENV_PYTHON) -m pytest -n auto --maxprocesses 8 --dist loadfile
 test: install
-	@$(VENV_PYTHON) -m pytest -n auto --maxprocesses 8 --dist loadfile
+	@$(PYTEST) -m 'not slow'
 
-# What it leaves out is LONGEST in conftest.py.
-test-core: install
-	@$(VENV_PYTHON) -m pytest -n auto --maxprocesses 8 --dist loadfile --core tests
+test-slow: install
+	@$(PYTEST) -m slow --durations=40
 
 faults: install
 	@$(VENV_PYTHON) -m faults.run

@@ -49,26 +49,8 @@ from faults.warm import Interpreters  # noqa: E402
 # These change what a process is started with, or are about processes: each has its own.
 COLD = ("test_check", "test_conditions", "test_environments")
 
-# The files that run whole programs most of the time, in the order of what they compute: they begin
-# first, or the suite would wait for one of them at its end, and `--core` leaves them out.
-LONGEST = """
-    mend readme own_port why issue live training processes many jobs aoa live_and_logs mends
-    right_ports export sidecars hard generate warm report_page propose checkpoints transplant
-    parallel new_pair forecasting request offload conditions faults example upcast own_pair loader
-    check reference suits everywhere gallery reformer provenance decoding keep everyday train_mode
-    half certificate bench spoken
-""".split()
-
-
-def pytest_addoption(parser):
-    """What `make test-core` gives."""
-    parser.addoption("--core", action="store_true", help="without the files that take long")
-
-
-def pytest_ignore_collect(collection_path, config):
-    """With --core, not even import what is left out."""
-    left_out = config.getoption("--core") and collection_path.stem.removeprefix("test_") in LONGEST
-    return True if left_out else None
+# These begin first, or the suite would wait for one of them at its end.
+LONGEST = "mend readme own_port issue export live live_and_logs aoa sidecars right_ports why".split()
 
 
 def pytest_configure(config):

@@ -108,6 +108,7 @@ def pair(tmp_path):
     return write
 
 
+@pytest.mark.slow
 def test_a_refactored_file_computes_the_same(checkout, pair, tmp_path):
     case = CASE + '\nRENAME = {"begin": "first"}\n'
     folder, out = pair(case=case, torch_model=OLD, candidate_model=NEW), str(tmp_path / "out")
@@ -147,6 +148,7 @@ def test_what_differs_is_said_of_the_reference_and_the_candidate(checkout, pair)
     assert finding["paddle"]["file"].endswith("candidate_model.py")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("step", [1, 4])
 def test_a_static_graph_is_the_function_that_runs_as_it_is(checkout, pair, step):
     asked = ("--model", pair(paddle_model=PADDLE), "--candidate", "paddle-static")
@@ -156,6 +158,7 @@ def test_a_static_graph_is_the_function_that_runs_as_it_is(checkout, pair, step)
     assert any("train/" in row["key"] for row in report["rows"])
 
 
+@pytest.mark.slow
 def test_a_branch_that_a_graph_takes_otherwise_is_found(checkout, pair):
     asked = ("--model", pair(paddle_model=OTHERWISE), "--candidate", "paddle-static")
     done, report = ended(1, checkout.rows(1, *asked, "--against", "paddle"))
@@ -242,6 +245,7 @@ print(float(torch.compile(lambda x: x + 1, backend="eager")(torch.ones([]))))
 """
 
 
+@pytest.mark.slow
 def test_torchs_optimizers_import_no_compiler_and_compute_the_same():
     """A model that compiles has torch's own all the same."""
     assert python("-c", OPTIMIZERS).splitlines() == ["False", "True True True True", "2.0"]

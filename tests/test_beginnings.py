@@ -85,6 +85,7 @@ def checked(checkout, pair):
     return ended(0, (done, document))[0].stdout, document
 
 
+@pytest.mark.slow
 def test_every_default_that_differs_has_its_line_and_what_sets_it(checkout, tmp_path):
     """The lines that are printed make it green: Paddle's defaults of ten kinds of layers."""
     pair = a_pair(tmp_path / "my net")

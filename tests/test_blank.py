@@ -192,6 +192,7 @@ def differing(folder, kind, side, dtype, monkeypatch) -> tuple[list[str], bool]:
     return keys, blank
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("side", SIDES)
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_model_built_blank_holds_what_it_holds_otherwise(folder, kind, side, monkeypatch):

@@ -19,6 +19,7 @@ def checkout(tmp_path_factory):
     return made
 
 
+@pytest.mark.slow
 def test_a_check_writes_its_page_and_says_where(checkout):
     assert checkout.first.returncode == 0, checkout.first.stderr
     page = checkout.logs(1, MODEL).parent / "report.html"
@@ -52,6 +53,7 @@ def test_green_from_another_folder_with_a_space_in_the_path(checkout):
     assert not list(folder.parent.glob(".*")), "working folders are removed"
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("warm")
 def test_reprod_log_reads_the_logs_and_finds_our_means(checkout):
     folder = checkout.path("step1_forward/log") / MODEL

@@ -66,6 +66,7 @@ def copy(made, tmp_path):
 # ---- both twins against transformers ------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("head", HEADS)
 def test_both_twins_are_transformers_own_model(made, checkout, head, tmp_path):
     done, first = ended(0, check(1, made / head / OF_HEAD[head], tmp_path / "out"))
@@ -220,6 +221,7 @@ def convert(weights, out, *more):
     return command("-m", "twincheck", "converter", *options, *more)
 
 
+@pytest.mark.slow
 def test_round_trips_through_every_format(made, whole, tmp_path):
     folder = tmp_path / "a folder"
     folder.mkdir()

@@ -39,6 +39,7 @@ def of_models(folders):
     return [word for folder in folders for word in ("--model", folder)]
 
 
+@pytest.mark.slow
 def test_ten_ports_are_aligned(checkout, tmp_path):
     folders = [write(tmp_path / name, files(name)) for name in NAMES]
     out = tmp_path / "out"
@@ -75,11 +76,13 @@ def test_what_is_imported_while_it_runs_is_paddle_too(checkout, tmp_path):
     )
 
 
+@pytest.mark.slow
 def test_gradients_and_optimizer_steps_of_two(checkout, tmp_path):
     folders = [write(tmp_path / name, files(name)) for name in ("attention", "residual")]
     ended(0, checkout.check(4, *of_models(folders)))
 
 
+@pytest.mark.slow
 def test_a_guard_and_a_port_without_one_behind_it(checkout, tmp_path):
     """What one model has switched on is off for the next one in the same process."""
     plain = files("rms") | {"paddle_model.py": torch_text("rms")}
@@ -89,6 +92,7 @@ def test_a_guard_and_a_port_without_one_behind_it(checkout, tmp_path):
     assert "error: step 1, plain" in done.stderr and done.stderr.count("error:") == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", FAULTS)
 def test_a_fault_in_a_port_is_found(checkout, tmp_path, name):
     done, report = ended(1, checkout.rows(1, "--model", write(tmp_path / name, files(name, True))))
@@ -97,6 +101,7 @@ def test_a_fault_in_a_port_is_found(checkout, tmp_path, name):
     assert where in report["findings"][0]["key"]
 
 
+@pytest.mark.slow
 def test_a_reference_that_paddle_computes_is_refused(checkout, tmp_path):
     texts = files("rms")
     texts["torch_model.py"] = IMPOSTOR + texts["torch_model.py"]
@@ -104,6 +109,7 @@ def test_a_reference_that_paddle_computes_is_refused(checkout, tmp_path):
     assert "what computed in its process was torch and paddle's own code" in done.stderr
 
 
+@pytest.mark.slow
 def test_a_torch_file_is_set_up_as_its_own_port(tmp_path):
     (tmp_path / "mine.py").write_text(torch_text("residual"))
     asked = ["--torch", "mine.py:Net", "--paddle", "compat", "--input", "x=float32:4,6"]

@@ -114,6 +114,7 @@ def test_without_the_watch_they_would_go_on():
     parent.stdout.close()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
 def test_a_check_stopped_while_its_workers_run(out, number):
     before = contents(out)
@@ -243,6 +244,7 @@ def test_what_runs_beside_ends_where_the_rest_does(tmp_path):
         beside.result()
 
 
+@pytest.mark.slow
 def test_make_check_stopped_while_it_trains_beside_the_other_steps(tmp_path):
     command = [sys.executable, "-m", "twincheck", "check", "--model", "fastformer"]
     command += ["--no-report", "--out", str(tmp_path)]
@@ -353,6 +355,7 @@ def test_a_newer_result_that_comes_while_one_is_judged_is_judged_instead(out, ca
 # ---- no room ------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_disk_that_fills_up_while_the_workers_run(out):
     """A limit on the size of files stands for it, which needs no rights and works everywhere."""
     before = contents(out)

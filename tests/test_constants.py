@@ -28,6 +28,7 @@ def arrays(checkout, kind):
     return {p.stem: dict(np.load(p)) for p in folder.glob("*.npz")}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("step", [1, 3, 4])
 @pytest.mark.parametrize("preset", ["default", "kept"])
 def test_a_port_may_compute_or_carry_what_torch_keeps(checkout, step, preset):
@@ -49,6 +50,7 @@ def test_wrong_frequencies_stay_red(checkout):
     assert done.returncode == 1 and rows["layers.0.rotary"]["verdict"] == "DIVERGED"
 
 
+@pytest.mark.slow
 def test_a_checkpoint_s_buffers_are_what_it_says(checkout, tmp_path):
     """What somebody else's program has made or trained is not what the code here makes."""
     check(checkout, 1, "--preset", "kept")

@@ -141,6 +141,7 @@ def test_split_documents_refuses_offsets_that_do_not_fit(offsets):
         data.split_documents(np.arange(5), np.array(offsets, int))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("side", ["torch", "paddle"])
 def test_numbers_are_widened_and_other_types_stay(side):
     script = f"""
@@ -239,6 +240,7 @@ print(sorted(loaded))
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("before, loaded", [("", "[]"), ("import sklearn", "['sklearn']")])
 def test_reading_needs_numpy_only(tmp_path, before, loaded):
     """The second row shows that the first can fail."""

@@ -125,6 +125,7 @@ class Both:
         assert np.abs(found - expected).max() <= BOUND * np.abs(expected).max()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("prompt", [1, 4, 5, 11])
 @pytest.mark.parametrize("name", CONFIGS)
 def test_logits_and_caches_are_the_reference_s(one, name, prompt):
@@ -281,6 +282,7 @@ def checkout(tmp_path_factory):
 REFORMER = ("--model", "reformer", "--no-report")
 
 
+@pytest.mark.slow
 def test_step_1_compares_every_token_s_logits_and_caches(checkout):
     done, report = ended(0, checkout.rows(1, *REFORMER))
     keys = {row["key"] for row in report["rows"]}

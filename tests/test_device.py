@@ -53,6 +53,7 @@ print(torch._C._is_multithreading_enabled())
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("device, where", [("gpu", "meta"), ("cpu", "cpu")])
 def test_all_that_a_run_makes_is_on_its_device(device, where):
     """Behind instruments, in a backward pass, from arrays, and whatever a constructor names."""

@@ -36,6 +36,7 @@ def test_help_names_every_command(tmp_path):
     assert set(OFFERED) <= named
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", OFFERED)
 def test_the_help_of_a_command_is_one_that_can_be_typed(command, tmp_path):
     done = twincheck(tmp_path, command, "--help")
@@ -54,6 +55,7 @@ def test_an_unknown_command(word, meant, tmp_path):
     assert word in done.stderr and meant in done.stderr
 
 
+@pytest.mark.slow
 def test_results_are_beside_their_pair(tmp_path):
     folder = tmp_path / "my pairs"
     shutil.copytree(ROOT / "tests/pairs/small_cnn", folder / "small")
@@ -69,6 +71,7 @@ def test_results_are_beside_their_pair(tmp_path):
     assert done.returncode == 0 and (folder / "elsewhere" / "step1_forward").is_dir()
 
 
+@pytest.mark.slow
 def test_what_a_red_check_tells_people_to_type_can_be_typed(tmp_path):
     """From another folder; the pair's has a space in its name."""
     pair, other = tmp_path / "my pairs" / "small", tmp_path / "other"

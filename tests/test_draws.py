@@ -420,6 +420,7 @@ def pair(tmp_path):
     return shutil.copytree(PAIR, tmp_path / "my pairs" / "draws")
 
 
+@pytest.mark.slow
 def test_models_that_draw_agree_in_every_pass(checkout, pair):
     """Forward, gradients, optimizer steps; drop path in train mode alone."""
     done, report = ended(0, checkout.rows(4, "--model", str(pair), "--train", "--no-report"))
@@ -440,6 +441,7 @@ def test_a_wrong_use_of_the_right_numbers_is_named(checkout, pair):
     assert "both models drew the same random numbers" in done.stdout
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "old, new, said",
     [

@@ -57,6 +57,7 @@ def test_runs_along_one_line_say_less_of_the_next_than_runs_that_differ_everywhe
     assert shares[0] > 8.0 and shares[1] < 4.0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dimensions", [1, 3, 20])
 def test_false_alarms_are_as_rare_as_said(dimensions, monkeypatch):
     """Of runs that scatter in so many directions; said is one in 100 here, to be counted."""
@@ -154,6 +155,7 @@ def test_what_a_side_rounds_always_one_way_is_none_of_the_function(tmp_path):
     assert {row.verdict for row in fewer} == {"DIVERGED"}, "another number of steps"
 
 
+@pytest.mark.slow
 def test_trainings_that_drift_too_far_are_run_in_float64(tmp_path, monkeypatch, capsys):
     """Where twins scatter too little for a right port, float64 shows that it is right."""
     monkeypatch.setattr(Spread, "allowed", lambda self, noise=0.0: 0.01 * np.sqrt(self.variance))

@@ -94,6 +94,7 @@ def script(path: Path, text: str) -> Path:
     return path
 
 
+@pytest.mark.slow
 def test_a_worker_needs_its_framework_and_numpy_and_nothing_else(checkout, pythons, tmp_path):
     for side, other in (("torch", "paddle"), ("paddle", "torch")):
         for absent in (other, "reprod_log", "rich", "sklearn", "pandas"):
@@ -159,6 +160,7 @@ def test_a_python_says_what_it_has(tmp_path):
     assert _said[found.path]["python"] == sys.version.split()[0]
 
 
+@pytest.mark.slow
 def test_a_framework_that_crashes_on_import_is_named(checkout, tmp_path):
     broken = tmp_path / "broken" / "paddle"
     broken.mkdir(parents=True)

@@ -138,6 +138,7 @@ def test_presets_of_everyday_size_are_there():
         assert pair.config(known.preset)
 
 
+@pytest.mark.slow
 def test_the_whole_command_on_a_tiny_pair(tmp_path, capsys):
     """One check, measured, and the same passes bare."""
     path = tmp_path / "cost.json"
@@ -159,6 +160,7 @@ def test_the_whole_command_on_a_tiny_pair(tmp_path, capsys):
     assert set((ROOT / "log").glob("everyday-*")) == before
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("driven, ran", [(["sgd", "adam"], 20), (["sgd"], 10), (None, 0)])
 def test_bare_passes_of_step_4_are_those_of_the_check(driven, ran):
     """The set-ups that run the model, updates of the others, and witnesses in float64 alone."""

@@ -59,6 +59,7 @@ def small(folder, monkeypatch):
 ARGUMENTS = ("--faults", "none", "--workers", "1", "--step", "1")
 
 
+@pytest.mark.slow
 def test_a_path_is_compared_with_the_usual_one(tmp_path, monkeypatch, capsys):
     small(tmp_path, monkeypatch)
     options = ("--path", USUAL, "--path", "ATEN_CPU_CAPABILITY=default", "--json")
@@ -71,6 +72,7 @@ def test_a_path_is_compared_with_the_usual_one(tmp_path, monkeypatch, capsys):
     assert usual["logs"][key] == other["logs"][key]
 
 
+@pytest.mark.slow
 def test_a_false_alarm_turns_it_red(tmp_path, monkeypatch, capsys):
     path = small(tmp_path, monkeypatch) / "operators" / "paddle_model.py"
     change(path, "F.silu(x)", "F.silu(x * 1.0001)")
@@ -115,6 +117,7 @@ def test_what_the_catalogue_says_turns_a_path_red(monkeypatch):
     assert not outcome.passed and outcome.error == "no report"
 
 
+@pytest.mark.slow
 def test_tests_run_where_a_setting_has_an_effect(tmp_path, monkeypatch):
     (tmp_path / "tests").mkdir()
     (tmp_path / "tests" / "test_one.py").write_text(

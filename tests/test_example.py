@@ -45,6 +45,7 @@ def checkout(tmp_path_factory):
     return Checkout(tmp_path_factory.mktemp("example"), ("examples",), steps=10)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("command", COMMANDS, ids=[c[:5] for c in COMMANDS])
 def test_the_readme_s_commands_pass(checkout, command):
     script, *arguments = shlex.split(command)
@@ -77,6 +78,7 @@ def plant(pair, old, new):
     change(pair / "paddle_model.py", old, new)
 
 
+@pytest.mark.slow
 def test_wrong_initial_weights_are_named_and_nothing_else(checkout, spoilt):
     plant(spoilt, "        nn.initializer.Normal()(self.words.weight)", "        pass")
     plant(spoilt, "s = nn.initializer.Constant(0.0)", "s = nn.initializer.Uniform(-0.1, 0.1)")

@@ -32,6 +32,7 @@ def folder_of(point):
     return point.removeprefix("twincheck.").rpartition(".")[0].replace(".", "/")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", POINTS[extras.COMMANDS])
 def test_a_command_without_its_extra_is_a_sentence(core, name):
     scripts = [path for path in core.root.glob("*/*.py") if path.stem == name]
@@ -71,6 +72,7 @@ def test_a_check_of_the_core(core):
     assert report["exit_code"] == 0 and report["rows"]
 
 
+@pytest.mark.slow
 def test_all_steps_of_the_core_end_without_what_extras_add(core):
     pair, out = str(core.path("tests/pairs/small_cnn")), core.elsewhere / "results"
     ended(0, core.check(1, "--model", pair, "--out", str(out)))

@@ -83,6 +83,7 @@ def gradients(answer):
     return grads, max(np.abs(values).max() for values in grads.values())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", GOLDEN)
 @pytest.mark.parametrize("side", SIDES)
 def test_golden(ask, side, case):

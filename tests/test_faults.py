@@ -264,6 +264,7 @@ def test_result_is_drawn_and_written_as_a_table(tmp_path):
     assert "| 1 | fastformer | a fault | yes | `main/logits` | missed |" in show.as_markdown(found)
 
 
+@pytest.mark.slow
 def test_red_block_of_the_pages_is_what_a_check_says_of_a_planted_epsilon(tmp_path):
     """The block that `python -m tools.red` shows: the mistake's own line, on both sides, and that
     the guide's rule passes it."""

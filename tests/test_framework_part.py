@@ -39,6 +39,7 @@ def of_case(report, case):
     return {row["key"].removeprefix(start): row for row in found}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("run", RUNS)
 def test_what_the_framework_does_is_told_and_passes(checkout, run):
     step, options, cases = RUNS[run]
@@ -54,6 +55,7 @@ def test_what_the_framework_does_is_told_and_passes(checkout, run):
         assert verdicts <= {"IDENTICAL", "ROUNDING"}, case
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("step", "options"), [(1, ("--train",)), (3, ())], ids=str)
 def test_what_a_port_adds_fails_at_its_line(checkout, step, options):
     arguments = ("--model", str(PAIR), "--preset", "wrong", "--no-report", *options)
@@ -73,6 +75,7 @@ def test_what_a_port_adds_fails_at_its_line(checkout, step, options):
         assert "is left, the port's own" in note
 
 
+@pytest.mark.slow
 def test_an_operator_that_is_wrong_is_none_that_is_inexact(checkout, tmp_path):
     """The critic's norm is frozen where the actor's gradient comes through it."""
     pair = shutil.copytree(ROOT / "faults/users/pairs/frozen_critic", tmp_path / "critic")

@@ -160,6 +160,7 @@ def test_findings_say_where_and_have_their_program():
             assert finding.commit and f"def {name}" in (ROOT / file).read_text(), finding.name
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [f.name for f in FINDINGS if f.kind == "theirs" and not f.program])
 def test_a_program_shows_what_its_finding_says(name):
     """Those that need the two frameworks alone."""

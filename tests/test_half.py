@@ -32,6 +32,7 @@ def test_rounding_is_the_frameworks(dtype):
     assert rounded(np.arange(1000), dtype).tolist() == list(range(1000))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", HALF)
 def test_emulated_operators_are_as_exact_as_torchs_kernels(dtype):
     """Beyond 1.1 times torch's errors: a composed variance alone, whose parts are rounded."""

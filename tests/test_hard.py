@@ -30,6 +30,7 @@ def few(folder, name, cases, preset="few"):
     return made
 
 
+@pytest.mark.slow
 def test_what_the_near_ties_show(checkout, tmp_path):
     """They do flip, the flip is explained, and a pair without ties says nothing of it."""
     cases = ["experts", "codebook", "hashed", "largest_of_all"]
@@ -74,6 +75,7 @@ FAULTS = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "case", "old", "new", "origin"), [f[1:] for f in FAULTS], ids=[f[0] for f in FAULTS]
 )
@@ -103,6 +105,7 @@ def test_there_are_enough_of_them():
         assert (folder / run.folder / "case.py").is_file()
 
 
+@pytest.mark.slow
 def test_a_wrong_pair_is_a_false_alarm_there(tmp_path, monkeypatch):
     """What `make faults` counts: a case that turns red, by name, with its worst row."""
     folder = few(tmp_path, "operators", ["silu", "tanh_saturated"])

@@ -371,6 +371,7 @@ def found(tmp_path_factory):
     return json.loads(done.stdout), folder
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("kind", "said"), [(kind, said) for kind, _, said in ATTACKS], ids=KINDS)
 def test_refused_in_a_sentence_soon_and_nothing_is_executed(found, kind, said):
     results, folder = found

@@ -26,6 +26,7 @@ CONFIG |= {"d_model": 32, "n_heads": 4, "e_layers": 2, "d_layers": 2, "d_ff": 64
 CONFIG |= dict.fromkeys(("enc_in", "dec_in", "c_out"), 7)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("side", ["torch", "paddle"])
 def test_golden(ask, side, dtype):
@@ -146,6 +147,7 @@ for arguments in ((a, b[:, :1]), (a, b, "rmse")):
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("side", ["torch", "paddle"])
 def test_regression_losses_by_hand(side):
     assert python("-c", LOSSES.format(side=side), warm=True).splitlines() == [

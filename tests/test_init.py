@@ -119,6 +119,7 @@ def reference():
     return log_of(RIGHT, salt=1)
 
 
+@pytest.mark.slow
 def test_right_ones_are_never_red(reference):
     """20 models, 140 parameters; the p-values are spread as chance spreads them."""
     logs = (log_of(RIGHT, salt) for salt in range(100, 120))
@@ -129,6 +130,7 @@ def test_right_ones_are_never_red(reference):
     assert {row.key for row in drawn} == {f"init/{n}" for n in RIGHT if n not in ("bias", "gain")}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("what, name, draw", WRONG, ids=[wrong[0] for wrong in WRONG])
 def test_a_wrong_one_is_red_and_named(reference, what, name, draw):
     rows = judge_initial(reference, log_of(RIGHT | {name: draw}, salt=2))

@@ -26,6 +26,7 @@ def check(checkout, step, *options):
     return judged(checkout, step, PAIR, *options)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("step", [1, 3, 4])
 def test_a_correct_port_passes(checkout, step):
     """The loss of steps 3 and 4 differentiates the model; its labels are floats."""
@@ -40,6 +41,7 @@ def test_a_correct_port_passes(checkout, step):
         assert "grad/inputs/target" not in rows
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("fault", "step", "options", "origin"),
     [
@@ -57,6 +59,7 @@ def test_a_planted_fault_is_found_where_it_is(checkout, fault, step, options, or
         assert "only the other side's forward changes this buffer" in rows[origin]["note"]
 
 
+@pytest.mark.slow
 def test_what_is_shaped_otherwise_is_brought_by_nothing(checkout, tmp_path):
     """Two towers in one call: their gradients have another shape, whatever else is off."""
     own = ROOT / "faults" / "users" / "pairs" / "twins_batched"
@@ -68,6 +71,7 @@ def test_what_is_shaped_otherwise_is_brought_by_nothing(checkout, tmp_path):
         assert rows[key]["verdict"] == "INSIDE", rows[key]
 
 
+@pytest.mark.slow
 def test_nan_that_both_sides_mean_passes_where_it_is_allowed(checkout):
     done, rows = ended(1, check(checkout, 1, "--preset", "masks"))
     assert rows["attend"]["verdict"] == "INVALID"

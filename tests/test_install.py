@@ -208,6 +208,7 @@ def found(root: Path, elsewhere: Path) -> list[str]:
 INSTALLED = "installed: .venv/bin/twincheck, to be called from any folder\n"
 
 
+@pytest.mark.slow
 def test_the_checkout_gets_its_command_and_asks_no_index(in_place, tmp_path):
     done = made(in_place)
     assert done.returncode == 0 and done.stdout.endswith(INSTALLED), done.stderr
@@ -240,6 +241,7 @@ def test_the_checkout_gets_its_command_and_asks_no_index(in_place, tmp_path):
     assert [made(root, none).returncode for root in (in_place, copy)] == [2, 2]
 
 
+@pytest.mark.slow
 def test_an_environment_that_does_not_start_is_made_again(index, in_place):
     """torch comes from the index that was named; where pip fails, it says why and what to do."""
     python = in_place / ".venv/bin/python"

@@ -57,6 +57,7 @@ def plant(pair, old, new):
     return pair
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("step", [1, 4])
 def test_a_correct_pair_passes_on_sums(checkout, tmp_path, step):
     done, rows, folder = ended(0, check(checkout, tmp_path, step, PAIR, "--keep", "rows"))
@@ -73,6 +74,7 @@ def test_a_correct_pair_passes_on_sums(checkout, tmp_path, step):
     assert (first["shape"], first["size"]) == ([2, 72, 128], 2 * 72 * 128)
 
 
+@pytest.mark.slow
 def test_small_models_are_kept_whole_and_all_keeps_all(checkout, tmp_path):
     found = []
     for keep in ("auto", "all"):
@@ -82,6 +84,7 @@ def test_small_models_are_kept_whole_and_all_keeps_all(checkout, tmp_path):
     assert found[0] == found[1] and len(found[0]) == 8
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fault", FAULTS)
 def test_a_fault_is_found_on_sums(checkout, tmp_path, fault):
     old, new, step, origin = FAULTS[fault]
@@ -97,6 +100,7 @@ def test_a_fault_is_found_on_sums(checkout, tmp_path, fault):
     assert verdicts[0] == verdicts[1]
 
 
+@pytest.mark.slow
 def test_the_reference_log_of_sums_cannot_feed_where_torch_is_not(checkout, tmp_path):
     """Somebody else's logs: the first origin is sure, and a sentence says what to ask for."""
     pair = shutil.copytree(PAIR, tmp_path / "wide")
@@ -112,6 +116,7 @@ def test_the_reference_log_of_sums_cannot_feed_where_torch_is_not(checkout, tmp_
 # ---- choices among many -------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_of_a_choice_among_many_the_largest_scores_are_kept(checkout, tmp_path):
     """A flip is found to be one, and the log is a twelfth of the size."""
     flips, sizes = [], []
@@ -151,6 +156,7 @@ WRONG_SCORES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fault", WRONG_SCORES)
 def test_wrong_scores_are_found_from_few_of_them(checkout, tmp_path, fault):
     old, new, first = WRONG_SCORES[fault]

@@ -160,6 +160,7 @@ def test_which_set_ups_a_pair_takes():
 # ---- whole checks -------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_model_of_that_size_runs_in_all_set_ups_and_a_larger_one_in_sgd_alone(checkout):
     done, _ = ended(0, rows(checkout, "--given-gradients-above", "16"))
     small = keys_of(checkout.logs(4, "pair"))
@@ -190,6 +191,7 @@ def test_a_model_of_that_size_runs_in_all_set_ups_and_a_larger_one_in_sgd_alone(
             assert not sidecar.upcast
 
 
+@pytest.mark.slow
 def test_zeros_in_place_of_no_gradient_are_found(checkout, tmp_path):
     """They let a weight decay."""
     pair = Path(shutil.copytree(checkout.pair, tmp_path / "pair"))
@@ -202,6 +204,7 @@ def test_zeros_in_place_of_no_gradient_are_found(checkout, tmp_path):
     assert not [key for key in bad if key.startswith(("grad/", "adam/", "sgd/"))]
 
 
+@pytest.mark.slow
 def test_without_a_float64_run_the_float32_run_hands_over(checkout, tmp_path):
     """And where the file is gone, the Paddle side says so."""
     request = RunRequest(model=str(checkout.pair), only_float32=True, given_gradients_above=1)

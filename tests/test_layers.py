@@ -93,6 +93,7 @@ def forms(side: str, *norms: str) -> list[tuple]:
     return [(side, f"self.{name}(x)", form.format(name)) for name, form in forms.items()]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("side", ["torch", "paddle"])
 def test_a_batch_norm_may_be_called_by_its_function_or_its_forward(tmp_path, side):
     changed = forms(side, "three", "one") if side == "torch" else forms(side, "two")
@@ -102,6 +103,7 @@ def test_a_batch_norm_may_be_called_by_its_function_or_its_forward(tmp_path, sid
         assert right.rows[key]["verdict"] in ("CONSTANT", "ROUNDING", "IDENTICAL")
 
 
+@pytest.mark.slow
 def test_another_momentum_is_found_where_a_batch_norm_is_called_by_its_function(tmp_path):
     other = "paddle", "training=self.training", "training=self.training, momentum=0.8"
     changed = [*forms("paddle", "two"), other]
@@ -110,6 +112,7 @@ def test_another_momentum_is_found_where_a_batch_norm_is_called_by_its_function(
     assert wrong.status == 1 and off == {"train/two:running_mean", "train/two:running_var"}
 
 
+@pytest.mark.slow
 def test_what_is_converted_before_it_is_compared_is_said(tmp_path):
     """The variance of Paddle's lacks n / (n - 1): with the factor, and both values."""
     folder = pair(tmp_path / "pair", NORMS, {}, SHAPE)
@@ -166,6 +169,7 @@ def make_inputs(config, seed):
 """
 
 
+@pytest.mark.slow
 def test_every_layer_may_be_the_model_itself_with_its_input_by_keyword(tmp_path):
     folder = pair(tmp_path / "roots", "", {"kind": "Linear(4, 3)"}, (1,))
     case = "import numpy as np\n\nCONFIGS = {'default': {'kind': 'Linear(4, 3)'}}\n"
@@ -241,6 +245,7 @@ def line(text: str) -> int:
     return 1 + next(i for i, one in enumerate(CONFORMER.splitlines()) if text in one)
 
 
+@pytest.mark.slow
 def test_a_setting_s_mistake_is_where_the_argument_is_handed_on(tmp_path):
     """As in a published Conformer: the reference takes a dropout that its blocks never get."""
     on = "paddle", "Block(width)", "Block(width, attn_dropout=attn_dropout)"
@@ -254,6 +259,7 @@ def test_a_setting_s_mistake_is_where_the_argument_is_handed_on(tmp_path):
     assert found.rows["train/layers.0.attn.dropout:p"]["verdict"] == "DIVERGED"
 
 
+@pytest.mark.slow
 def test_a_setting_s_mistake_where_the_layer_is_built_is_there(tmp_path):
     other = "paddle", "nn.Dropout(dropout)", "nn.Dropout(0.2)"
     folder = pair(tmp_path / "built", CONFORMER, {}, (2, 6, 8), other)
@@ -261,6 +267,7 @@ def test_a_setting_s_mistake_where_the_layer_is_built_is_there(tmp_path):
     assert {only[side]["line"] for side in ("torch", "paddle")} == {line("nn.Dropout(dropout)")}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("step", [1, 4])
 def test_one_mistake_in_a_class_is_one_finding_that_lists_its_places(checkout, tmp_path, step):
     wrong = "paddle", "torch.var(x, -1, False".replace("torch", "paddle"), "paddle.var(x, -1, True"

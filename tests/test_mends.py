@@ -1,8 +1,11 @@
 """Planted faults and the search that undoes them (faults/mends.py)."""
 
+import pytest
+
 from faults.mends import UNDONE, main, of_ports
 
 
+@pytest.mark.slow
 def test_a_planted_fault_is_undone(tmp_path, capsys):
     told = tmp_path / "told.json"
     words = ["--only", "own-norm-epsilon", "--seconds", "120", "--json", str(told)]

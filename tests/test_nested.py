@@ -97,6 +97,7 @@ def loss(outputs, inputs):
 """
 
 
+@pytest.mark.slow
 def test_a_pair_s_forward_and_loss_get_what_its_case_gives(tmp_path):
     """Each part has a gradient; parts that one side takes the other way round turn it red."""
     texts = (

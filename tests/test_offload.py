@@ -206,6 +206,7 @@ def in_memory(run) -> int:
     return sum(math.prod(value.shape) for value in values if value._is_initialized())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("side", SIDES)
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_forward_is_the_same_to_the_bit_and_leaves_nothing(folder, tmp_path, kind, side):
@@ -239,6 +240,7 @@ def gradients(folder, tmp_path, kind, side, dtype, offload, probes):
     return logged, run, most
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("side", SIDES)
 @pytest.mark.parametrize("kind", KINDS)
 def test_gradients_go_back_through_weights_that_come_again(folder, tmp_path, kind, side):
@@ -362,6 +364,7 @@ def check(decoder, step, *more, pair=DECODER):
     return done, report, out / f"step{step}_{'forward' if step == 1 else 'backward'}" / pair.name
 
 
+@pytest.mark.slow
 def test_a_checks_logs_are_the_same_files(decoder):
     found = [check(decoder, 1, *more) for more in ((), ("--offload",))]
     for one in found:
@@ -386,6 +389,7 @@ def wrong(tmp_path):
     return pair
 
 
+@pytest.mark.slow
 def test_an_epsilon_is_named_at_its_line_with_all_weights_and_without(decoder, wrong):
     found = [check(decoder, 1, *more, pair=wrong) for more in ((), ("--offload",))]
     rows = []
@@ -400,6 +404,7 @@ def test_an_epsilon_is_named_at_its_line_with_all_weights_and_without(decoder, w
     assert rows[0] == rows[1]
 
 
+@pytest.mark.slow
 def test_a_check_of_one_blocks_gradients(decoder, wrong):
     """And a fault in a block behind it is seen in what comes back."""
     probe = ("--offload", "--probe", "layers.0")

@@ -63,6 +63,7 @@ def test_an_edited_table_is_found(field, value):
     assert len(found) == 1 and found[0].startswith(f"selu: {field} is ")
 
 
+@pytest.mark.slow
 def test_the_command_says_what_is_off(tmp_path, monkeypatch, capsys):
     content = load_json(TABLE)
     content["operators"]["elu"]["value"] = 1e-3

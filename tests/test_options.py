@@ -132,6 +132,7 @@ def test_every_option_either_judges_or_runs():
     assert set(LISTED) <= set(OPTIONS)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("number", "words", "said"),
     [

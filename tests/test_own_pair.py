@@ -23,6 +23,7 @@ def pair(tmp_path):
     return shutil.copytree(PAIR, tmp_path / "my pairs" / "small_cnn")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("step", [1, 3, 4])
 def test_steps_1_3_and_4_work_with_no_other_edit(checkout, pair, step):
     done, report = ended(0, checkout.rows(step, "--model", str(pair)))
@@ -75,6 +76,7 @@ def test_a_model_of_one_s_own_may_write_through_a_view(checkout, pair):
 MODELS = ("small_cnn", "small_lstm")
 
 
+@pytest.mark.slow
 def test_a_wrong_model_s_origin_is_found_while_another_runs(checkout, pair):
     """Its teacher-forced run is asked of a Paddle process that owes the other's answer."""
     before_the_head(pair, "paddle", "x = x * 1.01")
@@ -88,6 +90,7 @@ def test_a_wrong_model_s_origin_is_found_while_another_runs(checkout, pair):
     assert {row["verdict"] for row in rows["small_lstm"]} <= {"IDENTICAL", "ROUNDING"}
 
 
+@pytest.mark.slow
 def test_a_recurrent_layer_s_dropout_is_compared_in_training(checkout, tmp_path):
     pair = shutil.copytree(OTHERS[0], tmp_path / "small_lstm")
     for side, rate in (("torch", 0.3), ("paddle", 0.1)):

@@ -28,6 +28,7 @@ def run(checkout, *arguments):
     return done, report
 
 
+@pytest.mark.slow
 def test_two_processes_have_one_process_gradients_on_both_sides(checkout):
     done, path = run(checkout, "--model", "all")
     assert done.returncode == 0, done.stdout + done.stderr
@@ -79,6 +80,7 @@ def spoilt(request, checkout):
     return planted, [row["key"] for row in rows if row["verdict"] in ("DIVERGED", "INVALID")]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("side", ["torch", "paddle"])
 def test_what_data_parallelism_gets_wrong_shows(spoilt, side):
     planted, bad = spoilt

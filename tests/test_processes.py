@@ -94,6 +94,7 @@ def copied(by_one, folder, root=ROOT):
     return Shared(folder, root)
 
 
+@pytest.mark.slow
 def test_several_processes_train_as_one(by_one, tmp_path):
     """16 samples by 3 are 5, 5 and 6; whole checks below have 2 and 4."""
     shared = copied(by_one, tmp_path / "several")
@@ -123,6 +124,7 @@ RED = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("torch", "paddle"),
     [(SUMMED, OWN_ORDER), (SAME_DROPOUT, OWN_STATISTICS)],
@@ -172,6 +174,7 @@ def members(out):
     return found
 
 
+@pytest.mark.slow
 def test_a_process_that_dies_ends_all_and_others_go_on(checkout, tmp_path):
     out = tmp_path / "out"
     kept = out / "step5_train" / ".checkpoints" / "text_classifier"

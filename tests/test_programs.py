@@ -113,6 +113,7 @@ def faults_of_help(root: Path, names: list[str]) -> list[str]:
     return wrong + [f"removed: {path}" for path in before if path not in after]
 
 
+@pytest.mark.slow
 def test_help_of_every_program_does_nothing(copy):
     names = programs(copy)
     assert {"step1_forward/torch/forward.py", "fake_data/gen_fake_data.py"} <= set(names)
@@ -135,6 +136,7 @@ def test_a_program_that_takes_no_notice_of_help_is_found(copy):
     assert len(wrong) == 1 and wrong[0].startswith("written: ")
 
 
+@pytest.mark.slow
 def test_a_python_without_the_packages_is_told_which_to_use(copy):
     def run(program):
         return program, subprocess.run(

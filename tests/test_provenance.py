@@ -139,6 +139,7 @@ def own_files(files) -> set[Path]:
     return {Path(file) for file in files if any(Path(file).is_relative_to(r) for r in roots)}
 
 
+@pytest.mark.slow
 def test_every_file_that_a_real_worker_loads_is_hashed(tmp_path):
     """A pair's own model files list what their processes had loaded when they ended."""
     folder = tmp_path / "lister"
@@ -156,6 +157,7 @@ def test_every_file_that_a_real_worker_loads_is_hashed(tmp_path):
         assert len(loaded) > 30 and loaded <= set(hashed)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("side", SIDES)
 def test_every_file_that_the_steps_import_is_hashed(side):
     scripts = [path for step in STEPS for path in (ROOT / step / side).glob("*.py")]

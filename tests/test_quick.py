@@ -107,6 +107,7 @@ def test_any_number_of_rows_will_do(quick, shape):
     assert layer.bias is None and layer.weight.grad.shape == [4]
 
 
+@pytest.mark.slow
 def test_a_users_pair_is_computed_as_paddle_does(checkout, tmp_path):
     """In a process that has answered for a built-in one before."""
     pair = Path(shutil.copytree(PAIR, tmp_path / "mine"))

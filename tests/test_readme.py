@@ -17,6 +17,7 @@ from twincheck.common.logs.result_folder import FLOAT64, ResultFolder
 from twincheck.common.verdict.measures import rms
 from twincheck.extras.bundle.verification import verify_bundle
 
+pytestmark = pytest.mark.slow  # of `make check`
 GREEN = ("IDENTICAL", "ROUNDING", "FLIP")
 # Of its near ties: masked scores lie so far below the others that Paddle's softmax clips them.
 CLIPPED = {(f"{step}, informer", "CONSTANT") for step in ("step4_backward", "step5_train")}

@@ -272,6 +272,7 @@ def test_every_intermediate_is_a_probe(one):
     assert log[own + "buckets"].max() == 8  # hidden tokens have a bucket of their own
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("train", [False, True])
 @pytest.mark.parametrize("name", CASES["default"])
 def test_what_is_looked_at_is_what_runs(one, name, train):

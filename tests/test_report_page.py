@@ -217,6 +217,7 @@ def shown(written, open_page):
 # ---- what it does --------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_nothing_is_loaded_and_what_a_log_holds_is_text(shown):
     for block in shown.page.locator("details.result").all():
         block.evaluate("one => { one.open = true; }")
@@ -239,6 +240,7 @@ const html = (text) => { const b = document.createElement("b"); b.innerHTML = te
 ELSEWHERE = '<link rel="stylesheet" href="https://localhost/a.css">'
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("file", "old", "new"),
     [
@@ -302,6 +304,7 @@ def test_rows_are_sorted_and_turned_over(shown, results):
     assert shown.problems == []
 
 
+@pytest.mark.slow
 def test_a_link_opens_its_row_and_shows_both_sources(written, results, open_page):
     name = html_page._name(results[0])
     links = {key: html_page._anchor(name, key) for key in ("main/layers.299.output", *HOSTILE)}
@@ -344,6 +347,7 @@ def test_keys_alone_open_a_row(shown):
 OPEN_ALL = "document.querySelectorAll('details').forEach(one => { one.open = true; })"
 
 
+@pytest.mark.slow
 def test_axe_finds_no_serious_fault(written, results, open_page):
     link = html_page._anchor(html_page._name(results[0]), HOSTILE[0])
     shown = open_page(written, link, color_scheme="light")
@@ -379,6 +383,7 @@ def test_a_phone_never_scrolls_sideways(written, results, open_page):
     assert shown.page.evaluate(OVERFLOW) > 0
 
 
+@pytest.mark.slow
 def test_on_paper_all_is_open_and_nothing_can_be_pressed(written, open_page):
     from playwright.sync_api import expect
 
@@ -454,6 +459,7 @@ def many_rows(count: int) -> list[Row]:
             rows.append(row)
 
 
+@pytest.mark.slow
 def test_a_page_of_many_rows_is_small_and_soon_written(tmp_path):
     result = Result(FORWARD, "reformer", rows=many_rows(30_000), folder=tmp_path, cases=("main/",))
     source = "common/models/reformer/torch_model.py"

@@ -96,6 +96,7 @@ def line_of(shown, name):
 # ---- the tree ------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_what_is_alike_is_folded_into_one_line(green, open_page):  # noqa: F811
     shown = open_page(green)
     told = lines(shown)
@@ -220,6 +221,7 @@ def test_the_keys_of_a_tree_move_open_and_choose(red, open_page):  # noqa: F811
     assert shown.problems == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_axe_finds_no_serious_fault_in_tree_and_top(scheme, red, open_page):  # noqa: F811
     shown = open_page(red, color_scheme=scheme)
@@ -240,6 +242,7 @@ def test_a_phone_shows_tree_and_top_whole(red, open_page):  # noqa: F811
     assert shown.page.locator(".model").evaluate(columns) == 1
 
 
+@pytest.mark.slow
 def test_a_large_model_opens_in_a_second_and_is_small(tmp_path, open_page):  # noqa: F811
     result = forward_of(tmp_path / "deep")
     for i in range(400):
@@ -278,6 +281,7 @@ FAULTS = {  # of tree.js: what is replaced, by what, and the test that finds it
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", FAULTS)
 def test_a_tree_that_is_wrong_is_found(name, tmp_path, monkeypatch, open_page):  # noqa: F811
     from playwright.sync_api import Error

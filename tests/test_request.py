@@ -114,6 +114,7 @@ def test_a_red_check_names_the_setting_that_a_layer_has_on_one_side_alone(checko
     assert "--case main --probe norm" in checkout.said
 
 
+@pytest.mark.slow
 def test_a_side_runs_again_by_hand_with_the_same_bits(checkout, tmp_path):
     """The teacher-forced log, too: a process of its own writes what the waiting one wrote."""
     made = checkout.logs(1, "small_cnn")
@@ -144,6 +145,7 @@ def wrapper(path: Path, text: str) -> Path:
     return path
 
 
+@pytest.mark.slow
 def test_one_process_answers_the_single_step_request_too(checkout, tmp_path):
     starts = tmp_path / "starts"
     python = wrapper(tmp_path / "python", f'echo "$*" >> "{starts}"\nexec "{sys.executable}" "$@"')
@@ -154,6 +156,7 @@ def test_one_process_answers_the_single_step_request_too(checkout, tmp_path):
     assert (checkout.logs(1, "small_cnn") / f"{TEACHER_FORCED}.npy").is_file()
 
 
+@pytest.mark.slow
 def test_a_python_that_hands_on_no_standard_input_does(checkout, tmp_path):
     """As a wrapper may that runs it in a container: each request then has a process of its own."""
     python = wrapper(tmp_path / "python", f'exec "{sys.executable}" "$@" < /dev/null')
@@ -189,6 +192,7 @@ def test_a_model_that_reads_and_prints_does_not_disturb_the_answers(checkout, tm
     ended(0, checkout.check(1, "--model", str(pair), "--no-report"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("side", "after_s"), [("torch", 4), ("paddle", 0)])
 def test_a_side_that_dies_takes_no_other_model_with_it(checkout, tmp_path, side, after_s):
     """Whether the next model was handed to it already, as it is after a while, or not yet."""
@@ -204,6 +208,7 @@ def test_a_side_that_dies_takes_no_other_model_with_it(checkout, tmp_path, side,
     assert told in report["errors"]["dies"]
 
 
+@pytest.mark.slow
 def test_what_else_a_model_was_asked_for_fails_with_it(tmp_path):
     """A model whose side has died is not begun once more, and its answer may be taken first."""
     pairs = {name: Path(shutil.copytree(PAIR, tmp_path / name)) for name in ("dies", "after")}
@@ -221,6 +226,7 @@ def test_what_else_a_model_was_asked_for_fails_with_it(tmp_path):
     assert begun.read_text() == "once "
 
 
+@pytest.mark.slow
 def test_a_process_that_ended_between_two_requests_is_replaced(tmp_path):
     with WorkerProcess(sys.executable, "step1_forward.torch.forward") as worker:
         for name in ("one", "other"):
@@ -230,6 +236,7 @@ def test_a_process_that_ended_between_two_requests_is_replaced(tmp_path):
             worker._process.stop()
 
 
+@pytest.mark.slow
 def test_one_process_of_a_side_answers_for_every_step(tmp_path, monkeypatch):
     """It imports its framework once, and a file that was edited meanwhile is read anew."""
     started = []
@@ -276,6 +283,7 @@ def test_one_case_is_what_it_is_in_the_whole(checkout):
     assert part["rows"] == rows and 0 < len(rows) < len(whole["rows"])
 
 
+@pytest.mark.slow
 def test_a_part_is_not_taken_for_the_whole(checkout):
     model = ("--model", str(PAIR), "--no-report", "--out", str(checkout.elsewhere / "parts"))
     ended(0, checkout.check(1, *model, "--case", "main"))

@@ -38,6 +38,7 @@ def wrong(pair: str, folder: Path, old: str, new: str) -> Path:
     return copy
 
 
+@pytest.mark.slow
 def test_an_operator_that_is_inexact_explains_what_it_makes_of_trained_weights(checkout, tmp_path):
     """Paddle keeps both norms' epsilon in float32; an epsilon of the port's own is not excused,
     though it is as small: with exact operators it stays."""
@@ -55,6 +56,7 @@ def test_an_operator_that_is_inexact_explains_what_it_makes_of_trained_weights(c
         assert float(own["train/002/loss"]) != float(exact["train/002/loss"])
 
 
+@pytest.mark.slow
 def test_float32_data_and_a_model_that_returns_one_tensor(tmp_path):
     """Both loaders give the same batches in both precisions, and the tensor is scored."""
     found = Checked(2, ROOT / USERS / "plain_resnet", tmp_path)
@@ -64,6 +66,7 @@ def test_float32_data_and_a_model_that_returns_one_tensor(tmp_path):
     assert "scikit-learn/accuracy/paddle" in found.rows
 
 
+@pytest.mark.slow
 def test_a_batch_norm_that_is_frozen_in_each_framework_s_own_way(tmp_path):
     options = ("--case", "train")
     right = Checked(1, ROOT / USERS / "frozen_norms", tmp_path / "right", options)
@@ -75,6 +78,7 @@ def test_a_batch_norm_that_is_frozen_in_each_framework_s_own_way(tmp_path):
     assert "only the other side's forward changes this buffer" in bad.rows[bad.first]["note"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("old, new", [('float("-inf")', 'float("inf")'), ('float("-inf")', "-1e9")])
 def test_infinities_that_are_not_the_same(tmp_path, old, new):
     """Of another sign, on one side alone."""
@@ -111,6 +115,7 @@ def meant_otherwise(folder: Path, seed: int) -> Path:
     return folder
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(4))
 def test_no_right_port_is_red_by_what_it_is_fed(checkout, tmp_path, seed):
     """A BatchNorm in train mode has the Paddle side run again, fed with torch's values."""
@@ -121,6 +126,7 @@ def test_no_right_port_is_red_by_what_it_is_fed(checkout, tmp_path, seed):
     assert found.files.log(stem, "paddle", TEACHER_FORCED).is_file()
 
 
+@pytest.mark.slow
 def test_a_fault_beside_what_means_otherwise_is_named(tmp_path):
     """Never the other order of rows, nor a convolution whose channels are last."""
     copy = wrong("meant_otherwise", tmp_path, "F.log_softmax(logits, -1)", "logits")

@@ -25,6 +25,7 @@ def add(copy, name, line):
     path.write_text(f"{path.read_text()}\n\n{line}\n")
 
 
+@pytest.mark.slow
 def test_every_import_is_allowed():
     assert rooms.violations() == []
     names = {rooms.room_of(module) for module in rooms.module_files(ROOT) if module != "common"}

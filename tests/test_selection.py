@@ -137,6 +137,7 @@ def values(out):
     return found
 
 
+@pytest.mark.slow
 def test_what_decides_is_the_same_whatever_is_looked_at(logs):
     (out, rows, _), *others = logs.values()
     full = values(out)
@@ -182,6 +183,7 @@ def test_two_sides_that_looked_at_other_modules_are_refused(logs):
     ]
 
 
+@pytest.mark.slow
 def test_a_red_check_says_where_it_did_not_look(checkout, tmp_path):
     pair = shutil.copytree(PAIR, tmp_path / "wrong")
     change(pair / "paddle_model.py", "paddle.tanh(", "paddle.sin(")

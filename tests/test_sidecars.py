@@ -213,6 +213,7 @@ def inner_type(value, place):
     return type(value.get(place[-1]) if isinstance(value, dict) else value[place[-1]])
 
 
+@pytest.mark.slow
 def test_the_results_are_good(results, capsys):
     results.write()
     assert not list(results.broken(capsys))
@@ -221,6 +222,7 @@ def test_the_results_are_good(results, capsys):
     assert not list(results.broken(capsys))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("entry", ENTRIES)
 def test_no_value_of_an_entry_breaks_a_reader(results, entry, capsys):
     assert list(tried(results, entry, capsys)) == []

@@ -229,6 +229,7 @@ def sidecars(checkout, step, stem):
             yield read_sidecar(checkout.logs(step, PAIR.name) / f"{stem}_{side}{run}.npy")
 
 
+@pytest.mark.slow
 def test_a_deep_pair_passes_and_its_lost_bias_is_found(checkout):
     done, report = ended(0, checkout.rows(1, "--model", str(PAIR), "--no-report"))
     assert "case perturbed: the noise on its weights is 0.5 of the usual" in done.stdout
@@ -238,6 +239,7 @@ def test_a_deep_pair_passes_and_its_lost_bias_is_found(checkout):
     assert done.returncode == 1 and report["first_diverged"] == "perturbed/layers.11"
 
 
+@pytest.mark.slow
 def test_rates_are_lowered_on_both_sides_and_wrong_momentum_is_found(checkout, tmp_path):
     arguments = ("--model", str(PAIR), "--no-report", "--case", "main")
     done, _ = ended(0, checkout.rows(4, *arguments))

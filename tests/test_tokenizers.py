@@ -96,6 +96,7 @@ FAULTS = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name, what, old, new", FAULTS, ids=[row[1] for row in FAULTS])
 def test_the_third_opinion_sees_planted_faults(name, what, old, new):
     wrong = mutant(tokenizers, old, new)
@@ -205,6 +206,7 @@ print(json.dumps([tokenizer(text)["input_ids"] for text in HARD_TEXTS]))
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(find_spec("transformers") is None, reason="transformers is not installed")
 def test_pieces_are_those_of_the_reference_program(model):
     """It takes special tokens that are written out for what they name, and SentencePiece does not:

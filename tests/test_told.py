@@ -14,11 +14,13 @@ def check(checkout, step, preset, *options, pair=PAIR):
     return judged(checkout, step, pair, "--preset", preset, *options)
 
 
+@pytest.mark.slow
 def test_a_correct_port_is_told_nothing(checkout):
     done, rows = ended(0, check(checkout, 1, "default", "--mode", "train"))
     assert NOISE not in done.stdout and not any("axes" in row["note"] for row in rows.values())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("fault", "length", "key"),
     [("layer's mask", 8, "drop"), ("square", 10, "drop"), ("function's mask", 8, "second:in/0")],
@@ -32,6 +34,7 @@ def test_a_mask_along_other_axes_is_said_where_it_is(checkout, fault, length, ke
     ) in rows[key]["note"]
 
 
+@pytest.mark.slow
 def test_nan_of_noise_is_told_from_nan_of_the_model(checkout):
     done, _ = check(checkout, 1, "root", "--mode", "eval")
     assert done.returncode == 1 and f"note: {NOISE}" in done.stdout, done.stdout
@@ -42,6 +45,7 @@ def test_nan_of_noise_is_told_from_nan_of_the_model(checkout):
     assert done.returncode == 1 and NOISE not in done.stdout
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("fault", "what"),
     [("dict", "dict"), ("samples", "Tensor of shape [4]"), ("float", "float")],

@@ -24,6 +24,7 @@ def verdicts(report):
     return {row["key"]: row["verdict"] for row in report["rows"]}
 
 
+@pytest.mark.slow
 def test_layers_functions_attention_and_checkpointing_draw_alike(checkout, pair):
     done, found = ended(0, judged(checkout, 4, pair, "--mode", "train"))
     rates = {"dropout:p", "dropout#2:p", *(f"feed_forward.dropout#{i}:p" for i in (2, 3, 4))}
@@ -35,6 +36,7 @@ def test_layers_functions_attention_and_checkpointing_draw_alike(checkout, pair)
     assert not any(key.endswith(":p") for key in found)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name, old, new, train, key",
     [
@@ -146,6 +148,7 @@ def checked(checkout, modes):
     return checkout.rows(1, *models, "--no-report")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", PAIRS_OF_MODES)
 def test_both_modes_run_where_they_are_two_functions(checked, name):
     done, report = checked
@@ -168,6 +171,7 @@ def test_logs_of_eval_mode_alone_do_not_do_for_a_port_that_has_two_modes():
     assert modes_checked(cars[0], cars[0]) == (("eval",), SAME)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "mode, short, said, keys",
     [

@@ -26,6 +26,7 @@ def calls(side, unknown=""):
     return json.loads(python(str(ROOT / "tests" / "upcast_calls.py"), side, unknown))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("side", SIDES)
 def test_every_way_to_make_a_narrow_float_is_lifted_and_only_in_a_float64_run(side):
     found = calls(side)
@@ -39,6 +40,7 @@ def test_every_way_to_make_a_narrow_float_is_lifted_and_only_in_a_float64_run(si
     assert all(place.startswith(str(ROOT / "tests")) for place in found["counts"]), texts
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("side", "unknown"), [("torch", "sum"), ("paddle", "linspace")])
 def test_a_way_that_is_not_known_would_be_found(side, unknown):
     """Plants the fault that the test above is for."""
@@ -46,6 +48,7 @@ def test_a_way_that_is_not_known_would_be_found(side, unknown):
     assert left and all(unknown in text for text in left)
 
 
+@pytest.mark.slow
 def test_all_of_torch_that_takes_a_dtype_is_known():
     """By torch's own list of its operators, so that a new one does not pass unseen."""
     program = """
@@ -82,6 +85,7 @@ def run(checkout, folder, step, *options):
     return done, rows, [key for key, row in rows.items() if row["verdict"] not in AGREEING]
 
 
+@pytest.mark.slow
 def test_every_row_of_models_that_cast_is_rounding(checkout, tmp_path):
     """And the check says what was upcast, by the lines of the model."""
     done, rows, off = ended(0, run(checkout, folder_of(tmp_path), 1))
@@ -131,6 +135,7 @@ FAULTS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fault", FAULTS)
 def test_a_fault_among_casts_is_found_at_its_line(checkout, tmp_path, fault):
     case, line, was, new, first = FAULTS[fault]
@@ -140,6 +145,7 @@ def test_a_fault_among_casts_is_found_at_its_line(checkout, tmp_path, fault):
     assert rows[off[0]]["verdict"] == "DIVERGED"
 
 
+@pytest.mark.slow
 def test_a_fault_below_float32_is_seen(checkout, tmp_path):
     """A factor of 1 - 1e-7, which the float32 of an unlifted softmax would hide."""
     old = "        return F.softmax(scores, axis=-1)\n"
@@ -148,6 +154,7 @@ def test_a_fault_below_float32_is_seen(checkout, tmp_path):
     assert off[0] == "one_sided/blocks.0.attention.out:in/0"
 
 
+@pytest.mark.slow
 def test_a_file_that_keeps_tensors_is_imported_for_each_precision(checkout, tmp_path):
     """Plants what that is for: one import for both, whose tables of a float64 run stay for float32.
 

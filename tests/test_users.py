@@ -54,6 +54,7 @@ def test_what_a_run_comes_to(rows, options, errors, verdict, status):
         assert run.told(found).endswith("a sentence")
 
 
+@pytest.mark.slow
 def test_a_wrong_pair_is_a_false_alarm(tmp_path, monkeypatch):
     """Two pairs in one check: the wrong one is told by name, the right one passes."""
     names = ("many_labels", "attention_module")

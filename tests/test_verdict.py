@@ -116,6 +116,7 @@ def test_precision_of_one_bad_element():
     assert row.beyond == 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("count", [1, 2, 3])
 def test_few_values_that_agree_by_luck_are_no_precision_alarm(count):
     """A handful of values: n_t is small by luck now and then, and n_p is not."""
@@ -744,6 +745,7 @@ def test_every_number_of_the_table_is_used():
         assert f'tolerance("{name}")' in words or f'"{name}"' in words, name
 
 
+@pytest.mark.slow
 def test_a_verdict_is_given_in_one_place():
     """`Row.decide`, and where a row is made."""
     given = [

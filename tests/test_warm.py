@@ -136,6 +136,7 @@ def has_ended(pid):
 # ---- a forked run sees what a cold one does ------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("side", SIDES)
 def test_a_worker_sees_what_it_would_see_in_a_process_of_its_own(
     interpreters, program, tmp_path, side
@@ -149,6 +150,7 @@ def test_a_worker_sees_what_it_would_see_in_a_process_of_its_own(
     assert cold["threads"] == 1
 
 
+@pytest.mark.slow
 def test_a_server_that_imports_more_shows(program, tmp_path, monkeypatch):
     monkeypatch.setattr(warm, "IMPORTS", {"torch": ("numpy", "torch", "wave")})
     module = program("torch", PROBE.replace("SIDE", "torch"))
@@ -177,6 +179,7 @@ def test_a_shell_s_background_job_is_not_cold():
         signal.signal(signal.SIGINT, before)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["paddle", "sklearn"])
 def test_what_an_import_sets_does_not_make_the_runs_cold(interpreters, program, tmp_path, name):
     """As in a worker of the tests, which has imported all that its files import."""
@@ -249,6 +252,7 @@ def test_a_signal_to_the_client_ends_the_run(interpreters, program, tmp_path, nu
     assert has_ended(pid)
 
 
+@pytest.mark.slow
 def test_a_killed_server_takes_its_runs_and_their_clients_with_it(program, tmp_path):
     with Interpreters() as made:
         command = [made.python, *QUIET, program("torch", WAITS), tmp_path / "pid", ROOT]
@@ -262,6 +266,7 @@ def test_a_killed_server_takes_its_runs_and_their_clients_with_it(program, tmp_p
     assert has_ended(pid)
 
 
+@pytest.mark.slow
 def test_a_search_for_operators_runs_its_trials_where_torch_is_imported(
     interpreters, program, tmp_path
 ):
@@ -274,6 +279,7 @@ def test_a_search_for_operators_runs_its_trials_where_torch_is_imported(
     assert run(interpreters.python, worker, tmp_path, env=environment).stdout.strip() == "True"
 
 
+@pytest.mark.slow
 def test_a_check_and_both_its_sides_are_forks(tmp_path):
     """In place of the real Python stands a program that fails: nothing may need it."""
     words = ["--model", SMALL_CNN, "--out", str(tmp_path), "--no-report"]
@@ -338,6 +344,7 @@ def logs_of(out):
     return found
 
 
+@pytest.mark.slow
 def test_a_check_leaves_the_same_bytes_as_a_cold_one(request, tmp_path):
     warm_python = request.config.warm_python  # all tests' own servers: they have imported
     checkout = Checkout(tmp_path / "checkout")

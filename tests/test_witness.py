@@ -60,6 +60,7 @@ def test_what_torch_alone_lacks_says_nothing(tmp_path):
     assert not rows and "in torch itself the loss rises by" in notes[0]
 
 
+@pytest.mark.slow
 def test_a_pair_that_detaches_on_both_sides(checkout, tmp_path):
     """Both sides' runs; then on Paddle's side alone, where its own witness says so."""
     pair = shutil.copytree(PAIR, tmp_path / "small_cnn")

@@ -5,9 +5,9 @@ each precision, with the weights that its constructor draws, and runs the passes
 asks for: no probe, no log, no weights carried over, the framework's own optimizers.  It answers
 with seconds beside the request, ANSWER in it.
 
-A request: model, preset, weights, train, seed, step, answer (a path), setups (of optimizers) and
-steps of each; in a model of more than `large` parameters only those of `driven_if_large` run the
-model in each step, the others update given gradients.
+A request: model, preset, weights, mode, seed, step, answer (a path), whether `thorough`, and the
+steps of each optimizer's set-up that the check takes; in a model of more than `large` parameters
+those of `given_if_large` update given gradients, the others run the model in each step.
 """
 
 import sys
@@ -116,10 +116,14 @@ _UPDATES = {"torch": _of_torch, "paddle": _of_paddle}
 
 def run(side_name: str, request: dict) -> dict:
     """All passes of a request: wall and CPU seconds of each part, and the number of passes."""
+    from twincheck.step4_backward.setups import setups_of
+
     seconds, counts = Seconds(), {}
     with seconds.of("import"):
         side, module, pair = _imported(side_name, request["model"])
     cases = pair.cases(request["preset"], request["weights"], request["mode"])
+    first = cases[0].config, request["preset"], request["thorough"]
+    request = request | {"setups": setups_of(pair, *first)}
     parameters = 0
     for dtype in DTYPES:
         for case in cases:
@@ -132,7 +136,8 @@ def run(side_name: str, request: dict) -> dict:
                 bare = Bare(side, module, case, tensors)
             parameters = sum(side.array(value).size for _, value in side.trainable(bare.model))
             large = parameters > request["large"]
-            driven = request["driven_if_large"] if large else request["setups"]
+            given = request["given_if_large"] if large else ()
+            driven = [name for name in request["setups"] if name not in given]
             asked = request | {"setups": [request["in_train_mode"]]} if bare.added else request
             takes_steps = case is cases[0] or bare.added
             for part, what, times in passes(asked, bare, dtype, driven if takes_steps else None):

@@ -185,10 +185,10 @@ def of_bare(side: str, pair: Everyday, options: argparse.Namespace, folder: Path
         "seed": 0,
         "step": options.step,
         "steps": setups.STEPS,
-        "setups": list(setups.SETUPS),
+        "thorough": "--thorough" in options.options,
         "in_train_mode": setups.IN_TRAIN_MODE,
         "large": LARGE,
-        "driven_if_large": [name for name in setups.SETUPS if name not in GIVEN_IF_LARGE],
+        "given_if_large": GIVEN_IF_LARGE,
         "answer": str(answer),
     }
     request.write_text(json.dumps(asked))

@@ -21,9 +21,8 @@ from twincheck.common.check.workers import Processes
 from twincheck.common.check_all import all_steps, check_all, judge_again
 from twincheck.common.logs.result_folder import ResultFolder
 from twincheck.common.pair.pairs import load_pair
-from twincheck.common.pair.request import RunRequest
+from twincheck.common.pair.request import FIRST, RunRequest
 from twincheck.common.pair.task import Describe
-from twincheck.common.pair.worker_process import FIRST
 from twincheck.common.report import html_page, terminal
 from twincheck.common.report.summary import last_line
 from twincheck.common.system.errors import UserError

@@ -55,6 +55,7 @@ def test_two_live_models_and_tests_with_the_wheel(me, tmp_path):
     assert "2 passed" in me.types(f"{python} -m pytest -q test_port.py")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("off", "status", "verdict"),
     [(2e-7, 0, "CLOSE"), (1e-2, 1, "UNDECIDED"), (0.0, 2, "the same bytes")],

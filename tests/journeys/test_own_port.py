@@ -87,6 +87,7 @@ def test_the_five_steps_of_a_right_port(home, request):
     me.follow("check", "mend", "new", "step4", "step5")
 
 
+@pytest.mark.slow
 def test_with_the_wheel_and_two_environments(tmp_path_factory, home):
     """Neither framework beside the workbench; the pair remembers the two Pythons."""
     folder = tmp_path_factory.mktemp("wheel")
@@ -104,6 +105,7 @@ def test_with_the_wheel_and_two_environments(tmp_path_factory, home):
     assert me.followed.total() >= 3, me.followed
 
 
+@pytest.mark.slow
 def test_a_port_that_does_not_run(home):
     me = Person(home)
     me.writes({"ref.py": TORCH, "port.py": PADDLE.replace("paddle.tanh", "paddle.Tanh")})

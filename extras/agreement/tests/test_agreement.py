@@ -274,6 +274,7 @@ def checkout(tmp_path_factory):
     return Checkout(tmp_path_factory.mktemp("agreement"))
 
 
+@pytest.mark.slow
 def test_a_port_whose_top_1_agrees_at_99_per_cent_diverges_and_a_stop_costs_nothing(checkout):
     """A wrong epsilon; one file is damaged at first, so that the first run stops behind it."""
     pair, data = checkout.elsewhere / "epsilon", checkout.elsewhere / "data"

@@ -98,6 +98,7 @@ def test_memory_above_what_was_built(planted, tmp_path):
     assert not turns.passed(rows_of["fatter"], found["fatter"])
 
 
+@pytest.mark.slow
 def test_only_refreshes_one_row_and_keeps_the_others(planted, tmp_path):
     program, rows = planted
     one = Comparison("one", program("a", seconds=0), program("b", seconds=0.01), "faster", 1.3)
@@ -152,6 +153,7 @@ def test_results_of_another_kind_are_refused(tmp_path, capsys):
     assert "error" in capsys.readouterr().err and path.read_text() == "[1]"
 
 
+@pytest.mark.slow
 def test_the_smallest_sizes_of_the_real_programs(tmp_path):
     """The torch twin and judging beside reprod_log, as typed."""
     command = [sys.executable, "-m", "tools.bench", "--quick", "--repetitions", "1"]

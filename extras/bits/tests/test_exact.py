@@ -273,6 +273,7 @@ def classifier(tmp_path_factory):
     )
 
 
+@pytest.mark.slow
 def test_every_operator_is_in_the_table(classifier):
     said, told, _ = classifier
     rows = {row["operator"]: row for row in told["operators"]}
@@ -306,6 +307,7 @@ def test_the_training_steps_are_written_as_md5(classifier):
     assert told["training"]["first"]["step"] == 1 and "3 training steps: " in said
 
 
+@pytest.mark.slow
 def test_a_planted_factor_is_found_in_bits(tmp_path):
     """A port that multiplies by what float32 rounds to 1 has equal bits; by more, it has not."""
     said = {}

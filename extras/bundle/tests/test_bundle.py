@@ -314,6 +314,7 @@ TAMPERED["code in a log"] = code_in([LOG], "value, protocol 4")
 TAMPERED["code in the submission"] = code_in(PAIR, "instead of the dict")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("rehashed", [False, True], ids=["as it is", "every hash fits again"])
 @pytest.mark.parametrize("kind", TAMPERED)
 def test_tampering_is_found(forgery, tmp_path, kind, rehashed):

@@ -12,6 +12,7 @@ from twincheck.extras.bundle.tests.bundled import Forgery, make_bundle, seed_eve
 from twincheck.extras.bundle.verification import verify_bundle
 
 
+@pytest.mark.slow
 def test_running_again_finds_what_nothing_inside_speaks_against(
     tmp_path, capsys, monkeypatch, request
 ):

@@ -97,6 +97,7 @@ def planted(tmp_path, replaced):
     return path
 
 
+@pytest.mark.slow
 def test_right_statements_are_certified(tmp_path):
     status, found = certified(tmp_path)
     assert status == 0
@@ -106,6 +107,7 @@ def test_right_statements_are_certified(tmp_path):
     assert found["run"] == "ROUNDING"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", FAULTS)
 def test_a_planted_wrong_statement_is_found(tmp_path, capsys, name):
     replaced, statement, words = FAULTS[name]
@@ -122,6 +124,7 @@ def test_a_planted_wrong_statement_is_found(tmp_path, capsys, name):
         assert len([row for row in bad if row["way"] == "load"]) == 1
 
 
+@pytest.mark.slow
 def test_a_key_that_nobody_reads_is_named(tmp_path):
     text = (TOY / "reference.py").read_text()
     old = "        self.norm = nn.LayerNorm(config.hidden_size)\n"
@@ -132,6 +135,7 @@ def test_a_key_that_nobody_reads_is_named(tmp_path):
     assert (status, found["unread"]) == (1, ["further.bias", "further.weight"])
 
 
+@pytest.mark.slow
 def test_what_paddles_own_loader_leaves_out_is_named(tmp_path):
     """Two parameters of one key: paddlepaddle 3.3.1 writes one of them."""
     old = '*(f"layers.$LAYER_ID.{name} -> layers.$LAYER_ID.{name}" for name in SAME),'
@@ -143,6 +147,7 @@ def test_what_paddles_own_loader_leaves_out_is_named(tmp_path):
     assert {p.rpartition(" ")[2].split(".")[1] for p in left} == {"0", "1"}
 
 
+@pytest.mark.slow
 def test_a_tensor_without_effect_is_not_proven_by_the_run(tmp_path):
     """A bias of keys adds the same to every score of a softmax."""
     status, found = certified(tmp_path, qkv_bias=True)
@@ -153,6 +158,7 @@ def test_a_tensor_without_effect_is_not_proven_by_the_run(tmp_path):
     assert "does not show all of its elements" in bad[0]["why"]
 
 
+@pytest.mark.slow
 def test_an_inverse_is_derived_where_there_is_none(tmp_path):
     path = planted(tmp_path, {INVERSE: "def of_no_use"})
     path.write_text(path.read_text().replace("@classmethod\n    def of_no", "def of_no"))
@@ -179,6 +185,7 @@ def test_bad_input_is_one_sentence(capsys, arguments, words):
     assert "Traceback" not in said
 
 
+@pytest.mark.slow
 def test_classes_that_cannot_be_had_are_named(tmp_path, capsys):
     for port, words in (
         ("none.py", "there is no such file"),

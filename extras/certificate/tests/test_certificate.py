@@ -157,6 +157,7 @@ def made(checkout):
     return done, found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [name for name, row in MADE.items() if row[2]])
 def test_a_planted_fault_is_not_certified(made, name):
     found = made[1][name]
@@ -189,6 +190,7 @@ def test_leftovers_of_both_sides_are_listed(made):
     assert "no_bias: NOT certified: 0 problems, 3 entries without partner" in done.stdout
 
 
+@pytest.mark.slow
 def test_the_frameworks_own_layers_are_certified(checkout):
     pairs = [PAIRS / name for name in ("small_lstm", "small_transformer", "layer_zoo")]
     done, found = certificate(checkout, *pairs)
@@ -203,6 +205,7 @@ def test_the_frameworks_own_layers_are_certified(checkout):
     )
 
 
+@pytest.mark.slow
 def test_what_cannot_be_found_out_is_2(checkout, tmp_path):
     assert certificate(checkout, tmp_path)[0].returncode == 2
     folder = tmp_path / "computes"

@@ -101,6 +101,7 @@ def sentences(printed):
     ]
 
 
+@pytest.mark.slow
 def test_a_red_check_is_told_in_chinese(red):
     printed, _ = red
     told = sentences(printed)
@@ -288,6 +289,7 @@ def looked_through(shown):
     return shown.page.evaluate(TEXTS)
 
 
+@pytest.mark.slow
 def test_no_english_is_left_on_a_page(page, open_page):  # noqa: F811
     shown = open_page(page)
     names = (visible(EVIL), "Layer", "deep", "green", "main", "fall")
@@ -298,6 +300,7 @@ def test_no_english_is_left_on_a_page(page, open_page):  # noqa: F811
     assert english_in(shown.page.evaluate(TEXTS), *names) == ["This is not in the catalogue."]
 
 
+@pytest.mark.slow
 def test_the_page_of_a_check_has_none_left(red, open_page):  # noqa: F811
     shown = open_page(red[1] / "report.html")
     names = ("fastformer", "LayerNorm", "padding", "masked_rows", "holes", "Linear")
@@ -352,6 +355,7 @@ def test_the_page_says_what_the_terminal_says(page, open_page):  # noqa: F811
     assert apart == {} and len(said) > 500
 
 
+@pytest.mark.slow
 def test_a_page_in_chinese_is_whole_on_a_phone_and_to_a_screen_reader(page, open_page):  # noqa: F811
     shown = open_page(page, viewport={"width": 360, "height": 740})
     shown.page.evaluate(OPEN_ALL)

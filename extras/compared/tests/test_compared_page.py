@@ -109,12 +109,14 @@ def faults_of(browser, path, width, scheme):
     return found + [one["id"] for one in violations if one["impact"] in ("serious", "critical")]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [390, 1280])
 def test_the_page_fits_and_can_be_read_by_all(browser, seen, width, scheme):
     assert faults_of(browser, seen, width, scheme) == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("old", "new", "said"),
     [

@@ -76,6 +76,7 @@ def found(**changed):
 # ---- the command ---------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_ten_lines_and_no_framework_in_its_own_process(tmp_path):
     done = doctor(tmp_path)
     lines = done.stdout.splitlines()
@@ -87,6 +88,7 @@ def test_ten_lines_and_no_framework_in_its_own_process(tmp_path):
     )
 
 
+@pytest.mark.slow
 def test_json(tmp_path):
     done = doctor(tmp_path, "--json")
     told = json.loads(done.stdout)
@@ -262,6 +264,7 @@ def test_the_machine_itself(monkeypatch, tmp_path):
         assert machine.memory_bytes() == expected
 
 
+@pytest.mark.slow
 def test_the_question_is_asked_of_both_sides():
     for side in SIDES:
         told = examine(side, sys.executable)

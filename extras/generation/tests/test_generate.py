@@ -81,6 +81,7 @@ def checkout(tmp_path_factory):
 # ---- both sides ---------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("cache", [True, False], ids=["cache", "no_cache"])
 def test_the_text_is_transformers_own(checkout, cache):
     done, report = checkout.generate(*([] if cache else ["--no-cache"]))
@@ -100,6 +101,7 @@ def test_the_text_is_transformers_own(checkout, cache):
     assert "token_11/choice:margin" in keys
 
 
+@pytest.mark.slow
 def test_a_sampled_text_and_its_logs_judged_again(checkout):
     arguments = ("--sample", "--temperature", "2.5", "--top-k", "40", "--tokens", "5", "--seed")
     done, report = checkout.generate(*arguments, "3")
@@ -113,6 +115,7 @@ def test_a_sampled_text_and_its_logs_judged_again(checkout):
     assert len(first) == len(checkout.ids()) and not np.array_equal(first, checkout.ids())
 
 
+@pytest.mark.slow
 def test_nothing_comes_behind_the_last_token(checkout):
     path = checkout.path("common/models/reformer/case.py")
     sound = path.read_text()
@@ -143,6 +146,7 @@ FAULTS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fault", FAULTS)
 def test_a_wrong_side_is_caught(checkout, fault):
     name, old, new, arguments = FAULTS[fault]

@@ -159,6 +159,7 @@ def test_a_correct_model_agrees_with_itself(tmp_path):
     assert varied(drawn.found) == ""  # of tokens that are all alike the ids would say little
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fault", FAULTS)
 def test_what_is_planted_is_named(tmp_path, fault):
     old, new, ways, words = FAULTS[fault]
@@ -298,6 +299,7 @@ def generate(checkout, *arguments):
     return done, *read
 
 
+@pytest.mark.slow
 def test_near_ties_of_a_correct_pair_pass_with_all_options(checkout):
     options = ["--preset", "ties", "--tokens", "5", "--pad"]
     options += [word for way in BY for word in ("--by", way)]
@@ -314,6 +316,7 @@ def test_near_ties_of_a_correct_pair_pass_with_all_options(checkout):
     assert again.returncode == 0 and twice["prompts"] == told["prompts"]
 
 
+@pytest.mark.slow
 def test_a_wrong_cache_of_the_paddle_side_and_the_sides_that_have_one(checkout):
     path = checkout.path(f"{PAIR}/paddle_model.py")
     sound = path.read_text()

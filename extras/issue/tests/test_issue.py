@@ -159,6 +159,7 @@ def ran(text, folder):
     return done.returncode, done.stdout
 
 
+@pytest.mark.slow
 def test_what_both_sides_have_is_given(tmp_path):
     [one] = reproductions(tapes(["«0» * 2", "«1» + 3"], ["«0» + «0»", "«1» - 3"]), False, True)
     assert [len(side.operators) for side in one.sides.values()] == [1, 1]
@@ -170,6 +171,7 @@ def test_what_both_sides_have_is_given(tmp_path):
     assert status == 0 and "by_paddle float64" in said
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("side", ["torch", "paddle"])
 def test_what_does_not_compute_the_same_again_is_no_program(tmp_path, side):
     both = tapes(["«0» * 3"], ["«0» * 2"])
@@ -203,6 +205,7 @@ def test_where_it_would_be_long_axes_may_be_others(tmp_path):
     assert "v0.transpose(1, 0, 2)" in text_of(loose, "", 0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("wrong", ["«0» * float('nan')", "«0»[:2]", "«0» * float('inf')"])
 def test_what_is_no_number_or_of_another_shape_differs(tmp_path, wrong):
     [one] = reproductions(tapes([wrong], ["«0» * 2"]), False, True)
@@ -271,6 +274,7 @@ def issued(pair, *words, status=0):
     return said, *(file.read_text() if file.is_file() else "" for file in files)
 
 
+@pytest.mark.slow
 def test_a_setting_is_shown_until_it_is_mended(tmp_path):
     pair = a_pair(CLASSIFIER, tmp_path, ("nn.GELU()", "nn.GELU(approximate=True)"))
     said, program, text = issued(pair)
@@ -287,6 +291,7 @@ def test_a_setting_is_shown_until_it_is_mended(tmp_path):
     assert "With this change" not in text
 
 
+@pytest.mark.slow
 def test_a_gradient_that_is_missing_is_shown(tmp_path):
     straight = """plain = self.body[1](self.body[0](images))
         straight = plain + (self.body[2](plain) - plain).detach()
@@ -298,6 +303,7 @@ def test_a_gradient_that_is_missing_is_shown(tmp_path):
     assert ran(program.replace(".detach()", ""), tmp_path)[0] == 0
 
 
+@pytest.mark.slow
 def test_running_statistics_are_shown(tmp_path):
     wrong = ("nn.BatchNorm2D(channels)", "nn.BatchNorm2D(channels, momentum=0.1)")
     _, program, _ = issued(a_pair(SMALL_CNN, tmp_path, wrong))
@@ -306,6 +312,7 @@ def test_running_statistics_are_shown(tmp_path):
     assert mended != program and ran(mended, tmp_path)[0] == 0
 
 
+@pytest.mark.slow
 def test_the_text_has_a_proven_mend_and_is_in_chinese_where_asked_for(tmp_path):
     pair = a_pair(CLASSIFIER, tmp_path, ("x = x + attended", "x = x - attended"))
     diff = "-        x = x - attended\n+        x = x + attended\n"
@@ -321,6 +328,7 @@ def test_the_text_has_a_proven_mend_and_is_in_chinese_where_asked_for(tmp_path):
     assert program in text
 
 
+@pytest.mark.slow
 def test_of_what_is_green_there_is_no_issue_and_an_old_one_goes(tmp_path):
     pair = a_pair(CLASSIFIER, tmp_path)
     left = pair / "log" / "issue"
@@ -335,12 +343,14 @@ def test_of_what_is_green_there_is_no_issue_and_an_old_one_goes(tmp_path):
 LONG = "\n        ".join(f"x = paddle.sin(x * {i}.5) @ paddle.eye(x.shape[-1])" for i in range(70))
 
 
+@pytest.mark.slow
 def test_what_no_small_program_shows_is_said(tmp_path):
     pair = a_pair(CLASSIFIER, tmp_path, ("x = x + attended", f"x = x + attended\n        {LONG}"))
     said, *texts = issued(pair, status=1)
     assert "no small program shows it: it takes" in said and not any(texts)
 
 
+@pytest.mark.slow
 def test_where_no_program_shows_the_first_cause_the_next_is_tried(tmp_path):
     """The first is too long; the other is in another branch, before which all agrees."""
     pair = tmp_path / "pair"

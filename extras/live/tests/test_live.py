@@ -20,6 +20,7 @@ from twincheck.extras.live.tests.live_pairs import PAIRS, One, Port, X
 SCHEMA = Path(__file__).parents[3] / "docs" / "result.schema.json"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", PAIRS)
 def test_a_hard_pair_is_aligned(name):
     *models, inputs, loss = PAIRS[name]()
@@ -29,6 +30,7 @@ def test_a_hard_pair_is_aligned(name):
     assert [one["step"] for one in result.document["steps"]] == ([1, 3, 4] if loss else [1])
 
 
+@pytest.mark.slow
 def test_a_caller_that_has_imported_a_sides_script():
     """By pytest's finder for instance, whose loader knows no code to run."""
     importlib.import_module("twincheck.step1_forward.torch.forward")
@@ -51,6 +53,7 @@ WRONG = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fault", WRONG)
 def test_a_wrong_port_is_found(fault):
     name, plant = WRONG[fault]
@@ -89,6 +92,7 @@ def surroundings():
     return streams, numbers, dict(os.environ)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["in_train_mode", "generators_of_the_users", "a_lock_and_a_file"])
 def test_nothing_of_the_callers_is_changed(name):
     t, p, inputs, loss = PAIRS[name]()
@@ -97,6 +101,7 @@ def test_nothing_of_the_callers_is_changed(name):
     assert (snapshot(t), snapshot(p), surroundings()) == before
 
 
+@pytest.mark.slow
 def test_weights_that_differ_are_the_finding():
     t, p, inputs, _ = PAIRS["plain_tensors"]()
     result = twincheck.check(t, p, inputs)
@@ -142,6 +147,7 @@ class Renamed(paddle.nn.Layer):
         return self.layer_norm(paddle.nn.functional.relu(self.dense(inputs)))
 
 
+@pytest.mark.slow
 def test_a_finding_has_both_lines_where_the_layer_is_built(tmp_path):
     jsonschema = pytest.importorskip("jsonschema", reason="the schema is validated with jsonschema")
     with pytest.raises(AssertionError) as failed:
@@ -163,11 +169,13 @@ def test_a_finding_has_both_lines_where_the_layer_is_built(tmp_path):
     assert right.aligned and right.summary.startswith("ALIGNED in step 1")
 
 
+@pytest.mark.slow
 def test_names_that_differ_are_found_by_values():
     result = twincheck.check(Net(), Renamed(), X, carry="torch")
     assert result.aligned, result
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("models", "inputs", "more", "said"),
     [
@@ -199,6 +207,7 @@ def test_a_side_that_crashes_is_a_sentence():
         twincheck.check(One(crash), Port(lambda self, x: x), X, carry="torch")
 
 
+@pytest.mark.slow
 def test_a_side_that_hangs_is_a_sentence():
     lock = threading.Lock()
 
@@ -241,6 +250,7 @@ ALONE = """
 """
 
 
+@pytest.mark.slow
 def test_no_module_of_ours_meets_the_callers(tmp_path):
     run = [sys.executable, "-W", "ignore", "-c", textwrap.dedent(ALONE)]
     done = subprocess.run(run, capture_output=True, text=True, cwd=tmp_path, timeout=300)
@@ -262,6 +272,7 @@ TESTS = """
 """
 
 
+@pytest.mark.slow
 def test_the_fixture_says_the_sentence_both_lines_and_the_command(tmp_path):
     (tmp_path / "test_port.py").write_text(textwrap.dedent(TESTS))
     path = os.pathsep.join([os.path.dirname(__file__), os.environ["PYTHONPATH"]])
@@ -293,6 +304,7 @@ class OnAGpu(torch.nn.Linear):
         return super().forward(x) * self.scale * torch.full([3], 2.0, device=device)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("device", ["", "cuda"])
 def test_a_model_that_names_a_gpu_gets_the_cpu_in_a_fork(device):
     port, x = paddle.nn.Linear(4, 3), np.ones((2, 4), np.float32)

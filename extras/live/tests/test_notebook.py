@@ -38,6 +38,7 @@ def run(tmp_path_factory):
     return nbformat.read(NOTEBOOK, as_version=4), executed(folder), folder
 
 
+@pytest.mark.slow
 def test_what_is_kept_is_what_a_run_shows(run):
     kept, now, _ = run
     assert [cell.source for cell in kept.cells] == [cell.source for cell in now.cells]

@@ -6,6 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 import twincheck
 from twincheck.extras.live.calls import check
 from twincheck.extras.live.result import NotChecked, Result
@@ -18,6 +20,7 @@ def blocks(page=PAGE):
     return re.findall(r"^```python\n(.*?)^```", page.read_text(), re.M | re.S)
 
 
+@pytest.mark.slow
 def test_the_first_page_has_a_call_that_runs_as_it_stands(capsys):
     (call,) = blocks(ROOT / "README.md")
     exec(call, {})
@@ -27,6 +30,7 @@ def test_the_first_page_has_a_call_that_runs_as_it_stands(capsys):
     assert "weights are not torch's" in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_the_call_says_what_the_page_says(capsys):
     call, _ = blocks()
     space = {}
@@ -47,6 +51,7 @@ def test_every_argument_and_every_part_of_a_result_is_named():
         assert f"twincheck.{name}" in text and getattr(twincheck, name)
 
 
+@pytest.mark.slow
 def test_the_test_of_the_page_is_one(tmp_path):
     """With what is before it on the page: red, with the sentence; with the right form green."""
     call, test = blocks()

@@ -65,6 +65,7 @@ def edited(path, before, after):
     path.write_text(text.replace(before, after))
 
 
+@pytest.mark.slow
 def test_it_passes_without_torch_and_leaves_a_page_and_a_bundle(python, project):
     status, said = outcome(python, project, "--twincheck-report", "report")
     assert status == 0 and "1 passed" in said, said
@@ -75,6 +76,7 @@ def test_it_passes_without_torch_and_leaves_a_page_and_a_bundle(python, project)
     assert loaded == [["paddle"]] * 3
 
 
+@pytest.mark.slow
 def test_a_wrong_epsilon_fails_with_the_sentence_and_both_lines(python, project):
     edited(project / "classifier" / "paddle_model.py", "epsilon=1e-5", "epsilon=1e-4")
     status, said = outcome(python, project)
@@ -85,6 +87,7 @@ def test_a_wrong_epsilon_fails_with_the_sentence_and_both_lines(python, project)
     assert "extras/live" not in said  # no frame of ours
 
 
+@pytest.mark.slow
 def test_a_wrong_loss_is_found_in_its_step(python, project):
     edited(project / "classifier" / "paddle_model.py", 'inputs["labels"])', 'inputs["labels"]) * 2')
     status, said = outcome(python, project)
@@ -107,6 +110,7 @@ def test_a_changed_log_with_a_new_manifest_is_refused_too(python, project):
     assert status == 1 and Path(LOG).name in said and "not compared: " in said, said
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("change", ["added", "removed", "changed"])
 def test_what_is_added_or_missing_is_refused(python, project, change):
     path = project / "reference" / ("more.npy" if change == "added" else LOG)
@@ -116,6 +120,7 @@ def test_what_is_added_or_missing_is_refused(python, project, change):
     assert status == 1 and f"{named} was {change} since the reference was made" in said, said
 
 
+@pytest.mark.slow
 def test_a_reference_of_other_sources_is_refused(python, project):
     edited(project / "classifier" / "torch_model.py", '"""The reference."""', '"""Another."""')
     status, said = outcome(python, project)
@@ -123,12 +128,14 @@ def test_a_reference_of_other_sources_is_refused(python, project):
     assert status == 1 and told in said, said
 
 
+@pytest.mark.slow
 def test_no_reference_is_a_sentence(python, project):
     shutil.rmtree(project / "reference")
     status, said = outcome(python, project)
     assert status == 1 and "reference: no manifest.json in it" in said, said
 
 
+@pytest.mark.slow
 def test_a_reference_is_made_again_and_gives_the_same_numbers(project):
     """The committed one is what `twincheck reference` makes."""
     command = [sys.executable, "-m", "twincheck", "reference", "classifier", "--out", "again"]

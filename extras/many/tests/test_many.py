@@ -136,6 +136,7 @@ def test_how_many_at_a_time(monkeypatch):
     assert command.usual_jobs(9) == 1
 
 
+@pytest.mark.slow
 def test_pairs_are_checked_beside_each_other(tmp_path, capfd):
     """The real check: one pair that is right, one that is wrong, one that cannot be compared."""
     made = {name: shutil.copytree(PAIR, tmp_path / name) for name in ("right", "wrong", "bad")}

@@ -168,6 +168,7 @@ def test_statements_are_left_out_and_exchanged():
     assert "def f(x):\n    return y + b(a(x))\n" in made(text)
 
 
+@pytest.mark.slow
 def test_each_edit_of_a_file_is_code_and_another_tree(tmp_path):
     pair = shutil.copytree(CLASSIFIER, tmp_path / "pair")
     path = pair / "paddle_model.py"
@@ -375,6 +376,7 @@ def linked(pair):
     return pair
 
 
+@pytest.mark.slow
 def test_two_mistakes_in_the_file_that_a_link_leads_to_are_mended_from_above(tmp_path):
     momentum = "nn.BatchNorm1D(width)", "nn.BatchNorm1D(width, momentum=0.1)"
     pair = linked(a_pair(tmp_path, ("x = x + attended", "x = x - attended"), momentum))
@@ -394,6 +396,7 @@ def test_two_mistakes_in_the_file_that_a_link_leads_to_are_mended_from_above(tmp
     }
 
 
+@pytest.mark.slow
 def test_a_setting_in_a_partial_of_another_file_is_found_at_once(tmp_path):
     pair = tmp_path / "pair"
     pair.mkdir()
@@ -426,6 +429,7 @@ def test_a_setting_in_a_partial_of_another_file_is_found_at_once(tmp_path):
     assert json.loads((pair / "log" / "mend" / "mend.json").read_text())["tried"] < 5
 
 
+@pytest.mark.slow
 def test_two_mistakes_of_which_neither_alone_is_right_are_mended_at_once(tmp_path):
     """The reference's function has another name: nothing brings it nearer as a whole."""
     pair = a_pair(
@@ -441,6 +445,7 @@ def test_two_mistakes_of_which_neither_alone_is_right_are_mended_at_once(tmp_pat
     assert "math.sqrt(C // self.heads)" in said or "math.sqrt(q.shape[-1])" in said, said
 
 
+@pytest.mark.slow
 def test_what_no_edit_mends_is_said_and_nothing_is_written(tmp_path):
     odd = "x = paddle.sin(x * 3.5) + attended * paddle.cos(x * 11.5)"
     pair = a_pair(tmp_path, ("x = x + attended", odd))
@@ -456,6 +461,7 @@ def test_what_no_edit_mends_is_said_and_nothing_is_written(tmp_path):
     assert before == {path.name: path.read_bytes() for path in pair.glob("*.py*")}
 
 
+@pytest.mark.slow
 def test_what_is_right_by_chance_is_not_offered(tmp_path, monkeypatch):
     checked = Search.check
 
@@ -473,6 +479,7 @@ def test_what_is_right_by_chance_is_not_offered(tmp_path, monkeypatch):
     assert not search.proven and not search.mended and search.tried
 
 
+@pytest.mark.slow
 def test_what_two_sizes_alike_make_right_is_not_taken(tmp_path):
     """A window has as many tokens as a head has channels in this pair's inputs."""
     pair = a_users_pair(tmp_path, "shifted_windows")
@@ -481,6 +488,7 @@ def test_what_two_sizes_alike_make_right_is_not_taken(tmp_path):
     assert "+        attn = paddle.matmul(q * (C // self.num_heads)**-0.5" in said
 
 
+@pytest.mark.slow
 def test_an_imported_file_is_mended_and_shown_where_a_later_step_does_not_run(tmp_path):
     pair = a_users_pair(tmp_path, "encoder_layer")
     for side, bent in (("torch", "exp()"), ("paddle", "exp().tanh()")):
@@ -500,6 +508,7 @@ def test_an_imported_file_is_mended_and_shown_where_a_later_step_does_not_run(tm
     assert not json.loads((pair / "log" / "mend" / "mend.json").read_text())["proven"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("right", "wrong"),
     [
@@ -518,6 +527,7 @@ def test_a_port_that_does_not_run_is_mended(tmp_path, right, wrong):
     assert "nothing is red in any step: nothing to mend" in twincheck("mend", pair)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "right", "wrong"),
     [
@@ -564,6 +574,7 @@ def test_a_reference_that_does_not_run_is_no_ports_matter(tmp_path):
     assert "the torch worker of encoder_layer crashed: KeyError" in said
 
 
+@pytest.mark.slow
 def test_what_float32_alone_loses_is_mended(tmp_path):
     pair = a_users_pair(tmp_path, "encoder_layer")
     change(
@@ -576,6 +587,7 @@ def test_what_float32_alone_loses_is_mended(tmp_path):
     assert "float16" not in (pair / "paddle_model.py").read_text()
 
 
+@pytest.mark.slow
 def test_what_later_steps_say_of_a_doubtful_edit_is_not_taken_for_another(tmp_path, monkeypatch):
     pair = load_pair(str(a_pair(tmp_path, ("x = x + attended", "x = x - attended"))))
     search = Search(pair, CheckOptions(), tmp_path / "base", 600, lambda text: None)
@@ -616,6 +628,7 @@ def test_behind_a_doubtful_edit_one_of_another_file_is_looked_for(tmp_path, monk
     assert told == [("case.py:1", False), ("paddle_model.py:1", True)]
 
 
+@pytest.mark.slow
 def test_a_doubtful_mend_is_not_proven(tmp_path, monkeypatch):
     pair = load_pair(str(a_pair(tmp_path, ("nn.GELU()", "nn.GELU(approximate=True)"))))
     monkeypatch.setattr(Search, "_red_when_larger", lambda *_: {""})
@@ -626,6 +639,7 @@ def test_a_doubtful_mend_is_not_proven(tmp_path, monkeypatch):
     assert [one.doubtful for one in search.mended] == [True]
 
 
+@pytest.mark.slow
 def test_initial_weights_are_mended_where_all_else_is_green(tmp_path):
     pair = a_pair(tmp_path, ("nn.initializer.Normal(std=0.1)", "nn.initializer.Normal(std=0.2)"))
     said = twincheck("mend", pair)
@@ -633,6 +647,7 @@ def test_initial_weights_are_mended_where_all_else_is_green(tmp_path):
     assert "std=0.1" in json.loads((pair / "log" / "mend" / "mend.json").read_text())["diff"]
 
 
+@pytest.mark.slow
 def test_what_is_lost_in_half_precision_alone_is_mended_with_its_dtype(tmp_path):
     """In float32 the port is right: RMSNorm lacks its cast to float32."""
     left_out = shutil.ignore_patterns("log", "__pycache__")
@@ -694,6 +709,7 @@ def tried(pair, folder, new, seconds=5.0):
         command.TRIAL_S = kept
 
 
+@pytest.mark.slow
 def test_an_edit_that_ends_the_process_or_never_ends_is_left_out(tmp_path):
     pair = a_pair(tmp_path, ("x = x + attended", "x = x - attended"))
     ends = "import os; os._exit(7)"
@@ -733,6 +749,7 @@ def test_where_all_results_are_right_what_is_inside_may_be_otherwise():
     assert compared(before, wrong, "grad/weight", {}, inside)["away"] == 2
 
 
+@pytest.mark.slow
 def test_an_installed_package_is_mended_in_a_copy_and_never_written_to(tmp_path):
     wrong = ("x = x + attended", "x = x - attended")
     pair = a_pair(tmp_path, wrong)

@@ -264,6 +264,7 @@ def judged(tmp_path_factory):
     return report["rows"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", LAYOUTS)
 def test_a_repository_is_run_as_it_is(judged, name):
     model = name.replace("/", "_").replace(" ", "_")

@@ -64,6 +64,7 @@ def test_a_name_that_cannot_be_is_refused(tmp_path, capsys, name, told):
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.slow
 def test_a_pair_may_be_called_as_a_built_in_model(tmp_path, monkeypatch):
     """Its folder comes first where it stands; `all` stays those that are built in."""
     assert main(["reformer", "--folder", str(tmp_path)]) == 0

@@ -567,6 +567,7 @@ def new(checkout, folder, name, *words):
     return checkout.python(door, "new", name, *given, *words, "--folder", str(folder))
 
 
+@pytest.mark.slow
 def test_two_names_end_in_a_verdict(checkout, folder):
     done = new(checkout, folder, "mine")
     assert done.returncode == 0, done.stdout + done.stderr
@@ -585,6 +586,7 @@ def test_two_names_end_in_a_verdict(checkout, folder):
     assert '"classes": 4' in (folder / "mine" / "case.py").read_text()
 
 
+@pytest.mark.slow
 def test_a_fault_in_a_port_is_named_where_it_stands(checkout, folder):
     change(folder / "port.py", "F.gelu(self.dense(v))", "F.gelu(self.dense(v), approximate=True)")
     done = new(checkout, folder, "wrong")
@@ -592,6 +594,7 @@ def test_a_fault_in_a_port_is_named_where_it_stands(checkout, folder):
     assert "their models/wrong/of_paddle/port.py:14" in done.stdout, done.stdout
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "words, told",
     [

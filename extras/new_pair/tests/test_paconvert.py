@@ -295,6 +295,7 @@ def test_a_model_file_that_fails_on_import_fails_again(tmp_path):
             pair.side("paddle")
 
 
+@pytest.mark.slow
 def test_layers_and_arguments_of_paddle_compat(tmp_path):
     """Square weights stay, heads share keys, `dim` is an axis; in train mode with dropout."""
     checkout = Checkout(tmp_path, ("tests/pairs/compat",))

@@ -204,6 +204,7 @@ CONVS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("square", [False, True])
 @pytest.mark.parametrize("convs", list(CONVS))
 def test_q_k_and_v_in_one_by_kernels_of_1(propose, convs, square):
@@ -418,6 +419,7 @@ def test_layers_of_one_kind_whose_numbers_of_rows_differ(propose):
     assert not said.open and not said.rename
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("width", "case"), [(6, CASE), (8, SQUARE)], ids=["oblong", "square"])
 @pytest.mark.parametrize("axes", [1, 3])
 @pytest.mark.parametrize("torch_has_it", [True, False])
@@ -463,6 +465,7 @@ class Conv(Base):
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", [CASE, SQUARE], ids=["oblong", "square"])
 @pytest.mark.parametrize("torch_has_it", [True, False])
 def test_an_own_layer_of_channels_last_is_no_difference(propose, torch_has_it, case):
@@ -508,6 +511,7 @@ class Scaled(Base):
 EPSILON = {"argument": ", eps=1e-5", "keeps": "; self.eps = eps"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("layers", "more", "told"),
     [
@@ -565,6 +569,7 @@ IN_ONE = {
 IN_TWO = "self.a = parameter(self, 8, {0}); self.b = parameter(self, 8, {0})"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("width", [6, 2])
 @pytest.mark.parametrize(("re", "im"), ["ab", "ba"])
 @pytest.mark.parametrize("torch_has_one", [True, False])
@@ -873,6 +878,7 @@ def proposed(request, tmp_path_factory):
     return rename_source(proposal.rename) + "\n\n" + proposal.convert
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["right", *FORCED])
 def test_a_wrong_proposal_is_red_and_named(pair, proposed, name, tmp_path):
     """One word of what is proposed is written otherwise into case.py: step 1 names the place."""

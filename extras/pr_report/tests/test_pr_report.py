@@ -242,6 +242,7 @@ def close(cell: str, value: float, relative: float = 6e-3) -> bool:
 # ---- what a report says -------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", LIMITS)
 @pytest.mark.parametrize("lang", LANGUAGES)
 def test_its_numbers_are_those_of_the_results(base, kind, lang):
@@ -359,6 +360,7 @@ PLANTED = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fault", PLANTED)
 def test_a_fault_planted_in_a_report_is_found(base, tmp_path, monkeypatch, fault):
     planted, step, off, missing = PLANTED[fault]

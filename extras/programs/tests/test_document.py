@@ -180,6 +180,7 @@ STATUS = {"green": 0, "red": 1, "loss": 1, "compare-only": 1}
 STATUS |= {"stale": 2, "no such model": 2, "all": 1}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", STATUS)
 def test_what_a_check_writes_is_as_the_schema_says(documents, name):
     status, document = documents[name]

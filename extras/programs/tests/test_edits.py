@@ -120,6 +120,7 @@ print(json.dumps([n for n in names if not hasattr(nn, n)]))
 """
 
 
+@pytest.mark.slow
 def test_the_table_of_arguments_and_activations_is_the_frameworks():
     asked = json.dumps([SAME, list(PLACES)])
     answers = []

@@ -41,6 +41,7 @@ def port(checkout, request):
     return folder, lambda: checkout.rows(1, "--model", str(folder))[1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("port", FAULTS, indirect=True)
 def test_a_loop_mends_three_faults_from_the_document_alone(checkout, port, request):
     folder, check = port
@@ -71,6 +72,7 @@ def without_sources(document: dict) -> dict:
     return document
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("port", ["layers"], indirect=True)
 @pytest.mark.parametrize("blinded", [without_findings, without_sources])
 def test_a_loop_that_is_told_nothing_mends_nothing(checkout, port, blinded):

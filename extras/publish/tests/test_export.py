@@ -269,6 +269,7 @@ def exported(tmp_path_factory, request, *arguments):
     return SimpleNamespace(folder=out, said=done.stdout)
 
 
+@pytest.mark.slow
 def test_reformer_draws_and_reverses_as_its_twin(reformer):
     assert "predict.py: same bits as the Paddle model: 1 output\n" in reformer.said
     assert "within rounding, for any number of samples" in reformer.said
@@ -281,6 +282,7 @@ def test_reformer_draws_and_reverses_as_its_twin(reformer):
         assert found == [], path
 
 
+@pytest.mark.slow
 def test_a_forecast_is_trained_and_scored(tmp_path_factory, request):
     """Windows of a series, a BatchNorm that keeps torch's variance."""
     made = exported(tmp_path_factory, request, "--model", "informer", "--preset", "seasons")
@@ -296,6 +298,7 @@ def test_a_forecast_is_trained_and_scored(tmp_path_factory, request):
     assert re.search(r"\[Eval\]\[Epoch 0\] mae: 0\.\d+, mse: ", done.stdout), done.stdout
 
 
+@pytest.mark.slow
 def test_inputs_nest_in_a_saved_program(tmp_path_factory, request):
     """Sampled indices in a list; without data it is made for the example."""
     made = exported(tmp_path_factory, request, "--model", "informer", "--case", "near_ties")
@@ -306,6 +309,7 @@ def test_inputs_nest_in_a_saved_program(tmp_path_factory, request):
         assert status == 0 and told in said, said
 
 
+@pytest.mark.slow
 def test_rotations_may_be_an_input(reformer, tmp_path):
     """Those of the tape, given to a model that would draw others."""
     config = json.loads((reformer.folder / "config.json").read_text())["model"]
@@ -354,6 +358,7 @@ def stay_in_train_mode(folder):
     change(folder / "reformer" / "__init__.py", "model.eval()", "model.train()")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("plant", "said"),
     [
@@ -392,6 +397,7 @@ def run_apart(python, folder, program, cwd, *arguments):
     return subprocess.run(command, cwd=cwd, env=values, capture_output=True, text=True)
 
 
+@pytest.mark.slow
 def test_the_chain_runs_where_there_is_paddle_and_numpy_alone(texts, paddle_alone, tmp_path):
     assert "same bits as the Paddle model: 4 outputs\n" in texts.said
     code = "from importlib.util import find_spec; print(find_spec('torch'), find_spec('sklearn'))"
@@ -413,6 +419,7 @@ def test_the_chain_runs_where_there_is_paddle_and_numpy_alone(texts, paddle_alon
     assert done.stdout.count("the same bits") == 4
 
 
+@pytest.mark.slow
 def test_a_stage_that_fails_ends_the_chain(texts, tmp_path):
     folder = tmp_path / "copy"
     shutil.copytree(texts.folder, folder)
@@ -435,6 +442,7 @@ def test_alone_means_alone(tmp_path):
     assert ALONE.is_file()
 
 
+@pytest.mark.slow
 def test_what_is_refused_leaves_nothing(tmp_path, capsys):
     mine = tmp_path / "mine"
     shutil.copytree(TEXTS, mine)
@@ -448,6 +456,7 @@ def test_what_is_refused_leaves_nothing(tmp_path, capsys):
     assert not out.exists() and {path.name for path in tmp_path.iterdir()} == {"mine"}
 
 
+@pytest.mark.slow
 def test_in_an_environment_that_its_own_requirements_make(reformer):
     if not os.environ.get("WORKBENCH_ENVIRONMENTS"):
         pytest.skip("installs 0.6 GB: `make environments` runs it")

@@ -86,6 +86,7 @@ def test_a_killed_process_loses_nothing(tmp_path):
     assert len(list(tmp_path.glob("3-*"))) == 2, "it was killed, and run again"
 
 
+@pytest.mark.slow
 def test_a_task_that_always_kills_its_process_is_a_sentence():
     with pytest.raises(UserError, match="a process was killed 3 times, and none of the 2 tasks"):
         results(killed_always, range(2), Place(2))
@@ -102,6 +103,7 @@ jobs.run(partial(waits, Path(sys.argv[2])), range(4), jobs.Place(int(sys.argv[1]
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
 @pytest.mark.parametrize("place", HERE)
 def test_no_process_is_left_where_the_program_ends(tmp_path, number, place):
@@ -221,6 +223,7 @@ def two(cluster):
     return cluster
 
 
+@pytest.mark.slow
 def test_a_cluster_answers_each_task_once(two, monkeypatch):
     monkeypatch.setenv("OMP_NUM_THREADS", "3")
     place = Place(scheduler=two.address)
@@ -230,6 +233,7 @@ def test_a_cluster_answers_each_task_once(two, monkeypatch):
         results(refused, [5, 5, 5], place)
 
 
+@pytest.mark.slow
 def test_programs_end_where_nobody_waits_for_them(two, tmp_path):
     """Of a cluster's workers, which go on: after Ctrl-C here, and where this is killed."""
     logs = tmp_path / "tasks"
@@ -246,6 +250,7 @@ def test_programs_end_where_nobody_waits_for_them(two, tmp_path):
     assert all(worker.poll() is None for worker in two.workers)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("who", "said"),
     [("started", "the connection to the scheduler was lost"), ("workers", "no worker for 1 s")],
@@ -299,6 +304,7 @@ def rows(place, python, told=lambda text: None):
     return json.loads(re.sub(r"/[^ ]*/faults-\w+/\w+/", "", text))
 
 
+@pytest.mark.slow
 def test_the_rows_of_a_cluster_of_which_a_worker_is_killed_are_those_of_one_process(two, request):
     def kill(text):
         if text.startswith("1 of "):
@@ -342,6 +348,7 @@ def test_without_distributed(monkeypatch):
         results(squared, [1], Place(scheduler="tcp://127.0.0.1:9"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("address", ["tcp://127.0.0.1:9", "nonsense://a"])
 def test_a_scheduler_that_does_not_answer(address):
     distributed = pytest.importorskip("distributed")
@@ -354,6 +361,7 @@ def test_a_scheduler_that_does_not_answer(address):
     assert time.monotonic() - began < 4 * cluster_module.PATIENCE_S
 
 
+@pytest.mark.slow
 def test_a_cluster_without_a_worker_or_with_another_environment(cluster, tmp_path, monkeypatch):
     place = Place(scheduler=cluster.address)
     with pytest.raises(UserError, match=f"{cluster.address} has no worker: start one"):

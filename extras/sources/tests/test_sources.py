@@ -610,6 +610,7 @@ DATA = {"default": {"source": "classes", "lower": True, "length": 32}}
 """
 
 
+@pytest.mark.slow
 def test_step_2_reads_a_table_and_says_what_it_read(tmp_path):
     folder = tmp_path / "mine"
     folder.mkdir()
