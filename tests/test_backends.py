@@ -177,6 +177,7 @@ def test_a_model_that_no_graph_can_be_made_of_is_a_sentence(checkout, pair):
 COMPILES = pytest.mark.skipif(" " in sys.prefix, reason=f"torch compiles nothing in {sys.prefix}")
 
 
+@pytest.mark.slow
 @COMPILES
 def test_a_compiled_model_is_the_function_that_runs_as_it_is(checkout, pair):
     asked = ("--model", pair(torch_model=OLD), "--candidate", "torch-compiled")
@@ -185,6 +186,7 @@ def test_a_compiled_model_is_the_function_that_runs_as_it_is(checkout, pair):
     assert "`torch-compiled` (torch_model.py)" in done.stdout
 
 
+@pytest.mark.slow
 @COMPILES
 def test_a_compiled_model_that_differs_is_found(checkout, pair):
     otherwise = OLD.replace(

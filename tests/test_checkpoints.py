@@ -86,6 +86,7 @@ def test_both_twins_are_transformers_own_model(made, checkout, head, tmp_path):
 # ---- what is read -------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("form", FORMS)
 def test_every_form_holds_the_same(made, whole, form):
     checkpoint = fitted(made / "lm" / form, whole)

@@ -9,6 +9,7 @@ import torch
 from builders import python
 
 from twincheck.common.check import reuse
+from twincheck.common.check_all import all_steps
 from twincheck.common.logs.independence import two_environments
 from twincheck.common.logs.sidecar import Sidecar
 from twincheck.common.pair.pairs import load_pair
@@ -138,7 +139,7 @@ def test_what_ran_on_a_gpu_is_noted_and_so_is_tf32():
 def test_logs_of_another_setting_of_tf32_are_not_reused(monkeypatch, tmp_path):
     pair = load_pair("fastformer")
     monkeypatch.setattr(reuse, "versions", lambda python: {})
-    step = SimpleNamespace(name="step1_forward", launches=())
+    step, *_ = all_steps()
 
     def key(device):
         return reuse.reference_key(step, pair, RunRequest(model="x", device=device), "p", tmp_path)

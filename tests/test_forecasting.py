@@ -15,6 +15,8 @@ from checkout import CHECKS, Checkout
 from twincheck.common.logs.reader import read_log
 from twincheck.step5_train.training import Training
 
+pytestmark = pytest.mark.slow
+
 # The epoch with the largest error is the best one here: every later one is worse.
 EARLY = """
 TRAIN["seasons"] |= {"lr": 5e-4, "schedule": "type1", "best": ("largest", "mse"), "patience": 2}
@@ -50,7 +52,6 @@ def curves(out):
     }
 
 
-@pytest.mark.slow
 def test_both_sides_stop_early_and_say_so(whole):
     out, rows = whole
     verdicts = {row["key"]: row["verdict"] for row in rows}
@@ -68,7 +69,6 @@ def test_both_sides_stop_early_and_say_so(whole):
         assert np.allclose(rates, 5e-4 * np.array([[1.0], [1.0], [0.5]]), rtol=1e-12)
 
 
-@pytest.mark.slow
 def test_a_training_that_stops_early_is_gone_on_with_bit_for_bit(checkout, whole):
     out = checkout.elsewhere / "killed"
     command = [sys.executable, str(checkout.path(CHECKS[5])), *OPTIONS, "--out", str(out)]

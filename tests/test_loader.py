@@ -13,6 +13,8 @@ from twincheck.common.weights.layers import Owner
 from twincheck.common.weights.loaded import Marks
 from twincheck.extras.new_pair.loader import loader_lines
 
+pytestmark = pytest.mark.slow
+
 CASE = """
 import numpy as np
 
@@ -225,7 +227,6 @@ def made(checkout):
     return found
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", [*FAULTS, *FUSED_FAULTS])
 def test_a_planted_loader_is_named(made, name):
     found = made[name.replace(" ", "_")]
@@ -247,7 +248,6 @@ def test_a_sound_loader_is_certified(made):
     assert joined["torch_keys"] == ["network.q.weight", "network.k.weight"]
 
 
-@pytest.mark.slow
 def test_the_reference_s_own_loader_is_tried_too(checkout):
     torch = TORCH.replace(
         "model.load_state_dict(", 'del state["q.bias"]\n        model.load_state_dict('
@@ -259,7 +259,6 @@ def test_the_reference_s_own_loader_is_tried_too(checkout):
     assert "network.q.bias of the loaded model: all 4 elements are left at their" in problem
 
 
-@pytest.mark.slow
 def test_checks_run_on_what_was_loaded(checkout):
     """Plain and perturbed, both precisions, tied weights; a wrong loader is told by every check."""
     sound = checkout.elsewhere / "pairs" / "sound"
@@ -295,7 +294,6 @@ NAMES = ("q", "k", "o", "gate", "up", "down")
 """
 
 
-@pytest.mark.slow
 def test_a_loader_is_written_by_hand(checkout):
     def bare(text):
         return text.replace("from_pretrained", "read_from").replace("save_pretrained", "write_to")
@@ -378,7 +376,6 @@ SAVED = {
 }
 
 
-@pytest.mark.slow
 def test_round_trips_through_the_libraries_own_files(checkout):
     pairs = checkout.elsewhere / "round trips"
     folders = [

@@ -254,6 +254,7 @@ def test_what_constants_do_not_explain_stays(upcast):
     assert upcast.noted["wrong"]["here"].keys() == {"layer_norm"}
 
 
+@pytest.mark.slow
 def test_forms_that_are_wrong_are_found_and_those_that_are_right_are_not():
     """A few of them; `python -m tools.operators` measures all, and what to write instead."""
     names = ["layer_norm", "group_norm", "linear"]

@@ -7,6 +7,8 @@ import pytest
 from checkout import ROOT
 from packaged import Installed, build_wheel
 
+pytestmark = pytest.mark.slow
+
 NAMES = """
 import importlib.util as u
 names = "common tools extras examples faults tests conftest setup step1_forward fake_data".split()
@@ -34,7 +36,6 @@ def well(done):
     return done.stdout
 
 
-@pytest.mark.slow
 def test_it_has_one_name(package, elsewhere):
     names, where = well(package.run(elsewhere, "-c", NAMES)).splitlines()
     assert names == "[]"
@@ -47,7 +48,6 @@ def test_it_has_one_name(package, elsewhere):
         (package.packages / "tools.py").unlink()
 
 
-@pytest.mark.slow
 def test_a_built_in_model_and_its_bundle(package, elsewhere):
     before = package.files()
     last = well(package.command(elsewhere, "step1", "fastformer")).splitlines()[-1]
@@ -63,7 +63,6 @@ def test_a_built_in_model_and_its_bundle(package, elsewhere):
     assert package.files() == before
 
 
-@pytest.mark.slow
 def test_a_pair_with_a_common_of_its_own(package, elsewhere):
     pair = elsewhere / "small_cnn"
     shutil.copytree(ROOT / "tests" / "pairs" / "small_cnn", pair)

@@ -26,6 +26,8 @@ from twincheck.common.pair.pairs import load_pair
 from twincheck.common.pair.tape import Tape
 from twincheck.common.weights.checkpoint import prepare
 
+pytestmark = pytest.mark.slow
+
 DATA = ROOT.parent / "shared" / "data"
 SIZES = {"crime_and_punishment": (77, 2_748_224), "enwik8": (149, 149_182_722)}
 TOKENS = 1024

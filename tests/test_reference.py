@@ -110,6 +110,7 @@ def test_stale_logs_are_refused(checkout):
     assert checkout.check(1, "--model", MODEL, "--compare-only").returncode == 0
 
 
+@pytest.mark.slow
 def test_enable_compat_is_refused_on_torchs_side(checkout, pair):
     compat = "import paddle\n\npaddle.enable_compat()\nimport torch\n"
     change(pair / "torch_model.py", "import torch\n", compat)

@@ -153,6 +153,7 @@ def test_what_decides_is_the_same_whatever_is_looked_at(logs):
     assert seen == {"grad_of/" * back + name for name in TAKEN for back in (0, 1)}
 
 
+@pytest.mark.slow
 def test_what_was_looked_at_is_said_and_logs_of_other_probes_are_not_taken(logs, capsys):
     assert "(--probe 'features.?' --probe norm)" in logs[TWO][2]
     out = logs[("--no-probe",)][0]

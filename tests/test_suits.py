@@ -293,6 +293,7 @@ def test_parts_are_epochs_or_several_of_them():
     assert PART_STEPS == 8
 
 
+@pytest.mark.slow
 def test_what_was_chosen_is_refused_where_it_is_something_else(checkout):
     """The Paddle side goes by a file that somebody may have sent."""
     folder = checkout.logs(1, PAIR.name)

@@ -21,6 +21,8 @@ from twincheck.common.pair.request import RunRequest
 from twincheck.step5_train import training
 from twincheck.step5_train.equivalence import interval, judge_seeds, reached, sentence
 
+pytestmark = pytest.mark.slow
+
 EXAMPLE = ROOT / "examples" / "text_classifier"
 STEPS = "40"
 OPTIONS = ["--model", str(EXAMPLE), "--steps", STEPS, "--checkpoint-every", "7", "--no-report"]
@@ -119,7 +121,6 @@ def stopped(checkout):
     return out, done
 
 
-@pytest.mark.slow
 def test_a_killed_training_goes_on_and_ends_bit_for_bit_where_it_would_have(
     checkout, whole, stopped
 ):
@@ -246,7 +247,6 @@ def test_what_a_checkpoint_forgets_shows(tmp_path, line, differs):
     assert {key for key in whole if again[key] != whole[key]} == set(differs.split())
 
 
-@pytest.mark.slow
 def test_a_checkpoint_of_another_training_is_refused(checkout, stopped):
     out = shutil.copytree(stopped[0], checkout.elsewhere / "another")
     done = run_to_the_end(checkout, out, "--resume", "--seed", "1")
@@ -277,7 +277,6 @@ def test_the_log_is_in_the_guides_form_and_the_best_epoch_is_kept(whole):
         assert config["vocabulary"] == 40
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("side", ["torch", "paddle"])
 def test_an_optimizer_goes_on_as_if_it_had_not_been_stopped(side):
     done = subprocess.run(
@@ -337,7 +336,6 @@ def test_a_number_on_another_test_set_is_not_reached_by_it():
     assert "nothing to compare it with: 40 test samples here, 5,000 there" in sentence(found)
 
 
-@pytest.mark.slow
 def test_seeds_are_trained_each_for_itself(checkout):
     out = checkout.elsewhere / "seeds"
     options = ["--model", str(EXAMPLE), "--epochs", "2", "--seeds", "3", "--out", str(out)]
@@ -357,7 +355,6 @@ def test_seeds_are_trained_each_for_itself(checkout):
 # ---- a language model, from text to text ---------------------------------------------------------
 
 
-@pytest.mark.slow
 def test_a_language_model_is_trained_scored_and_writes_the_same_text_on_both_sides(checkout):
     out = checkout.elsewhere / "language"
     text = str(ROOT / "fake_data" / "enwik8.txt")
@@ -385,7 +382,6 @@ def test_a_language_model_is_trained_scored_and_writes_the_same_text_on_both_sid
         assert "both sides:" in done.stdout
 
 
-@pytest.mark.slow
 def test_where_one_seed_cannot_tell_the_check_goes_on_by_itself(checkout, tmp_path):
     """A short training with small batches: Paddle's biased variance moves a score by 0.2 %."""
     pair = shutil.copytree(EXAMPLE, tmp_path / "short")

@@ -13,6 +13,8 @@ from twincheck.common.check.options import Parser
 from twincheck.common.system.errors import UserError
 from twincheck.extras.bits import operators
 
+pytestmark = pytest.mark.slow
+
 SMALL_CNN = str(ROOT / "tests" / "pairs" / "small_cnn")
 # Paddle's own results have other bits than torch's, on this processor at least in the first three.
 CALLS = {
@@ -81,7 +83,6 @@ def calls():
     return json.loads(told.splitlines()[-1])
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("name", CALLS)
 def test_an_operator_and_its_gradient_are_taken_and_mean_the_same(calls, name):
     """In float64: the same function, forward and backward; nothing was left to Paddle.
@@ -127,7 +128,6 @@ def transplanted(steady):
     return steady.rows(1, "--model", "reformer", "--transplant", "all", "--no-report")
 
 
-@pytest.mark.slow
 def test_every_tensor_of_the_reformer_has_the_same_bits(transplanted, checkout):
     done, report = transplanted
     assert done.returncode == 0, done.stderr
@@ -168,7 +168,6 @@ def test_what_is_left_of_a_gradient_is_the_order_of_its_parts(checkout):
     assert torch != paddle
 
 
-@pytest.mark.slow
 def test_the_smallest_set_leaves_nothing_out_and_holds_nothing_more(checkout):
     run = ("--model", SMALL_CNN, "--no-report", "--case", "perturbed")
     done, _ = ended(0, checkout.rows(1, *run, "--transplant", "smallest"))
@@ -185,7 +184,6 @@ paddle.exp = lambda x: _exp(x) * (1.0 + 1e-4 * paddle.tanh(x))
 """
 
 
-@pytest.mark.slow
 def test_a_planted_wrong_operator_is_named(tmp_path):
     """An approximate exp that a port brings with it."""
     copy = Checkout(tmp_path)
@@ -196,7 +194,6 @@ def test_a_planted_wrong_operator_is_named(tmp_path):
     assert line.endswith(": exp"), line
 
 
-@pytest.mark.slow
 def test_a_wrong_model_is_not_blamed_on_an_operator(tmp_path):
     copy = Checkout(tmp_path)
     path = copy.path("common/models/fastformer/paddle_model.py")
@@ -220,7 +217,6 @@ def test_what_a_witness_alone_finds_is_not_blamed_on_an_operator(tmp_path):
     assert "no set of operators makes it green" in done.stdout
 
 
-@pytest.mark.slow
 def test_a_users_pair_with_convolutions_has_the_same_bits(steady):
     """Layers that call Paddle's functions by other ways than their public names.
 

@@ -159,6 +159,7 @@ def test_a_server_that_imports_more_shows(program, tmp_path, monkeypatch):
     assert {"wave"} <= set(forked["modules"]) - set(cold["modules"])
 
 
+@pytest.mark.slow
 def test_another_environment_runs_in_a_process_of_its_own(interpreters, program, tmp_path):
     changed = {"OMP_NUM_THREADS": "2"}
     module = program("torch", PROBE.replace("SIDE", "os"))

@@ -105,7 +105,6 @@ def test_with_the_wheel_and_two_environments(tmp_path_factory, home):
     assert me.followed.total() >= 3, me.followed
 
 
-@pytest.mark.slow
 def test_a_port_that_does_not_run(home):
     me = Person(home)
     me.writes({"ref.py": TORCH, "port.py": PADDLE.replace("paddle.tanh", "paddle.Tanh")})

@@ -287,6 +287,7 @@ def test_every_operator_is_in_the_table(classifier):
     assert told["steps"]["1"]["differing"] and told["steps"]["4"]["differing"]
 
 
+@pytest.mark.slow
 def test_the_first_operator_that_differs_is_named_with_its_module_and_line(classifier):
     said, told, pair = classifier
     first = told["first"]

@@ -131,6 +131,7 @@ def test_what_a_command_refuses_is_told_in_chinese(chinese, capsys, monkeypatch,
     assert english_in([capsys.readouterr().err], "fastformer", "digits", "npz")
 
 
+@pytest.mark.slow
 def test_what_programs_read_stays_english(red):
     _, folder = red
     told = json.loads((folder / "fastformer" / "result.json").read_text())

@@ -11,6 +11,8 @@ from twincheck.extras.live import cells
 from twincheck.extras.live.lines import lines_of
 from twincheck.extras.live.result import Place, shown
 
+pytestmark = pytest.mark.slow
+
 NUMBER = re.compile(r"\d[\d,.]*(?:e[+-]?\d+)?")
 
 
@@ -38,7 +40,6 @@ def run(tmp_path_factory):
     return nbformat.read(NOTEBOOK, as_version=4), executed(folder), folder
 
 
-@pytest.mark.slow
 def test_what_is_kept_is_what_a_run_shows(run):
     kept, now, _ = run
     assert [cell.source for cell in kept.cells] == [cell.source for cell in now.cells]

@@ -567,6 +567,7 @@ def test_a_weight_is_turned_once():
     assert not any(b".T.T" in one or b"np.T" in one for one in made)
 
 
+@pytest.mark.slow
 def test_a_reference_that_does_not_run_is_no_ports_matter(tmp_path):
     pair = a_users_pair(tmp_path, "encoder_layer")
     change(pair / "torch_model.py", "def build(config):", "def build(config):\n    config[0]\n")

@@ -142,6 +142,7 @@ QKV = """
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("q", "k", "v"), [("key", "query", "value"), ("value", "query", "key")])
 def test_q_k_and_v_whose_names_mislead(propose, q, k, v):
     torch = "return self.out(attend(self.query(x), self.key(x), self.value(x), 2))"

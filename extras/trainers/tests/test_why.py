@@ -24,6 +24,8 @@ from twincheck.extras.trainers.hypotheses import hypotheses
 from twincheck.extras.trainers.loss_logs import read_losses
 from twincheck.extras.trainers.why import Trainings, explain, merge
 
+pytestmark = pytest.mark.slow
+
 HERE = Path(__file__).parent
 PAIR = HERE / "small_lm"
 SHARED = "each of 4 micro-batches takes its own mean, and"
@@ -91,7 +93,6 @@ def explained(logged, tmp_path_factory):
     return told | {"explained": {each.side: each for each in told["explained"]}}
 
 
-@pytest.mark.slow
 def test_without_a_change_it_is_step_5s_training_bit_for_bit(explained, trained):
     with read_log(trained / "step5_train" / "small_lm" / "train_full_torch.npy") as log:
         assert np.array_equal(explained["usual"], log["curve/loss"])
@@ -146,7 +147,6 @@ CLASSIFIER = ROOT / "examples" / "text_classifier"
 LOSS = 'F.cross_entropy(outputs["logits"], inputs["labels"])'
 
 
-@pytest.mark.slow
 def test_a_gap_of_a_port_is_found_by_its_training(tmp_path):
     """The Paddle port's loss smooths its labels: what a user types, from red to the cause."""
     pair = shutil.copytree(CLASSIFIER, tmp_path / "a port" / "smoothed")
