@@ -6,7 +6,7 @@ not stand for.
 
 Inside `as_kept` the same formula has the constants that Paddle keeps, most of them in float32: it
 then computes what Paddle's operator does, its gradient included, up to float64's rounding.  That
-shows how much of an operator's difference its constants make.
+shows how much of an operator's difference its constants make, which `left_out` computes.
 """
 
 import functools
@@ -34,16 +34,36 @@ POWERS_APART = 1e-5
 CLIPPED_FROM = 64.0
 _UNDERFLOW = -708.0  # whose exponential is 3e-308
 _KEPT = ContextVar("kept", default=False)
+# Whether a norm computes what its epsilon makes alone: one pass in place of the two formulas.
+_DIFFERENCE = ContextVar("difference", default=False)
+_NORMS = ("batch_norm", "instance_norm", "layer_norm")
 
 
 @contextmanager
-def as_kept() -> Iterator[None]:
-    """Compute with the constants that Paddle keeps."""
-    token = _KEPT.set(True)
+def _set(variable: ContextVar) -> Iterator[None]:
+    token = variable.set(True)
     try:
         yield
     finally:
-        _KEPT.reset(token)
+        variable.reset(token)
+
+
+def as_kept():
+    """A context: compute with the constants that Paddle keeps."""
+    return _set(_KEPT)
+
+
+def left_out(name: str, formula: Callable[[], object]):
+    """What an operator's constants leave out of its result: the exact formula less the kept one.
+
+    name  the operator's, in FORMULAS
+    """
+    if name in _NORMS:
+        with _set(_DIFFERENCE):
+            return formula()
+    exact = formula()
+    with as_kept():
+        return exact - formula()
 
 
 def constant(number):
@@ -84,13 +104,23 @@ def _in_float32(*numbers) -> bool:
 def _normalised(x, axes, epsilon):
     """(x - mean) / sqrt(variance + epsilon), with the mean and the biased variance."""
     mean = x.mean(axis=axes, keepdim=True)
-    variance = ((x - mean) ** 2).mean(axis=axes, keepdim=True)
-    return (x - mean) / paddle.sqrt(variance + constant(epsilon)), mean, variance
+    moved = x - mean
+    variance = (moved**2).mean(axis=axes, keepdim=True)
+    return _scaled(moved, variance, epsilon), mean, variance
+
+
+def _scaled(moved, variance, epsilon):
+    """moved / sqrt(variance + epsilon), or what is left out of it."""
+    if not _DIFFERENCE.get():
+        return moved / paddle.sqrt(variance + constant(epsilon))
+    with as_kept():
+        kept = paddle.sqrt(variance + constant(epsilon))
+    return moved * (1.0 / paddle.sqrt(variance + epsilon) - 1.0 / kept)
 
 
 def _affine(x, weight, bias, shape):
     x = x if weight is None else x * weight.reshape(shape)
-    return x if bias is None else x + bias.reshape(shape)
+    return x if bias is None or _DIFFERENCE.get() else x + bias.reshape(shape)
 
 
 @_formula("layer_norm", "nn.functional.layer_norm")
@@ -129,8 +159,7 @@ def batch_norm(x, mean, variance, weight, bias, training, epsilon, data_format):
     if training:
         normal, mean, variance = _normalised(x, axes, epsilon)
     else:
-        variances = variance.reshape(shape) + constant(epsilon)
-        normal = (x - mean.reshape(shape)) / paddle.sqrt(variances)
+        normal = _scaled(x - mean.reshape(shape), variance.reshape(shape), epsilon)
     return _affine(normal, weight, bias, shape), mean.reshape([-1]), variance.reshape([-1])
 
 
