@@ -298,6 +298,7 @@ def test_the_first_operator_that_differs_is_named_with_its_module_and_line(class
     assert f"the first that differs: {first['operator']} in {first['module']} at " in said
 
 
+@pytest.mark.slow
 def test_the_training_steps_are_written_as_md5(classifier):
     said, told, pair = classifier
     files = [pair / "log" / "exact" / "classifier" / f"{side}.md5" for side in ("torch", "paddle")]

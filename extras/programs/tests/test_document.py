@@ -188,6 +188,7 @@ def test_what_a_check_writes_is_as_the_schema_says(documents, name):
     assert status == document["exit_code"] == STATUS[name]
 
 
+@pytest.mark.slow
 def test_a_red_check_has_each_cause_once_and_an_edit_where_it_is_proven(documents):
     for name in ("red", "compare-only", "all"):
         document = documents[name][1]
@@ -205,6 +206,7 @@ def test_a_red_check_has_each_cause_once_and_an_edit_where_it_is_proven(document
     assert [step["step"] for step in documents["all"][1]["steps"]] == [1, 2, 3, 4, 5]
 
 
+@pytest.mark.slow
 def test_where_nothing_was_compared_the_sentence_is_in_the_file(documents):
     status, document = documents["no such model"]
     (found,) = document["findings"]
@@ -223,6 +225,7 @@ VIOLATIONS = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", VIOLATIONS)
 def test_what_breaks_the_schema_is_found(documents, name):
     document = copy.deepcopy(documents["red"][1])
