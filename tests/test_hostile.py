@@ -332,16 +332,25 @@ ATTACKS = [
     ("owners:sizes that are text", raw(b'{"a": ["Linear", "weight", ["2"], true, "a"]}'),
      "no entry of a state dict"),
 ]  # fmt: skip
-KINDS = [kind for kind, _, _ in ATTACKS]
+# Those that are refused for what they count take a second or more.
+COUNTED = ("without end", "again and again", "keys that grow")
+SLOW = {True: pytest.mark.slow, False: ()}
+CASES = [
+    pytest.param(kind, said, id=kind, marks=SLOW[any(part in kind for part in COUNTED)])
+    for kind, _, said in ATTACKS
+]
 
 
 @pytest.fixture(scope="module")
-def found(tmp_path_factory):
+def found(request, tmp_path_factory):
     """What reading each file came to: (word, sentence, seconds), and the folder they lie in."""
     folder = tmp_path_factory.mktemp("hostile")
     here = os.getcwd()
     files = []
+    asked = {item.callspec.id for item in request.session.items if item.path == request.path}
     for i, (kind, make, _) in enumerate(ATTACKS):
+        if kind not in asked:
+            continue
         place = folder / str(i)
         place.mkdir()
         write_pickled(place / "good.npy", GOOD_LOG)
@@ -371,8 +380,7 @@ def found(tmp_path_factory):
     return json.loads(done.stdout), folder
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize(("kind", "said"), [(kind, said) for kind, _, said in ATTACKS], ids=KINDS)
+@pytest.mark.parametrize(("kind", "said"), CASES)
 def test_refused_in_a_sentence_soon_and_nothing_is_executed(found, kind, said):
     results, folder = found
     word, sentence, seconds = results[kind]

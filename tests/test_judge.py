@@ -157,6 +157,17 @@ def test_what_is_off_after_a_step_comes_behind_where_a_probe_saw_it_start():
     assert first_bad_row([late[1], seen]) is late[1]  # an optimizer's own doing
 
 
+def test_steps_on_given_gradients_start_where_they_are_off(logs):
+    """A large model's steps are not run on fed values; those on given gradients run no model."""
+    logs.entries = {"given_gradients": {"main": {"values": 2_000_000, "setups": ["adam"]}}}
+    logs.add("y", pair(VALUES, 1e-5), VALUES * (1 + 1e-5))
+    for key in ("adam/000/weight/a", "adam/001/weight/a", "sgd/000/weight/a"):
+        logs.rows[key] = (*pair(VALUES, 1e-3), None, None)
+    rows = logs.judge()
+    assert [key for key, row in rows.items() if row.origin] == ["y", "adam/000/weight/a"]
+    assert [row.verdict for row in rows.values()] == ["DIVERGED"] * 3 + ["CARRIED"]
+
+
 def test_steps_of_a_wrong_model_are_no_origins(logs):
     logs.add("x", pair(VALUES, 1e-3), VALUES * (1 + 1e-3))
     logs.add("adam/003/loss", pair(VALUES[0], 1e-3), VALUES[0] * (1 + 1e-3))

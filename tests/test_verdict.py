@@ -141,15 +141,16 @@ def test_one_sample_among_many():
     assert row.verdict == "CONSTANT" and row.sample == 17 and row.worst_index[0] == 17
 
 
-def test_a_blind_sample_does_not_hide_the_others():
+@pytest.mark.parametrize(("batch", "blind", "off"), [(8, 3, 5), (2, 0, 1)])
+def test_a_blind_sample_does_not_hide_the_others(batch, blind, off):
     """A fully masked row: float32 is 9 % off in one sample, so that n_t excuses nearly anything."""
-    arrays = four(VALUES)
-    arrays[0][3] *= np.float32(1.09)
-    arrays[1][3] *= np.float32(1.09)
-    assert verdict(*arrays, batch=8) == "ROUNDING"
+    arrays = four(VALUES[-batch:])
+    arrays[0][blind] *= np.float32(1.09)
+    arrays[1][blind] *= np.float32(1.09)
+    assert verdict(*arrays, batch=batch) == "ROUNDING"
     assert judge_tensor("k", *arrays).capped
-    arrays[3][5] *= 1 + 1e-8
-    assert judge_tensor("k", *arrays, batch=8).sample == 5
+    arrays[3][off] *= 1 + 1e-8
+    assert judge_tensor("k", *arrays, batch=batch).sample == off
 
 
 def test_one_element_in_a_million():
