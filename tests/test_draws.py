@@ -91,6 +91,9 @@ def test_modules_of_the_same_names_may_run_in_another_order():
     assert same([b, a], paddle.draws(("tower.b",), ("tower.a",)))
     without_the_list = Side()
     assert same([a, b], without_the_list.draws(("tower.b",), ("tower.a",)))
+    torch = Side()
+    first, b, second = torch.draws(("a",), ("b",), ("a",))
+    assert same([first, second, b], Side(torch, ["a", "b"]).draws(("a",), ("a",), ("b",)))
 
 
 def test_modules_of_other_names_take_what_no_other_will_ask_for():

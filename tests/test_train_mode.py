@@ -1,14 +1,18 @@
 """Train mode with dropout on: both sides draw from the tape, however they spell their dropout."""
 
+import importlib
 import shutil
 from pathlib import Path
 
+import numpy as np
 import pytest
 from builders import ended, judged, write_pair
 from checkout import change
 
 from twincheck.common.check.result import modes_checked
 from twincheck.common.logs.sidecar import Sidecar
+from twincheck.common.sides.dropouts import _drop
+from twincheck.common.sides.session import Session, using
 from twincheck.common.system.errors import UserError
 
 PAIRS = Path(__file__).parent / "pairs"
@@ -198,3 +202,14 @@ def test_step_4_takes_one_optimizers_steps_in_train_mode(checkout, modes):
     in_train = {key.split("/")[1] for key in keys if "/000/" in key and key[:6] == "train/"}
     assert in_train == {"sgd"}
     assert {"adamw/001/loss", "train/sgd/001/loss", "train/grad/inner.weight"} <= keys
+
+
+@pytest.mark.parametrize("name", ["torch", "paddle"])
+def test_a_dropout_is_the_frameworks_but_for_its_mask(name):
+    """What is kept is scaled by 1 / (1 - p) in training, and nothing in evaluation."""
+    side = importlib.import_module(f"twincheck.common.sides.{name}_side")
+    ones = side.lib.ones([64, 8])
+    with using(Session(0)):
+        kept, whole = (side.array(_drop(side, ones, 0.2, training)) for training in (True, False))
+    assert set(np.unique(kept)) == {0.0, np.float32(1.25)} and 0.7 < (kept > 0).mean() < 0.9
+    assert (whole == 1.0).all()

@@ -9,6 +9,7 @@ from builders import ended, judged, write_log
 from checkout import change
 
 from twincheck.common.logs.result_folder import FLOAT64, ResultFolder
+from twincheck.step4_backward.backward import finite_difference
 from twincheck.step4_backward.check_step4 import witnesses
 
 PAIR = Path(__file__).parent / "pairs" / "small_cnn"
@@ -71,3 +72,8 @@ def test_a_pair_that_detaches_on_both_sides(checkout, tmp_path):
     change(pair / "torch_model.py", attached, detached)
     done, _ = ended(0, judged(checkout, 4, pair, "--mode", "eval"))
     assert DETACHED in done.stdout, done.stdout
+
+
+def test_the_step_is_the_one_that_bends_the_loss_least():
+    found = finite_difference(lambda shift: 2.0 * shift + 1e7 * shift**3, 2.0, 1.0)
+    assert found["finite_step"] == 1e-7 and abs(found["finite_difference"] - 2.0) < 2e-7
