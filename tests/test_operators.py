@@ -2,6 +2,7 @@
 
 import json
 import tomllib
+from functools import partial
 
 import numpy as np
 import paddle
@@ -15,7 +16,7 @@ from twincheck.common.sides import narrow_in_paddle, narrow_in_torch
 from twincheck.common.system.intercept import Intercept
 from twincheck.common.system.json_file import load_json
 from twincheck.common.transplant import exact as exact_operators
-from twincheck.common.transplant.formulas import FORMULAS
+from twincheck.common.transplant.formulas import FORMULAS, as_kept, left_out
 from twincheck.common.verdict.operators import TABLE, of_class, table
 
 P = paddle.nn.functional
@@ -229,6 +230,38 @@ def test_running_statistics_are_moved_once_and_exactly(upcast, build):
     normal = (part - part.mean(axis=0)) / np.sqrt(part.var(axis=0) + 1e-5)
     wanted = np.maximum(normal, 0) if build is _relu_behind else normal
     assert np.abs(result - wanted).max() < 1e-12
+
+
+@pytest.mark.parametrize(
+    ("name", "call"),
+    [
+        ("layer_norm", lambda f, x, w, b: f(x, 5, w, b, 1e-5)),
+        ("instance_norm", lambda f, x, w, b: f(x, None, None, w, b, True, 0.9, 1e-5, "NCL")),
+        ("batch_norm", lambda f, x, w, b: f(x, None, None, w, b, True, 1e-5, "NCL")[0]),
+    ],
+)
+def test_what_a_norms_epsilon_makes_is_the_exact_formula_less_the_kept_one(name, call):
+    """In one pass; small variances make it large, gradients included."""
+    rng = np.random.default_rng(0)
+    given = [1e-3 * rng.standard_normal((4, 5, 5)), *rng.standard_normal((2, 5))]
+    drawn = paddle.to_tensor(rng.standard_normal((4, 5, 5)))
+
+    def computed(run):
+        tensors = [paddle.to_tensor(values, stop_gradient=False) for values in given]
+        result = run(partial(call, FORMULAS[name], *tensors))
+        return [result, *paddle.grad(result, tensors, drawn, allow_unused=True)]
+
+    def of_both(formula):
+        exact = formula()
+        with as_kept():
+            return exact - formula()
+
+    once, both = (computed(run) for run in (partial(left_out, name), of_both))
+    assert float(once[0].abs().max()) > 1e-10
+    assert once[-1] is None and not both[-1].numpy().any(), "the bias has no part in it"
+    for one, other in zip(once[:-1], both[:-1], strict=True):
+        largest = float(other.abs().max())
+        assert float((one - other).abs().max()) < 1e-4 * largest > 0.0
 
 
 # ---- operators that are wrong --------------------------------------------------------------------

@@ -83,7 +83,8 @@ def workbench_files(pair: Pair, side: str, scripts: str) -> list[Path]:
     files = {path for room in _ROOMS_OF_A_LOG for path in (common / room).rglob("*.py")}
     files |= {common / "__init__.py", Path(HERE).resolve() / f"{own}_side.py"}
     at = ROOT.joinpath(*scripts.removeprefix("twincheck.").partition(f".{own}.")[0].split("."))
-    files |= _imported_of_steps((at / own).glob("*.py") if at.is_dir() else [at.with_suffix(".py")])
+    given = (at / own).glob("*.py") if at.is_dir() else [at.with_suffix(".py")]
+    files |= _imported_of_steps(path for path in given if path.is_file())
     if pair.built_in:
         files |= {common / "models" / "__init__.py", *FAKE_DATA.glob(f"{pair.name}.npz")}
     return sorted(path for path in files if not path.name.startswith(f"{other}_"))

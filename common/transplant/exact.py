@@ -178,9 +178,9 @@ class Exact:
             with paddle.no_grad():
                 sizes = (value.abs().max() if value.size else 0.0 for value in (more, own))
                 most, size = map(float, sizes)
-            if not most + size < np.inf:
+            if not most + size < np.inf or most and not size:
                 return own
-            self.note(name, most / size if size else most)
+            self.note(name, most / size if size else 0.0)
         return own + more
 
     def _in_graph(self, name: str, formula: Callable, own: Callable, arguments, options):
