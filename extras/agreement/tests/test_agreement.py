@@ -286,8 +286,9 @@ def test_a_port_whose_top_1_agrees_at_99_per_cent_diverges_and_a_stop_costs_noth
     wrong = model.replace("nn.BatchNorm1D(width)", "nn.BatchNorm1D(width, epsilon=5e-2)")
     (pair / "paddle_model.py").write_text(wrong)
     data.mkdir()
-    lengths = RNG.integers(1, 13, COUNT)
-    ids = np.where(np.arange(12) < lengths[:, None], RNG.integers(1, 40, (COUNT, 12)), 0)
+    rng = np.random.default_rng(1)
+    lengths = rng.integers(1, 13, COUNT)
+    ids = np.where(np.arange(12) < lengths[:, None], rng.integers(1, 40, (COUNT, 12)), 0)
     for i, row in enumerate(ids):
         np.save(data / f"{i:04d}.npy", row)
     damaged = data / "0400.npy"
