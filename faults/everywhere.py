@@ -3,7 +3,7 @@
     make faults-everywhere                                    all of it
     python -m faults.everywhere --path MKL_CBWR=COMPATIBLE    one path (may be repeated)
     python -m faults.everywhere --only transformer --step 1   hard pairs of one folder, one step
-    make test-elsewhere                 the core's tests, and pairs that show an effect
+    make test-elsewhere                 the tests that compare floats, and pairs that show an effect
 
 A path is a variable of the environment that tells a library which instructions or how many threads
 to use.  On each: every correct hard pair, and one fault of the catalogue for each check of steps 1,
@@ -11,8 +11,8 @@ to use.  On each: every correct hard pair, and one fault of the catalogue for ea
 A setting that changes no bit of any log had no effect on this processor, and the table says so.
 Exit status 0: no false alarm and no fault lost on any path.
 
---tests runs the core's of `make test`, on each path that changes a bit of the pairs; the usual one
-is that of `make test` itself.
+--tests runs those of `make test` that compare floats, on each path that changes a bit of the pairs;
+the usual one is that of `make test` itself.
 """
 
 import sys
@@ -69,6 +69,15 @@ PATHS = (
 )
 SIDES = ("torch", "paddle")
 NO_EFFECT = "nothing: no effect here"
+# The files of `make test` in which floats are computed and compared.
+TESTS = tuple(
+    """
+    agreement choices decoding draws everyday_faults example fastformers
+    faults framework_part generate generation half hard informer init inside inside_out judge
+    large_models last_bias leading noise operators origins probes proved_origins quick
+    reference reformer right_ports suits sums train_mode transplant verdict weights
+    """.split()
+)
 LONG_SUMS = "operators"  # the folder whose sums may be noisier the longer they are
 # Gradients and what an optimizer step has touched have bounds that depend on their kind's size.
 _OF_A_KIND = re.compile(r"/(grad|grad_of|\d{3})/")
@@ -252,15 +261,21 @@ def _run_faults(outcome: Outcome, options, workers: int, on_progress, python: st
     ]
 
 
+def files_of_tests() -> list[str]:
+    """The files of TESTS, in tests/ and in those of the extras."""
+    folders = (ROOT / "tests", *ROOT.glob("extras/*/tests"))
+    found = {path.name: path for folder in folders for path in folder.glob("test_*.py")}
+    return [str(found[f"test_{test}.py"].relative_to(ROOT)) for test in TESTS]
+
+
 def _run_tests(outcome: Outcome, workers: int, on_progress) -> None:
-    """The core's tests, which take over nothing that another path came to."""
-    on_progress("the tests")
+    """The tests that compare floats, which take over nothing that another path came to."""
+    on_progress(f"the tests of {len(TESTS)} files")
     command = [sys.executable, "-m", "pytest", "-q", "-n", str(workers), "--dist", "loadfile"]
-    command += ["-m", "not slow", "tests"]
     with tempfile.TemporaryDirectory(prefix="tests-") as name:
         report = Path(name) / "report.xml"
         done = subprocess.run(
-            [*command, f"--junitxml={report}"],
+            [*command, f"--junitxml={report}", *files_of_tests()],
             cwd=ROOT,
             capture_output=True,
             text=True,
@@ -329,7 +344,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--only", action="append", metavar="FOLDER", help="its pairs, no catalogue")
     parser.add_argument("--step", type=int, action="append", help="of this step alone")
     parser.add_argument("--faults", choices=("all", "few", "none"))
-    parser.add_argument("--tests", action="store_true", help="the core's of make test")
+    parser.add_argument("--tests", action="store_true", help="those that compare floats")
     parser.add_argument("--workers", type=positive, default=os.cpu_count() or 1)
     parser.add_argument("--json", type=Path, metavar="FILE", help="write what was found")
     parser.add_argument("--debug", action="store_true")

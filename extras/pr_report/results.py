@@ -344,17 +344,16 @@ def _refuse_stale(found: Found) -> None:
         return
     current = set()
     for run in found.runs:
-        folder = f"step{run.step}_"
-        name = next((path.name for path in ROOT.glob(f"{folder}*")), None)
-        for side in SIDES:
-            changed = changed_sources(run.sides[side].sources, pair, side)
+        for side, one in run.sides.items():
+            changed = changed_sources(one.sources, pair, side)
             if changed:
                 raise UserError(
                     f"{run.path} is stale: {', '.join(changed)} in {pair.folder} changed since it "
                     f"was made; run it again: `{to_type(*shlex.split(run.said['command'])[1:])}`"
                 )
-            if name and run.sides[side].workbench_sha256:
-                is_current = workbench_sha256(pair, side, name) == run.sides[side].workbench_sha256
+            if one.workbench_sha256 and one.command:
+                script = one.command.split()[-2]  # the last word is the request
+                is_current = workbench_sha256(pair, side, script) == one.workbench_sha256
                 current.add((is_current, run.path))
     if len({is_current for is_current, _ in current}) == 2:
         old = sorted({str(path) for is_current, path in current if not is_current})

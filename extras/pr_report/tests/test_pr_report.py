@@ -544,12 +544,18 @@ def test_results_of_changed_files_are_refused(base, capsys, monkeypatch):
 
 def test_results_of_two_states_of_the_workbench_are_refused(base, capsys, monkeypatch):
     """One step's logs are of the files that are here, another's are not."""
+    ran = []
     monkeypatch.setattr(
-        "twincheck.extras.pr_report.results.workbench_sha256", lambda *given: "6" * 64
+        "twincheck.extras.pr_report.results.workbench_sha256",
+        lambda pair, side, script: ran.append(script) or "6" * 64,
     )
-    retell(base, 3, workbench_sha256="6" * 64)
+    shared = "twincheck.extras.forecast.predict"
+    command = f"python -m step1_forward.torch.forward {shared} request_torch.json"
+    retell(base, 3, workbench_sha256="6" * 64, command=command)
     assert written(base)[1] == 0  # the others do not say
-    retell(base, 4, workbench_sha256="7" * 64)
+    assert set(ran) == {shared}, "the files are those of the script that ran"
+    command = "python -m step4_backward.torch.backward request_torch.json"
+    retell(base, 4, workbench_sha256="7" * 64, command=command)
     assert written(base)[1] == 2
     assert "other files of the workbench" in " ".join(capsys.readouterr().err.split())
 
