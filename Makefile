@@ -13,7 +13,7 @@ help:
 	@echo "make test       the tests, without those that are marked slow"
 	@echo "make test-slow  the slow ones: whole trainings, kills, exports, every command of the pages"
 	@echo "make faults     plants every fault of the catalogue, and runs the correct hard pairs"
-	@echo "make test-elsewhere  the core's tests, computed as on other processors"
+	@echo "make test-elsewhere  the tests that compare floats, computed as on other processors"
 	@echo "make faults-everywhere  the same on other paths of the linear algebra: 40 minutes"
 	@echo "make environments  the checks with other versions: Python 3.10 to 3.13, torch 2.4, Paddle 2.6"
 	@echo "make bench      speed and memory beside the peers, which it installs: an hour, 4 GB"
@@ -58,7 +58,7 @@ test-slow: install
 faults: install
 	@$(VENV_PYTHON) -m faults.run
 
-# Some minutes for each of the 10 settings that has an effect.
+# Those that compare floats: some minutes for each of the 10 settings that has an effect.
 test-elsewhere: install
 	@$(VENV_PYTHON) -m faults.everywhere --tests --only networks --only operators --step 1
 

@@ -72,7 +72,7 @@ NO_EFFECT = "nothing: no effect here"
 # The files of `make test` in which floats are computed and compared.
 TESTS = tuple(
     """
-    agreement choices decoding draws everyday_faults example fastformers
+    agreement choices decoding draws example fastformers
     faults framework_part generate generation half hard informer init inside inside_out judge
     large_models last_bias leading noise operators origins probes proved_origins quick
     reference reformer right_ports suits sums train_mode transplant verdict weights

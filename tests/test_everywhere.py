@@ -124,6 +124,7 @@ def test_tests_run_where_a_setting_has_an_effect(tmp_path, monkeypatch):
         "import os\n\n\ndef test_usual():\n    assert 'MKL_CBWR' not in os.environ\n"
     )
     monkeypatch.setattr(everywhere, "ROOT", tmp_path)
+    monkeypatch.setattr(everywhere, "TESTS", ("one",))
 
     def outcome(path, bits, usual=None):
         def run_pairs(one, *given):
@@ -139,6 +140,10 @@ def test_tests_run_where_a_setting_has_an_effect(tmp_path, monkeypatch):
     assert not other.passed and other.failed == ["tests.test_one::test_usual"]
     same = outcome("MKL_CBWR=COMPATIBLE", "a", usual)
     assert same.passed and same.tests == 0 and "no effect" in same.changes(usual)
+
+
+def test_every_test_that_is_named_is_there():
+    assert all((ROOT / file).is_file() for file in everywhere.files_of_tests())
 
 
 @pytest.mark.parametrize("path", PATHS)

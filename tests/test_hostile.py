@@ -334,9 +334,8 @@ ATTACKS = [
 ]  # fmt: skip
 # Those that are refused for what they count take a second or more.
 COUNTED = ("without end", "again and again", "keys that grow")
-SLOW = {True: pytest.mark.slow, False: ()}
 CASES = [
-    pytest.param(kind, said, id=kind, marks=SLOW[any(part in kind for part in COUNTED)])
+    pytest.param(kind, said, id=kind, marks=[pytest.mark.slow] * any(p in kind for p in COUNTED))
     for kind, _, said in ATTACKS
 ]
 

@@ -7,6 +7,8 @@ import pytest
 from builders import ended
 from checkout import Checkout, change
 
+pytestmark = pytest.mark.slow
+
 MODEL = "fastformer"
 REUSE = ("--model", MODEL, "--no-report", "--reuse", "torch")
 PAIR = Path(__file__).parent / "pairs" / "small_cnn"
@@ -33,7 +35,6 @@ def times(checkout):
     return [(folder / f"forward_all_{side}.npy").stat().st_mtime_ns for side in ("torch", "paddle")]
 
 
-@pytest.mark.slow
 def test_reuse_keeps_the_torch_side_until_something_it_needs_changes(checkout):
     torch, paddle = times(checkout)
     done = ended(0, checkout.check(1, *REUSE))
@@ -50,7 +51,6 @@ def test_reuse_keeps_the_torch_side_until_something_it_needs_changes(checkout):
     assert "run again: changed since: configuration" in done.stdout
 
 
-@pytest.mark.slow
 def test_reuse_does_not_trust_a_log_that_was_changed(checkout):
     log = checkout.path("step1_forward/log") / MODEL / "forward_all_torch.npy"
     checkout.check(1, "--model", MODEL, "--no-report")
@@ -61,7 +61,6 @@ def test_reuse_does_not_trust_a_log_that_was_changed(checkout):
     assert "run again: forward_all_torch.npy is not the file" in done.stdout
 
 
-@pytest.mark.slow
 def test_logs_from_somebody_else_take_the_place_of_torch(checkout):
     script = (
         "import sys, runpy, importlib.util as u\n"
@@ -79,7 +78,6 @@ def test_logs_from_somebody_else_take_the_place_of_torch(checkout):
     assert "torch is not installed" in done.stderr
 
 
-@pytest.mark.slow
 def test_logs_of_other_inputs_or_a_wrong_folder_are_refused(checkout):
     former = times(checkout)
     sent = checkout.elsewhere / "sent logs"
@@ -98,7 +96,6 @@ def test_logs_of_other_inputs_or_a_wrong_folder_are_refused(checkout):
     assert "forward_all_torch.npy is not the file that its sidecar describes" in done.stderr
 
 
-@pytest.mark.slow
 def test_stale_logs_are_refused(checkout):
     assert checkout.check(1, "--model", MODEL, "--no-report").returncode == 0
     model = checkout.path(f"common/models/{MODEL}/paddle_model.py")
@@ -110,7 +107,6 @@ def test_stale_logs_are_refused(checkout):
     assert checkout.check(1, "--model", MODEL, "--compare-only").returncode == 0
 
 
-@pytest.mark.slow
 def test_enable_compat_is_refused_on_torchs_side(checkout, pair):
     compat = "import paddle\n\npaddle.enable_compat()\nimport torch\n"
     change(pair / "torch_model.py", "import torch\n", compat)
@@ -119,7 +115,6 @@ def test_enable_compat_is_refused_on_torchs_side(checkout, pair):
     assert "Traceback" not in done.stderr
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("side", ["torch", "paddle"])
 def test_a_pair_without_a_float64_path_gets_the_guides_verdict(checkout, pair, side):
     before = {"torch": "self.features(images)", "paddle": "self.body(images)"}[side]

@@ -206,7 +206,7 @@ def test_step_4_takes_one_optimizers_steps_in_train_mode(checkout, modes):
 
 @pytest.mark.parametrize("name", ["torch", "paddle"])
 def test_a_dropout_is_the_frameworks_but_for_its_mask(name):
-    """What is kept is scaled by 1 / (1 - p) in training, and nothing in evaluation."""
+    """Both sides divide by 1 - p what they keep in training, and change nothing in evaluation."""
     side = importlib.import_module(f"twincheck.common.sides.{name}_side")
     ones = side.lib.ones([64, 8])
     with using(Session(0)):

@@ -27,7 +27,7 @@ class Job:
     first_case: str  # the name of the preset's first case, whether it is among them or not
     folder: Path  # where the logs go
     request_file: str  # the name of the request's file beside them
-    script: str = ""  # the dotted name of what runs: twincheck.step1_forward.torch.forward
+    module: str = ""  # the script's dotted name, such as twincheck.step1_forward.torch.forward
     transplant: object | None = None  # extras/bits/patch.py's, where torch computes operators
     gradients: bool = False  # whether a gradient can be asked for anywhere: model or loss asks
     exact: object | None = None  # common/transplant/exact.py's: what is inexact in float64

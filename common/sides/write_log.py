@@ -219,9 +219,9 @@ def _of_job(job: Job) -> dict[str, object]:
         mode=request.mode,
         weights=request.weights or "initial",
         sources=model_sources(pair, job.slot),
-        workbench_sha256=workbench_sha256(pair, job.slot, job.script),
+        workbench_sha256=workbench_sha256(pair, job.slot, job.module),
         environment=environment,
-        command=" ".join([sys.executable, "-m", *_to_run(job), job.request_file]),
+        command=f"{sys.executable} -m {_to_run(job)} {job.request_file}",
         time=time.strftime("%Y-%m-%dT%H:%M:%S%z"),
         cases=list(request.cases),
         probes=list(request.probes),
@@ -231,11 +231,11 @@ def _of_job(job: Job) -> dict[str, object]:
     )
 
 
-def _to_run(job: Job) -> list[str]:
-    """A side's script; one for both sides is run by the script that processes start with."""
-    first, script = FIRST.format(job.side.NAME), job.script
-    named = [script] if f".{job.side.NAME}." in script else [first, script]
-    return [named[0].removeprefix("twincheck."), *named[1:]]
+def _to_run(job: Job) -> str:
+    """Return what `python -m` runs: the side's script, or the first one with a shared script."""
+    own = f".{job.side.NAME}." in job.module
+    words = job.module if own else f"{FIRST.format(job.side.NAME)} {job.module}"
+    return words.removeprefix("twincheck.")
 
 
 def _of_session(session: Session, places: Mapping[str, np.ndarray]) -> dict[str, object]:

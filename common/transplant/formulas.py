@@ -49,14 +49,14 @@ def _set(variable: ContextVar) -> Iterator[None]:
 
 
 def as_kept():
-    """A context: compute with the constants that Paddle keeps."""
+    """Return a context in which a formula has the constants that Paddle keeps."""
     return _set(_KEPT)
 
 
 def left_out(name: str, formula: Callable[[], object]):
-    """What an operator's constants leave out of its result: the exact formula less the kept one.
+    """Return the difference between the exact formula's result and that of the constants kept.
 
-    name  the operator's, in FORMULAS
+    name  the operator's, in FORMULAS; a norm's formula makes the difference in one pass
     """
     if name in _NORMS:
         with _set(_DIFFERENCE):
@@ -110,7 +110,7 @@ def _normalised(x, axes, epsilon):
 
 
 def _scaled(moved, variance, epsilon):
-    """moved / sqrt(variance + epsilon), or what is left out of it."""
+    """Return moved / sqrt(variance + epsilon), or what a kept epsilon leaves out of that."""
     if not _DIFFERENCE.get():
         return moved / paddle.sqrt(variance + constant(epsilon))
     with as_kept():

@@ -13,11 +13,10 @@ CONFIGS = {
     for name in ("resnet50", "mobilenet_v2", "squeezenet1_1", "densenet121")
 }
 CONFIGS["default"] = CONFIGS["resnet50"]
-# As large as in everyday use: ImageNet's images and classes.  The third is for planted faults.
+# As large as in everyday use: ImageNet's images and classes.
 _FULL = _BASE | {"classes": 1000, "size": 224}
 CONFIGS["resnet18_224"] = _FULL | {"model": "resnet18"}  # 11,689,512 parameters
 CONFIGS["resnet50_224"] = _FULL | {"model": "resnet50"}  # 25,557,032 parameters
-CONFIGS["resnet18_64"] = CONFIGS["resnet18_224"] | {"size": 64}
 # With what paddle.vision does otherwise, which the check then names.
 CONFIGS["squeezenet1_1_as_published"] = CONFIGS["squeezenet1_1"] | {"corrected": False}
 

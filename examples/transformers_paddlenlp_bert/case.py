@@ -33,7 +33,6 @@ _SMALL = {
 CONFIGS = {
     "default": _BASE | _SMALL,
     "base": _BASE,  # bert-base-uncased's shape: 109,483,778 parameters
-    "base_short": _BASE | {"tokens": 16},
 }
 
 
