@@ -17,7 +17,7 @@ help:
 	@echo "make faults-everywhere  the same on other paths of the linear algebra: 40 minutes"
 	@echo "make environments  the checks with other versions: Python 3.10 to 3.13, torch 2.4, Paddle 2.6"
 	@echo "make bench      speed and memory beside the peers, which it installs: an hour, 4 GB"
-	@echo "make lint       ruff, and the twins line by line"
+	@echo "make lint       ruff, the twins line by line, imports and pages; tests that took too long"
 	@echo "make clean      remove logs and caches"
 	@echo "make distclean  remove .venv as well"
 	@echo "Another Python: make install PYTHON=/path/to/python3.12"
@@ -50,7 +50,7 @@ check: install
 
 PYTEST := $(VENV_PYTHON) -m pytest -n auto --maxprocesses 8 --dist loadfile
 test: install
-	@$(PYTEST) -m 'not slow'
+	@$(PYTEST) -m 'not slow and not lint'
 
 test-slow: install
 	@$(PYTEST) -m slow --durations=40
@@ -79,6 +79,9 @@ lint: install
 	@$(VENV_PYTHON) -m ruff check .
 	@$(VENV_PYTHON) -m ruff format --check .
 	@$(VENV_PYTHON) -m tools.twins
+	@$(VENV_PYTHON) -m tools.rooms
+	@$(VENV_PYTHON) -m tools.costs
+	@$(PYTEST) -q -m lint
 
 clean:
 	@rm -rf log step*/log .pytest_cache .ruff_cache

@@ -176,9 +176,9 @@ def _run_all(steps: Sequence[Step], options: CheckOptions, on_progress) -> list[
         return results_of(steps, on_progress)
     finished = threading.Event()
 
-    def when_alone(text: str) -> None:
+    def when_alone(text: str, share: float | None = None) -> None:
         if finished.is_set():
-            on_progress(text)
+            on_progress(text, share)
 
     longest = [step for step in steps if step.optimizers or step.trains]
     with ExitStack() as stack:

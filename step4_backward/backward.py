@@ -5,6 +5,7 @@ from functools import partial
 
 import numpy as np
 
+from twincheck.common.pair.case_hooks import data_preset
 from twincheck.common.pair.data import LABELS
 from twincheck.common.pair.task import Again, Noise, TeacherForced, Whole
 from twincheck.common.sides.session import Session, using
@@ -79,6 +80,11 @@ def takes_steps(run):
         return False
     fed = teacher_forced and not asked.free
     return not (fed and run.is_large and run.request.keep != "all")
+
+
+def parts(pair, case, request):
+    """Return how many parts of a run the steps are, as `Run.progress` tells them."""
+    return len(setups_of(pair, case.config, data_preset(pair, request.preset), request.thorough))
 
 
 def taken(run):

@@ -2,18 +2,10 @@
 
 import warnings
 from contextlib import contextmanager
+from functools import cache
 
 import numpy as np
 import torch
-
-with warnings.catch_warnings():
-    warnings.simplefilter("ignore")
-    import transformers
-    from transformers import ReformerConfig, ReformerModelWithLMHead
-    from transformers.models.reformer.modeling_reformer import LSHSelfAttention
-
-VERSION = transformers.__version__
-transformers.logging.set_verbosity_error()  # it warns of the padding that it makes
 
 # Bytes and two special tokens, small; both chunk lengths 4.
 TINY = {
@@ -38,13 +30,25 @@ TINY = {
 }
 
 
+@cache
+def library():
+    """Return transformers' module of the Reformer, whose import takes seconds."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        import transformers
+        from transformers.models.reformer import modeling_reformer
+
+    transformers.logging.set_verbosity_error()  # it warns of the padding that it makes
+    return modeling_reformer
+
+
 def reference_model(config, seed=0):
     """transformers' model in float64 and eval mode, with weights in which no bias is 0."""
     kept = {"eos_token_id": None} | {key: v for key, v in config.items() if key != "head"}
     default = torch.get_default_dtype()
     torch.set_default_dtype(torch.float64)
     try:
-        model = ReformerModelWithLMHead(ReformerConfig(**kept)).eval()
+        model = library().ReformerModelWithLMHead(library().ReformerConfig(**kept)).eval()
     finally:
         torch.set_default_dtype(default)
     rng = np.random.default_rng(seed)
@@ -63,7 +67,8 @@ def state_of(model):
 @contextmanager
 def drawing(rotations_of):
     """Meanwhile its hashing takes rotations_of(layer's number in attn_layers, shape), an array."""
-    plain, normal = LSHSelfAttention._hash_vectors, torch.randn
+    attention = library().LSHSelfAttention
+    plain, normal = attention._hash_vectors, torch.randn
 
     def hash_vectors(self, *inputs, **options):
         def draw(shape, **unused):
@@ -75,8 +80,8 @@ def drawing(rotations_of):
         finally:
             torch.randn = normal
 
-    LSHSelfAttention._hash_vectors = hash_vectors
+    attention._hash_vectors = hash_vectors
     try:
         yield
     finally:
-        LSHSelfAttention._hash_vectors = plain
+        attention._hash_vectors = plain

@@ -8,18 +8,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 from builders import python
-from sklearn.datasets import load_digits
-from sklearn.metrics import (
-    accuracy_score,
-    confusion_matrix,
-    f1_score,
-    precision_score,
-    recall_score,
-)
 
 from twincheck.common.pair import data, metrics
 from twincheck.common.system.errors import UserError
 
+# scikit-learn's import takes seconds: the tests that ask it import it.
 ROOT = Path(__file__).resolve().parent.parent
 
 
@@ -39,6 +32,8 @@ def save_text(path, **options):
 
 
 def test_each_digit_is_there_with_each_quarter_blackened(tmp_path):
+    from sklearn import datasets
+
     save_digits(tmp_path / "digits.npz")
     arrays = data.load_arrays(tmp_path / "digits.npz")
     assert {name: values.shape for name, values in arrays.items()} == {
@@ -51,7 +46,7 @@ def test_each_digit_is_there_with_each_quarter_blackened(tmp_path):
     ids = np.concatenate([arrays["train/input_ids"], arrays["test/input_ids"]])
     assert ids.min() == 1 and ids.max() == 17  # 17 grey levels, never padding
     labels = np.concatenate([arrays["train/labels"], arrays["test/labels"]])
-    pixels = load_digits(return_X_y=True)[0].astype(int).reshape(-1, 8, 8)
+    pixels = datasets.load_digits(return_X_y=True)[0].astype(int).reshape(-1, 8, 8)
     quarters = [(rows, columns) for rows in (0, 4) for columns in (0, 4)]
     for label, (row, column) in enumerate(quarters):
         theirs = pixels.copy()
@@ -62,6 +57,8 @@ def test_each_digit_is_there_with_each_quarter_blackened(tmp_path):
 
 
 def test_no_picture_is_in_both_parts_and_the_split_is_always_the_same(tmp_path):
+    from sklearn import datasets
+
     first = save_digits(tmp_path / "a.npz")
     assert first == save_digits(tmp_path / "b.npz")
     assert (tmp_path / "a.npz").read_bytes() == (tmp_path / "b.npz").read_bytes()
@@ -74,7 +71,7 @@ def test_no_picture_is_in_both_parts_and_the_split_is_always_the_same(tmp_path):
     for part in ("train", "test"):
         four = arrays[f"{part}/input_ids"].reshape(-1, 4, 64).min(axis=1)
         shown[part] = {tuple(picture) for picture in four}
-    pixels = load_digits(return_X_y=True)[0].astype(int) + 1
+    pixels = datasets.load_digits(return_X_y=True)[0].astype(int) + 1
     assert not shown["train"] & shown["test"]
     assert shown["train"] | shown["test"] <= set(map(tuple, pixels))
 
@@ -190,16 +187,22 @@ def test_scores_are_sklearns_with_absent_classes(labels, predictions):
 
 
 def check_scores(labels, predictions, classes):
+    from sklearn import metrics as theirs
+
     everywhere = {"labels": range(classes), "average": "macro", "zero_division": 0}
     table = metrics.confusion(labels, predictions, classes)
     assert table.dtype == np.int64
-    assert np.array_equal(table, confusion_matrix(labels, predictions, labels=range(classes)))
+    assert np.array_equal(
+        table, theirs.confusion_matrix(labels, predictions, labels=range(classes))
+    )
     close = {"rel": 1e-12, "abs": 0}
-    assert metrics.accuracy(labels, predictions, classes) == accuracy_score(labels, predictions)
-    f1 = f1_score(labels, predictions, average="macro", zero_division=0)
+    assert metrics.accuracy(labels, predictions, classes) == theirs.accuracy_score(
+        labels, predictions
+    )
+    f1 = theirs.f1_score(labels, predictions, average="macro", zero_division=0)
     assert metrics.macro_f1(labels, predictions, classes) == pytest.approx(f1, **close)
-    precision = precision_score(labels, predictions, **everywhere)
-    recall = recall_score(labels, predictions, **everywhere)
+    precision = theirs.precision_score(labels, predictions, **everywhere)
+    recall = theirs.recall_score(labels, predictions, **everywhere)
     expected = 2 * precision * recall / (precision + recall) if precision + recall else 0.0
     # 1e-8 in a denominator of at least 1, at most a third of it in the last one
     found = metrics.macro_f_seed(labels, predictions, classes)

@@ -6,7 +6,6 @@ from pathlib import Path
 import numpy as np
 import pandas
 import pytest
-from sklearn.preprocessing import StandardScaler
 
 from twincheck.common.models.informer.case import CONFIGS, DATA
 from twincheck.common.pair.pairs import load_pair
@@ -73,6 +72,8 @@ def test_parts_are_months_of_thirty_days(split, tmp_path):
     made = built(path, config, split)
     assert made.arrays["series/marks"].shape == (rows, 5)
     train = np.stack([values, values[::-1]], axis=1)[: 12 * month].astype(float)
+    from sklearn.preprocessing import StandardScaler
+
     scaled = StandardScaler().fit(train).transform(train)
     assert np.allclose(made.arrays["series/values"][: 12 * month], scaled, atol=1e-12)
     with pytest.raises(UserError, match="its 20 months of 30 days are"):

@@ -31,6 +31,8 @@ from twincheck.common.verdict.row import SEVERITY, exit_code
 from twincheck.step2_metric import tokenizers
 from twincheck.step2_metric.hard_texts import SENTENCE
 
+pytestmark = pytest.mark.lint
+
 ALL = pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 OF_THE_READMES = ("steps", "red", "acceptance", "measured", "detects")
 GENERATED = {
@@ -50,7 +52,6 @@ def test_links_lead_somewhere_and_paths_that_are_named_exist(page):
     assert dead_paths(text) == []
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     "folder", ["common", "step*", "extras", "faults", "tools", "examples", "tests"]
 )
@@ -61,14 +62,12 @@ def test_paths_that_comments_and_docstrings_name_exist(folder):
     assert {path: paths for path, paths in dead.items() if paths} == {}
 
 
-@pytest.mark.slow
 @ALL
 def test_commands_take_the_options_that_a_page_gives_them(page):
     for command in commands(page.read_text()):
         assert wrong_options(command) == [], command
 
 
-@pytest.mark.slow
 def test_options_named_in_prose_are_some_commands():
     programs = {
         tuple(command[: 3 if command[1] == "twincheck" else 2])

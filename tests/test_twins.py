@@ -7,6 +7,8 @@ import pytest
 from tools import twins as spelling
 from twincheck.common.system.errors import UserError
 
+pytestmark = pytest.mark.lint
+
 ROOT = Path(__file__).resolve().parent.parent
 PAIRS = spelling.twin_pairs(ROOT)
 
@@ -55,12 +57,6 @@ def replaced(text: str, old: str, new: str) -> str:
     """`text` with its single `old` replaced, so that a fault cannot silently fail to be planted."""
     assert text.count(old) == 1, (text.count(old), old)
     return text.replace(old, new)
-
-
-@pytest.mark.parametrize("pair", PAIRS, ids=lambda pair: str(pair[0].relative_to(ROOT)))
-def test_pair_is_one_text(pair):
-    found = spelling.differences(*pair)
-    assert not found, "\n\n".join(map(str, found))
 
 
 def test_every_kind_of_twin_is_found():

@@ -45,7 +45,7 @@ class Inputs:
     options: CheckOptions
     pythons: dict[str, str]  # side -> the Python that runs it
     work: Path
-    on_progress: Callable[[str], None]
+    on_progress: Callable[..., None]  # takes a text, and the share of the work that is done
     unfinished: Unfinished  # where checkpoints of trainings go
     brought: set[str] = field(default_factory=set)  # models whose torch logs were taken over
     # Model -> what to say of its weights, data and logs.

@@ -23,6 +23,7 @@ from twincheck.common.pair.worker_process import Failure, WorkerProcess, run_gro
 from twincheck.common.system.errors import UserError
 from twincheck.common.system.frameworks import SIDES, is_graph
 from twincheck.common.system.half import HALF
+from twincheck.common.system.processes import Told
 from twincheck.common.system.shared_arrays import SharedFile
 from twincheck.common.transplant.table import SMALLEST
 from twincheck.common.weights import states
@@ -69,7 +70,7 @@ class Processes:
         module: str,
         device: str = "cpu",
         threads: int | None = None,
-        on_progress: Callable[[str], None] = lambda text: None,
+        on_progress: Callable[[Told], None] = lambda told: None,
     ) -> WorkerProcess:
         """The process of a side that runs a module's requests, or a new one."""
         threads = None if "OMP_NUM_THREADS" in os.environ else threads  # the user's count
@@ -102,6 +103,8 @@ class Workers:
         self._done: dict[tuple[str, Task], set[tuple[str, str]]] = {}  # model, what -> passes
         self.stepping: dict[str, tuple[str, ...]] = {}  # model -> cases of further runs' steps
         self._more: dict[str, dict[str, object]] = {}  # model -> what its requests have beside
+        self._models = 1
+        self._shares: dict[tuple[str, str], float] = {}  # side, model -> how much is done
         self._stack = ExitStack()  # of the memory
         self._memory: dict[str, SharedFile] = {}  # model -> where its large states are handed over
 
@@ -124,7 +127,7 @@ class Workers:
         Why one failed is among the inputs' errors.  The others may still run: the sides work at
         different models at once.
         """
-        errors = self.inputs.errors
+        errors, self._models = self.inputs.errors, len(pairs)
         half = self.options.run.dtype in HALF
         owed: list[Owed] = []
         for launch in self.step.launches:
@@ -206,6 +209,7 @@ class Workers:
         for pair, process, path in owed:
             if failure := process.failure(path):
                 self.inputs.errors.setdefault(pair.name, failure)
+            self._shares[process.side, pair.name] = 1.0
 
     def _feed_alike(self, pair: Pair) -> None:
         """Have torch's modules fed what Paddle's can be fed, where that is less than was fed."""
@@ -403,8 +407,21 @@ class Workers:
         """What `python -m` runs for a side: the script of the framework that computes it."""
         return self.step.module(self.options.run.framework(side))
 
-    def _show(self, side: str):
-        return lambda text: self.on_progress(f"step {self.step.number} {side}: {text}")
+    def _show(self, side: str) -> Callable[[Told], None]:
+        """What a side's process says goes on to the user, with the share of the step that is done.
+
+        The runs of both sides and of all models count alike; what is looked at once more is left
+        out, since nobody knows before how much that will be.
+        """
+
+        def show(told: Told) -> None:
+            share = None
+            if told.share is not None:
+                self._shares[side, told.model] = told.share
+                share = sum(self._shares.values()) / (len(self.pythons) * self._models)
+            self.on_progress(f"step {self.step.number} {side}: {told}", share)
+
+        return show
 
     def elapsed_s(self, model: str) -> float:
         """What the workers of a model took, from their logs' sidecars."""

@@ -26,7 +26,7 @@ from twincheck.common.system.checkout import ROOT
 from twincheck.common.system.errors import UserError
 from twincheck.common.system.frameworks import SIDES
 from twincheck.common.system.json_file import load_json
-from twincheck.common.system.processes import Process, ending, how_it_ended
+from twincheck.common.system.processes import Process, Told, ending, how_it_ended
 
 _FAILED = 2  # the status of a worker that has written why it failed
 # How long a machine's launcher waits for the others, which may have something to do first.
@@ -58,7 +58,7 @@ class WorkerProcess:
         self,
         python: str,
         module: str,
-        on_progress: Callable[[str], None] | None = None,
+        on_progress: Callable[[Told], None] | None = None,
         device: str = "cpu",
         threads: int | None = None,
         side: str = "",
@@ -173,7 +173,7 @@ def run_group(
     python: str,
     module: str,
     requests: Mapping[Path, RunRequest],
-    on_progress: Callable[[str], None],
+    on_progress: Callable[[Told], None],
     logs: Path,
     side: str = "",
 ) -> list[Failure | None]:

@@ -7,13 +7,20 @@ import io
 import math
 import re
 import sys
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
 from rich.console import Console
 from rich.markup import escape
 from rich.padding import Padding
-from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+from rich.progress import (
+    Progress,
+    ProgressColumn,
+    SpinnerColumn,
+    TextColumn,
+    TimeElapsedColumn,
+)
 from rich.table import Column, Table
 from rich.text import Text
 
@@ -117,16 +124,68 @@ def show_table(table: Table) -> None:
 
 @contextmanager
 def progress() -> Iterator[Callable[..., None]]:
-    """A line that says what is running and for how long; silent where there is no terminal."""
+    """A line that says what is running, for how long, and how long it will still take.
+
+    The function that is given takes a text, and the share of the work that is done, 0 to 1, where
+    that is known.  Silent where there is no terminal.
+    """
     console = _console(stderr=True)
     if not console.is_terminal:
-        yield lambda text: None
+        yield lambda text, share=None: None
         return
     now = TextColumn("{task.description}", markup=False, table_column=Column(no_wrap=True))
-    columns = (SpinnerColumn(), now, TimeElapsedColumn())
+    columns = (SpinnerColumn(), now, TimeElapsedColumn(), _Left())
     with Progress(*columns, console=console, transient=True) as bar:
-        task = bar.add_task(in_language("starting"))
-        yield lambda text: bar.update(task, description=in_language(text))
+        task = bar.add_task(in_language("starting"), ends=None)
+        end = End(time.monotonic)
+
+        def show(text: str, share: float | None = None) -> None:
+            bar.update(task, description=in_language(str(text)), ends=end.expected(share))
+
+        yield show
+
+
+class End:
+    """When a work will end, by how fast it went on.
+
+    clock  gives the seconds of now
+    """
+
+    def __init__(self, clock: Callable[[], float]):
+        self._clock, self._began, self._last = clock, (0.0, 0.0), 1.0
+
+    def expected(self, share: float | None) -> float | None:
+        """Return the clock's time at the end of the work; None where nothing says it.
+
+        share  0 to 1, what is done now: less than before where another work began
+        """
+        if share is None:
+            return None
+        if share < self._last:
+            self._began = self._clock(), share
+        self._last = share
+        began, of_begin = self._began
+        if share <= of_begin:
+            return None
+        return self._clock() + (self._clock() - began) * (1 - share) / (share - of_begin)
+
+
+class _Left(ProgressColumn):
+    """How long the work will still take."""
+
+    def render(self, task) -> Text:
+        left = None if task.fields["ends"] is None else task.fields["ends"] - time.monotonic()
+        if left is None or left < 1:
+            return Text("")
+        return Text(in_language(f"{time_in_words(left)} left"))
+
+
+def time_in_words(seconds: float) -> str:
+    """Return `about 40 s`: the longer, the coarser."""
+    for most, unit in ((10, 1), (60, 5), (180, 10)):
+        if seconds < most:
+            return f"about {max(round(seconds / unit) * unit, 1)} s"
+    return f"about {round(seconds / 60)} min"
 
 
 def guide_word(passed: bool | None) -> str:

@@ -1,6 +1,6 @@
 """A request made ready: what all its runs and logs have in common."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import ModuleType
@@ -49,6 +49,9 @@ class Job:
     modes: dict[str, str] = field(default_factory=dict)
     # Start -> buffers that are stored as the reference's float32 model made them.
     as_built: dict[str, set[str]] = field(default_factory=dict)
+    dtypes: Sequence[str] = ()  # the precisions of its runs, in their order
+    parts: int = 1  # how many parts of a run in one precision are told as progress
+    told: dict[str, int] = field(default_factory=dict)  # precision -> the part that was told last
     group: object | None = None  # the processes that share the request; None: this one has it all
 
     @property

@@ -3,6 +3,7 @@
 import hashlib
 import importlib
 import inspect
+import json
 import math
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -20,6 +21,7 @@ from twincheck.common.pair.data import load_arrays
 from twincheck.common.pair.nested import nested
 from twincheck.common.pair.pairs import Case
 from twincheck.common.pair.request import RunRequest
+from twincheck.common.pair.task import Usual
 from twincheck.common.pair.windows import part_of
 from twincheck.common.sides import building, graphs
 from twincheck.common.sides.job import Job
@@ -449,10 +451,22 @@ class Run:
         """Teacher forcing: the reference's value of a parameter in a group of keys; else None."""
         return self.layout.from_torch(name, lambda key: self.reference(f"{group}/{key}"))
 
-    def progress(self, what: str) -> None:
-        """Say where this run is, for the check's progress bar."""
-        if self.request.progress:
-            print(f"@progress {self.pair.name} {self.dtype} {what}", flush=True)
+    def progress(self, what: str, share: float | None = None) -> None:
+        """Say where this run is, for the check's progress bar.
+
+        share  0 to 1, how much of the part that runs is done; None: the next part begins
+        """
+        if not self.request.progress:
+            return
+        job = self.job
+        if share is None:
+            job.told[self.dtype] = job.told.get(self.dtype, -1) + 1
+        done = None
+        if self.dtype in job.dtypes and isinstance(self.request.task, Usual):
+            of_dtype = min((job.told.get(self.dtype, 0) + (share or 0)) / job.parts, 1)
+            done = (job.dtypes.index(self.dtype) + of_dtype) / len(job.dtypes)
+        line = json.dumps([self.pair.name, done, f"{self.dtype} {what}"])
+        print(f"@progress {line}", flush=True)
 
 
 def stored(dtype: str, request: RunRequest) -> str:

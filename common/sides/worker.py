@@ -98,6 +98,8 @@ class Script:
     decodes: bool = False  # those that decode with a cache too
     sums: bool = False  # whether its logs may hold large tensors as sums alone
     per_weight: int = 0  # how many tensors it logs for each weight of the first case, about
+    # How many parts of a run it tells as progress, beside one for each case.
+    parts: Callable[[Pair, Case, RunRequest], int] = lambda pair, case, request: 0
     # The processes that share each request, of which this is one (group.py): the first writes into
     # the request's folder, each other into one of its own in there.
     group: object | None = None
@@ -162,7 +164,7 @@ class Worker:
             dtypes = self.script.dtypes
             dtypes = dtypes(request) if callable(dtypes) else dtypes
             dtypes = [request.dtype if dtype == "float32" else dtype for dtype in dtypes]
-            run_model(self._job(request, pair, folder, path.name), dtypes)
+            run_model(self._job(request, pair, folder, path.name, dtypes))
         except Exception as error:
             sentence = self._write_error(error, pair, request, folder)
             print(f"error: {sentence}", file=sys.stderr)
@@ -219,17 +221,25 @@ class Worker:
         elif wanted != self.transplanted:
             raise UserError("this process has other operators transplanted: start a new one")
 
-    def _job(self, request: RunRequest, pair: Pair, folder: Path, request_file: str) -> Job:
+    def _job(
+        self,
+        request: RunRequest,
+        pair: Pair,
+        folder: Path,
+        request_file: str,
+        dtypes: Sequence[str],
+    ) -> Job:
         script = self.script
         of_preset = request.preset, request.weights, request.modes, script.decodes
         every_case = script.cases(pair, request) if script.cases else pair.cases(*of_preset)
+        cases = chosen_cases(every_case, request.cases)
         return Job(
             script.side,
             script.stem(request) if callable(script.stem) else script.stem,
             script.function,
             request,
             pair,
-            chosen_cases(every_case, request.cases),
+            cases,
             every_case[0].name,
             folder,
             request_file,
@@ -238,6 +248,8 @@ class Worker:
             exact=self.exact,
             may_sum=script.sums,
             per_weight=script.per_weight,
+            dtypes=dtypes,
+            parts=len(cases) + script.parts(pair, every_case[0], request),
             group=script.group,
             states=weights.States(None if request.keep == "all" else request.memory),
         )
@@ -304,7 +316,7 @@ def _answer_from_stdin(worker: Worker) -> int:
     return worst
 
 
-def run_model(job: Job, dtypes: Sequence[str]) -> None:
+def run_model(job: Job) -> None:
     """Do with one model what its request asks for.
 
     Without a float64 run (step 5's whole training) nothing is forced, and the weights are there.
@@ -315,16 +327,16 @@ def run_model(job: Job, dtypes: Sequence[str]) -> None:
     elif isinstance(task, tasks.Inspect | tasks.RoundTrip):  # for an extra
         extras.load("twincheck.requests", tasks.label(task))(job)
     else:
-        _Logs(job, dtypes).write_all()
+        _Logs(job).write_all()
 
 
 class _Logs:
     """The logs of one model that its request asks for, in these precisions."""
 
-    def __init__(self, job: Job, dtypes: Sequence[str]):
-        self.job, self.dtypes, self.files = job, dtypes, job.files
+    def __init__(self, job: Job):
+        self.job, self.files = job, job.files
         self.request, self.side = job.request, job.slot
-        self.aligned = "float64" in dtypes
+        self.aligned = "float64" in job.dtypes
         self.choices = self.files.choices(job.stem)
 
     def write(self, run: str, *arguments, **options) -> Session:
@@ -392,14 +404,15 @@ class _Logs:
     def _usual(self, forced) -> None:
         """Every precision, then the unforced float32 run where a choice fell otherwise."""
         no_float64 = ""
-        waiting = list(self.dtypes[-1:] if self.request.only_float32 else self.dtypes)
+        dtypes = self.job.dtypes
+        waiting = list(dtypes[-1:] if self.request.only_float32 else dtypes)
         while waiting:
             dtype = waiting.pop(0)
             run = runs.FLOAT64 if dtype == "float64" else runs.FLOAT32
             try:
                 session = self.write(run, dtype, forced)
             except Unsuited:
-                waiting, forced = list(self.dtypes), None
+                waiting, forced = list(dtypes), None
                 continue
             except Exception as error:
                 # A model may be tied to float32.  If it is only wrong, float32 fails too, and says

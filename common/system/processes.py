@@ -8,6 +8,7 @@ No NumPy, no framework: a worker calls `watch` before it imports anything slow.
 """
 
 import atexit
+import json
 import os
 import queue
 import re
@@ -19,6 +20,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 
 from twincheck.common.system.checkout import PATH
@@ -119,6 +121,26 @@ class Child(subprocess.Popen):
         self.let_go()
 
 
+@dataclass(frozen=True)
+class Told:
+    """A worker's line of progress; as text the model and what is run of it."""
+
+    model: str
+    share: float | None  # of what was asked for, 0 to 1; None: nobody knows
+    what: str
+
+    @classmethod
+    def read(cls, line: str) -> "Told | None":
+        """What a worker has printed; None for a line of the model's own."""
+        try:
+            return cls(*json.loads(line))
+        except (ValueError, TypeError):
+            return None
+
+    def __str__(self) -> str:
+        return f"{self.model} {self.what}"
+
+
 class Process:
     """A worker script that is running; its progress lines go to `on_progress` as they come.
 
@@ -128,7 +150,7 @@ class Process:
     def __init__(
         self,
         command: Sequence[str],
-        on_progress: Callable[[str], None],
+        on_progress: Callable[[Told], None],
         threads: int | None = None,
         device: str = "cpu",
         asks: bool = False,
@@ -158,10 +180,11 @@ class Process:
         for thread in self._threads:
             thread.start()
 
-    def _read_stdout(self, on_progress: Callable[[str], None]) -> None:
+    def _read_stdout(self, on_progress: Callable[[Told], None]) -> None:
         for line in _lines(self._process.stdout):
             if line.startswith(_PROGRESS):
-                on_progress(line[len(_PROGRESS) :].strip())
+                if told := Told.read(line[len(_PROGRESS) :]):
+                    on_progress(told)
             elif line.startswith(_ANSWER):
                 self._answers.put(int(line[len(_ANSWER) :]))
         self._answers.put(None)  # it has ended

@@ -193,7 +193,7 @@ class Agreeing:
             for p in self.parts.values()
             for each in p["disagreements"]
         )
-        self._since, count = time.monotonic(), 1
+        count = 1
         self.sides.on_batch = self._batch_answered
         chunk, problem = self._read(left, count)
         while chunk is not None and chunk.batches:
@@ -350,26 +350,9 @@ class Agreeing:
 
     def _say(self, what: str = "") -> None:
         done = self._before + sum(self._answered.values()) // len(SIDES)
-        done = min(done, self.examples.count)
-        text = f"step 2, agreement: {done:,} of {self.examples.count:,} examples"
-        seconds = self._seconds_left()
-        left = "" if seconds is None else f", {time_in_words(seconds)} left"
-        self.on_progress(f"{text}{'; ' if what else ''}{what}{left}")
-
-    def _seconds_left(self) -> float | None:
-        done = sum(self._answered.values()) / len(SIDES)
-        if done < self.size:
-            return None
-        left = self.examples.count - self._before - done
-        return max(left, 0.0) * (time.monotonic() - self._since) / done
-
-
-def time_in_words(seconds: float) -> str:
-    """`about 40 s`: the longer, the coarser."""
-    for most, unit in ((10, 1), (60, 5), (180, 10)):
-        if seconds < most:
-            return f"about {max(round(seconds / unit) * unit, 1)} s"
-    return f"about {round(seconds / 60)} min"
+        done, count = min(done, self.examples.count), self.examples.count
+        text = f"step 2, agreement: {done:,} of {count:,} examples"
+        self.on_progress(f"{text}{'; ' if what else ''}{what}", done / count)
 
 
 # ---- what people see ----------------------------------------------------------------------------

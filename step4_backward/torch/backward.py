@@ -19,6 +19,7 @@ from twincheck.step4_backward.backward import (
     behind,
     demand_gradient,
     log_gradients,
+    parts,
     watch_inputs,
 )
 
@@ -52,7 +53,7 @@ def gradients(run):
     return {name for name, value in run.parameters(model) if value.grad is not None}
 
 
-SCRIPT = Script(side, "bp_align_all", backward, sums=True, per_weight=PER_WEIGHT)
+SCRIPT = Script(side, "bp_align_all", backward, sums=True, per_weight=PER_WEIGHT, parts=parts)
 
 if __name__ == "__main__":
     sys.exit(main(SCRIPT))

@@ -14,6 +14,8 @@ import pytest
 
 from twincheck.extras.chinese.catalogue import FIELD, Entry, read_po
 
+pytestmark = pytest.mark.lint
+
 ROOT = Path(__file__).resolve().parents[3]
 PO = ROOT / "extras" / "chinese" / "zh.po"
 ENTRIES = tuple(read_po(PO))
@@ -205,7 +207,6 @@ def test_the_sources_are_read():
     assert [one.strip(" ,") for one in drawn] == ["further ones"]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("path", SPEAKING)
 def test_every_sentence_of_a_source_has_chinese(path):
     pieces = list(of_python((ROOT / path).read_text(encoding="utf-8"), path not in OTHER_TEXT))

@@ -3,7 +3,6 @@
 import numpy as np
 import pandas
 import pytest
-from sklearn.preprocessing import StandardScaler
 
 from twincheck.common.models.informer.case import CONFIGS
 from twincheck.common.pair.sources import ett
@@ -30,6 +29,8 @@ def test_the_sample_behind_the_end_and_the_last_with_its_truth():
     dates, _, values = ett.read_series(SEASONS)
     arrays, later = samples(SEASONS, config, dates, values)
     sample = part_of(arrays, PART)
+    from sklearn.preprocessing import StandardScaler
+
     scaled = StandardScaler().fit(values).transform(values)  # of all rows
     assert np.allclose(sample["x_enc"][1], scaled[-24:], atol=1e-12)
     assert np.allclose(sample["x_dec"][1][:12], scaled[-12:], atol=1e-12)

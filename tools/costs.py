@@ -1,0 +1,57 @@
+"""Tests that take more CPU time than a test may: `make lint` asks it of each test's last run.
+
+    python -m tools.costs            the tests that took more than MOST seconds
+    python -m tools.costs --slowest 20
+                                     the slowest ones, with their seconds
+    python -m tools.costs ROOT       those of another checkout
+
+pytest leaves the seconds in its cache (conftest.py): CPU time of the test, of its fixtures where it
+was the first to ask for them, and of the processes that it waited for.  Exit status 1 where a test
+took more and is none of MAY.
+"""
+
+import argparse
+import json
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+COSTS = "twincheck/cpu_seconds"  # in pytest's cache
+MOST = 20
+# The start of a test's name -> why it may take more.
+MAY: dict[str, str] = {}
+
+
+def above(seconds: Mapping[str, float]) -> list[str]:
+    """Return a line for each test that took more than MOST seconds and is none of MAY."""
+    long = {name: took for name, took in seconds.items() if took > MOST}
+    return [
+        f"{name}: {took:.0f} s of CPU, where a test may take {MOST}: make it shorter, share its "
+        "set-up, or say in tools/costs.py why it may"
+        for name, took in sorted(long.items(), key=lambda one: -one[1])
+        if not name.startswith(tuple(MAY))
+    ]
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """The command; returns the exit status."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("root", nargs="?", type=Path, default=ROOT, metavar="ROOT")
+    parser.add_argument("--slowest", type=int, metavar="N", help="show so many, and find no fault")
+    options = parser.parse_args(arguments)
+    stored = options.root / ".pytest_cache" / "v" / COSTS
+    seconds = json.loads(stored.read_text()) if stored.is_file() else {}
+    if options.slowest is not None:
+        for name, took in sorted(seconds.items(), key=lambda one: -one[1])[: options.slowest]:
+            print(f"{took:7.1f} s  {name}")
+        return 0
+    found = above(seconds)
+    print("\n".join(found) if found else f"{len(seconds)} tests of the last runs: none too long")
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
