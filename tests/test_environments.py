@@ -41,7 +41,8 @@ OF_THE_PACKAGE = {
     "3.13": ("torch==2.8.0", "paddlepaddle==3.3.1", "numpy>=2,<3"),
 }
 CHECKS = {1: "step1_forward", 3: "step3_loss", 4: "step4_backward"}
-PROGRESS = "import os; print('@progress', os.environ['A_VARIABLE'])"
+PROGRESS = """import json, os
+print("@progress", json.dumps(["a model", None, os.environ["A_VARIABLE"]]))"""
 
 
 def needed(distribution: str) -> set[str]:
@@ -195,7 +196,7 @@ def test_paddle_2_gets_pythons_own_zlib_first(monkeypatch):
     monkeypatch.setenv("A_VARIABLE", "second")
     said = []
     assert Process([sys.executable, "-c", PROGRESS], said.append).wait() == 0
-    assert said == ["first:second"]
+    assert [str(told) for told in said] == ["a model first:second"]
 
 
 # ---- with other versions ------------------------------------------------------------------------

@@ -239,7 +239,7 @@ def test_a_process_that_ended_between_two_requests_is_replaced(tmp_path):
 @pytest.mark.slow
 def test_one_process_of_a_side_answers_for_every_step(tmp_path, monkeypatch):
     """It imports its framework once, and a file that was edited meanwhile is read anew."""
-    started = []
+    started, done = [], []
 
     def count(self):
         started.append(self.side)
@@ -253,8 +253,14 @@ def test_one_process_of_a_side_answers_for_every_step(tmp_path, monkeypatch):
     with Processes() as processes:
         for number in (1, 3):
             step = next(step for step in all_steps() if step.number == number)
-            (result,) = run_step(step, given, lambda text: None, processes)
+            (result,) = run_step(
+                step, given, lambda text, share=None: done.append(share), processes
+            )
             assert not result.error and result.exit_code == 0
+            shares = [share for share in done if share is not None]
+            assert shares == sorted(shares) and 0.0 <= shares[0] < shares[-1] < 1.0
+            assert len(shares) == 2 * 2 * 3  # sides, precisions, cases
+            done.clear()
         edited = "\n\ndef build(config):\n    raise ValueError('edited')\n"
         renamed = "\n\nRENAME = {'nothing': 'such'}\n"
         for name, text, said in (
@@ -263,10 +269,10 @@ def test_one_process_of_a_side_answers_for_every_step(tmp_path, monkeypatch):
         ):
             sound = (pair / name).read_text()
             (pair / name).write_text(sound + text)
-            (result,) = run_step(step, given, lambda text: None, processes)
+            (result,) = run_step(step, given, lambda *told: None, processes)
             assert said in result.error
             (pair / name).write_text(sound)
-        (result,) = run_step(step, given, lambda text: None, processes)
+        (result,) = run_step(step, given, lambda *told: None, processes)
         assert not result.error and result.exit_code == 0
     assert sorted(started) == ["paddle", "torch"]
 
