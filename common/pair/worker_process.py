@@ -82,6 +82,10 @@ class WorkerProcess:
     def ask(self, request: RunRequest, path: Path) -> None:
         """Write a request to `path` and hand it over; what it makes goes into the same folder."""
         request.of_side(self.side).write(path)
+        self.hand_over(path)
+
+    def hand_over(self, path: Path) -> None:
+        """Hand over a request that was written to `path`."""
         if self._process.has_ended and not self._owed:
             self._process = self._started()
         self._answered.pop(path, None)

@@ -60,10 +60,7 @@ def _signed(number: int) -> int:
 
 
 # Multipliers of a hash (Steele, Lea and Flood 2014, SplitMix64).
-_ODD = [
-    _signed(number)
-    for number in (0x9E3779B97F4A7C15, 0xD1B54A32D192ED03, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB)
-]
+_ODD = [_signed(number) for number in (0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB)]
 _SCATTERED = frozenset(
     "cumsum cumprod index_add index_add_ index_put index_put_ scatter_add scatter_add_ "
     "scatter_reduce _ctc_loss _ctc_loss_backward".split()
@@ -121,7 +118,7 @@ class Moved(TorchDispatchMode):
         if name.startswith("_fft"):
             return nested(lambda value: self._normwise(value, size), found)
         if name in _OF_ONE and is_wide(found):
-            return found + self._drawn(found) * size * _OF_ONE[name](*args)
+            return torch.addcmul(found, self._drawn(found, size), _OF_ONE[name](*args))
         return nested(lambda value: self._value(value, size), found)
 
     def _value(self, value, size: float):
@@ -145,34 +142,34 @@ class Moved(TorchDispatchMode):
         return moved
 
     def _block(self, value, size: float):
-        single = value.to(torch.float32)  # of which the lowest float64 is none, and would overflow
-        whole = (value.round() == value) & ((single == value) | single.isinf())
-        return value * self._drawn(value).mul_(size).masked_fill_(whole, 0.0).add_(1.0)
+        drawn, whole = self._drawn(value, size), value.round() == value
+        if whole.any():
+            single = value.to(torch.float32)  # of which the lowest float64 is none: it overflows
+            drawn.masked_fill_(whole & ((single == value) | single.isinf()), 0.0)
+        return torch.addcmul(value, value, drawn)
 
     def _normwise(self, value, size: float):
         """What was transformed: each value's error is a part of all that it is summed from."""
         if not is_wide(value):
             return value
         parts = torch.view_as_real(value) if value.is_complex() else value
-        scale = size * parts.square().mean().sqrt()
-        parts = parts + self._drawn(parts) * scale
+        parts = torch.addcmul(parts, self._drawn(parts, size), parts.square().mean().sqrt())
         return torch.view_as_complex(parts) if value.is_complex() else parts
 
     def _written(self, value, size: float):
         return value.copy_(self._value(value, size)) if is_wide(value) else value
 
-    def _drawn(self, values):
-        """Amounts from -1 to 1 for float64 values: a hash of each, of the seed and the operator.
+    def _drawn(self, values, size: float):
+        """Amounts from -size to size for float64 values: a hash of each, the seed and the operator.
 
         Equal values of one operator move alike, as they are rounded alike: a difference of a value
         with itself stays 0.
         """
-        mixed = values.view(torch.int64) * _ODD[0] + _signed(self._number * _ODD[1])
-        for factor in _ODD[2:]:
-            mixed ^= mixed >> 29
-            mixed *= factor
+        mixed = values.view(torch.int64) ^ _signed(self._number * _ODD[0])
+        mixed *= _ODD[1]
         mixed ^= mixed >> 32
-        return mixed.to(torch.float64).mul_(2.0**-63)
+        mixed *= _ODD[2]
+        return mixed.to(torch.float64).mul_(size * 2.0**-63)
 
 
 class Rounded(TorchDispatchMode):

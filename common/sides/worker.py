@@ -15,6 +15,7 @@ import gc
 import importlib
 import json
 import os
+import subprocess
 import sys
 import time
 import traceback
@@ -126,6 +127,9 @@ class Worker:
         module  the script that it is for; by default the one that this process was started with
         Raises UserError for a file that is no request.
         """
+        apart = module and getattr(importlib.import_module(module), "APART", None)
+        if apart:
+            return _run_apart(module, path)
         request, group = RunRequest.read(path), self.script.group
         rank = group.rank if group else 0
         if rank:
@@ -314,6 +318,31 @@ def _answer_from_stdin(worker: Worker) -> int:
             sys.stdout.flush()
         os.write(answers, b"\n@done %d\n" % status)
     return worst
+
+
+def _run_apart(module: str, path: Path) -> int:
+    """Run a module's `main` on a file in a fork, so that this process keeps nothing of it.
+
+    A fork need not import the framework again; elsewhere than on Linux one may not bear that.
+    Ends as the fork ended, unless that is well: who asked finds out why as of any process.
+    """
+    if sys.platform != "linux":
+        command = [sys.executable, "-W", "ignore", "-m", module, str(path)]
+        status = subprocess.run(command, check=False).returncode
+    else:
+        process = os.fork()
+        if not process:
+            try:
+                watch_launcher()  # this process
+                status = importlib.import_module(module).main(path)
+            except BaseException as error:  # a model's file may call exit
+                traceback.print_exception(error)
+                status = 1
+            leave(status)
+        status = os.waitstatus_to_exitcode(os.waitpid(process, 0)[1])
+    if status < 0:
+        os.kill(os.getpid(), -status)
+    return leave(status) if status else 0
 
 
 def run_model(job: Job) -> None:

@@ -1,20 +1,24 @@
 """A side's process says what a named class is: how it is called, and what it returns.
 
-extras/new_pair/library.py answers.  A process for each side, both at once.
+extras/new_pair/library.py answers, in a fork of the process of each side, both at once.
 """
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
 
+from twincheck.common.check.workers import Processes
+from twincheck.common.pair.request import FIRST
 from twincheck.common.system.errors import UserError
 from twincheck.common.system.json_file import load_json, write_json
-from twincheck.common.system.processes import Process, how_it_ended
 from twincheck.extras.new_pair.inputs import LABELS, Input
 from twincheck.extras.new_pair.spec import Arguments, Spec
+
+LIBRARY = "twincheck.extras.new_pair.library"
+NO_ANSWER = "its process ended before it said what the model is: does its file call exit?"
 
 
 @dataclass(frozen=True)
@@ -79,37 +83,28 @@ def describe(
     asked: Asked,
     arrays: Sequence[Mapping[str, np.ndarray]],
     work: Path,
-    on_progress: Callable[[str], None],
+    processes: Processes,
 ) -> dict[str, Described]:
     """Side -> what its process says of its class; raises UserError with what is wrong.
 
     arrays   the inputs' values, and others to try where it does not run on these
     work     a folder for the requests and answers
+    processes   of the sides, which go on with the check
     """
     for number, values in enumerate(arrays):
         np.savez(work / f"inputs_{number:03}.npz", **values)
     running = {}
-    on_progress(" and ".join(map(str, specs.values())))
-    try:
-        for side, spec in specs.items():
-            path = work / f"{side}.json"
-            write_json(path, request_for(side, spec, asked, work))
-            command = [
-                asked.pythons[side],
-                "-W",
-                "ignore",
-                "-m",
-                "twincheck.extras.new_pair.library",
-            ]
-            running[side] = Process([*command, side, str(path)], on_progress)
-        for side, process in running.items():
-            status = process.wait()
-            answer = work / f"{side}_answer.json"
-            if not answer.is_file():
-                raise UserError(f"{specs[side]} {how_it_ended(status, process.stderr)}")
-    finally:
-        for process in running.values():
-            process.stop()
+    for side, spec in specs.items():
+        path = work / f"{side}.json"
+        write_json(path, request_for(side, spec, asked, work))
+        process = processes.of(side, side, asked.pythons[side], FIRST.format(side))
+        process.module = LIBRARY
+        process.hand_over(path)
+        running[path] = process, spec, work / f"{side}_answer.json"
+    for path, (process, spec, answer) in running.items():
+        failure = process.failure(path)
+        if failure or not answer.is_file():
+            raise UserError(f"{spec}: {failure.sentence if failure else NO_ANSWER}")
     return {side: _described(side, spec, work) for side, spec in specs.items()}
 
 

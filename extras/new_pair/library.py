@@ -1,6 +1,6 @@
 """What a library's class is, as twincheck new asks: how it is called and what it returns.
 
-    python -m extras.new_pair.library SIDE REQUEST.json
+    python -m extras.new_pair.library REQUEST.json
 
 The same on both sides.  The request and the answer, both JSON, are described in
 extras/new_pair/described.py.
@@ -32,7 +32,6 @@ from twincheck.common.sides import without_gpu
 from twincheck.common.sides.places import error_sentence
 from twincheck.common.system.errors import UserError
 from twincheck.common.system.json_file import load_json, write_json
-from twincheck.common.system.processes import leave, watch
 from twincheck.common.system.tree import children, tree_leaves
 from twincheck.common.system.words import did_you_mean
 from twincheck.extras.new_pair.whereabouts import Whereabouts, package_of
@@ -48,12 +47,15 @@ NO_FLUID = (
 )
 
 
-def main() -> int:
-    """Answer one request; returns the exit status."""
-    watch()
-    request = load_json(Path(sys.argv[2]))
+# A side's process runs `main` in a fork of itself, which imports the user's code.
+APART = True
+
+
+def main(path: Path) -> int:
+    """Answer the request of a file; returns the exit status, 0 where it has an answer."""
+    request = load_json(path)
     gc.disable()  # imports make much and drop little, and one small model is run
-    side = importlib.import_module(f"twincheck.common.sides.{sys.argv[1]}_side")
+    side = importlib.import_module(f"twincheck.common.sides.{request['side']}_side")
     without_gpu.patch(side)
     try:
         answer = describe(side, request)
@@ -63,7 +65,7 @@ def main() -> int:
         text = "".join(traceback.format_exception(error))
         answer = {"error": f"{request['spec']}: {error_sentence(error)}", "traceback": text}
     write_json(Path(request["answer"]), answer)
-    return 2 if "error" in answer else 0
+    return 0
 
 
 class Failed(UserError):
@@ -387,4 +389,4 @@ def _kind(side: ModuleType, outputs) -> str:
 
 
 if __name__ == "__main__":
-    leave(main())
+    sys.exit(main(Path(sys.argv[1])))

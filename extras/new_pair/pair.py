@@ -46,12 +46,12 @@ def make_pair(
     target: Path,
     update: bool,
     on_progress: Callable[[str], None],
-    processes: Processes | None = None,
+    processes: Processes,
 ) -> Made:
     """Write a pair's files into `work`, a folder beside `target`, whose name it will have.
 
     update      the target is there, and its translation is made again with what was edited in it
-    processes   as propose.py's of_pair takes them
+    processes   of the sides, which go on with the check
     Raises UserError for what cannot be imported, built, run or matched.
     """
     translation, problem = None, ""
@@ -59,7 +59,8 @@ def make_pair(
     with tempfile.TemporaryDirectory(prefix="new-") as answers:
         drawn = [_drawn(inputs, asked) for inputs in tried]
         specs = {side: spec for side, spec in asked.specs.items() if spec}
-        sides = describe(specs, asked, drawn, Path(answers), on_progress)
+        on_progress(" and ".join(map(str, specs.values())))
+        sides = describe(specs, asked, drawn, Path(answers), processes)
         if len(specs) == 1:
             on_progress(f"PaConvert translates {specs['torch']}")
             translation = _translated(asked, sides["torch"], work, target, update)
@@ -69,7 +70,7 @@ def make_pair(
             )
             try:
                 translated = {"paddle": specs["paddle"]}
-                sides |= describe(translated, asked, drawn, Path(answers), on_progress)
+                sides |= describe(translated, asked, drawn, Path(answers), processes)
             except UserError as error:  # the user mends the translation, and goes on from there
                 problem = translation.explained(str(error))
                 sides["paddle"] = replace(

@@ -40,8 +40,6 @@ def server_of(arguments):
     if len(rest) > 1 and rest[0] == "-m":
         if rest[1] == LAUNCHED:
             return LAUNCHERS.get(rest[2]) if quiet else None
-        if rest[1] == "twincheck.extras.new_pair.library":  # its first argument is a side
-            return rest[2] if quiet else None
         parts = rest[1].removeprefix("twincheck.").split(".")
         side = parts[-2] if len(parts) > 2 else ""
         if parts[0].startswith(("step", "extras")) and side in ("torch", "paddle"):

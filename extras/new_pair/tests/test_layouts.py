@@ -220,7 +220,7 @@ def as_in_a_process(folder: Path):
         os.chdir(here)
 
 
-def looked_at(specs, asked, arrays, work, on_progress):
+def looked_at(specs, asked, arrays, work, processes):
     """What `describe` gives, from this process."""
     for number, values in enumerate(arrays):
         np.savez(work / f"inputs_{number:03}.npz", **values)
@@ -242,7 +242,7 @@ def made(files, target: Path, *settings: str) -> pair.Made:
         patch.setattr(pair, "describe", looked_at)
         patch.setattr(pair, "of_pair", lambda *given: Proposal())
         target.mkdir(parents=True)
-        done = pair.make_pair(asked, target, target, False, lambda text: None)
+        done = pair.make_pair(asked, target, target, False, lambda text: None, None)
         for name, text in done.texts.items():
             (target / name).write_text(text)
     return done
