@@ -156,7 +156,8 @@ def same_distribution(a: np.ndarray, b: np.ndarray) -> float:
     or more of each side it is 0.7 to 1.9 times SciPy's exact one between 1e-9 and 1e-5.  SciPy is
     not asked, since its import takes longer than all else that step 1 judges.
     """
-    values, count = np.concatenate([a, b]), a.size * b.size / (a.size + b.size)
+    # In order, they are looked up four times as fast.
+    values, count = np.sort(np.concatenate([a, b])), a.size * b.size / (a.size + b.size)
     shares = (np.searchsorted(np.sort(own), values, "right") / own.size for own in (a, b))
     return _by_chance(float(np.abs(np.subtract(*shares)).max()), count)
 
