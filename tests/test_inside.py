@@ -67,8 +67,8 @@ def test_what_is_cast_down_inside_decides_though_no_output_shows_it(logs):
     logs.rows["attention"] = (ref32, cand32.astype(np.float16).astype(np.float32), *wide)
     rows, judgement = logs.judge()
     assert rows["attention"].verdict == "PRECISION" and judgement.exit_code == 1
-    # Before that is said of it, the noise is measured.
-    assert judgement.asks_noise == (("main", ""),)
+    # Before that is said of it, the run is repeated.
+    assert judgement.asks_again == (("main", ""),)
 
 
 @pytest.mark.parametrize("how", ("strict", "built_in"))

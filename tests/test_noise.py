@@ -13,6 +13,7 @@ from torch.nn import functional as F
 from twincheck.common.check.options import CheckOptions
 from twincheck.common.check.workers import Workers
 from twincheck.common.logs.noise import SEEDS, SIZES, distance, distances
+from twincheck.common.logs.of_a_run import AGAIN
 from twincheck.common.logs.reader import read_log
 from twincheck.common.logs.result_folder import FLOAT64
 from twincheck.common.logs.result_folder import NOISE as NOISE_LOG
@@ -405,7 +406,8 @@ def test_a_repeated_run_starts_beside_this_one_and_leaves_flags_alone():
 # ---- in whole logs ------------------------------------------------------------------------------
 
 
-def logs(tmp_path, arrays, noise=None, key="main/y", moved=None):
+def logs(tmp_path, arrays, noise=None, key="main/y", moved=None, again=0):
+    """Logs of one tensor, of which the candidate's float32 run came to the same `again` times."""
     arrays = [values.astype(np.float32) for values in arrays[:2]] + list(arrays[2:])
     paths, told = {}, {"batches": {"main/": 4}}
     for name, values in zip((*RUNS, "noise"), (*arrays, noise), strict=True):
@@ -413,16 +415,18 @@ def logs(tmp_path, arrays, noise=None, key="main/y", moved=None):
             paths[name] = tmp_path / f"{name}.npy"
             more = {"moved": moved or {}} if name == "noise" else {"side": "torch"}
             write_log(paths[name], {key: values}, told | more)
+    for name in AGAIN[:again]:
+        paths[name] = tmp_path / f"{name}.npy"
+        write_log(paths[name], {key: arrays[1]}, told)
     return paths
 
 
-def test_a_case_in_doubt_asks_for_the_noise_and_one_that_is_settled_does_not(tmp_path):
-    lucky = four(noise_ref=1e-9)
-    asked = judge_logs(**logs(tmp_path, lucky))
-    assert asked.asks_noise == (("main", ""),) and asked.exit_code == 1
-    assert any("how far rounding moves them was not measured" in note for note in asked.notes)
-    lost = judge_logs(**logs(tmp_path, four(noise_cand=1e-2), measured()))
-    assert lost.asks_noise == () and lost.asks_again == (("main", ""),)
+def test_a_case_in_doubt_asks_for_a_repeated_run_then_for_the_noise(tmp_path):
+    lucky, main = four(noise_ref=1e-9), (("main", ""),)
+    for again, asks_again, asks_noise in ((0, main, ()), (1, main, ()), (3, (), main)):
+        asked = judge_logs(**logs(tmp_path, lucky, again=again))
+        assert (asked.asks_again, asked.asks_noise, asked.exit_code) == (asks_again, asks_noise, 1)
+        assert any("how far rounding moves them was not measured" in note for note in asked.notes)
     settled = judge_logs(**logs(tmp_path, lucky, measured()))
     assert settled.asks_noise == () and settled.exit_code == 0
     assert judge_logs(**logs(tmp_path, four())).asks_noise == ()
@@ -432,15 +436,14 @@ def test_a_pass_is_asked_for_until_all_runs_of_it_are_there(tmp_path):
     """By itself: what an optimizer's steps leave needs no run of the other set-ups."""
     key, arrays = "main/sgd/003/grad/w", four(noise_cand=1e-2)
     asked = judge_logs(**logs(tmp_path, arrays, key=key))
-    assert (asked.asks_noise, asked.asks_again) == ((("main", "sgd"),), ())
+    assert (asked.asks_again, asked.asks_noise) == ((("main", "sgd"),), ())
     for runs, of_noise in ((1, (("main", "sgd"),)), (SEEDS[0], ())):
-        found = judge_logs(**logs(tmp_path, arrays, measured(), key, {"main/sgd": runs}))
-        assert found.exit_code == 1 and found.asks_noise == of_noise
+        found = judge_logs(**logs(tmp_path, arrays, measured(), key, {"main/sgd": runs}, 3))
+        assert (found.exit_code, found.asks_noise, found.asks_again) == (1, of_noise, ())
         assert not any("was not measured" in note for note in found.notes)
-    assert found.asks_again == (("main", "sgd"),)
 
 
-def test_behind_a_row_that_fails_anyway_only_a_case_that_was_measured_is_asked_for(tmp_path):
+def test_behind_a_row_that_fails_anyway_only_a_case_that_was_repeated_is_asked_for(tmp_path):
     """So that what a red check says of later rows does not hang on how few runs came first."""
     wrong, doubted = four(gap=1e-2), four(noise_cand=1e-2)
     arrays = {
@@ -453,17 +456,18 @@ def test_behind_a_row_that_fails_anyway_only_a_case_that_was_measured_is_asked_f
         values = arrays[name].items()
         kept = {k: v.astype(np.float32) if name.endswith("32") else v for k, v in values}
         write_log(paths[name], kept, told)
-    assert judge_logs(**paths).asks_noise == ()
-    paths["noise"] = tmp_path / "noise.npy"
-    write_log(paths["noise"], {"main/y": measured()}, {"batches": {"main/": 4}})
-    assert judge_logs(**paths).asks_noise == (("main", "sgd"),)
+    assert judge_logs(**paths).asks_again == ()
+    paths[AGAIN[0]] = tmp_path / "again.npy"
+    repeated = {"main/sgd/000/grad/w": doubted[1].astype(np.float32)}
+    write_log(paths[AGAIN[0]], repeated, {"batches": {"main/": 4}})
+    assert judge_logs(**paths).asks_again == (("main", "sgd"),)
 
 
-def test_one_run_of_each_size_is_asked_for_first_and_the_others_once(tmp_path):
+def test_one_run_of_each_kind_is_asked_for_first_and_the_others_once(tmp_path):
     asked = []
 
     def further(side, pair, task, cases):
-        asked.append((side, type(task), getattr(task, "further", None), cases, task.setups))
+        asked.append((side, type(task), task.further, cases, task.setups))
         return ""
 
     workers = SimpleNamespace(
@@ -480,13 +484,15 @@ def test_one_run_of_each_size_is_asked_for_first_and_the_others_once(tmp_path):
 
     assert [look(Noise(), first), look(Noise(), first), look(Noise(), first)] == ["", "", None]
     assert [look(Noise(), first, second), look(Noise(), first, second)] == ["", ""]
-    assert [look(Again(), first), look(Again(), second), look(Again(), first)] == ["", "", None]
+    assert [look(Again(), first), look(Again(), second), look(Again(), first)] == ["", "", ""]
+    assert look(Again(), first) is None
     main, padding = (("main",), ()), (("padding",), ("adam",))
     assert asked == [
         *(("torch", Noise, further, *main) for further in (False, True)),
         *(("torch", Noise, further, *padding) for further in (False, True)),
-        ("paddle", Again, None, *main),
-        ("paddle", Again, None, ("main", "padding"), ("adam",)),  # its logs are written anew
+        ("paddle", Again, False, *main),
+        ("paddle", Again, False, ("main", "padding"), ("adam",)),  # its logs are written anew
+        ("paddle", Again, True, *main),
     ]
 
 

@@ -260,8 +260,8 @@ class Workers:
         """
         side, passes = "torch" if task == Noise() else "paddle", set(passes)
         done = self._done.setdefault((pair.name, task), set())
-        if side == "torch" and passes <= done:
-            task = Noise(further=True)
+        if passes <= done:
+            task = replace(task, further=True)
             done = self._done.setdefault((pair.name, task), set())
         asked = passes - done
         if not (asked and any(launch.teacher_forced for launch in self.step.launches)):

@@ -55,6 +55,7 @@ class Again:
     """The float32 run again, from weights and inputs one unit in the last place away."""
 
     setups: tuple[str, ...] = ()  # as `Noise` has them
+    further: bool = False  # whether it is the runs that are left after the first
 
 
 @dataclass(frozen=True)

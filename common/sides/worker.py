@@ -413,7 +413,8 @@ class _Logs:
             forced = _load_choices(self.choices) if self.aligned else None
         if isinstance(task, tasks.Again):
             for number, run in enumerate(runs.AGAIN, 1):
-                self.write(run, "float32", forced, again=number)
+                if task.further == (number > 1):
+                    self.write(run, "float32", forced, again=number)
         elif isinstance(task, tasks.TeacherForced):
             self._teacher_forced(task, forced)
         else:

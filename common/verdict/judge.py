@@ -95,10 +95,13 @@ class Judgement:
                 continue
             measured, asks = logs.get("noise", key) is not None, ""
             if in_doubt(comparisons.row(OWN, key)):
-                if not measured or moved.get(key.case + key.setup, SEEDS[0]) < SEEDS[0]:
-                    asks = "noise"
-                elif row.verdict == "PRECISION" and logs.get(AGAIN[0], key) is None:
+                # The cheaper run comes first, unless it has not got that far.
+                repeated = len(logs.again(key))
+                left = 0 < repeated < len(AGAIN) or key.case not in looked_at[AGAIN[0]]
+                if row.verdict == "PRECISION" and left:
                     asks = AGAIN[0]
+                elif not measured or moved.get(key.case + key.setup, SEEDS[0]) < SEEDS[0]:
+                    asks = "noise"
             failed = failed or not asks
             if asks and (not failed or key.case in looked_at[asks]):
                 asked[asks][key.case_name, key.setup] = None

@@ -9,7 +9,8 @@ sample of a batch, so that one bad element or one blind sample cannot hide.
                n_p <= 16 max(n_t, eps s)        float32 was used
     measured   n_t is one draw, and may be small by luck: how far moves of one rounding bring the
                reference is measured (common/logs/noise.py): g at float64's size, n_p at float32's
-    repeated   luck does not repeat: n_p becomes the least of the candidate's further runs
+    repeated   luck does not repeat: n_p becomes the least of the candidate's further runs, which
+               come first where n_p alone is in doubt
     proven     what no noise explains is shown by further runs (common/verdict/settle.py)
 
 A gap of no more than 2.4e-7 s is CONSTANT, where one is shown to be the cause.  NumPy only.
