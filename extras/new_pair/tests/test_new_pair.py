@@ -609,6 +609,23 @@ def test_where_it_fails_nothing_is_left(checkout, folder, words, told):
     assert {path.name for path in folder.iterdir()} <= {"mine.py", "port.py", "__pycache__"}
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "line, told",
+    [
+        ("import os; os.kill(os.getpid(), 11)", "was ended by SIGSEGV"),
+        ("import os; os._exit(0)", "ended before it said what the model is"),
+    ],
+)
+def test_a_file_that_ends_its_process_is_named(checkout, folder, line, told):
+    """It is read in a fork of the side's process, which ends as that fork ended."""
+    file = folder / "port.py"
+    file.write_text(f"{line}\n{file.read_text()}")
+    done = new(checkout, folder, "failed")
+    assert done.returncode == 2, done.stdout
+    assert told in done.stderr and "port.py:" in done.stderr and done.stderr.count("\n") == 1
+
+
 @pytest.mark.parametrize(
     "words, told",
     [
