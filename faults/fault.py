@@ -4,8 +4,8 @@ A fault is judged strictly: the step that it names must turn red, and the first 
 must be the one that it names (or, where the check must refuse, its sentence must hold the text).
 """
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields, replace
+from collections.abc import Callable
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
@@ -22,17 +22,6 @@ HALVES = "faults/pairs/halves"
 TRANSFORMER = "faults/pairs/transformer"
 
 STEPS_WITH_CASES = (1, 3, 4)  # whose checks take --case
-# The options that a fault's path needs, and why nothing finds it without; any other saves time.
-NEEDED = {
-    "--dtype": "half precision is asked for",
-    "--autocast": "so is mixed precision",
-    "--preset": "the preset that has kernels in half precision",
-    "--given-gradients-above": "of 100,000 values by default: the tests' pair has fewer",
-    "--thorough": "of a pair of one's own, SGD's steps and its own optimizer's by default",
-    "--pad": "generation is a check of its own, which is told what to write",
-    "--tokens": "likewise",
-    "--prompt": "likewise",
-}
 UNNAMED = "main"  # what --case calls a case whose keys begin with no name
 
 # What faults are about, in the order of the table and the picture.
@@ -79,7 +68,6 @@ class Fault:
     area       one of AREAS
     check      of a further check in the step's folder, check_NAME.py, its name
     other      options of that other run, which `after` takes logs from; None: there is none
-    narrow     whether its check runs no more than the case that it is found in
     """
 
     id: str
@@ -97,7 +85,6 @@ class Fault:
     other: tuple[str, ...] | None = None
     area: str = ""
     check: str = ""
-    narrow: bool = True
 
     @property
     def name(self) -> str:
@@ -107,7 +94,7 @@ class Fault:
     @property
     def case(self) -> str:
         """The case that its origin is in, which is all that has to run; "" where more has to."""
-        if not self.narrow or self.step not in STEPS_WITH_CASES or self.refused:
+        if self.step not in STEPS_WITH_CASES or self.refused:
             return ""
         if "--case" in self.arguments:
             return ""
@@ -115,18 +102,6 @@ class Fault:
         if case in cases:
             return case
         return UNNAMED if "" in _names(self.model) else ""
-
-    def by_default(self) -> "Fault":
-        """The same, to be found by what a user types: the default command, and what is NEEDED."""
-        kept, options = [], list(self.arguments)
-        while options:
-            end = next((i for i, word in enumerate(options[1:], 1) if word[:2] == "--"), None)
-            option, options = options[:end], options[end:] if end else []
-            kept += option if option[0] in NEEDED else []
-        origin = self.origin
-        if origin.partition("/")[0] in cases_of(self.model):
-            origin = origin.partition("/")[2]  # another case may come first
-        return replace(self, arguments=tuple(kept), narrow=False, origin=origin)
 
     def planted(self, text: str) -> str:
         """The file's text with the fault; raises ValueError unless `old` occurs exactly once."""
@@ -139,44 +114,6 @@ class Fault:
     def named(self, key: str) -> bool:
         """True if a key is the one where this fault starts."""
         return key == self.origin or key.endswith(f"/{self.origin}")
-
-
-@dataclass(frozen=True)
-class Twice(Fault):
-    """Two faults at once, in one file and found by one check: they may hide each other."""
-
-    second: Fault | None = None
-
-    def planted(self, text: str) -> str:
-        """The file's text with both."""
-        return self.second.planted(super().planted(text))
-
-    def named(self, key: str) -> bool:
-        """True if a key is the one where either starts."""
-        return super().named(key) or self.second.named(key)
-
-
-def twice(faults: Sequence[Fault]) -> list[Fault]:
-    """Each fault with the next one that can be planted beside it, if there is one."""
-    found: list[Fault] = []
-    for first, fault in enumerate(faults):
-        for second in (*faults[first + 1 :], *faults[:first]):
-            alike = all(
-                getattr(fault, name) == getattr(second, name)
-                for name in ("model", "file", "step", "arguments", "case", "check")
-            )
-            if not alike or fault.refused or second.refused or fault.after or second.after:
-                continue
-            values = {field.name: getattr(fault, field.name) for field in fields(fault)}
-            both = Twice(**values, second=second)
-            both = replace(both, id=f"{fault.id} + {second.id}", passes=())
-            try:
-                both.planted((ROOT / fault.file).read_text())
-            except ValueError:  # they change the same words
-                continue
-            found.append(both)
-            break
-    return found
 
 
 @cache

@@ -2,8 +2,6 @@
 
     make faults                                the whole catalogue, and the correct hard pairs
     python -m faults.run --only gelu-tanh      one fault (the option may be repeated)
-    python -m faults.run --defaults            each by what a user types, all cases
-    python -m faults.run --twice               each beside another of its file, which it may hide
 
 Each worker has a copy of the checkout.  A correct run of the same check comes first: a fault only
 counts as caught where that was green, and torch's logs of it serve all its faults.  Exit status 0:
@@ -27,13 +25,13 @@ from collections.abc import Callable, Sequence
 
 from faults import hard, portions, show
 from faults.catalogue import FAULTS
-from faults.fault import Fault, twice
+from faults.fault import Fault
 from faults.portions import Portion
-from faults.record import RESULT, sources_sha256
 from faults.users import run as users
 from faults.worker import Check, judge_portion
 from twincheck.common.check.guard import guarded
 from twincheck.common.report import terminal as report
+from twincheck.common.system.checkout import ROOT
 from twincheck.common.system.errors import UserError
 from twincheck.common.system.files import write_text
 from twincheck.extras.shared.jobs import Place
@@ -55,10 +53,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--model", action="append", help="faults of this model alone")
     parser.add_argument("--step", type=int, action="append", help="faults of this step alone")
     portions.take_options(parser)
-    parser.add_argument("--json", type=Path, default=RESULT, metavar="FILE")
+    parser.add_argument("--json", type=Path, default=ROOT / "log" / "faults.json", metavar="FILE")
     parser.add_argument("--no-hard", action="store_true", help="without the correct hard pairs")
-    parser.add_argument("--defaults", action="store_true", help="by each step's default command")
-    parser.add_argument("--twice", action="store_true", help="two faults at a time")
     parser.add_argument("--cold", action="store_true", help="without warm interpreters: slower")
     parser.add_argument("--debug", action="store_true")
     options = parser.parse_args(arguments)
@@ -66,31 +62,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _run(options: argparse.Namespace) -> int:
-    more = options.defaults or options.twice
-    partial = bool(options.only or options.model or options.step or more)
+    partial = bool(options.only or options.model or options.step)
     if options.no_hard and partial:
-        raise UserError(
-            "--no-hard: with --only, --model, --step, --defaults or --twice no hard pair runs: "
-            "leave it out"
-        )
+        raise UserError("--no-hard: with --only, --model or --step no hard pair runs: leave it out")
     place = portions.place_of(options)
     faults = chosen(options)
-    if options.twice:
-        faults = twice(faults)
-    if options.defaults:
-        faults = [fault.by_default() for fault in faults]
     start = time.perf_counter()
-    sources = sources_sha256()
     with report.progress() as on_progress, portions.interpreter(place, options.cold) as python:
         found = plant(faults, place, on_progress, python)
         pairs = []
         if not (options.no_hard or partial):
             pairs = hard.run(place, on_progress, python=python)
             pairs += users.run(place, on_progress, python=python)
-    if place.scheduler or sources_sha256() != sources:
-        # Computed elsewhere, or edited meanwhile: nobody may take this for a result of this.
-        sources = None
-    found |= {"hard": pairs, "sources": sources, "seconds": round(time.perf_counter() - start, 1)}
+    found |= {"hard": pairs, "seconds": round(time.perf_counter() - start, 1)}
     found["cpu_seconds"] = round(sum(os.times()[:4]), 1)
     write_text(options.json, json.dumps(found, indent=1, allow_nan=False))
     show.on_terminal(found)

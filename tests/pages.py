@@ -125,7 +125,7 @@ def commands(text: str) -> list[list[str]]:
     for line in blocks(text) + code_spans(text):
         wanted = re.search(r"python|twincheck", line) and "$" not in line
         words = shlex.split(line.replace("'", "’")) if wanted else []
-        while words and "=" in words[0]:  # LLAMA_TORCH=… before a command
+        while words and "=" in words[0]:  # VARIABLE=… before a command
             words = words[1:]
         program = Path(words[0]).name if len(words) > 1 and "-c" not in words else ""
         if program == "twincheck":

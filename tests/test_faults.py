@@ -5,7 +5,6 @@
 
 import contextlib
 import dataclasses
-import functools
 import json
 import re
 import sys
@@ -15,7 +14,7 @@ import pytest
 from builders import few_digits
 
 import faults.worker as worker_module
-from faults import catalogue, record, run, show
+from faults import catalogue, run, show
 from faults.catalogue import FAULTS
 from faults.checkout import ROOT, Checkout
 from faults.fault import AREAS, Fault
@@ -81,43 +80,12 @@ def worker(tmp_path_factory):
     worker.close()
 
 
-@pytest.fixture(scope="module")
-def last_found():
-    """What `make faults` found of this very checkout, so that nothing is planted twice."""
-    return record.recorded()
-
-
 @pytest.mark.parametrize("name", REPRESENTATIVES)
-def test_fault_is_caught_and_named(last_found, worker, name):
-    found = last_found.get(name) or worker.judge(BY_ID[name])
+def test_fault_is_caught_and_named(worker, name):
+    found = worker.judge(BY_ID[name])
     assert found["control_is_green"], found
     assert found["caught"], found
     assert found["origin_right"], found
-
-
-def test_result_of_another_checkout_is_not_believed(tmp_path, monkeypatch):
-    path = tmp_path / "faults.json"
-    assert record.recorded(path) == {}
-    for folder in record._FOLDERS:
-        (tmp_path / folder).mkdir(parents=True)
-    source = tmp_path / "common" / "a_source.py"
-    source.write_text("1\n")
-    here = functools.partial(record.sources_sha256, tmp_path)
-    monkeypatch.setattr(record, "sources_sha256", here)
-    found = {"faults": [{"id": "x"}], "sources": record.sources_sha256()}
-    path.write_text(json.dumps(found))
-    assert record.recorded(path) == {"x": {"id": "x"}}
-    (tmp_path / "common" / "log").mkdir()
-    (tmp_path / "common" / "log" / "of a run").write_text("made here")
-    assert record.recorded(path)
-    source.write_text("2\n")
-    assert record.recorded(path) == {}
-    source.write_text("1\n")
-    assert record.recorded(path)
-    monkeypatch.setenv("OMP_NUM_THREADS", "7")
-    assert record.recorded(path) == {}
-    path.write_text(json.dumps({"faults": found["faults"], "sources": None}))
-    assert record.recorded(path) == {}
 
 
 def test_one_fault_a_step_is_judged_by_cold_processes(tmp_path, monkeypatch):

@@ -13,7 +13,6 @@ from twincheck.common.sides.building import note_constants
 from twincheck.common.sides.half_in_paddle import Emulation
 from twincheck.common.sides.session import Session
 from twincheck.common.system.half import EPSILONS, HALF, rounded
-from twincheck.common.verdict.half import BY_ITSELF
 
 RUNS = ("ref32", "cand32", "ref64", "cand64", "step_ref64", "step_cand64", "step_cand")
 
@@ -216,7 +215,7 @@ def test_a_larger_error_needs_its_cause_or_more(monkeypatch, more):
     caused = judged(monkeypatch, logs(more=more), NARROW)
     assert (caused.verdict, caused.origin) == ("PRECISION", True)
     assert caused.note == "rsqrt is on bfloat16 in Paddle, on float32 in torch"
-    assert caused.measure.startswith(BY_ITSELF)
+    assert caused.by_itself
     alone = judged(monkeypatch, logs(more=more))
     assert alone.verdict == ("PRECISION" if more > 2 else "ROUNDING")
 

@@ -20,8 +20,7 @@ from twincheck.common.report.findings import findings_of
 from twincheck.common.report.scores import scores_of
 from twincheck.common.report.sentences import decided, digits, fewest_digits
 from twincheck.common.verdict.operators import EXCUSE
-from twincheck.common.verdict.row import FED, NO_STEP, Row, claim
-from twincheck.common.verdict.rule import NO_BETTER
+from twincheck.common.verdict.row import FED, NO_STEP, OF_OPERATORS, Row, claim
 
 STEPS = all_steps()
 KEY = "perturbed/blocks.0.norm2"
@@ -186,32 +185,32 @@ WORSE_THAN = "is more than 4.60e-06, beside torch's 2.90e-07; the float64 gap is
         ("DIVERGED", OFF | MEASURED, f"measured: {IS_MORE}; {ERRORS}"),
         (
             "DIVERGED",
-            OFF | dict(measured=True, note=f"a cause; {FED}"),
+            OFF | dict(measured=True, fed=FED),
             f"proven: {IS_MORE}, on torch's values; {ERRORS}",
         ),
         *(
-            ("CARRIED", OFF | {"note": note}, f"{how}: {IS_MORE}, {BRINGS}; {ERRORS}")
-            for note, how in ((f"right {FED}", "proven"), (NO_STEP, "plain"))
+            ("CARRIED", OFF | {"fed": fed}, f"{how}: {IS_MORE}, {BRINGS}; {ERRORS}")
+            for fed, how in ((FED, "proven"), (NO_STEP, "plain"))
         ),
         (
             "CONSTANT",
-            OFF | dict(excuse=EXCUSE, note="an operator; computed exactly, nothing is left"),
+            OFF | dict(excuse=EXCUSE, proof=OF_OPERATORS),
             f"proven: {IS_MORE}, of the framework's operator; {ERRORS}",
         ),
         (
             "CONSTANT",
-            dict(excuse=EXCUSE, note="an operator"),  # that nothing has shown to be the cause
+            dict(excuse=EXCUSE),  # of an operator that nothing has shown to be the cause
             f"plain: {IS_AT_MOST}, of the framework's operator; {ERRORS}",
         ),
         ("INSIDE", OFF, f"inside: {IS_MORE}; {ERRORS}"),
         (
             "PRECISION",
-            WORSE | dict(measured=True, note=NO_BETTER),
+            WORSE | dict(measured=True, repeated=True),
             f"repeated: paddle's own error 1.00e-02 {WORSE_THAN}; size 5.00e-01",
         ),
         (
             "PRECISION",
-            WORSE | dict(measure="by itself, rms"),
+            WORSE | dict(measure="by itself, rms", by_itself=True),
             f"proven: paddle's own error 1.00e-02 (by itself, rms) {WORSE_THAN}; size 5.00e-01",
         ),
         (

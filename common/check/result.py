@@ -18,6 +18,7 @@ from twincheck.common.logs.sidecar import Sidecar, sidecar_of
 from twincheck.common.pair.pairs import EVAL, SAME, TRAIN, Pair
 from twincheck.common.pair.provenance import changed_sources
 from twincheck.common.pair.request import RunRequest
+from twincheck.common.pair.worker_process import Failure
 from twincheck.common.report.commands import shown
 from twincheck.common.system.errors import UserError
 from twincheck.common.system.extras import load
@@ -29,13 +30,14 @@ from twincheck.common.verdict.judge import Judgement, judge_logs
 from twincheck.common.verdict.row import (
     AGREEING,
     FAILING,
+    NAN_ALIKE,
     Row,
     count_verdicts,
     exit_code,
     first_bad_row,
     worst,
 )
-from twincheck.common.verdict.tensor import NAN_ALIKE, judge_tensor
+from twincheck.common.verdict.tensor import judge_tensor
 
 RUN_AGAIN = "run the check again (not with --compare-only)"
 
@@ -55,6 +57,7 @@ class Result:
     reprod_log: bool | None = None  # what it says
     folder: Path = Path()  # where the logs are
     error: str = ""  # a sentence; the model could not be compared
+    failure: Failure | None = None  # of a side's worker, where that is why
     places: dict[str, dict[str, str]] = field(default_factory=dict)  # side -> key -> file:line
     classes: dict[str, dict[str, str]] = field(default_factory=dict)  # side -> key -> of its module
     settings: dict[str, dict[str, dict[str, float]]] = field(default_factory=dict)  # side -> layer
@@ -283,7 +286,7 @@ def nan_notes(rows: Sequence[Row], sidecar: Sidecar) -> list[str]:
     clean = [escaped(case) for case in cases if case not in noisy]
     failing = [row for row in rows if exit_code([row.verdict])]
     alone = all(row.key.startswith(tuple(f"{case}/" for case in noisy)) for row in failing)
-    if not (clean and alone and any(NAN_ALIKE in row.note for row in failing)):
+    if not (clean and alone and any(row.unlike == NAN_ALIKE for row in failing)):
         return []
     return [
         f"NaN is in {escaped(', '.join(noisy))} alone, on both sides, and {', '.join(clean)} is "

@@ -129,17 +129,17 @@ def _conclude(
         with suppress(UserError):  # the same full disk, as like as not
             write_text(error_file, failure.traceback)
             sentence += f" (in full: {shown(error_file)})"
-        return replace(_result(step, pair, options), error=sentence)
+        return replace(_result(step, pair, options), error=sentence, failure=failure)
     cars = (sidecar_of(ResultFolder(made).log(step.judged[0], side)) for side in SIDES)
     if "torch" in workers.pythons and port_alone_changes(*cars):  # by rounding, or not
         if failed := workers.go_on(pair, {"in_train": True}):
-            return replace(_result(step, pair, options), error=failed)
+            return replace(_result(step, pair, options), error=failed.sentence, failure=failed)
     workers.on_progress(f"step {step.number}: judging {pair.name}")
     result = judge_model(step, pair, made, options, workers, guide)
     while step.undecided is not None and (more := step.undecided(result, made)):
         failed = workers.go_on(pair, more)
         if failed:
-            result.notes.append(f"what may decide could not be trained: {failed}")
+            result.notes.append(f"what may decide could not be trained: {failed.sentence}")
             break
         result = judge_model(step, pair, made, options, workers, guide)
     result.folder = base / pair.name

@@ -188,10 +188,10 @@ class Workers:
             if spares is None or not spares(part, folder, pair, self._request(side, pair, part))
         ]
 
-    def go_on(self, pair: Pair, more: Mapping[str, object]) -> str:
-        """Have both sides do more: a phase, or so many seeds; why that could not be, or empty."""
+    def go_on(self, pair: Pair, more: Mapping[str, object]) -> Failure | None:
+        """Have both sides do more: a phase, or so many seeds; why that could not be, or None."""
         if "torch" not in self.pythons:
-            return "the torch side's logs are somebody else's"
+            return Failure("the torch side's logs are somebody else's", "")
         launches = (Launch(more),)
         if "phase" not in more:
             self._more[pair.name], launches = dict(more), self.step.launches
@@ -201,8 +201,9 @@ class Workers:
         for launch in launches:
             self._collect(self._hand_out(launch, [pair]))
             if failure := self.inputs.errors.pop(pair.name, None):
-                return _said(failure)
-        return ""
+                _said(failure)
+                return failure
+        return None
 
     def _collect(self, owed: Iterable[Owed]) -> None:
         """Wait for answers; note which models failed, and why."""

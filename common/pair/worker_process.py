@@ -42,6 +42,8 @@ class Failure:
     certificate: dict | None = None  # of weights that do not fit: what belongs to what
     lost: bool = False  # another process that it shared the run with was gone
     ours: bool = False  # it is the workbench's own code that failed
+    side: str = ""  # whose worker it was
+    crashed_at: str = ""  # file:line of the model that raised an exception
 
 
 class WorkerProcess:
@@ -267,7 +269,8 @@ def _written(folder: Path, side: str) -> Failure | None:
     if not isinstance(sentence, str) or not isinstance(traceback, str):
         return None
     flags = (entries.get(name) is True for name in ("lost", "ours"))
-    return Failure(sentence, traceback, entries.get("certificate"), *flags)
+    place = str(entries.get("crashed_at", ""))
+    return Failure(sentence, traceback, entries.get("certificate"), *flags, side, place)
 
 
 def _written_by_any(folder: Path, side: str) -> Failure | None:

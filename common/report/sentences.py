@@ -10,11 +10,9 @@ from twincheck.common.logs.pickle_machine import printable
 from twincheck.common.logs.sidecar import setting_text
 from twincheck.common.system.frameworks import SIDES
 from twincheck.common.verdict.causes import A_CLIPPED_LOSS
-from twincheck.common.verdict.half import BY_ITSELF
-from twincheck.common.verdict.operators import EXCUSE, NOTHING_LEFT
+from twincheck.common.verdict.operators import EXCUSE
 from twincheck.common.verdict.row import AGREEING, FED, NO_STEP, NOT_FED, Row
-from twincheck.common.verdict.rule import MEASURED, NO_BETTER, REPEATED
-from twincheck.common.verdict.settle import OF_CONSTANTS
+from twincheck.common.verdict.rule import MEASURED, REPEATED
 
 _KINDS = {
     "weight": "the weight",
@@ -37,7 +35,6 @@ _CLAIMS = {
 _SEED = re.compile(r"^seed_\d+/")
 _NUMBER = re.compile(r"(?<![\w.])\d[\d.,]*(e[-+]?\d+)?(?![\w])")
 OTHER_NUMBERS = " (elsewhere other numbers)"  # of a sentence that stands for others too
-_SHOWN = (NOTHING_LEFT, OF_CONSTANTS)  # in the note of a constant with proof
 
 
 def what_is_wrong(row: Row, class_name: str = "", cases: Collection[str] = ()) -> str:
@@ -63,7 +60,7 @@ def what_is_wrong(row: Row, class_name: str = "", cases: Collection[str] = ()) -
         return _of_dropout(row, key)
     if row.verdict == "INVALID":
         return row.note or "it cannot be compared"
-    if row.measure.startswith(BY_ITSELF):
+    if row.by_itself:
         return f"fed torch's half precision values, Paddle is less exact at {named}"
     if row.verdict == "PRECISION":
         return "the same function, but Paddle's float32 is much less exact here"
@@ -84,7 +81,7 @@ def what_is_wrong(row: Row, class_name: str = "", cases: Collection[str] = ()) -
         around = parent_of(site.partition("/")[0]) or "the model itself"
         return f"{named} is given other values: look at the code of {printable(around)} before it"
     if row.inside:
-        if NOT_FED in row.note:
+        if row.fed == NOT_FED:
             return f"{named} gives another value; what it is given was not compared alone"
         return f"{named} computes something else from the same input"
     if site == "loss" or site.startswith("losses/"):
@@ -176,7 +173,7 @@ def decided_text(row: Row) -> str:
         return "off by {gap}, allowed {allowed}"
     way, own, torchs = _way(row), "paddle's own error {noise_cand}", "torch's {noise_ref}"
     if lost:
-        how = f" ({row.measure})" if row.measure.startswith(BY_ITSELF) else ""
+        how = f" ({row.measure})" if row.by_itself else ""
         more = f"{own}{how} is more than {{allowed}}, beside {torchs}"
         return f"{way}: {more}; the float64 gap is {{gap}}; size {{scale}}"
     at_most = row.allowed is not None and row.gap <= row.allowed
@@ -198,13 +195,13 @@ def decided_text(row: Row) -> str:
 def _way(row: Row) -> str:
     """The name of what decided a row of four runs."""
     excuses = row.excuse.split(", ")
-    fed = row.measure.startswith(BY_ITSELF) or FED in row.note or NOT_FED in row.note
-    fed |= row.verdict == "CARRIED" and NO_STEP not in row.note
+    fed = row.by_itself or row.fed in (FED, NOT_FED)
+    fed |= row.verdict == "CARRIED" and row.fed != NO_STEP
     if row.verdict == "INSIDE":
         return "inside"
-    if fed or EXCUSE in excuses and any(shown in row.note for shown in _SHOWN):
+    if fed or row.proof:
         return "proven"
-    if REPEATED in excuses or NO_BETTER in row.note:
+    if REPEATED in excuses or row.repeated:
         return "repeated"
     asked = row.measured and row.verdict not in AGREEING
     return "measured" if asked or MEASURED in excuses else "plain"

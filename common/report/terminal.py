@@ -36,7 +36,6 @@ from twincheck.common.report.source_lines import source_context
 from twincheck.common.system.checkout import ROOT
 from twincheck.common.system.extras import in_language, languages
 from twincheck.common.system.words import by_their_names, number_of
-from twincheck.common.verdict.half import BY_ITSELF
 from twincheck.common.verdict.row import (
     AGREEING,
     Row,
@@ -498,7 +497,7 @@ def describe(row: Row) -> list[str]:
     if row.verdict == "INVALID" and row.gap is None and row.max_abs is None:
         return [row.note] if row.note else []
     shared = sentences.digits(row) and f"torch and paddle share {sentences.digits(row)} here"
-    if row.measure == "claim" or row.measure.startswith(BY_ITSELF):
+    if row.measure == "claim" or row.by_itself:
         return [*filter(None, [sentences.decided(row), shared, row.note])]
     lines = [*filter(None, [sentences.decided(row)])]
     if row.beyond and row.of_sums:

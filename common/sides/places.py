@@ -50,8 +50,10 @@ def is_instrument(filename: str) -> bool:
     return own or of_framework_file(path) or path.startswith("<")
 
 
-def error_sentence(error: Exception) -> str:
-    """One line of an exception, with the line of the model where it happened."""
+def place_of_error(error: Exception) -> str:
+    """Return file:line of the model where an exception happened; empty where none is known."""
+    if isinstance(error, SyntaxError) and error.filename:  # not where that file is imported
+        return f"{error.filename}:{error.lineno}"
     frames = [
         frame
         for frame in traceback.extract_tb(error.__traceback__)
@@ -60,9 +62,15 @@ def error_sentence(error: Exception) -> str:
     # What stands in a framework's place, such as an emulated operator, is not where it happened.
     own = [f for f in frames if not (is_instrument(f.filename) or f.filename.startswith(_STEPS))]
     frames = frames if is_ours(error) else own or frames
-    where = f" at {frames[-1].filename}:{frames[-1].lineno}" if frames else ""
-    if isinstance(error, SyntaxError) and error.filename:  # not where that file is imported
-        return f"{type(error).__name__} at {error.filename}:{error.lineno}: {error.msg}"
+    return f"{frames[-1].filename}:{frames[-1].lineno}" if frames else ""
+
+
+def error_sentence(error: Exception) -> str:
+    """Return one line of an exception, with the line of the model where it happened."""
+    place = place_of_error(error)
+    where = f" at {place}" if place else ""
+    if isinstance(error, SyntaxError) and error.filename:
+        return f"{type(error).__name__}{where}: {error.msg}"
     lines = [line for line in str(error).strip().splitlines() if line.strip()] or [""]
     # Paddle ends a long C++ report with the sentence that matters.
     text = next((line for line in lines if "Error:" in line), lines[0])

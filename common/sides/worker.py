@@ -53,7 +53,7 @@ from twincheck.common.sides.model_file import (
     note_compat,
     note_files,
 )
-from twincheck.common.sides.places import error_sentence, of_framework_file
+from twincheck.common.sides.places import error_sentence, of_framework_file, place_of_error
 from twincheck.common.sides.run import Run
 from twincheck.common.sides.session import Session, current
 from twincheck.common.sides.shared_weights import (
@@ -192,9 +192,10 @@ class Worker:
             )
         elif not refused:
             sentence = f"the {self.side.NAME} worker of {name} crashed: {error_sentence(error)}"
+        crashed_at = "" if ours or refused else place_of_error(error)
         text = "".join(traceback.format_exception(error))
         told = {"sentence": sentence, "traceback": text, "ours": ours}
-        told["lost"] = isinstance(error, LostProcess)
+        told |= {"lost": isinstance(error, LostProcess), "crashed_at": crashed_at}
         if isinstance(error, LayoutError):
             told["certificate"] = error.certificate
         error_file(folder, request.side or self.side.NAME).write_text(json.dumps(told))

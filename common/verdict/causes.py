@@ -15,7 +15,7 @@ from twincheck.common.logs.key import Key, parent_of
 from twincheck.common.logs.of_a_run import Logs, class_of
 from twincheck.common.logs.pickle_machine import escaped
 from twincheck.common.verdict.operators import adam_noise, table
-from twincheck.common.verdict.row import Row
+from twincheck.common.verdict.row import ALL_ZERO, NOISE_ONLY, ONE_VALUE, Row
 
 A_CLIPPED_LOSS = "a clipped loss"
 CLIPPED = (
@@ -24,7 +24,6 @@ CLIPPED = (
 )
 _CLIPPED_FROM = 64.0
 _CLIPS = ("cross_entropy", "log_softmax", "softmax")
-NOISE_ONLY = "zero in exact arithmetic: noise on both sides"
 
 
 def explain(row: Row, key: Key, logs: Logs, clipped: Callable[[Key], bool]) -> None:
@@ -134,8 +133,11 @@ def note_gradient(row: Row, ref: np.ndarray, cand: np.ndarray) -> None:
     """Name a gradient whose agreement shows nothing: all zero, constant, or noise on both sides."""
     values, others = np.asarray(ref).reshape(-1), np.asarray(cand).reshape(-1)
     if not values.any() and not others.any():
+        row.shows_nothing = ALL_ZERO
         row.add_note("all zero")
     elif row.noise_only:
-        row.add_note(NOISE_ONLY)
+        row.shows_nothing = NOISE_ONLY
+        row.add_note("zero in exact arithmetic: noise on both sides")
     elif values.size > 1 and (values == values[0]).all():
+        row.shows_nothing = ONE_VALUE
         row.add_note("constant")

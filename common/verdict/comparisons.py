@@ -25,7 +25,7 @@ from twincheck.common.verdict.measures import scale_of
 from twincheck.common.verdict.operators import adam_noise
 from twincheck.common.verdict.origins import sketch
 from twincheck.common.verdict.row import Row
-from twincheck.common.verdict.tensor import judge_tensor, mismatch
+from twincheck.common.verdict.tensor import compare_shapes, judge_tensor
 
 OWN = "own"
 # Row -> the runs that it compares, in the rule's order.
@@ -37,7 +37,6 @@ RUNS = {
     "rounded": ("ref32", "cand32", "rounded64", "cand64"),
 }
 SKETCH, LOGITS = "sketch", "logits"  # what is known of a tensor beside rows
-NOT_IN_FLOAT64 = "not in the float64 logs"
 _WHOLE = {*RUNS[OWN], "noise", *AGAIN}  # what any of them may depend on, beside its own run
 
 
@@ -201,7 +200,8 @@ class Comparisons:
             arrays[2:] = map(overflowing, arrays[:2], arrays[2:])
         row = self._judged(OWN, key, arrays)
         if "ref64" in self.logs and arrays[2] is None:
-            row.add_note(NOT_IN_FLOAT64)
+            row.in_float64 = False
+            row.add_note("not in the float64 logs")
         if key.is_gradient and row.verdict != "INVALID":
             causes.note_gradient(row, *(arrays[:2] if arrays[2] is None else arrays[2:]))
         return row
@@ -223,8 +223,9 @@ class Comparisons:
         shapes = [shape for shape in shapes if shape is not None]
         if len(set(shapes)) == 1:
             return None
-        note = mismatch([np.broadcast_to(np.float64(0), shape) for shape in shapes])
-        return Row(str(key), "INVALID", note=note)
+        row = Row(str(key), "INVALID")
+        compare_shapes(row, [np.broadcast_to(np.float64(0), shape) for shape in shapes])
+        return row
 
     def _context(self, which: str, key: Key, ref64: np.ndarray | None) -> Context:
         """What is known of a key's tensor beside its values."""

@@ -31,7 +31,6 @@ from twincheck.common.verdict.measures import rms
 from twincheck.common.verdict.row import AGREEING, Row
 from twincheck.common.verdict.tolerances import tolerance
 
-BY_ITSELF = "by itself"  # begins the name of how a row was measured that is judged here
 _RUNS = ("ref32", "step_ref64", "step_cand", "step_cand64")
 _PASSING = (*AGREEING, "INSIDE", "CONSTANT")
 
@@ -87,6 +86,7 @@ class Half:
         self._logs = logs
         self.dtype = logs.sidecars["ref32"].dtype
         self._computed = [logs.sidecars[name].computed for name in ("ref32", "cand32")]
+        self._narrower: dict[str, list[str]] = {}  # key of a row -> why it is less exact
         modules = logs.sidecars["ref32"].modules
         self._modules = {
             case: frozenset(name[len(case) :] for name in modules if name.startswith(case))
@@ -135,7 +135,7 @@ class Half:
 
         At a short length numbers may not: positions up to 256 are exact in bfloat16.
         """
-        known = {line for row in worse for line in row.note.split("; ")}
+        known = {line for row in worse for line in self._narrower.get(row.key, ())}
         places: dict[str, dict[str, None]] = {}
         for case, modules in self._modules.items():
             for name in sorted({"", *modules}):
@@ -160,10 +160,11 @@ class Half:
         if found.share > 1.0:
             row.decide("PRECISION")
             row.origin, row.inside = True, False
-            row.measure, row.note = BY_ITSELF, "; ".join(narrower)
+            row.by_itself, row.measure, row.note = True, "by itself", "; ".join(narrower)
             if found.share == np.inf:
                 row.note = f"Paddle's {self.dtype} has infinities or NaN where torch's has none"
             else:
+                self._narrower[row.key] = narrower
                 name = found.decides
                 row.measure += f", {'along its vectors' if name == 'along' else name}"
                 row.noise_ref = getattr(found.reference, name)

@@ -18,8 +18,16 @@ from twincheck.common.logs.key import Key
 from twincheck.common.logs.match import Values, likeness, masks_alike, same_elements
 from twincheck.common.logs.pickle_machine import printable
 from twincheck.common.verdict.comparisons import Comparisons
-from twincheck.common.verdict.operators import EXCUSE, NOTHING_LEFT, Operators
-from twincheck.common.verdict.row import AGREEING, FAILING, HARMLESS, ORDER, Row, exit_code
+from twincheck.common.verdict.operators import EXCUSE, Operators
+from twincheck.common.verdict.row import (
+    AGREEING,
+    FAILING,
+    HARMLESS,
+    OF_OPERATORS,
+    ORDER,
+    Row,
+    exit_code,
+)
 from twincheck.common.verdict.tensor import judge_tensor
 
 # Why a value is INSIDE.
@@ -108,8 +116,8 @@ class Inside:
             if there and key.case in brought and row.verdict == "CARRIED":
                 free = self._rows.row("free", key)
                 if free is not None and free.verdict in AGREEING:
-                    left = f"{NOTHING_LEFT} of it with Paddle's inexact operators made exact"
-                    row.decide("CONSTANT", EXCUSE, left)
+                    left = "nothing is left of it with Paddle's inexact operators made exact"
+                    row.decide("CONSTANT", EXCUSE, left).proof = OF_OPERATORS
 
     def _is_taken_right(self, i: int, rows: Sequence[Row]) -> bool:
         """Whether a module makes the reference's output of an input that it could not be fed.
@@ -266,8 +274,10 @@ def _said(rows: Sequence[Row], matched: Sequence[Row], aligned: bool) -> list[st
         end = "they name no origin"
         shaped = next((row for row in inside if row.excuse == SHAPE), None)
         if shaped is not None:  # nothing of another shape can be fed, so that none is judged alone
-            shapes = shaped.note.partition("; ")[0].removeprefix(f"{SHAPE}: ")
-            end += f", but it may be near the first of {SHAPE}, {printable(shaped.key)}: {shapes}"
+            end += (
+                f", but it may be near the first of {SHAPE}, {printable(shaped.key)}: shape "
+                f"{shaped.shape} on the torch side, {shaped.other_shape} on the paddle side"
+            )
         if aligned:
             end = "all that decides agrees (with --strict these decide too)"
         values = f"{len(inside)} value{'s' * (len(inside) > 1)} inside the model"

@@ -19,12 +19,20 @@ from twincheck.common.logs.of_a_run import AGAIN, LOGS, Logs, not_judged
 from twincheck.common.logs.pickle_machine import escaped
 from twincheck.common.logs.result_folder import ResultFolder
 from twincheck.common.system.half import HALF
-from twincheck.common.verdict.causes import A_CLIPPED_LOSS, NOISE_ONLY
+from twincheck.common.verdict.causes import A_CLIPPED_LOSS
 from twincheck.common.verdict.comparisons import OWN, Comparisons, Memo
-from twincheck.common.verdict.half import BY_ITSELF, Half
+from twincheck.common.verdict.half import Half
 from twincheck.common.verdict.inside import Inside
 from twincheck.common.verdict.operators import made_exact
-from twincheck.common.verdict.row import FAILING, HARMLESS, Row, exit_code, first_bad_row, worst
+from twincheck.common.verdict.row import (
+    FAILING,
+    HARMLESS,
+    NOISE_ONLY,
+    Row,
+    exit_code,
+    first_bad_row,
+    worst,
+)
 from twincheck.common.verdict.rule import MEASURED, REPEATED
 from twincheck.common.verdict.settle import Settling
 from twincheck.common.verdict.tolerances import tolerance
@@ -226,7 +234,7 @@ def in_doubt(row: Row) -> bool:
 
 
 def _is_harmless(row: Row) -> bool:
-    known = row.excuse == A_CLIPPED_LOSS or row.measure.startswith(BY_ITSELF)
+    known = row.excuse == A_CLIPPED_LOSS or row.by_itself
     return row.verdict in HARMLESS or known
 
 
@@ -284,7 +292,7 @@ def _notes(rows: Sequence[Row], logs: Logs) -> list[str]:
     capped, cap = sum(row.capped for row in rows), tolerance("cap")
     if capped:
         notes.append(f"{capped} rows are noisier than {cap:g} of their scale: capped")
-    empty = sum(row.note.endswith(NOISE_ONLY) for row in rows)
+    empty = sum(row.shows_nothing == NOISE_ONLY for row in rows)
     if empty:
         notes.append(
             f"{empty} gradients are zero in exact arithmetic: their agreement shows nothing"

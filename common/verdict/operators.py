@@ -20,7 +20,6 @@ from twincheck.common.verdict.tolerances import tolerance
 
 TABLE = Path(__file__).with_suffix(".json")
 EXCUSE = "the framework's operator"
-NOTHING_LEFT = "nothing is left"  # in the note of a row that a further run has proven
 
 
 @dataclass(frozen=True)

@@ -17,10 +17,15 @@ SEVERITY = (
 AGREEING = ("IDENTICAL", "ROUNDING")  # the same function, with nothing to be said of it
 HARMLESS = (*AGREEING, "INSIDE", "FLIP", "CLOSE")  # nothing that is to be traced to where it starts
 ORDER = "other order"  # of a value inside: the same numbers at other places
-# In the note of a row that a run decided that is fed torch's values; where it or its run was not.
-FED = "on the reference's input"
-NOT_FED = "what it was given means something else on the paddle side, and was not fed"
-NO_STEP = "no single step was run of it"
+# What a row's `fed` says of the run that is fed torch's values: it decided; it did, though this
+# value's module could not be fed; there is none of a large model's optimizer step.
+FED, NOT_FED, NO_STEP = "yes", "no", "no step"
+# What a row's `proof` says of the run that shows a framework's operator to be the cause.
+OF_OPERATORS, OF_CONSTANTS = "exact operators", "rounded constants"
+# What a row's `unlike` says: why its arrays could not be compared.
+SHAPES, NAN_ALIKE = "shape", "NaN alike"
+# What a row's `shows_nothing` says of a gradient whose agreement shows nothing.
+ALL_ZERO, NOISE_ONLY, ONE_VALUE = "all zero", "noise", "constant"
 # CARRIED too: what is off is off, whatever was said of what lies before it.  Where that is shown to
 # make all of it, the row is CONSTANT (common/verdict/inside.py: `settle_carried`).
 FAILING = ("CARRIED", "UNDECIDED", "PRECISION", "DIVERGED", "INVALID")
@@ -56,6 +61,14 @@ class Row:
     nans: int = 0  # values that are NaN in every run, and passed by --allow nan
     excuse: str = ""  # names of the excuses without which it would not have passed
     note: str = ""
+    fed: str = ""  # FED, NOT_FED or NO_STEP, where an earlier row is off
+    proof: str = ""  # OF_OPERATORS or OF_CONSTANTS, of a row that is shown to be the framework's
+    repeated: bool = False  # the candidate's run was repeated, and none was exact enough
+    by_itself: bool = False  # judged on torch's values in half precision (half.py)
+    in_float64: bool = True  # the float64 logs have it, where there are any
+    unlike: str = ""  # why it could not be compared: SHAPES, NAN_ALIKE
+    other_shape: tuple[int, ...] | None = None  # the candidate's, where it is another
+    shows_nothing: str = ""  # ALL_ZERO, NOISE_ONLY or ONE_VALUE, of a gradient
     origin: bool = False  # what goes wrong starts here
     noise_only: bool = False  # zero in exact arithmetic
     inside: bool = False  # a value inside the model: it locates, and decides nothing
@@ -125,7 +138,7 @@ def first_bad_row(rows: Sequence[Row], allow: Collection[str] = ()) -> Row | Non
     """
     bad = [row for row in rows if exit_code([row.verdict], allow)]
     if bad and bad[0].excuse == ORDER:
-        seen = [row for row in bad if row.origin and NOT_FED not in row.note]
+        seen = [row for row in bad if row.origin and row.fed != NOT_FED]
         bad = [row for row in seen if row.excuse != ORDER] or bad
     first = min(bad, key=lambda row: row.verdict == "CARRIED", default=None)
     if first is not None and Key.parse(first.key).is_own_pass:

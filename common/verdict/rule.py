@@ -31,7 +31,6 @@ from twincheck.common.verdict.tolerances import tolerance
 # What it took beside the plain rule: the noise, measured; further runs of the candidate, such as
 # where rounding has put an activation across a ReLU's 0; what an implementation is measured to do.
 MEASURED, REPEATED, OPERATOR = "measured noise", "a repeated run", "noisy operator"
-NO_BETTER = "no repeated run is exact enough"  # in the note of a row
 
 
 class Answer(NamedTuple):
@@ -75,7 +74,8 @@ def judge_floats(row: Row, arrays: list[np.ndarray], context: Context) -> Row:
     t32, p32, t64, p64 = arrays
     if worst == 2:
         locate(row, np.abs(p32.astype(np.float64) - p64), p64, p32)
-        row.note = NO_BETTER if again else ""
+        row.repeated = bool(again)
+        row.note = "no repeated run is exact enough" if again else ""
         return row
     if worst:
         locate(row, np.abs(t64.astype(np.float64) - p64), t64, p64)

@@ -11,22 +11,29 @@ from dataclasses import dataclass, field
 from twincheck.common.logs.key import Key, parent_code
 from twincheck.common.logs.of_a_run import class_of
 from twincheck.common.verdict.causes import A_CLIPPED_LOSS, explain
-from twincheck.common.verdict.comparisons import NOT_IN_FLOAT64, OWN, Comparisons
-from twincheck.common.verdict.operators import (
-    EXCUSE,
-    NOTHING_LEFT,
-    Operators,
-    of_class,
-    table,
-    told,
-)
+from twincheck.common.verdict.comparisons import OWN, Comparisons
+from twincheck.common.verdict.operators import EXCUSE, Operators, of_class, table, told
 from twincheck.common.verdict.origins import Streams
-from twincheck.common.verdict.row import AGREEING, FAILING, FED, NO_STEP, NOT_FED, Row
+from twincheck.common.verdict.row import (
+    AGREEING,
+    FAILING,
+    FED,
+    NO_STEP,
+    NOT_FED,
+    OF_CONSTANTS,
+    OF_OPERATORS,
+    SHAPES,
+    Row,
+)
 
-OF_CONSTANTS = (
+_CONSTANTS = (
     "torch computes the same where its constants are rounded to float32, as Paddle keeps an "
     "operator's attributes"
 )
+_SEEN = {
+    FED: "on the reference's input",
+    NOT_FED: "what it was given means something else on the paddle side, and was not fed",
+}
 _NOT_SHOWN = (
     "as small as a constant kept in float32, but none of Paddle's operators that are known to keep "
     "one is shown to be the cause"
@@ -61,7 +68,7 @@ class Settling:
     def row(self, key: Key) -> Row:
         """The next row, with its cause where one is known."""
         row, case = self._rows.row(OWN, key), self._case_of(key)
-        not_in_float64 = "ref64" not in self._logs or NOT_IN_FLOAT64 in row.note
+        not_in_float64 = "ref64" not in self._logs or not row.in_float64
         if case.off:
             row = self._localised(key, row)
         elif row.verdict not in AGREEING and not (row.verdict == "CLOSE" and not_in_float64):
@@ -99,23 +106,24 @@ class Settling:
             return row  # rounding decided here, whatever is off above
         if fed.verdict in AGREEING:
             if row.verdict not in AGREEING:
-                row.decide("CARRIED", "", f"right {FED}")
+                row.decide("CARRIED", "", f"right {_SEEN[FED]}").fed = FED
             return row
         if row.verdict in AGREEING and not self._strict:
             return row  # what it was fed may mean something else inside this side's model
         if key.is_own_pass and fed.verdict != "CONSTANT" and self._case_of(key).failing:
             return row  # the whole model at the reference's weights: what is off above is off here
         # NaN may have been brought; another shape is the module's own.
-        unlike = row.verdict == "INVALID" and row.note.startswith("shape ")
-        unlike = unlike and row.inside and not self._strict
+        unlike = row.unlike == SHAPES and row.inside and not self._strict
         failing = fed.verdict in FAILING and row.verdict in FAILING
         if failing and not unlike and self._came_around(key):
             return row.decide("CARRIED", None, "the code around the modules, off above, brings it")
         fed.origin = True
         for name in ("mean_abs", "max_abs", "inside", "difference", "guide_passed", "noise_cand"):
             setattr(fed, name, getattr(row, name))
-        seen = FED if self._logs.was_forced(key) else NOT_FED
-        fed.note = "; ".join(dict.fromkeys(filter(None, (fed.note, row.note, seen))))
+        fed.fed = FED if self._logs.was_forced(key) else NOT_FED
+        said = dict.fromkeys(filter(None, (fed.note, row.note, _SEEN[fed.fed])))
+        fed.note = "; ".join(said)
+        fed.in_float64, fed.shows_nothing = row.in_float64, row.shows_nothing
         return fed
 
     def _step_not_forced(self, key: Key, row: Row) -> Row:
@@ -133,8 +141,8 @@ class Settling:
             row.origin = setup not in case.failing_setups
             case.failing_setups.add(setup)
         elif case.failing:
-            said = f"a step of a model that is off above; {NO_STEP}"
-            row.decide("CARRIED", "", said)
+            said = "a step of a model that is off above; no single step was run of it"
+            row.decide("CARRIED", "", said).fed = NO_STEP
         return row
 
     def _came_around(self, key: Key) -> bool:
@@ -152,13 +160,13 @@ class Settling:
         origin = row.verdict == "DIVERGED" and row.origin
         if row.gap is None or row.verdict not in ("CONSTANT", "DIVERGED", "CARRIED"):
             return
-        shown, why = self._shown(row, key) if constant or origin else (False, "")
+        shown, why, proof = self._shown(row, key) if constant or origin else (False, "", "")
         if not shown:
             rounded = self._rows.row("rounded", key)
             if rounded is not None and rounded.verdict in AGREEING:
-                shown, why = True, OF_CONSTANTS
+                shown, why, proof = True, _CONSTANTS, OF_CONSTANTS
         if shown:
-            row.decide("CONSTANT", EXCUSE, why)
+            row.decide("CONSTANT", EXCUSE, why).proof = proof
             return
         if constant or origin:
             why = self._operators.wrong_at(key) or why
@@ -167,29 +175,30 @@ class Settling:
         else:
             row.add_note(why)
 
-    def _shown(self, row: Row, key: Key) -> tuple[bool, str]:
-        """Whether an operator is shown to be the cause, and what is said of it."""
+    def _shown(self, row: Row, key: Key) -> tuple[bool, str, str]:
+        """Whether an operator is shown to be the cause, what is said of it, and by which proof."""
         if "local64" not in self._logs:  # nor could it be: its layer is all that is known
             operator = of_class(self._layer(key)) if row.verdict == "CONSTANT" else None
-            return operator is not None, operator.sentence if operator else ""
+            return operator is not None, operator.sentence if operator else "", ""
         found = self._operators.of_case(key)
         if not found:
-            return False, ""
+            return False, "", ""
         if "exact64" not in self._logs:
             scale = self._rows.scales.get(key.group, 0.0)
             self.asks_exact |= self._operators.could_be(row, key, scale)
-            return False, ""
+            return False, "", ""
         exact = self._rows.row("exact", key)
         if exact is None:
-            return False, ""
+            return False, "", ""
         causes = self._operators.nearest(key)
         if exact.verdict in AGREEING:
             excused = all(table()[name].excuses for name in causes)
-            return excused, f"{told(causes)}; computed exactly, {NOTHING_LEFT} of it"
+            said = f"{told(causes)}; computed exactly, nothing is left of it"
+            return excused, said, OF_OPERATORS
         if exact.gap is None or exact.gap > row.gap / 2:
-            return False, ""  # most of it is left: they have no part in it that is worth a word
+            return False, "", ""  # most of it is left: they have no part in it that is worth a word
         left = f"computed exactly, {exact.gap:.1e} is left, the port's own"
-        return False, f"{told(causes)}; {left}"
+        return False, f"{told(causes)}; {left}", ""
 
     def _layer(self, key: Key) -> str:
         """The class of Paddle's that made a row; empty where its epsilon is not torch's."""

@@ -10,7 +10,7 @@ import numpy as np
 from twincheck.common.system.hashes import same_bits
 from twincheck.common.verdict.context import BY_ITSELF, Context
 from twincheck.common.verdict.measures import BLOCK, locate, rms
-from twincheck.common.verdict.row import AGREEING, Row
+from twincheck.common.verdict.row import AGREEING, NAN_ALIKE, SHAPES, Row
 from twincheck.common.verdict.rule import judge_floats
 from twincheck.common.verdict.tolerances import tolerance
 
@@ -19,7 +19,6 @@ _LOW_BITS = np.uint32(0xFFF)
 # A value that float32's noise is so many times as large as keeps 24 of float64's 53 bits at most.
 _LEFT = 2 ** (53 - 24 - 24)
 FLOAT32_ALONE = "further apart than passes by float32 alone, which cannot tell a bug from rounding"
-NAN_ALIKE = "NaN at the same places on both sides"
 
 
 def judge_tensor(
@@ -40,8 +39,7 @@ def judge_tensor(
     # Paddle before 2.5 had no tensors without axes: what has one element is a number.
     numbers = {array.size for array in arrays} == {1} and len({a.shape for a in arrays}) > 1
     arrays = [array.reshape(()) for array in arrays] if numbers else arrays
-    row.note = mismatch(arrays)
-    if row.note:
+    if not compare_shapes(row, arrays):
         return row
     arrays = [np.asarray(array, order="C") for array in arrays]
     if arrays[0].dtype.kind in "iub":
@@ -51,7 +49,8 @@ def judge_tensor(
         nans = take_out_nans(arrays)
         if nans and not context.allow_nan:
             meant = "if the model means them to be, --allow nan compares the others"
-            row.note = f"{not_finite(as_they_are)}: {NAN_ALIKE}; {meant}"
+            alike = "NaN at the same places on both sides"
+            row.note, row.unlike = f"{not_finite(as_they_are)}: {alike}; {meant}", NAN_ALIKE
             row.guide_passed = False
             return row
         infinite = take_out_infinities(arrays, nans)
@@ -90,6 +89,17 @@ def judge_tensor(
 
 
 # ---- what can be compared ------------------------------------------------------------------------
+
+
+def compare_shapes(row: Row, arrays: list[np.ndarray]) -> bool:
+    """Say of a row why arrays cannot be compared, and return whether they can."""
+    row.note = mismatch(arrays)
+    shapes = [array.shape for array in arrays]
+    ours, theirs, of_float64 = shapes[0], shapes[1], shapes[-2:]
+    if ours != theirs or of_float64[0] == of_float64[1] != ours:
+        row.unlike = SHAPES
+        row.other_shape = theirs if ours != theirs else None
+    return not row.note
 
 
 def mismatch(arrays: list[np.ndarray]) -> str:

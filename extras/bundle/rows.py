@@ -15,13 +15,13 @@ import numpy as np
 from twincheck.common.logs.key import Key
 from twincheck.common.logs.of_a_run import Logs
 from twincheck.common.verdict.comparisons import Comparisons, Memo
-from twincheck.common.verdict.half import BY_ITSELF
 from twincheck.common.verdict.row import Row, claim
 from twincheck.common.verdict.settle import Settling
 from twincheck.common.verdict.tolerances import tolerance
 
 # Of a number that is measured anew: another processor adds up in another order.
 SAME_NUMBER = 1e-6
+TUPLES = ("shape", "other_shape", "worst_index")  # fields that JSON has as lists
 _OF_THE_WHOLE = ("step", "model")  # fields that say where a row belongs
 
 
@@ -136,7 +136,7 @@ def _as_json(made: object) -> object:
 def _from_json(value: object) -> object:
     if not isinstance(value, Mapping):
         return value
-    shapes = {name: value[name] for name in ("shape", "worst_index") if value[name] is not None}
+    shapes = {name: value[name] for name in TUPLES if value.get(name) is not None}
     return Row(**{**value, **{name: tuple(shape) for name, shape in shapes.items()}})
 
 
@@ -217,11 +217,11 @@ def may_settle(row: Mapping, alone: Mapping, wrong: Sequence[str], strict: bool)
     wrong   the fields in which they differ
     """
     if alone["verdict"] == row["verdict"]:
-        return set(wrong) <= {"note", "origin", "excuse"}
+        return set(wrong) <= {"note", "origin", "excuse", "fed", "proof"}
     if row["verdict"] == "INSIDE" or row["excuse"].startswith("matched by value"):
         return row["inside"] and not strict
     if row["verdict"] == "CONSTANT":  # what operators bring, shown in a run that is fed nothing
         return alone["verdict"] == "CARRIED"
     if row["verdict"] == "PRECISION":  # in half precision each module is judged by itself too
-        return row["measure"].startswith(BY_ITSELF)
+        return row["by_itself"]
     return row["verdict"] in ("INVALID", "DIVERGED") and not strict

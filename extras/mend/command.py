@@ -84,7 +84,7 @@ from twincheck.extras.shared.sides import (
     function_of,
     only_pair,
 )
-from twincheck.extras.shared.steps import OTHERS, STEPS, checked
+from twincheck.extras.shared.steps import OTHERS, STEPS, checked, crashed_at
 
 SCHEMA = 1
 FILE, STEM = "mend.json", "mend"
@@ -99,7 +99,6 @@ TRIAL_S = 20.0  # that one edit may take
 LARGER = 10.0  # times as long a check may take where all sizes are twice as large
 NEWLINE = b"\n"
 KEYWORD = re.compile(rb", \w+=[^,()]+|\w+=[^,()]+, ")
-CRASHED = re.compile(r"the paddle worker of \S+ crashed: .*? at (.+?\.py:\d+): ")
 # What an edit that ends in an error comes to: the fields of Tried.
 FAILED = {"origin": FARTHEST, "nearer": 0, "away": 1, "digits": 0.0, "off": 1}
 # What is put at the end of a case.py.
@@ -303,9 +302,9 @@ class Search:
         except UserError as error:
             self.red.append((step.number, ""))
             if step in STEPS:  # the port may be what does not run
-                at = CRASHED.search(str(error))
+                at = crashed_at(error)
                 with suppress(UserError):  # no, torch's side does not
-                    result = self._step_on(step, Red("", {"paddle": at[1]} if at else {}, None))
+                    result = self._step_on(step, Red("", {"paddle": at} if at else {}, None))
             if result is None:
                 # The copy that it names is gone with what it has left.
                 told = str(error).partition(" (in full: ")[0]
@@ -402,7 +401,7 @@ class Search:
             found = self._checked(step, options)
             rows = [*found.rows, *found.initial]
         except UserError as error:
-            return {""} if CRASHED.search(str(error)) else set()
+            return {""} if crashed_at(error) else set()
         return {row.key for row in rows if row.verdict in FAILING and row.verdict != "CARRIED"}
 
     def _doubt(self, steps: Sequence[Step]) -> None:
@@ -513,7 +512,7 @@ class Search:
                 try:
                     said[behind.number] = self.check(behind)
                 except UserError as error:
-                    return {}, bool(CRASHED.search(str(error)))
+                    return {}, bool(crashed_at(error))
         return said, False
 
     def _turns(self, places: Places, red: Red) -> Iterator[tuple[Path, list[int], str]]:

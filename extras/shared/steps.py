@@ -7,6 +7,7 @@ from twincheck.common.check.result import Result
 from twincheck.common.check.runner import run_step
 from twincheck.common.check.steps import Step
 from twincheck.common.check.workers import Processes
+from twincheck.common.pair.worker_process import Failure
 from twincheck.common.system.errors import UserError
 from twincheck.step1_forward.check_step1 import STEP as FORWARD
 from twincheck.step2_metric.check_step2 import STEP as METRIC
@@ -18,18 +19,32 @@ STEPS = (FORWARD, LOSS, BACKWARD)
 OTHERS = (METRIC, TRAINING)  # they judge data, metrics and whole trainings
 
 
+class NotCompared(UserError):
+    """What a check could not compare, and the failure of a side's worker where that is why."""
+
+    def __init__(self, sentence: str, failure: Failure | None):
+        super().__init__(sentence)
+        self.failure = failure
+
+
+def crashed_at(error: UserError) -> str:
+    """Return file:line of the port where it raised what ended its check; empty where it did not."""
+    failure = getattr(error, "failure", None)
+    return failure.crashed_at if failure is not None and failure.side == "paddle" else ""
+
+
 def checked(
     step: Step,
     options: CheckOptions,
     on_progress: Callable[[str], None],
     processes: Processes | None = None,
 ) -> Result:
-    """Run a step's check of the one model; raises UserError where it cannot run.
+    """Run a step's check of the one model; raises NotCompared where it cannot run.
 
     processes   as run_step takes them
     """
     on_progress(f"step {step.number}")
     result = run_step(step, options, on_progress, processes)[0]
     if result.error:
-        raise UserError(result.error)
+        raise NotCompared(result.error, result.failure)
     return result
