@@ -72,10 +72,8 @@ def later_steps(folder: Path, per_epoch: int | None) -> tuple[list[Row], int]:
     twins = [each["curve/loss"].size for side in SIDES for each in runs_of(folder, side)]
     steps = min(shared.size, alone.size, *twins)
     parts = parts_of(steps, per_epoch or steps)
-    rows = drift(shared, alone, measured(folder, parts), folder, parts)
+    whose = "the losses of several processes and of one"
+    rows = drift(shared, alone, measured(folder, parts), folder, parts, whose=whose)
     for row in rows:
         row.key = row.key.replace("train/drift", "processes/torch/drift")
-        row.note = row.note.replace(
-            "the sides' float32 losses", "the losses of several processes and of one"
-        )
     return rows, steps

@@ -214,7 +214,15 @@ def parts_of(steps: int, per_epoch: int) -> list[tuple[str, np.ndarray]]:
     return parts
 
 
-def drift(torch_loss, paddle_loss, envelope: Envelope, folder: Path, parts, truth=()) -> list[Row]:
+def drift(
+    torch_loss,
+    paddle_loss,
+    envelope: Envelope,
+    folder: Path,
+    parts,
+    truth=(),
+    whose: str = "the sides' float32 losses",
+) -> list[Row]:
     """One row a part: rms over its steps of the difference of the losses.
 
     truth   both sides' losses of trainings in float64, where they have run
@@ -233,7 +241,7 @@ def drift(torch_loss, paddle_loss, envelope: Envelope, folder: Path, parts, trut
         widest = max(found[i : i + ahead], key=lambda each: each.allowed(noise))
         values = torch_loss[steps], paddle_loss[steps]
         exact = [loss[steps] for loss in truth if loss.size > last]
-        what = f"the sides' float32 losses (rms of {steps.size} steps)"
+        what = f"{whose} (rms of {steps.size} steps)"
         rows.append(judged(f"train/drift/{name}", values, exact, widest, noise, what))
     return rows
 

@@ -196,7 +196,7 @@ def losses_of(run, model, optimizer, samples, settings, taken):
             run.session.begin(len(losses), prefix=run.prefix)
             losses.append(float(one_step(run, model, optimizer, batch)))
             if len(losses) % LOG_EVERY == 0:
-                run.progress(f"step {len(losses)}/{taken}", len(losses) / taken)
+                run.progress(f"step {len(losses)}/{taken}")
             if len(losses) == taken:
                 break
         epoch += 1

@@ -166,7 +166,7 @@ class Training:
         if self.stopped:
             self._say(f"stops early: {self.settings['patience']} epochs brought nothing better")
         self.save()
-        self._show(f"epoch {len(self.scores)}/{self._epochs()}")
+        self.run.progress(f"epoch {len(self.scores)}/{self._epochs()}")
 
     def take_best(self) -> None:
         """Load the weights of the best epoch into the model, if any epoch had a finite score."""
@@ -315,10 +315,7 @@ class Training:
         if not self.run.request.progress:
             print(line, end="", flush=True)
         else:
-            self._show(text.partition(", batch_cost")[0])
-
-    def _show(self, what: str) -> None:
-        self.run.progress(what, self.step / self.steps)
+            self.run.progress(text.partition(", batch_cost")[0])
 
 
 def _counted(processes: int) -> str:

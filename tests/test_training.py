@@ -183,7 +183,7 @@ def fake_training(module, folder, stop, resume):
         dtype="float32", case=SimpleNamespace(seed=0, config={"vocabulary": 40}),
         inputs={"x": np.arange(4)}, group=SimpleNamespace(count=1, rank=0),
         start=lambda: {"w": np.zeros(3)}, torch_state=FakeSide.state,
-        progress=lambda text, share: None,
+        progress=lambda text: None,
     )  # fmt: skip
     folder.mkdir(exist_ok=True)
     settings = {"best": ("largest", "accuracy"), "patience": 0}

@@ -451,20 +451,17 @@ class Run:
         """Teacher forcing: the reference's value of a parameter in a group of keys; else None."""
         return self.layout.from_torch(name, lambda key: self.reference(f"{group}/{key}"))
 
-    def progress(self, what: str, share: float | None = None) -> None:
-        """Say where this run is, for the check's progress bar.
+    def progress(self, what: str) -> None:
+        """Say which part of this run begins, for the check's progress bar, and what share is done.
 
-        share  0 to 1, how much of the part that runs is done; None: the next part begins
+        Of a whole training nobody knows the share: it may stop early.
         """
         if not self.request.progress:
             return
-        job = self.job
-        if share is None:
-            job.told[self.dtype] = job.told.get(self.dtype, -1) + 1
-        done = None
-        if self.dtype in job.dtypes and isinstance(self.request.task, Usual):
-            of_dtype = min((job.told.get(self.dtype, 0) + (share or 0)) / job.parts, 1)
-            done = (job.dtypes.index(self.dtype) + of_dtype) / len(job.dtypes)
+        job, done = self.job, None
+        told = job.told[self.dtype] = job.told.get(self.dtype, -1) + 1
+        if self.dtype in job.dtypes and told < job.parts and isinstance(self.request.task, Usual):
+            done = (job.dtypes.index(self.dtype) + told / job.parts) / len(job.dtypes)
         line = json.dumps([self.pair.name, done, f"{self.dtype} {what}"])
         print(f"@progress {line}", flush=True)
 

@@ -49,8 +49,8 @@ def judge_choice(
     row.measure, row.beyond = "count", 0
     sides = {"torch float32": ref32, "paddle float32": cand32, "paddle float64": cand64}
     runs = {name: run for name, run in sides.items() if run is not None}
-    row.note = _unlike(reference, margin, runs)
-    if row.note:
+    why = row.note = _unlike(reference, margin, runs)
+    if why:
         return row.decide("INVALID")
     if cand32 is not None:
         difference = np.abs((ref32 or reference).choice.astype(np.float64) - cand32.choice)

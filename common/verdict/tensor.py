@@ -55,9 +55,9 @@ def judge_tensor(
             return row
         infinite = take_out_infinities(arrays, nans)
         scale = compare_float32(row, *arrays[:2])
-        if row.max_abs is None or len(arrays) == 4:
-            row.note = not_finite(arrays)
-        if row.note:
+        wrong = not_finite(arrays) if row.max_abs is None or len(arrays) == 4 else ""
+        if wrong:
+            row.note = wrong
             row.mean_abs = row.max_abs = row.difference = None
             row.guide_passed = False
             return row
@@ -93,13 +93,13 @@ def judge_tensor(
 
 def compare_shapes(row: Row, arrays: list[np.ndarray]) -> bool:
     """Say of a row why arrays cannot be compared, and return whether they can."""
-    row.note = mismatch(arrays)
+    why = row.note = mismatch(arrays)
     shapes = [array.shape for array in arrays]
     ours, theirs, of_float64 = shapes[0], shapes[1], shapes[-2:]
     if ours != theirs or of_float64[0] == of_float64[1] != ours:
         row.unlike = SHAPES
         row.other_shape = theirs if ours != theirs else None
-    return not row.note
+    return not why
 
 
 def mismatch(arrays: list[np.ndarray]) -> str:
