@@ -90,15 +90,17 @@ def check_all(
         results = run(steps, options, on_progress)
     table = report.show_all(steps, results)
     folder = options.out or for_logs() / "log"
-    written = json_path or folder / "report.json"
-    write_text(written, json_text(results, short=json_path is None))
-    write_text(written.with_suffix(".txt"), table)
     page = None
     if not options.no_report:
         page = write_page(folder, results, command, _named(results))
+    left_out = _left_out(steps, options, results)
+    summary = str(last_line(results, page, left_out, says_next=False))
+    written = json_path or folder / "report.json"
+    write_text(written, json_text(results, short=json_path is None, summary=summary))
+    write_text(written.with_suffix(".txt"), table)
     for add in extras.load_all(_ADDED):
         add(results, options, folder)
-    report.say(last_line(results, page, _left_out(steps, options, results)))
+    report.say(last_line(results, page, left_out))
     return overall_exit(results)
 
 

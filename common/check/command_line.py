@@ -68,9 +68,10 @@ def check(
         results = run_step(step, options, on_progress, processes)
     beside(results)
     report.show_step(step, results)
-    if options.json:
-        write_text(options.json, json_text(results))
     page = write_step_page(step, options, results)
+    if options.json:
+        summary = str(last_line(results, page, says_next=False))
+        write_text(options.json, json_text(results, summary=summary))
     if not all(result.error for result in results):  # which have said it
         report.say(last_line(results, page))
     return overall_exit(results)

@@ -37,12 +37,16 @@ def _word(result) -> str:
 
 
 def last_line(
-    results: Sequence, page: Path | None = None, left_out: Mapping[int, str] | None = None
+    results: Sequence,
+    page: Path | None = None,
+    left_out: Mapping[int, str] | None = None,
+    says_next: bool = True,
 ) -> Text:
     """The line; as a str it is plain.
 
-    page      the report of these results, where there is one
-    left_out  number -> why, of steps that do not apply
+    page       the report of these results, where there is one
+    left_out   number -> why, of steps that do not apply
+    says_next  end with the command that a reader types next, where one is red
     """
     word = outcome(results)
     words = dict.fromkeys((word, NOT_COMPARED, UNDECIDED))  # of each kind one place is named
@@ -61,7 +65,7 @@ def last_line(
     if guides:
         parts.append(f"guide {sum(guides)}/{len(guides)}")
     parts += [shown(page)] if page else []
-    if word != ALIGNED and results:
+    if says_next and word != ALIGNED and results:
         result = kinds[word][0]
         found = findings_of(result)
         command = next_commands(result, found, results)[0][1] if found else again(result)

@@ -85,7 +85,7 @@ def _judged(asked: Mapping, on_progress) -> str:
         for step in _steps(asked["steps"]):
             results += run_step(step, options.taken_by(step.takes), on_progress, processes)
     write_page(out, results, "", "two live models")
-    line, _, _ = str(last_line(results, out / html_page.FILE)).partition(" · next: ")
+    line = str(last_line(results, out / html_page.FILE, says_next=False))
     document = json.loads(json_text(results, summary=line))
     document["findings"] = _with_weights_first(document["findings"], weight_rows(folder))
     return json.dumps(document)

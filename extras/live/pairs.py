@@ -1,7 +1,6 @@
 """A pair's folder checked for a test: `twincheck stepN DIR` in a process of its own."""
 
 import json
-import os
 import subprocess
 import sys
 import tempfile
@@ -74,14 +73,11 @@ def _document(number: int, folder: Path, words: Sequence[str]) -> dict:
     with tempfile.TemporaryDirectory(prefix="twincheck-") as work:
         answer = Path(work) / "result.json"
         command = [sys.executable, "-m", "twincheck", f"step{number}", str(folder), *words]
-        english = os.environ | {"LANGUAGE": "en"}  # of its lines some are looked for
         command += ["--json", str(answer)]
-        done = subprocess.run(command, capture_output=True, text=True, env=english)
+        done = subprocess.run(command, capture_output=True, text=True)
         document = json.loads(answer.read_text(encoding="utf-8")) if answer.is_file() else None
-    if document is None or document["exit_code"] == 2:
-        lines = [line for line in done.stderr.splitlines() if line.startswith("error: ")]
-        told = lines[-1].removeprefix("error: ") if lines else ""
-        told = told or document["findings"][0]["sentence"]
-        raise NotChecked(shown(f"step {number}: {told}"))
-    line, _, _ = done.stdout.rstrip().rpartition("\n")[2].partition(" · next: ")
-    return document | {"summary": line}
+    if document is None:
+        raise NotChecked(shown(f"step {number}: {done.stderr.strip()}"))
+    if document["exit_code"] == 2:
+        raise NotChecked(shown(f"step {number}: {document['findings'][0]['sentence']}"))
+    return document

@@ -306,8 +306,9 @@ class Search:
                 with suppress(UserError):  # no, torch's side does not
                     result = self._step_on(step, Red("", {"paddle": at} if at else {}, None))
             if result is None:
-                # The copy that it names is gone with what it has left.
-                told = str(error).partition(" (in full: ")[0]
+                # What it names in full is gone with the copy.
+                failure = getattr(error, "failure", None)
+                told = failure.sentence if failure else str(error)
                 self.told = told.replace(str(self.copy), shown(self.pair.folder))
                 if not self.mended:
                     raise UserError(self.told) from None
