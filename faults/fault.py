@@ -16,10 +16,7 @@ MODELS = "common/models"
 SMALL_CNN = "tests/pairs/small_cnn"
 TEXT_CLASSIFIER = "examples/text_classifier"
 USERS = "faults/users/pairs"
-CASTS = "faults/pairs/casts"
-DECODER = "faults/pairs/decoder"
-HALVES = "faults/pairs/halves"
-TRANSFORMER = "faults/pairs/transformer"
+HARD = "faults/pairs"
 
 STEPS_WITH_CASES = (1, 3, 4)  # whose checks take --case
 UNNAMED = "main"  # what --case calls a case whose keys begin with no name

@@ -12,12 +12,9 @@ from faults import peers
 from faults.catalogue import FAULTS
 from faults.checkout import CHECKS, Checkout
 from faults.fault import (
-    CASTS,
-    DECODER,
-    HALVES,
+    HARD,
     SMALL_CNN,
     TEXT_CLASSIFIER,
-    TRANSFORMER,
     USERS,
     Fault,
     cases_of,
@@ -36,7 +33,7 @@ LIMITS = {5: 1.5e-3}  # reprod_log's, where the guide's is not 1e-6
 # Torch's logs of the correct run are used again; reprod_log is asked by faults.peers.
 QUICK = ("--reuse", "torch", "--no-report")
 QUICK_OTHER = ("--no-report",)  # of a further check
-PAIRS = (SMALL_CNN, TEXT_CLASSIFIER, USERS, CASTS, DECODER, HALVES, TRANSFORMER)
+PAIRS = (SMALL_CNN, TEXT_CLASSIFIER, USERS, HARD)
 SHOWN_ORIGINS = 8
 # One fault a step is always judged by processes that nothing was forked from.
 COLD = {

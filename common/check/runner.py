@@ -6,28 +6,26 @@ What one needs of the other is decided here, such as whether a teacher-forced ru
 """
 
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack, nullcontext, suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
+from twincheck.common.check.further import Further
 from twincheck.common.check.inputs import Inputs
 from twincheck.common.check.options import CheckOptions
-from twincheck.common.check.origins import prove_origins, run_with_exact_operators
 from twincheck.common.check.record import write_record
 from twincheck.common.check.result import Result, port_alone_changes, refuse_unfit, shown
 from twincheck.common.check.steps import Step
 from twincheck.common.check.unfinished import Unfinished
 from twincheck.common.check.workers import Processes, Workers
 from twincheck.common.logs.guide_pair import bring_pair, has_pair
-from twincheck.common.logs.key import Key
 from twincheck.common.logs.result_folder import BESIDE, ResultFolder
 from twincheck.common.logs.sidecar import sidecar_of
 from twincheck.common.pair.case_hooks import data_preset, training
 from twincheck.common.pair.pairs import Pair, chosen_cases, is_checkpoint, load_pairs, python_for
 from twincheck.common.pair.request import RunRequest
-from twincheck.common.pair.task import Again, Noise
 from twincheck.common.report.guide_report import GuideReport
 from twincheck.common.system.checkout import ROOT
 from twincheck.common.system.errors import UserError
@@ -38,7 +36,7 @@ from twincheck.common.system.frameworks import SIDES
 from twincheck.common.system.half import HALF
 from twincheck.common.system.words import call_sides
 from twincheck.common.transplant.table import SMALLEST, TRANSPLANTS
-from twincheck.common.verdict.judge import Judgement, judge_folder
+from twincheck.common.verdict.judge import judge_folder
 
 NO_PAIR = (
     "what ran has none of the values that the guide asks for: there is no {0}_torch.npy, no "
@@ -215,31 +213,16 @@ def judge_model(
         judged = (folder, step.judged, result.memos)
         how = {"step": step.number, "model": pair.name, "strict": options.strict}
         how["allow_nan"] = "nan" in options.allow
-        judgements = judge_folder(*judged, until_off=workers is not None, **how)
-        while workers and _looked_closer(workers, pair, judgements, result):
-            judgements = judge_folder(*judged, until_off=True, **how)
-        if workers and not all(judgement.harmless for judgement in judgements.values()):
-            workers.stepping[pair.name] = _cases_that_are_off(judgements.values())
-            failed = workers.teacher_forced(pair)
-            if failed:
-                result.notes.append(
-                    f"only the first origin is sure, teacher forcing failed: {failed}"
-                )
-            judgements = judge_folder(*judged, until_asked=not failed, **how)
-            if not failed and any(judgement.asks_exact for judgement in judgements.values()):
-                failed = workers.teacher_forced(pair, exact=True)
-                if failed:
-                    result.notes.append(f"Paddle's own part could not be shown: {failed}")
-                judgements = judge_folder(*judged, **how)
-            if not failed and any(judgement.asks_free for judgement in judgements.values()):
-                run_with_exact_operators(workers, pair, folder)
-                judgements = judge_folder(*judged, **how)
-            while _looked_closer(workers, pair, judgements, result):
-                judgements = judge_folder(*judged, **how)
-            if not (failed or options.strict or pair.built_in):
-                for stem, judgement in judgements.items():
-                    prove_origins(workers, pair, folder, stem, judgement)
-            workers.forget_whole(pair)
+        further = Further(workers, pair, folder, result.notes) if workers else None
+        while True:
+            until = further.until if further else {}
+            judgements = judge_folder(*judged, **until, **how)
+            if further is None or not further.got(judgements):
+                break
+        if further is not None:
+            if not (options.strict or pair.built_in):
+                further.prove(judgements)
+            further.close()
         result.take(judgements, folder, pair)
         if reporting:
             result.take_report(guide.wait(), guide.target)
@@ -265,33 +248,6 @@ def _result(step: Step, pair: Pair, options: CheckOptions) -> Result:
             f"the candidate, which is {paddle}"
         )
     return result
-
-
-def _looked_closer(
-    workers: Workers, pair: Pair, judgements: Mapping[str, Judgement], result: Result
-) -> bool:
-    """Measure the noise of cases in which it decides rows, or repeat a run; whether one was done.
-
-    A row that is less exact than float32 is by its noise may be so by luck, which does not repeat.
-    """
-    found = judgements.values()
-    failed = workers.look_closer(Noise(), pair, (p for one in found for p in one.asks_noise))
-    if failed is None:
-        failed = workers.look_closer(Again(), pair, (p for one in found for p in one.asks_again))
-    if failed:
-        result.notes.append(f"rows that are in doubt could not be looked at once more: {failed}")
-    return failed == ""
-
-
-def _cases_that_are_off(judgements: Iterable[Judgement]) -> tuple[str, ...]:
-    """The cases from the first one on in which a row is off, as far as was judged: `until_off`."""
-    names: list[str] = []
-    for one in judgements:
-        if not one.harmless:
-            prefix = Key.parse(one.rows[-1].key, one.cases).case
-            at = one.cases.index(prefix) if prefix in one.cases else 0
-            names += [name.rstrip("/") or "main" for name in one.cases[at:]]
-    return tuple(dict.fromkeys(names))
 
 
 def _check_transplant(step: Step, options: CheckOptions) -> None:

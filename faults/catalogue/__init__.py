@@ -16,7 +16,7 @@ from faults.fault import MODELS, Fault
 
 TABLES = (
     *("fastformer", "fast_transformer", "informer", "reformer", "text_classifier", "training"),
-    *("large_models", "pipeline", "users", "half_precision", "generation"),
+    *("large_models", "pipeline", "users", "half_precision", "hard_pairs", "generation"),
 )
 _KNOWN = {field.name for field in fields(Fault)}
 
