@@ -143,7 +143,7 @@ def see(one: hard.Run, document: Mapping, folder: Path) -> Seen:
     for side in SIDES:
         digest = hashlib.sha256()
         for log in sorted(folder.rglob(f"*_{side}*.npy")):
-            if not log.stem.endswith("_single_step"):
+            if not log.stem.endswith("_teacher_forced"):
                 digest.update(log.read_bytes())
         seen.logs[f"{one.step} {one.name} {side}"] = digest.hexdigest()
     for row in document["rows"] if one.folder != LONG_SUMS else ():

@@ -116,7 +116,7 @@ def off_in(*names):
     return lambda name, value: value * 1.01 if name in names else value
 
 
-def test_without_a_single_step_log_only_the_first_is_an_origin():
+def test_without_a_teacher_forced_log_only_the_first_is_an_origin():
     judgement = judge_logs(*runs(network(), forward(off_in("layer1"))).values())
     assert list(verdicts(judgement).values())[2:] == ["DIVERGED"] * 3
     assert [row.key for row in judgement.rows if row.origin] == ["layer1"]
@@ -126,7 +126,7 @@ def test_without_a_single_step_log_only_the_first_is_an_origin():
 def test_what_was_only_passed_on_is_carried_and_every_origin_is_found():
     change = off_in("layer1", "layer3")
     local = forward(change, feed=network())
-    judgement = judge_logs(*runs(network(), forward(change)).values(), local64=local)
+    judgement = judge_logs(*runs(network(), forward(change)).values(), teacher_forced=local)
     assert list(verdicts(judgement).values())[2:] == ["DIVERGED", "CARRIED", "DIVERGED"]
     assert [row.key for row in judgement.rows if row.origin] == ["layer1", "layer3"]
     assert (judgement.verdict, judgement.exit_code) == ("DIVERGED", 1)
@@ -142,26 +142,26 @@ def test_a_constant_excuses_what_carries_it_and_hides_no_bug_behind_it(tmp_path)
     logs = runs(network(), forward(constant))
     logs["cand64"]["layer2"] = logs["ref64"]["layer2"] * (1 + 1e-6)  # amplified on the way
     sidecar = {"inexact": {"layer0": {"selu": 2e-7}}}
-    local = write(tmp_path / "local64.npy", local, sidecar)
-    exact = dict(local64=local, exact64=network())
+    local = write(tmp_path / "teacher_forced.npy", local, sidecar)
+    exact = dict(teacher_forced=local, exact=network())
     judgement = judge_logs(*logs.values(), **exact)
     found = verdicts(judgement)
     assert found["layer0"] == "CONSTANT" and found["layer2"] == "CARRIED"
     assert judgement.asks_free and judgement.exit_code == 1, "that it is as large is not shown"
-    judgement = judge_logs(*logs.values(), **exact, free64=network())
+    judgement = judge_logs(*logs.values(), **exact, free=network())
     assert verdicts(judgement)["layer2"] == "CONSTANT"
     assert (judgement.verdict, judgement.exit_code) == ("CONSTANT", 0)
     more = network() | {"layer2": network()["layer2"] * (1 + 1e-2)}
-    judgement = judge_logs(*logs.values(), **exact, free64=more)
+    judgement = judge_logs(*logs.values(), **exact, free=more)
     assert verdicts(judgement)["layer2"] == "CARRIED" and judgement.exit_code == 1
 
     def both(name, value):
         return off_in("layer2")(name, constant(name, value))
 
-    local = write(tmp_path / "local64.npy", forward(both, feed=network()), sidecar)
+    local = write(tmp_path / "teacher_forced.npy", forward(both, feed=network()), sidecar)
     exact = forward(off_in("layer2"), feed=network())
     judged = runs(network(), forward(both)).values()
-    judgement = judge_logs(*judged, local64=local, exact64=exact)
+    judgement = judge_logs(*judged, teacher_forced=local, exact=exact)
     assert verdicts(judgement)["layer2"] == "DIVERGED" and judgement.exit_code == 1
     assert [row.key for row in judgement.rows if row.origin] == ["layer0", "layer2"]
     assert judgement.first_diverged == "layer2"
@@ -171,7 +171,7 @@ def test_a_carried_row_with_nothing_above_that_explains_it_fails():
     logs = runs(network())
     logs["cand32"].pop("layer0"), logs["cand64"].pop("layer0")
     logs["cand64"]["layer2"] = logs["cand64"]["layer2"] * 1.01
-    judgement = judge_logs(*logs.values(), local64=network())
+    judgement = judge_logs(*logs.values(), teacher_forced=network())
     assert verdicts(judgement)["layer2"] == "CARRIED" and judgement.exit_code == 1
 
 

@@ -113,10 +113,10 @@ def masked(folder, mask, other, norm=1.001):
     logs.inside("norm", VALUES, off)
     logs.inside("after", VALUES, off)
     logs.decides("logits", VALUES[:, 0], off[:, 0])
-    alone = folder / "local64.npy"
+    alone = folder / "teacher_forced.npy"
     local = {"attention:in/mask": other, "norm": off, "after": VALUES, "logits": VALUES[:, 0]}
     write_log(alone, local, {"classes": logs.classes, "teacher_forced": True})
-    return logs.judge(local64=alone)
+    return logs.judge(teacher_forced=alone)
 
 
 @pytest.mark.parametrize("name", MASKS)

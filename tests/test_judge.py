@@ -24,7 +24,7 @@ def pair(values, change=0.0, noise=6e-8):
 
 
 class Logs:
-    """Logs of a step, written row by row, each with a single-step value."""
+    """Logs of a step, written row by row, each with a teacher-forced value."""
 
     def __init__(self, folder):
         self.folder = folder
@@ -43,7 +43,7 @@ class Logs:
 
     def judge(self, count=6):
         """The rows by key; `count` 4: there are no teacher-forced runs."""
-        names = (*RUNS, "local64", "exact64")[:count]
+        names = (*RUNS, "teacher_forced", "exact")[:count]
         paths = {}
         for i, name in enumerate(names):
             paths[name] = self.folder / f"{name}.npy"
@@ -63,14 +63,17 @@ class Logs:
         settled = ("ref32", "cand32", "ref64", "cand64", "noise")
         first = {name: paths[name] for name in settled if name in paths}
         judge_logs(**first, until_off=True, memo=memo)
-        if "local64" in paths:
-            local = first | {"local64": paths["local64"]}
+        if "teacher_forced" in paths:
+            local = first | {"teacher_forced": paths["teacher_forced"]}
             alone = judge_logs(**local)
             staged = judge_logs(**local, until_asked=True, memo=memo)
             assert staged.asks_exact == alone.asks_exact
-        for free in (None, paths.get("local64")):  # what comes last is only looked at in the end
-            staged = judge_logs(**paths, free64=free, memo=memo)
-            assert staged.as_json() == judge_logs(**paths, free64=free).as_json()
+        for free in (
+            None,
+            paths.get("teacher_forced"),
+        ):  # what comes last is only looked at in the end
+            staged = judge_logs(**paths, free=free, memo=memo)
+            assert staged.as_json() == judge_logs(**paths, free=free).as_json()
             asks_free = judgement.asks_free and free is None
             assert (staged.asks_exact, staged.asks_free) == (judgement.asks_exact, asks_free)
 

@@ -93,7 +93,7 @@ def test_a_fault_is_found_on_sums(checkout, tmp_path, fault):
     for keep in ("rows", "all"):
         done, rows, folder = ended(1, check(checkout, tmp_path / keep, step, pair, "--keep", keep))
         assert not list(folder.glob("*_whole*")), "what a teacher-forced run was fed with is gone"
-        assert (folder / f"{STEMS[step]}_paddle_fp64_single_step.npy").is_file()
+        assert (folder / f"{STEMS[step]}_paddle_fp64_teacher_forced.npy").is_file()
         origins = [row["key"] for row in rows if row["origin"]]
         assert origins[0].startswith(origin)
         verdicts.append({row["key"]: row["verdict"] for row in rows})

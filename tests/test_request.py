@@ -26,7 +26,7 @@ from twincheck.common.system.errors import UserError
 
 PAIR = Path(__file__).parent / "pairs" / "small_cnn"
 LOGS = [f"forward_all_{side}{run}" for side in ("torch", "paddle") for run in ("", "_fp64")]
-TEACHER_FORCED = "forward_all_paddle_fp64_single_step"
+TEACHER_FORCED = "forward_all_paddle_fp64_teacher_forced"
 
 
 # ---- the file -----------------------------------------------------------------------------------
@@ -146,7 +146,7 @@ def wrapper(path: Path, text: str) -> Path:
 
 
 @pytest.mark.slow
-def test_one_process_answers_the_single_step_request_too(checkout, tmp_path):
+def test_one_process_answers_the_teacher_forced_request_too(checkout, tmp_path):
     starts = tmp_path / "starts"
     python = wrapper(tmp_path / "python", f'echo "$*" >> "{starts}"\nexec "{sys.executable}" "$@"')
     model = ("--model", str(checkout.pair))

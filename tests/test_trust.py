@@ -81,8 +81,8 @@ def own_operators_as_exact_ones(folder):
     entries(folder, f"{TEACHER_FORCED}_exact", teacher_forced=True)
 
 
-TEACHER_FORCED = "forward_all_paddle_fp64_single_step"
-EXACT = "forward_all_paddle_fp64_exact"
+TEACHER_FORCED = "forward_all_paddle_fp64_teacher_forced"
+EXACT = "forward_all_paddle_fp64_free"
 
 
 def exact_operators_as_own_ones(folder):
@@ -128,8 +128,8 @@ def test_logs_of_other_runs_are_refused(folder, capsys, change, said):
 
 def test_a_run_of_exact_operators_that_is_fed_nothing_may_lie_beside(folder):
     """A check leaves it where it shows what is left; --compare-only judges the folder again."""
-    copy(folder, "forward_all_paddle_fp64", "forward_all_paddle_fp64_exact")
-    entries(folder, "forward_all_paddle_fp64_exact", exact=True)
+    copy(folder, "forward_all_paddle_fp64", "forward_all_paddle_fp64_free")
+    entries(folder, "forward_all_paddle_fp64_free", exact=True)
     assert judge(folder, "--no-report") == 0
 
 

@@ -145,7 +145,7 @@ def _effect(
         if not fed or workers.feed(pair, proof, fed, cases):
             return Effect(0, 0, 1.0)
         logs = {name: files.judged_logs(stem)[name] for name in ("ref32", "ref64")}
-        logs["free64"] = ResultFolder(proof).log(stem, "paddle", TEACHER_FORCED)
+        logs["free"] = ResultFolder(proof).log(stem, "paddle", TEACHER_FORCED)
         opened = Logs(stack, logs)
         keys = [Key.parse(row.key, opened.cases) for row in rows]
         again = Comparisons(opened, keys)

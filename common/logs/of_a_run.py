@@ -133,7 +133,7 @@ class Logs:
     @cached_property
     def not_forced(self) -> frozenset[str]:
         """Keys of the reference's values that the candidate's modules were not fed."""
-        return frozenset(self.sidecars["local64"].not_forced)
+        return frozenset(self.sidecars["teacher_forced"].not_forced)
 
     def was_forced(self, key: Key) -> bool:
         """Whether the module of a row was fed all that it was given, so that it is seen alone.

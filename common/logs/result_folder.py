@@ -5,9 +5,9 @@ forward_all, metric_all, loss_all, bp_align_all, train_align_all; train_first, g
 
 STEM_SIDE.npy                      a log of the float32 run; beside each log its sidecar, .json
 STEM_SIDE_fp64.npy                 of the float64 run
-STEM_paddle_fp64_single_step.npy   of a float64 run whose modules are fed torch's values
-STEM_paddle_fp64_single_step_exact.npy   the same, with what Paddle computes inexactly made exact
-STEM_paddle_fp64_exact.npy         of a float64 run that is fed nothing, with that made exact
+STEM_paddle_fp64_teacher_forced.npy  of a float64 run whose modules are fed torch's values
+STEM_paddle_fp64_teacher_forced_exact.npy   the same, with what Paddle computes inexactly made exact
+STEM_paddle_fp64_free.npy          of a float64 run that is fed nothing, with that made exact
 STEM_torch_fp64_whole.npy          of the float64 run again, all tensors whole; while it is needed
 STEM_torch_fp64_noise.npy          how far rounding moves each tensor (common/logs/noise.py)
 STEM_torch_fp64_rounded.npy        of a float64 run with its constants rounded to float32
@@ -35,12 +35,12 @@ from pathlib import Path
 from twincheck.common.system.files import link_or_copy
 
 # Which run a log is of: what its name has behind the side.
-FLOAT32, FLOAT64, TEACHER_FORCED, UNFORCED = "", "_fp64", "_fp64_single_step", "_unforced"
+FLOAT32, FLOAT64, TEACHER_FORCED, UNFORCED = "", "_fp64", "_fp64_teacher_forced", "_unforced"
 WHOLE = "_fp64_whole"
 AGAIN = ("_again1", "_again2", "_again3")
 NOISE, MOVED, ROUNDED = "_fp64_noise", "_fp64_moved", "_fp64_rounded"
 HALF_STEP, HALF_STEP64 = "_half_step", "_fp64_half_step"
-EXACT, FREE_EXACT = f"{TEACHER_FORCED}_exact", "_fp64_exact"
+EXACT, FREE_EXACT = f"{TEACHER_FORCED}_exact", "_fp64_free"
 
 # Name of a log that is judged -> its side, its run, and what it is called beside its side.
 JUDGED = {
@@ -48,11 +48,11 @@ JUDGED = {
     "cand32": ("paddle", FLOAT32, "float32 log"),
     "ref64": ("torch", FLOAT64, "float64 log"),
     "cand64": ("paddle", FLOAT64, "float64 log"),
-    "local64": ("paddle", TEACHER_FORCED, "teacher-forced log"),
-    "exact64": ("paddle", EXACT, "teacher-forced log with exact operators"),
-    "free64": ("paddle", FREE_EXACT, "float64 log with exact operators"),
+    "teacher_forced": ("paddle", TEACHER_FORCED, "teacher-forced log"),
+    "exact": ("paddle", EXACT, "teacher-forced log with exact operators"),
+    "free": ("paddle", FREE_EXACT, "float64 log with exact operators"),
     "noise": ("torch", NOISE, "measured noise"),
-    "rounded64": ("torch", ROUNDED, "float64 log with constants in float32"),
+    "rounded": ("torch", ROUNDED, "float64 log with constants in float32"),
     "step_ref64": ("torch", HALF_STEP64, "float64 log of single steps"),
     "step_cand64": ("paddle", HALF_STEP64, "float64 log of single steps"),
     "step_cand": ("paddle", HALF_STEP, "log of single steps in half precision"),
@@ -99,7 +99,7 @@ class LogName:
     @property
     def teacher_forced(self) -> bool:
         """True for a run whose modules are fed the reference's values."""
-        return self.run.removesuffix("_exact").endswith("_step")
+        return self.run in (TEACHER_FORCED, EXACT, HALF_STEP, HALF_STEP64)
 
     @property
     def exact(self) -> bool:

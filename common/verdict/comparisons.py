@@ -31,10 +31,15 @@ OWN = "own"
 # Row -> the runs that it compares, in the rule's order.
 RUNS = {
     OWN: ("ref32", "cand32", "ref64", "cand64"),
-    "fed": ("ref32", "ref32", "ref64", "local64"),  # its float32 noise is the reference's own
-    "exact": ("ref32", "ref32", "ref64", "exact64"),
-    "free": ("ref32", "ref32", "ref64", "free64"),
-    "rounded": ("ref32", "cand32", "rounded64", "cand64"),
+    "fed": (
+        "ref32",
+        "ref32",
+        "ref64",
+        "teacher_forced",
+    ),  # its float32 noise is the reference's own
+    "exact": ("ref32", "ref32", "ref64", "exact"),
+    "free": ("ref32", "ref32", "ref64", "free"),
+    "rounded": ("ref32", "cand32", "rounded", "cand64"),
 }
 SKETCH, LOGITS = "sketch", "logits"  # what is known of a tensor beside rows
 _WHOLE = {*RUNS[OWN], "noise", *AGAIN}  # what any of them may depend on, beside its own run
@@ -153,7 +158,7 @@ class Comparisons:
     def make(self, which: str, key: Key) -> object:
         """What the logs say of a key: one of the rows, or what is known beside them."""
         if which == SKETCH:
-            return sketch(*(self.logs.get(name, key) for name in ("ref64", "local64")))
+            return sketch(*(self.logs.get(name, key) for name in ("ref64", "teacher_forced")))
         if which == LOGITS:
             return causes.clipped_logits(key, self.logs)
         return self._own(key) if which == OWN else self._other(which, key)
@@ -267,7 +272,7 @@ class Comparisons:
 
     def _teacher_forced_choice(self, key: Key) -> Row | None:
         """The same on the reference's values; there is no float32 run of it."""
-        reference, fed = (self._read_choice(name, key) for name in ("ref64", "local64"))
+        reference, fed = (self._read_choice(name, key) for name in ("ref64", "teacher_forced"))
         margin = self._part_of_choice("ref64", key, "margin")
         if margin is None or reference is None or fed is None:
             return None

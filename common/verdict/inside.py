@@ -110,8 +110,8 @@ class Inside:
                 seen.add(key.case)
         carried = {case for case, some in off.items() if all(r.verdict == "CARRIED" for r in some)}
         brought = carried & seen
-        there = "free64" in self._logs
-        self.asks_free = bool(brought) and "local64" in self._logs and not there
+        there = "free" in self._logs
+        self.asks_free = bool(brought) and "teacher_forced" in self._logs and not there
         for row, key in zip(rows, self.keys, strict=True):
             if there and key.case in brought and row.verdict == "CARRIED":
                 free = self._rows.row("free", key)
@@ -144,7 +144,7 @@ class Inside:
         if self._logs.of_sums(key):
             return False  # sums of other neighbours
         ref, cand = (self._logs.get(name, key) for name in self._runs)
-        alone = self._logs.get("local64", key) if self._logs.was_forced(key) else None
+        alone = self._logs.get("teacher_forced", key) if self._logs.was_forced(key) else None
         plain = key.is_input and ref.dtype.kind in "iub"  # ids: no size says how far off
         alike = likeness(ref, cand, most=np.inf if plain else 0.5)
         if alike is None and alone is not None:
@@ -166,7 +166,7 @@ class Inside:
             return False
         row.add_note("shaped otherwise on the paddle side")
         if alone is not None:
-            fed = judge_tensor(str(key), runs[0], runs[0], runs[2], arranged("local64"))
+            fed = judge_tensor(str(key), runs[0], runs[0], runs[2], arranged("teacher_forced"))
             row.origin = fed.verdict not in AGREEING
         else:
             before = zip(rows[:i], self.keys, strict=False)
@@ -198,7 +198,7 @@ class Inside:
             return TYPE
         if not self._logs.of_sums(key) and masks_alike(ref, cand):
             return MASK
-        alone = self._logs.get("local64", key)
+        alone = self._logs.get("teacher_forced", key)
         turned = same_elements(ref, cand) or alone is not None and same_elements(ref, alone)
         return ORDER if turned else VALUES
 

@@ -76,8 +76,8 @@ class Operators:
     """The inexact operators that the logs of one run have met."""
 
     def __init__(self, logs: Logs):
-        self._found = logs.sidecars["local64"].inexact
-        self._wrong = logs.sidecars["local64"].wrong
+        self._found = logs.sidecars["teacher_forced"].inexact
+        self._wrong = logs.sidecars["teacher_forced"].wrong
 
     def of_case(self, key: Key) -> dict[str, dict[str, float]]:
         """Module, without the case's prefix -> its inexact operators, those of the table."""

@@ -13,19 +13,19 @@ from twincheck.common.verdict.tolerances import tolerance
 _PARTS = 16  # of a difference, of each of which the sum is remembered
 
 
-def sketch(ref64: np.ndarray | None, local64: np.ndarray | None) -> list[float] | None:
+def sketch(ref64: np.ndarray | None, teacher_forced: np.ndarray | None) -> list[float] | None:
     """What the candidate did wrong on the reference's values: 16 numbers that keep its direction.
 
     Each is the sum of a part of the differences, with signs that all tensors of one size share.  No
     number where that cannot be said; None for a value that a side alone has.
     """
-    if ref64 is None or local64 is None:
+    if ref64 is None or teacher_forced is None:
         return None
-    if ref64.shape != local64.shape or ref64.dtype.kind not in "fiub" or ref64.size < 2:
+    if ref64.shape != teacher_forced.shape or ref64.dtype.kind not in "fiub" or ref64.size < 2:
         return []
     signs = np.random.default_rng(ref64.size).integers(0, 2, ref64.size) * 2.0 - 1.0
     with np.errstate(all="ignore"):
-        off = (local64.astype(np.float64) - ref64).reshape(-1) * signs
+        off = (teacher_forced.astype(np.float64) - ref64).reshape(-1) * signs
         starts = np.linspace(0, off.size, min(off.size, _PARTS), endpoint=False).astype(int)
         return [float(part) for part in np.add.reduceat(off, starts)]
 

@@ -94,7 +94,7 @@ class Settling:
 
     def _localised(self, key: Key, row: Row) -> Row:
         """A row after one that is off: by the reference's values, if such a log is there."""
-        if "local64" not in self._logs or row.verdict == "PRECISION" and not key.is_step:
+        if "teacher_forced" not in self._logs or row.verdict == "PRECISION" and not key.is_step:
             return row  # PRECISION: the gap is rounding's although something above is off
         fed = self._rows.row("fed", key)
         if fed is None and key.is_step:
@@ -148,7 +148,7 @@ class Settling:
     def _came_around(self, key: Key) -> bool:
         """True where the parent's code was off before, and this is the same once more."""
         parent = parent_code(key, self._case_of(key).modules)
-        if parent is None or "local64" not in self._logs:
+        if parent is None or "teacher_forced" not in self._logs:
             return False
         return self._streams.explains(key, parent, self._rows.sketch(key))
 
@@ -177,13 +177,13 @@ class Settling:
 
     def _shown(self, row: Row, key: Key) -> tuple[bool, str, str]:
         """Whether an operator is shown to be the cause, what is said of it, and by which proof."""
-        if "local64" not in self._logs:  # nor could it be: its layer is all that is known
+        if "teacher_forced" not in self._logs:  # nor could it be: its layer is all that is known
             operator = of_class(self._layer(key)) if row.verdict == "CONSTANT" else None
             return operator is not None, operator.sentence if operator else "", ""
         found = self._operators.of_case(key)
         if not found:
             return False, "", ""
-        if "exact64" not in self._logs:
+        if "exact" not in self._logs:
             scale = self._rows.scales.get(key.group, 0.0)
             self.asks_exact |= self._operators.could_be(row, key, scale)
             return False, "", ""

@@ -11,7 +11,7 @@ from twincheck.common.verdict.comparisons import Memo
 from twincheck.common.verdict.judge import judge_logs
 from twincheck.extras.bundle.rows import Watched, differences, made_of, same_made
 
-NAMES = ("ref32", "cand32", "ref64", "cand64", "local64", "exact64")
+NAMES = ("ref32", "cand32", "ref64", "cand64", "teacher_forced", "exact")
 
 
 def write(folder: Path) -> dict[str, Path]:
