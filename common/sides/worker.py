@@ -66,7 +66,7 @@ from twincheck.common.sides.shared_weights import (
 from twincheck.common.sides.suited import Unsuited
 from twincheck.common.sides.write_log import refuse_full_disk, write_log
 from twincheck.common.system import extras
-from twincheck.common.system.checkout import ROOT
+from twincheck.common.system.checkout import PATH, ROOT
 from twincheck.common.system.errors import LostProcess, UserError, is_ours
 from twincheck.common.system.half import HALF
 from twincheck.common.system.memory import (
@@ -329,7 +329,7 @@ def _run_apart(module: str, path: Path) -> int:
     """
     if sys.platform != "linux":
         command = [sys.executable, "-W", "ignore", "-m", module, str(path)]
-        status = subprocess.run(command, check=False).returncode
+        status = subprocess.run(command, cwd=PATH, check=False).returncode
     else:
         process = os.fork()
         if not process:
