@@ -129,6 +129,7 @@ class Workers:
         """
         errors, self._models = self.inputs.errors, len(pairs)
         half = self.options.run.dtype in HALF
+        self._shares |= {("torch", name): 1.0 for name in self.inputs.brought}
         owed: list[Owed] = []
         for launch in self.step.launches:
             self._collect(owed)

@@ -133,7 +133,8 @@ class Told:
     def read(cls, line: str) -> "Told | None":
         """What a worker has printed; None for a line of the model's own."""
         try:
-            return cls(*json.loads(line))
+            model, share, what = json.loads(line)
+            return cls(str(model), None if share is None else float(share), str(what))
         except (ValueError, TypeError):
             return None
 
