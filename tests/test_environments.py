@@ -42,7 +42,7 @@ OF_THE_PACKAGE = {
 }
 CHECKS = {1: "step1_forward", 3: "step3_loss", 4: "step4_backward"}
 PROGRESS = """import json, os
-print("@progress", json.dumps(["a model", None, os.environ["A_VARIABLE"]]))"""
+print("@progress", json.dumps(["a model", None, "float32", os.environ["A_VARIABLE"]]))"""
 
 
 def needed(distribution: str) -> set[str]:
@@ -196,7 +196,7 @@ def test_paddle_2_gets_pythons_own_zlib_first(monkeypatch):
     monkeypatch.setenv("A_VARIABLE", "second")
     said = []
     assert Process([sys.executable, "-c", PROGRESS], said.append).wait() == 0
-    assert [str(told) for told in said] == ["a model first:second"]
+    assert [str(told) for told in said] == ["a model float32 first:second"]
 
 
 # ---- with other versions ------------------------------------------------------------------------

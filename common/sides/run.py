@@ -462,7 +462,7 @@ class Run:
         told = job.told[self.dtype] = job.told.get(self.dtype, -1) + 1
         if self.dtype in job.dtypes and told < job.parts and isinstance(self.request.task, Usual):
             done = (job.dtypes.index(self.dtype) + told / job.parts) / len(job.dtypes)
-        line = json.dumps([self.pair.name, done, f"{self.dtype} {what}"])
+        line = json.dumps([self.pair.name, done, self.dtype, what])
         print(f"@progress {line}", flush=True)
 
 

@@ -17,6 +17,7 @@ import subprocess
 import sys
 import threading
 import time
+import traceback
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -127,19 +128,20 @@ class Told:
 
     model: str
     share: float | None  # of what was asked for, 0 to 1; None: nobody knows
+    dtype: str
     what: str
 
     @classmethod
     def read(cls, line: str) -> "Told | None":
         """What a worker has printed; None for a line of the model's own."""
         try:
-            model, share, what = json.loads(line)
-            return cls(str(model), None if share is None else float(share), str(what))
+            model, share, dtype, what = json.loads(line)
+            return cls(str(model), None if share is None else float(share), str(dtype), str(what))
         except (ValueError, TypeError):
             return None
 
     def __str__(self) -> str:
-        return f"{self.model} {self.what}"
+        return f"{self.model} {self.dtype} {self.what}"
 
 
 class Process:
@@ -185,7 +187,10 @@ class Process:
         for line in _lines(self._process.stdout):
             if line.startswith(_PROGRESS):
                 if told := Told.read(line[len(_PROGRESS) :]):
-                    on_progress(told)
+                    try:
+                        on_progress(told)
+                    except Exception as error:  # the answers are read on, whatever shows this
+                        traceback.print_exception(error)
             elif line.startswith(_ANSWER):
                 self._answers.put(int(line[len(_ANSWER) :]))
         self._answers.put(None)  # it has ended

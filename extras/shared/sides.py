@@ -7,6 +7,7 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 
 from twincheck.common.check.options import CheckOptions
@@ -29,6 +30,7 @@ from twincheck.common.system.checkout import for_logs
 from twincheck.common.system.errors import UserError
 from twincheck.common.system.folders import remove_abandoned, working_folder
 from twincheck.common.system.frameworks import SIDES
+from twincheck.common.system.processes import Told
 from twincheck.common.system.shared_arrays import SharedFile
 from twincheck.common.weights import checkpoint
 from twincheck.extras.shared.one_case import data_case
@@ -59,7 +61,7 @@ class Asked:
                 process = WorkerProcess(
                     self.pythons[side],
                     FIRST.format(side),
-                    lambda text, side=side: sides.on_batch(side) if " batch " in text else None,
+                    partial(sides.on_progress, side),
                     self.run.device,
                     None if self.run.device == "gpu" else threads,
                 )
@@ -130,6 +132,11 @@ class Sides:
     processes: dict[str, WorkerProcess] = field(default_factory=dict)  # by their sides
     on_batch: Callable[[str], None] = lambda side: None
     exact: bool = True  # both sides have a float64 run
+
+    def on_progress(self, side: str, told: Told) -> None:
+        """Say that a side has come to its next batch, where it has."""
+        if told.what.startswith("batch "):
+            self.on_batch(side)
 
     def answer(self, dtype: str, meanwhile: Callable[[], object] = lambda: None) -> object:
         """Have both sides run in a precision; raises UserError where one fails.
