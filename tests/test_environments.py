@@ -203,7 +203,9 @@ def test_what_shows_progress_ends_no_answers(monkeypatch, capsys):
     monkeypatch.setenv("A_VARIABLE", "batch 1")
     code = f"{PROGRESS}\nprint('@progress [1')\nprint('@done 0')"
     process = Process([sys.executable, "-c", code], lambda told: 1 / 0, asks=True)
-    assert process.answer() == 0 and process.wait() == 0
+    assert process.answer() == 0
+    process.end()
+    assert process.wait() == 0
     assert "ZeroDivisionError" in capsys.readouterr().err
 
 
