@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from twincheck.common.check.report_json import PROMISED, report_text
+from twincheck.common.check.report_json import _NOW_AND_THEN, PROMISED, report_text
 from twincheck.common.check.result import Result
 from twincheck.common.check_all import all_steps
 from twincheck.common.verdict.row import Row
@@ -25,6 +25,7 @@ def result() -> Result:
         row.step, row.model = 1, "reformer"
         rows.append(row)
     rows[7].verdict, rows[7].origin, rows[7].worst_index = "DIVERGED", True, (0, 1)
+    rows[7].fed = "yes"
     rows[8].mean_abs = float("nan")
     return Result(all_steps()[0], "reformer", rows=rows)
 
@@ -56,4 +57,5 @@ def test_a_short_report_has_what_is_promised_and_all_of_what_is_wrong():
             close = None if other[name] is None else pytest.approx(other[name], rel=1e-6)
             assert one[name] == close
     assert brief["rows"][8]["mean_abs"] is None
-    assert set(full["rows"][0]) == set(Row.__slots__)
+    assert set(full["rows"][0]) == set(Row.__slots__) - set(_NOW_AND_THEN)
+    assert full["rows"][7]["fed"] == "yes" and "fed" not in full["rows"][8]

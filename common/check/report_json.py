@@ -7,6 +7,7 @@ that agree have there only what tables are made of.
 import json
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import fields
 from pathlib import Path
 
 from twincheck.common.check.result import Result, overall_exit
@@ -21,6 +22,9 @@ _ADDED = "twincheck.document"
 PROMISED = ("step", "model", "key", "verdict", "mean_abs", "max_abs")
 # What an agreeing row has beside that in a short report, where it says something.
 _OF_TABLES = ("gap", "allowed", "guide_passed", "noise_only", "capped", "excuse", "note")
+# What a row has only where it says something.
+_SOME = "fed proof repeated by_itself in_float64 unlike other_shape shows_nothing".split()
+_NOW_AND_THEN = {one.name: one.default for one in fields(Row) if one.name in _SOME}
 _DIGITS = {"mean_abs": 7, "max_abs": 7, "gap": 3, "allowed": 3}
 
 
@@ -104,6 +108,9 @@ _encoded = json.JSONEncoder(separators=(",", ":"), allow_nan=False).encode
 
 def _line(row: Row, short: bool) -> str:
     values = row.as_json()
+    for name, usual in _NOW_AND_THEN.items():
+        if values[name] == usual:
+            del values[name]
     if short and row.verdict in AGREEING:
         more = {name: values[name] for name in _OF_TABLES if values[name] not in (None, "", False)}
         if values["guide_passed"] is False:
