@@ -4,7 +4,7 @@ SHELL := /bin/sh
 VENV_PYTHON := .venv/bin/python
 
 .DEFAULT_GOAL := help
-.PHONY: help install paconvert check test test-slow faults faults-everywhere test-elsewhere environments bench lint clean distclean
+.PHONY: help install paconvert check test test-slow faults faults-everywhere environments bench lint clean distclean
 
 help:
 	@echo "make install    make .venv with the pinned CPU packages, where that is still to be done"
@@ -13,7 +13,6 @@ help:
 	@echo "make test       the tests, without those that are marked slow"
 	@echo "make test-slow  the slow ones: whole trainings, kills, exports, every command of the pages"
 	@echo "make faults     plants every fault of the catalogue, and runs the correct hard pairs"
-	@echo "make test-elsewhere  the tests that compare floats, computed as on other processors"
 	@echo "make faults-everywhere  the same on other paths of the linear algebra: 40 minutes"
 	@echo "make environments  the checks with other versions: Python 3.10 to 3.13, torch 2.4, Paddle 2.6"
 	@echo "make bench      speed and memory beside the peers, which it installs: an hour, 4 GB"
@@ -57,10 +56,6 @@ test-slow: install
 
 faults: install
 	@$(VENV_PYTHON) -m faults.run
-
-# Those that compare floats: some minutes for each of the 10 settings that has an effect.
-test-elsewhere: install
-	@$(VENV_PYTHON) -m faults.everywhere --tests --only networks --only operators --step 1
 
 # About 4 minutes for each of 10 settings: python -m faults.everywhere --help shows smaller parts.
 faults-everywhere: install

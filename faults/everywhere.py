@@ -3,16 +3,12 @@
     make faults-everywhere                                    all of it
     python -m faults.everywhere --path MKL_CBWR=COMPATIBLE    one path (may be repeated)
     python -m faults.everywhere --only transformer --step 1   hard pairs of one folder, one step
-    make test-elsewhere                 the tests that compare floats, and pairs that show an effect
 
 A path is a variable of the environment that tells a library which instructions or how many threads
 to use.  On each: every correct hard pair, and one fault of the catalogue for each check of steps 1,
 3 and 4, behind a correct run of that check (--faults all: each one, 15 minutes more for each path).
 A setting that changes no bit of any log had no effect on this processor, and the table says so.
 Exit status 0: no false alarm and no fault lost on any path.
-
---tests runs those of `make test` that compare floats, on each path that changes a bit of the pairs;
-the usual one is that of `make test` itself.
 """
 
 import sys
@@ -29,10 +25,7 @@ import hashlib
 import json
 import os
 import re
-import subprocess
-import tempfile
 import time
-import xml.etree.ElementTree as xml
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
@@ -47,7 +40,6 @@ from faults.warm import Interpreters
 from faults.worker import Check
 from twincheck.common.check.guard import guarded
 from twincheck.common.check.options import positive
-from twincheck.common.system.checkout import ROOT
 from twincheck.common.system.errors import UserError
 from twincheck.common.system.files import write_text
 from twincheck.common.system.half import EPSILONS
@@ -69,15 +61,6 @@ PATHS = (
 )
 SIDES = ("torch", "paddle")
 NO_EFFECT = "nothing: no effect here"
-# The files of `make test` in which floats are computed and compared.
-TESTS = tuple(
-    """
-    agreement choices decoding draws example fastformers
-    faults framework_part generate generation half hard informer init inside inside_out judge
-    large_models last_bias leading noise operators origins probes proved_origins quick
-    reference reformer right_ports suits sums train_mode transplant verdict weights
-    """.split()
-)
 LONG_SUMS = "operators"  # the folder whose sums may be noisier the longer they are
 # Gradients and what an optimizer step has touched have bounds that depend on their kind's size.
 _OF_A_KIND = re.compile(r"/(grad|grad_of|\d{3})/")
@@ -91,8 +74,6 @@ class Outcome:
     pairs: int = 0
     controls: int = 0
     faults: int = 0
-    tests: int = 0
-    failed: list[str] = field(default_factory=list)  # of those
     alarms: list[str] = field(default_factory=list)
     lost: list[str] = field(default_factory=list)
     elsewhere: list[str] = field(default_factory=list)  # caught, but another row is named
@@ -105,7 +86,7 @@ class Outcome:
     @property
     def passed(self) -> bool:
         """True where nothing went wrong."""
-        return not (self.alarms or self.lost or self.failed or self.error)
+        return not (self.alarms or self.lost or self.error)
 
     def changes(self, usual: "Outcome | None") -> str:
         """Which side's bits the setting changed."""
@@ -184,18 +165,14 @@ def taking(path: str) -> Iterator[None]:
         os.environ.update(before)
 
 
-def try_path(
-    path: str, options: argparse.Namespace, on_progress, usual: Outcome | None = None
-) -> Outcome:
-    """Run on one path all that was asked for; `usual` is what the usual one came to."""
+def try_path(path: str, options: argparse.Namespace, on_progress) -> Outcome:
+    """Run on one path all that was asked for."""
     outcome, start = Outcome(path), time.perf_counter()
     with taking(path), Interpreters() as warm:
         workers = max(1, options.workers // int(os.environ["OMP_NUM_THREADS"]))
         try:
             _run_pairs(outcome, options, workers, on_progress, warm.python)
             _run_faults(outcome, options, workers, on_progress, warm.python)
-            if options.tests and path != USUAL and outcome.changes(usual) != NO_EFFECT:
-                _run_tests(outcome, options.workers, on_progress)
         except UserError as error:
             outcome.error = str(error)
     outcome.seconds = round(time.perf_counter() - start, 1)
@@ -261,42 +238,11 @@ def _run_faults(outcome: Outcome, options, workers: int, on_progress, python: st
     ]
 
 
-def files_of_tests() -> list[str]:
-    """The files of TESTS, in tests/ and in those of the extras."""
-    folders = (ROOT / "tests", *ROOT.glob("extras/*/tests"))
-    found = {path.name: path for folder in folders for path in folder.glob("test_*.py")}
-    return [str(found[f"test_{test}.py"].relative_to(ROOT)) for test in TESTS]
-
-
-def _run_tests(outcome: Outcome, workers: int, on_progress) -> None:
-    """The tests that compare floats, which take over nothing that another path came to."""
-    on_progress(f"the tests of {len(TESTS)} files")
-    command = [sys.executable, "-m", "pytest", "-q", "-n", str(workers), "--dist", "loadfile"]
-    with tempfile.TemporaryDirectory(prefix="tests-") as name:
-        report = Path(name) / "report.xml"
-        done = subprocess.run(
-            [*command, f"--junitxml={report}", *files_of_tests()],
-            cwd=ROOT,
-            capture_output=True,
-            text=True,
-        )
-        if not report.is_file():
-            raise UserError(f"pytest left no report: {(done.stderr or done.stdout).strip()[-300:]}")
-        cases = list(xml.parse(report).iter("testcase"))
-    outcome.tests = len(cases)
-    outcome.failed += [
-        f"{case.get('classname')}::{case.get('name')}"
-        for case in cases
-        if case.find("failure") is not None or case.find("error") is not None
-    ]
-
-
 # What goes wrong, by the name of its field -> in words.
 _KINDS = {
     "alarms": "false alarm",
     "lost": "lost",
     "elsewhere": "caught elsewhere",
-    "failed": "failed test",
 }
 
 
@@ -305,16 +251,14 @@ def show(outcomes: Sequence[Outcome], console: Console) -> None:
     usual = next((outcome for outcome in outcomes if outcome.path == USUAL), None)
     table = Table(title="other paths of the linear algebra", title_justify="left")
     table.add_column("path", no_wrap=True)
-    tests = any(one.tests for one in outcomes)  # else faults: one column for both
-    lost = "tests failed" if tests else "lost"
-    for name in ("changes bits of", "false alarms", lost, "noisiest", "minutes"):
+    for name in ("changes bits of", "false alarms", "lost", "noisiest", "minutes"):
         table.add_column(name)
     for one in outcomes:
         table.add_row(
             one.path,
             one.changes(usual),
             f"{len(one.alarms)} of {one.pairs + one.controls}",
-            f"{len(one.failed)} of {one.tests}" if tests else f"{len(one.lost)} of {one.faults}",
+            f"{len(one.lost)} of {one.faults}",
             f"{one.noisiest:.2f}",
             f"{one.seconds / 60:.1f}",
         )
@@ -329,9 +273,7 @@ def show(outcomes: Sequence[Outcome], console: Console) -> None:
     right = sum(one.pairs + one.controls for one in outcomes)
     console.print(
         f"{len(outcomes)} paths: {alarms} false alarms in {right} correct runs, {lost} of "
-        f"{sum(one.faults for one in outcomes)} faults lost, "
-        f"{sum(len(one.failed) for one in outcomes)} of "
-        f"{sum(one.tests for one in outcomes)} tests failed"
+        f"{sum(one.faults for one in outcomes)} faults lost"
     )
 
 
@@ -344,7 +286,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--only", action="append", metavar="FOLDER", help="its pairs, no catalogue")
     parser.add_argument("--step", type=int, action="append", help="of this step alone")
     parser.add_argument("--faults", choices=("all", "few", "none"))
-    parser.add_argument("--tests", action="store_true", help="those that compare floats")
     parser.add_argument("--workers", type=positive, default=os.cpu_count() or 1)
     parser.add_argument("--json", type=Path, metavar="FILE", help="write what was found")
     parser.add_argument("--debug", action="store_true")
@@ -364,12 +305,11 @@ def _main(options: argparse.Namespace) -> int:
     options.faults = options.faults or "few"
     outcomes = []
     for path in options.path or PATHS:
-        usual = next((outcome for outcome in outcomes if outcome.path == USUAL), None)
 
         def say(text: str, path: str = path) -> None:
             print(f"{path}: {text}", flush=True)
 
-        outcomes.append(try_path(path, options, say, usual))
+        outcomes.append(try_path(path, options, say))
         if options.json:
             text = json.dumps([asdict(one) for one in outcomes], indent=1, allow_nan=False)
             write_text(options.json, text)

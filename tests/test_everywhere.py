@@ -83,7 +83,7 @@ def test_a_false_alarm_turns_it_red(tmp_path, monkeypatch, capsys):
 
 
 def asked(**changes):
-    usual = dict(only=None, step=None, faults="few", tests=False, workers=1)
+    usual = dict(only=None, step=None, faults="few", workers=1)
     return argparse.Namespace(**usual | changes)
 
 
@@ -115,35 +115,6 @@ def test_what_the_catalogue_says_turns_a_path_red(monkeypatch):
     monkeypatch.setattr(hard, "run", broken)
     outcome = everywhere.try_path(USUAL, asked(), lambda text: None)
     assert not outcome.passed and outcome.error == "no report"
-
-
-@pytest.mark.slow
-def test_tests_run_where_a_setting_has_an_effect(tmp_path, monkeypatch):
-    (tmp_path / "tests").mkdir()
-    (tmp_path / "tests" / "test_one.py").write_text(
-        "import os\n\n\ndef test_usual():\n    assert 'MKL_CBWR' not in os.environ\n"
-    )
-    monkeypatch.setattr(everywhere, "ROOT", tmp_path)
-    monkeypatch.setattr(everywhere, "TESTS", ("one",))
-
-    def outcome(path, bits, usual=None):
-        def run_pairs(one, *given):
-            one.logs["1 deep torch"] = bits
-
-        monkeypatch.setattr(everywhere, "_run_pairs", run_pairs)
-        options = asked(tests=True, only=["deep"], step=[3])
-        return everywhere.try_path(path, options, lambda text: None, usual)
-
-    usual = outcome(USUAL, "a")
-    assert usual.passed and usual.tests == 0, "make test runs them"
-    other = outcome("MKL_CBWR=COMPATIBLE", "b", usual)
-    assert not other.passed and other.failed == ["tests.test_one::test_usual"]
-    same = outcome("MKL_CBWR=COMPATIBLE", "a", usual)
-    assert same.passed and same.tests == 0 and "no effect" in same.changes(usual)
-
-
-def test_every_test_that_is_named_is_there():
-    assert all((ROOT / file).is_file() for file in everywhere.files_of_tests())
 
 
 @pytest.mark.parametrize("path", PATHS)
