@@ -100,7 +100,7 @@ def mend(fault: Fault, seconds: int, python: str | None = None) -> dict[str, obj
         base = Path(work) / "mend"
         base.mkdir()
         asked = Parser("", "mends").take("preset", "dtype", "autocast")
-        options = CheckOptions.of(asked.parse_args(fault.by_default().arguments))
+        options = CheckOptions.of(asked.parse_known_args(fault.arguments)[0])  # not its --case
         options = replace(options, torch_python=python, paddle_python=python)
         search = Search(load_pair(str(pair)), options, base, seconds, lambda text: None)
         told, diff = "", ""

@@ -20,7 +20,15 @@ ROOT = Path(__file__).resolve().parent.parent
 COSTS = "twincheck/cpu_seconds"  # in pytest's cache
 MOST = 20
 # The start of a test's name -> why it may take more.
-MAY: dict[str, str] = {}
+MAY = {
+    "tests/journeys/": "a person's whole way",
+    "tests/test_mends.py": "a search, as those of the mend",
+    "tests/test_readme.py::test_make_check": "`make check`, which all tests of the file read",
+    "tests/test_processes.py::test_a_process_that_dies": "trainings by several processes, thrice",
+    "extras/live/tests/test_notebook.py": "the notebook from end to end",
+    "extras/mend/tests/": "searches, each of which runs a check for every edit that it proves",
+    "extras/trainers/tests/test_why.py": "trainings, which all tests of the file read",
+}
 
 
 def above(seconds: Mapping[str, float]) -> list[str]:
