@@ -31,12 +31,8 @@ OWN = "own"
 # Row -> the runs that it compares, in the rule's order.
 RUNS = {
     OWN: ("ref32", "cand32", "ref64", "cand64"),
-    "fed": (
-        "ref32",
-        "ref32",
-        "ref64",
-        "teacher_forced",
-    ),  # its float32 noise is the reference's own
+    # Its float32 noise is the reference's own.
+    "fed": ("ref32", "ref32", "ref64", "teacher_forced"),
     "exact": ("ref32", "ref32", "ref64", "exact"),
     "free": ("ref32", "ref32", "ref64", "free"),
     "rounded": ("ref32", "cand32", "rounded", "cand64"),

@@ -67,7 +67,7 @@ class Row:
     by_itself: bool = False  # judged on torch's values in half precision (half.py)
     in_float64: bool = True  # the float64 logs have it, where there are any
     unlike: str = ""  # why it could not be compared: SHAPES, NAN_ALIKE
-    other_shape: tuple[int, ...] | None = None  # the candidate's, where it is another
+    other_shape: tuple[int, ...] | None = None  # of the first of its arrays that has another
     shows_nothing: str = ""  # ALL_ZERO, NOISE_ONLY or ONE_VALUE, of a gradient
     origin: bool = False  # what goes wrong starts here
     noise_only: bool = False  # zero in exact arithmetic

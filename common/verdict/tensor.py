@@ -98,7 +98,7 @@ def compare_shapes(row: Row, arrays: list[np.ndarray]) -> bool:
     ours, theirs, of_float64 = shapes[0], shapes[1], shapes[-2:]
     if ours != theirs or of_float64[0] == of_float64[1] != ours:
         row.unlike = SHAPES
-        row.other_shape = theirs if ours != theirs else None
+    row.other_shape = next((shape for shape in shapes if shape != ours), None)
     return not why
 
 
