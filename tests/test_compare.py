@@ -17,6 +17,7 @@ from twincheck.common.logs.of_a_run import class_of
 from twincheck.common.logs.sidecar import Sidecar, read_sidecar, seal, write_sidecar
 from twincheck.common.system.errors import UserError
 from twincheck.common.verdict.judge import judge_logs
+from twincheck.common.verdict.row import FED, OF_OPERATORS
 from twincheck.common.verdict.tensor import FLOAT32_ALONE, judge_tensor
 
 
@@ -89,6 +90,8 @@ def test_a_key_that_only_the_float64_logs_lack():
     del logs["ref64"]["layer2"]
     judgement = judge_logs(*logs.values())
     assert verdicts(judgement)["layer2"] == "CLOSE" and judgement.exit_code == 0
+    assert [row.key for row in judgement.rows if not row.in_float64] == ["layer2"]
+    assert not any(row.origin for row in judgement.rows), "it is no difference"
 
 
 # ---- whole logs ---------------------------------------------------------------------------------
@@ -132,6 +135,7 @@ def test_what_was_only_passed_on_is_carried_and_every_origin_is_found():
     assert (judgement.verdict, judgement.exit_code) == ("DIVERGED", 1)
     carried = next(row for row in judgement.rows if row.key == "layer2")
     assert carried.note == "right on the reference's input"
+    assert [row.fed for row in judgement.rows] == ["", "", "", FED, FED]
 
 
 def test_a_constant_excuses_what_carries_it_and_hides_no_bug_behind_it(tmp_path):
@@ -150,6 +154,7 @@ def test_a_constant_excuses_what_carries_it_and_hides_no_bug_behind_it(tmp_path)
     assert judgement.asks_free and judgement.exit_code == 1, "that it is as large is not shown"
     judgement = judge_logs(*logs.values(), **exact, free=network())
     assert verdicts(judgement)["layer2"] == "CONSTANT"
+    assert [row.proof for row in judgement.rows][1::2] == [OF_OPERATORS] * 2
     assert (judgement.verdict, judgement.exit_code) == ("CONSTANT", 0)
     more = network() | {"layer2": network()["layer2"] * (1 + 1e-2)}
     judgement = judge_logs(*logs.values(), **exact, free=more)
@@ -199,6 +204,10 @@ def test_gradients_share_a_cap_and_have_no_batch_axis():
     notes = {row.key: row.note for row in judgement.rows}
     assert notes["m/grad/k.bias"] == "zero in exact arithmetic: noise on both sides"
     assert notes["m/grad/zero"] == "all zero" and notes["m/grad/w"] == ""
+    assert {row.key[7:]: row.shows_nothing for row in judgement.rows if row.shows_nothing} == {
+        "k.bias": "noise",
+        "zero": "all zero",
+    }
     assert any("1 gradients are zero in exact arithmetic" in note for note in judgement.notes)
 
 

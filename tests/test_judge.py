@@ -11,7 +11,7 @@ from twincheck.common.report.sentences import decided
 from twincheck.common.verdict.comparisons import Memo
 from twincheck.common.verdict.judge import judge_logs
 from twincheck.common.verdict.operators import adam_noise
-from twincheck.common.verdict.row import Row, exit_code, first_bad_row
+from twincheck.common.verdict.row import FED, NOT_FED, ORDER, Row, exit_code, first_bad_row
 from twincheck.common.verdict.rule import MEASURED
 
 RNG = np.random.default_rng(0)
@@ -158,6 +158,13 @@ def test_what_is_off_after_a_step_comes_behind_where_a_probe_saw_it_start():
     seen = Row("perturbed/grad_of/norm:in/0", "DIVERGED", origin=True)
     assert first_bad_row([late[0], seen]) is seen and first_bad_row([late[0]]) is late[0]
     assert first_bad_row([late[1], seen]) is late[1]  # an optimizer's own doing
+
+
+def test_an_order_of_its_own_comes_behind_a_value_that_was_fed():
+    turned = Row("main/a", "DIVERGED", excuse=ORDER, origin=True)
+    blind, seen = (Row(f"main/{fed}", "DIVERGED", origin=True, fed=fed) for fed in (NOT_FED, FED))
+    assert first_bad_row([turned, blind, seen]) is seen
+    assert first_bad_row([turned, blind]) is turned
 
 
 def test_steps_on_given_gradients_start_where_they_are_off(logs):

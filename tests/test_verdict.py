@@ -261,6 +261,8 @@ def test_what_cannot_be_compared(ref, cand, said):
     row = judge_tensor("k", ref, cand)
     assert row.verdict == "INVALID" and said in row.note
     assert row.mean_abs is None and row.max_abs is None
+    of_shapes = said.startswith("shape")
+    assert (row.unlike, row.other_shape) == (("shape", cand.shape) if of_shapes else ("", None))
 
 
 def test_float64_logs_of_another_shape_or_type():

@@ -22,7 +22,6 @@ MOST = 20
 # The start of a test's name -> why it may take more.
 MAY = {
     "tests/journeys/": "a person's whole way",
-    "tests/test_mends.py": "a search, as those of the mend",
     "tests/test_readme.py::test_make_check": "`make check`, which all tests of the file read",
     "tests/test_processes.py::test_a_process_that_dies": "trainings by several processes, thrice",
     "extras/live/tests/test_notebook.py": "the notebook from end to end",
