@@ -403,6 +403,15 @@ def test_a_repeated_run_starts_beside_this_one_and_leaves_flags_alone():
         assert (off <= np.spacing(np.abs(values[finite]))).all()
 
 
+def test_moves_go_both_ways_by_up_to_one_rounding():
+    values = torch.linspace(0.5, 2.0, 100_000, dtype=torch.float64)[1:-1]
+    one, other = (Moved(seed, SIZES[0])._value(values, SIZES[0]) / values - 1.0 for seed in (0, 1))
+    for moves in (one / SIZES[0], other / SIZES[0]):
+        assert moves.abs().max() <= 1.0 + 1e-6 and abs(moves.mean()) < 0.01
+        assert abs(moves.square().mean() - 1 / 3) < 0.01  # as of a uniform draw
+    assert abs(torch.corrcoef(torch.stack([one, other]))[0, 1]) < 0.02
+
+
 # ---- in whole logs ------------------------------------------------------------------------------
 
 
