@@ -1,4 +1,4 @@
-"""What a judgement asks for beside the runs that are there, got from the sides' processes.
+"""Get from the sides' processes the further runs that a judgement asks for.
 
 A check judges, gets what would show more, the cheapest first, and judges again, until nothing more
 is asked for:
@@ -33,13 +33,16 @@ class Further:
 
     @property
     def until(self) -> dict[str, bool]:
-        """Where judging may end early: the first row that is off shows that more runs are asked."""
+        """Return judge_logs' options that end judging at the first row that asks for more runs."""
         if "teacher forced" not in self._made:
             return {"until_off": True}
         return {"until_asked": not self._failed and "exact" not in self._made}
 
     def got(self, found: Mapping[str, Judgement]) -> bool:
-        """Whether something was got that shows more than these judgements, of a step's stems."""
+        """Get the cheapest run that these judgements of a step's stems ask for.
+
+        Returns True where one was made, and the logs are to be judged again.
+        """
         judgements = list(found.values())
         if "teacher forced" not in self._made:
             if self._looked_closer(judgements):

@@ -410,7 +410,7 @@ class Workers:
         return self.step.module(self.options.run.framework(side))
 
     def _show(self, side: str) -> Callable[[Told], None]:
-        """What a side's process says goes on to the user, with the share of the step that is done.
+        """Return what hands a side's progress on, with the share of the step that is done.
 
         The runs of both sides and of all models count alike; what is looked at once more is left
         out, since nobody knows before how much that will be.

@@ -14,13 +14,7 @@ from contextlib import contextmanager
 from rich.console import Console
 from rich.markup import escape
 from rich.padding import Padding
-from rich.progress import (
-    Progress,
-    ProgressColumn,
-    SpinnerColumn,
-    TextColumn,
-    TimeElapsedColumn,
-)
+from rich.progress import Progress, ProgressColumn, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.table import Column, Table
 from rich.text import Text
 
@@ -170,7 +164,7 @@ class End:
 
 
 class _Left(ProgressColumn):
-    """How long the work will still take."""
+    """A column that says how long the work will still take."""
 
     def render(self, task) -> Text:
         left = None if task.fields["ends"] is None else task.fields["ends"] - time.monotonic()

@@ -133,7 +133,7 @@ class Told:
 
     @classmethod
     def read(cls, line: str) -> "Told | None":
-        """What a worker has printed; None for a line of the model's own."""
+        """Read the line that a worker printed; None for a line of the model's own."""
         try:
             model, share, dtype, what = json.loads(line)
             return cls(str(model), None if share is None else float(share), str(dtype), str(what))

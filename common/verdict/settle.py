@@ -176,7 +176,7 @@ class Settling:
             row.add_note(why)
 
     def _shown(self, row: Row, key: Key) -> tuple[bool, str, str]:
-        """Whether an operator is shown to be the cause, what is said of it, and by which proof."""
+        """Return whether an operator is shown to be the cause, a sentence on it, and the proof."""
         if "teacher_forced" not in self._logs:  # nor could it be: its layer is all that is known
             operator = of_class(self._layer(key)) if row.verdict == "CONSTANT" else None
             return operator is not None, operator.sentence if operator else "", ""

@@ -76,8 +76,9 @@ def _document(number: int, folder: Path, words: Sequence[str]) -> dict:
         command += ["--json", str(answer)]
         done = subprocess.run(command, capture_output=True, text=True)
         document = json.loads(answer.read_text(encoding="utf-8")) if answer.is_file() else None
-    if document is None:
-        raise NotChecked(shown(f"step {number}: {done.stderr.strip()}"))
+    if document is None:  # the command line could not be read
+        told = done.stderr.strip().rpartition("\n")[2].removeprefix("error: ")
+        raise NotChecked(shown(f"step {number}: {told}"))
     if document["exit_code"] == 2:
         raise NotChecked(shown(f"step {number}: {document['findings'][0]['sentence']}"))
     return document

@@ -20,7 +20,7 @@ OTHERS = (METRIC, TRAINING)  # they judge data, metrics and whole trainings
 
 
 class NotCompared(UserError):
-    """What a check could not compare, and the failure of a side's worker where that is why."""
+    """A check could not compare; has the failure of a side's worker where that is why."""
 
     def __init__(self, sentence: str, failure: Failure | None):
         super().__init__(sentence)
