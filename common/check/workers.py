@@ -56,6 +56,12 @@ class Processes:
             self.end(*SIDES)  # all at once: the stack waits for one after another
         self._stack.__exit__(error_type, *error)
 
+    def stop(self) -> None:
+        """End every process at once, whatever it is at; who asks later gets new ones."""
+        for process in self._waiting.values():
+            process.stop()
+        self._waiting.clear()
+
     def end(self, *sides: str) -> None:
         """Tell the processes of these sides that nothing more is asked."""
         for (side, *_), process in self._waiting.items():
@@ -111,8 +117,10 @@ class Workers:
     def __enter__(self) -> "Workers":
         return self
 
-    def __exit__(self, *error: object) -> None:
-        self._stack.__exit__(*error)
+    def __exit__(self, error_type, *error: object) -> None:
+        if error_type is not None:  # the folder that they write into is about to go
+            self.processes.stop()
+        self._stack.__exit__(error_type, *error)
 
     def start(self) -> None:
         """Start what the first launch needs: the frameworks are imported while inputs are read."""
