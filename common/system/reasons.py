@@ -1,0 +1,135 @@
+"""Reasons: why something is as it is, as data, each with one English sentence.
+
+The closed list of kinds is common/report/reasons/*.toml: a template a kind, whose fields say by
+their format which type they are.
+
+    {key}             text, another reason, or a list of reasons, which "; " joins
+    {shape!s}         a tuple, as Python prints it
+    {count:,}         a whole number; {count:row|rows} counts what is named
+    {gap:.1e}         a figure
+"""
+
+import string
+import tomllib
+from collections.abc import Iterable
+from enum import Enum
+from functools import cached_property
+from pathlib import Path
+
+SENTENCES = Path(__file__).resolve().parent.parent / "report" / "reasons"
+
+
+class _Words(string.Formatter):
+    """Fills in templates whose fields are counted, or hold a list of reasons."""
+
+    def format_field(self, value: object, spec: str) -> str:
+        """Return a field's text."""
+        if "|" in spec:
+            return f"{value:,} {spec.split('|')[value != 1]}"
+        if isinstance(value, list):
+            return "; ".join(filter(None, value))
+        return format(value, spec)
+
+
+class _Listed(Enum):
+    """A member of the list; called with fields, it gives a reason."""
+
+    def __init__(self, name: str, template: str):
+        self.template = template
+
+    def __call__(self, **fields: object) -> "Reason":
+        """Return the reason of this kind; raises TypeError for other fields than its template's."""
+        if fields.keys() != self.fields.keys():
+            raise TypeError(f"{self.name} has the fields {list(self.fields)}, not {list(fields)}")
+        return Reason(self, fields)
+
+    @cached_property
+    def fields(self) -> dict[str, type]:
+        """The fields of the template, in its order: text, whole numbers and figures."""
+        parts = string.Formatter().parse(self.value[1])
+        return {name: _type_of(spec) for _, name, spec, _ in parts if name is not None}
+
+
+def _type_of(spec: str) -> type:
+    if "|" in spec or spec.endswith(("d", ",")):
+        return int
+    return float if spec else str
+
+
+def _read() -> dict[str, str]:
+    """Kind -> template, of every file; raises ValueError for a kind that two files have."""
+    found: dict[str, str] = {}
+    for path in sorted(SENTENCES.glob("*.toml")):
+        kinds = tomllib.loads(path.read_text(encoding="utf-8"))
+        if twice := kinds.keys() & found.keys():
+            raise ValueError(f"{path.name}: {min(twice)} is in another file too")
+        found |= kinds
+    return found
+
+
+Kind = _Listed("Kind", {name: (name, text) for name, text in _read().items()}, module=__name__)
+
+
+class Reason(str):
+    """Why something is as it is: a kind of the list and its fields; as text, its sentence.
+
+    Two reasons are the same where kind and fields are, whatever the sentence is.
+    """
+
+    __slots__ = ("fields", "kind")
+
+    def __new__(cls, kind: Kind, fields: dict[str, object]) -> "Reason":
+        self = super().__new__(cls, _WORDS.vformat(kind.template, (), fields))
+        self.kind, self.fields = kind, fields
+        return self
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, Reason):
+            return (self.kind, self.fields) == (other.kind, other.fields)
+        return str.__eq__(self, other)
+
+    __hash__ = str.__hash__
+
+    def __reduce__(self) -> tuple:
+        return Reason, (self.kind, self.fields)
+
+    def as_json(self) -> dict[str, object]:
+        """Return kind and fields as plain values."""
+        return {"kind": self.kind.name} | {n: _plain(value) for n, value in self.fields.items()}
+
+
+_WORDS = _Words()
+
+
+def _plain(value: object) -> object:
+    if isinstance(value, str):
+        return value.as_json() if isinstance(value, Reason) else value
+    if isinstance(value, list | tuple):
+        return [_plain(one) for one in value]
+    return value.item() if hasattr(value, "item") else value
+
+
+def read_reason(told: object) -> str:
+    """Return a reason from its JSON; text that is none, as what another version wrote, stays text.
+
+    Raises ValueError for fields that its kind has not.
+    """
+    if not isinstance(told, dict) or told.get("kind") not in Kind.__members__:
+        return str(told)
+    fields = {name: _read_field(value) for name, value in told.items() if name != "kind"}
+    try:
+        return Kind[told["kind"]](**fields)
+    except TypeError as error:
+        raise ValueError(str(error)) from None
+
+
+def _read_field(value: object) -> object:
+    if isinstance(value, list):
+        several = [_read_field(one) for one in value]
+        return several if any(isinstance(one, str) for one in several) else tuple(several)
+    return read_reason(value) if isinstance(value, dict) else value
+
+
+def reasons_json(reasons: Iterable[str]) -> list[dict[str, object]]:
+    """Return the JSON of reasons; of text that is none, the kind TEXT."""
+    return [(r if isinstance(r, Reason) else Kind.TEXT(text=r)).as_json() for r in reasons]

@@ -1,0 +1,101 @@
+"""Sentences stand in report/: no other room that judges, runs, reads or writes logs has one.
+
+    python -m tools.sentences            the English sentences of those rooms, and kinds of the list
+                                         of reasons that nothing uses, or that it has not
+    python -m tools.sentences ROOT       the same of another checkout
+
+A string of three words or more, of which one is such as `the`, `is` or `no`, is a sentence; a
+docstring and a comment are for who reads the source.  Exit status 1 where there is one.
+"""
+
+import sys
+from pathlib import Path
+
+if __name__ == "__main__":  # by its path too, and under a Python that will not do
+    sys.path[0] = sys.path[0] if __package__ else str(Path(__file__).resolve().parent.parent)
+    from twincheck.common.system.start import begin
+
+    begin()
+
+import argparse
+import ast
+import re
+import tomllib
+from collections.abc import Iterator, Sequence
+
+ROOT = Path(__file__).resolve().parent.parent
+ROOMS = ("verdict", "check", "sides", "logs")
+_SAYING = frozenset(
+    "a an and are as at be been but by cannot for from give gives has have holds in is it its leave "
+    "more no nor nothing of on only or such than that the their them there these they this those "
+    "was were what where which who with".split()
+)
+
+
+def sentences(path: Path) -> Iterator[tuple[int, str]]:
+    """Return the line and the text of each sentence in a file of Python."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    skipped: set[int] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.JoinedStr):
+            skipped |= {id(part) for part in node.values}
+        body = getattr(node, "body", None)
+        if isinstance(body, list) and body and isinstance(body[0], ast.Expr):
+            skipped.add(id(body[0].value))
+    for node in ast.walk(tree):
+        if id(node) in skipped:
+            continue
+        if isinstance(node, ast.JoinedStr):
+            parts = (p.value if isinstance(p, ast.Constant) else "X" for p in node.values)
+            text = "".join(parts)
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+            text = node.value
+        else:
+            continue
+        words = re.findall(r"[A-Za-z']+", text)
+        if len(words) >= 3 and " " in text.strip() and _SAYING & set(words):
+            yield node.lineno, text
+
+
+def kinds(root: Path) -> dict[str, str]:
+    """Return the list of reasons: kind -> template."""
+    found: dict[str, str] = {}
+    for path in sorted((root / "common/report/reasons").glob("*.toml")):
+        found |= tomllib.loads(path.read_text(encoding="utf-8"))
+    return found
+
+
+def used_kinds(root: Path) -> dict[str, str]:
+    """Return the kinds that the source names, and where each is named first."""
+    found: dict[str, str] = {}
+    for folder in ("common", "extras", "step*", "twincheck"):
+        for path in sorted(root.glob(f"{folder}/**/*.py")):
+            for name in re.findall(r"\bKind\.([A-Z][A-Z0-9_]+)\b", path.read_text("utf-8")):
+                found.setdefault(name, str(path.relative_to(root)))
+    return found
+
+
+def problems(root: Path) -> Iterator[str]:
+    """Return a line for each sentence that stands elsewhere, and each kind that is not in order."""
+    for room in ROOMS:
+        for path in sorted((root / "common" / room).glob("*.py")):
+            for line, text in sentences(path):
+                yield f"{path.relative_to(root)}:{line}: a sentence outside report/: {text!r}"
+    listed, used = kinds(root), used_kinds(root)
+    for name in sorted(used.keys() - listed.keys()):
+        yield f"{used[name]}: {name} is no kind of reason"
+    for name in sorted(listed.keys() - used.keys()):
+        yield f"common/report/reasons: nothing gives {name}"
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Print what is wrong; returns the exit status."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("root", nargs="?", type=Path, default=ROOT)
+    found = list(problems(parser.parse_args(arguments).root))
+    print("\n".join(found))
+    return int(bool(found))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
