@@ -23,7 +23,6 @@ from twincheck.common.sides.noise_in_torch import BLOCK, Moved, measure
 from twincheck.common.sides.run import beside
 from twincheck.common.verdict.context import Context
 from twincheck.common.verdict.judge import judge_logs
-from twincheck.common.verdict.rule import MEASURED, REPEATED
 from twincheck.common.verdict.tensor import judge_tensor
 from twincheck.common.verdict.tolerances import tolerance
 
@@ -300,7 +299,7 @@ def test_a_reference_that_is_exact_by_luck_says_no_and_the_measured_noise_yes(sa
     if sample is not None:
         lucky[0][sample] = lucky[2][sample]
     assert verdict(lucky) == ("PRECISION", "")
-    assert verdict(lucky, measured()) == ("ROUNDING", MEASURED)
+    assert verdict(lucky, measured()) == ("ROUNDING", "measured noise")
     assert verdict(four(), measured()) == ("ROUNDING", "")  # the plain rule does
 
 
@@ -316,14 +315,14 @@ def test_a_gap_is_roundings_up_to_a_few_times_what_float64_makes():
     exact_by_luck = dict(noise_ref=1e-13, noise_cand=1e-13)
     small = four(gap=2e-12, **exact_by_luck)
     assert verdict(small)[0] != "ROUNDING"
-    assert verdict(small, measured(double=1e-12)) == ("ROUNDING", MEASURED)
+    assert verdict(small, measured(double=1e-12)) == ("ROUNDING", "measured noise")
     assert verdict(four(gap=2e-11, **exact_by_luck), measured(double=1e-12))[0] != "ROUNDING"
 
 
 def test_a_gradient_that_is_zero_in_exact_arithmetic_is_noise_on_both_sides():
     zero = four(size=1e-17, noise_ref=1e-13, gap=3e-17)
     assert verdict(zero, kind_scale=1.0)[0] != "ROUNDING"
-    assert verdict(zero, measured(double=1e-17), kind_scale=1.0) == ("ROUNDING", MEASURED)
+    assert verdict(zero, measured(double=1e-17), kind_scale=1.0) == ("ROUNDING", "measured noise")
 
 
 def test_noise_that_does_not_shrink_with_the_moves_is_none():
@@ -364,7 +363,7 @@ def test_a_single_value_may_be_twice_as_far():
 
 def test_noise_of_other_samples_than_are_judged_counts_as_a_whole():
     lucky = four(noise_ref=1e-9)
-    assert verdict(lucky, measured(samples=0)) == ("ROUNDING", MEASURED)
+    assert verdict(lucky, measured(samples=0)) == ("ROUNDING", "measured noise")
 
 
 # ---- a repeated run -----------------------------------------------------------------------------
@@ -381,9 +380,9 @@ def non_smooth():
 def test_luck_does_not_repeat_and_a_lost_precision_does():
     arrays, runs = non_smooth()
     assert verdict(arrays, measured())[0] == "PRECISION"
-    assert verdict(arrays, measured(), again=lambda: runs) == ("ROUNDING", REPEATED)
+    assert verdict(arrays, measured(), again=lambda: runs) == ("ROUNDING", "a repeated run")
     broken = [np.full_like(runs[0], np.nan), *runs[1:]]  # which shows nothing
-    assert verdict(arrays, measured(), again=lambda: broken) == ("ROUNDING", REPEATED)
+    assert verdict(arrays, measured(), again=lambda: broken) == ("ROUNDING", "a repeated run")
     assert verdict(arrays, measured(), again=lambda: broken[:1])[0] == "PRECISION"
     coarse = [np.asarray(run) + 1e-2 for run in runs]
     assert verdict(arrays, measured(), again=lambda: coarse)[0] == "PRECISION"

@@ -27,8 +27,8 @@ ROOT = Path(__file__).resolve().parent.parent
 ROOMS = ("verdict", "check", "sides", "logs")
 _SAYING = frozenset(
     "a an and are as at be been but by cannot for from give gives has have holds in is it its "
-    "leave more no nor nothing of on only or such than that the their them there these they this those "
-    "was were what where which who with".split()
+    "leave more no nor nothing of on only or such than that the their them there these they this "
+    "those was were what where which who with".split()
 )
 
 

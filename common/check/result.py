@@ -23,6 +23,7 @@ from twincheck.common.report.commands import shown
 from twincheck.common.system.errors import UserError
 from twincheck.common.system.extras import load
 from twincheck.common.system.frameworks import SIDES
+from twincheck.common.system.reasons import Kind
 from twincheck.common.transplant.table import TRANSPLANTS
 from twincheck.common.verdict.comparisons import Memo
 from twincheck.common.verdict.initial import Start, draws, judge_initial, starts
@@ -134,7 +135,8 @@ class Result:
         for row in [*self.rows, *self.initial]:
             row.step, row.model = step.number, pair.name
             if row.verdict in self.allow:
-                row.note = f"allowed by --allow {row.verdict.lower()}: {row.note}"
+                notes = list(row.reasons)
+                row.reasons = (Kind.ALLOWED_VERDICT(verdict=row.verdict.lower(), notes=notes),)
         self.notes += two_environments(*(sidecars[side][0] for side in SIDES))
         self.notes += _upcasts(folder, step)
         self.notes += dict.fromkeys(

@@ -213,7 +213,7 @@ def _row(record: object, where: object) -> Row:
     known = {name: record[name] for name in FIELDS if name in record}
     if not _is_row(known):
         raise UserError(f"{where}: refused: {str(record.get('key'))[:80]!r} is no row")
-    return Row(**{n: tuple(v) if isinstance(v, list) else v for n, v in known.items()})
+    return read_row(known)
 
 
 # ---- a bundle -----------------------------------------------------------------------------------
