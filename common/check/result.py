@@ -52,6 +52,7 @@ class Result:
     asked_for: str = ""  # the folder of a user's own pair
     rows: list[Row] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+    way: list[str] = field(default_factory=list)  # the further runs that were needed, and for what
     guide_passed: bool | None = None  # on the keys that the guide asks for; None: there are none
     guide_all_passed: bool | None = None  # the guide's rule on every tensor of the full log
     guide_report: str = ""  # the name of reprod_log's own report

@@ -34,9 +34,11 @@ from twincheck.common.system.files import link_or_copy, write_text
 from twincheck.common.system.folders import put_in_place, remove_abandoned, version, working_folder
 from twincheck.common.system.frameworks import SIDES
 from twincheck.common.system.half import HALF
+from twincheck.common.system.reasons import Kind
 from twincheck.common.system.words import call_sides
 from twincheck.common.transplant.table import SMALLEST, TRANSPLANTS
 from twincheck.common.verdict.judge import judge_folder
+from twincheck.common.verdict.needs import together
 
 NO_PAIR = (
     "what ran has none of the values that the guide asks for: there is no {0}_torch.npy, no "
@@ -215,14 +217,19 @@ def judge_model(
         how["allow_nan"] = "nan" in options.allow
         further = Further(workers, pair, folder, result.notes) if workers else None
         while True:
-            until = further.until if further else {}
-            judgements = judge_folder(*judged, **until, **how)
+            obtainable = further.obtainable if further else ()
+            judgements = judge_folder(*judged, obtainable=obtainable, **how)
             if further is None or not further.got(judgements):
                 break
         if further is not None:
             if not (options.strict or pair.built_in):
                 further.prove(judgements)
             further.close()
+            result.way = further.way
+        needs = together(one.needs for one in judgements.values())
+        result.way += [
+            Kind.RUN_WANTED(run=run.replace("_", " "), key=need.key) for run, need in needs.items()
+        ]
         result.take(judgements, folder, pair)
         if reporting:
             result.take_report(guide.wait(), guide.target)

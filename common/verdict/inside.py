@@ -19,6 +19,7 @@ from twincheck.common.logs.match import Values, likeness, masks_alike, same_elem
 from twincheck.common.logs.pickle_machine import printable
 from twincheck.common.system.reasons import Kind, Reason
 from twincheck.common.verdict.comparisons import Comparisons
+from twincheck.common.verdict.needs import Need
 from twincheck.common.verdict.operators import Operators
 from twincheck.common.verdict.row import (
     AGREEING,
@@ -41,7 +42,7 @@ class Inside:
     def __init__(self, comparisons: Comparisons, keys: Sequence[Key]):
         """`keys`: those of all rows, in their order."""
         # Only a run with exact operators can tell whether those explain what is off.
-        self.asks_free = False
+        self.needs: dict[str, Need] = {}
         self._rows = comparisons
         self._logs = logs = comparisons.logs
         self.keys = list(keys)
@@ -110,7 +111,8 @@ class Inside:
         carried = {case for case, some in off.items() if all(r.verdict == "CARRIED" for r in some)}
         brought = carried & seen
         there = "free" in self._logs
-        self.asks_free = bool(brought) and "teacher_forced" in self._logs and not there
+        if brought and "teacher_forced" in self._logs and not there:
+            self.needs = {"free": Need(off[min(brought)][0].key)}
         shown = {"excuses": (Kind.OPERATOR,), "proof": OF_OPERATORS}
         for i, (row, key) in enumerate(zip(rows, self.keys, strict=True)):
             if there and key.case in brought and row.verdict == "CARRIED":

@@ -5,7 +5,7 @@ nothing: logs in, rows out.  NumPy only.
 """
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -23,6 +23,7 @@ from twincheck.common.system.reasons import Kind
 from twincheck.common.verdict.comparisons import OWN, Comparisons, Memo
 from twincheck.common.verdict.half import Half
 from twincheck.common.verdict.inside import Inside
+from twincheck.common.verdict.needs import Need
 from twincheck.common.verdict.operators import made_exact
 from twincheck.common.verdict.row import (
     FAILING,
@@ -46,14 +47,8 @@ class Judgement:
     rows: list[Row] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     cases: tuple[str, ...] = ()  # prefixes of the cases' keys
-    # A run in which Paddle's inexact operators are exact would show more: fed, or fed nothing.
-    asks_exact: bool = False
-    asks_free: bool = False
-    # Passes with rows that do not pass, and that the noise decides, which was not measured there:
-    # a case and the optimizer's set-up, empty for the case's first pass.
-    asks_noise: tuple[tuple[str, str], ...] = ()
-    # The same of rows that are less exact than float32, by a run that was not repeated.
-    asks_again: tuple[tuple[str, str], ...] = ()
+    # The further runs that would show more, in the order in which they are to be had.
+    needs: dict[str, Need] = field(default_factory=dict)
 
     @property
     def verdict(self) -> str:
@@ -64,11 +59,6 @@ class Judgement:
     def exit_code(self) -> int:
         """0 aligned, 1 not aligned, 2 nothing was compared."""
         return exit_code(row.verdict for row in self.rows)
-
-    @property
-    def harmless(self) -> bool:
-        """True where no row is to be traced to where it starts."""
-        return all(_is_harmless(row) for row in self.rows)
 
     @property
     def guide_passed(self) -> bool | None:
@@ -82,15 +72,15 @@ class Judgement:
         row = first_bad_row(self.rows)
         return None if row is None else row.key
 
-    def ask(self, comparisons: Comparisons, keys: Sequence[Key]) -> None:
-        """Ask for what would show more of the rows up to the first that fails whatever it shows.
+    def look_closer(self, comparisons: Comparisons, keys: Sequence[Key]) -> dict[str, Need]:
+        """Return what would show more of the rows up to the first that fails whatever it shows.
 
-        And of those behind it whose cases were looked at.
+        And of those behind it whose cases were looked at: the measured noise, or a repeated run.
         """
         logs, failed, unmeasured = comparisons.logs, False, []
         moved = logs.sidecars["noise"].moved
         looked_at = {name: set(logs.sidecars[name].batches) for name in ("noise", AGAIN[0])}
-        asked: dict[str, dict[tuple[str, str], None]] = {name: {} for name in looked_at}
+        asked: dict[str, dict[tuple[str, str], str]] = {name: {} for name in looked_at}
         for row, key in zip(self.rows, keys, strict=True):
             of_a_case = not failed or any(key.case in cases for cases in looked_at.values())
             if row.verdict not in FAILING or not of_a_case:
@@ -106,13 +96,14 @@ class Judgement:
                     asks = "noise"
             failed = failed or not asks
             if asks and (not failed or key.case in looked_at[asks]):
-                asked[asks][key.case_name, key.setup] = None
+                asked[asks].setdefault((key.case_name, key.setup), row.key)
                 unmeasured += [] if measured else [key.case_name]
             failed = failed or measured and asks == "noise"
-        self.asks_noise, self.asks_again = (tuple(asked[name]) for name in looked_at)
         if unmeasured:
             cases = escaped(", ".join(dict.fromkeys(unmeasured)))
             self.notes.append(Kind.NOISE_NOT_MEASURED(cases=cases))
+        names = zip(("noise", "again"), asked.values(), strict=True)
+        return {n: Need(next(iter(of.values())), tuple(of)) for n, of in names if of}
 
     def as_json(self) -> dict[str, object]:
         """The report that --json writes."""
@@ -130,8 +121,7 @@ def judge_logs(
     batch: int | Mapping[str, int | None] | None = None,
     step: object = "",
     model: str = "",
-    until_off: bool = False,
-    until_asked: bool = False,
+    obtainable: Collection[str] = (),
     strict: bool = False,
     allow_nan: bool = False,
     memo: Memo | None = None,
@@ -141,9 +131,8 @@ def judge_logs(
 
     ref64, cand64  the float64 runs; without both of them no row is better than CLOSE
     batch          length of the batch axis, or one for each prefix of keys; None: the sidecar's
-    until_off      end with the first row that shows that teacher-forced logs are wanted: it is not
-                   HARMLESS, and decides
-    until_asked    end with the first row that a run with exact operators would show more of
+    obtainable     further runs that the caller can get, by their names in LOGS: judging ends with the
+                   first row that needs teacher-forced logs, or a run with exact operators, of these
     strict         what is inside a model decides too, as in the workbench's own pairs always
     allow_nan      NaN at the same places in all runs are meant: only the other values are compared
     memo           what was made of these logs when fewer of them were there; takes what is made
@@ -177,11 +166,9 @@ def judge_logs(
             row = settling.row(key)
             row.step, row.model = step, model
             judgement.rows.append(row)
-            if until_off and not _is_harmless(row) and not (row.inside and not strict):
+            off = not _is_harmless(row) and not (row.inside and not strict)
+            if off and "teacher_forced" in obtainable or settling.needs and "exact" in obtainable:
                 break
-            if until_asked and settling.asks_exact:
-                break
-        judgement.asks_exact = settling.asks_exact
         inside = Inside(comparisons, keys[: len(judgement.rows)])
         inside.settle_carried(judgement.rows, strict)
         if not strict:
@@ -189,13 +176,18 @@ def judge_logs(
         half = Half(logs)
         if half.on:
             judgement.notes += half.judge(judgement.rows, inside.keys)
-        judgement.asks_free = inside.asks_free
+        closer = {}
         if logs.sidecars["ref32"].dtype not in HALF:  # it has a measure of its own (half.py)
-            judgement.ask(comparisons, inside.keys)
+            closer = judgement.look_closer(comparisons, inside.keys)
         floats = [i for i, r in enumerate(judgement.rows) if r.measure not in ("", "count")]
         if all(judgement.rows[i].nans == judgement.rows[i].size for i in floats):
             for i in floats:  # with --allow nan
                 judgement.rows[i] = judgement.rows[i].decided("INVALID", Kind.NO_NUMBERS())
+        if "teacher_forced" in logs:
+            judgement.needs = settling.needs | inside.needs | closer
+        else:  # a row that is rounding's has no origin to be found
+            off = next((row.key for row in judgement.rows if not _is_harmless(row)), None)
+            judgement.needs = closer | ({} if off is None else {"teacher_forced": Need(off)})
         judgement.notes += _notes(judgement.rows, logs)
         return judgement
 

@@ -13,6 +13,7 @@ from twincheck.common.logs.of_a_run import class_of
 from twincheck.common.system.reasons import Kind, Reason
 from twincheck.common.verdict.causes import explain
 from twincheck.common.verdict.comparisons import OWN, Comparisons
+from twincheck.common.verdict.needs import Need
 from twincheck.common.verdict.operators import Operators, of_class, table, told
 from twincheck.common.verdict.origins import Streams
 from twincheck.common.verdict.row import (
@@ -47,7 +48,7 @@ class Settling:
     """
 
     def __init__(self, comparisons: Comparisons, strict: bool):
-        self.asks_exact = False  # a run with exact operators would show more
+        self.needs: dict[str, Need] = {}  # the run with exact operators, where it would show more
         self._rows = comparisons
         self._logs = comparisons.logs
         self._strict = strict
@@ -172,7 +173,8 @@ class Settling:
             return False, [], ""
         if "exact" not in self._logs:
             scale = self._rows.scales.get(key.group, 0.0)
-            self.asks_exact |= self._operators.could_be(row, key, scale)
+            if self._operators.could_be(row, key, scale):
+                self.needs.setdefault("exact", Need(row.key))
             return False, [], ""
         exact = self._rows.row("exact", key)
         if exact is None:
