@@ -4,6 +4,7 @@ The closed list of kinds is common/report/reasons/*.toml: a template a kind, who
 their format which type they are.
 
     {key}             text, another reason, or a list of reasons, which "; " joins
+    {names:and}       a list, which " and " joins
     {shape!s}         a tuple, as Python prints it
     {count:,}         a whole number; {count:row|rows} counts what is named
     {gap:.1e}         a figure
@@ -27,7 +28,7 @@ class _Words(string.Formatter):
         if "|" in spec:
             return f"{value:,} {spec.split('|')[value != 1]}"
         if isinstance(value, list):
-            return "; ".join(filter(None, value))
+            return (" and " if spec == "and" else "; ").join(filter(None, value))
         return format(value, spec)
 
 
@@ -51,6 +52,8 @@ class _Listed(Enum):
 
 
 def _type_of(spec: str) -> type:
+    if spec == "and":
+        return str
     if "|" in spec or spec.endswith(("d", ",")):
         return int
     return float if spec else str
