@@ -62,20 +62,20 @@ class Logs:
         memo = Memo()
         settled = ("ref32", "cand32", "ref64", "cand64", "noise")
         first = {name: paths[name] for name in settled if name in paths}
-        judge_logs(**first, until_off=True, memo=memo)
+        judge_logs(**first, obtainable=("teacher_forced",), memo=memo)
         if "teacher_forced" in paths:
             local = first | {"teacher_forced": paths["teacher_forced"]}
             alone = judge_logs(**local)
-            staged = judge_logs(**local, until_asked=True, memo=memo)
-            assert staged.asks_exact == alone.asks_exact
+            staged = judge_logs(**local, obtainable=("exact",), memo=memo)
+            assert ("exact" in staged.needs) == ("exact" in alone.needs)
         for free in (
             None,
             paths.get("teacher_forced"),
         ):  # what comes last is only looked at in the end
             staged = judge_logs(**paths, free=free, memo=memo)
             assert staged.as_json() == judge_logs(**paths, free=free).as_json()
-            asks_free = judgement.asks_free and free is None
-            assert (staged.asks_exact, staged.asks_free) == (judgement.asks_exact, asks_free)
+            lacking = set() if free is None else {"free"}
+            assert set(staged.needs) == set(judgement.needs) - lacking
 
 
 @pytest.fixture

@@ -429,25 +429,38 @@ def logs(tmp_path, arrays, noise=None, key="main/y", moved=None, again=0):
     return paths
 
 
+def passes(judgement, run) -> tuple:
+    """The passes of which a judgement needs a run."""
+    return judgement.needs[run].passes if run in judgement.needs else ()
+
+
 def test_a_case_in_doubt_asks_for_a_repeated_run_then_for_the_noise(tmp_path):
     lucky, main = four(noise_ref=1e-9), (("main", ""),)
     for again, asks_again, asks_noise in ((0, main, ()), (1, main, ()), (3, (), main)):
         asked = judge_logs(**logs(tmp_path, lucky, again=again))
-        assert (asked.asks_again, asked.asks_noise, asked.exit_code) == (asks_again, asks_noise, 1)
+        assert (passes(asked, "again"), passes(asked, "noise"), asked.exit_code) == (
+            asks_again,
+            asks_noise,
+            1,
+        )
         assert any("how far rounding moves them was not measured" in note for note in asked.notes)
     settled = judge_logs(**logs(tmp_path, lucky, measured()))
-    assert settled.asks_noise == () and settled.exit_code == 0
-    assert judge_logs(**logs(tmp_path, four())).asks_noise == ()
+    assert passes(settled, "noise") == () and settled.exit_code == 0
+    assert passes(judge_logs(**logs(tmp_path, four())), "noise") == ()
 
 
 def test_a_pass_is_asked_for_until_all_runs_of_it_are_there(tmp_path):
     """By itself: what an optimizer's steps leave needs no run of the other set-ups."""
     key, arrays = "main/sgd/003/grad/w", four(noise_cand=1e-2)
     asked = judge_logs(**logs(tmp_path, arrays, key=key))
-    assert (asked.asks_again, asked.asks_noise) == ((("main", "sgd"),), ())
+    assert (passes(asked, "again"), passes(asked, "noise")) == ((("main", "sgd"),), ())
     for runs, of_noise in ((1, (("main", "sgd"),)), (SEEDS[0], ())):
         found = judge_logs(**logs(tmp_path, arrays, measured(), key, {"main/sgd": runs}, 3))
-        assert (found.exit_code, found.asks_noise, found.asks_again) == (1, of_noise, ())
+        assert (found.exit_code, passes(found, "noise"), passes(found, "again")) == (
+            1,
+            of_noise,
+            (),
+        )
         assert not any("was not measured" in note for note in found.notes)
 
 
@@ -464,11 +477,11 @@ def test_behind_a_row_that_fails_anyway_only_a_case_that_was_repeated_is_asked_f
         values = arrays[name].items()
         kept = {k: v.astype(np.float32) if name.endswith("32") else v for k, v in values}
         write_log(paths[name], kept, told)
-    assert judge_logs(**paths).asks_again == ()
+    assert passes(judge_logs(**paths), "again") == ()
     paths[AGAIN[0]] = tmp_path / "again.npy"
     repeated = {"main/sgd/000/grad/w": doubted[1].astype(np.float32)}
     write_log(paths[AGAIN[0]], repeated, {"batches": {"main/": 4}})
-    assert judge_logs(**paths).asks_again == (("main", "sgd"),)
+    assert passes(judge_logs(**paths), "again") == (("main", "sgd"),)
 
 
 def test_one_run_of_each_kind_is_asked_for_first_and_the_others_once(tmp_path):
@@ -510,12 +523,12 @@ def test_half_precision_is_neither_measured_so_nor_repeated_in_float32(tmp_path)
         told = read_sidecar(path)
         write_sidecar(path, replace(told, dtype="bfloat16"))
     asked = judge_logs(**paths)
-    assert asked.exit_code == 1 and (asked.asks_noise, asked.asks_again) == ((), ())
+    assert asked.exit_code == 1 and (passes(asked, "noise"), passes(asked, "again")) == ((), ())
 
 
 def test_no_noise_is_asked_for_a_gap_that_is_larger_than_float32s(tmp_path):
     wrong = judge_logs(**logs(tmp_path, four(gap=1e-2)))
-    assert wrong.exit_code == 1 and wrong.asks_noise == ()
+    assert wrong.exit_code == 1 and passes(wrong, "noise") == ()
 
 
 # ---- a clipped loss -----------------------------------------------------------------------------

@@ -77,8 +77,7 @@ def test_no_word_of_a_sentence_decides(reports, checkout, monkeypatch, step, ste
         judged = judge_folder(checkout.logs(step, PAIR.name), [stem], strict=strict)[stem]
         words = {"note": "", "excuse": "", "measure": ""}
         rows = [row.as_json() | words for row in judged.rows]
-        asks = judged.asks_exact, judged.asks_free, judged.asks_noise, judged.asks_again
-        return rows, asks, judged.first_diverged, judged.exit_code
+        return rows, judged.needs, judged.first_diverged, judged.exit_code
 
     with_words = facts()
     assert {"DIVERGED", "CARRIED", "INVALID", "CONSTANT"} <= {r["verdict"] for r in with_words[0]}

@@ -131,8 +131,8 @@ def judge_logs(
 
     ref64, cand64  the float64 runs; without both of them no row is better than CLOSE
     batch          length of the batch axis, or one for each prefix of keys; None: the sidecar's
-    obtainable     further runs that the caller can get, by their names in LOGS: judging ends with the
-                   first row that needs teacher-forced logs, or a run with exact operators, of these
+    obtainable     further runs that the caller can get, by their names in LOGS: judging ends with
+                   the first row that needs teacher-forced logs or exact operators, if among these
     strict         what is inside a model decides too, as in the workbench's own pairs always
     allow_nan      NaN at the same places in all runs are meant: only the other values are compared
     memo           what was made of these logs when fewer of them were there; takes what is made

@@ -1,8 +1,9 @@
-"""The one table of tolerances, tolerances.toml: every number of the verdict, and its reason."""
+"""The one table of tolerances, tolerances.json: every number of the verdict, and its reason."""
 
-import tomllib
 from pathlib import Path
 from typing import NamedTuple
+
+from twincheck.common.system.json_file import load_json
 
 
 class Tolerance(NamedTuple):
@@ -13,7 +14,7 @@ class Tolerance(NamedTuple):
     measured: str
 
 
-_TABLE = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
+_TABLE = load_json(Path(__file__).with_suffix(".json"))
 TOLERANCES = {name: Tolerance(**line) for name, line in _TABLE.items()}
 
 
