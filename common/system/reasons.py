@@ -1,7 +1,8 @@
 """Reasons: why something is as it is, as data, each with one English sentence.
 
 The closed list of kinds is common/report/reasons/*.toml: a template a kind, whose fields say by
-their format which type they are.
+their format which type they are.  A kind is one line: Python 3.10, which a side may have, reads no
+TOML.
 
     {key}             text, another reason, or a list of reasons, which "; " joins
     {names:and}       a list, which " and " joins
@@ -60,13 +61,16 @@ def _type_of(spec: str) -> type:
 
 
 def _read() -> dict[str, str]:
-    """Kind -> template, of every file; raises ValueError for a kind that two files have."""
+    """Kind -> template, of every file; raises ValueError for a kind that is there twice."""
     found: dict[str, str] = {}
     for path in sorted(SENTENCES.glob("*.toml")):
         for line in path.read_text(encoding="utf-8").splitlines():
-            name, sign, text = line.partition(" = ")
-            if sign and not line.startswith("#"):  # a worker's Python 3.10 has no tomllib
-                found[name] = json.loads(text)
+            name, is_kind, text = line.partition(" = ")
+            if not is_kind or line.startswith("#"):
+                continue
+            if name in found:
+                raise ValueError(f"{path.name}: {name} is there twice")
+            found[name] = json.loads(text)
     return found
 
 
@@ -113,6 +117,12 @@ def _plain(value: object) -> object:
     if isinstance(value, list | tuple):
         return [_plain(one) for one in value]
     return value.item() if hasattr(value, "item") else value
+
+
+def reason_of(error: Exception) -> str:
+    """Return the reason that an error was raised with, its text where that is none."""
+    told = error.args[0] if error.args else None
+    return told if isinstance(told, Reason) else str(error)
 
 
 def read_reason(told: object) -> str:
