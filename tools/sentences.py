@@ -46,6 +46,8 @@ def sentences(path: Path) -> Iterator[tuple[int, str]]:
         if isinstance(body, list) and body and isinstance(body[0], ast.Expr):
             skipped.add(id(body[0].value))
     for node in ast.walk(tree):
+        if isinstance(node, ast.Subscript):  # a key is a name
+            skipped.add(id(node.slice))
         if id(node) in skipped:
             continue
         if isinstance(node, ast.JoinedStr):

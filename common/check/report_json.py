@@ -14,6 +14,7 @@ from twincheck.common.check.result import Result, overall_exit
 from twincheck.common.system import extras
 from twincheck.common.system.errors import UserError
 from twincheck.common.system.files import write_text
+from twincheck.common.system.reasons import reasons_json
 from twincheck.common.verdict.row import AGREEING, Row, worst
 
 # What extras add to the document: name -> a function of the results and `error`, to a dict.
@@ -78,6 +79,7 @@ def report_text(results: Sequence[Result], short: bool = False, **more: object) 
         "first_diverged": first.key if first is not None else None,
         "answers": answers,
         "errors": {r.model: r.error for r in results if r.error},
+        "reasons": {r.model: reasons_json([r.error]) for r in results if r.error},
         **more,
     }
     head = json.dumps(document, indent=1, allow_nan=False).removesuffix("\n}")
@@ -91,6 +93,8 @@ def report_text(results: Sequence[Result], short: bool = False, **more: object) 
                 "reprod_log": result.reprod_log,
                 "report": result.guide_report,
                 "modes": result.modes,
+                **({"way": reasons_json(result.way)} if result.way else {}),
+                **({"notes": reasons_json(result.told)} if result.told else {}),
                 **({"variances": result.variances} if result.variances else {}),
             },
             separators=(",", ":"),

@@ -29,6 +29,7 @@ from twincheck.common.report.sentences import folded, listed, named, number
 from twincheck.common.report.source_lines import source_context
 from twincheck.common.system.checkout import ROOT
 from twincheck.common.system.extras import in_language, languages
+from twincheck.common.system.reasons import Kind, is_of
 from twincheck.common.system.words import by_their_names, number_of
 from twincheck.common.verdict.row import (
     AGREEING,
@@ -374,7 +375,7 @@ def _show_notes(results, start: str = "") -> None:
 def _notes(result) -> list[str]:
     """The notes of a result, and what is to be known of its modes and of the guide's rule."""
     passed = result.exit_code == 0
-    notes = [note for note in result.notes if not (passed and note.endswith("capped"))]
+    notes = [note for note in result.notes if not (passed and is_of(note, Kind.CAPPED))]
     notes += [result.modes] if "; " in result.modes else []  # not in both modes, and why
     if passed and False in (result.guide_passed, result.guide_all_passed):
         notes.append(_by_the_guide(result))
@@ -428,6 +429,8 @@ def _show_red(result, results, before) -> None:
     if len(findings) > SHOWN_ORIGINS:
         _line(f"  and {len(findings) - SHOWN_ORIGINS} further origins, in --json FILE")
     _show_notes([result], "  note")
+    if result.way:
+        _line(f"  beside the four runs: {escape(visible('; '.join(result.way)))}")
     _line("  what to type next:")
     for why, command in next_commands(result, findings, results):
         _line(f"    # {why}")

@@ -1,11 +1,11 @@
 """Reasons: why something is as it is, as data, each with one English sentence.
 
-The closed list of kinds is common/report/reasons/*.toml: a template a kind, whose fields say by
-their format which type they are.  A kind is one line: Python 3.10, which a side may have, reads no
-TOML.
+The core's closed list of kinds, `Kind`, is common/report/reasons/*.toml: a template a kind, whose
+fields say by their format which type they are.  An extra has a list of its own (`kinds_of`).  A
+kind is one line: Python 3.10, which a side may have, reads no TOML.
 
-    {key}             text, another reason, or a list of reasons, which "; " joins
-    {names:and}       a list, which " and " joins
+    {key}             text, another reason, or a list of them, which "; " joins
+    {names:and}       a list, which " and " joins; or `comma`, `space`, `lines`, `dots`
     {shape!s}         a tuple, as Python prints it
     {count:,}         a whole number; {count:row|rows} counts what is named
     {gap:.1e}         a figure
@@ -13,12 +13,16 @@ TOML.
 
 import json
 import string
+import sys
 from collections.abc import Iterable
 from enum import Enum
 from functools import cached_property
 from pathlib import Path
 
 SENTENCES = Path(__file__).resolve().parent.parent / "report" / "reasons"
+
+
+_JOINTS = {"": "; ", "and": " and ", "comma": ", ", "space": " ", "lines": "\n", "dots": " · "}
 
 
 class _Words(string.Formatter):
@@ -29,7 +33,7 @@ class _Words(string.Formatter):
         if "|" in spec:
             return f"{value:,} {spec.split('|')[value != 1]}"
         if isinstance(value, list):
-            return (" and " if spec == "and" else "; ").join(filter(None, value))
+            return _JOINTS[spec].join(filter(None, value))
         return format(value, spec)
 
 
@@ -53,17 +57,17 @@ class _Listed(Enum):
 
 
 def _type_of(spec: str) -> type:
-    if spec == "and":
+    if spec in _JOINTS:
         return str
     if "|" in spec or spec.endswith(("d", ",")):
         return int
     return float if spec else str
 
 
-def _read() -> dict[str, str]:
-    """Kind -> template, of every file; raises ValueError for a kind that is there twice."""
+def kinds_of(*paths: Path) -> type[_Listed]:
+    """Return the list of kinds in these files; raises ValueError for one that is there twice."""
     found: dict[str, str] = {}
-    for path in sorted(SENTENCES.glob("*.toml")):
+    for path in paths:
         for line in path.read_text(encoding="utf-8").splitlines():
             name, is_kind, text = line.partition(" = ")
             if not is_kind or line.startswith("#"):
@@ -71,10 +75,11 @@ def _read() -> dict[str, str]:
             if name in found:
                 raise ValueError(f"{path.name}: {name} is there twice")
             found[name] = json.loads(text)
-    return found
+    module = sys._getframe(1).f_globals["__name__"]  # under whose name it is pickled
+    return _Listed("Kind", {name: (name, text) for name, text in found.items()}, module=module)
 
 
-Kind = _Listed("Kind", {name: (name, text) for name, text in _read().items()}, module=__name__)
+Kind = kinds_of(*sorted(SENTENCES.glob("*.toml")))
 
 
 class Reason(str):
@@ -104,8 +109,9 @@ class Reason(str):
         return Reason, (self.kind, self.fields)
 
     def as_json(self) -> dict[str, object]:
-        """Return kind and fields as plain values."""
-        return {"kind": self.kind.name} | {n: _plain(value) for n, value in self.fields.items()}
+        """Return kind and fields as plain values; of an extra's the sentence too."""
+        told = {"kind": self.kind.name} | {n: _plain(value) for n, value in self.fields.items()}
+        return told if isinstance(self.kind, Kind) else told | {"text": str(self)}
 
 
 _WORDS = _Words()
@@ -119,6 +125,11 @@ def _plain(value: object) -> object:
     return value.item() if hasattr(value, "item") else value
 
 
+def is_of(text: str, *kinds: Kind) -> bool:
+    """Return whether a text is a reason of one of these kinds."""
+    return isinstance(text, Reason) and text.kind in kinds
+
+
 def reason_of(error: Exception) -> str:
     """Return the reason that an error was raised with, its text where that is none."""
     told = error.args[0] if error.args else None
@@ -126,12 +137,14 @@ def reason_of(error: Exception) -> str:
 
 
 def read_reason(told: object) -> str:
-    """Return a reason from its JSON; text that is none, as what another version wrote, stays text.
+    """Return a reason from its JSON; of an extra's, and of another version's, the text.
 
     Raises ValueError for fields that its kind has not.
     """
-    if not isinstance(told, dict) or told.get("kind") not in Kind.__members__:
+    if not isinstance(told, dict):
         return str(told)
+    if str(told.get("kind")) not in Kind.__members__:
+        return str(told.get("text", told.get("kind")))
     fields = {name: _read_field(value) for name, value in told.items() if name != "kind"}
     try:
         return Kind[told["kind"]](**fields)
