@@ -17,10 +17,8 @@ from twincheck.common.check.workers import Workers
 from twincheck.common.logs.key import Key
 from twincheck.common.pair.pairs import Pair
 from twincheck.common.pair.task import Again, Noise
+from twincheck.common.system.reasons import Kind
 from twincheck.common.verdict.judge import Judgement
-
-_ONLY_FIRST = "only the first origin is sure, teacher forcing failed"
-_NOT_SHOWN = "Paddle's own part could not be shown"
 
 
 class Further:
@@ -51,14 +49,14 @@ class Further:
                 return False
             self._workers.stepping[self._pair.name] = _cases_that_are_off(judgements)
             failed = self._workers.teacher_forced(self._pair)
-            return self._made_now("teacher forced", failed, _ONLY_FIRST)
+            return self._made_now("teacher forced", failed, Kind.TEACHER_FORCING_FAILED)
         for name, asked in (("exact", "asks_exact"), ("free", "asks_free")):
             if self._failed or name in self._made:
                 continue
             if any(getattr(judgement, asked) for judgement in judgements):
                 if name == "exact":
                     failed = self._workers.teacher_forced(self._pair, exact=True)
-                    return self._made_now(name, failed, _NOT_SHOWN)
+                    return self._made_now(name, failed, Kind.PADDLES_PART_NOT_SHOWN)
                 run_with_exact_operators(self._workers, self._pair, self._folder)
                 return self._made_now(name)
         return self._looked_closer(judgements)
@@ -74,11 +72,11 @@ class Further:
         if self._made:
             self._workers.forget_whole(self._pair)
 
-    def _made_now(self, name: str, failed: str = "", said: str = "") -> bool:
+    def _made_now(self, name: str, failed: str = "", kind: Kind | None = None) -> bool:
         self._made.add(name)
         self._failed = bool(failed)
         if failed:
-            self._notes.append(f"{said}: {failed}")
+            self._notes.append(kind(why=failed))
         return True
 
     def _looked_closer(self, judgements: Iterable[Judgement]) -> bool:
@@ -90,8 +88,7 @@ class Further:
             asks_again = (one for judgement in judgements for one in judgement.asks_again)
             failed = looked(Again(), self._pair, asks_again)
         if failed:
-            said = "rows that are in doubt could not be looked at once more"
-            self._notes.append(f"{said}: {failed}")
+            self._notes.append(Kind.DOUBT_NOT_SETTLED(why=failed))
         return failed == ""
 
 

@@ -23,7 +23,10 @@ PROMISED = ("step", "model", "key", "verdict", "mean_abs", "max_abs")
 # What an agreeing row has beside that in a short report, where it says something.
 _OF_TABLES = ("gap", "allowed", "guide_passed", "noise_only", "capped", "excuse", "note")
 # What a row has only where it says something.
-_SOME = "fed proof repeated by_itself in_float64 unlike other_shape shows_nothing".split()
+_SOME = (
+    *("fed", "proof", "repeated", "by_itself"),
+    *("in_float64", "unlike", "other_shape", "shows_nothing"),
+)
 _NOW_AND_THEN = {one.name: one.default for one in fields(Row) if one.name in _SOME}
 _DIGITS = {"mean_abs": 7, "max_abs": 7, "gap": 3, "allowed": 3}
 
