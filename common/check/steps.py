@@ -122,12 +122,12 @@ class Step:
     def why_not(self, pair: Pair) -> str:
         """Why a pair has nothing for this step; empty where it has."""
         if self.data and not any(hasattr(pair.case, name) for name in ("make_data", "DATA")):
-            return Kind.MAKE_DATA_MISSING()
+            return Kind.PAIR_WITHOUT_MAKE_DATA()
         file = pair.folder / "torch_model.py"
         if self.number < 3 or not file.is_file():
             return ""
         found = re.search(r"\bloss\b|import \*", file.read_text(encoding="utf-8", errors="replace"))
-        return "" if found else Kind.LOSS_MISSING()
+        return "" if found else Kind.PAIR_WITHOUT_LOSS()
 
     def module(self, side: str) -> str:
         """The script of a side, or of both."""
