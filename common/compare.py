@@ -27,6 +27,7 @@ from twincheck.common.logs.sidecar import Sidecar, sidecar_of
 from twincheck.common.report import terminal as report
 from twincheck.common.system.errors import UserError
 from twincheck.common.system.json_file import write_json
+from twincheck.common.system.reasons import Kind
 from twincheck.common.verdict.judge import Judgement, judge_logs
 from twincheck.common.verdict.row import first_bad_row
 
@@ -82,7 +83,7 @@ def _who_made_them(ref: Path, cand: Path) -> list[str]:
     if sidecars != [Sidecar(), Sidecar()]:
         return problems
     notes = [f"provenance unknown: {ref.name} and {cand.name} have no sidecars"]
-    return notes + [problem for problem in problems if "no sidecar" not in problem]
+    return notes + [each for each in problems if each.kind is not Kind.LOG_WITHOUT_SIDECAR]
 
 
 def _show(judgement: Judgement, options) -> None:

@@ -252,9 +252,10 @@ def _learnt(side: str, log) -> Row:
         said.append("it predicts one class for every test sample")
     row = Row(f"train/learnt/{side}", "UNDECIDED" if said else "ROUNDING", gap=noise * LEARNT)
     row.allowed, row.measure, row.size = max(fell, 0.0), "claim", losses.size
-    row.note = f"the loss fell from {ends[0].mean():.4g} to {ends[1].mean():.4g}"
     if said:
-        row.note = f"{side} learnt nothing, so that training alike shows nothing: {'; '.join(said)}"
+        row.add(f"{side} learnt nothing, so that training alike shows nothing: {'; '.join(said)}")
+    else:
+        row.add(f"the loss fell from {ends[0].mean():.4g} to {ends[1].mean():.4g}")
     row.origin = bool(said)
     return row
 

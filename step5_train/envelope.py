@@ -142,8 +142,8 @@ def in_float64(row: Row, truth, apart, two_runs: float) -> Row:
     if row.verdict != "DIVERGED" or len(truth) < 2 or truth[0].shape != truth[1].shape:
         return row
     off = float(apart(*truth))
-    row.note += f"; trained in float64 they are {off:.2g} apart"
-    exact = claim(row.key, off, two_runs, row.note)
+    row.add(f"trained in float64 they are {off:.2g} apart")
+    exact = claim(row.key, off, two_runs, *row.reasons)
     return row if exact.origin else replace(exact, size=row.size)
 
 

@@ -57,7 +57,9 @@ def judge_seeds(name: str, torch: Sequence[float], paddle: Sequence[float]) -> R
     key = f"seeds/{name}"
     if len(torch) != len(paddle) or not np.isfinite([*torch, *paddle]).all():
         scores = f"torch {list(torch)}, paddle {list(paddle)}"
-        return Row(key, "INVALID", note=f"not the same seeds, or no numbers: {scores}", origin=True)
+        return Row(
+            key, "INVALID", reasons=(f"not the same seeds, or no numbers: {scores}",), origin=True
+        )
     difference = np.subtract(torch, paddle)
     gap = interval(difference)
     wide = interval(difference, DIFFERENT_LEVEL)
@@ -66,17 +68,17 @@ def judge_seeds(name: str, torch: Sequence[float], paddle: Sequence[float]) -> R
     margin = max(MARGIN * deviation, limit)
     off = max(abs(gap.low), abs(gap.high))
     by_guide = abs(gap.mean) <= limit
-    row = Row(key, "CLOSE" if by_guide else "UNDECIDED", gap=off, allowed=margin, size=len(torch))
-    row.measure = "claim"
+    verdict = "CLOSE" if by_guide else "UNDECIDED"
     word = f"{len(torch)} seeds do not decide it: take more"
     if off <= margin:
-        row.decide("ROUNDING" if off else "IDENTICAL")
+        verdict = "ROUNDING" if off else "IDENTICAL"
         word = "alike"
     elif not wide.low <= 0.0 <= wide.high and abs(gap.mean) > limit:
-        row.decide("DIVERGED")
+        verdict = "DIVERGED"
         word = "not alike"
-    row.origin = row.verdict in FAILING
-    row.note = (
+    row = Row(key, verdict, gap=off, allowed=margin, measure="claim", size=len(torch))
+    row.origin = verdict in FAILING
+    row.add(
         f"{word}; torch {_spread(torch)}, paddle {_spread(paddle)}; "
         f"torch − paddle {gap.mean:+.5f}, 95 % interval {gap.low:+.5f} to {gap.high:+.5f}, "
         f"allowed ±{margin:.5f} "
@@ -91,7 +93,7 @@ def one_seed(name: str, torch: float | None, paddle: float | None, limit: float)
     off = math.inf if torch is None or paddle is None else abs(torch - paddle)
     row = Row(f"seeds/{name}", "UNDECIDED", gap=off, allowed=limit, size=1, origin=True)
     row.measure = "claim"
-    row.note = (
+    row.add(
         f"torch {torch}, paddle {paddle}: beyond the guide's {limit:g}, and one seed cannot tell "
         "that from chance: --seeds 5 says with an interval whether the twins train alike"
     )

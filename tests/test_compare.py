@@ -16,9 +16,10 @@ from twincheck.common.logs.key import Key
 from twincheck.common.logs.of_a_run import class_of
 from twincheck.common.logs.sidecar import Sidecar, read_sidecar, seal, write_sidecar
 from twincheck.common.system.errors import UserError
+from twincheck.common.system.reasons import Kind
 from twincheck.common.verdict.judge import judge_logs
 from twincheck.common.verdict.row import FED, OF_OPERATORS
-from twincheck.common.verdict.tensor import FLOAT32_ALONE, judge_tensor
+from twincheck.common.verdict.tensor import judge_tensor
 
 
 def normal(shape, seed=0):
@@ -151,7 +152,9 @@ def test_a_constant_excuses_what_carries_it_and_hides_no_bug_behind_it(tmp_path)
     judgement = judge_logs(*logs.values(), **exact)
     found = verdicts(judgement)
     assert found["layer0"] == "CONSTANT" and found["layer2"] == "CARRIED"
-    assert judgement.asks_free and judgement.exit_code == 1, "that it is as large is not shown"
+    assert "free" in judgement.needs and judgement.exit_code == 1, (
+        "that it is as large is not shown"
+    )
     judgement = judge_logs(*logs.values(), **exact, free=network())
     assert verdicts(judgement)["layer2"] == "CONSTANT"
     assert [row.proof for row in judgement.rows][1::2] == [OF_OPERATORS] * 2
@@ -357,7 +360,7 @@ def test_float32_alone_does_not_know_a_bug_from_rounding():
     ref, cand = np.float32([300.0, 2.0]), np.float32([300.1, 2.0])
     row = judge_tensor("out", ref, cand)
     assert row.verdict == "UNDECIDED" and row.worst_index == (0,)
-    assert row.note == FLOAT32_ALONE
+    assert row.reasons == (Kind.FLOAT32_ALONE(),)
     of_both = judge_tensor("out", ref, cand, ref.astype("f8") + 1e-9, cand + 1e-9)
     assert of_both.verdict == "DIVERGED"
 

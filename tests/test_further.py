@@ -6,6 +6,8 @@ import pytest
 
 from twincheck.common.check import further
 from twincheck.common.pair.task import label
+from twincheck.common.system.reasons import Kind
+from twincheck.common.verdict.needs import Need
 from twincheck.common.verdict.row import Row
 
 FAILS = "it failed"
@@ -26,24 +28,26 @@ class Made:
         return self.runs.append("exact" if exact else "teacher forced") or self.fails
 
 
-def judged(harmless=False, **asks):
-    usual = dict.fromkeys(("asks_noise", "asks_again"), ()) | {"asks_exact": 0, "asks_free": 0}
-    rows = [Row("main/a", "ROUNDING" if harmless else "DIVERGED")]
-    return SimpleNamespace(harmless=harmless, rows=rows, cases=("main/",), **usual | asks)
+def judged(**needs):
+    """A judgement of one row that needs these runs, for all passes of its case."""
+    needs = {run: Need("main/a", passes) for run, passes in needs.items()}
+    return SimpleNamespace(rows=[Row("main/a", "DIVERGED")], cases=("main/",), needs=needs)
+
+
+MAIN = (("main", ""),)
 
 
 @pytest.mark.parametrize(
     ("judgements", "fails", "runs"),
     [
-        ([judged(True)], "", []),
-        ([judged(True, asks_again=[("main", "")])], "", ["again"]),
-        ([judged(True), judged()], "", ["teacher forced"]),
-        ([judged(asks_exact=1), judged(asks_free=1)], "", ["teacher forced", "exact", "free"]),
-        ([judged(asks_exact=1, asks_free=1)], FAILS, ["teacher forced"]),
-        (
-            [judged(asks_noise=[("main", "")], asks_again=[("main", "")], asks_exact=1)],
-            *("", ["noise", "again", "teacher forced", "exact"]),
-        ),
+        ([judged()], "", []),
+        ([judged(again=MAIN)], "", ["again"]),
+        ([judged(), judged(teacher_forced=())], "", ["teacher forced"]),
+        ([judged(teacher_forced=()), judged(again=MAIN)], "", ["again", "teacher forced"]),
+        ([judged(exact=()), judged(free=())], "", ["exact", "free"]),
+        ([judged(exact=(), free=())], FAILS, ["exact"]),
+        ([judged(teacher_forced=())], FAILS, ["teacher forced"]),
+        ([judged(again=MAIN, noise=MAIN, exact=())], "", ["exact", "noise", "again"]),
     ],
 )
 def test_what_a_judgement_asks_for_is_got_once(monkeypatch, judgements, fails, runs):
@@ -53,11 +57,13 @@ def test_what_a_judgement_asks_for_is_got_once(monkeypatch, judgements, fails, r
     )
     more = further.Further(made, SimpleNamespace(name="pair"), None, notes)
     found = dict(enumerate(judgements))
-    assert more.until == {"until_off": True}
     while more.got(found):
         pass
     assert made.runs == runs
     assert [FAILS in note for note in notes] == [True] * bool(fails)
+    assert [one.kind for one in more.way] == [Kind.RUN_FAILED if fails else Kind.RUN_MADE] * len(
+        runs
+    )
     if "teacher forced" in runs:
-        assert more.until == {"until_asked": "exact" not in runs and not fails}
         assert made.stepping == {"pair": ("main",)}
+    assert not {run.replace(" ", "_") for run in runs} & more.obtainable - {"noise", "again"}

@@ -68,7 +68,7 @@ def test_what_is_cast_down_inside_decides_though_no_output_shows_it(logs):
     rows, judgement = logs.judge()
     assert rows["attention"].verdict == "PRECISION" and judgement.exit_code == 1
     # Before that is said of it, the run is repeated.
-    assert judgement.asks_again == (("main", ""),)
+    assert judgement.needs["again"].passes == (("main", ""),)
 
 
 @pytest.mark.parametrize("how", ("strict", "built_in"))

@@ -8,11 +8,11 @@ from builders import RUNS, four, write_log
 
 from twincheck.common.logs.noise import distance
 from twincheck.common.report.sentences import decided
+from twincheck.common.system.reasons import Kind
 from twincheck.common.verdict.comparisons import Memo
 from twincheck.common.verdict.judge import judge_logs
 from twincheck.common.verdict.operators import adam_noise
-from twincheck.common.verdict.row import FED, NOT_FED, ORDER, Row, exit_code, first_bad_row
-from twincheck.common.verdict.rule import MEASURED
+from twincheck.common.verdict.row import FED, NOT_FED, Row, exit_code, first_bad_row
 
 RNG = np.random.default_rng(0)
 VALUES = RNG.standard_normal((4, 6))
@@ -62,20 +62,20 @@ class Logs:
         memo = Memo()
         settled = ("ref32", "cand32", "ref64", "cand64", "noise")
         first = {name: paths[name] for name in settled if name in paths}
-        judge_logs(**first, until_off=True, memo=memo)
+        judge_logs(**first, obtainable=("teacher_forced",), memo=memo)
         if "teacher_forced" in paths:
             local = first | {"teacher_forced": paths["teacher_forced"]}
             alone = judge_logs(**local)
-            staged = judge_logs(**local, until_asked=True, memo=memo)
-            assert staged.asks_exact == alone.asks_exact
+            staged = judge_logs(**local, obtainable=("exact",), memo=memo)
+            assert ("exact" in staged.needs) == ("exact" in alone.needs)
         for free in (
             None,
             paths.get("teacher_forced"),
         ):  # what comes last is only looked at in the end
             staged = judge_logs(**paths, free=free, memo=memo)
             assert staged.as_json() == judge_logs(**paths, free=free).as_json()
-            asks_free = judgement.asks_free and free is None
-            assert (staged.asks_exact, staged.asks_free) == (judgement.asks_exact, asks_free)
+            lacking = set() if free is None else {"free"}
+            assert set(staged.needs) == set(judgement.needs) - lacking
 
 
 @pytest.fixture
@@ -161,7 +161,7 @@ def test_what_is_off_after_a_step_comes_behind_where_a_probe_saw_it_start():
 
 
 def test_an_order_of_its_own_comes_behind_a_value_that_was_fed():
-    turned = Row("main/a", "DIVERGED", excuse=ORDER, origin=True)
+    turned = Row("main/a", "DIVERGED", excuses=(Kind.OTHER_ORDER,), origin=True)
     blind, seen = (Row(f"main/{fed}", "DIVERGED", origin=True, fed=fed) for fed in (NOT_FED, FED))
     assert first_bad_row([turned, blind, seen]) is seen
     assert first_bad_row([turned, blind]) is turned
@@ -275,7 +275,7 @@ def steps_of_adam(
 def test_weights_that_the_noise_of_gradients_moves(logs, noisy, excused):
     rows, _ = steps_of_adam(logs, **noisy)
     assert {row.verdict for row in rows} <= {"IDENTICAL", "ROUNDING"}, rows
-    assert any(row.excuse == MEASURED for row in rows) or not excused
+    assert any(Kind.MEASURED in row.excuses for row in rows) or not excused
 
 
 def one_element(element, off):

@@ -23,7 +23,6 @@ from twincheck.common.sides.noise_in_torch import BLOCK, Moved, measure
 from twincheck.common.sides.run import beside
 from twincheck.common.verdict.context import Context
 from twincheck.common.verdict.judge import judge_logs
-from twincheck.common.verdict.rule import MEASURED, REPEATED
 from twincheck.common.verdict.tensor import judge_tensor
 from twincheck.common.verdict.tolerances import tolerance
 
@@ -300,7 +299,7 @@ def test_a_reference_that_is_exact_by_luck_says_no_and_the_measured_noise_yes(sa
     if sample is not None:
         lucky[0][sample] = lucky[2][sample]
     assert verdict(lucky) == ("PRECISION", "")
-    assert verdict(lucky, measured()) == ("ROUNDING", MEASURED)
+    assert verdict(lucky, measured()) == ("ROUNDING", "measured noise")
     assert verdict(four(), measured()) == ("ROUNDING", "")  # the plain rule does
 
 
@@ -316,14 +315,14 @@ def test_a_gap_is_roundings_up_to_a_few_times_what_float64_makes():
     exact_by_luck = dict(noise_ref=1e-13, noise_cand=1e-13)
     small = four(gap=2e-12, **exact_by_luck)
     assert verdict(small)[0] != "ROUNDING"
-    assert verdict(small, measured(double=1e-12)) == ("ROUNDING", MEASURED)
+    assert verdict(small, measured(double=1e-12)) == ("ROUNDING", "measured noise")
     assert verdict(four(gap=2e-11, **exact_by_luck), measured(double=1e-12))[0] != "ROUNDING"
 
 
 def test_a_gradient_that_is_zero_in_exact_arithmetic_is_noise_on_both_sides():
     zero = four(size=1e-17, noise_ref=1e-13, gap=3e-17)
     assert verdict(zero, kind_scale=1.0)[0] != "ROUNDING"
-    assert verdict(zero, measured(double=1e-17), kind_scale=1.0) == ("ROUNDING", MEASURED)
+    assert verdict(zero, measured(double=1e-17), kind_scale=1.0) == ("ROUNDING", "measured noise")
 
 
 def test_noise_that_does_not_shrink_with_the_moves_is_none():
@@ -364,7 +363,7 @@ def test_a_single_value_may_be_twice_as_far():
 
 def test_noise_of_other_samples_than_are_judged_counts_as_a_whole():
     lucky = four(noise_ref=1e-9)
-    assert verdict(lucky, measured(samples=0)) == ("ROUNDING", MEASURED)
+    assert verdict(lucky, measured(samples=0)) == ("ROUNDING", "measured noise")
 
 
 # ---- a repeated run -----------------------------------------------------------------------------
@@ -381,9 +380,9 @@ def non_smooth():
 def test_luck_does_not_repeat_and_a_lost_precision_does():
     arrays, runs = non_smooth()
     assert verdict(arrays, measured())[0] == "PRECISION"
-    assert verdict(arrays, measured(), again=lambda: runs) == ("ROUNDING", REPEATED)
+    assert verdict(arrays, measured(), again=lambda: runs) == ("ROUNDING", "a repeated run")
     broken = [np.full_like(runs[0], np.nan), *runs[1:]]  # which shows nothing
-    assert verdict(arrays, measured(), again=lambda: broken) == ("ROUNDING", REPEATED)
+    assert verdict(arrays, measured(), again=lambda: broken) == ("ROUNDING", "a repeated run")
     assert verdict(arrays, measured(), again=lambda: broken[:1])[0] == "PRECISION"
     coarse = [np.asarray(run) + 1e-2 for run in runs]
     assert verdict(arrays, measured(), again=lambda: coarse)[0] == "PRECISION"
@@ -430,25 +429,38 @@ def logs(tmp_path, arrays, noise=None, key="main/y", moved=None, again=0):
     return paths
 
 
+def passes(judgement, run) -> tuple:
+    """The passes of which a judgement needs a run."""
+    return judgement.needs[run].passes if run in judgement.needs else ()
+
+
 def test_a_case_in_doubt_asks_for_a_repeated_run_then_for_the_noise(tmp_path):
     lucky, main = four(noise_ref=1e-9), (("main", ""),)
     for again, asks_again, asks_noise in ((0, main, ()), (1, main, ()), (3, (), main)):
         asked = judge_logs(**logs(tmp_path, lucky, again=again))
-        assert (asked.asks_again, asked.asks_noise, asked.exit_code) == (asks_again, asks_noise, 1)
+        assert (passes(asked, "again"), passes(asked, "noise"), asked.exit_code) == (
+            asks_again,
+            asks_noise,
+            1,
+        )
         assert any("how far rounding moves them was not measured" in note for note in asked.notes)
     settled = judge_logs(**logs(tmp_path, lucky, measured()))
-    assert settled.asks_noise == () and settled.exit_code == 0
-    assert judge_logs(**logs(tmp_path, four())).asks_noise == ()
+    assert passes(settled, "noise") == () and settled.exit_code == 0
+    assert passes(judge_logs(**logs(tmp_path, four())), "noise") == ()
 
 
 def test_a_pass_is_asked_for_until_all_runs_of_it_are_there(tmp_path):
     """By itself: what an optimizer's steps leave needs no run of the other set-ups."""
     key, arrays = "main/sgd/003/grad/w", four(noise_cand=1e-2)
     asked = judge_logs(**logs(tmp_path, arrays, key=key))
-    assert (asked.asks_again, asked.asks_noise) == ((("main", "sgd"),), ())
+    assert (passes(asked, "again"), passes(asked, "noise")) == ((("main", "sgd"),), ())
     for runs, of_noise in ((1, (("main", "sgd"),)), (SEEDS[0], ())):
         found = judge_logs(**logs(tmp_path, arrays, measured(), key, {"main/sgd": runs}, 3))
-        assert (found.exit_code, found.asks_noise, found.asks_again) == (1, of_noise, ())
+        assert (found.exit_code, passes(found, "noise"), passes(found, "again")) == (
+            1,
+            of_noise,
+            (),
+        )
         assert not any("was not measured" in note for note in found.notes)
 
 
@@ -465,11 +477,11 @@ def test_behind_a_row_that_fails_anyway_only_a_case_that_was_repeated_is_asked_f
         values = arrays[name].items()
         kept = {k: v.astype(np.float32) if name.endswith("32") else v for k, v in values}
         write_log(paths[name], kept, told)
-    assert judge_logs(**paths).asks_again == ()
+    assert passes(judge_logs(**paths), "again") == ()
     paths[AGAIN[0]] = tmp_path / "again.npy"
     repeated = {"main/sgd/000/grad/w": doubted[1].astype(np.float32)}
     write_log(paths[AGAIN[0]], repeated, {"batches": {"main/": 4}})
-    assert judge_logs(**paths).asks_again == (("main", "sgd"),)
+    assert passes(judge_logs(**paths), "again") == (("main", "sgd"),)
 
 
 def test_one_run_of_each_kind_is_asked_for_first_and_the_others_once(tmp_path):
@@ -511,12 +523,12 @@ def test_half_precision_is_neither_measured_so_nor_repeated_in_float32(tmp_path)
         told = read_sidecar(path)
         write_sidecar(path, replace(told, dtype="bfloat16"))
     asked = judge_logs(**paths)
-    assert asked.exit_code == 1 and (asked.asks_noise, asked.asks_again) == ((), ())
+    assert asked.exit_code == 1 and (passes(asked, "noise"), passes(asked, "again")) == ((), ())
 
 
 def test_no_noise_is_asked_for_a_gap_that_is_larger_than_float32s(tmp_path):
     wrong = judge_logs(**logs(tmp_path, four(gap=1e-2)))
-    assert wrong.exit_code == 1 and wrong.asks_noise == ()
+    assert wrong.exit_code == 1 and passes(wrong, "noise") == ()
 
 
 # ---- a clipped loss -----------------------------------------------------------------------------

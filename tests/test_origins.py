@@ -8,10 +8,9 @@ import numpy as np
 import pytest
 
 from twincheck.common.logs.key import Key, parent_code
-from twincheck.common.report.sentences import decided_text
+from twincheck.common.system.reasons import Kind
 from twincheck.common.verdict.judge import judge_folder
 from twincheck.common.verdict.origins import Streams, sketch
-from twincheck.common.verdict.row import Row
 
 PAIR = Path(__file__).parent / "pairs" / "several_faults"
 OF_PAIR = SimpleNamespace(**runpy.run_path(PAIR / "case.py"))
@@ -71,18 +70,19 @@ def test_the_pair_without_a_fault_is_aligned(reports, step):
 
 @pytest.mark.parametrize("strict", [False, True])
 @pytest.mark.parametrize(("step", "stem"), [(1, "forward_all"), (4, "bp_align_all")])
-def test_no_word_of_a_note_decides(reports, checkout, monkeypatch, step, stem, strict):
-    """Whatever the notes say, the rows have the same verdicts, origins, numbers and proofs."""
+def test_no_word_of_a_sentence_decides(reports, checkout, monkeypatch, step, stem, strict):
+    """Where each template is another text, rows have the same verdicts, origins and reasons."""
 
     def facts():
         judged = judge_folder(checkout.logs(step, PAIR.name), [stem], strict=strict)[stem]
-        rows = [row.as_json() | {"note": "", "way": decided_text(row)} for row in judged.rows]
-        asks = judged.asks_exact, judged.asks_free, judged.asks_noise, judged.asks_again
-        return rows, asks, judged.first_diverged, judged.exit_code
+        words = {"note": "", "excuse": "", "measure": ""}
+        rows = [row.as_json() | words for row in judged.rows]
+        return rows, judged.needs, judged.first_diverged, judged.exit_code
 
     with_words = facts()
     assert {"DIVERGED", "CARRIED", "INVALID", "CONSTANT"} <= {r["verdict"] for r in with_words[0]}
-    monkeypatch.setattr(Row, "note", property(lambda row: "xx", lambda row, text: None))
+    for kind in Kind:
+        monkeypatch.setattr(kind, "template", "xx")
     assert facts() == with_words
 
 

@@ -22,6 +22,7 @@ from twincheck.common.report import html_page, html_rows
 from twincheck.common.report.sentences import decided
 from twincheck.common.report.source_lines import source_context
 from twincheck.common.report.terminal import number
+from twincheck.common.system.reasons import Kind
 from twincheck.common.verdict.row import Row, claim
 from twincheck.step1_forward.check_step1 import STEP as FORWARD
 from twincheck.step4_backward.check_step4 import STEP as BACKWARD
@@ -70,13 +71,13 @@ def forward_result(folder: Path) -> Result:
     result.rows = [green_row(i, f"main/layers.{i}.output") for i in range(300)]
     for key in HOSTILE:
         row = green_row(7, key)
-        row.verdict, row.gap, row.origin, row.note = "DIVERGED", 0.25, True, f"note {EVIL}"
+        row.verdict, row.gap, row.origin, row.reasons = "DIVERGED", 0.25, True, (f"note {EVIL}",)
         row.beyond, row.worst_index, row.worst_ref, row.worst_cand = 3, (0, 1), 1.0, 1.25
         result.rows.append(row)
     carried = green_row(8, "main/carried")
     carried.verdict = "CARRIED"
     flip = Row("main/choice", "FLIP", measure="count", size=4, shape=(4,), gap=1e-9, allowed=2e-9)
-    flip.note = "torch float32: 1 of 4 different"
+    flip.add("torch float32: 1 of 4 different")
     result.rows += [carried, flip, claim("main/witness", 1.0, 2.0, "a claim")]
     places = {row.key: f"{source}:5" for row in result.rows}
     result.places = {"torch": places, "paddle": {key: f"{source}:10" for key in places}}
@@ -455,7 +456,7 @@ def many_rows(count: int) -> list[Row]:
             key = f"main/{kind}reformer.encoder.layers.{i % 12}.{part}.{i}:in/0"
             row = green_row(i, key)
             row.mean_abs *= 1 + 1 / (len(rows) + 1)
-            row.note = "noisier than 0.0001 of its scale: capped" if i % 2 else ""
+            row.add("noisier than 0.0001 of its scale: capped" if i % 2 else "")
             rows.append(row)
 
 
@@ -475,7 +476,7 @@ def test_a_page_of_many_rows_is_small_and_soon_written(tmp_path):
 def test_a_row_says_what_decided_it_as_a_terminal_does(tmp_path):
     """The page's script puts the numbers into these sentences; most rows have one."""
     rows = [green_row(i, f"main/{name}") for i, name in enumerate(("a", "b", "c", "d"))]
-    rows[1].excuse, rows[1].measured = "measured noise", True
+    rows[1].excuses, rows[1].measured = (Kind.MEASURED,), True
     rows[2].verdict, rows[2].gap = "DIVERGED", 0.5
     rows[3].key, rows[3].gap = "main/grad/d", 0.0
     result = Result(FORWARD, "one", rows=rows, folder=tmp_path, cases=("main/",))

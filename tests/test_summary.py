@@ -170,7 +170,7 @@ def test_a_note_of_several_results_is_said_once(capsys):
 
 def test_why_rows_pass_is_said_once_for_each_cause(capsys):
     def excused(step: int, note: str, count: int) -> Result:
-        rows = [Row(f"main/{step}_{i}", "CONSTANT", note=note) for i in range(count)]
+        rows = [Row(f"main/{step}_{i}", "CONSTANT", reasons=(note,)) for i in range(count)]
         return result(step, rows=rows)
 
     terminal.show_details([excused(1, "eps is 1.0e-05", 2), excused(4, "eps is 2.0e-12", 1)])
@@ -179,7 +179,7 @@ def test_why_rows_pass_is_said_once_for_each_cause(capsys):
         "numbers)\n"
     )
     names = "abcdefghij"
-    rows = [Row(f"main/{name}", "FLIP", note=f"by {name}") for name in names]
+    rows = [Row(f"main/{name}", "FLIP", reasons=(f"by {name}",)) for name in names]
     terminal.show_details([result(1, rows=rows)])
     *_, last, left = capsys.readouterr().out.splitlines()
     assert last.startswith("step 1, one: FLIP main/h: ")

@@ -19,7 +19,7 @@ from twincheck.common.report import terminal
 from twincheck.common.report.findings import findings_of
 from twincheck.common.report.scores import scores_of
 from twincheck.common.report.sentences import decided, digits, fewest_digits
-from twincheck.common.verdict.operators import EXCUSE
+from twincheck.common.system.reasons import Kind
 from twincheck.common.verdict.row import FED, NO_STEP, OF_OPERATORS, Row, claim
 
 STEPS = all_steps()
@@ -173,12 +173,12 @@ WORSE_THAN = "is more than 4.60e-06, beside torch's 2.90e-07; the float64 gap is
         ("ROUNDING", MEASURED, f"plain: {ALLOWED} {BESIDE} 2.90e-07; size 5.00e-01"),
         (
             "ROUNDING",
-            MEASURED | dict(excuse="measured noise, long sum", noise_ref=2e-9),
+            MEASURED | dict(excuses=(Kind.MEASURED, Kind.NOISY_OPERATOR), noise_ref=2e-9),
             f"measured: {ALLOWED} {BESIDE} 2.00e-09 and {NOISE}",
         ),
         (
             "ROUNDING",
-            MEASURED | dict(excuse="measured noise, a repeated run"),
+            MEASURED | dict(excuses=(Kind.MEASURED, Kind.REPEATED)),
             f"repeated: {ALLOWED}, the least of its repeated runs, {BESIDE} 2.90e-07 and {NOISE}",
         ),
         ("DIVERGED", OFF, f"plain: {IS_MORE}; {ERRORS}"),
@@ -194,12 +194,12 @@ WORSE_THAN = "is more than 4.60e-06, beside torch's 2.90e-07; the float64 gap is
         ),
         (
             "CONSTANT",
-            OFF | dict(excuse=EXCUSE, proof=OF_OPERATORS),
+            OFF | dict(excuses=(Kind.OPERATOR,), proof=OF_OPERATORS),
             f"proven: {IS_MORE}, of the framework's operator; {ERRORS}",
         ),
         (
             "CONSTANT",
-            dict(excuse=EXCUSE),  # of an operator that nothing has shown to be the cause
+            dict(excuses=(Kind.OPERATOR,)),  # of an operator that nothing has shown to be the cause
             f"plain: {IS_AT_MOST}, of the framework's operator; {ERRORS}",
         ),
         ("INSIDE", OFF, f"inside: {IS_MORE}; {ERRORS}"),
@@ -254,7 +254,7 @@ def test_how_many_digits_the_sides_share_is_said_once_for_a_result(capsys):
     assert digits(Row("x", "CLOSE", difference=10**-6.1)) == "6.1 digits"
     assert digits(Row("x", "ROUNDING", difference=1e-27, noise=10**-2.6)) == "2.6 of 2.6 digits"
     assert digits(Row("x", "DIVERGED", difference=12.0, noise=1e-7)) == "0.0 of 7.0 digits"
-    row = Row("x", "PRECISION", measure="by itself, rms", note="a cause", **known)
+    row = Row("x", "PRECISION", measure="by itself, rms", reasons=("a cause",), **known)
     assert "torch and paddle share 3.9 of 4.1 digits here" in terminal.describe(row)
 
 

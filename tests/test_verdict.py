@@ -750,7 +750,7 @@ def test_every_number_of_the_table_is_used():
 
 @pytest.mark.slow
 def test_a_verdict_is_given_in_one_place():
-    """`Row.decide`, and where a row is made."""
+    """`Row.decided`, and where a row is made."""
     given = [
         (path.name, node.lineno)
         for path, tree in trees("common", "extras", *STEPS)

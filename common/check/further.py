@@ -1,15 +1,15 @@
-"""Get from the sides' processes the further runs that a judgement asks for.
+"""Get from the sides' processes the further runs that a judgement needs.
 
-A check judges, gets what would show more, the cheapest first, and judges again, until nothing more
-is asked for:
+A check judges, gets the first run that is needed and can be had, and judges again, until there is
+none:
 
-    again, noise    a row in doubt: Paddle's float32 run repeated, torch's noise measured
+    noise, again    a row in doubt: torch's noise measured, Paddle's float32 run repeated
     teacher forced  a row that is off: Paddle's modules fed with torch's values, to find the origins
     exact           what Paddle's inexact operators have to do with an origin
     free            whether they alone bring what is off behind one
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 from twincheck.common.check.origins import prove_origins, run_with_exact_operators
@@ -17,86 +17,79 @@ from twincheck.common.check.workers import Workers
 from twincheck.common.logs.key import Key
 from twincheck.common.pair.pairs import Pair
 from twincheck.common.pair.task import Again, Noise
-from twincheck.common.system.reasons import Kind
+from twincheck.common.system.reasons import Kind, Reason
 from twincheck.common.verdict.judge import Judgement
+from twincheck.common.verdict.needs import Need, together
+
+# Of a run that could not be had: what the verdict goes without.
+_WITHOUT = {
+    "noise": Kind.NOT_LOOKED_CLOSER,
+    "again": Kind.NOT_LOOKED_CLOSER,
+    "teacher_forced": Kind.NOT_TEACHER_FORCED,
+    "exact": Kind.NOT_EXACT,
+}
 
 
 class Further:
-    """The further runs of one model's step; each of them is made once."""
+    """The further runs of one model's step."""
 
     def __init__(self, workers: Workers, pair: Pair, folder: Path, notes: list[str]):
         self._workers, self._pair, self._folder, self._notes = workers, pair, folder, notes
-        self._made: set[str] = set()  # teacher forced, exact, free
-        self._failed = False
-
-    @property
-    def until(self) -> dict[str, bool]:
-        """Return judge_logs' options that end judging at the first row that asks for more runs."""
-        if "teacher forced" not in self._made:
-            return {"until_off": True}
-        return {"until_asked": not self._failed and "exact" not in self._made}
+        self.obtainable = {"noise", "again", "teacher_forced", "exact", "free"}
+        self.way: list[Reason] = []  # which run was needed, for which row, and what came of it
+        self._is_fed = False  # whether there are teacher-forced runs
 
     def got(self, found: Mapping[str, Judgement]) -> bool:
-        """Get the cheapest run that these judgements of a step's stems ask for.
+        """Get the first run that these judgements of a step's stems need and that can be had.
 
-        Returns True where one was made, and the logs are to be judged again.
+        Returns True where the logs are to be judged again.
         """
-        judgements = list(found.values())
-        if "teacher forced" not in self._made:
-            if self._looked_closer(judgements):
-                return True
-            if all(judgement.harmless for judgement in judgements):
-                return False
-            self._workers.stepping[self._pair.name] = _cases_that_are_off(judgements)
-            failed = self._workers.teacher_forced(self._pair)
-            return self._made_now("teacher forced", failed, Kind.TEACHER_FORCING_FAILED)
-        for name, asked in (("exact", "asks_exact"), ("free", "asks_free")):
-            if self._failed or name in self._made:
+        for run, need in together(one.needs for one in found.values()).items():
+            failed = self._get(run, need, found) if run in self.obtainable else None
+            if failed is None:
                 continue
-            if any(getattr(judgement, asked) for judgement in judgements):
-                if name == "exact":
-                    failed = self._workers.teacher_forced(self._pair, exact=True)
-                    return self._made_now(name, failed, Kind.PADDLES_PART_NOT_SHOWN)
-                run_with_exact_operators(self._workers, self._pair, self._folder)
-                return self._made_now(name)
-        return self._looked_closer(judgements)
+            of = {"run": run.replace("_", " "), "key": need.key}
+            self.way.append(Kind.RUN_FAILED(why=failed, **of) if failed else Kind.RUN_MADE(**of))
+            if failed:
+                self._notes.append(_WITHOUT[run](why=failed))
+            if not failed or run not in self.obtainable:  # judging ended at what it would show
+                return True
+        return False
+
+    def _get(self, run: str, need: Need, found: Mapping[str, Judgement]) -> str | None:
+        """Make a run; returns why that could not be, and None where nothing was left to do."""
+        if run in ("noise", "again"):
+            task = Noise() if run == "noise" else Again()
+            return self._workers.look_closer(task, self._pair, need.passes)
+        self.obtainable.discard(run)
+        if run == "free":
+            run_with_exact_operators(self._workers, self._pair, self._folder)
+            return ""
+        if run == "teacher_forced":
+            self._workers.stepping[self._pair.name] = _cases_that_are_off(found)
+        failed = self._workers.teacher_forced(self._pair, exact=run == "exact")
+        if failed:
+            self.obtainable -= {"exact", "free"}
+        self._is_fed = not failed
+        return failed
 
     def prove(self, found: Mapping[str, Judgement]) -> None:
         """Try, where a row is off, which of several origins inside the model is the one."""
-        if self._made and not self._failed:
+        if self._is_fed:
             for stem, judgement in found.items():
                 prove_origins(self._workers, self._pair, self._folder, stem, judgement)
 
     def close(self) -> None:
         """Remove what only further runs were made from."""
-        if self._made:
+        if "teacher_forced" not in self.obtainable:
             self._workers.forget_whole(self._pair)
 
-    def _made_now(self, name: str, failed: str = "", kind: Kind | None = None) -> bool:
-        self._made.add(name)
-        self._failed = bool(failed)
-        if failed:
-            self._notes.append(kind(why=failed))
-        return True
 
-    def _looked_closer(self, judgements: Iterable[Judgement]) -> bool:
-        """Repeat a run of rows in doubt, or measure their noise; whether one was done."""
-        looked = self._workers.look_closer
-        asks_noise = [one for judgement in judgements for one in judgement.asks_noise]
-        failed = looked(Noise(), self._pair, asks_noise)
-        if failed is None:
-            asks_again = (one for judgement in judgements for one in judgement.asks_again)
-            failed = looked(Again(), self._pair, asks_again)
-        if failed:
-            self._notes.append(Kind.DOUBT_NOT_SETTLED(why=failed))
-        return failed == ""
-
-
-def _cases_that_are_off(judgements: Iterable[Judgement]) -> tuple[str, ...]:
-    """The cases from the first one on in which a row is off, as far as was judged: `until_off`."""
+def _cases_that_are_off(found: Mapping[str, Judgement]) -> tuple[str, ...]:
+    """The cases from the first one on in which a row is off, as far as was judged."""
     names: list[str] = []
-    for one in judgements:
-        if not one.harmless:
+    for one in found.values():
+        if "teacher_forced" in one.needs:
             prefix = Key.parse(one.rows[-1].key, one.cases).case
             at = one.cases.index(prefix) if prefix in one.cases else 0
             names += [name.rstrip("/") or "main" for name in one.cases[at:]]

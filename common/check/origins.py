@@ -25,9 +25,9 @@ from twincheck.common.logs.sidecar import sidecar_path
 from twincheck.common.pair.pairs import Pair
 from twincheck.common.system.reasons import Kind
 from twincheck.common.verdict.comparisons import Comparisons
-from twincheck.common.verdict.inside import VALUES, is_off, make_inside
+from twincheck.common.verdict.inside import VALUES, is_off, made_inside
 from twincheck.common.verdict.judge import Judgement
-from twincheck.common.verdict.row import AGREEING, FAILING, ORDER, Row
+from twincheck.common.verdict.row import AGREEING, FAILING, Row
 from twincheck.common.verdict.tolerances import tolerance
 
 MOST = 8  # origins that are tried
@@ -71,11 +71,11 @@ def prove_origins(
     places: dict[str, list[Row]] = {}  # a module's calls belong together
     for row, key in origins[case]:
         places.setdefault(_place(key), []).append(row)
-    former = ""
+    former = False  # whether the place before has the same numbers in another order
     for number, (place, rows) in enumerate(list(places.items())[:MOST]):
         if not rows[0].inside:
             break  # it decides: nothing has to be shown
-        turned, former = former == rows[0].excuse == ORDER, rows[0].excuse
+        turned, former = former and rows[0].is_turned, rows[0].is_turned
         if turned:
             continue  # the order is that of the place before
         effect, alike = effect_of([row.key for row in rows]), [place]
@@ -87,13 +87,13 @@ def prove_origins(
         if effect.left > WORSE and effect.after >= effect.before:
             innocent.add(place)
         mends = effect.left <= BETTER
-        if former == ORDER:  # whose numbers are right: in another order they may be nearer by luck
+        if former:  # whose numbers are right: in another order they may be nearer by luck
             mends = effect.after < effect.before
         if not mends:
             continue
         for row in (row for other in alike for row in places[other]):
-            row.excuse = ""  # whatever its order may mean: it is wrong here
-        rows[0].add_note(_said(effect, len(alike)))
+            row.excuses = ()  # whatever its order may mean: it is wrong here
+        rows[0].add(_said(effect, len(alike)))
         if effect.after == 0:
             innocent |= set(list(places)[number + 1 :]) - set(alike)
         best, found = effect, alike
@@ -104,11 +104,12 @@ def prove_origins(
         if together.left <= BETTER * best.left:
             innocent.clear()
             first = places[(found + hidden)[0]][0]
-            first.add_note(_said(together, len(found + hidden)))
+            first.add(_said(together, len(found + hidden)))
     for rows in origins.values():
         none = [row for row, key in rows if row.inside and _place(key) in innocent]
-        for row in none if len(none) < len(rows) else ():
-            make_inside(row, VALUES)
+        if len(none) < len(rows):
+            inside = {id(row): made_inside(row, VALUES) for row in none}
+            judgement.rows[:] = [inside.get(id(row), row) for row in judgement.rows]
 
 
 def _said(effect: Effect, places: int) -> str:

@@ -22,12 +22,14 @@ _ADDED = "twincheck.document"
 PROMISED = ("step", "model", "key", "verdict", "mean_abs", "max_abs")
 # What an agreeing row has beside that in a short report, where it says something.
 _OF_TABLES = ("gap", "allowed", "guide_passed", "noise_only", "capped", "excuse", "note")
+_OF_TABLES += ("excuses", "reasons")
 # What a row has only where it says something.
 _SOME = (
-    *("fed", "proof", "repeated", "by_itself"),
+    *("excuses", "reasons", "fed", "proof", "repeated", "by_itself"),
     *("in_float64", "unlike", "other_shape", "shows_nothing"),
 )
 _NOW_AND_THEN = {one.name: one.default for one in fields(Row) if one.name in _SOME}
+_NOW_AND_THEN |= {"excuses": [], "reasons": []}
 _DIGITS = {"mean_abs": 7, "max_abs": 7, "gap": 3, "allowed": 3}
 
 
@@ -115,7 +117,8 @@ def _line(row: Row, short: bool) -> str:
         if values[name] == usual:
             del values[name]
     if short and row.verdict in AGREEING:
-        more = {name: values[name] for name in _OF_TABLES if values[name] not in (None, "", False)}
+        more = {name: values.get(name) for name in _OF_TABLES}
+        more = {name: value for name, value in more.items() if value not in (None, "", False)}
         if values["guide_passed"] is False:
             more["guide_passed"] = False
         values = {name: values[name] for name in PROMISED} | more

@@ -50,6 +50,7 @@ class Result:
     asked_for: str = ""  # the folder of a user's own pair
     rows: list[Row] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+    way: list[str] = field(default_factory=list)  # the further runs that were needed, and for what
     guide_passed: bool | None = None  # on the keys that the guide asks for; None: there are none
     guide_all_passed: bool | None = None  # the guide's rule on every tensor of the full log
     guide_report: str = ""  # the name of reprod_log's own report
@@ -133,7 +134,8 @@ class Result:
         for row in [*self.rows, *self.initial]:
             row.step, row.model = step.number, pair.name
             if row.verdict in self.allow:
-                row.note = Kind.ALLOWED_VERDICT(verdict=row.verdict.lower(), notes=row.note)
+                notes = list(row.reasons)
+                row.reasons = (Kind.ALLOWED_VERDICT(verdict=row.verdict.lower(), notes=notes),)
         self.notes += two_environments(*(sidecars[side][0] for side in SIDES))
         self.notes += _upcasts(folder, step)
         self.notes += dict.fromkeys(

@@ -34,10 +34,11 @@ from twincheck.common.system.files import link_or_copy, write_text
 from twincheck.common.system.folders import put_in_place, remove_abandoned, version, working_folder
 from twincheck.common.system.frameworks import SIDES
 from twincheck.common.system.half import HALF
-from twincheck.common.system.reasons import Kind
+from twincheck.common.system.reasons import Kind, Reason, reason_of
 from twincheck.common.system.words import call_sides
 from twincheck.common.transplant.table import SMALLEST, TRANSPLANTS
 from twincheck.common.verdict.judge import judge_folder
+from twincheck.common.verdict.needs import together
 
 
 def base_folder(step: Step, options: CheckOptions) -> Path:
@@ -134,7 +135,7 @@ def _conclude(
     result.elapsed_s += workers.elapsed_s(pair.name)
     result.notes += workers.inputs.notes[pair.name]
     if result.error:  # nothing was compared: the former result stays
-        result.error = result.error.replace(shown(made), Kind.NEW_LOGS())
+        result.error = _renamed(result.error, shown(made), Kind.NEW_LOGS())
         return result
     if options.run.transplant == SMALLEST:
         green = result.exit_code == 0
@@ -150,6 +151,16 @@ def _conclude(
     workers.inputs.unfinished.forget(pair)
     error_file.unlink(missing_ok=True)
     return result
+
+
+def _renamed(told: object, path: str, name: str) -> object:
+    """A reason, or one of its fields, with a name in a path's place."""
+    if isinstance(told, list):
+        return [_renamed(one, path, name) for one in told]
+    if isinstance(told, Reason):
+        fields = {field: _renamed(value, path, name) for field, value in told.fields.items()}
+        return Reason(told.kind, fields)
+    return told.replace(path, name) if isinstance(told, str) else told
 
 
 def _judge_in_place(
@@ -205,19 +216,24 @@ def judge_model(
         how["allow_nan"] = "nan" in options.allow
         further = Further(workers, pair, folder, result.notes) if workers else None
         while True:
-            until = further.until if further else {}
-            judgements = judge_folder(*judged, **until, **how)
+            obtainable = further.obtainable if further else ()
+            judgements = judge_folder(*judged, obtainable=obtainable, **how)
             if further is None or not further.got(judgements):
                 break
         if further is not None:
             if not (options.strict or pair.built_in):
                 further.prove(judgements)
             further.close()
+            result.way = further.way
+        needs = together(one.needs for one in judgements.values())
+        result.way += [
+            Kind.RUN_WANTED(run=run.replace("_", " "), key=need.key) for run, need in needs.items()
+        ]
         result.take(judgements, folder, pair)
         if reporting:
             result.take_report(guide.wait(), guide.target)
     except UserError as error:
-        result.error = str(error)
+        result.error = reason_of(error)
     except OSError as error:
         file = str(error.filename or shown(folder))
         result.error = Kind.FILE_FAILED(file=file, error=error.strerror or str(error))

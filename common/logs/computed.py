@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 
 from twincheck.common.system.half import HALF
+from twincheck.common.system.reasons import Kind
 
 _TYPES = ("float64", "float32", "float16", "bfloat16")  # from wide to narrow
 
@@ -54,7 +55,7 @@ _PARTS = {
 def narrower_operators(
     ref: Mapping[str, int], cand: Mapping[str, int], widest: bool = False, casts: bool = False
 ) -> list[str]:
-    """A sentence for each operator that the candidate computes on narrower types.
+    """A reason for each operator that the candidate computes on narrower types.
 
     ref, cand  what each side's module computed: "operator type …" -> calls
     widest     whether of several types the widest counts, as for a gradient
@@ -66,10 +67,11 @@ def narrower_operators(
         less, more = _more(ours, theirs, operator), _more(theirs, ours, operator)
         if less and more and _rounds(more[-1], less[0]):
             size = operator.removeprefix(f"{CONSTANT}[").removesuffix("]")
+            types = {"paddle": more[-1], "torch": less[0]}
             found.append(
-                f"{operator} is on {more[-1]} in Paddle, on {less[0]} in torch"
+                Kind.OPERATOR_NARROWER(operator=operator, **types)
                 if size == operator
-                else f"its constant of {size} values holds {more[-1]} in Paddle, {less[0]} in torch"
+                else Kind.CONSTANT_NARROWER(size=size, **types)
             )
     return found
 
@@ -112,8 +114,10 @@ def _written_out(ref: _Calls, cand: _Calls) -> list[str]:
         parts = [part for part in (*needed, *further) if _more(cand, ref, part)]
         on_half = [kind for part in parts for kind in _more(cand, ref, part) if kind in HALF]
         if less and on_half and (set(needed) & set(parts)):
-            kind = "one operator" if less[0] in HALF else f"on {less[0]}"
+            said = {"operator": operator, "parts": parts, "paddle": on_half[0]}
             found.append(
-                f"{operator} is {kind} in torch; Paddle has {' and '.join(parts)} on {on_half[0]}"
+                Kind.OPERATOR_WRITTEN_OUT_OF_ONE(**said)
+                if less[0] in HALF
+                else Kind.OPERATOR_WRITTEN_OUT(torch=less[0], **said)
             )
     return found

@@ -8,15 +8,17 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from twincheck.common.system.reasons import Kind, Reason
+
 Check = Callable[[object], bool]
 
 
 @dataclass(frozen=True)
-class Kind:
+class EntryKind:
     """What an entry's value must be."""
 
     fits: Check
-    name: str  # as a refusal spells it: "its seed is 'x', not a whole number"
+    name: Reason  # as a refusal spells it: "its seed is 'x', not a whole number"
     absent: Callable[[], object] = lambda: None  # makes what an entry reads as that is not there
 
 
@@ -124,44 +126,46 @@ _HANDED = record({"line": text, "given": dict_of(number_or_null)})
 _VARIANCE = record(dict.fromkeys(("n", "held", "compared"), _seconds))
 
 # Of what the type of a sidecar's field does not say.
-TALLIES = Kind(dict_of(_TALLY), "an operator's counts by name", dict)
-WITNESSES = Kind(dict_of(_WITNESS), "what step 4's workers find, by case", dict)
-NOISES = Kind(dict_of(_NOISE), "levels from 0 to 1 by case", dict)
-GIVEN = Kind(dict_of(_GIVEN), "set-ups on given gradients by case", dict)
-FACTORS = Kind(dict_of(dict_of(_FACTOR)), "factors from 0 to 1 by case, by set-up", dict)
-LAYOUTS = Kind(dict_of(_LAYOUT), "where each weight goes, by case", dict)
-VARIANCES = Kind(dict_of(_VARIANCE), "converted variances by key", dict)
-HANDED = Kind(dict_of(list_of(_HANDED)), "lines and the numbers that were given there", dict)
-NAMED_TEXTS = Kind(dict_of(text), "texts by name", dict)
-OWNERS = Kind(
+TALLIES = EntryKind(dict_of(_TALLY), Kind.ENTRY_TALLIES(), dict)
+WITNESSES = EntryKind(dict_of(_WITNESS), Kind.ENTRY_WITNESSES(), dict)
+NOISES = EntryKind(dict_of(_NOISE), Kind.ENTRY_NOISES(), dict)
+GIVEN = EntryKind(dict_of(_GIVEN), Kind.ENTRY_GIVEN(), dict)
+FACTORS = EntryKind(dict_of(dict_of(_FACTOR)), Kind.ENTRY_FACTORS(), dict)
+LAYOUTS = EntryKind(dict_of(_LAYOUT), Kind.ENTRY_LAYOUTS(), dict)
+VARIANCES = EntryKind(dict_of(_VARIANCE), Kind.ENTRY_VARIANCES(), dict)
+HANDED = EntryKind(dict_of(list_of(_HANDED)), Kind.ENTRY_HANDED(), dict)
+NAMED_TEXTS = EntryKind(dict_of(text), Kind.ENTRY_TEXTS(), dict)
+OWNERS = EntryKind(
     dict_of(dict_of(lambda value: _texts(value) and len(value) > 2)),
-    "lists by name, by name",
+    Kind.ENTRY_LISTS_BY_NAME(),
     dict,
 )
 OF_TYPE = {
-    str | None: Kind(text, "text"),
-    int | None: Kind(whole, "a whole number"),
-    bool | None: Kind(yes_or_no, "true or false"),
-    float: Kind(_seconds, "a number of seconds", float),
-    list[str]: Kind(_texts, "a list of texts", list),
+    str | None: EntryKind(text, Kind.ENTRY_TEXT()),
+    int | None: EntryKind(whole, Kind.ENTRY_WHOLE()),
+    bool | None: EntryKind(yes_or_no, Kind.ENTRY_YES_OR_NO()),
+    float: EntryKind(_seconds, Kind.ENTRY_SECONDS(), float),
+    list[str]: EntryKind(_texts, Kind.ENTRY_LIST_OF_TEXTS(), list),
     dict[str, str]: NAMED_TEXTS,
-    dict[str, str | None]: Kind(dict_of(or_null(text)), "texts or nulls by name", dict),
-    dict[str, bool]: Kind(dict_of(yes_or_no), "true or false by name", dict),
-    dict[str, int]: Kind(dict_of(whole), "whole numbers by name", dict),
-    dict[str, int | None]: Kind(dict_of(or_null(length)), "lengths from 1 by name", dict),
-    dict[str, list[int]]: Kind(dict_of(_shape), "shapes by name", dict),
-    dict[str, list[str]]: Kind(dict_of(_texts), "lists of texts by name", dict),
-    dict[str, list[dict]]: Kind(dict_of(list_of(_PASSES)), "lists of draws by case", dict),
-    dict[str, dict[str, int]]: Kind(
-        dict_of(dict_of(whole)), "whole numbers by name, by name", dict
+    dict[str, str | None]: EntryKind(dict_of(or_null(text)), Kind.ENTRY_TEXTS_OR_NULLS(), dict),
+    dict[str, bool]: EntryKind(dict_of(yes_or_no), Kind.ENTRY_YES_OR_NOS(), dict),
+    dict[str, int]: EntryKind(dict_of(whole), Kind.ENTRY_WHOLES(), dict),
+    dict[str, int | None]: EntryKind(dict_of(or_null(length)), Kind.ENTRY_LENGTHS(), dict),
+    dict[str, list[int]]: EntryKind(dict_of(_shape), Kind.ENTRY_SHAPES(), dict),
+    dict[str, list[str]]: EntryKind(dict_of(_texts), Kind.ENTRY_LISTS_OF_TEXTS(), dict),
+    dict[str, list[dict]]: EntryKind(dict_of(list_of(_PASSES)), Kind.ENTRY_DRAWS(), dict),
+    dict[str, dict[str, int]]: EntryKind(
+        dict_of(dict_of(whole)), Kind.ENTRY_WHOLES_BY_NAME(), dict
     ),
-    dict[str, dict[str, float]]: Kind(dict_of(dict_of(_seconds)), "sizes by name, by name", dict),
-    dict[str, dict[str, dict[str, float]]]: Kind(
-        dict_of(dict_of(dict_of(_seconds))), "sizes by name, by name", dict
+    dict[str, dict[str, float]]: EntryKind(
+        dict_of(dict_of(_seconds)), Kind.ENTRY_SIZES_BY_NAME(), dict
     ),
-    dict[str, dict[str, str]]: Kind(dict_of(dict_of(text)), "texts by name, by name", dict),
-    dict[str, dict[str, list]]: Kind(
-        dict_of(dict_of(list_of(number_or_null))), "lists by name, by name", dict
+    dict[str, dict[str, dict[str, float]]]: EntryKind(
+        dict_of(dict_of(dict_of(_seconds))), Kind.ENTRY_SIZES_BY_NAME(), dict
     ),
-    dict[str, object]: Kind(_SELECTION, "a full log, its hash, and its keys by name", dict),
+    dict[str, dict[str, str]]: EntryKind(dict_of(dict_of(text)), Kind.ENTRY_TEXTS_BY_NAME(), dict),
+    dict[str, dict[str, list]]: EntryKind(
+        dict_of(dict_of(list_of(number_or_null))), Kind.ENTRY_LISTS_BY_NAME(), dict
+    ),
+    dict[str, object]: EntryKind(_SELECTION, Kind.ENTRY_SELECTION(), dict),
 }

@@ -32,6 +32,7 @@ from twincheck.common.logs.sidecar import Sidecar, seal, sidecar_of, write_sidec
 from twincheck.common.logs.writer import LogWriter
 from twincheck.common.system.frameworks import SIDES
 from twincheck.common.system.hashes import file_sha256, same_bits
+from twincheck.common.system.reasons import Kind
 
 SETUP = "sgd"  # reprod_log's own compare_loss_and_backward takes ten SGD steps too
 # What a sidecar says of tensors, weights and draws that a pair does not hold.
@@ -159,7 +160,7 @@ def bring_pair(folder: Path, stem: str, anew: bool = False) -> bool:
 
 
 def pair_problems(folder: Path, stem: str) -> list[str]:
-    """Sentences on what a pair holds, or says, that its full logs do not; none where all is so.
+    """What a pair holds, or says, that its full logs do not; nothing where all is so.
 
     A log of the pair that is missing, or was selected from another full log, is no problem: it is
     selected anew.
@@ -211,30 +212,26 @@ class _Selection:
         return replace(sidecar, seal=seal(sidecar))
 
     def problems(self) -> list[str]:
-        name, full_name = self.path.name, self.full_path.name
-        again = f"delete {name}, and this check selects it anew from {full_name}"
+        name, full = self.path.name, self.full_path.name
+        again = Kind.PAIR_SELECT_AGAIN(log=name, full=full)
         if not self.path.exists() and not self.path.is_symlink():
             return []
         sidecar = sidecar_of(self.path)
         if not sidecar.selected:
-            return [f"{name} has no sidecar that says what it was selected from: {again}"]
+            return [Kind.PAIR_WITHOUT_SOURCE(log=name, again=again)]
         if not self.is_there():
             return []
         if sidecar.log_sha256 != file_sha256(self.path):
-            return [f"{name} is not the file that its sidecar describes: {again}"]
+            return [Kind.PAIR_NOT_ITS_SIDECARS(log=name, again=again)]
         with read_log(self.path) as log:
             if list(log) != list(self.keys):
                 odd = sorted(set(log).symmetric_difference(self.keys)) or list(log)
-                return [
-                    f"{name} does not hold the guide's keys of {full_name}, as {printable(odd[0])} "
-                    f"shows: {again}"
-                ]
+                key = printable(odd[0])
+                return [Kind.PAIR_OF_OTHER_KEYS(log=name, full=full, key=key, again=again)]
             for key, full_key in self.keys.items():
                 if not same_bits(log[key], np.asarray(guide_value(key, full_key, *self.logs))):
-                    return [
-                        f"{name}: {printable(key)} is not what {full_name} holds as "
-                        f"{printable(full_key)}: {again}"
-                    ]
+                    keys = {"key": printable(key), "full_key": printable(full_key)}
+                    return [Kind.PAIR_OF_OTHER_VALUES(log=name, full=full, again=again, **keys)]
         if sidecar != self.sidecar(sidecar.log_sha256):
-            return [f"{self.path.stem}.json does not say what {full_name}'s sidecar says: {again}"]
+            return [Kind.PAIR_OF_ANOTHER_SIDECAR(stem=self.path.stem, full=full, again=again)]
         return []

@@ -17,19 +17,20 @@ from twincheck.common.logs.result_folder import LogName, ResultFolder
 from twincheck.common.logs.sidecar import Sidecar, sidecar_of
 from twincheck.common.system.frameworks import SIDES, framework_of
 from twincheck.common.system.hashes import file_sha256, same_bits
+from twincheck.common.system.reasons import Kind
 
 # What the two logs of a pair must agree on, and what it is called.
 _MUST_AGREE = {
-    "step": "steps",
-    "model": "models",
-    "preset": "presets",
-    "seed": "seeds",
-    "mode": "modes (--mode)",
-    "probes": "probes (--probe)",
-    "no_probe": "probes (--no-probe)",
-    "dtype": "dtypes",
-    "inputs_sha256": "inputs",
-    "weights_sha256": "weights",
+    "step": Kind.OF_STEPS(),
+    "model": Kind.OF_MODELS(),
+    "preset": Kind.OF_PRESETS(),
+    "seed": Kind.OF_SEEDS(),
+    "mode": Kind.OF_MODES(),
+    "probes": Kind.OF_PROBES(),
+    "no_probe": Kind.OF_NO_PROBES(),
+    "dtype": Kind.OF_DTYPES(),
+    "inputs_sha256": Kind.OF_INPUTS(),
+    "weights_sha256": Kind.OF_WEIGHTS(),
 }
 # Of these, what all logs of a folder must agree on, and what all logs of one stem.
 _ONE_RUN = ("model", "preset", "seed", "mode", "probes", "no_probe")
@@ -42,7 +43,7 @@ ENOUGH_FLOATS = 4  # that agree to the last bit: fewer may do so by chance, as t
 def folder_problems(
     folder: Path, fresh: Collection[str] = (), backends: tuple[str, str] = SIDES
 ) -> list[str]:
-    """Sentences on why a folder's logs show nothing; none where they can be judged.
+    """Why a folder's logs show nothing; no reason where they can be judged.
 
     The guide's pair is no evidence of its own: common/logs/guide_pair.py compares it with the full
     logs, which are looked at here.
@@ -85,18 +86,19 @@ def _misplaced(logs: Mapping[Path, LogName], sidecars: Mapping[Path, Sidecar]) -
     """Logs that are there under the name of another run of the same side."""
     problems = []
     for path, name in logs.items():
-        sidecar = sidecars[path]
+        sidecar, log = sidecars[path], path.name
         if sidecar.step not in (None, name.stem):
-            problems.append(f"{path.name} is a log of {escaped(sidecar.step)}, not of {name.stem}")
+            other = {"stem": escaped(sidecar.step), "wanted": name.stem}
+            problems.append(Kind.LOG_OF_ANOTHER_STEM(log=log, **other))
         if sidecar.dtype is not None and (sidecar.dtype == "float64") != (name.dtype == "float64"):
-            other = escaped(sidecar.dtype)
-            problems.append(f"{path.name} holds a {other} run, not a {name.dtype} one")
+            other = {"dtype": escaped(sidecar.dtype), "wanted": name.dtype}
+            problems.append(Kind.LOG_OF_ANOTHER_DTYPE(log=log, **other))
         if bool(sidecar.teacher_forced) != name.teacher_forced:
-            fed = "not fed" if name.teacher_forced else "fed"
-            problems.append(f"{path.name} comes from a run that was {fed} the reference's values")
+            run = Kind.LOG_OF_A_RUN_NOT_FED if name.teacher_forced else Kind.LOG_OF_A_FED_RUN
+            problems.append(run(log=log))
         if bool(sidecar.exact) != name.exact:
-            own = "Paddle's own" if name.exact else "exact"
-            problems.append(f"{path.name} comes from a run of {own} operators")
+            run = Kind.LOG_OF_OWN_OPERATORS if name.exact else Kind.LOG_OF_EXACT_OPERATORS
+            problems.append(run(log=log))
     return problems
 
 
@@ -108,7 +110,7 @@ def _mixed(logs: Mapping[Path, LogName], sidecars: Mapping[Path, Sidecar]) -> li
         for entries, group in ((_ONE_RUN, ""), (_ONE_START, (name.stem, cases))):
             one = first.setdefault(group, path)
             problems += [
-                f"{one.name} and {path.name} are from different {_MUST_AGREE[entry]}"
+                Kind.LOGS_OF_DIFFERENT(log=one.name, other=path.name, what=_MUST_AGREE[entry])
                 for entry in entries
                 if getattr(sidecars[path], entry) != getattr(sidecars[one], entry)
             ]
@@ -124,7 +126,7 @@ def check_independence(
     contents: bool = True,
     backends: tuple[str, str] = SIDES,
 ) -> list[str]:
-    """Sentences on why two logs do not show that two frameworks agree; none where they do.
+    """Why two logs do not show that two frameworks agree; no reason where they do.
 
     fresh     sides whose log needs no hash, having just been made
     contents  whether the logs themselves are looked at
@@ -138,32 +140,30 @@ def check_independence(
     problems += _disagreements(ref, cand)
     excused = transplanted((ref, cand)) or not problems and told_apart(ref, cand)
     if contents and not excused and same_content(ref_path, cand_path):
-        problems.append(
-            f"{Path(ref_path).name} and {Path(cand_path).name} hold the same bits: one side's log "
-            "was given twice"
-        )
+        names = {"log": Path(ref_path).name, "other": Path(cand_path).name}
+        problems.append(Kind.LOGS_OF_THE_SAME_BITS(**names))
     return problems
 
 
 def from_one_side(ref_path: AnyPath, cand_path: AnyPath, ref: Sidecar, cand: Sidecar) -> str:
     """Why two logs, which may be anybody's, are from one side; empty where nothing says so."""
-    names = f"{Path(ref_path).name} and {Path(cand_path).name}"
+    names = {"log": Path(ref_path).name, "other": Path(cand_path).name}
     for sidecar in (ref, cand):
         if sidecar.torch_is_paddle and sidecar.framework != "paddle":
-            return f"{names}: in the process of one of them `import torch` gave Paddle"
+            return Kind.LOGS_OF_TORCH_AS_PADDLE(**names)
     if ref.framework and ref.framework == cand.framework:
-        return f"{names} were both made by {escaped(ref.framework)}"
+        return Kind.LOGS_OF_ONE_MAKER(maker=escaped(ref.framework), **names)
     if ref.framework_file and ref.framework_file == cand.framework_file:
-        return f"{names} were both made by {escaped(ref.framework_file)}"
+        return Kind.LOGS_OF_ONE_MAKER(maker=escaped(ref.framework_file), **names)
     two = {ref.framework, cand.framework} == set(SIDES) and ref.sealed and cand.sealed
     if two or transplanted((ref, cand)):
         return ""
     for path in (ref_path, cand_path):  # before anything of a file that is no log is hashed
         read_log(path).close()
     if os.path.samefile(ref_path, cand_path):
-        return f"{Path(ref_path).name} was given twice"
+        return Kind.LOG_GIVEN_TWICE(log=names["log"])
     if same_content(ref_path, cand_path):
-        return f"{names} hold the same bytes, and no sidecars say that two frameworks made them"
+        return Kind.LOGS_OF_THE_SAME_BYTES(**names)
     return ""
 
 
@@ -171,14 +171,18 @@ def _disagreements(ref: Sidecar, cand: Sidecar) -> list[str]:
     problems: list[str] = []
     if Sidecar() in (ref, cand):
         return problems
-    for entry, name in _MUST_AGREE.items():
-        values = getattr(ref, entry), getattr(cand, entry)
-        if values[0] != values[1]:
-            shown = "" if entry.endswith("sha256") else f": {values[0]!r} and {values[1]!r}"
-            problems.append(f"the two logs are from different {name}{shown}")
+    for entry, what in _MUST_AGREE.items():
+        torch, paddle = getattr(ref, entry), getattr(cand, entry)
+        if torch != paddle:
+            values = {"torch": torch, "paddle": paddle}
+            problems.append(
+                Kind.TWO_LOGS_OF_DIFFERENT(what=what)
+                if entry.endswith("sha256")
+                else Kind.TWO_LOGS_OF_DIFFERENT_VALUES(what=what, **values)
+            )
     one = ref.framework_file and ref.framework_file == cand.framework_file
     if one and framework_of(ref.backend) != framework_of(cand.backend):
-        problems.append(f"both logs were made by {escaped(ref.framework_file)}")
+        problems.append(Kind.TWO_LOGS_OF_ONE_FRAMEWORK(file=escaped(ref.framework_file)))
     return problems
 
 
@@ -207,37 +211,33 @@ def own_problems(
     backends: tuple[str, str] = SIDES,
 ) -> list[str]:
     """What a log's own sidecar says against it; see check_independence for the others."""
-    problems = []
+    problems, log = [], path.name
     if sidecar == Sidecar():
-        return [f"{path.name} has no sidecar: nobody knows what made it"]
+        return [Kind.LOG_WITHOUT_SIDECAR(log=log)]
     made_by, wanted = sidecar.backend, backends[SIDES.index(side)]
     if made_by != wanted or sidecar.framework != framework_of(wanted):
         made_by = escaped(str(made_by if made_by != wanted else sidecar.framework))
-        return [f"{path.name} was made by {made_by}, not {wanted}"]
+        return [Kind.LOG_MADE_BY_ANOTHER(log=log, maker=made_by, wanted=wanted)]
     framework = framework_of(wanted)
     if not sidecar.framework_file:
-        problems.append(
-            f"{path.name}: its sidecar names no file that {framework} was imported from"
-        )
+        problems.append(Kind.LOG_WITHOUT_FRAMEWORK_FILE(log=log, framework=framework))
     elif framework not in Path(sidecar.framework_file).parts:
-        file = escaped(sidecar.framework_file)
-        problems.append(f"{path.name}: its {framework} was imported from {file}")
+        made = {"framework": framework, "file": escaped(sidecar.framework_file)}
+        problems.append(Kind.LOG_OF_ANOTHER_FRAMEWORK_FILE(log=log, **made))
     if sidecar.torch_is_paddle and framework == "torch":
-        return [
-            f"{path.name}: in its process `import torch` gave Paddle; remove paddle.enable_compat()"
-        ]
+        return [Kind.LOG_OF_TORCH_AS_PADDLE(log=log)]
     other = next(name for name in SIDES if name != framework)
     if sidecar.framework_kernels and not sidecar.transplanted:
         if framework not in sidecar.framework_kernels or other in sidecar.framework_kernels:
-            kernels = escaped(" and ".join(sidecar.framework_kernels))
-            problems.append(f"{path.name}: what computed in its process was {kernels}'s own code")
+            kernels = list(map(escaped, sidecar.framework_kernels))
+            problems.append(Kind.LOG_OF_OTHER_KERNELS(log=log, kernels=kernels))
     loaded = sidecar.frameworks_loaded
     if framework not in loaded:
-        problems.append(f"{path.name}: its process had not loaded {framework}")
+        problems.append(Kind.LOG_WITHOUT_FRAMEWORK(log=log, framework=framework))
     elif len(loaded) > 1 and not sidecar.transplanted:
-        problems.append(f"{path.name}: its process had loaded {escaped(' and '.join(loaded))}")
+        problems.append(Kind.LOG_WITH_OTHER_FRAMEWORKS(log=log, loaded=list(map(escaped, loaded))))
     if side not in fresh and sidecar.log_sha256 != file_sha256(path):
-        problems.append(f"{path.name} is not the file that its sidecar describes: run it again")
+        problems.append(Kind.LOG_NOT_ITS_SIDECARS(log=log))
     return problems
 
 
@@ -246,23 +246,17 @@ def two_environments(ref: Sidecar, cand: Sidecar) -> list[str]:
     sides, notes = [], []
     for one in (ref, cand):
         told, gpu = one.environment, one.environment.get("gpu")
-        sides.append(
-            f"{one.framework} {one.framework_version} on Python {told.get('python')} with "
-            f"NumPy {told.get('numpy')}{f', {gpu}' if gpu else ''}"
-        )
+        said = {"framework": one.framework, "version": one.framework_version}
+        said |= {name: told.get(name) for name in ("python", "numpy")}
+        with_gpu = Kind.ENVIRONMENT_WITH_GPU
+        sides.append(with_gpu(gpu=gpu, **said) if gpu else Kind.ENVIRONMENT(**said))
         if told.get("tf32") == "on":
-            notes.append(
-                f"{one.framework} multiplies float32 in TF32 here, whose error is up to thousands "
-                "of times float32's; Paddle may have torch's. Turn it off: NVIDIA_TF32_OVERRIDE=0"
-            )
+            notes.append(Kind.TF32_IS_ON(framework=one.framework))
     if cand.torch_is_paddle:
-        notes.append(
-            f"the port ran under paddle.enable_compat(): its `import torch` is Paddle "
-            f"{cand.framework_version}; the reference is torch {ref.framework_version}, from "
-            f"{ref.framework_file}"
-        )
+        versions = {"paddle": cand.framework_version, "torch": ref.framework_version}
+        notes.append(Kind.PORT_UNDER_COMPAT(file=ref.framework_file, **versions))
     if any(ref.environment.get(n) != cand.environment.get(n) for n in ("executable", "gpu")):
-        notes.insert(0, f"two environments: {'; '.join(sides)}")
+        notes.insert(0, Kind.TWO_ENVIRONMENTS(sides=sides))
     return [escaped(note) for note in notes]
 
 

@@ -11,6 +11,8 @@ from itertools import permutations
 
 import numpy as np
 
+from twincheck.common.system.reasons import Kind
+
 _NEAR = 1e-6  # of the largest value: how near two values are that are taken for the same
 _PARTS = (2, 3, 4)  # into so many equal parts a value may be split on the other side
 _MOST = 1 << 22  # elements of a value that is looked for
@@ -18,7 +20,6 @@ _MOST_AXES = 5
 
 Arrange = Callable[[np.ndarray], np.ndarray]
 _FILL = 1e3  # times the largest other value: what a mask puts in is as far below 0
-_TURNED = "axes in another order"
 
 
 @dataclass(frozen=True)
@@ -27,7 +28,7 @@ class Match:
 
     keys           the other side's: several where it holds the value in parts
     own, other     arrangements of this side's array, and of the other side's (of its joined parts)
-    how            in words
+    how            the reason that says so; empty where they are alike as they are
     """
 
     keys: tuple[str, ...]
@@ -74,9 +75,9 @@ class Values:
             if arrange is None:
                 continue
             if array.size != other.size:
-                how = f"{how}, repeated" if how else "repeated"
+                how = Kind.FOUND_AND_REPEATED(how=how) if how else Kind.FOUND_REPEATED()
             elif array.shape != other.shape:
-                how = how or "reshaped"
+                how = how or Kind.FOUND_RESHAPED()
             return Match(
                 (key,),
                 lambda own, s=slices: own[s],
@@ -104,7 +105,7 @@ class Values:
                     lambda arrays, f=tuple(found), a=axis: np.concatenate(
                         [match.other([array]) for match, array in zip(f, arrays, strict=True)], a
                     ),
-                    f"{count} values joined",
+                    Kind.FOUND_JOINED(count=count),
                 )
         return None
 
@@ -128,7 +129,7 @@ class Values:
                             lambda arrays, c=count, x=axis, n=number, a=arrange: a(
                                 np.split(arrays[0], c, x)[n]
                             ),
-                            f"part {number + 1} of {count}",
+                            Kind.FOUND_AS_PART(number=number + 1, count=count),
                         )
         return None
 
@@ -244,23 +245,24 @@ def _ways_to_split(shape: Sequence[int]) -> Iterator[tuple[int, int]]:
 
 
 def _arrangement(other: np.ndarray, values: np.ndarray) -> tuple[Arrange | None, str]:
-    """What turns `other` into `values`, and that in words; None where nothing plain does."""
+    """What turns `other` into `values`, and the reason for it; None where nothing plain does."""
     numbers, shape = _numbers(values), values.shape
     if other.shape == shape and _near(numbers, _numbers(other)):
         return (lambda array: array), ""
     if other.size != values.size or max(other.ndim, values.ndim) > _MOST_AXES:
         return None, ""
     if _near(numbers.reshape(-1), _numbers(other).reshape(-1)):
-        return (lambda array: array.reshape(shape)), "reshaped"
+        return (lambda array: array.reshape(shape)), Kind.FOUND_RESHAPED()
+    how = Kind.FOUND_TURNED()
     for order in permutations(range(other.ndim)):
         turned = _numbers(other).transpose(order)
         if _near(numbers.reshape(-1), turned.reshape(-1)):
-            return (lambda a, order=order: a.transpose(order).reshape(shape)), _TURNED
+            return (lambda a, order=order: a.transpose(order).reshape(shape)), how
     for order in permutations(range(values.ndim)):
         turned = numbers.transpose(order)
         if _near(turned.reshape(-1), _numbers(other).reshape(-1)):
             back = np.argsort(order)
-            return (lambda a, s=turned.shape, back=back: a.reshape(s).transpose(back)), _TURNED
+            return (lambda a, s=turned.shape, back=back: a.reshape(s).transpose(back)), how
     return None, ""
 
 

@@ -27,8 +27,9 @@ from twincheck.common.logs.sidecar import (
 )
 from twincheck.common.logs.sums import can_be_summed, shape_of_sums, summed
 from twincheck.common.system.errors import LogError
+from twincheck.common.system.reasons import Kind
 
-LOGS = {name: f"{side}'s {what}" for name, (side, _, what) in result_folder.JUDGED.items()}
+LOGS = {name: called(side=side) for name, (side, _, called) in result_folder.JUDGED.items()}
 AGAIN = tuple(run.strip("_") for run in result_folder.AGAIN)
 _FLOAT32 = ("ref32", "cand32")
 STATISTICS = ("running_mean", "running_var")  # of a BatchNorm
@@ -62,10 +63,8 @@ class Logs:
                 if parts and key not in log:
                     continue
                 if key not in log or log.shape(key) != shape_of_sums(shape):
-                    raise LogError(
-                        f"{log.path}: its sidecar says that it holds sums of {printable(key)}, a "
-                        f"tensor of shape {shape}; it does not"
-                    )
+                    said = {"path": str(log.path), "key": printable(key), "shape": shape}
+                    raise LogError(Kind.LOG_WITHOUT_ITS_SUMS(**said))
                 self._sums.setdefault(key, {})[name] = tuple(shape)
         # Keys that are no tensor of the model's.
         self.hidden = set[str]().union(*map(places_of_scores, self.sidecars.values()))
@@ -186,10 +185,10 @@ class Logs:
         if "ref64" in self and (key in self._logs["ref64"]) != (key in self._logs["cand64"]):
             lacking += [name for name in ("ref64", "cand64") if key not in self._logs[name]]
         if lacking == ["cand32"] or lacking == ["cand32", "cand64"]:
-            return "missing on the paddle side"
+            return Kind.MISSING_IN_PADDLE()
         if lacking == ["ref32"] or lacking == ["ref32", "ref64"]:
-            return "missing on the torch side"
-        return "missing in " + " and ".join(LOGS[name] for name in lacking) if lacking else ""
+            return Kind.MISSING_IN_TORCH()
+        return Kind.MISSING_IN_RUN(run=[LOGS[name] for name in lacking]) if lacking else ""
 
     def is_idle(self, key: Key) -> bool:
         """True for a dropout's rate that one side lacks, where its rate is 0 and it draws none."""
@@ -202,21 +201,12 @@ class Logs:
         notes = []
         summed = sum(map(self.of_sums, keys))
         if summed:
-            notes.append(
-                f"{summed} large tensors were judged by a sample of their values and by sums in "
-                "which every value counts; --keep all keeps them whole"
-            )
+            notes.append(Kind.JUDGED_BY_SUMS(count=summed))
         if self.hidden:
-            notes.append(
-                f"{len(self.hidden)} choices among many were judged by the {KEPT} largest scores "
-                "of each and by a sum in which every score counts; --keep all keeps all scores"
-            )
+            notes.append(Kind.JUDGED_BY_LARGEST_SCORES(count=len(self.hidden), kept=KEPT))
         if self.not_forced:
             such = escaped(min(self.not_forced))
-            notes.append(
-                f"{len(self.not_forced)} of torch's values were not fed to Paddle's modules, since "
-                f"they have another type, order or mask there, such as {such}"
-            )
+            notes.append(Kind.VALUES_NOT_FED(count=len(self.not_forced), key=such))
         return notes
 
     @property
@@ -253,21 +243,12 @@ def not_judged(keys: Sequence[Key], logs: Logs) -> tuple[set[Key], list[str]]:
     called = [key for key in lacking if key not in alone and _is_called_otherwise(key, logs)]
     notes = []
     if unlike:
-        notes.append(
-            f"{len(unlike)} values of choices (argmax, topk, sort) that have another shape on the "
-            f"other side were passed over, such as {min(map(str, unlike))}; their results are "
-            "judged"
-        )
+        key = min(map(str, unlike))
+        notes.append(Kind.CHOICES_PASSED_OVER(count=len(unlike), key=key))
     if alone:
-        notes.append(
-            f"{len(alone)} values of modules that one side alone has were passed over, such as "
-            f"{alone[0]}"
-        )
+        notes.append(Kind.MODULES_PASSED_OVER(count=len(alone), key=str(alone[0])))
     if called:
-        notes.append(
-            f"{len(called)} inputs that one side alone gives to a module, or gives by place and "
-            f"not by keyword, were passed over, such as {called[0]}"
-        )
+        notes.append(Kind.INPUTS_PASSED_OVER(count=len(called), key=str(called[0])))
     return {*unlike, *alone, *called}, notes
 
 

@@ -17,6 +17,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from twincheck.common.system.reasons import Kind
+
 CHUNK_BYTES = 1 << 20
 
 # What a log may hold, as NumPy spells it in a pickle (item type and size).
@@ -118,7 +120,7 @@ _WITHHELD, _SCALAR, _MARK = object(), object(), object()
 
 
 class Refused(Exception):
-    """What was found; the reader adds the file and the place."""
+    """The reason, which is what was found; the reader adds the file and the place."""
 
 
 class Machine:
@@ -147,16 +149,18 @@ class Machine:
                     return self.result()
                 action = actions.get(code)
                 if action is None:
+                    if not code:
+                        raise Refused(Kind.REFUSED_CUT_SHORT())
                     known = pickletools.code2op.get(code.decode("latin1"))
-                    name = f"the pickle opcode {known.name if known else repr(code)}"
-                    raise Refused(name if code else "an end before the pickle's own")
+                    opcode = known.name if known else repr(code)
+                    raise Refused(Kind.REFUSED_OPCODE(opcode=opcode))
                 action(self)
                 if self.keys != self.looked_at and code in b"}s" and type(self.stack[-1]) is dict:
                     self.entries(self.stack[-1])
                     self.looked_at = self.keys
                 if len(self.stack) > _MAX_STACK:
-                    raise Refused("values nested or gathered beyond any log's")
-            raise Refused(f"more than {_MAX_OPCODES:,} opcodes")
+                    raise Refused(Kind.REFUSED_STACK())
+            raise Refused(Kind.REFUSED_OPCODES(most=_MAX_OPCODES))
         finally:
             if collecting:
                 gc.enable()
@@ -194,15 +198,16 @@ class Machine:
     def result(self) -> dict:
         envelope = self.stack[0] if len(self.stack) == 1 else None
         if not isinstance(envelope, StoredArray) or envelope.contents is None:
-            raise Refused(f"{_describe(envelope)} instead of np.save's dict")
+            raise Refused(Kind.REFUSED_RESULT(what=_describe(envelope)))
         if self.file.tell() != self.size:
-            raise Refused(f"{self.size - self.file.tell()} bytes after the pickle's end")
+            behind = self.size - self.file.tell()
+            raise Refused(Kind.REFUSED_BYTES_BEHIND(count=behind))
         return envelope.contents
 
     def take(self, count: int) -> bytes:
         data = self.file.read(count)
         if len(data) != count:
-            raise Refused("an end before the pickle's own")
+            raise Refused(Kind.REFUSED_CUT_SHORT())
         return data
 
     def unpack(self, form: str) -> int:
@@ -210,7 +215,7 @@ class Machine:
 
     def pop(self) -> object:
         if not self.stack or self.stack[-1] is _MARK:
-            raise Refused("an opcode without its operands")
+            raise Refused(Kind.REFUSED_NO_OPERANDS())
         return self.stack.pop()
 
     def pop_to_mark(self) -> list:
@@ -219,20 +224,20 @@ class Machine:
                 values = self.stack[i + 1 :]
                 del self.stack[i:]
                 return values
-        raise Refused("an opcode without its operands")
+        raise Refused(Kind.REFUSED_NO_OPERANDS())
 
     def skip(self, count: int) -> int:
         """Pass over data; its offset."""
         offset = self.file.tell()
         if count > self.size - offset:
-            raise Refused("an end before the pickle's own")
+            raise Refused(Kind.REFUSED_CUT_SHORT())
         self.file.seek(count, io.SEEK_CUR)
         return offset
 
     def protocol(self) -> None:
         version = self.unpack("B")
         if not 2 <= version <= 5:
-            raise Refused(f"pickle protocol {version}")
+            raise Refused(Kind.REFUSED_PROTOCOL(version=version))
 
     def text(self, count: int) -> None:
         offset, text = self.file.tell(), None
@@ -240,7 +245,7 @@ class Machine:
             try:
                 text = self.take(count).decode("utf-8")
             except UnicodeDecodeError:
-                raise Refused("text that is not UTF-8") from None
+                raise Refused(Kind.REFUSED_NOT_UTF8()) from None
         else:
             self.skip(count)
         self.stack.append(_Text(offset, count, text))
@@ -256,60 +261,60 @@ class Machine:
     def long(self) -> None:
         count = self.unpack("B")
         if count > 8:
-            raise Refused("an integer of more than 64 bits")
+            raise Refused(Kind.REFUSED_LONG())
         self.stack.append(int.from_bytes(self.take(count), "little", signed=True))
 
     def push_tuple(self, values: list) -> None:
         if len(values) > _MAX_TUPLE:
-            raise Refused(f"a tuple of {len(values)} values")
+            raise Refused(Kind.REFUSED_TUPLE(count=len(values)))
         for value in values:
             if type(value) is tuple and any(type(inner) is tuple for inner in value):
-                raise Refused("tuples in tuples in tuples")
+                raise Refused(Kind.REFUSED_TUPLES())
         self.stack.append(tuple(values))
 
     def remember(self, index: int) -> None:
         value = self.pop()
         self.stack.append(value)
         if len(self.memo) >= _MAX_MEMO:
-            raise Refused(f"more than {_MAX_MEMO:,} values to remember")
+            raise Refused(Kind.REFUSED_MEMO(most=_MAX_MEMO))
         self.memo[index] = _WITHHELD if isinstance(value, dict | list) else value
 
     def recall(self, index: int) -> None:
         if index not in self.memo:
-            raise Refused("a reference to nothing")
+            raise Refused(Kind.REFUSED_REFERENCE())
         if self.memo[index] is _WITHHELD:
-            raise Refused("a dict or list that occurs twice")
+            raise Refused(Kind.REFUSED_TWICE())
         self.stack.append(self.memo[index])
 
     def find(self, module: str, name: str) -> None:
         kind = self.known.get((module, name))
         if kind is None:
-            raise Refused(printable(f"{module}.{name}"))
+            raise Refused(Kind.REFUSED_GLOBAL(name=printable(f"{module}.{name}")))
         self.stack.append(_Global(kind))
 
     def find_line(self) -> None:
         lines = [self.file.readline(MAX_TEXT_BYTES) for _ in range(2)]
         if not all(line.endswith(b"\n") for line in lines):
-            raise Refused("a name that does not end")
+            raise Refused(Kind.REFUSED_GLOBAL_ENDLESS())
         self.find(*(line[:-1].decode("utf-8", "replace") for line in lines))
 
     def find_stack(self) -> None:
         name, module = self.pop(), self.pop()
         if not all(isinstance(part, _Text) and part.text is not None for part in (module, name)):
-            raise Refused("a global without a name")
+            raise Refused(Kind.REFUSED_GLOBAL_NAMELESS())
         self.find(module.text, name.text)
 
     def append(self, values: list) -> None:
         target = self.pop()
         if not isinstance(target, list):
-            raise Refused("APPEND to what is no list")
+            raise Refused(Kind.REFUSED_APPEND())
         target.extend(values)
         self.stack.append(target)
 
     def set_items(self, values: list) -> None:
         target = self.pop()
         if not isinstance(target, dict) or len(values) % 2:
-            raise Refused("SETITEM on what is no dict")
+            raise Refused(Kind.REFUSED_SETITEM())
         for key, value in zip(values[::2], values[1::2], strict=True):
             self.add_item(target, key, value)
         self.stack.append(target)
@@ -318,39 +323,39 @@ class Machine:
         """Put a value under a key; refuses a key that is there already."""
         self.check_item(key, value)
         if key.text in target:
-            raise Refused(f"the key {printable(key.text)} twice")
+            raise Refused(Kind.REFUSED_KEY_TWICE(key=printable(key.text)))
         target[key.text] = value
 
     def check_item(self, key: object, value: object) -> None:
         """Refuse what is no key, or no value, of a log's dict."""
         self.keys += 1
         if self.keys > _MAX_KEYS:
-            raise Refused(f"more than {_MAX_KEYS:,} keys")
+            raise Refused(Kind.REFUSED_KEYS(most=_MAX_KEYS))
         if not isinstance(key, _Text) or key.text is None:
-            raise Refused(f"{_describe(key)} as a key")
+            raise Refused(Kind.REFUSED_KEY(what=_describe(key)))
         array = isinstance(value, StoredArray) and value.data is not None
         if not array and not isinstance(value, dict):
-            raise Refused(f"{_describe(value)} under the key {printable(key.text)}")
+            raise Refused(Kind.REFUSED_VALUE(what=_describe(value), key=printable(key.text)))
 
     def reduce(self) -> None:
         values, function = self.pop(), self.pop()
         if not isinstance(function, _Global) or not isinstance(values, tuple):
-            raise Refused(f"a call of {_describe(function)}")
+            raise Refused(Kind.REFUSED_CALL(what=_describe(function)))
         action = getattr(self, f"call_{function.kind}", None)
         if action is None:
-            raise Refused(f"a call of {function.kind}")
+            raise Refused(Kind.REFUSED_CALL(what=function.kind))
         self.stack.append(action(*values))
 
     def build(self) -> None:
         state, target = self.pop(), self.pop()
         if not isinstance(state, tuple):
-            raise Refused(f"a state for {_describe(target)} that is no tuple")
+            raise Refused(Kind.REFUSED_STATE_NO_TUPLE(what=_describe(target)))
         if isinstance(target, _DType) and target.dtype is None:
             self.build_dtype(target, *state)
         elif isinstance(target, StoredArray) and target.shape is None:
             self.build_array(target, *state)
         else:
-            raise Refused(f"a state for {_describe(target)}")
+            raise Refused(Kind.REFUSED_STATE(what=_describe(target)))
         self.stack.append(target)
 
     # -- the calls that a log may ask for; a wrong number of arguments is a TypeError, caught above
@@ -360,23 +365,23 @@ class Machine:
 
     def call_reconstruct(self, kind, shape, letter) -> StoredArray:
         if not isinstance(kind, _Global) or kind.kind != "ndarray":
-            raise Refused(f"an array of the class {_describe(kind)}")
+            raise Refused(Kind.REFUSED_ARRAY_CLASS(what=_describe(kind)))
         if shape != (0,) or not isinstance(letter, _Bytes) or letter.single != b"b":
-            raise Refused("an array that begins otherwise than NumPy's")
+            raise Refused(Kind.REFUSED_ARRAY_BEGIN())
         return StoredArray()
 
     def call_dtype(self, code, align, copy) -> _DType:
         if not all(type(flag) in (bool, int) and flag in (0, 1) for flag in (align, copy)):
-            raise Refused("a dtype that begins otherwise than NumPy's")
+            raise Refused(Kind.REFUSED_DTYPE_BEGIN())
         if not isinstance(code, _Text) or code.text not in (*DTYPES, "O8"):
             name = printable(code.text or "") if isinstance(code, _Text) else _describe(code)
-            raise Refused(f"the dtype {name}")
+            raise Refused(Kind.REFUSED_DTYPE(dtype=name))
         return _DType(code.text)
 
     def call_encode(self, text, encoding) -> _Bytes:
         """Bytes as protocol 2 spells them: text whose latin-1 encoding they are."""
         if not isinstance(text, _Text) or getattr(encoding, "text", None) != "latin1":
-            raise Refused("_codecs.encode of something other than latin1 text")
+            raise Refused(Kind.REFUSED_ENCODE())
         if text.encoded is None:
             text.encoded = self.encode(text)
         return text.encoded
@@ -387,7 +392,7 @@ class Machine:
         while remaining:
             chunk = np.frombuffer(self.take(min(remaining, CHUNK_BYTES)), np.uint8)
             if chunk.max() > _LATIN1_LEAD_BYTES:
-                raise Refused("text that is not latin1")
+                raise Refused(Kind.REFUSED_NOT_LATIN1())
             count += int(np.count_nonzero(chunk & 0xC0 != 0x80))
             remaining -= chunk.size
         self.file.seek(here)
@@ -403,38 +408,38 @@ class Machine:
     def call_frombuffer(self, data, dtype, shape, order) -> StoredArray:
         order = getattr(order, "text", None)
         if order not in ("C", "F") or not isinstance(data, _Bytes):
-            raise Refused("an array from a buffer that NumPy does not write so")
+            raise Refused(Kind.REFUSED_BUFFER())
         return self.fill(StoredArray(), shape, dtype, order == "F", data)
 
     def build_dtype(self, target, *state) -> None:
         if len(state) > 8:
-            raise Refused("a dtype with metadata")
+            raise Refused(Kind.REFUSED_DTYPE_METADATA())
         version, order, sub, names, fields, size, align, flags = state
         order = getattr(order, "text", None)
         if order not in ("<", ">", "|", "=") or not (sub is names is fields is None):
-            raise Refused("a structured dtype")
+            raise Refused(Kind.REFUSED_DTYPE_STRUCTURED())
         if [version, size, align, flags] != [3, -1, -1, 63 if target.code == "O8" else 0]:
-            raise Refused(f"the dtype {target.code} in a state that NumPy does not write")
+            raise Refused(Kind.REFUSED_DTYPE_STATE(dtype=target.code))
         if target.code == "O8":
             target.dtype = np.dtype(object)
         elif order == "|" and target.code[1:] != "1":
-            raise Refused(f"the dtype {target.code} without a byte order")
+            raise Refused(Kind.REFUSED_DTYPE_ORDER(dtype=target.code))
         else:
             target.dtype = np.dtype(target.code).newbyteorder(order)
 
     def build_array(self, target, version, shape, dtype, fortran, data) -> None:
         if version != 1 or type(fortran) is not bool:
-            raise Refused("an array in a state that NumPy does not write")
+            raise Refused(Kind.REFUSED_ARRAY_STATE())
         self.fill(target, shape, dtype, fortran, data)
 
     def fill(self, target: StoredArray, shape, dtype, fortran: bool, data) -> StoredArray:
         if not isinstance(dtype, _DType) or dtype.dtype is None:
-            raise Refused(f"an array with {_describe(dtype)} for a dtype")
+            raise Refused(Kind.REFUSED_ARRAY_DTYPE(what=_describe(dtype)))
         # Lengths come first: the memo can bring a long tuple or list back at no cost to the file.
         if isinstance(shape, tuple) and len(shape) > _MAX_AXES:
-            raise Refused(f"an array of {len(shape)} axes")
+            raise Refused(Kind.REFUSED_AXES(count=len(shape)))
         if not isinstance(shape, tuple) or not all(type(n) is int and n >= 0 for n in shape):
-            raise Refused("an array whose shape is no tuple of sizes")
+            raise Refused(Kind.REFUSED_SHAPE())
         target.shape, target.dtype, target.fortran = shape, dtype.dtype, fortran
         if dtype.code == "O8":
             one = isinstance(data, list) and len(data) == 1
@@ -442,10 +447,11 @@ class Machine:
                 target.contents = data[0]
             return target
         if not isinstance(data, _Bytes):
-            raise Refused(f"an array whose data is {_describe(data)}")
+            raise Refused(Kind.REFUSED_DATA(what=_describe(data)))
         needed = dtype.dtype.itemsize * math.prod(shape)
         if needed != data.count:
-            raise Refused(f"an array of shape {shape} with {data.count} bytes, not {needed}")
+            sizes = {"shape": shape, "count": data.count, "needed": needed}
+            raise Refused(Kind.REFUSED_DATA_LENGTH(**sizes))
         target.data = data
         return target
 
@@ -506,16 +512,17 @@ def _describe(value: object) -> str:
     """What a value of the machine is, for a message; never its contents, which may be anything."""
     if isinstance(value, StoredArray):
         if value.shape is None:
-            return "an array without data"
-        return "one plain array" if value.data is not None else "an array of objects"
+            return Kind.VALUE_ARRAY_WITHOUT_DATA()
+        return Kind.VALUE_ARRAY() if value.data is not None else Kind.VALUE_ARRAY_OF_OBJECTS()
     if isinstance(value, _Global):
-        return f"numpy's or Python's own {value.kind}"
+        return Kind.VALUE_GLOBAL(name=value.kind)
     if type(value) in (int, float, bool):
-        return f"a Python {type(value).__name__}"
+        return Kind.VALUE_OF_PYTHON(type=type(value).__name__)
     if value is None or value is _SCALAR:
-        return "None" if value is None else "a NumPy scalar"
-    names = {_Text: "text", _Bytes: "bytes", _DType: "a dtype"}
-    return names.get(type(value)) or f"a {type(value).__name__}"
+        return "None" if value is None else Kind.VALUE_NUMPY_SCALAR()
+    kinds = {_Text: Kind.VALUE_TEXT, _Bytes: Kind.VALUE_BYTES, _DType: Kind.VALUE_DTYPE}
+    known = kinds.get(type(value))
+    return known() if known else Kind.VALUE_OF_TYPE(type=type(value).__name__)
 
 
 def flatten(contents: dict, file_bytes: int) -> dict[str, StoredArray]:
@@ -524,14 +531,14 @@ def flatten(contents: dict, file_bytes: int) -> dict[str, StoredArray]:
     characters = data_bytes = 0
     for path, value in _leaves(contents, "", 1):
         if path in flat:
-            raise Refused(f"the key {printable(path)} twice")
+            raise Refused(Kind.REFUSED_KEY_TWICE(key=printable(path)))
         flat[path] = value
         characters += len(path)
         if characters > _MAX_KEY_CHARACTERS:
-            raise Refused(f"more than {_MAX_KEY_CHARACTERS:,} characters of keys")
+            raise Refused(Kind.REFUSED_KEY_CHARACTERS(most=_MAX_KEY_CHARACTERS))
         data_bytes += value.data.count
         if data_bytes > max(_FREE_BYTES, _MAX_REUSE * file_bytes):
-            raise Refused("the same arrays under key after key, far more than the file's own size")
+            raise Refused(Kind.REFUSED_REUSE())
     return flat
 
 
@@ -539,10 +546,10 @@ def _leaves(contents: dict, above: str, depth: int) -> Iterator[tuple[str, Store
     for name, value in contents.items():
         path = f"{above}/{name}" if above else name
         if len(path) > MAX_TEXT_BYTES:
-            raise Refused(f"a key of more than {MAX_TEXT_BYTES} characters, {printable(path)}")
+            raise Refused(Kind.REFUSED_KEY_LENGTH(most=MAX_TEXT_BYTES, key=printable(path)))
         if not isinstance(value, dict):
             yield path, value
         elif depth > _MAX_DEPTH:
-            raise Refused(f"dicts nested more than {_MAX_DEPTH} deep")
+            raise Refused(Kind.REFUSED_DEPTH(most=_MAX_DEPTH))
         else:
             yield from _leaves(value, path, depth + 1)

@@ -36,6 +36,7 @@ from twincheck.common.system.files import (
     same_file,
     version_of,
 )
+from twincheck.common.system.reasons import Kind
 
 PLAIN = "array"  # the key of what is in a file that holds one plain array
 _MAX_HEADER_BYTES = 1024
@@ -63,9 +64,10 @@ class Log(Mapping):
             if not array.dtype.isnative:
                 flat = flat.astype(array.dtype.newbyteorder("="))
         except MemoryError:
-            raise self._error(key, f"{array.data.count:,} bytes do not fit into memory") from None
+            reason = Kind.BYTES_BEYOND_MEMORY(count=array.data.count)
+            raise self._error(key, reason) from None
         if not same_file(self._as_opened, self._file):
-            raise self._error(key, "the file was written to while it was read")
+            raise self._error(key, Kind.FILE_CHANGED_MEANWHILE())
         values = flat.reshape(array.shape, order="F" if array.fortran else "C")
         if array in self._shared:  # of several keys: it is asked for again soon
             values.flags.writeable = False
@@ -83,14 +85,15 @@ class Log(Mapping):
                 stored = self._file.read(data.stored).decode().encode("latin1")
                 return np.frombuffer(stored, array.dtype).copy()
             except ValueError:
-                raise LogError(f"{self.path}: its data is not what was announced") from None
+                raise LogError(Kind.LOG_DATA_NOT_AS_ANNOUNCED(path=str(self.path))) from None
         flat = np.empty(data.count // array.dtype.itemsize, array.dtype)
         if self._file.readinto(memoryview(flat.view(np.uint8))) != data.count:
-            raise LogError(f"{self.path}: the file became shorter while it was read")
+            raise LogError(Kind.LOG_SHORTER_MEANWHILE(path=str(self.path)))
         return flat
 
     def _error(self, key: str, reason: str) -> LogError:
-        return LogError(f"{self.path}: {printable(key)}: {reason}")
+        said = {"path": str(self.path), "key": printable(key), "reason": reason}
+        return LogError(Kind.LOG_KEY_UNREADABLE(**said))
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._arrays)
@@ -130,7 +133,7 @@ def read_log(path: str | os.PathLike) -> Log:
     try:
         file = open_plain(path)
     except UserError as error:
-        raise LogError(str(error)) from None
+        raise LogError(*error.args) from None
     try:
         about = os.fstat(file.fileno())
         size = about.st_size
@@ -142,16 +145,14 @@ def read_log(path: str | os.PathLike) -> Log:
             _indexes.keep(version, arrays)
         return Log(path, file, arrays)
     except (Refused, TypeError, ValueError, OSError, MemoryError) as error:
-        reason = "a call with other arguments than NumPy's"
+        reason = Kind.REFUSED_ARGUMENTS()
         if isinstance(error, MemoryError):
-            reason = "more values than fit into memory"
+            reason = Kind.REFUSED_MEMORY()
         elif not isinstance(error, TypeError | ValueError):
-            reason = error
-        place = f" at byte {file.tell()}" if file.tell() < size else ""
+            reason = error.args[0] if isinstance(error, Refused) else str(error)
+        place = Kind.AT_BYTE(byte=file.tell()) if file.tell() < size else ""
         file.close()
-        raise LogError(
-            f"{path}: refused: {reason}{place}; a log holds only a dict of numeric arrays"
-        ) from None
+        raise LogError(Kind.LOG_REFUSED(path=str(path), reason=reason, place=place)) from None
     except BaseException:
         file.close()
         raise
@@ -164,19 +165,19 @@ def _read_header(file: io.BufferedReader, size: int) -> StoredArray | None:
     """
     start = file.read(8)
     if not start:
-        raise Refused("an empty file")
+        raise Refused(Kind.REFUSED_EMPTY())
     if start[:2] == b"PK":
-        raise Refused("a zip archive (.npz)")
+        raise Refused(Kind.REFUSED_ZIP())
     if start[:6] != b"\x93NUMPY":
-        raise Refused("no .npy file")
+        raise Refused(Kind.REFUSED_NO_NPY())
     form = {(1, 0): "<H", (2, 0): "<I", (3, 0): "<I"}.get(tuple(start[6:]))
     if form is None:
-        raise Refused("a .npy version that NumPy does not write")
+        raise Refused(Kind.REFUSED_NPY_VERSION())
     field = file.read(struct.calcsize(form))
     length = struct.unpack(form, field)[0] if len(field) == struct.calcsize(form) else 0
     text = file.read(length) if length <= _MAX_HEADER_BYTES else b""
     if not length or len(text) != length:
-        raise Refused("a .npy header that is too long or cut off")
+        raise Refused(Kind.REFUSED_HEADER_LENGTH())
     try:
         # An odd literal, or a backslash, makes the parser warn.
         with ONE_SYNTAX_TREE, warnings.catch_warnings():
@@ -185,11 +186,11 @@ def _read_header(file: io.BufferedReader, size: int) -> StoredArray | None:
     except (ValueError, SyntaxError, MemoryError, RecursionError, TypeError):
         header = None
     if not isinstance(header, dict) or set(header) != {"descr", "fortran_order", "shape"}:
-        raise Refused("a .npy header that NumPy does not write")
+        raise Refused(Kind.REFUSED_HEADER())
     if header["descr"] not in ("|O", "O"):
         return _plain(header, file.tell(), size)
     if header["shape"] != () or not isinstance(header["fortran_order"], bool):
-        raise Refused("an array of objects with a shape of its own")
+        raise Refused(Kind.REFUSED_SHAPE_OF_OBJECTS())
     return None
 
 
@@ -197,11 +198,11 @@ def _plain(header: Mapping, offset: int, size: int) -> StoredArray:
     """The array that lies in a file from `offset` to its end."""
     named, shape = str(header["descr"]), header["shape"]
     if named[:1] not in "<>|=" or named[1:] not in DTYPES:
-        raise Refused(f"one plain array ({printable(named)})")
+        raise Refused(Kind.REFUSED_PLAIN_ARRAY(dtype=printable(named)))
     if not isinstance(header["fortran_order"], bool) or not isinstance(shape, tuple):
-        raise Refused("a .npy header that NumPy does not write")
+        raise Refused(Kind.REFUSED_HEADER())
     dtype, whole = np.dtype(named), all(type(axis) is int and axis >= 0 for axis in shape)
     count = math.prod(shape) * dtype.itemsize if whole else -1
     if count != size - offset:
-        raise Refused("an array that does not end where the file does")
+        raise Refused(Kind.REFUSED_ARRAY_LENGTH())
     return StoredArray(shape, dtype, header["fortran_order"], stored_bytes(offset, count))

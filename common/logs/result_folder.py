@@ -33,6 +33,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from twincheck.common.system.files import link_or_copy
+from twincheck.common.system.reasons import Kind
 
 # Which run a log is of: what its name has behind the side.
 FLOAT32, FLOAT64, TEACHER_FORCED, UNFORCED = "", "_fp64", "_fp64_teacher_forced", "_unforced"
@@ -42,21 +43,21 @@ NOISE, MOVED, ROUNDED = "_fp64_noise", "_fp64_moved", "_fp64_rounded"
 HALF_STEP, HALF_STEP64 = "_half_step", "_fp64_half_step"
 EXACT, FREE_EXACT = f"{TEACHER_FORCED}_exact", "_fp64_free"
 
-# Name of a log that is judged -> its side, its run, and what it is called beside its side.
+# Name of a log that is judged -> its side, its run, and what it is called with its side.
 JUDGED = {
-    "ref32": ("torch", FLOAT32, "float32 log"),
-    "cand32": ("paddle", FLOAT32, "float32 log"),
-    "ref64": ("torch", FLOAT64, "float64 log"),
-    "cand64": ("paddle", FLOAT64, "float64 log"),
-    "teacher_forced": ("paddle", TEACHER_FORCED, "teacher-forced log"),
-    "exact": ("paddle", EXACT, "teacher-forced log with exact operators"),
-    "free": ("paddle", FREE_EXACT, "float64 log with exact operators"),
-    "noise": ("torch", NOISE, "measured noise"),
-    "rounded": ("torch", ROUNDED, "float64 log with constants in float32"),
-    "step_ref64": ("torch", HALF_STEP64, "float64 log of single steps"),
-    "step_cand64": ("paddle", HALF_STEP64, "float64 log of single steps"),
-    "step_cand": ("paddle", HALF_STEP, "log of single steps in half precision"),
-    **{run.strip("_"): ("paddle", run, "repeated float32 log") for run in AGAIN},
+    "ref32": ("torch", FLOAT32, Kind.LOG_FLOAT32),
+    "cand32": ("paddle", FLOAT32, Kind.LOG_FLOAT32),
+    "ref64": ("torch", FLOAT64, Kind.LOG_FLOAT64),
+    "cand64": ("paddle", FLOAT64, Kind.LOG_FLOAT64),
+    "teacher_forced": ("paddle", TEACHER_FORCED, Kind.LOG_TEACHER_FORCED),
+    "exact": ("paddle", EXACT, Kind.LOG_TEACHER_FORCED_EXACT),
+    "free": ("paddle", FREE_EXACT, Kind.LOG_FREE_EXACT),
+    "noise": ("torch", NOISE, Kind.LOG_NOISE),
+    "rounded": ("torch", ROUNDED, Kind.LOG_ROUNDED),
+    "step_ref64": ("torch", HALF_STEP64, Kind.LOG_SINGLE_STEPS),
+    "step_cand64": ("paddle", HALF_STEP64, Kind.LOG_SINGLE_STEPS),
+    "step_cand": ("paddle", HALF_STEP, Kind.LOG_HALF_STEPS),
+    **{run.strip("_"): ("paddle", run, Kind.LOG_REPEATED) for run in AGAIN},
 }
 
 RESULT_FILE = "result.json"  # what a check has found of a model

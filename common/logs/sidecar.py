@@ -17,6 +17,7 @@ from twincheck.common.logs.pickle_machine import printable
 from twincheck.common.system.errors import LogError, UserError
 from twincheck.common.system.files import LastRead, version_of
 from twincheck.common.system.json_file import load_json, write_json
+from twincheck.common.system.reasons import Kind
 
 SCHEMA = 1  # the newest that this version reads
 # What the numbers 0, 1, … of a layer's setting stand for.
@@ -31,7 +32,7 @@ def setting_text(name: str, value: float) -> str:
     return dict(enumerate(IN_WORDS.get(name, ()))).get(value, f"{value:g}")
 
 
-def note(kind: kinds.Kind | None = None):
+def note(kind: kinds.EntryKind | None = None):
     """An entry that is written only where there is something to say."""
     return field(metadata={"kind": kind, "note": True})
 
@@ -226,13 +227,13 @@ class Sidecar:
         for entry, value in entries.items():
             if not known[entry].fits(value):
                 plain = not isinstance(value, dict | list)
-                shown = printable(repr(value)) if plain else "other values"
-                raise UserError(f"{name}: refused: its {entry} is {shown}, not {known[entry].name}")
+                shown = printable(repr(value)) if plain else Kind.OTHER_VALUES()
+                said = {"entry": entry, "value": shown, "wanted": known[entry].name}
+                raise UserError(Kind.SIDECAR_ENTRY_REFUSED(path=str(name), **said))
         schema = entries.get("schema", SCHEMA)
         if schema > SCHEMA:
-            raise UserError(
-                f"{name}: refused: its schema is {schema}, and this version reads up to {SCHEMA}"
-            )
+            said = {"path": str(name), "found": schema, "known": SCHEMA}
+            raise UserError(Kind.SIDECAR_SCHEMA_NEWER(**said))
         return cls(**entries)
 
 
@@ -290,7 +291,7 @@ def read_sidecar(log_path: str | os.PathLike) -> Sidecar | None:
     try:
         sidecar = Sidecar.from_json(load_json(path), path)
     except UserError as error:
-        raise LogError(f"this sidecar cannot be read: {error}") from None
+        raise LogError(Kind.SIDECAR_UNREADABLE(error=error.args[0])) from None
     _read.keep(version, sidecar)
     return sidecar
 

@@ -26,6 +26,7 @@ from twincheck.common.logs.pickle_machine import DTYPES, MAX_TEXT_BYTES
 from twincheck.common.logs.sums import SMALLEST, can_be_summed, summed
 from twincheck.common.system.errors import UserError
 from twincheck.common.system.matrices import contiguous
+from twincheck.common.system.reasons import Kind
 
 # NumPy 1.26 and 2 both know the old name of this function, and neither warns about it.
 _RECONSTRUCT = b"cnumpy.core.multiarray\n_reconstruct\n"
@@ -151,7 +152,7 @@ class LogWriter:
                 os.replace(self._temporary, self.path)
                 self.sha256 = self._hash.hexdigest()
         except OSError as error:  # the last bytes are written when the file is closed
-            raise UserError(f"{self.path} cannot be written: {error.strerror}") from None
+            raise self._not_written(error) from None
         finally:
             with suppress(OSError):
                 file.close()
@@ -164,13 +165,13 @@ class LogWriter:
         Raises TypeError for what is not numeric, ValueError for a key that is there already.
         """
         if self._file is None:
-            raise ValueError(f"{key}: the log {self.path.name} is not open for writing")
+            raise ValueError(Kind.LOG_NOT_OPEN(key=str(key), log=self.path.name))
         if not isinstance(key, str):
-            raise TypeError(f"a log's keys are text, not {type(key).__name__}: {key!r}")
+            raise TypeError(Kind.LOG_KEY_NO_TEXT(type=type(key).__name__, key=repr(key)))
         if len(key.encode()) > MAX_TEXT_BYTES:
-            raise ValueError(f"{key[:77]}...: a log's keys have at most {MAX_TEXT_BYTES} bytes")
+            raise ValueError(Kind.LOG_KEY_TOO_LONG(start=key[:77], most=MAX_TEXT_BYTES))
         if key in self._keys:
-            raise ValueError(f"{key}: this key is in the log already")
+            raise ValueError(Kind.LOG_KEY_TWICE(key=key))
         array = np.asarray(array)
         if array.dtype.kind == "b":  # reprod_log cannot subtract booleans
             short = self.summing and not whole and array.size >= SMALLEST
@@ -180,7 +181,7 @@ class LogWriter:
             array = np.stack([array.real, array.imag], -1)
         code = f"{array.dtype.kind}{array.dtype.itemsize}"
         if code not in DTYPES:
-            raise TypeError(f"{key}: a log holds numeric arrays, not {array.dtype}")
+            raise TypeError(Kind.LOG_DTYPE_NOT_NUMERIC(key=key, dtype=str(array.dtype)))
         if self.summing and not whole and key.endswith(SCORES):
             array = self._led(key, array)
         self._keys[key] = None
@@ -286,11 +287,14 @@ class LogWriter:
         if mark is not None and mark.keys == number:
             mark.place, mark.state = self._place, self._state()
 
+    def _not_written(self, error: OSError) -> UserError:
+        return UserError(Kind.LOG_NOT_WRITTEN(path=str(self.path), error=error.strerror))
+
     def _write(self, data: bytes | memoryview, file: io.BufferedWriter | None = None) -> None:
         try:
             (file or self._file).write(data)
         except OSError as error:
-            raise UserError(f"{self.path} cannot be written: {error.strerror}") from None
+            raise self._not_written(error) from None
         self._hash.update(data)
         self._place += len(data)
 

@@ -27,6 +27,7 @@ from twincheck.common.system.errors import UserError
 from twincheck.common.system.frameworks import SIDES
 from twincheck.common.system.json_file import load_json
 from twincheck.common.system.processes import Process, Told, ending, how_it_ended
+from twincheck.common.system.reasons import Kind, Reason, read_reason
 
 _FAILED = 2  # the status of a worker that has written why it failed
 # How long a machine's launcher waits for the others, which may have something to do first.
@@ -37,13 +38,18 @@ _PATIENCE = "timeout=86400"
 class Failure:
     """Why a worker could not do what it was asked to."""
 
-    sentence: str
+    reason: str  # a Reason, or the text of what has none
     traceback: str
     certificate: dict | None = None  # of weights that do not fit: what belongs to what
     lost: bool = False  # another process that it shared the run with was gone
     ours: bool = False  # it is the workbench's own code that failed
     side: str = ""  # whose worker it was
     crashed_at: str = ""  # file:line of the model that raised an exception
+
+    @property
+    def sentence(self) -> str:
+        """The reason as text."""
+        return str(self.reason)
 
 
 class WorkerProcess:
@@ -214,12 +220,12 @@ def _run(
         return failures
     # Who has lost another process says so; why that one is gone, it has not said, and a launcher
     # knows: where it names one that ended by itself, that was lost on another machine.
-    silent = _how_it_ended(process, side, python)
-    by_itself = f"status {_FAILED}," in silent.sentence
+    silent, one = _how_it_ended(process, side, python), _how_one_ended(process.stderr)
+    by_itself = one and one.fields["end"] == Kind.ENDED_WITH_STATUS(status=_FAILED)
     return [failure if failure and by_itself else silent for failure in failures]
 
 
-def _how_one_ended(stderr: Sequence[str]) -> str:
+def _how_one_ended(stderr: Sequence[str]) -> Reason | str:
     """What a launcher says of the first of its processes that failed; empty where it says nothing.
 
     torchrun's report has `rank : 1` and `exitcode : -9` under its root cause; Paddle's launcher
@@ -234,7 +240,7 @@ def _how_one_ended(stderr: Sequence[str]) -> str:
     found = next(killed, None) or pattern.search(told, first)
     if not found:
         return ""
-    return f"process {found[1]} {ending(int(found[2]))}, and the others were ended with it"
+    return Kind.GROUP_PROCESS_ENDED(rank=int(found[1]), end=ending(int(found[2])))
 
 
 def _launcher(module: str, request: RunRequest, logs: Path) -> list[str]:
@@ -263,14 +269,12 @@ def _written(folder: Path, side: str) -> Failure | None:
     """What a worker has written of its failure; None where it has not."""
     try:
         entries = load_json(error_file(folder, side))
-    except UserError:  # it died before, or while it wrote this, as on a full disk
-        return None
-    sentence, traceback = entries.get("sentence"), entries.get("traceback")
-    if not isinstance(sentence, str) or not isinstance(traceback, str):
+        reason, traceback = read_reason(entries["reason"]), entries["traceback"]
+    except (UserError, KeyError, ValueError):  # it died before, or while it wrote this
         return None
     flags = (entries.get(name) is True for name in ("lost", "ours"))
     place = str(entries.get("crashed_at", ""))
-    return Failure(sentence, traceback, entries.get("certificate"), *flags, side, place)
+    return Failure(reason, traceback, entries.get("certificate"), *flags, side, place)
 
 
 def _written_by_any(folder: Path, side: str) -> Failure | None:
@@ -286,6 +290,7 @@ def _written_by_any(folder: Path, side: str) -> Failure | None:
 def _how_it_ended(process: Process, side: str, python: str) -> Failure:
     """What is to be said of a process that ended without a word of its own."""
     end = _how_one_ended(process.stderr)
-    end = f"lost a process: {end}" if end else how_it_ended(process.wait(), process.stderr)
-    by = f" (run by {python})" if python != sys.executable else ""
-    return Failure(f"the {side} worker {end}{by}", "\n".join(process.stderr))
+    end = Kind.GROUP_LOST_PROCESS(end=end) if end else how_it_ended(process.wait(), process.stderr)
+    where = Kind.WORKER_RUN_BY(python=python) if python != sys.executable else ""
+    reason = Kind.WORKER_ENDED(side=side, end=end, where=where)
+    return Failure(reason, "\n".join(process.stderr))

@@ -9,10 +9,8 @@ from twincheck.common.logs.pickle_machine import escaped as visible
 from twincheck.common.logs.pickle_machine import printable
 from twincheck.common.logs.sidecar import setting_text
 from twincheck.common.system.frameworks import SIDES
-from twincheck.common.verdict.causes import A_CLIPPED_LOSS
-from twincheck.common.verdict.operators import EXCUSE
+from twincheck.common.system.reasons import Kind
 from twincheck.common.verdict.row import AGREEING, FED, NO_STEP, NOT_FED, Row
-from twincheck.common.verdict.rule import MEASURED, REPEATED
 
 _KINDS = {
     "weight": "the weight",
@@ -165,7 +163,7 @@ def decided(row: Row) -> str:
 
 def decided_text(row: Row) -> str:
     """That sentence with its numbers' names in braces: many rows have one."""
-    lost = row.verdict == "PRECISION" or row.excuse == A_CLIPPED_LOSS
+    lost = row.verdict == "PRECISION" or Kind.CLIPPED_LOSS in row.excuses
     if row.gap is None and not lost:
         alone = f"float32 alone: the difference may be {{allowed}} ({row.measure}); size {{scale}}"
         return "" if row.scale is None else alone
@@ -179,7 +177,7 @@ def decided_text(row: Row) -> str:
     at_most = row.allowed is not None and row.gap <= row.allowed
     gap = f"the float64 gap {{gap}} is {'at most' if at_most else 'more than'} {{allowed}}"
     if row.verdict not in AGREEING:
-        why = {"CARRIED": ", which what it was fed brings", "CONSTANT": f", of {EXCUSE}"}
+        why = {"CARRIED": ", which what it was fed brings", "CONSTANT": f", of {Kind.OPERATOR()}"}
         gap += why.get(row.verdict, ", on torch's values" if way == "proven" else "")
         return (
             f"{way}: {gap}; own errors: torch {{noise_ref}}, paddle {{noise_cand}}; size {{scale}}"
@@ -194,17 +192,16 @@ def decided_text(row: Row) -> str:
 
 def _way(row: Row) -> str:
     """The name of what decided a row of four runs."""
-    excuses = row.excuse.split(", ")
     fed = row.by_itself or row.fed in (FED, NOT_FED)
     fed |= row.verdict == "CARRIED" and row.fed != NO_STEP
     if row.verdict == "INSIDE":
         return "inside"
     if fed or row.proof:
         return "proven"
-    if REPEATED in excuses or row.repeated:
+    if Kind.REPEATED in row.excuses or row.repeated:
         return "repeated"
     asked = row.measured and row.verdict not in AGREEING
-    return "measured" if asked or MEASURED in excuses else "plain"
+    return "measured" if asked or Kind.MEASURED in row.excuses else "plain"
 
 
 def digits(row: Row) -> str:

@@ -92,7 +92,7 @@ class Blanks:
     def refuse(self, own) -> None:
         """Raise Read."""
         self.read = True
-        raise Read(f"{own.__name__} of a blank tensor")
+        raise Read(own.__name__)
 
 
 # ---- what stands before operators and methods ----------------------------------------------------

@@ -65,7 +65,7 @@ class Blanks:
         """A method that makes something else of a tensor than a tensor."""
         if self.has(arguments[0]):
             self.read = True
-            raise Read(f"{own.__name__} of a blank tensor")
+            raise Read(own.__name__)
         return own(*arguments, **options)
 
     def add(self, tensor) -> None:
@@ -132,7 +132,7 @@ class _Operators(TorchDispatchMode):
                 blanks.add(value)
             elif value is not None:
                 blanks.read = True
-                raise Read(f"{name} gives a number")
+                raise Read(name)
         for argument, value in zip(function._schema.arguments, arguments, strict=False):
             if argument.alias_info is not None and argument.alias_info.is_write:
                 for written in tree_leaves(value):

@@ -12,6 +12,7 @@ from twincheck.common.sides.places import error_sentence
 from twincheck.common.sides.session import Session, current
 from twincheck.common.sides.upcast import upcasting, wanted
 from twincheck.common.system.errors import UserError, is_ours
+from twincheck.common.system.reasons import Kind
 
 _GRAPH = "_graph_of_it"  # where a model keeps its own
 
@@ -36,9 +37,8 @@ def called(run, model) -> Callable:
         except Exception as error:
             if isinstance(error, UserError) or is_ours(error):
                 raise
-            raise UserError(
-                f"{run.job.backend}: no graph can be made of this model: {error_sentence(error)}"
-            ) from error
+            told = Kind.GRAPH_IMPOSSIBLE(backend=run.job.backend, error=error_sentence(error))
+            raise UserError(told) from error
         finally:
             session.is_graph = saved
             if is_static and session.snapshot() != before:

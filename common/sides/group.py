@@ -16,6 +16,7 @@ import numpy as np
 from twincheck.common.pair.shares import Axes, ListingTape, PartOfTape, Share, rows_of
 from twincheck.common.sides.session import Session, using
 from twincheck.common.system.errors import LostProcess, UserError
+from twincheck.common.system.reasons import Kind
 from twincheck.common.system.tree import join_path, tree_leaves, tree_map
 
 _BUCKET = 1 << 23  # values that are summed at a time, at most, beside those of one parameter
@@ -43,10 +44,7 @@ class Group:
         """Raise UserError where the processes do not all have the same text."""
         digest = hashlib.sha256(text.encode()).digest()
         if float(self.spread(self._side.tensor(np.frombuffer(digest, np.int32).astype(np.int64)))):
-            raise UserError(
-                "the processes were not asked for the same training: give every machine the same "
-                "options, the same data and weights, and the same versions of model and workbench"
-            )
+            raise UserError(Kind.GROUP_ASKED_OTHERWISE())
 
     def learn(self, run, model, samples):
         """Learn which axis of draws and of outputs is the samples'; the tape is this process's now.
@@ -93,11 +91,8 @@ class Group:
         if found is not None:
             return self.joined(value, found[0], [size * found[1] for size in share.sizes])
         if self._side.is_float(value) and self._side.wants_gradient(value):
-            raise UserError(
-                f"the output {join_path(path) or 'of the model'} has no axis of samples: what a "
-                "part of a batch gives cannot be put together as the whole batch's; train with one "
-                "process"
-            )
+            output = join_path(path) or Kind.BARE_OUTPUT()
+            raise UserError(Kind.SAMPLES_AXIS_MISSING(output=output))
         return value
 
     @contextmanager
@@ -207,4 +202,4 @@ def _lost():
     try:
         yield
     except Exception as error:
-        raise LostProcess(f"another process of the group is gone: {error}") from error
+        raise LostProcess(Kind.GROUP_PROCESS_GONE(error=str(error))) from error

@@ -19,6 +19,7 @@ import paddle
 from twincheck.common.sides.session import current
 from twincheck.common.system.half import HALF, rounded
 from twincheck.common.system.intercept import Intercept
+from twincheck.common.system.reasons import Kind
 from twincheck.common.system.tree import tree_leaves, tree_map
 
 _HALF = (paddle.bfloat16, paddle.float16)
@@ -32,7 +33,6 @@ _METHODS = (
 _FROM_RESULT = frozenset(
     "exp expm1 sqrt rsqrt reciprocal tanh sigmoid softmax log_softmax logsumexp".split()
 )
-EMULATED = "Paddle's kernels in float32, each result rounded (emulated: a CPU has no others)"
 # Operators under the names that Paddle's lists for mixed precision have for them.
 _LISTED = {
     "matmul": "matmul_v2", "linear": "linear_v2", "sum": "reduce_sum", "mean": "reduce_mean",
@@ -57,7 +57,7 @@ def computing(dtype, device):
         yield ""
         return
     with Emulation(lambda *noted: current().note_computed(*noted), device == "cpu").on():
-        yield EMULATED if device == "cpu" else "Paddle's own kernels"
+        yield Kind.KERNELS_EMULATED() if device == "cpu" else Kind.KERNELS_OF_PADDLE()
 
 
 def mixed(dtype, device):
@@ -140,7 +140,7 @@ class Emulation:
     ):
         """What stands for paddle.amp.auto_cast, which does nothing on a CPU."""
         if enable and level not in ("O0", "O1"):
-            raise NotImplementedError(f"on a CPU amp's level O1 is emulated, not {level}")
+            raise NotImplementedError(Kind.AMP_LEVEL_NOT_EMULATED(level=str(level)))
         saved, lists = self._mixed, paddle.amp.amp_lists
         lowered, kept = set(custom_white_list or ()), set(custom_black_list or ())
         lowered |= lists.white_list()[dtype]["O1"] - kept
@@ -185,9 +185,8 @@ class Emulation:
             except (RuntimeError, ValueError, TypeError) as error:
                 if not any(norm in plain for norm in _NORMS):
                     told = dict.fromkeys(str(kind).replace("paddle.", "") for kind in floats)
-                    raise TypeError(
-                        f"Paddle's {plain} does not take tensors of {' and '.join(told)} together"
-                    ) from error
+                    types = " and ".join(told)
+                    raise TypeError(Kind.TYPES_MIXED(operator=plain, types=types)) from error
         result = own(*self._wide(list(arguments)), **self._wide(options))
         if plain in _FROM_RESULT and not result.stop_gradient:
             # Where its values are: what its gradient has kept of it is rounded too.

@@ -13,6 +13,7 @@ from torch.overrides import TorchFunctionMode
 
 from twincheck.common.sides.session import current
 from twincheck.common.system.half import HALF
+from twincheck.common.system.reasons import Kind
 from twincheck.common.system.tree import tree_leaves
 
 _DEVICES = {"cpu": "cpu", "gpu": "cuda"}
@@ -51,7 +52,7 @@ def computing(dtype, device):
         yield ""
         return
     with _Watch(_DEVICES[device]):
-        yield "torch's own kernels"
+        yield Kind.KERNELS_OF_TORCH()
 
 
 def mixed(dtype, device):

@@ -8,6 +8,7 @@ import numpy as np
 
 from twincheck.common.sides.probes import join_site
 from twincheck.common.sides.session import current
+from twincheck.common.system.reasons import Kind
 
 
 def named(side, model):
@@ -76,7 +77,7 @@ def choose_top_k(side, module, name, scores, k):
     label = _choice_label(module, name)
     count = scores.shape[-1]
     if not 1 <= k <= count:
-        raise ValueError(f"{label}: k is {k}; allowed: 1 to {count}, as many as there are scores")
+        raise ValueError(Kind.TOP_K_OUT_OF_RANGE(label=label, k=str(k), count=count))
     order = side.order_of(scores.detach())
     return side.enter_choice(label, scores.detach(), order[..., :k])
 
@@ -122,7 +123,7 @@ def enter_choice(side, label, scores, choice, kind=""):
 def _choice_label(module, name):
     label = current().label(join_site(module._site, name))
     if current().recomputing:
-        raise RuntimeError(f"{label} is chosen again in a recomputation; keep the first choice")
+        raise RuntimeError(Kind.CHOSEN_AGAIN(label=label))
     return label
 
 

@@ -25,6 +25,7 @@ from twincheck.common.sides.model_file import load_model_file
 from twincheck.common.system.errors import UserError
 from twincheck.common.system.frameworks import framework_of
 from twincheck.common.system.json_file import load_json, write_json
+from twincheck.common.system.reasons import Kind
 from twincheck.common.weights import states as weights
 from twincheck.common.weights.layers import Owner
 from twincheck.common.weights.layout import Layout
@@ -103,11 +104,8 @@ class Carrier:
         try:
             from safetensors.numpy import save_file
         except ModuleNotFoundError:
-            raise UserError(
-                "load: the reference has no save_pretrained, and its Python has no safetensors to "
-                "write model.safetensors with: install that, or write save(model, folder) in "
-                f"{self.job.pair.folder / 'torch_model.py'}"
-            ) from None
+            file = str(self.job.pair.folder / "torch_model.py")
+            raise UserError(Kind.LOADER_SAFETENSORS_MISSING(file=file)) from None
         owners = self.side.owners(model)
         state = self.side.state(model)
         once = {k: np.ascontiguousarray(v) for k, v in state.items() if owners[k].same_as == k}
@@ -124,10 +122,7 @@ class Carrier:
         if self.files.loaded(case.start).is_file() and (later or not folder.is_dir()):
             return
         if not (folder / _WEIGHTS).is_dir():
-            raise UserError(
-                f"{folder}: the folder that the loader is to read is not there: run the torch side "
-                "first; the folders of large models are kept with --keep all alone"
-            )
+            raise UserError(Kind.LOADER_FOLDER_MISSING(folder=str(folder)))
         state = self.job.states.load(self.files.weights(case.start), may_be_empty=True)
         torch_owners = weights.load_owners(self.files.weights(case.start))
         marks = Marks(torch_owners, state)
@@ -166,8 +161,12 @@ class Carrier:
             configs.append(config.to_dict())
         loaded, built = configs
         return [
-            f"the {self.side.NAME} side's loader read {name} as {_shown(loaded.get(name))}, build "
-            f"has {_shown(built.get(name))}"
+            Kind.LOADER_READ_OTHERWISE(
+                side=self.side.NAME,
+                name=name,
+                loaded=_shown(loaded.get(name)),
+                built=_shown(built.get(name)),
+            )
             for name in sorted(set(loaded) | set(built))
             if name not in _NO_SETTING and loaded.get(name) != built.get(name)
         ]
@@ -176,8 +175,7 @@ class Carrier:
         """What of a case's own weights does not arrive as the marks did, in words."""
         found = self.side.state(self.loaded(case, _WEIGHTS))
         return [
-            f"{key} of the loaded model: case {case.name or 'main'} gives it other bits than where "
-            "its marks come from: the loader computes with them"
+            Kind.LOADER_COMPUTES(key=key, case=case.name or "main")
             for key, values in wanted.items()
             if key in found and not same_bits(found[key], values)
         ]
@@ -201,20 +199,15 @@ class Carrier:
             raise
         except Exception as error:
             text = " ".join(str(error).split())[:300]
-            raise UserError(
-                f"the {self.side.NAME} side's own loader cannot read the folder that the reference "
-                f"wrote: {type(error).__name__}: {text}"
-            ) from error
+            told = Kind.EXCEPTION(exception=type(error).__name__, text=text)
+            raise UserError(Kind.LOADER_FAILS(side=self.side.NAME, error=told)) from error
         return model if returned is None else returned
 
     def _from_pretrained(self, model, folder: Path):
         found = self._library_model(model, FROM_PRETRAINED)
         if found is None:
-            raise UserError(
-                f"{self.job.pair.folder / 'case.py'}: load is {FROM_PRETRAINED!r}, and the "
-                f"{self.side.NAME} model has no part whose class has {FROM_PRETRAINED}: write "
-                f"load(model, folder) there, or in {self.side.NAME}_model.py for this side alone"
-            )
+            case = str(self.job.pair.folder / "case.py")
+            raise UserError(Kind.LOADER_PART_MISSING(file=case, side=self.side.NAME))
         path, library = found
         read = type(library).from_pretrained(str(folder))
         if not path:
@@ -237,11 +230,8 @@ class Carrier:
             if not inside and callable(way) and own:
                 found.append((path, module))
         if len(found) > 1:
-            raise UserError(
-                f"{self.job.pair.folder / 'case.py'}: {', '.join(path for path, _ in found)} have "
-                f"{method} each: write load(model, folder), and save(model, folder) in "
-                "torch_model.py"
-            )
+            case, names = str(self.job.pair.folder / "case.py"), ", ".join(dict(found))
+            raise UserError(Kind.LOADER_PARTS_SEVERAL(file=case, names=names, method=method))
         return found[0] if found else None
 
 

@@ -3,6 +3,8 @@
 C classes.
 """
 
+from twincheck.common.system.reasons import Kind
+
 REGRESSION_LOSSES = ("mse", "mae", "huber")
 
 
@@ -14,10 +16,10 @@ def regression_loss(side, predictions, labels, kind="mse", reduction="mean", del
     Raises ValueError for another kind or shape: one that is broadcast is seldom meant.
     """
     if list(predictions.shape) != list(labels.shape):
-        shapes = f"{list(predictions.shape)} and {list(labels.shape)}"
-        raise ValueError(f"regression_loss: predictions and labels are {shapes}; make them one")
+        ours, theirs = str(list(predictions.shape)), str(list(labels.shape))
+        raise ValueError(Kind.LOSS_SHAPES_DIFFER(predictions=ours, labels=theirs))
     if kind not in REGRESSION_LOSSES:
-        raise ValueError(f"regression_loss: kind is {kind!r}; allowed: {REGRESSION_LOSSES}")
+        raise ValueError(Kind.LOSS_UNKNOWN(loss=kind, allowed=REGRESSION_LOSSES))
     differences = predictions - labels
     losses = differences * differences if kind == "mse" else side.lib.abs(differences)
     if kind == "huber":

@@ -20,10 +20,8 @@ from twincheck.common.system.errors import UserError
 from twincheck.common.system.files import version_of
 from twincheck.common.system.intercept import Intercept
 from twincheck.common.system.memory import no_collections
+from twincheck.common.system.reasons import Kind
 
-COMPAT = (
-    "`import torch` gives Paddle here (paddle.enable_compat), where torch itself has to compute: {}"
-)
 # What maps into a process with a framework's compiled code.
 _KERNELS = {"torch": "/libtorch", "paddle": "/libpaddle"}
 
@@ -54,9 +52,9 @@ def load_model_file(job: Job, dtype: str = "float32") -> ModuleType:
         if torch_is_paddle():
             _of_compat.update(_own_modules(pair))
             if side.NAME == "torch":  # whatever else goes wrong by that
-                raise UserError(COMPAT.format("take the call out of what torch's side imports"))
+                raise UserError(Kind.TORCH_IS_PADDLE(remedy=Kind.TAKE_COMPAT_OUT()))
             if job.transplant:
-                raise UserError(COMPAT.format("leave --transplant out"))
+                raise UserError(Kind.TORCH_IS_PADDLE(remedy=Kind.LEAVE_TRANSPLANT_OUT()))
     if dtype != "float64" or pair.built_in:
         return module
     known = _in_float64.get(module.__name__)
@@ -72,10 +70,8 @@ def function_of(module: ModuleType, name: str, *takes: str) -> Callable | None:
         try:
             inspect.signature(function).bind(*takes)
         except TypeError:
-            raise UserError(
-                f"{module.__file__}: {name} is called as {name}({', '.join(takes)}): let it take "
-                "these"
-            ) from None
+            called = {"file": str(module.__file__), "name": name, "arguments": ", ".join(takes)}
+            raise UserError(Kind.FUNCTION_TAKES_OTHERS(**called)) from None
     return function
 
 
@@ -83,11 +79,11 @@ def build_model(side: ModuleType, module: ModuleType, config: Mapping):
     """The model that a file builds; raises UserError where that is none."""
     build = function_of(module, "build", "config")
     if build is None:
-        raise UserError(f"{module.__file__} has no build(config): define it")
+        raise UserError(Kind.BUILD_MISSING(file=str(module.__file__)))
     model = build(dict(config))
     if not isinstance(model, side.MODULE):
-        kind = type(model).__name__
-        raise UserError(f"{module.__file__}: build returns a {kind}, no model of {side.NAME}'s")
+        told = {"file": str(module.__file__), "type": type(model).__name__, "framework": side.NAME}
+        raise UserError(Kind.BUILD_GIVES_NO_MODEL(**told))
     return model
 
 

@@ -13,6 +13,7 @@ from twincheck.common.pair.pairs import SAME
 from twincheck.common.sides.places import error_sentence
 from twincheck.common.sides.session import Session, using
 from twincheck.common.system.errors import UserError, is_ours
+from twincheck.common.system.reasons import Kind
 from twincheck.common.system.tree import named_leaves
 
 
@@ -32,7 +33,7 @@ def why_not_run(run) -> str:
         except Exception as error:
             if is_ours(error):
                 raise
-            known = f"the reference fails in train mode: {error_sentence(error)}"
+            known = Kind.TRAIN_MODE_FAILS(error=error_sentence(error))
         run.suited.choose("modes", case, known)
     if not run.job.is_reference and known == SAME:
         if case not in run.job.modes:
@@ -62,10 +63,12 @@ def difference(run) -> str:
         changed.append([name for name, now in after.items() if before.get(name) != now])
         found.append({name: run.side.array(value) for name, value in leaves.items()})
     # What eval mode changes too is made anew in each pass, such as a normalised weight.
-    moved = [f"buffer {name}" for name in changed[1] if name not in changed[0]]
+    moved = [name for name in changed[1] if name not in changed[0]]
+    if moved:
+        return Kind.TRAIN_MODE_BUFFER(name=moved[0])
     other, trained = found
-    differing = [f"output {n}" for n in trained | other if not _alike(trained.get(n), other.get(n))]
-    return next(iter(moved + differing), "")
+    differing = [n for n in trained | other if not _alike(trained.get(n), other.get(n))]
+    return Kind.TRAIN_MODE_OUTPUT(name=differing[0]) if differing else ""
 
 
 def _alike(one: np.ndarray | None, other: np.ndarray | None) -> bool:

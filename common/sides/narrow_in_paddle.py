@@ -12,6 +12,7 @@ import paddle
 
 from twincheck.common.sides import upcast
 from twincheck.common.system.intercept import Handle, Intercept
+from twincheck.common.system.reasons import Kind
 from twincheck.common.transplant.exact import lp_pool
 
 # Paddle's functions end in those of _C_ops, by whatever name a model has imported them.
@@ -109,7 +110,7 @@ _WHOLE = {"scale": _scale, "clip": _clip, "full_like": _full_like}
 
 def _lp_pool(own, arguments, options):
     """By powers in float64: Paddle's own result, of 1d too, holds float32 values."""
-    upcast.note("lp_pool in float32")
+    upcast.note(Kind.LP_POOL_NARROW())
     x, kernel, stride, padding, ceil_mode, *more = arguments
     kept = own(*arguments, **options)
     return lp_pool(kept, x, kernel, stride, padding, ceil_mode, more[1], more[-1])

@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from twincheck.common.sides.session import current
+from twincheck.common.system.reasons import Kind
 from twincheck.common.system.tree import tree_leaves, tree_map
 from twincheck.common.weights.layers import Entry
 from twincheck.common.weights.layout import Layout
@@ -302,7 +303,7 @@ class _Recomputation:
         Raises RuntimeError where the model or its loss asks: it would go on with their gradients.
         """
         if not self._session.in_backward:
-            raise RuntimeError("the model or its loss asks for gradients by itself")
+            raise RuntimeError(Kind.GRADIENTS_ASKED_FOR())
         copies = {id(value): self._side.watch(value.detach()) for value in self._tensors}
         inputs, keywords = tree_map(
             self._given, lambda _, value: copies.get(id(value), value), self._side.is_tensor

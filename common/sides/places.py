@@ -11,6 +11,7 @@ from functools import cache
 from twincheck.common.system.checkout import ROOT
 from twincheck.common.system.errors import is_ours
 from twincheck.common.system.intercept import Intercept
+from twincheck.common.system.reasons import Kind
 
 _COMMON = f"{ROOT.as_posix()}/common/"
 _MODELS = f"{_COMMON}models/"
@@ -67,14 +68,15 @@ def place_of_error(error: Exception) -> str:
 
 def error_sentence(error: Exception) -> str:
     """Return one line of an exception, with the line of the model where it happened."""
-    place = place_of_error(error)
-    where = f" at {place}" if place else ""
-    if isinstance(error, SyntaxError) and error.filename:
-        return f"{type(error).__name__}{where}: {error.msg}"
+    name, place = type(error).__name__, place_of_error(error)
     lines = [line for line in str(error).strip().splitlines() if line.strip()] or [""]
     # Paddle ends a long C++ report with the sentence that matters.
-    text = next((line for line in lines if "Error:" in line), lines[0])
-    return f"{type(error).__name__}{where}: {text.strip()[:300]}"
+    text = next((line for line in lines if "Error:" in line), lines[0]).strip()[:300]
+    if isinstance(error, SyntaxError) and error.filename:
+        text = str(error.msg)
+    if not place:
+        return Kind.EXCEPTION(exception=name, text=text)
+    return Kind.EXCEPTION_AT(exception=name, place=place, text=text)
 
 
 @contextmanager

@@ -36,6 +36,7 @@ from twincheck.common.system.errors import UserError
 from twincheck.common.system.half import HALF, rounded
 from twincheck.common.system.matrices import contiguous
 from twincheck.common.system.memory import no_collections
+from twincheck.common.system.reasons import Kind
 from twincheck.common.system.tree import join_path, tree_map
 from twincheck.common.weights import states as weights
 from twincheck.common.weights.layers import own_parameters
@@ -334,10 +335,8 @@ class Run:
             key for key, owner in owners.items() if owner.parameter and takes(owner.probe)
         }
         if not self.learned:
-            raise UserError(
-                f"--offload --probe {' '.join(self.request.probes)}: no weights are in what it "
-                "names, so that there are no gradients to compare"
-            )
+            patterns = " ".join(self.request.probes)
+            raise UserError(Kind.OFFLOAD_PROBES_NO_WEIGHTS(patterns=patterns))
         if isinstance(self.layout, Layout):
             entries = self.layout.entries.items()
             self.offload.keep({k for k, e in entries if self.learned.intersection(e.torch_keys)})
@@ -394,13 +393,12 @@ class Run:
         with self.drawing():
             found = loss and loss(outputs, self.as_given(tensors))
         if not self.side.is_tensor(found) or math.prod(found.shape) != 1:
-            shape = list(getattr(found, "shape", ()))
-            what = f"{type(found).__name__}{f' of shape {shape}' if shape else ''}"
-            told = f"loss returns a {what}, not a tensor of one value; " if loss else ""
-            raise UserError(
-                f"{self.pair.folder / self.pair.file(self.job.slot)}: {told}steps 3, 4 and 5 need "
-                "loss(outputs, inputs) -> scalar"
-            )
+            file = str(self.pair.folder / self.pair.file(self.job.slot))
+            if not loss:
+                raise UserError(Kind.LOSS_MISSING(file=file))
+            name, shape = type(found).__name__, list(getattr(found, "shape", ()))
+            what = Kind.TYPE_AND_SHAPE(type=name, shape=str(shape)) if shape else name
+            raise UserError(Kind.LOSS_NO_SCALAR(file=file, what=what))
         return found
 
     def losses(self, outputs, tensors: Mapping[str, object]) -> Mapping[str, object]:

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 from fnmatch import fnmatchcase
 
 from twincheck.common.system.errors import UserError
+from twincheck.common.system.reasons import Kind
 
 _SHOWN = 5  # names in a sentence
 
@@ -52,11 +53,9 @@ class Selection:
                 continue
             idle = [name for name, patterns in self._named.items() if pattern in patterns]
             if idle:
-                raise UserError(f"--probe {pattern}: {idle[0]} is in the model and is never called")
-            raise UserError(
-                f"--probe {pattern}: no module or named intermediate has such a name in the torch "
-                f"model; {_some(pattern, self._named)}"
-            )
+                raise UserError(Kind.PROBE_IDLE(pattern=pattern, name=idle[0]))
+            known = _some(pattern, self._named)
+            raise UserError(Kind.PROBE_UNKNOWN(pattern=pattern, known=known))
 
 
 def _matches(name: str, pattern: str) -> bool:
@@ -71,4 +70,5 @@ def _some(pattern: str, names: Iterable[str]) -> str:
     names = list(names)
     like = difflib.get_close_matches(pattern, names, _SHOWN, 0.0) if pattern else []
     shown = list(dict.fromkeys([*like, *names]))[:_SHOWN]
-    return f"it has {len(names)}, such as {', '.join(shown)}" if names else "it has none"
+    several = Kind.PROBES_KNOWN(count=len(names), names=", ".join(shown))
+    return several if names else Kind.PROBES_NONE()

@@ -6,20 +6,21 @@ A check names the one that differs where a layer computes something else from th
 import math
 
 from twincheck.common.logs.sidecar import IN_WORDS
+from twincheck.common.system.reasons import Kind
 
 # What a sentence calls a setting -> where torch's layers keep it, and where Paddle's do.
 _KEPT = {
     "epsilon": ("eps", "_epsilon"),
     "momentum": ("momentum", "_momentum"),
     "rate": ("p", "p"),
-    "number of groups": ("num_groups", "_num_groups"),
+    Kind.SETTING_NUMBER_OF_GROUPS(): ("num_groups", "_num_groups"),
     "groups": ("groups", "_groups"),
-    "negative slope": ("negative_slope", "_negative_slope"),
+    Kind.SETTING_NEGATIVE_SLOPE(): ("negative_slope", "_negative_slope"),
     "alpha": ("alpha", "_alpha"),
     "beta": ("beta", "_beta"),
     "threshold": ("threshold", "_threshold"),
-    "tanh form": ("approximate", "_approximate"),
-    "padding mode": ("padding_mode", "_padding_mode"),
+    Kind.SETTING_TANH_FORM(): ("approximate", "_approximate"),
+    Kind.SETTING_PADDING_MODE(): ("padding_mode", "_padding_mode"),
 }
 _SPELT = {"none": "off", "tanh": "on", False: "off", True: "on"}
 

@@ -18,6 +18,7 @@ from twincheck.common.system.errors import UserError
 from twincheck.common.system.half import rounded
 from twincheck.common.system.json_file import load_json
 from twincheck.common.system.memory import no_collections
+from twincheck.common.system.reasons import Kind
 from twincheck.common.weights import states as weights
 from twincheck.common.weights.mapped import read_mapped
 from twincheck.common.weights.noise import with_noise
@@ -72,10 +73,7 @@ def _starts(job: Job) -> list[Case]:
 def map_weights(job: Job) -> None:
     """Let this process find the case's weights in their files, and its owners beside the logs."""
     if has_loader(job.pair):
-        raise UserError(
-            "--offload puts weights into a model by itself, and case.py's load would too: leave "
-            "one of them out"
-        )
+        raise UserError(Kind.OFFLOAD_WITH_LOADER())
     folder = Path(job.request.published)
     stored = job.files.weights(job.cases[0].name)
     stored.parent.mkdir(exist_ok=True)

@@ -14,6 +14,7 @@ from twincheck.common.logs import entry_kinds as kinds
 from twincheck.common.logs.result_folder import ResultFolder
 from twincheck.common.system.errors import UserError
 from twincheck.common.system.json_file import load_json, write_json
+from twincheck.common.system.reasons import Kind
 
 _KINDS = {
     "noise": kinds.NOISES,
@@ -37,7 +38,8 @@ class Suited:
         self._chosen = {name: entries.get(name, {}) for name in _KINDS}
         for name, kind in _KINDS.items():
             if not kind.fits(self._chosen[name]):
-                raise UserError(f"{self._path}: refused: its {name} is not {kind.name}")
+                path = str(self._path)
+                raise UserError(Kind.SUITED_UNREADABLE(path=path, name=name, expected=kind.name))
         # case -> level, because; case -> set-up -> factor, because; case -> values of its
         # parameters, set-ups; case for train mode -> why it does not run, empty where it does
         self.noise, self.rates, self.given, self.modes = self._chosen.values()

@@ -10,6 +10,7 @@ from twincheck.common.system.errors import UserError
 from twincheck.common.system.frameworks import SIDES
 from twincheck.common.system.half import HALF
 from twincheck.common.system.matrices import contiguous
+from twincheck.common.system.reasons import Kind
 
 _COMPLEX = {"float32": "complex64", "float64": "complex128"}
 
@@ -69,11 +70,8 @@ def set_up(side, dtype, device_name, seed):
     found, needed = side.CUDA.device_count(), int(os.environ.get(side.PROCESSES_HERE, "1"))
     if device_name == "gpu" and found < needed:
         other = next(name for name in SIDES if name != side.NAME)
-        few = f"{found} of {needed} GPUs, one for each process," if found else "no GPU"
-        raise UserError(
-            f"--device gpu: {side.NAME} finds {few} here; with --device {other}-gpu {other} alone "
-            "computes on one, with --device cpu neither"
-        )
+        few = Kind.FEW_GPUS(found=found, needed=needed) if found else Kind.NO_GPU()
+        raise UserError(Kind.GPU_MISSING(framework=side.NAME, found=few, other=other))
     side.use_device(device_name)
     side.set_default_dtype(dtype)
     _seed(side, seed)

@@ -23,6 +23,7 @@ from dataclasses import dataclass, field
 
 from twincheck.common.sides.places import line_of_model, of_framework_file
 from twincheck.common.system.intercept import Handle, Intercept
+from twincheck.common.system.reasons import Kind
 
 
 @dataclass
@@ -148,7 +149,7 @@ class Spelling:
         made = self.asked_for(own, arguments, options)
         if not self._is_narrow(made):
             return made
-        note(f"made in {_name(made.dtype)}")
+        note(_words(_name(made.dtype)))
         leaf = self._widened(made.detach())
         self.side.want_gradient(leaf, self.side.wants_gradient(made))
         return leaf
@@ -190,9 +191,12 @@ class Spelling:
     def _told(self, narrow: object, arguments: Sequence[object]) -> str:
         """What a call would have made, in words for the sidecar."""
         first = arguments[0] if arguments else None
-        if self.side.is_tensor(first):
-            return f"{_name(first.dtype)} to {_name(narrow)}"
-        return f"made in {_name(narrow)}"
+        return _words(_name(narrow), _name(first.dtype) if self.side.is_tensor(first) else "")
+
+
+@functools.cache  # one a call of the model's, and few that differ
+def _words(narrow: str, dtype: str = "") -> str:
+    return Kind.CAST_TO(dtype=dtype, narrow=narrow) if dtype else Kind.MADE_IN(narrow=narrow)
 
 
 def _name(dtype: object) -> str:

@@ -76,14 +76,12 @@ from twincheck.common.system.memory import (
 )
 from twincheck.common.system.npz import read_npz
 from twincheck.common.system.processes import leave, watch, watch_launcher
+from twincheck.common.system.reasons import Kind, reason_of, reasons_json
 from twincheck.common.transplant.table import TRANSPLANTS
 from twincheck.common.weights import states as weights
 from twincheck.common.weights.layout import LayoutError
 
 DTYPES = ("float64", "float32")
-ASKS_FOR_GRADIENTS = (
-    "--offload: the model or its loss asks for gradients by itself, which needs all weights at once"
-)
 
 
 @dataclass(frozen=True)
@@ -170,8 +168,8 @@ class Worker:
             dtypes = [request.dtype if dtype == "float32" else dtype for dtype in dtypes]
             run_model(self._job(request, pair, folder, path.name, dtypes))
         except Exception as error:
-            sentence = self._write_error(error, pair, request, folder)
-            print(f"error: {sentence}", file=sys.stderr)
+            reason = self._write_error(error, pair, request, folder)
+            print(f"error: {reason}", file=sys.stderr)
             if request.debug:
                 traceback.print_exception(error)
             return 2
@@ -181,25 +179,23 @@ class Worker:
         return 0
 
     def _write_error(self, error: Exception, pair: Pair | None, request, folder: Path) -> str:
-        """Leave for the check why a request was not answered; returns the sentence."""
-        sentence, name = str(error), pair.name if pair else request.model
+        """Leave for the check why a request was not answered; returns the reason."""
         refused = isinstance(error, UserError) or _raised_by_pair(error, pair)
         ours = not refused and is_ours(error)
-        if ours:
-            sentence = (
-                f"an error of twincheck itself, not of {name}, on the {self.side.NAME} side: "
-                f"{error_sentence(error)}; please report it"
-            )
-        elif not refused:
-            sentence = f"the {self.side.NAME} worker of {name} crashed: {error_sentence(error)}"
+        reason = reason_of(error)
+        if not refused:
+            kind = Kind.TWINCHECK_CRASHED if ours else Kind.WORKER_CRASHED
+            name = pair.name if pair else request.model
+            reason = kind(side=self.side.NAME, model=name, error=error_sentence(error))
         crashed_at = "" if ours or refused else place_of_error(error)
         text = "".join(traceback.format_exception(error))
-        told = {"sentence": sentence, "traceback": text, "ours": ours}
+        told = {"sentence": reason, "reason": reasons_json([reason])[0]}
+        told |= {"traceback": text, "ours": ours}
         told |= {"lost": isinstance(error, LostProcess), "crashed_at": crashed_at}
         if isinstance(error, LayoutError):
             told["certificate"] = error.certificate
         error_file(folder, request.side or self.side.NAME).write_text(json.dumps(told))
-        return sentence
+        return reason
 
     def _prepare(self, request: RunRequest) -> None:
         """Put before the framework's functions what stands there for all models."""
@@ -224,7 +220,7 @@ class Worker:
             ):
                 put and put()
         elif wanted != self.transplanted:
-            raise UserError("this process has other operators transplanted: start a new one")
+            raise UserError(Kind.TRANSPLANT_OF_OTHERS())
 
     def _job(
         self,
@@ -273,7 +269,7 @@ def main(script: Script) -> int:
     del sys.argv[1:]  # which are no arguments of a model's
     sys.path[:] = [folder for folder in sys.path if folder != str(ROOT)]  # it may have a `common`
     if not paths:
-        print("error: give a request's path: a check leaves it beside its logs", file=sys.stderr)
+        print(f"error: {Kind.REQUEST_MISSING()}", file=sys.stderr)
         return 2
     try:
         if paths == [FROM_STDIN]:
@@ -380,7 +376,7 @@ class _Logs:
             if self.job.gradients or not _asks_for_gradients(error):
                 raise
             if self.request.offload:
-                raise UserError(ASKS_FOR_GRADIENTS) from None
+                raise UserError(Kind.OFFLOAD_NEEDS_ALL()) from None
             self.job = replace(self.job, gradients=True)
         return self.write(run, *arguments, **options)
 
@@ -489,20 +485,16 @@ def _transplant(text: str | None):
         transplant = extras.load(TRANSPLANTS, "patch")
         return transplant(names, lambda: current().site_of_draw(), upcast.wanted)
     except ModuleNotFoundError as error:
-        raise UserError(
-            f"--transplant: the Paddle side's Python has no {error.name}: it needs both frameworks"
-        ) from None
+        raise UserError(Kind.TRANSPLANT_FRAMEWORK_MISSING(name=error.name)) from None
 
 
 def _load_choices(path: Path) -> dict[str, np.ndarray]:
     if not path.is_file():
-        raise UserError(
-            f"{path.name}: run the torch side first; the Paddle side follows its choices"
-        )
+        raise UserError(Kind.CHOICES_MISSING(file=path.name))
     try:
         return read_npz(path)
     except ValueError as error:
-        raise UserError(f"{path}: these are no recorded choices: {error}") from None
+        raise UserError(Kind.CHOICES_UNREADABLE(path=str(path), error=str(error))) from None
 
 
 def _raised_by_pair(error: Exception, pair: Pair | None) -> bool:

@@ -45,6 +45,7 @@ from twincheck.common.system.errors import UserError
 from twincheck.common.system.frameworks import SETTINGS, SIDES, is_graph
 from twincheck.common.system.half import HALF
 from twincheck.common.system.hashes import arrays_sha256
+from twincheck.common.system.reasons import Kind
 
 # Of the reference's float64 log, the first to be written: a step of a model has four, which come to
 # three times that, and at most two of teacher-forced runs.
@@ -304,12 +305,9 @@ def refuse_full_disk(job: Job) -> None:
         needed = 3 * 8 * (sum(counts) + job.per_weight * counts[0])
     free = shutil.disk_usage(job.folder).free
     if free < needed:
-        less = "" if job.request.keep != "all" else ", or leave --keep all away"
-        raise UserError(
-            f"the logs of {job.pair.name} may come to {needed / 1e9:.1f} GB, and "
-            f"{free / 1e9:.1f} GB are free where they are written: free some{less}, or write them "
-            "elsewhere with --out DIR"
-        )
+        all_kept = job.request.keep == "all"
+        kind = Kind.DISK_TOO_SMALL_FOR_ALL if all_kept else Kind.DISK_TOO_SMALL
+        raise UserError(kind(model=job.pair.name, needed=needed / 1e9, free=free / 1e9))
 
 
 def _shortened(place: str) -> str:

@@ -28,6 +28,7 @@ from twincheck.common.system.checkout import PATH
 from twincheck.common.system.door import VARIABLE as DOOR
 from twincheck.common.system.door import to_type
 from twincheck.common.system.frameworks import ON_GPU
+from twincheck.common.system.reasons import Kind, Reason
 from twincheck.common.system.signals import is_beside, raise_if_stopped
 
 _PARENT = "ALIGNMENT_WORKBENCH_PARENT"  # the number of the pipe's end, for the child
@@ -261,21 +262,22 @@ def _lines(stream) -> Iterator[str]:
     return iter(lambda: stream.readline(_LONGEST_LINE), "")
 
 
-def how_it_ended(status: int, stderr: Sequence[str]) -> str:
+def how_it_ended(status: int, stderr: Sequence[str]) -> Reason:
     """Words for a process that ended badly: its signal or status, and its own last sentence."""
     lines = [line.strip() for line in stderr if line.strip()]
     # Paddle ends a long report on a crash with lines that say nothing.
     telling = [line for line in lines if re.match(r"[\w.]*(Error|Exception)\b", line)]
-    last = (telling or lines or ["no message"])[-1]
-    return f"{ending(status)}: {last[:300]}"
+    if not lines:
+        return Kind.ENDED_SILENTLY(end=ending(status))
+    return Kind.ENDED_SAYING(end=ending(status), last=(telling or lines)[-1][:300])
 
 
-def ending(status: int) -> str:
+def ending(status: int) -> Reason:
     """Words for an exit status: a signal's name where it is one."""
     try:
-        return f"was ended by {signal.Signals(-status).name}"
+        return Kind.ENDED_BY_SIGNAL(signal=signal.Signals(-status).name)
     except ValueError:
-        return f"ended with status {status}"
+        return Kind.ENDED_WITH_STATUS(status=status)
 
 
 def watch() -> None:

@@ -1,16 +1,18 @@
 """Reasons: why something is as it is, as data, each with one English sentence.
 
 The closed list of kinds is common/report/reasons/*.toml: a template a kind, whose fields say by
-their format which type they are.
+their format which type they are.  A kind is one line: Python 3.10, which a side may have, reads no
+TOML.
 
     {key}             text, another reason, or a list of reasons, which "; " joins
+    {names:and}       a list, which " and " joins
     {shape!s}         a tuple, as Python prints it
     {count:,}         a whole number; {count:row|rows} counts what is named
     {gap:.1e}         a figure
 """
 
+import json
 import string
-import tomllib
 from collections.abc import Iterable
 from enum import Enum
 from functools import cached_property
@@ -27,7 +29,7 @@ class _Words(string.Formatter):
         if "|" in spec:
             return f"{value:,} {spec.split('|')[value != 1]}"
         if isinstance(value, list):
-            return "; ".join(filter(None, value))
+            return (" and " if spec == "and" else "; ").join(filter(None, value))
         return format(value, spec)
 
 
@@ -40,7 +42,7 @@ class _Listed(Enum):
     def __call__(self, **fields: object) -> "Reason":
         """Return the reason of this kind; raises TypeError for other fields than its template's."""
         if fields.keys() != self.fields.keys():
-            raise TypeError(f"{self.name} has the fields {list(self.fields)}, not {list(fields)}")
+            raise TypeError(f"{self.name}{tuple(self.fields)}: {tuple(fields)}")
         return Reason(self, fields)
 
     @cached_property
@@ -51,19 +53,24 @@ class _Listed(Enum):
 
 
 def _type_of(spec: str) -> type:
+    if spec == "and":
+        return str
     if "|" in spec or spec.endswith(("d", ",")):
         return int
     return float if spec else str
 
 
 def _read() -> dict[str, str]:
-    """Kind -> template, of every file; raises ValueError for a kind that two files have."""
+    """Kind -> template, of every file; raises ValueError for a kind that is there twice."""
     found: dict[str, str] = {}
     for path in sorted(SENTENCES.glob("*.toml")):
-        kinds = tomllib.loads(path.read_text(encoding="utf-8"))
-        if twice := kinds.keys() & found.keys():
-            raise ValueError(f"{path.name}: {min(twice)} is in another file too")
-        found |= kinds
+        for line in path.read_text(encoding="utf-8").splitlines():
+            name, is_kind, text = line.partition(" = ")
+            if not is_kind or line.startswith("#"):
+                continue
+            if name in found:
+                raise ValueError(f"{path.name}: {name} is there twice")
+            found[name] = json.loads(text)
     return found
 
 
@@ -88,6 +95,9 @@ class Reason(str):
             return (self.kind, self.fields) == (other.kind, other.fields)
         return str.__eq__(self, other)
 
+    def __ne__(self, other: object) -> bool:
+        return not self == other
+
     __hash__ = str.__hash__
 
     def __reduce__(self) -> tuple:
@@ -107,6 +117,12 @@ def _plain(value: object) -> object:
     if isinstance(value, list | tuple):
         return [_plain(one) for one in value]
     return value.item() if hasattr(value, "item") else value
+
+
+def reason_of(error: Exception) -> str:
+    """Return the reason that an error was raised with, its text where that is none."""
+    told = error.args[0] if error.args else None
+    return told if isinstance(told, Reason) else str(error)
 
 
 def read_reason(told: object) -> str:

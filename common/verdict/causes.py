@@ -1,4 +1,4 @@
-"""Why a row is as it is, where that is known: sentences for its note.
+"""Why a row is as it is, where that is known: reasons for it.
 
 Paddle's noisy Adam, its clipped softmax, gradients whose agreement shows nothing, and where to look
 for a wrong one.  Operators that are inexact in float64 have a table of their own (operators.py).
@@ -14,43 +14,35 @@ from twincheck.common.logs.dropouts import partners
 from twincheck.common.logs.key import Key, parent_of
 from twincheck.common.logs.of_a_run import Logs, class_of
 from twincheck.common.logs.pickle_machine import escaped
+from twincheck.common.system.reasons import Kind
 from twincheck.common.verdict.operators import adam_noise, table
 from twincheck.common.verdict.row import ALL_ZERO, NOISE_ONLY, ONE_VALUE, Row
 
-A_CLIPPED_LOSS = "a clipped loss"
-CLIPPED = (
-    "Paddle's softmax, log_softmax and cross_entropy take no logit for more than 64 below the "
-    "largest (on CPU), and these are farther apart; logsumexp has no such limit"
-)
 _CLIPPED_FROM = 64.0
 _CLIPS = ("cross_entropy", "log_softmax", "softmax")
 
 
-def explain(row: Row, key: Key, logs: Logs, clipped: Callable[[Key], bool]) -> None:
-    """Name the cause of an optimizer row's PRECISION, or where to look.
+def explain(row: Row, key: Key, logs: Logs, clipped: Callable[[Key], bool]) -> str:
+    """Return the cause of an optimizer row's PRECISION, or where to look; empty for other rows.
 
     clipped  whether the logits behind a loss lie farther apart than Paddle's softmax takes them
     """
     if row.verdict == "PRECISION" and "/adam" in f"/{key}" and key.is_optimizer:
-        row.add_note(  # measured on the same gradients
-            f"Paddle's float32 Adam and AdamW by themselves are {adam_noise():.0f} times noisier "
-            f"than torch's ({table()['Adam'].value:.1e} of a weight after ten steps)"
-        )
-    elif row.origin and row.verdict == "DIVERGED":
-        loss = CLIPPED if clipped(key) else ""
+        # Measured on the same gradients.
+        return Kind.ADAM_IS_NOISY(times=adam_noise(), noise=table()["Adam"].value)
+    if row.origin and row.verdict == "DIVERGED":
+        loss = Kind.SOFTMAX_CLIPS() if clipped(key) else ""
         causes = _gradient_cause(key), loss, _weight_cause(key, logs), _mask_cause(key, logs)
-        row.add_note(next(filter(None, causes), ""))
+        return next(filter(None, causes), "")
+    return ""
 
 
 def _gradient_cause(key: Key) -> str:
     """Where to look when the gradient at a module's output is wrong; empty for other rows."""
     if key.kind != "grad_of" or key.is_input:
         return ""
-    parent = parent_of(key.site.partition("/")[0]) or "the model itself"
-    return (
-        f"wrong before it comes back to this output: look in {parent} at the code that uses the "
-        "output, and at any backward written there by hand"
-    )
+    parent = parent_of(key.site.partition("/")[0]) or Kind.MODEL_ITSELF()
+    return Kind.GRADIENT_WRONG_BEFORE(module=parent)
 
 
 def clipped_logits(key: Key, logs: Logs) -> bool:
@@ -74,17 +66,14 @@ def _weight_cause(key: Key, logs: Logs) -> str:
     sidecar = logs.sidecars["cand32"]
     for name in sidecar.read_back.get(case, ()):
         if parent_of(name) == module:
-            return f"its weight {escaped(name)} is not what was put in: the port's model changes it"
+            return Kind.WEIGHT_CHANGED(weight=escaped(name))
     carried = sidecar.certificate.get(case, {}).get("rows", ())
     read = [{*row["torch_keys"], *row["also_in_torch"]} for row in carried]
     own = {name for name in set().union(*read) if parent_of(name) == module}
     for row, names in zip(carried, read, strict=True):
         if own and row["probe"] == module and not own & names:
-            return (
-                f"its weight {escaped(row['paddle_key'])} is made of torch's "
-                f"{escaped(', '.join(row['torch_keys']))}, another module's: look at how the pair "
-                "carries weights over"
-            )
+            sources = escaped(", ".join(row["torch_keys"]))
+            return Kind.WEIGHT_OF_ANOTHER(weight=escaped(row["paddle_key"]), sources=sources)
     return ""
 
 
@@ -104,8 +93,7 @@ def _mask_cause(key: Key, logs: Logs) -> str:
             off = is_layer or math.prod(torch) != math.prod(paddle)
             off &= [n == 1 for n in torch] != [n == 1 for n in paddle]
             if off and ours[k].site.partition("#")[0] == label:
-                shapes = f"{list(torch)} in torch and {list(paddle)} in Paddle"
-                return f"the dropout here drops along other axes in Paddle: its mask is {shapes}"
+                return Kind.DROPOUT_AXES(torch=str(list(torch)), paddle=str(list(paddle)))
     return ""
 
 
@@ -135,10 +123,10 @@ def note_gradient(row: Row, ref: np.ndarray, cand: np.ndarray) -> None:
     values, others = np.asarray(ref).reshape(-1), np.asarray(cand).reshape(-1)
     if not values.any() and not others.any():
         row.shows_nothing = ALL_ZERO
-        row.add_note("all zero")
+        row.add(Kind.ALL_ZERO())
     elif row.noise_only:
         row.shows_nothing = NOISE_ONLY
-        row.add_note("zero in exact arithmetic: noise on both sides")
+        row.add(Kind.NOISE_ONLY())
     elif values.size > 1 and (values == values[0]).all():
         row.shows_nothing = ONE_VALUE
-        row.add_note("constant")
+        row.add(Kind.ONE_VALUE())

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from twincheck.common.logs.leading import KEPT, LARGEST
+from twincheck.common.system.reasons import Kind
 from twincheck.common.verdict.row import Row
 from twincheck.common.verdict.rule import rounding_bound
 from twincheck.common.verdict.tolerances import tolerance
@@ -49,15 +50,14 @@ def judge_choice(
     row.measure, row.beyond = "count", 0
     sides = {"torch float32": ref32, "paddle float32": cand32, "paddle float64": cand64}
     runs = {name: run for name, run in sides.items() if run is not None}
-    why = row.note = _unlike(reference, margin, runs)
-    if why:
-        return row.decide("INVALID")
+    if why := _unlike(reference, margin, runs):
+        return row.decided("INVALID", why)
     if cand32 is not None:
         difference = np.abs((ref32 or reference).choice.astype(np.float64) - cand32.choice)
         row.mean_abs, row.max_abs = float(difference.mean()), float(difference.max())
         row.guide_passed = bool(row.mean_abs <= tolerance("guide"))
 
-    notes = []
+    verdict, reasons = row.verdict, []
     for name, run in runs.items():
         differs = run.choice != reference.choice
         if not differs.any():
@@ -75,39 +75,40 @@ def judge_choice(
         widest = int(np.argmax(np.where(chosen, lost, -1.0)))  # where most is lost
         index = tuple(int(i) for i in np.unravel_index(widest, chosen.shape))
         count = int(np.count_nonzero(chosen))
-        notes.append(
-            f"{name}: {count} of {row.size} {'wrong' if bad.any() else 'different'}, widest "
-            f"margin {float(lost[index]):.1e}, scores' noise there {float(noise[index]):.1e}: "
-            + _meaning(bad.any(), bool(sound[index]), float(lost[index]))
-        )
-        worse = bad.any() and row.verdict != "DIVERGED"
-        if worse or row.verdict == "IDENTICAL":
-            row.decide("DIVERGED", "") if bad.any() else row.decide("FLIP", "near tie")
+        how = {"margin": float(lost[index]), "noise": float(noise[index])}
+        how["meaning"] = _meaning(bad.any(), bool(sound[index]), how["margin"])
+        differing = Kind.CHOICE_WRONG if bad.any() else Kind.CHOICE_DIFFERS
+        reasons.append(differing(run=name, count=count, size=row.size, **how))
+        worse = bad.any() and verdict != "DIVERGED"
+        if worse or verdict == "IDENTICAL":
+            verdict = "DIVERGED" if bad.any() else "FLIP"
+            row.excuses = () if bad.any() else (Kind.NEAR_TIE,)
             row.beyond, row.worst_index = count, index
             row.gap = float(lost[index])
             row.allowed = 2.0 * float(noise[index])
             row.worst_ref = float(reference.choice[index])
             row.worst_cand = float(run.choice[index])
-    row.note = "; ".join(notes)
-    return row
+    return row.decided(verdict, *reasons)
 
 
 def _unlike(reference: Choice, margin: np.ndarray, runs) -> str:
     """Why the runs' choices cannot be compared; empty where they can."""
     for name, run in runs.items():
         if run.choice.shape != reference.choice.shape or run.choice.dtype.kind not in "iu":
-            return f"{name}: {run.choice.dtype}{list(run.choice.shape)} is not such a choice"
+            of = {"dtype": str(run.choice.dtype), "shape": str(list(run.choice.shape))}
+            return Kind.CHOICE_OF_ANOTHER_SHAPE(run=name, **of)
         if run.scores.shape != reference.scores.shape:
-            return f"{name}: scores of shape {run.scores.shape}, not {reference.scores.shape}"
+            shapes = {"shape": run.scores.shape, "expected": reference.scores.shape}
+            return Kind.SCORES_OF_ANOTHER_SHAPE(run=name, **shapes)
         if not _same_places(reference, run):
-            return f"{name}: other scores were kept than the largest of torch's"
+            return Kind.OTHER_SCORES_KEPT(run=name)
         if np.isnan(run.scores).any() or np.isnan(reference.scores).any():
-            return f"{name}: scores that are NaN"
+            return Kind.SCORES_NAN(run=name)
         infinite = np.isinf(run.scores) | np.isinf(reference.scores)
         if (run.scores[infinite] != reference.scores[infinite]).any():
-            return f"{name}: scores that are infinite in one run alone"
+            return Kind.SCORES_INFINITE(run=name)
     if reference.choice.size == 0 or margin.shape != reference.choice.shape:
-        return "a choice without its margins"
+        return Kind.NO_MARGINS()
     return ""
 
 
@@ -124,12 +125,12 @@ def _same_places(reference: Choice, run: Choice) -> bool:
 def _meaning(wrong: bool, sound: bool, lost: float) -> str:
     """What a choice that differs says of the port."""
     if not wrong:
-        return "a near tie that rounding decides; all runs went on with torch's float64 choice"
+        return Kind.CHOICE_NEAR_TIE()
     if not sound and lost == 0.0:
-        return "an exact tie broken differently, which is not rounding"
+        return Kind.CHOICE_EXACT_TIE()
     if not sound:
-        return "not what its own scores say: another rule of choice"
-    return "more than rounding explains: the scores differ, or the rule of choice does"
+        return Kind.CHOICE_BY_ANOTHER_RULE()
+    return Kind.CHOICE_BY_OTHER_SCORES()
 
 
 def _finite(values: np.ndarray) -> np.ndarray:

@@ -18,6 +18,7 @@ from twincheck.common.logs.key import BUFFER, Key
 from twincheck.common.logs.of_a_run import AGAIN, STATISTICS, Logs
 from twincheck.common.logs.sums import place_of, sample_of
 from twincheck.common.system.half import EPSILONS, HALF, overflowing
+from twincheck.common.system.reasons import Kind
 from twincheck.common.verdict import causes
 from twincheck.common.verdict.choices import Choice, judge_choice
 from twincheck.common.verdict.context import Context, longest_sums, noisier
@@ -173,8 +174,8 @@ class Comparisons:
     def _own(self, key: Key) -> Row:
         row = self._compared(key)
         if row.verdict == "PRECISION" and causes.is_clipped_loss(key, self.logs, row.allowed):
-            row.note = ""
-            row.decide("CONSTANT", causes.A_CLIPPED_LOSS, causes.CLIPPED)
+            clipped = {"excuses": (Kind.CLIPPED_LOSS,), "reasons": (Kind.SOFTMAX_CLIPS(),)}
+            row = row.decided("CONSTANT", **clipped)
         row.inside = self.logs.is_inside(key)
         return row
 
@@ -182,8 +183,8 @@ class Comparisons:
         missing = self.logs.missing(key)
         if missing and not self.logs.is_idle(key):
             if key.kind == BUFFER or key.local in STATISTICS:
-                missing += ": only the other side's forward changes this buffer"
-            return Row(str(key), "INVALID", note=missing)
+                missing = Kind.BUFFER_MISSING(missing=missing)
+            return Row(str(key), "INVALID", reasons=(missing,))
         if str(key) in self._choices["ref32"] or str(key) in self._choices.get("ref64", {}):
             row = self._choice(key)
             if row is not None:
@@ -202,7 +203,7 @@ class Comparisons:
         row = self._judged(OWN, key, arrays)
         if "ref64" in self.logs and arrays[2] is None:
             row.in_float64 = False
-            row.add_note("not in the float64 logs")
+            row.add(Kind.NOT_IN_FLOAT64())
         if key.is_gradient and row.verdict != "INVALID":
             causes.note_gradient(row, *(arrays[:2] if arrays[2] is None else arrays[2:]))
         return row

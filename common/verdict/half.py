@@ -26,7 +26,7 @@ from twincheck.common.logs.key import Key, parent_code
 from twincheck.common.logs.of_a_run import Logs
 from twincheck.common.logs.pickle_machine import printable
 from twincheck.common.system.half import EPSILONS, HALF, SMALLEST
-from twincheck.common.system.words import number_of
+from twincheck.common.system.reasons import Kind
 from twincheck.common.verdict.measures import rms
 from twincheck.common.verdict.row import AGREEING, Row
 from twincheck.common.verdict.tolerances import tolerance
@@ -98,36 +98,29 @@ class Half:
         """True for a run in half precision, of which there are the single steps."""
         return self.dtype in HALF and all(name in self._logs for name in _RUNS)
 
-    def judge(self, rows: Sequence[Row], keys: Sequence[Key]) -> list[str]:
-        """Make PRECISION the rows of which the candidate's error is larger; what is to be said."""
+    def judge(self, rows: list[Row], keys: Sequence[Key]) -> list[str]:
+        """Make PRECISION the rows of which the candidate's error is larger; returns notes."""
         better, worse = [], []
-        for row, key in zip(rows, keys, strict=True):
+        for i, (row, key) in enumerate(zip(rows, keys, strict=True)):
             if row.verdict not in _PASSING:
                 continue
-            ratio = self._judge(row, key)
-            if row.verdict == "PRECISION":
-                worse.append(row)
+            rows[i], ratio = self._judge(row, key)
+            if rows[i].verdict == "PRECISION":
+                worse.append(rows[i])
                 continue
             if ratio is not None and ratio * tolerance("half_caused") < 1.0:
                 better.append(row)
-        notes = [
-            f"{self.dtype}: each module's error on torch's values is measured against its own "
-            f"float64 run; {len(worse)} of {len(rows)} values have a larger one than torch's"
-        ]
+        notes = [Kind.HALF_MEASURED(dtype=self.dtype, worse=len(worse), count=len(rows))]
         notes += self._harmless(worse)
         said = [self._logs.sidecars[name] for name in ("ref32", "cand32")]
         if any(sidecar.kernels for sidecar in said):
-            notes.append(f"{self.dtype} by {', and by '.join(s.kernels or '?' for s in said)}")
+            torch, paddle = (sidecar.kernels or "?" for sidecar in said)
+            notes.append(Kind.HALF_COMPUTED_BY(dtype=self.dtype, torch=torch, paddle=paddle))
         if said[0].autocast:
-            notes.append(
-                "weights in float32, and each framework's own mixed precision: what it computes in "
-                "which type is in both logs' sidecars, under `computed`"
-            )
+            notes.append(Kind.HALF_AUTOCAST())
         if better:
-            notes.append(
-                f"Paddle's {self.dtype} is more exact than torch's in {len(better)} values, such "
-                f"as {printable(better[0].key)}"
-            )
+            such = {"count": len(better), "key": printable(better[0].key)}
+            notes.append(Kind.HALF_MORE_EXACT(dtype=self.dtype, **such))
         return notes
 
     def _harmless(self, worse: Sequence[Row]) -> list[str]:
@@ -141,36 +134,45 @@ class Half:
             for name in sorted({"", *modules}):
                 said = (side.get(f"{case}{name}", {}) for side in self._computed)
                 for line in narrower_operators(*said, casts=True):
-                    places.setdefault(line, {})[printable(name) or "the model itself"] = None
-        return [
-            f"no larger error for it, but at {next(iter(found))} {line}"
-            + (f", and in {number_of(len(found) - 1, 'more place')}" if len(found) > 1 else "")
-            for line, found in places.items()
-            if line not in known
-        ]
+                    places.setdefault(line, {})[printable(name) or Kind.MODEL_ITSELF()] = None
+        notes = []
+        for line, found in places.items():
+            at = {"place": next(iter(found)), "narrower": line}
+            if line not in known and len(found) > 1:
+                notes.append(Kind.HALF_HARMLESS_AT_MORE(count=len(found) - 1, **at))
+            elif line not in known:
+                notes.append(Kind.HALF_HARMLESS(**at))
+        return notes
 
-    def _judge(self, row: Row, key: Key) -> float | None:
-        """Judge one row; the candidate's error over the reference's, None where there is none."""
+    def _judge(self, row: Row, key: Key) -> tuple[Row, float | None]:
+        """Return the row, judged, and the candidate's error over the reference's.
+
+        None where there is nothing to measure.
+        """
         narrower = self.narrower(key)
         found = self.measure(key, bool(narrower), row.inside)
         if found is None:
-            return None
+            return row, None
         if found.finite and found.scale < tolerance("noise_only") * found.reference.rms:
-            return None  # zero in exact arithmetic: rounding is all that it holds
-        if found.share > 1.0:
-            row.decide("PRECISION")
-            row.origin, row.inside = True, False
-            row.by_itself, row.measure, row.note = True, "by itself", "; ".join(narrower)
-            if found.share == np.inf:
-                row.note = f"Paddle's {self.dtype} has infinities or NaN where torch's has none"
-            else:
-                self._narrower[row.key] = narrower
-                name = found.decides
-                row.measure += f", {'along its vectors' if name == 'along' else name}"
-                row.noise_ref = getattr(found.reference, name)
-                row.noise_cand = getattr(found.candidate, name)
-                row.allowed, row.scale = getattr(found.allowed, name), found.scale
-        return found.ratio
+            return row, None  # zero in exact arithmetic: rounding is all that it holds
+        if found.share <= 1.0:
+            return row, found.ratio
+        facts = {"origin": True, "inside": False, "by_itself": True}
+        if found.share == np.inf:
+            reasons = (Kind.HALF_INFINITE(dtype=self.dtype),)
+            facts["measure"] = Kind.BY_ITSELF()
+        else:
+            self._narrower[row.key], reasons = narrower, tuple(narrower)
+            name = found.decides
+            along = Kind.ALONG_VECTORS() if name == "along" else name
+            facts |= {
+                "measure": Kind.BY_ITSELF_MEASURE(measure=along),
+                "noise_ref": getattr(found.reference, name),
+                "noise_cand": getattr(found.candidate, name),
+                "allowed": getattr(found.allowed, name),
+                "scale": found.scale,
+            }
+        return row.decided("PRECISION", reasons=reasons, **facts), found.ratio
 
     def measure(self, key: Key, caused: bool, inside: bool) -> Measured | None:
         """Both sides' errors of a tensor by itself; None where there is nothing to measure.

@@ -15,6 +15,7 @@ from itertools import chain
 import numpy as np
 
 from twincheck.common.logs.sidecar import OWN, Sidecar
+from twincheck.common.system.reasons import Kind, Reason
 from twincheck.common.verdict.row import Row, claim
 
 LEVEL = 1e-4  # probability that a right port is called wrong, over all its parameters together
@@ -108,32 +109,43 @@ def draws(log: Mapping[str, np.ndarray]) -> bool:
     return not tables or not all(constant.all() for constant in tables)
 
 
+def _spread(side: str, values: np.ndarray, constant: np.ndarray) -> Reason:
+    kind = Kind.INITIAL_SPREAD_CONSTANT if constant.all() else Kind.INITIAL_SPREAD
+    return kind(side=side, std=values.std(), mean=values.mean())
+
+
 def _judge_one(name: str, torch_log, paddle_log, level: float) -> Row:
     logs = {"torch": torch_log, "paddle": paddle_log}
     key = f"init/{name}"
     for side, log in logs.items():
         if f"{name}:values" not in log:
-            return Row(key, "INVALID", note=f"missing on the {side} side", origin=True)
+            missing = Kind.MISSING_IN_TORCH if side == "torch" else Kind.MISSING_IN_PADDLE
+            return Row(key, "INVALID", reasons=(missing(),), origin=True)
     values = [log[f"{name}:values"].astype(np.float64) for log in logs.values()]
     constant = [log[f"{name}:constant"].astype(bool) for log in logs.values()]
     rows = [log[f"{name}:rows"] for log in logs.values()]
-    spreads = ", ".join(
-        f"{side} std {v.std():.4g} mean {v.mean():.2g}{' (constant)' if c.all() else ''}"
-        for side, v, c in zip(logs, values, constant, strict=True)
-    )
+    torch, paddle = map(_spread, logs, values, constant)
+    spreads = Kind.INITIAL_SPREADS(torch=torch, paddle=paddle)
     if values[0].shape[1:] != values[1].shape[1:] or constant[0].shape != constant[1].shape:
-        return Row(key, "INVALID", note=f"other shapes: {spreads}", origin=True)
+        return Row(key, "INVALID", reasons=(Kind.INITIAL_SHAPES(spreads=spreads),), origin=True)
     if not all(np.isfinite(v).all() for v in values):
-        return Row(key, "INVALID", note=f"NaN or infinite: {spreads}", origin=True)
+        return Row(key, "INVALID", reasons=(Kind.INITIAL_NOT_FINITE(spreads=spreads),), origin=True)
     columns = [log.get(f"{name}:columns", np.zeros(0)) for log in logs.values()]
-    for word, (ours, theirs) in (("row", constant), ("column", columns)):
+    rows_, columns_ = (
+        (Kind.INITIAL_CONSTANT_ROW, Kind.INITIAL_CONSTANT_ROWS),
+        (Kind.INITIAL_CONSTANT_COLUMN, Kind.INITIAL_CONSTANT_COLUMNS),
+    )
+    for (one, several), (ours, theirs) in ((rows_, constant), (columns_, columns)):
         wrong = np.flatnonzero(ours != theirs) if ours.shape == theirs.shape else np.zeros(0)
         if wrong.size:
-            more = f" and {wrong.size - 1} more" if wrong.size > 1 else ""
-            which = "all of it" if wrong.size == ours.size else f"{word} {wrong[0]}{more}"
-            fixed = "torch" if ours[wrong[0]] else "paddle"
-            note = f"{which} is a constant on the {fixed} side alone: {spreads}"
-            return claim(key, float(wrong.size), 0.0, note)
+            at = {"side": "torch" if ours[wrong[0]] else "paddle", "spreads": spreads}
+            if wrong.size == ours.size:
+                why = Kind.INITIAL_CONSTANT_ALL(**at)
+            elif wrong.size > 1:
+                why = several(index=int(wrong[0]), more=wrong.size - 1, **at)
+            else:
+                why = one(index=int(wrong[0]), **at)
+            return claim(key, float(wrong.size), 0.0, why)
     off = np.abs(rows[0] - rows[1])[constant[0]].max(initial=0.0)
     allowed = CONSTANT_ALLOWED * float(np.abs(values[0]).max())
     if constant[0].all():
@@ -141,12 +153,15 @@ def _judge_one(name: str, torch_log, paddle_log, level: float) -> Row:
             key, max(off, float(np.abs(values[0][0] - values[1][0]).max())), allowed, spreads
         )
     if not off <= allowed:
-        return claim(key, off, allowed, f"in its constant rows: {spreads}")
+        return claim(key, off, allowed, Kind.INITIAL_IN_CONSTANT_ROWS(spreads=spreads))
     p = same_distribution(values[0].reshape(-1), values[1].reshape(-1))
-    found = f"= {p:.1e}" if p >= SMALLEST else f"< {SMALLEST:g}"
-    note = f"{spreads}; p {found} over {values[0].size} values of each side, level {level:.0e}"
+    of = {"spreads": spreads, "count": values[0].size, "level": level}
+    if p >= SMALLEST:
+        why = Kind.INITIAL_CHANCE(p=p, **of)
+    else:
+        why = Kind.INITIAL_NO_CHANCE(p=SMALLEST, **of)
     # Both as powers of ten: what is off is how unlikely such values are of one distribution.
-    return claim(key, -math.log10(max(p, SMALLEST)), -math.log10(level), note)
+    return claim(key, -math.log10(max(p, SMALLEST)), -math.log10(level), why)
 
 
 def same_distribution(a: np.ndarray, b: np.ndarray) -> float:

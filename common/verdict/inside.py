@@ -17,23 +17,23 @@ import numpy as np
 from twincheck.common.logs.key import Key
 from twincheck.common.logs.match import Values, likeness, masks_alike, same_elements
 from twincheck.common.logs.pickle_machine import printable
+from twincheck.common.system.reasons import Kind, Reason
 from twincheck.common.verdict.comparisons import Comparisons
-from twincheck.common.verdict.operators import EXCUSE, Operators
+from twincheck.common.verdict.needs import Need
+from twincheck.common.verdict.operators import Operators
 from twincheck.common.verdict.row import (
     AGREEING,
     FAILING,
     HARMLESS,
     OF_OPERATORS,
-    ORDER,
     Row,
     exit_code,
 )
 from twincheck.common.verdict.tensor import judge_tensor
 
 # Why a value is INSIDE.
-MISSING, SHAPE, VALUES = "missing", "other shape", "other values"
-TYPE = "the same integers in another type"
-MASK = "another number for what is masked"
+MISSING, SHAPE, VALUES = Kind.INSIDE_MISSING, Kind.INSIDE_SHAPE, Kind.INSIDE_VALUES
+TYPE, MASK, ORDER = Kind.INSIDE_TYPE, Kind.INSIDE_MASK, Kind.OTHER_ORDER
 
 
 class Inside:
@@ -42,7 +42,7 @@ class Inside:
     def __init__(self, comparisons: Comparisons, keys: Sequence[Key]):
         """`keys`: those of all rows, in their order."""
         # Only a run with exact operators can tell whether those explain what is off.
-        self.asks_free = False
+        self.needs: dict[str, Need] = {}
         self._rows = comparisons
         self._logs = logs = comparisons.logs
         self.keys = list(keys)
@@ -87,12 +87,12 @@ class Inside:
             # The same in float64 and less exact in float32: cast down, and not built otherwise.
             other = aligned and rows[i].verdict != "PRECISION"
             if other or lacking or harmless or unlike and not self._rearranged(i, rows):
-                make_inside(rows[i], why)
+                rows[i] = made_inside(rows[i], why)
             elif why == ORDER and self._why(output) == ORDER:
-                rows[i].excuse = ORDER  # so far: what is made of it has the same numbers too
+                rows[i].excuses = (ORDER,)  # so far: what is made of it has the same numbers too
         return _said(rows, list(matched.values()), aligned)
 
-    def settle_carried(self, rows: Sequence[Row], strict: bool) -> None:
+    def settle_carried(self, rows: list[Row], strict: bool) -> None:
         """Make CONSTANT what is CARRIED and comes of Paddle's inexact operators alone.
 
         For cases whose results are wrong in nothing but what they were fed.  A run that is fed
@@ -111,13 +111,14 @@ class Inside:
         carried = {case for case, some in off.items() if all(r.verdict == "CARRIED" for r in some)}
         brought = carried & seen
         there = "free" in self._logs
-        self.asks_free = bool(brought) and "teacher_forced" in self._logs and not there
-        for row, key in zip(rows, self.keys, strict=True):
+        if brought and "teacher_forced" in self._logs and not there:
+            self.needs = {"free": Need(off[min(brought)][0].key)}
+        shown = {"excuses": (Kind.OPERATOR,), "proof": OF_OPERATORS}
+        for i, (row, key) in enumerate(zip(rows, self.keys, strict=True)):
             if there and key.case in brought and row.verdict == "CARRIED":
                 free = self._rows.row("free", key)
                 if free is not None and free.verdict in AGREEING:
-                    left = "nothing is left of it with Paddle's inexact operators made exact"
-                    row.decide("CONSTANT", EXCUSE, left).proof = OF_OPERATORS
+                    rows[i] = row.decided("CONSTANT", Kind.NOTHING_LEFT_FREE(), **shown)
 
     def _is_taken_right(self, i: int, rows: Sequence[Row]) -> bool:
         """Whether a module makes the reference's output of an input that it could not be fed.
@@ -164,7 +165,7 @@ class Inside:
             return False
         if row.verdict == "INVALID":  # a mask of 0 and 1 against one of 0 and -inf
             return False
-        row.add_note("shaped otherwise on the paddle side")
+        row.add(Kind.SHAPED_OTHERWISE())
         if alone is not None:
             fed = judge_tensor(str(key), runs[0], runs[0], runs[2], arranged("teacher_forced"))
             row.origin = fed.verdict not in AGREEING
@@ -186,7 +187,7 @@ class Inside:
         has = all(key.value in self._logs[name] for name in self._runs)
         return key.kind == "grad_of" and has
 
-    def _why(self, key: Key) -> str:
+    def _why(self, key: Key) -> Kind:
         """Why a value inside is off, as far as it is not the numbers themselves."""
         ref, cand = (self._logs.get(name, key) for name in self._runs)
         if ref is None or cand is None:
@@ -234,11 +235,11 @@ class Inside:
         if judged.verdict not in AGREEING:
             return None
         judged = self._told(judged, row)
-        judged.excuse = ", ".join(filter(None, ("matched by value", judged.excuse)))
-        where = f"on the {'paddle' if on_torch else 'torch'} side"
-        if match.keys != (str(key),):
-            where += f" in {' and '.join(map(printable, match.keys))}"
-        judged.add_note(f"the same numbers {where}" + (f" ({match.how})" if match.how else ""))
+        judged.excuses = (Kind.MATCHED, *judged.excuses)
+        same = Kind.SAME_NUMBERS_IN_PADDLE if on_torch else Kind.SAME_NUMBERS_IN_TORCH
+        elsewhere = match.keys != (str(key),)
+        keys = Kind.IN_KEYS(keys=" and ".join(map(printable, match.keys))) if elsewhere else ""
+        judged.add(same(where=keys, how=Kind.IN_BRACKETS(what=match.how) if match.how else ""))
         return judged
 
     def _values_of(self, run: str, key: Key) -> Values:
@@ -258,34 +259,30 @@ def is_off(row: Row) -> bool:
     return row.verdict in FAILING
 
 
-def make_inside(row: Row, why: str) -> None:
-    """Let a row pass as INSIDE; `why` is one of the kinds above."""
-    row.note = f"{why}: {row.note}" if row.note else why
-    row.decide("INSIDE", why).origin = False
+def made_inside(row: Row, why: Kind) -> Row:
+    """Return a row that passes as INSIDE; `why` is one of the kinds above."""
+    because = Kind.INSIDE_BECAUSE(why=why(), notes=list(row.reasons)) if row.note else why()
+    facts = {"excuses": (why,), "reasons": (because,), "origin": False}
+    return row.decided("INSIDE", **facts)
 
 
-def _said(rows: Sequence[Row], matched: Sequence[Row], aligned: bool) -> list[str]:
-    """A line for the rows that are INSIDE, and one for those that were found elsewhere."""
+def _said(rows: Sequence[Row], matched: Sequence[Row], aligned: bool) -> list[Reason]:
+    """Return a note of the rows that are INSIDE, and one of those that were found elsewhere."""
     notes = []
     inside = [row for row in rows if row.verdict == "INSIDE"]
     if inside:
         kinds = Counter(row.excuse for row in inside)
         counts = ", ".join(f"{count} {kind}" for kind, count in kinds.items())
-        end = "they name no origin"
-        shaped = next((row for row in inside if row.excuse == SHAPE), None)
+        end = Kind.NAMES_NO_ORIGIN()
+        shaped = next((row for row in inside if SHAPE in row.excuses), None)
         if shaped is not None:  # nothing of another shape can be fed, so that none is judged alone
-            end += (
-                f", but it may be near the first of {SHAPE}, {printable(shaped.key)}: shape "
-                f"{shaped.shape} on the torch side, {shaped.other_shape} on the paddle side"
-            )
+            shapes = {"torch": shaped.shape, "paddle": shaped.other_shape}
+            end = Kind.NAMES_NO_ORIGIN_BUT_SHAPE(key=printable(shaped.key), **shapes)
         if aligned:
-            end = "all that decides agrees (with --strict these decide too)"
-        values = f"{len(inside)} value{'s' * (len(inside) > 1)} inside the model"
-        notes.append(f"INSIDE, {values} ({counts}), such as {printable(inside[0].key)}: {end}")
+            end = Kind.ALL_THAT_DECIDES_AGREES()
+        first = {"key": printable(inside[0].key), "end": end}
+        notes.append(Kind.INSIDE_VALUES_DIFFER(count=len(inside), counts=counts, **first))
     if matched:
-        values = f"{len(matched)} value{'s' * (len(matched) > 1)} inside the model"
-        notes.append(
-            f"{values} found on the other side under another name or shape, such as "
-            f"{printable(matched[0].key)}: {matched[0].note}"
-        )
+        first = {"key": printable(matched[0].key), "notes": list(matched[0].reasons)}
+        notes.append(Kind.INSIDE_VALUES_FOUND(count=len(matched), **first))
     return notes

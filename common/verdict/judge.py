@@ -5,7 +5,7 @@ nothing: logs in, rows out.  NumPy only.
 """
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,10 +19,11 @@ from twincheck.common.logs.of_a_run import AGAIN, LOGS, Logs, not_judged
 from twincheck.common.logs.pickle_machine import escaped
 from twincheck.common.logs.result_folder import ResultFolder
 from twincheck.common.system.half import HALF
-from twincheck.common.verdict.causes import A_CLIPPED_LOSS
+from twincheck.common.system.reasons import Kind
 from twincheck.common.verdict.comparisons import OWN, Comparisons, Memo
 from twincheck.common.verdict.half import Half
 from twincheck.common.verdict.inside import Inside
+from twincheck.common.verdict.needs import Need
 from twincheck.common.verdict.operators import made_exact
 from twincheck.common.verdict.row import (
     FAILING,
@@ -33,15 +34,9 @@ from twincheck.common.verdict.row import (
     first_bad_row,
     worst,
 )
-from twincheck.common.verdict.rule import MEASURED, REPEATED
 from twincheck.common.verdict.settle import Settling
 from twincheck.common.verdict.tolerances import tolerance
 
-# What it took beside the plain rule -> the same in words.
-_CLOSER = {
-    MEASURED: "the noise that rounding makes there, which was measured",
-    REPEATED: "a repeated run, in which rounding fell otherwise",
-}
 Log = str | os.PathLike | Mapping[str, np.ndarray]
 
 
@@ -52,14 +47,8 @@ class Judgement:
     rows: list[Row] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     cases: tuple[str, ...] = ()  # prefixes of the cases' keys
-    # A run in which Paddle's inexact operators are exact would show more: fed, or fed nothing.
-    asks_exact: bool = False
-    asks_free: bool = False
-    # Passes with rows that do not pass, and that the noise decides, which was not measured there:
-    # a case and the optimizer's set-up, empty for the case's first pass.
-    asks_noise: tuple[tuple[str, str], ...] = ()
-    # The same of rows that are less exact than float32, by a run that was not repeated.
-    asks_again: tuple[tuple[str, str], ...] = ()
+    # The further runs that would show more, in the order in which they are to be had.
+    needs: dict[str, Need] = field(default_factory=dict)
 
     @property
     def verdict(self) -> str:
@@ -70,11 +59,6 @@ class Judgement:
     def exit_code(self) -> int:
         """0 aligned, 1 not aligned, 2 nothing was compared."""
         return exit_code(row.verdict for row in self.rows)
-
-    @property
-    def harmless(self) -> bool:
-        """True where no row is to be traced to where it starts."""
-        return all(_is_harmless(row) for row in self.rows)
 
     @property
     def guide_passed(self) -> bool | None:
@@ -88,15 +72,15 @@ class Judgement:
         row = first_bad_row(self.rows)
         return None if row is None else row.key
 
-    def ask(self, comparisons: Comparisons, keys: Sequence[Key]) -> None:
-        """Ask for what would show more of the rows up to the first that fails whatever it shows.
+    def look_closer(self, comparisons: Comparisons, keys: Sequence[Key]) -> dict[str, Need]:
+        """Return what would show more of the rows up to the first that fails whatever it shows.
 
-        And of those behind it whose cases were looked at.
+        And of those behind it whose cases were looked at: the measured noise, or a repeated run.
         """
         logs, failed, unmeasured = comparisons.logs, False, []
         moved = logs.sidecars["noise"].moved
         looked_at = {name: set(logs.sidecars[name].batches) for name in ("noise", AGAIN[0])}
-        asked: dict[str, dict[tuple[str, str], None]] = {name: {} for name in looked_at}
+        asked: dict[str, dict[tuple[str, str], str]] = {name: {} for name in looked_at}
         for row, key in zip(self.rows, keys, strict=True):
             of_a_case = not failed or any(key.case in cases for cases in looked_at.values())
             if row.verdict not in FAILING or not of_a_case:
@@ -112,16 +96,14 @@ class Judgement:
                     asks = "noise"
             failed = failed or not asks
             if asks and (not failed or key.case in looked_at[asks]):
-                asked[asks][key.case_name, key.setup] = None
+                asked[asks].setdefault((key.case_name, key.setup), row.key)
                 unmeasured += [] if measured else [key.case_name]
             failed = failed or measured and asks == "noise"
-        self.asks_noise, self.asks_again = (tuple(asked[name]) for name in looked_at)
         if unmeasured:
             cases = escaped(", ".join(dict.fromkeys(unmeasured)))
-            self.notes.append(
-                f"rows of {cases} fail beside one float32 run of torch's: how far rounding moves "
-                "them was not measured, which a check that runs torch does"
-            )
+            self.notes.append(Kind.NOISE_NOT_MEASURED(cases=cases))
+        names = zip(("noise", "again"), asked.values(), strict=True)
+        return {n: Need(next(iter(of.values())), tuple(of)) for n, of in names if of}
 
     def as_json(self) -> dict[str, object]:
         """The report that --json writes."""
@@ -139,8 +121,7 @@ def judge_logs(
     batch: int | Mapping[str, int | None] | None = None,
     step: object = "",
     model: str = "",
-    until_off: bool = False,
-    until_asked: bool = False,
+    obtainable: Collection[str] = (),
     strict: bool = False,
     allow_nan: bool = False,
     memo: Memo | None = None,
@@ -150,9 +131,8 @@ def judge_logs(
 
     ref64, cand64  the float64 runs; without both of them no row is better than CLOSE
     batch          length of the batch axis, or one for each prefix of keys; None: the sidecar's
-    until_off      end with the first row that shows that teacher-forced logs are wanted: it is not
-                   HARMLESS, and decides
-    until_asked    end with the first row that a run with exact operators would show more of
+    obtainable     further runs that the caller can get, by their names in LOGS: judging ends with
+                   the first row that needs teacher-forced logs or exact operators, if among these
     strict         what is inside a model decides too, as in the workbench's own pairs always
     allow_nan      NaN at the same places in all runs are meant: only the other values are compared
     memo           what was made of these logs when fewer of them were there; takes what is made
@@ -161,18 +141,18 @@ def judge_logs(
     """
     unknown = further.keys() - LOGS.keys()
     if unknown:
-        raise TypeError(f"judge_logs knows no log called {min(unknown)}")
+        raise TypeError(f"judge_logs: {min(unknown)}")
     sources = dict(ref32=ref32, cand32=cand32, ref64=ref64, cand64=cand64, **further)
     with ExitStack() as stack:
         logs = Logs(stack, sources)
         judgement = Judgement(cases=logs.cases)
         missing = logs.leave_out_lone_float64()
         if missing:
-            judgement.notes.append(f"{LOGS[missing]} is not there: the guide's rule decides")
+            judgement.notes.append(Kind.GUIDE_DECIDES(log=LOGS[missing]))
         for name, side in (("ref32", "torch"), ("cand32", "paddle")):
             reason = logs.sidecars[name].no_float64
             if reason:
-                judgement.notes.append(f"the {side} side has no float64 path: {escaped(reason)}")
+                judgement.notes.append(Kind.NO_FLOAT64_PATH(side=side, why=escaped(reason)))
         keys = [Key.parse(key, logs.cases) for key in logs.keys()]
         passed_over, notes = not_judged(keys, logs)
         judgement.notes += notes
@@ -186,11 +166,9 @@ def judge_logs(
             row = settling.row(key)
             row.step, row.model = step, model
             judgement.rows.append(row)
-            if until_off and not _is_harmless(row) and not (row.inside and not strict):
+            off = not _is_harmless(row) and not (row.inside and not strict)
+            if off and "teacher_forced" in obtainable or settling.needs and "exact" in obtainable:
                 break
-            if until_asked and settling.asks_exact:
-                break
-        judgement.asks_exact = settling.asks_exact
         inside = Inside(comparisons, keys[: len(judgement.rows)])
         inside.settle_carried(judgement.rows, strict)
         if not strict:
@@ -198,13 +176,18 @@ def judge_logs(
         half = Half(logs)
         if half.on:
             judgement.notes += half.judge(judgement.rows, inside.keys)
-        judgement.asks_free = inside.asks_free
+        closer = {}
         if logs.sidecars["ref32"].dtype not in HALF:  # it has a measure of its own (half.py)
-            judgement.ask(comparisons, inside.keys)
-        floats = [row for row in judgement.rows if row.measure not in ("", "count")]
-        if floats and all(row.nans == row.size for row in floats):  # with --allow nan
-            for row in floats:
-                row.decide("INVALID", None, "no float of the log is a number: nothing was compared")
+            closer = judgement.look_closer(comparisons, inside.keys)
+        floats = [i for i, r in enumerate(judgement.rows) if r.measure not in ("", "count")]
+        if all(judgement.rows[i].nans == judgement.rows[i].size for i in floats):
+            for i in floats:  # with --allow nan
+                judgement.rows[i] = judgement.rows[i].decided("INVALID", Kind.NO_NUMBERS())
+        if "teacher_forced" in logs:
+            judgement.needs = settling.needs | inside.needs | closer
+        else:  # a row that is rounding's has no origin to be found
+            off = next((row.key for row in judgement.rows if not _is_harmless(row)), None)
+            judgement.needs = closer | ({} if off is None else {"teacher_forced": Need(off)})
         judgement.notes += _notes(judgement.rows, logs)
         return judgement
 
@@ -234,7 +217,7 @@ def in_doubt(row: Row) -> bool:
 
 
 def _is_harmless(row: Row) -> bool:
-    known = row.excuse == A_CLIPPED_LOSS or row.by_itself
+    known = Kind.CLIPPED_LOSS in row.excuses or row.by_itself
     return row.verdict in HARMLESS or known
 
 
@@ -244,57 +227,41 @@ def _shapes_differ(logs: Logs, key: str) -> bool:
 
 
 def _notes(rows: Sequence[Row], logs: Logs) -> list[str]:
-    """What a reader must know beside the rows."""
-    notes = []
+    """Return what a reader must know beside the rows."""
+    notes: list[str] = []
     if not rows:
-        notes.append("nothing was compared: the logs have no key in common")
+        notes.append(Kind.NO_KEY_IN_COMMON())
     if "ref64" not in logs:
-        notes.append("float32 logs alone: a wrong port that is close cannot be told from rounding")
+        notes.append(Kind.FLOAT32_LOGS_ALONE())
     numbers = [row for row in rows if row.size == 1 and _shapes_differ(logs, row.key)]
     if numbers:
-        notes.append(
-            f"{len(numbers)} of the rows are one number with another shape on each side, such as "
-            f"{escaped(numbers[0].key)}: compared as numbers"
-        )
+        notes.append(Kind.NUMBERS_OF_OTHER_SHAPES(count=len(numbers), key=escaped(numbers[0].key)))
     measured = [row for row in rows if row.max_abs is not None and row.scale is not None]
     alike = measured and not any(row.max_abs for row in measured)
     if alike and sum(r.size for r in measured) >= ENOUGH_FLOATS and not logs.may_be_alike:
-        notes.append(
-            "every float is the same to the last bit on both sides: two frameworks seldom agree "
-            "so; were both logs made by one?"
-        )
+        notes.append(Kind.EVERY_BIT_THE_SAME())
     nans = [row for row in rows if row.nans]
     if nans:
-        notes.append(
-            f"{len(nans)} rows hold NaN at the same places on both sides, which --allow nan lets "
-            f"pass, such as {escaped(nans[0].key)}"
-        )
+        notes.append(Kind.NAN_PASSED(count=len(nans), key=escaped(nans[0].key)))
     notes += logs.notes([row.key for row in rows])
-    for excuse, said in _CLOSER.items():
-        closer = [row for row in rows if excuse in row.excuse.split(", ")]
+    passing = {Kind.MEASURED: Kind.PASSES_BY_MEASURED, Kind.REPEATED: Kind.PASSES_BY_REPEATED}
+    for excuse, passes_by in passing.items():
+        closer = [row for row in rows if excuse in row.excuses]
         if closer:
             row = max(closer, key=lambda row: row.noise_cand / (row.noise_ref or 1e-300))
-            notes.append(
-                f"{len(closer)} row{'s pass' if len(closer) > 1 else ' passes'} by {said} "
-                f"(docs/how-judged.md), such as {escaped(row.key)}: paddle's float32 error is "
-                f"{row.noise_cand:.1e}, and torch's one run has {row.noise_ref:.1e}"
-            )
-    lost = logs.sidecars["noise"].lost
-    lost = [r for r in rows if r.key in lost and (r.verdict in FAILING or MEASURED in r.excuse)]
+            errors = {"error": row.noise_cand, "noise": row.noise_ref}
+            notes.append(passes_by(count=len(closer), key=escaped(row.key), **errors))
+    lost = (row for row in rows if row.key in logs.sidecars["noise"].lost)
+    lost = [row for row in lost if row.verdict in FAILING or Kind.MEASURED in row.excuses]
     if lost:
-        notes.append(
-            f"in {len(lost)} rows, such as {escaped(lost[0].key)}, rounding alone makes some of "
-            "torch's values NaN or infinite: their noise was measured on the others"
-        )
+        notes.append(Kind.NOISE_LOST(count=len(lost), key=escaped(lost[0].key)))
     exact = made_exact(logs.sidecars["cand64"].inexact)
     if exact:
-        notes.append(f"computed exactly in the float64 run of so large a model: {exact}")
-    capped, cap = sum(row.capped for row in rows), tolerance("cap")
+        notes.append(Kind.COMPUTED_EXACTLY(operators=exact))
+    capped = sum(row.capped for row in rows)
     if capped:
-        notes.append(f"{capped} rows are noisier than {cap:g} of their scale: capped")
+        notes.append(Kind.CAPPED(count=capped, cap=tolerance("cap")))
     empty = sum(row.shows_nothing == NOISE_ONLY for row in rows)
     if empty:
-        notes.append(
-            f"{empty} gradients are zero in exact arithmetic: their agreement shows nothing"
-        )
+        notes.append(Kind.ZERO_GRADIENTS(count=empty))
     return notes

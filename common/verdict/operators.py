@@ -15,11 +15,11 @@ from pathlib import Path
 from twincheck.common.logs.key import Key, parent_of
 from twincheck.common.logs.of_a_run import Logs
 from twincheck.common.system.json_file import load_json
+from twincheck.common.system.reasons import Kind, Reason
 from twincheck.common.verdict.row import Row
 from twincheck.common.verdict.tolerances import tolerance
 
 TABLE = Path(__file__).with_suffix(".json")
-EXCUSE = "the framework's operator"
 
 
 @dataclass(frozen=True)
@@ -35,9 +35,10 @@ class Operator:
     excuses: bool  # whether its difference is one that a row is excused for
 
     @property
-    def sentence(self) -> str:
+    def sentence(self) -> Reason:
         """What is inexact."""
-        return f"{self.framework.capitalize()}'s {self.name} {self.keeps}"
+        framework = self.framework.capitalize()
+        return Kind.OPERATOR_KEEPS(framework=framework, operator=self.name, keeps=self.keeps)
 
 
 @lru_cache(maxsize=1)
@@ -107,22 +108,21 @@ class Operators:
         site = _nearest(key, found)
         return dict(found[site]) if site in found else _anywhere(found)
 
-    def wrong_at(self, key: Key) -> str:
-        """What an operator of the row's module computes otherwise than its definition, in words.
+    def wrong_at(self, key: Key) -> list[Reason]:
+        """Return what an operator of the row's module computes otherwise than its definition.
 
-        Empty where none was seen to be wrong.
+        Nothing where none was seen to be wrong.
         """
         part = "gradient" if key.kind else "result"
         found = {site: parts for site, parts in self._wrong.items() if site.startswith(key.case)}
         site = key.case + _nearest(key, {name[len(key.case) :] for name in found})
         name = next((name for name, parts in found.get(site, {}).items() if part in parts), "")
         if not name:
-            return ""
-        off, instead = found[site][name][part], instead_of(name)
-        said = f"Paddle's {name} computes another {part} here than its definition"
-        shown = "docs/faults.md has a program that shows it"
-        write = f"; write {instead} instead" if instead else ""
-        return f"{said}, by {off:.1e} of the largest value; {shown}{write}"
+            return []
+        wrong = Kind.OPERATOR_WRONG_GRADIENT if key.kind else Kind.OPERATOR_WRONG_RESULT
+        instead = instead_of(name)
+        shown = wrong(operator=name, off=found[site][name][part])
+        return [shown, Kind.WRITE_INSTEAD(code=instead)] if instead else [shown]
 
 
 def _nearest(key: Key, sites: Collection[str]) -> str:
@@ -149,6 +149,9 @@ def _anywhere(found: Mapping[str, Mapping[str, float]]) -> dict[str, float]:
 
 
 def told(found: Mapping[str, float]) -> str:
-    """Operators in a sentence, the largest difference first."""
-    largest = sorted(found.items(), key=lambda item: -item[1])[:3]
-    return ", ".join(f"{table()[name].sentence} ({off:.1e})" for name, off in largest)
+    """Return the three operators that are farthest off, in words; empty for none."""
+    told: str = ""
+    for name, off in sorted(found.items(), key=lambda item: -item[1])[:3]:
+        one = Kind.OPERATOR_IS_OFF(operator=table()[name].sentence, off=off)
+        told = Kind.AND_ALSO(one=told, other=one) if told else one
+    return told

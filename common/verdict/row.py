@@ -1,12 +1,14 @@
 """A row of the table: one tensor's verdict and the numbers that it was read from."""
 
 import math
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass
 
 import numpy as np
 
 from twincheck.common.logs.key import Key
+from twincheck.common.system.reasons import Kind, read_reason, reasons_json
 
 # From harmless to worst.
 SEVERITY = (
@@ -16,7 +18,6 @@ SEVERITY = (
 
 AGREEING = ("IDENTICAL", "ROUNDING")  # the same function, with nothing to be said of it
 HARMLESS = (*AGREEING, "INSIDE", "FLIP", "CLOSE")  # nothing that is to be traced to where it starts
-ORDER = "other order"  # of a value inside: the same numbers at other places
 # What a row's `fed` says of the run that is fed torch's values: it decided; it did, though this
 # value's module could not be fed; there is none of a large model's optimizer step.
 FED, NOT_FED, NO_STEP = "yes", "no", "no step"
@@ -59,8 +60,8 @@ class Row:
     size: int = 0
     shape: tuple[int, ...] = ()
     nans: int = 0  # values that are NaN in every run, and passed by --allow nan
-    excuse: str = ""  # names of the excuses without which it would not have passed
-    note: str = ""
+    excuses: tuple[Kind, ...] = ()  # without which it would not have passed
+    reasons: tuple[str, ...] = ()  # why it is as it is: Reason, or text of a pair's or an extra's
     fed: str = ""  # FED, NOT_FED or NO_STEP, where an earlier row is off
     proof: str = ""  # OF_OPERATORS or OF_CONSTANTS, of a row that is shown to be the framework's
     repeated: bool = False  # the candidate's run was repeated, and none was exact enough
@@ -75,24 +76,42 @@ class Row:
     step: object = ""
     model: str = ""
 
-    def decide(self, verdict: str, excuse: str | None = None, *sentences: str) -> "Row":
-        """Give the verdict: nothing else does.  None leaves the excuse as it is."""
-        self.verdict = verdict
-        if excuse is not None:
-            self.excuse = excuse
-        self.add_note(*sentences)
-        return self
+    @property
+    def excuse(self) -> str:
+        """The excuses' names, as text."""
+        return ", ".join(excuse() for excuse in self.excuses)
+
+    @property
+    def is_turned(self) -> bool:
+        """True for a value inside that has the same numbers at other places."""
+        return self.excuses == (Kind.OTHER_ORDER,)
+
+    @property
+    def note(self) -> str:
+        """The reasons' sentences."""
+        return "; ".join(filter(None, self.reasons))
+
+    def decided(self, verdict: str, *reasons: str, **facts: object) -> "Row":
+        """Return the row with another verdict, for these reasons beside its own, and facts."""
+        row = copy(self)
+        row.verdict, row.reasons = verdict, (*self.reasons, *filter(None, reasons))
+        for name, value in facts.items():
+            setattr(row, name, value)
+        return row
 
     def __copy__(self) -> "Row":
         return Row(*(getattr(self, name) for name in self.__slots__))
 
-    def add_note(self, *sentences: str) -> None:
-        """Add sentences to the note, those that are not empty."""
-        self.note = "; ".join(filter(None, (self.note, *sentences)))
+    def add(self, *reasons: str) -> None:
+        """Add reasons, those that are not empty."""
+        self.reasons = (*self.reasons, *filter(None, reasons))
 
     def as_json(self) -> dict[str, object]:
         """Plain values for JSON; what is undefined is None."""
         values = {name: getattr(self, name) for name in self.__slots__}
+        values |= {"excuse": self.excuse, "note": self.note}
+        values["excuses"] = [excuse.name for excuse in self.excuses]
+        values["reasons"] = reasons_json(self.reasons)
         for name, value in values.items():
             if isinstance(value, float) and not math.isfinite(value):
                 values[name] = None
@@ -101,17 +120,29 @@ class Row:
         return values
 
 
-def claim(key: str, off: float, allowed: float, note: str = "", beyond: str = "DIVERGED") -> Row:
+def read_row(told: Mapping[str, object]) -> Row:
+    """Return a row from its JSON; raises ValueError or TypeError for what is none."""
+    values = {name: value for name, value in told.items() if name not in ("excuse", "note")}
+    for name, value in values.items():
+        values[name] = tuple(value) if isinstance(value, list) else value
+    values["excuses"] = tuple(Kind[name] for name in values.get("excuses", ()))
+    note = (told["note"],) if told.get("note") else ()  # of an earlier version, which has no kinds
+    values["reasons"] = tuple(map(read_reason, values.get("reasons", note)))
+    return Row(**values)
+
+
+def claim(key: str, off: float, allowed: float, *reasons: str, beyond: str = "DIVERGED") -> Row:
     """The row of a single claim: something is off by no more than was allowed; NaN is INVALID.
 
     beyond  the verdict where it is off by more
     """
-    row = Row(key, "INVALID", gap=float(off), allowed=float(allowed), size=1, note=note)
-    row.measure, row.origin = "claim", not off <= allowed
-    if np.isnan([off, allowed]).any():
-        return row
-    agreeing = "ROUNDING" if off else "IDENTICAL"
-    return row.decide(agreeing if off <= allowed else beyond)
+    verdict = "INVALID"
+    if not np.isnan([off, allowed]).any():
+        verdict = beyond if off > allowed else "ROUNDING" if off else "IDENTICAL"
+    off, allowed, reasons = float(off), float(allowed), tuple(filter(None, reasons))
+    row = Row(key, verdict, gap=off, allowed=allowed, size=1, measure="claim", reasons=reasons)
+    row.origin = not off <= allowed
+    return row
 
 
 # ---- what rows come to --------------------------------------------------------------------------
@@ -137,9 +168,9 @@ def first_bad_row(rows: Sequence[Row], allow: Collection[str] = ()) -> Row | Non
     start as 1.
     """
     bad = [row for row in rows if exit_code([row.verdict], allow)]
-    if bad and bad[0].excuse == ORDER:
+    if bad and bad[0].is_turned:
         seen = [row for row in bad if row.origin and row.fed != NOT_FED]
-        bad = [row for row in seen if row.excuse != ORDER] or bad
+        bad = [row for row in seen if not row.is_turned] or bad
     first = min(bad, key=lambda row: row.verdict == "CARRIED", default=None)
     if first is not None and Key.parse(first.key).is_own_pass:
         looked_into = (row for row in bad if row.origin and Key.parse(row.key).kind == "grad_of")

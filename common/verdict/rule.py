@@ -23,14 +23,11 @@ from typing import NamedTuple
 import numpy as np
 
 from twincheck.common.system.hashes import same_bits
+from twincheck.common.system.reasons import Kind
 from twincheck.common.verdict.context import Context
 from twincheck.common.verdict.measures import Measures, locate, measure
 from twincheck.common.verdict.row import Row
 from twincheck.common.verdict.tolerances import tolerance
-
-# What it took beside the plain rule: the noise, measured; further runs of the candidate, such as
-# where rounding has put an activation across a ReLU's 0; what an implementation is measured to do.
-MEASURED, REPEATED, OPERATOR = "measured noise", "a repeated run", "noisy operator"
 
 
 class Answer(NamedTuple):
@@ -38,7 +35,7 @@ class Answer(NamedTuple):
 
     allowed: np.ndarray
     passed: np.ndarray
-    excuses: tuple[str, ...]
+    excuses: tuple[Kind, ...]
 
 
 def judge_floats(row: Row, arrays: list[np.ndarray], context: Context) -> Row:
@@ -50,7 +47,8 @@ def judge_floats(row: Row, arrays: list[np.ndarray], context: Context) -> Row:
     constant = np.maximum(rounding.allowed, tolerance("constant") * measures.scale)
     precision = judge_precision(measures, context, noise[0])
     again = () if precision.passed.all() else context.again()
-    excuses = (*rounding.excuses, REPEATED) if again else rounding.excuses
+    # Such as where rounding has put an activation across a ReLU's 0.
+    excuses = (*rounding.excuses, Kind.REPEATED) if again else rounding.excuses
     if again:
         runs = ([arrays[0], cand32, *arrays[2:]] for cand32 in again)
         errors = [measures.noise_cand, *(measure(run, measures.samples).noise_cand for run in runs)]
@@ -70,19 +68,18 @@ def judge_floats(row: Row, arrays: list[np.ndarray], context: Context) -> Row:
     row.allowed = float((limit.allowed if worst < 3 else constant)[decided])
     row.capped = bool(row.noise_ref > tolerance("cap") * _limit(measures, context)[decided])
     row.measure, row.sample = measures.name_of(decided), measures.sample_of(decided)
-    row.decide(("ROUNDING", "CONSTANT", "PRECISION", "DIVERGED")[worst])
+    verdict = ("ROUNDING", "CONSTANT", "PRECISION", "DIVERGED")[worst]
     t32, p32, t64, p64 = arrays
     if worst == 2:
         locate(row, np.abs(p32.astype(np.float64) - p64), p64, p32)
-        row.repeated = bool(again)
-        row.note = "no repeated run is exact enough" if again else ""
-        return row
+        why = Kind.NOT_REPEATED() if again else ""
+        return row.decided(verdict, why, repeated=bool(again))
     if worst:
         locate(row, np.abs(t64.astype(np.float64) - p64), t64, p64)
     elif row.max_abs == 0.0 and same_bits(t32, p32):
-        row.decide("IDENTICAL")
-    row.excuse = ", ".join(dict.fromkeys((*excuses, *precision.excuses))) if worst < 2 else ""
-    return row
+        verdict = "IDENTICAL"
+    excuses = tuple(dict.fromkeys((*excuses, *precision.excuses))) if worst < 2 else ()
+    return row.decided(verdict, excuses=excuses)
 
 
 def rounding_bound(noise_ref, scale, limit) -> np.ndarray:
@@ -94,7 +91,7 @@ def rounding_bound(noise_ref, scale, limit) -> np.ndarray:
 def judge_rounding(measures: Measures, context: Context, noise: np.ndarray) -> Answer:
     """Is the gap between the two float64 runs what rounding makes of one function?"""
     plain = rounding_bound(measures.noise_ref, measures.scale, _limit(measures, context))
-    return _answer(measures.gap, {"": plain, MEASURED: tolerance("measured_gap") * noise})
+    return _answer(measures.gap, {None: plain, Kind.MEASURED: tolerance("measured_gap") * noise})
 
 
 def judge_precision(measures: Measures, context: Context, noise: np.ndarray) -> Answer:
@@ -106,13 +103,13 @@ def judge_precision(measures: Measures, context: Context, noise: np.ndarray) -> 
     plain = np.maximum(np.maximum(measures.noise_ref, least), epsilon * measures.scale)
     single = np.where(measures.counts == 1, 2.0, 1.0)  # one value's may be small by luck
     most = np.maximum(plain, single * noise)
-    bounds = {"": plain, MEASURED: most, OPERATOR: context.noisier * most}
+    bounds = {None: plain, Kind.MEASURED: most, Kind.NOISY_OPERATOR: context.noisier * most}
     return _answer(measures.noise_cand, {name: factor * bound for name, bound in bounds.items()})
 
 
-def _answer(measured: np.ndarray, bounds: dict[str, np.ndarray]) -> Answer:
-    """Compare with bounds: excuse -> what it allows; "" is what the rule allows without any."""
-    needed, reached = [], measured <= bounds[""]
+def _answer(measured: np.ndarray, bounds: dict[Kind | None, np.ndarray]) -> Answer:
+    """Compare with bounds: excuse -> what it allows; None is what the rule allows without any."""
+    needed, reached = [], measured <= bounds[None]
     for excuse, bound in () if reached.all() else bounds.items():
         more = ~reached & (measured <= bound)
         if more.any():

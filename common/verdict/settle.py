@@ -10,9 +10,11 @@ from dataclasses import dataclass, field
 
 from twincheck.common.logs.key import Key, parent_code
 from twincheck.common.logs.of_a_run import class_of
-from twincheck.common.verdict.causes import A_CLIPPED_LOSS, explain
+from twincheck.common.system.reasons import Kind, Reason
+from twincheck.common.verdict.causes import explain
 from twincheck.common.verdict.comparisons import OWN, Comparisons
-from twincheck.common.verdict.operators import EXCUSE, Operators, of_class, table, told
+from twincheck.common.verdict.needs import Need
+from twincheck.common.verdict.operators import Operators, of_class, table, told
 from twincheck.common.verdict.origins import Streams
 from twincheck.common.verdict.row import (
     AGREEING,
@@ -26,18 +28,7 @@ from twincheck.common.verdict.row import (
     Row,
 )
 
-_CONSTANTS = (
-    "torch computes the same where its constants are rounded to float32, as Paddle keeps an "
-    "operator's attributes"
-)
-_SEEN = {
-    FED: "on the reference's input",
-    NOT_FED: "what it was given means something else on the paddle side, and was not fed",
-}
-_NOT_SHOWN = (
-    "as small as a constant kept in float32, but none of Paddle's operators that are known to keep "
-    "one is shown to be the cause"
-)
+_SEEN = {FED: Kind.ON_REFERENCE, NOT_FED: Kind.NOT_FED}
 
 
 @dataclass
@@ -57,7 +48,7 @@ class Settling:
     """
 
     def __init__(self, comparisons: Comparisons, strict: bool):
-        self.asks_exact = False  # a run with exact operators would show more
+        self.needs: dict[str, Need] = {}  # the run with exact operators, where it would show more
         self._rows = comparisons
         self._logs = comparisons.logs
         self._strict = strict
@@ -66,7 +57,7 @@ class Settling:
         self._cases: dict[str, _Case] = {}
 
     def row(self, key: Key) -> Row:
-        """The next row, with its cause where one is known."""
+        """Return the next row, with its cause where one is known."""
         row, case = self._rows.row(OWN, key), self._case_of(key)
         not_in_float64 = "ref64" not in self._logs or not row.in_float64
         if case.off:
@@ -76,11 +67,11 @@ class Settling:
             case.off = True
             if row.verdict in FAILING:
                 self._came_around(key)  # the first of its kind
-        if row.excuse != A_CLIPPED_LOSS:
-            self._prove(row, key)
+        if Kind.CLIPPED_LOSS not in row.excuses:
+            row = self._proven(row, key)
         if row.origin and row.verdict in FAILING and str(key) not in self._logs.not_forced:
             case.failing = True
-        explain(row, key, self._logs, self._rows.clipped)
+        row.add(explain(row, key, self._logs, self._rows.clipped))
         return row
 
     def _case_of(self, key: Key) -> _Case:
@@ -106,7 +97,7 @@ class Settling:
             return row  # rounding decided here, whatever is off above
         if fed.verdict in AGREEING:
             if row.verdict not in AGREEING:
-                row.decide("CARRIED", "", f"right {_SEEN[FED]}").fed = FED
+                return row.decided("CARRIED", Kind.RIGHT_ON_REFERENCE(), excuses=(), fed=FED)
             return row
         if row.verdict in AGREEING and not self._strict:
             return row  # what it was fed may mean something else inside this side's model
@@ -116,13 +107,12 @@ class Settling:
         unlike = row.unlike == SHAPES and row.inside and not self._strict
         failing = fed.verdict in FAILING and row.verdict in FAILING
         if failing and not unlike and self._came_around(key):
-            return row.decide("CARRIED", None, "the code around the modules, off above, brings it")
+            return row.decided("CARRIED", Kind.CODE_AROUND())
         fed.origin = True
         for name in ("mean_abs", "max_abs", "inside", "difference", "guide_passed", "noise_cand"):
             setattr(fed, name, getattr(row, name))
         fed.fed = FED if self._logs.was_forced(key) else NOT_FED
-        said = dict.fromkeys(filter(None, (fed.note, row.note, _SEEN[fed.fed])))
-        fed.note = "; ".join(said)
+        fed.reasons = tuple(dict.fromkeys((*fed.reasons, *row.reasons, _SEEN[fed.fed]())))
         fed.in_float64, fed.shows_nothing = row.in_float64, row.shows_nothing
         return fed
 
@@ -141,8 +131,7 @@ class Settling:
             row.origin = setup not in case.failing_setups
             case.failing_setups.add(setup)
         elif case.failing:
-            said = "a step of a model that is off above; no single step was run of it"
-            row.decide("CARRIED", "", said).fed = NO_STEP
+            return row.decided("CARRIED", Kind.NO_SINGLE_STEP(), excuses=(), fed=NO_STEP)
         return row
 
     def _came_around(self, key: Key) -> bool:
@@ -154,51 +143,49 @@ class Settling:
 
     # ---- what is shown to be the framework's -----------------------------------------------------
 
-    def _prove(self, row: Row, key: Key) -> None:
+    def _proven(self, row: Row, key: Key) -> Row:
         """Excuse a difference that is an operator's, and none that only could be."""
         constant = row.verdict == "CONSTANT"
         origin = row.verdict == "DIVERGED" and row.origin
         if row.gap is None or row.verdict not in ("CONSTANT", "DIVERGED", "CARRIED"):
-            return
-        shown, why, proof = self._shown(row, key) if constant or origin else (False, "", "")
+            return row
+        shown, why, proof = self._shown(row, key) if constant or origin else (False, [], "")
         if not shown:
             rounded = self._rows.row("rounded", key)
             if rounded is not None and rounded.verdict in AGREEING:
-                shown, why, proof = True, _CONSTANTS, OF_CONSTANTS
+                shown, why, proof = True, [Kind.CONSTANTS_ROUNDED()], OF_CONSTANTS
         if shown:
-            row.decide("CONSTANT", EXCUSE, why).proof = proof
-            return
+            return row.decided("CONSTANT", *why, excuses=(Kind.OPERATOR,), proof=proof)
         if constant or origin:
             why = self._operators.wrong_at(key) or why
         if constant:
-            row.decide("DIVERGED", "", why or _NOT_SHOWN)
-        else:
-            row.add_note(why)
+            return row.decided("DIVERGED", *(why or [Kind.CONSTANT_NOT_SHOWN()]), excuses=())
+        row.add(*why)
+        return row
 
-    def _shown(self, row: Row, key: Key) -> tuple[bool, str, str]:
-        """Return whether an operator is shown to be the cause, a sentence on it, and the proof."""
+    def _shown(self, row: Row, key: Key) -> tuple[bool, list[Reason], str]:
+        """Return whether an operator is shown to be the cause, reasons for it, and the proof."""
         if "teacher_forced" not in self._logs:  # nor could it be: its layer is all that is known
             operator = of_class(self._layer(key)) if row.verdict == "CONSTANT" else None
-            return operator is not None, operator.sentence if operator else "", ""
+            return operator is not None, [operator.sentence] if operator else [], ""
         found = self._operators.of_case(key)
         if not found:
-            return False, "", ""
+            return False, [], ""
         if "exact" not in self._logs:
             scale = self._rows.scales.get(key.group, 0.0)
-            self.asks_exact |= self._operators.could_be(row, key, scale)
-            return False, "", ""
+            if self._operators.could_be(row, key, scale):
+                self.needs.setdefault("exact", Need(row.key))
+            return False, [], ""
         exact = self._rows.row("exact", key)
         if exact is None:
-            return False, "", ""
+            return False, [], ""
         causes = self._operators.nearest(key)
         if exact.verdict in AGREEING:
             excused = all(table()[name].excuses for name in causes)
-            said = f"{told(causes)}; computed exactly, nothing is left of it"
-            return excused, said, OF_OPERATORS
+            return excused, [told(causes), Kind.NOTHING_LEFT()], OF_OPERATORS
         if exact.gap is None or exact.gap > row.gap / 2:
-            return False, "", ""  # most of it is left: they have no part in it that is worth a word
-        left = f"computed exactly, {exact.gap:.1e} is left, the port's own"
-        return False, f"{told(causes)}; {left}", ""
+            return False, [], ""  # most of it is left: they have no part in it worth a word
+        return False, [told(causes), Kind.SOME_LEFT(gap=exact.gap)], ""
 
     def _layer(self, key: Key) -> str:
         """The class of Paddle's that made a row; empty where its epsilon is not torch's."""

@@ -8,6 +8,7 @@ from copy import copy
 import numpy as np
 
 from twincheck.common.system.hashes import same_bits
+from twincheck.common.system.reasons import Kind, Reason
 from twincheck.common.verdict.context import BY_ITSELF, Context
 from twincheck.common.verdict.measures import BLOCK, locate, rms
 from twincheck.common.verdict.row import AGREEING, NAN_ALIKE, SHAPES, Row
@@ -18,7 +19,6 @@ from twincheck.common.verdict.tolerances import tolerance
 _LOW_BITS = np.uint32(0xFFF)
 # A value that float32's noise is so many times as large as keeps 24 of float64's 53 bits at most.
 _LEFT = 2 ** (53 - 24 - 24)
-FLOAT32_ALONE = "further apart than passes by float32 alone, which cannot tell a bug from rounding"
 
 
 def judge_tensor(
@@ -48,23 +48,21 @@ def judge_tensor(
         as_they_are = list(arrays)
         nans = take_out_nans(arrays)
         if nans and not context.allow_nan:
-            meant = "if the model means them to be, --allow nan compares the others"
-            alike = "NaN at the same places on both sides"
-            row.note, row.unlike = f"{not_finite(as_they_are)}: {alike}; {meant}", NAN_ALIKE
-            row.guide_passed = False
+            row.add(Kind.NAN_ALIKE(places=not_finite(as_they_are)))
+            row.unlike, row.guide_passed = NAN_ALIKE, False
             return row
         infinite = take_out_infinities(arrays, nans)
         scale = compare_float32(row, *arrays[:2])
-        wrong = not_finite(arrays) if row.max_abs is None or len(arrays) == 4 else ""
+        wrong = not_finite(arrays) if row.max_abs is None or len(arrays) == 4 else []
         if wrong:
-            row.note = wrong
+            row.add(*wrong)
             row.mean_abs = row.max_abs = row.difference = None
             row.guide_passed = False
             return row
         if len(arrays) == 2:
             row = judge_close(row, *arrays, scale)
             if row.verdict == "DIVERGED":
-                row.decide("UNDECIDED", None, FLOAT32_ALONE)
+                row = row.decided("UNDECIDED", Kind.FLOAT32_ALONE())
         else:
             judged = judge_floats(copy(row), arrays, context)
             values = [a[..., : context.sampled] for a in arrays] if context.sampled else arrays
@@ -78,11 +76,9 @@ def judge_tensor(
                 row = judged
     if nans:
         row.nans = nans
-        row.add_note(f"{nans} of {row.size} values are NaN on every side: --allow nan")
+        row.add(Kind.NANS_ALLOWED(count=nans, size=row.size))
     if infinite:
-        row.add_note(
-            f"{infinite} of {row.size} values are the same infinities on every side, as of a mask"
-        )
+        row.add(Kind.INFINITIES_ALIKE(count=infinite, size=row.size))
     if nans or infinite:
         row.mean_abs, row.max_abs, row.guide_passed = None, None, False  # inf - inf
     return row
@@ -93,7 +89,8 @@ def judge_tensor(
 
 def compare_shapes(row: Row, arrays: list[np.ndarray]) -> bool:
     """Say of a row why arrays cannot be compared, and return whether they can."""
-    why = row.note = mismatch(arrays)
+    why = mismatch(arrays)
+    row.add(why)
     shapes = [array.shape for array in arrays]
     ours, theirs, of_float64 = shapes[0], shapes[1], shapes[-2:]
     if ours != theirs or of_float64[0] == of_float64[1] != ours:
@@ -104,38 +101,46 @@ def compare_shapes(row: Row, arrays: list[np.ndarray]) -> bool:
 
 def mismatch(arrays: list[np.ndarray]) -> str:
     """Why arrays cannot be compared; empty where they can."""
-    precisions = ("", "in float64 ")
-    for name, (ref, cand) in zip(
-        precisions, zip(arrays[::2], arrays[1::2], strict=True), strict=False
-    ):
+    kinds = (
+        (Kind.SHAPES_DIFFER, Kind.DTYPES_DIFFER, Kind.DTYPE_NOT_JUDGED),
+        (
+            Kind.SHAPES_DIFFER_IN_FLOAT64,
+            Kind.DTYPES_DIFFER_IN_FLOAT64,
+            Kind.DTYPE_NOT_JUDGED_IN_FLOAT64,
+        ),
+    )
+    for (shapes, dtypes, unknown), ref, cand in zip(kinds, arrays[::2], arrays[1::2], strict=False):
         if ref.shape != cand.shape:
-            return f"{name}shape {ref.shape} on the torch side, {cand.shape} on the paddle side"
-        casts = name and {ref.dtype.str[1:], cand.dtype.str[1:]} == {"f4", "f8"}
+            return shapes(torch=ref.shape, paddle=cand.shape)
+        casts = ref is not arrays[0] and {ref.dtype.str[1:], cand.dtype.str[1:]} == {"f4", "f8"}
         if ref.dtype != cand.dtype and not casts:
-            return f"{name}dtype {ref.dtype} on the torch side, {cand.dtype} on the paddle side"
+            return dtypes(torch=str(ref.dtype), paddle=str(cand.dtype))
         if ref.dtype.kind not in "fiub":
-            return f"{name}dtype {ref.dtype} cannot be judged"
-    if arrays[0].size == 0:
-        return f"an empty tensor of shape {arrays[0].shape}: nothing was compared"
-    if arrays[-1].shape != arrays[0].shape:
-        return f"shape {arrays[0].shape} in float32, {arrays[-1].shape} in float64"
-    if (arrays[-1].dtype.kind == "f") != (arrays[0].dtype.kind == "f"):
-        return f"dtype {arrays[0].dtype} in the float32 run, {arrays[-1].dtype} in float64"
+            return unknown(dtype=str(ref.dtype))
+    first, last = arrays[0], arrays[-1]
+    if first.size == 0:
+        return Kind.EMPTY_TENSOR(shape=first.shape)
+    if last.shape != first.shape:
+        return Kind.SHAPES_DIFFER_BY_PRECISION(float32=first.shape, float64=last.shape)
+    if (last.dtype.kind == "f") != (first.dtype.kind == "f"):
+        dtypes = {"float32": str(first.dtype), "float64": str(last.dtype)}
+        return Kind.DTYPES_DIFFER_BY_PRECISION(**dtypes)
     return ""
 
 
-def not_finite(arrays: list[np.ndarray]) -> str:
-    """How many values are NaN or infinite, on which side, and where the first is."""
+def not_finite(arrays: list[np.ndarray]) -> list[Reason]:
+    """Return of each run with NaN or infinities how many there are, and where the first is."""
     names = ("torch float32", "paddle float32", "torch float64", "paddle float64")
-    sentences = []
+    found = []
     for name, array in zip(names, arrays, strict=False):
         finite = np.isfinite(array)
         if not finite.all():
             nans = int(np.count_nonzero(np.isnan(array)))
             infinities = int(array.size - np.count_nonzero(finite)) - nans
             first = tuple(int(i) for i in np.unravel_index(np.argmin(finite), array.shape))
-            sentences.append(f"{name}: {nans} NaN, {infinities} infinite, first at {first}")
-    return "; ".join(sentences)
+            counts = {"nans": nans, "infinities": infinities, "first": first}
+            found.append(Kind.NOT_FINITE(run=name, **counts))
+    return found
 
 
 def take_out_nans(arrays: list[np.ndarray]) -> int:
@@ -169,17 +174,17 @@ def judge_integers(row: Row, arrays: list[np.ndarray]) -> Row:
     difference = np.abs(arrays[0].astype(np.float64) - arrays[1].astype(np.float64))
     row.mean_abs, row.max_abs = float(difference.mean()), float(difference.max())
     row.guide_passed = bool(row.mean_abs <= tolerance("guide"))
-    row.decide("IDENTICAL").beyond = 0
-    for name, ref, cand in zip(("", "float64: "), arrays[::2], arrays[1::2], strict=False):
+    row.beyond = 0
+    kinds = Kind.INTEGERS_DIFFER, Kind.INTEGERS_DIFFER_IN_FLOAT64
+    for differing, ref, cand in zip(kinds, arrays[::2], arrays[1::2], strict=False):
         different = ref != cand
         if different.any():
-            row.decide("DIVERGED").beyond = int(np.count_nonzero(different))
-            row.note = f"{name}{row.beyond} of {row.size} differ; integers must be equal"
+            row.beyond = int(np.count_nonzero(different))
             index = np.unravel_index(np.argmax(different), different.shape)
             row.worst_index = tuple(int(i) for i in index)
             row.worst_ref, row.worst_cand = float(ref[index]), float(cand[index])
-            break
-    return row
+            return row.decided("DIVERGED", differing(count=row.beyond, size=row.size))
+    return row.decided("IDENTICAL")
 
 
 # ---- float32 logs alone: CLOSE at best -----------------------------------------------------------
@@ -237,15 +242,13 @@ def judge_close(row: Row, ref: np.ndarray, cand: np.ndarray, scale: float) -> Ro
     row.allowed = tolerance("close") * scale
     row.measure = "max"
     if row.max_abs == 0.0 and same_bits(ref, cand):
-        row.decide("IDENTICAL")
-    elif row.guide_passed and row.max_abs <= row.allowed:
-        row.decide("CLOSE")
-    else:
-        row.decide("DIVERGED")
-        if row.max_abs <= row.allowed:
-            row.measure, row.allowed = "mean", tolerance("guide")
-        locate(row, np.abs(ref.astype(np.float64) - cand), ref, cand)
-    return row
+        return row.decided("IDENTICAL")
+    if row.guide_passed and row.max_abs <= row.allowed:
+        return row.decided("CLOSE")
+    if row.max_abs <= row.allowed:
+        row.measure, row.allowed = "mean", tolerance("guide")
+    locate(row, np.abs(ref.astype(np.float64) - cand), ref, cand)
+    return row.decided("DIVERGED")
 
 
 def why_no_float64(arrays: list[np.ndarray]) -> str:
@@ -257,13 +260,9 @@ def why_no_float64(arrays: list[np.ndarray]) -> str:
     held = [_bits_held(array) for array in arrays]
     sides = [name for name, bits in zip(("torch", "paddle"), held[2:], strict=True) if bits < 64]
     if max(held) <= 16:
-        return "every run holds values of 16 bits here: the model casts to half precision"
+        return Kind.SIXTEEN_BITS()
     if sides and 32 in held[2:]:
-        who = " and ".join(f"{name}'s" for name in sides)
-        return (
-            f"{who} float64 run holds float32 values here: weights that are looked up or handed "
-            "on, or a cast of the model's that was not upcast"
-        )
+        return Kind.FLOAT32_IN_FLOAT64(sides=" and ".join(f"{name}'s" for name in sides))
     return ""
 
 
@@ -291,5 +290,5 @@ def judge_without_float64(row: Row, arrays: list[np.ndarray], why: str, forced: 
         ref, cand = (array.astype(np.float32) for array in arrays[2:])
         compare_float32(row, ref, cand)
     row = judge_close(row, ref, cand, rms(ref))
-    row.add_note(f"{why}, so float32 alone decides, and nothing better than CLOSE can be said")
+    row.add(why)
     return row

@@ -14,14 +14,14 @@ import numpy as np
 
 from twincheck.common.logs.key import Key
 from twincheck.common.logs.of_a_run import Logs
+from twincheck.common.system.reasons import Kind
 from twincheck.common.verdict.comparisons import Comparisons, Memo
-from twincheck.common.verdict.row import Row, claim
+from twincheck.common.verdict.row import Row, claim, read_row
 from twincheck.common.verdict.settle import Settling
 from twincheck.common.verdict.tolerances import tolerance
 
 # Of a number that is measured anew: another processor adds up in another order.
 SAME_NUMBER = 1e-6
-TUPLES = ("shape", "other_shape", "worst_index")  # fields that JSON has as lists
 _OF_THE_WHOLE = ("step", "model")  # fields that say where a row belongs
 
 
@@ -134,10 +134,7 @@ def _as_json(made: object) -> object:
 
 
 def _from_json(value: object) -> object:
-    if not isinstance(value, Mapping):
-        return value
-    shapes = {name: value[name] for name in TUPLES if value.get(name) is not None}
-    return Row(**{**value, **{name: tuple(shape) for name, shape in shapes.items()}})
+    return read_row(value) if isinstance(value, Mapping) else value
 
 
 def made_of(memo: Memo) -> dict[str, dict[str, object]]:
@@ -195,7 +192,7 @@ def contradiction(row: Mapping) -> str:
         if (wanted.verdict, wanted.origin) != (written, row["origin"]):
             return f"{wanted.verdict} by its own numbers, and {row['verdict']} is written"
         return ""
-    if row["verdict"] == "ROUNDING" and not row["excuse"] and row["gap"] is not None:
+    if row["verdict"] == "ROUNDING" and not row["excuses"] and row["gap"] is not None:
         if row["allowed"] is not None and not row["gap"] <= row["allowed"]:
             return "ROUNDING is written, and its gap is more than was allowed"
     if row["verdict"] == "IDENTICAL" and row["max_abs"]:
@@ -217,8 +214,8 @@ def may_settle(row: Mapping, alone: Mapping, wrong: Sequence[str], strict: bool)
     wrong   the fields in which they differ
     """
     if alone["verdict"] == row["verdict"]:
-        return set(wrong) <= {"note", "origin", "excuse", "fed", "proof"}
-    if row["verdict"] == "INSIDE" or row["excuse"].startswith("matched by value"):
+        return set(wrong) <= {"note", "reasons", "origin", "excuse", "excuses", "fed", "proof"}
+    if row["verdict"] == "INSIDE" or Kind.MATCHED.name in row["excuses"]:
         return row["inside"] and not strict
     if row["verdict"] == "CONSTANT":  # what operators bring, shown in a run that is fed nothing
         return alone["verdict"] == "CARRIED"

@@ -22,7 +22,7 @@ from twincheck.common.system.errors import UserError
 from twincheck.common.system.files import open_plain
 from twincheck.common.system.frameworks import SIDES
 from twincheck.common.system.json_file import MAX_BYTES, load_json, parse_json
-from twincheck.common.verdict.row import Row, exit_code, first_bad_row, worst
+from twincheck.common.verdict.row import Row, exit_code, first_bad_row, read_row, worst
 from twincheck.extras.shared.archive import Archive
 from twincheck.extras.shared.rows import FIELDS
 from twincheck.extras.shared.sealed import load_sealed
@@ -213,7 +213,7 @@ def _row(record: object, where: object) -> Row:
     known = {name: record[name] for name in FIELDS if name in record}
     if not _is_row(known):
         raise UserError(f"{where}: refused: {str(record.get('key'))[:80]!r} is no row")
-    return Row(**{n: tuple(v) if isinstance(v, list) else v for n, v in known.items()})
+    return read_row(known)
 
 
 # ---- a bundle -----------------------------------------------------------------------------------

@@ -186,13 +186,13 @@ def itself_rows(found: Generated) -> list[Row]:
         mixed = of_side.get(PADDED_CACHE)
         if mixed is not None and mixed.verdict == "DIVERGED":
             off = [of_side[way].origin for way in (CACHE, PADDED) if way in of_side]
-            mixed.note += "; so it is by itself" if any(off) else _MIXED
+            mixed.add("so it is by itself" if any(off) else _MIXED)
         rows += of_side.values()
     return rows
 
 
 _MIXED = (
-    "; neither the cache nor the padding is off by itself: with a cache, positions are counted "
+    "neither the cache nor the padding is off by itself: with a cache, positions are counted "
     "with the padding, or the mask over the cache does not hide it"
 )
 
@@ -203,17 +203,15 @@ def _itself(found: Generated, side: str, way: str) -> Row:
     errors = [found.notes("failed", side, run).get(way) for run in (FLOAT64, FLOAT32)]
     error = next(filter(None, errors), None)
     if error:
-        row.decide("INVALID")
-        row.origin, row.gap = True, None
-        row.note = f"{_CALLED[way].format(side)} failed: {error}"
-        return row
+        failed = f"{_CALLED[way].format(side)} failed: {error}"
+        return row.decided("INVALID", failed, origin=True, gap=None)
     judge = _by_ids if way in (LIBRARY, PADDED_LIBRARY) else _by_logits
-    judge(found, side, way, row)
+    row = judge(found, side, way, row)
     row.origin = row.verdict in ("PRECISION", "DIVERGED", "INVALID")
     return row
 
 
-def _by_logits(found: Generated, side: str, way: str, row: Row) -> None:
+def _by_logits(found: Generated, side: str, way: str, row: Row) -> Row:
     """Logits against those of the plain loop, in float64 and in float32."""
     largest, first = (0.0, 0.0), None
     for number, ids in enumerate(found.prompts):
@@ -234,31 +232,30 @@ def _by_logits(found: Generated, side: str, way: str, row: Row) -> None:
         n = int(np.argmax(off if off.any() else gap))
         if off.any() and (first is None or n < first[1]):
             first = number, n, of_type
-            row.decide(verdict)
+            decided = verdict
             row.gap, row.allowed = float(gap[n]), float(allowed[n])
         if first is None and gap[n] >= largest[0]:
             row.gap, row.allowed = largest = float(gap[n]), float(allowed[n])
             row.worst_index = (number, ids.size + n)
     if first is None:
-        row.decide("ROUNDING" if row.gap else "IDENTICAL")
-        return
+        return row.decided("ROUNDING" if row.gap else "IDENTICAL")
     number, n, of_type = first
     position = found.prompts[number].size + n
     row.worst_index = (number, position)
     called = _CALLED[way].format(side)
     if not np.isfinite(row.gap):
-        row.decide("INVALID").gap = None
-        row.note = (
+        said = (
             f"{called} gives no numbers at position {position} (prompt {number}, token {n}), where "
             "its own plain loop does"
         )
         if way in (PADDED, PADDED_CACHE):
-            row.note += ": a row of the mask that is padding alone may have no finite score"
-        return
-    row.note = (
+            said += ": a row of the mask that is padding alone may have no finite score"
+        return row.decided("INVALID", said, gap=None)
+    return row.decided(
+        decided,
         f"{called} is off for the token at position {position} (prompt {number}, token {n}): its "
         f"{of_type} logits are {row.gap:.2e} from those of its own plain loop, and rounding is "
-        f"{row.allowed:.1e}{_why(found, side, way, number, n)}"
+        f"{row.allowed:.1e}{_why(found, side, way, number, n)}",
     )
 
 
@@ -324,7 +321,7 @@ def _why(found: Generated, side: str, way: str, number: int, n: int) -> str:
     )
 
 
-def _by_ids(found: Generated, side: str, way: str, row: Row) -> None:
+def _by_ids(found: Generated, side: str, way: str, row: Row) -> Row:
     """Ids of the library's own generation against the plain loop's."""
     flips = []
     for number in range(len(found.prompts)):
@@ -345,19 +342,16 @@ def _by_ids(found: Generated, side: str, way: str, row: Row) -> None:
                     f"{found.prompts[number].size + n} (prompt {number}, token {n}), where its own "
                     f"model's logits say {own[n]}, by {lost:.1e}; noise {noise:.1e}"
                 )
-                row.gap, row.allowed, row.note = lost, 2.0 * noise, said
+                row.gap, row.allowed = lost, 2.0 * noise
                 row.worst_index = (number, found.prompts[number].size + n)
                 if not lost <= 2.0 * noise:
-                    row.decide("DIVERGED")
-                    row.note += (
-                        ": its settings of generation (penalties, forced or forbidden tokens), its "
-                        "cache or its mask"
+                    return row.decided(
+                        "DIVERGED",
+                        f"{said}: its settings of generation (penalties, forced or forbidden "
+                        "tokens), its cache or its mask",
                     )
-                    return
                 flips.append(n)
-    if flips:
-        row.decide("FLIP")
-        row.note += ": a near tie that rounding decides"
+    return row.decided("FLIP", f"{said}: a near tie that rounding decides") if flips else row
 
 
 # ---- the plain loops beside each other ----------------------------------------------------------

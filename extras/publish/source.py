@@ -15,12 +15,15 @@ from pathlib import Path
 
 from twincheck.common.system.checkout import ROOT
 from twincheck.common.system.errors import UserError
+from twincheck.common.system.reasons import Kind
 
 PROGRAMS = Path(__file__).resolve().parent / "programs"
 FACE = "twincheck.paddle_side"
 FACES = (FACE, "twincheck")
 # How common/sides/losses.py, one text for both sides, reads in Paddle's words.
 _IN_PADDLE = (
+    (r"from twincheck.*\n\n", ""),
+    (r"\bKind\.(\w+)\(", lambda found: f"{Kind[found[1]].template!r}.format("),
     (r"\bside, ", ""),
     (r"side\.lib\.nn\.functional\.(.*), -1\)", r"F.\1, axis=-1)"),
     (r"side\.lib\.", "paddle."),

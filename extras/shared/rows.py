@@ -3,6 +3,7 @@
 from dataclasses import fields
 
 from twincheck.common.logs import entry_kinds as kinds
+from twincheck.common.system.reasons import Kind
 from twincheck.common.verdict.row import SEVERITY, Row
 
 _OF_TYPE = {
@@ -14,7 +15,9 @@ _OF_TYPE = {
     float | None: kinds.number_or_null,
     tuple[int, ...]: kinds.list_of(kinds.whole),
     tuple[int, ...] | None: kinds.or_null(kinds.list_of(kinds.whole)),
+    tuple[Kind, ...]: kinds.list_of(Kind.__members__.__contains__),
+    tuple[str, ...]: kinds.list_of(lambda value: isinstance(value, dict)),
     object: lambda value: True,
 }
 FIELDS = {one.name: _OF_TYPE[one.type] for one in fields(Row)}
-FIELDS["verdict"] = SEVERITY.__contains__
+FIELDS |= {"verdict": SEVERITY.__contains__, "excuse": kinds.text, "note": kinds.text}

@@ -132,7 +132,9 @@ def judge(found: Together, precision: Precision, envelope: Envelope | None) -> J
     if bad.any():
         first = int(found.steps[np.flatnonzero(bad)[0]])
         note = f"losses that are no numbers, from step {first} on"
-        judged.rows = [Row("train/losses", "INVALID", size=int(bad.sum()), note=note, origin=True)]
+        judged.rows = [
+            Row("train/losses", "INVALID", size=int(bad.sum()), reasons=(note,), origin=True)
+        ]
         return judged
     judged.rows = [first_row(found, precision)]
     if judged.rows[0].verdict == "DIVERGED":
@@ -148,7 +150,7 @@ def judge(found: Together, precision: Precision, envelope: Envelope | None) -> J
         row = Row("train/later", verdict, gap=gap, size=torch.size)
         if apart.any():
             row.measure = "max"
-            row.note = f"at most {row.gap:.1e} of the loss apart, which alone proves nothing"
+            row.add(f"at most {row.gap:.1e} of the loss apart, which alone proves nothing")
         judged.rows.append(row)
         return judged
     judged.by = "self-twin"
@@ -161,7 +163,7 @@ def judge(found: Together, precision: Precision, envelope: Envelope | None) -> J
     moved = envelopes.spreads_of(*aligned, parts)
     rows = envelopes.drift(torch[:count], paddle[:count], moved, envelope.folder, parts)
     digits = precision.digits
-    judged.rows += [claim(r.key, r.gap, r.allowed + digits, r.note) for r in rows]
+    judged.rows += [claim(r.key, r.gap, r.allowed + digits, *r.reasons) for r in rows]
     judged.cannot_show = [CANNOT[0]]
     return judged
 

@@ -171,7 +171,7 @@ TAMPERED |= {
         FORWARD, f.part(FORWARD)["left_out"][0]["key"], max_abs=1e-30
     ),
     "flip made green": lambda f, _: f.edit_row(
-        FORWARD, "choice", verdict="IDENTICAL", max_abs=0.0, mean_abs=0.0, note=""
+        FORWARD, "choice", verdict="IDENTICAL", max_abs=0.0, mean_abs=0.0, note="", reasons=[]
     ),
     "row added": lambda f, _: f.change_lines(  # of a tensor that nobody logged
         ROWS, lambda rows: [*rows, rows[0] | {"key": "body.more"}]
@@ -267,8 +267,15 @@ def renamed_key(f, scratch):
 def settled(f, scratch):
     """A wrong row as if all rows together had made it INSIDE."""
     row = next(r for r in f.lines(ROWS) if r["key"] == "body.wrong")
-    f.edit_row(FORWARD, "body.wrong", verdict="INSIDE", origin=False, excuse="other values")
-    own = {name: row[name] for name in ("verdict", "origin", "excuse")}
+    f.edit_row(
+        FORWARD,
+        "body.wrong",
+        verdict="INSIDE",
+        origin=False,
+        excuse="other values",
+        excuses=["INSIDE_VALUES"],
+    )
+    own = {name: row[name] for name in ("verdict", "origin", "excuse", "excuses")}
     f.put_lines(MADE, made_of("body.wrong", **own))
 
 

@@ -271,7 +271,8 @@ def page(tmp_path_factory):
     folder = tmp_path_factory.mktemp("page")
     made = [forward_of(folder / "red", only=("layers.3.extra",)), backward_result(folder / "back")]
     made.append(train_result(folder / "train"))
-    made[-1].answers, made[-1].rows[0].note = {}, "the sides write other texts"
+    made[-1].answers = {}
+    made[-1].rows[0].reasons = ("the sides write other texts",)
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("LANGUAGE", "zh")
         html_page.write_page(folder / "report.html", made, "twincheck check", "steps 1 to 5")
