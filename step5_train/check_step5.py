@@ -26,7 +26,6 @@ import numpy as np
 
 from twincheck.common.check.command_line import check_main
 from twincheck.common.check.options import Parser, of, positive
-from twincheck.common.check.result import RUN_AGAIN
 from twincheck.common.check.steps import Step
 from twincheck.common.logs.reader import read_log
 from twincheck.common.logs.result_folder import FLOAT64, ResultFolder
@@ -39,6 +38,7 @@ from twincheck.common.report.sentences import what_is_wrong
 from twincheck.common.report.terminal import guide_word
 from twincheck.common.system.errors import UserError
 from twincheck.common.system.frameworks import SIDES
+from twincheck.common.system.reasons import Kind
 from twincheck.common.verdict.row import FAILING, Row, claim, first_bad_row, worst
 from twincheck.step4_backward.rates import Watch
 from twincheck.step5_train.as_one import as_one, launches_of
@@ -111,7 +111,7 @@ def envelope_of(folder: Path, pair) -> tuple[Envelope, list, list[str]]:
     twins = all(files.log("train_self", side).is_file() for side in SIDES)
     if not twins and envelope is None:
         why = why or "no self-twins ran"
-        raise UserError(f"{files.path}: {why}: {RUN_AGAIN}")
+        raise UserError(f"{files.path}: {why}: {Kind.RUN_AGAIN()}")
     if twins:  # a run may stop early: what all have counts
         losses = [each["curve/loss"].size for side in SIDES for each in runs_of(folder, side)]
     parts = parts_of(min(losses), per_epoch)
