@@ -22,7 +22,7 @@ from twincheck.common.report.commands import whole
 from twincheck.common.report.summary import last_line
 from twincheck.common.system.errors import UserError
 from twincheck.common.system.files import write_text
-from twincheck.common.system.reasons import Kind, reason_of
+from twincheck.common.system.reasons import Kind
 
 
 def check_main(
@@ -113,6 +113,6 @@ def write_page(folder: Path, results: Sequence[Result], command: str, name: str)
     try:
         html_page.write_page(path, results, command, name)
     except UserError as error:
-        report.say(Kind.PAGE_NOT_WRITTEN(why=reason_of(error)))
+        report.say(Kind.PAGE_NOT_WRITTEN(why=str(error)))
         return None
     return path

@@ -34,7 +34,7 @@ from twincheck.common.pair.worker_process import Failure
 from twincheck.common.system.errors import UserError
 from twincheck.common.system.files import link_or_copy
 from twincheck.common.system.json_file import write_json
-from twincheck.common.system.reasons import Kind, reason_of
+from twincheck.common.system.reasons import Kind
 from twincheck.common.weights import checkpoint
 
 
@@ -179,4 +179,4 @@ class Inputs:
 
 
 def _failure(error: UserError) -> Failure:
-    return Failure(reason_of(error), "".join(traceback.format_exception(error)))
+    return Failure(str(error), "".join(traceback.format_exception(error)))

@@ -34,7 +34,7 @@ from twincheck.common.system.files import link_or_copy, write_text
 from twincheck.common.system.folders import put_in_place, remove_abandoned, version, working_folder
 from twincheck.common.system.frameworks import SIDES
 from twincheck.common.system.half import HALF
-from twincheck.common.system.reasons import Kind, Reason, reason_of
+from twincheck.common.system.reasons import Kind, Reason
 from twincheck.common.system.words import call_sides
 from twincheck.common.transplant.table import SMALLEST, TRANSPLANTS
 from twincheck.common.verdict.judge import judge_folder
@@ -233,7 +233,7 @@ def judge_model(
         if reporting:
             result.take_report(guide.wait(), guide.target)
     except UserError as error:
-        result.error = reason_of(error)
+        result.error = str(error)
     except OSError as error:
         file = str(error.filename or shown(folder))
         result.error = Kind.FILE_FAILED(file=file, error=error.strerror or str(error))

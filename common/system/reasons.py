@@ -53,7 +53,7 @@ class _Listed(Enum):
     def fields(self) -> dict[str, type]:
         """The fields of the template, in its order: text, whole numbers and figures."""
         parts = string.Formatter().parse(self.value[1])
-        return {name: _type_of(spec) for _, name, spec, _ in parts if name is not None}
+        return {n: tuple if way else _type_of(spec) for _, n, spec, way in parts if n is not None}
 
 
 def _type_of(spec: str) -> type:
@@ -105,6 +105,9 @@ class Reason(str):
 
     __hash__ = str.__hash__
 
+    def __str__(self) -> str:
+        return self  # so that str of an error that was raised with it is the reason too
+
     def __reduce__(self) -> tuple:
         return Reason, (self.kind, self.fields)
 
@@ -130,12 +133,6 @@ def is_of(text: str, *kinds: Kind) -> bool:
     return isinstance(text, Reason) and text.kind in kinds
 
 
-def reason_of(error: Exception) -> str:
-    """Return the reason that an error was raised with, its text where that is none."""
-    told = error.args[0] if error.args else None
-    return told if isinstance(told, Reason) else str(error)
-
-
 def read_reason(told: object) -> str:
     """Return a reason from its JSON; of an extra's, and of another version's, the text.
 
@@ -145,17 +142,19 @@ def read_reason(told: object) -> str:
         return str(told)
     if str(told.get("kind")) not in Kind.__members__:
         return str(told.get("text", told.get("kind")))
+    kind = Kind[told["kind"]]
     fields = {name: _read_field(value) for name, value in told.items() if name != "kind"}
+    for name in [name for name, of in kind.fields.items() if of is tuple and name in fields]:
+        fields[name] = tuple(fields[name])
     try:
-        return Kind[told["kind"]](**fields)
+        return kind(**fields)
     except TypeError as error:
         raise ValueError(str(error)) from None
 
 
 def _read_field(value: object) -> object:
     if isinstance(value, list):
-        several = [_read_field(one) for one in value]
-        return several if any(isinstance(one, str) for one in several) else tuple(several)
+        return [_read_field(one) for one in value]
     return read_reason(value) if isinstance(value, dict) else value
 
 
