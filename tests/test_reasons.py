@@ -44,7 +44,9 @@ def test_two_kinds_with_one_sentence_are_two(monkeypatch):
 
 def test_fields_are_counted_joined_and_checked(tmp_path):
     (tmp_path / "own.toml").write_text(
-        '# ---- of a test\nROWS = "{count:row|rows} of {size:,}"\nNAMES = "{names:and} at {x:.1e}"\n'
+        "# ---- of a test\n"
+        'ROWS = "{count:row|rows} of {size:,}"\n'
+        'NAMES = "{names:and} at {x:.1e}"\n'
     )
     own = kinds_of(tmp_path / "own.toml")
     assert own.ROWS(count=1, size=2048) == "1 row of 2,048"

@@ -5,7 +5,7 @@ fields say by their format which type they are.  An extra has a list of its own 
 kind is one line: Python 3.10, which a side may have, reads no TOML.
 
     {key}             text, another reason, or a list of them, which "; " joins
-    {names:and}       a list, which " and " joins; or `comma`, `space`, `lines`, `dots`
+    {names:and}       a list, which " and " joins; or `comma`, `space`, `lines`, `dots`, `listed`
     {shape!s}         a tuple, as Python prints it
     {count:,}         a whole number; {count:row|rows} counts what is named
     {gap:.1e}         a figure
@@ -23,6 +23,15 @@ SENTENCES = Path(__file__).resolve().parent.parent / "report" / "reasons"
 
 
 _JOINTS = {"": "; ", "and": " and ", "comma": ", ", "space": " ", "lines": "\n", "dots": " · "}
+_JOINTS["listed"] = ", "
+
+
+def joined(parts: Iterable[str], joint: str) -> str:
+    """Return the parts that are not empty as one text; `joint` is one of those above."""
+    parts = list(filter(None, parts))
+    if joint == "listed" and parts[1:]:
+        return f"{', '.join(parts[:-1])} and {parts[-1]}"
+    return _JOINTS[joint].join(parts)
 
 
 class _Words(string.Formatter):
@@ -33,7 +42,7 @@ class _Words(string.Formatter):
         if "|" in spec:
             return f"{value:,} {spec.split('|')[value != 1]}"
         if isinstance(value, list):
-            return _JOINTS[spec].join(filter(None, value))
+            return joined(value, spec)
         return format(value, spec)
 
 
