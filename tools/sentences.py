@@ -23,6 +23,8 @@ import ast
 import re
 import tomllib
 from collections.abc import Iterator, Sequence
+from functools import cache
+from string import Formatter
 
 ROOT = Path(__file__).resolve().parent.parent
 ROOMS = ("verdict", "check", "sides", "logs")
@@ -66,8 +68,14 @@ def kinds(root: Path) -> dict[str, str]:
     """Return the list of reasons: kind -> template."""
     found: dict[str, str] = {}
     for path in sorted((root / "common/report/reasons").glob("*.toml")):
-        found |= tomllib.loads(path.read_text(encoding="utf-8"))
+        found |= read(path)
     return found
+
+
+@cache
+def read(path: Path) -> dict[str, str]:
+    """Return a file of kinds."""
+    return tomllib.loads(path.read_text(encoding="utf-8"))
 
 
 def used_kinds(root: Path) -> dict[str, str]:
@@ -80,12 +88,34 @@ def used_kinds(root: Path) -> dict[str, str]:
     return found
 
 
+def wrong_calls(path: Path, root: Path) -> Iterator[str]:
+    """Return a line for each call of a kind whose fields are not those of its template."""
+    text = path.read_text(encoding="utf-8")
+    if "Kind." not in text:
+        return
+    own = root.joinpath(*path.relative_to(root).parts[:2], "reasons.toml")
+    listed = read(own) if own.is_file() else kinds(root)
+    for node in ast.walk(ast.parse(text)):
+        call = node.func if isinstance(node, ast.Call) else None
+        if not isinstance(call, ast.Attribute) or ast.unparse(call.value) != "Kind":
+            continue
+        given = {keyword.arg for keyword in node.keywords} - {None}
+        open_ended = any(keyword.arg is None for keyword in node.keywords)
+        fields = {name for _, name, _, _ in Formatter().parse(listed.get(call.attr, "")) if name}
+        if not given <= fields or not open_ended and given != fields:
+            where = f"{path.relative_to(root)}:{node.lineno}"
+            yield f"{where}: {call.attr} has the fields {sorted(fields)}, not {sorted(given)}"
+
+
 def problems(root: Path) -> Iterator[str]:
     """Return a line for each sentence that stands elsewhere, and each kind that is not in order."""
     for room in ROOMS:
         for path in sorted((root / "common" / room).glob("*.py")):
             for line, text in sentences(path):
                 yield f"{path.relative_to(root)}:{line}: a sentence outside report/: {text!r}"
+    for folder in ("common", "extras", "step*"):
+        for path in sorted(root.glob(f"{folder}/**/*.py")):
+            yield from wrong_calls(path, root)
     listed, used = kinds(root), used_kinds(root)
     for name in sorted(used.keys() - listed.keys()):
         yield f"{used[name]}: {name} is no kind of reason"

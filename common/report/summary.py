@@ -12,7 +12,7 @@ from twincheck.common.report import terminal
 from twincheck.common.report.commands import again, mend_of_start, next_commands, shown
 from twincheck.common.report.findings import NO_LINE, findings_of
 from twincheck.common.report.sentences import named
-from twincheck.common.system.reasons import Kind, Reason, is_of
+from twincheck.common.system.reasons import Kind, Reason, is_of, plain
 from twincheck.common.verdict.row import FAILING, count_verdicts
 
 ALIGNED, NOT_ALIGNED, UNDECIDED = "ALIGNED", "NOT ALIGNED", "UNDECIDED"
@@ -101,7 +101,7 @@ def _count(word: str, alike: Sequence, results: Sequence) -> str:
 
 def _modes(results: Sequence) -> str:
     """In which modes the models were checked, in short; the sentence itself is a note."""
-    words: dict[Reason, list] = {}
+    words: dict[str, list] = {}
     for result in results:
         if result.modes:
             words.setdefault(_in_short(result.modes), []).append(result)
@@ -111,12 +111,14 @@ def _modes(results: Sequence) -> str:
     return Kind.TEXT(text=parts)
 
 
-def _in_short(modes: Reason) -> Reason:
+def _in_short(modes: str) -> str:
     if is_of(modes, Kind.MODES_BOTH):
         return Kind.MODES_EVAL_AND_TRAIN()
     if is_of(modes, Kind.MODES_THE_SAME):
         return Kind.MODES_EVAL_AS_TRAIN()
-    return Kind.MODES_ALONE(mode=modes.fields["ran"])
+    if is_of(modes, Kind.MODE_ALONE, Kind.MODE_ALONE_BECAUSE):
+        return Kind.MODES_ALONE(mode=modes.fields["ran"])
+    return modes
 
 
 def _where(found: Sequence) -> str:
@@ -127,7 +129,7 @@ def _where(found: Sequence) -> str:
         why = terminal.in_a_line(result.error) if result.error else Kind.HAS_NO_ROWS()
         return Kind.NOT_COMPARED_SINCE(name=name, why=why)
     places = findings_of(result)[0].places
-    place = shown(Path(places["paddle"])) if places else NO_LINE
+    place = shown(Path(plain(places["paddle"]))) if places else NO_LINE
     known = place != NO_LINE
     at = [row.key, place] if known else [row.key]
     places = [terminal.visible(one) for one in at]

@@ -117,13 +117,18 @@ def _console(stderr: bool = False) -> Console:
 
 
 def say(text: str | Text) -> None:
-    """Print a line; the word that a check ends with in its colour."""
-    line = Text(in_language(text)) if isinstance(text, str) else text
+    """Print a line."""
+    _console().print(in_colour(text) if isinstance(text, str) else text, soft_wrap=True)
+
+
+def in_colour(text: str) -> Text:
+    """Return a line in the language that people read; the word that a check ends with in colour."""
+    line = Text(in_language(text))
     if is_of(text, Kind.LAST_LINE, Kind.LAST_LINE_LETS_PASS):
         word = text.fields["word"]
         colour = _OF_WORDS[word] if text.kind is Kind.LAST_LINE else "yellow"
         line.stylize(f"bold {colour}", 0, len(word))
-    _console().print(line, soft_wrap=True)
+    return line
 
 
 def in_a_line(text: str) -> str:

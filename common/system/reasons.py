@@ -137,6 +137,11 @@ def _plain(value: object) -> object:
     return value.item() if hasattr(value, "item") else value
 
 
+def plain(text: str) -> str:
+    """Return a text as Python's own str, which pathlib asks for."""
+    return str.__str__(text)
+
+
 def is_of(text: str, *kinds: Kind) -> bool:
     """Return whether a text is a reason of one of these kinds."""
     return isinstance(text, Reason) and text.kind in kinds
