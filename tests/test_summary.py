@@ -126,7 +126,8 @@ def test_what_could_not_run_and_what_is_undecided_are_no_agreement():
 
 def coloured(line) -> str:
     stream = io.StringIO()
-    Console(file=stream, force_terminal=True, color_system="standard", width=900).print(terminal.in_colour(line))
+    console = Console(file=stream, force_terminal=True, color_system="standard", width=900)
+    console.print(terminal.in_colour(line))
     return stream.getvalue()
 
 

@@ -14,7 +14,8 @@ kind is one line: Python 3.10, which a side may have, reads no TOML.
 import json
 import string
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
 from enum import Enum
 from functools import cached_property
 from pathlib import Path
@@ -22,28 +23,44 @@ from pathlib import Path
 SENTENCES = Path(__file__).resolve().parent.parent / "report" / "reasons"
 
 
+# What stands between the parts of a list, by the format of its field; `last` before the last one of
+# `listed`.
 _JOINTS = {"": "; ", "and": " and ", "comma": ", ", "space": " ", "lines": "\n", "dots": " · "}
-_JOINTS["listed"] = ", "
+_JOINTS |= {"listed": ", ", "last": " and "}
 
 
-def joined(parts: Iterable[str], joint: str) -> str:
-    """Return the parts that are not empty as one text; `joint` is one of those above."""
-    parts = list(filter(None, parts))
-    if joint == "listed" and parts[1:]:
-        return f"{', '.join(parts[:-1])} and {parts[-1]}"
-    return _JOINTS[joint].join(parts)
+@dataclass(frozen=True)
+class Language(string.Formatter):
+    """How a language says a reason.
 
+    template   gives its template, of the English one
+    joints     as above
+    """
 
-class _Words(string.Formatter):
-    """Fills in templates whose fields are counted, or hold a list of reasons."""
+    template: Callable[[str], str] = lambda english: english
+    joints: Mapping[str, str] = field(default_factory=lambda: _JOINTS)
+
+    def said(self, text: str) -> str:
+        """Return a reason in this language; a text that is none as it is."""
+        if not isinstance(text, Reason):
+            return text
+        return self.vformat(self.template(text.kind.template), (), text.fields)
 
     def format_field(self, value: object, spec: str) -> str:
         """Return a field's text."""
         if "|" in spec:
             return f"{value:,} {spec.split('|')[value != 1]}"
         if isinstance(value, list):
-            return joined(value, spec)
-        return format(value, spec)
+            return self.joined(map(self.said, value), spec)
+        return format(self.said(value), spec)
+
+    def joined(self, parts: Iterable[str], joint: str) -> str:
+        """Return the parts that are not empty as one text."""
+        parts = list(filter(None, parts))
+        if joint == "listed" and parts[1:]:
+            *parts, last = parts
+            return f"{self.joints[joint].join(parts)}{self.joints['last']}{last}"
+        return self.joints[joint].join(parts)
 
 
 class _Listed(Enum):
@@ -100,7 +117,7 @@ class Reason(str):
     __slots__ = ("fields", "kind")
 
     def __new__(cls, kind: Kind, fields: dict[str, object]) -> "Reason":
-        self = super().__new__(cls, _WORDS.vformat(kind.template, (), fields))
+        self = super().__new__(cls, ENGLISH.vformat(kind.template, (), fields))
         self.kind, self.fields = kind, fields
         return self
 
@@ -126,7 +143,7 @@ class Reason(str):
         return told if isinstance(self.kind, Kind) else told | {"text": str(self)}
 
 
-_WORDS = _Words()
+ENGLISH = Language()
 
 
 def _plain(value: object) -> object:
