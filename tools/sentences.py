@@ -125,7 +125,8 @@ def problems(root: Path) -> Iterator[str]:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Print what is wrong; returns the exit status."""
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    plain = argparse.RawDescriptionHelpFormatter
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=plain)
     parser.add_argument("root", nargs="?", type=Path, default=ROOT)
     found = list(problems(parser.parse_args(arguments).root))
     print("\n".join(found))
