@@ -55,9 +55,9 @@ def _rows(found: Compared, changes: Sequence[Change], title: str) -> None:
     """A table of rows; the colour is that of the verdict now, of no verdict before."""
     if not changes:
         return
-    folding = tensor, more = Kind.COLUMN_TENSOR(), Kind.COLUMN_ELSE()
+    tensor, more = Kind.COLUMN_TENSOR(), Kind.COLUMN_ELSE()
     columns = tensor, Kind.COLUMN_VERDICT(), Kind.COLUMN_LIMIT_BEFORE(), Kind.COLUMN_NOW(), more
-    table = _table(title, Kind.COLUMN_STEP(), *columns, fold=folding)
+    table = _table(title, Kind.COLUMN_STEP(), *columns, fold=(tensor, more))
     for change in changes[: terminal.SHOWN_ROWS]:
         verdict = escape(words.verdicts(change))
         if change.after is not None:
@@ -122,8 +122,8 @@ def _noise(found: Compared) -> None:
     noisy = found.noisy
     if not noisy:
         return
-    columns = tensor, *_ = Kind.COLUMN_TENSOR(), Kind.COLUMN_VERDICT(), Kind.COLUMN_NOISE()
-    table = _table(Kind.TABLE_NOISE(), Kind.COLUMN_STEP(), *columns, fold=(tensor,))
+    columns = [Kind.COLUMN_TENSOR(), Kind.COLUMN_VERDICT(), Kind.COLUMN_NOISE()]
+    table = _table(Kind.TABLE_NOISE(), Kind.COLUMN_STEP(), *columns, fold=columns[:1])
     for change in noisy[: terminal.SHOWN_ROWS]:
         names = map(escape, (visible(change.key), words.verdicts(change)))
         table.add_row(_step(found, change.name), *names, words.noise(change))

@@ -118,11 +118,9 @@ def remarks(change: Change) -> list[str]:
     """What else is to be said of a row."""
     starts = Kind.STARTS_NOW if change.starts == "here now" else Kind.STARTS_NO_MORE
     found = [starts()] if change.starts else []
-    by = _by_how_much(change)
-    if by == "more":
-        found.append(Kind.OFF_BY_MORE(factor=change.grew))
-    elif by:
-        found.append(Kind.OFF_BY_LESS(factor=1 / change.grew))
+    if by := _by_how_much(change):
+        off = Kind.OFF_BY_MORE if by == "more" else Kind.OFF_BY_LESS
+        found.append(off(factor=change.grew if by == "more" else 1 / change.grew))
     row = change.after or change.before
     if row.origin and not change.starts and change.what != c.STILL:
         found.append(Kind.STARTS_HERE() if change.after else Kind.STARTED_HERE())
@@ -189,6 +187,6 @@ def in_short(found: Compared, name: c.Name) -> str:
         if name in found.alone(told):
             failing = len(found.of(*c.WORSE, name=name))
             return Kind.ALONE_AND_FAIL(where=where, count=failing) if failing else where
-    counts = [(kind, len(found.of(*whats, name=name))) for whats, kind in groups.items()]
+    counts = ((kind, len(found.of(*whats, name=name))) for whats, kind in groups.items())
     parts = [kind(count=n) for kind, n in counts if n]
     return Kind.TOLD_IN_TURN(parts=parts) if parts else Kind.AS_BEFORE()

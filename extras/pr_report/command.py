@@ -36,11 +36,7 @@ def _parser() -> Parser:
         "results", nargs="*", type=Path, metavar="RESULTS", help=Kind.OPTION_RESULTS()
     )
     parser.add_argument(
-        "--for",
-        dest="kind",
-        choices=tuple(KINDS),
-        required=True,
-        help=Kind.OPTION_FOR(),
+        "--for", dest="kind", choices=tuple(KINDS), required=True, help=Kind.OPTION_FOR()
     )
     parser.set_defaults(lang="en")  # of the file, which others read: not the locale's
     parser.take_other("model", metavar="NAME|FOLDER", help=Kind.OPTION_MODEL())

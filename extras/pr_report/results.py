@@ -261,8 +261,7 @@ def _refuse_changed(found: Found) -> None:
         files = {name for _, sidecar in told for name in sidecar.sources}
         for name in sorted(files):
             _same(
-                Kind.FILE_IS_ANOTHER(file=name),
-                ((run, one.sources.get(name)) for run, one in told),
+                Kind.FILE_IS_ANOTHER(file=name), ((run, one.sources.get(name)) for run, one in told)
             )
         _same(
             Kind.FRAMEWORK_IS_ANOTHER(side=side),
