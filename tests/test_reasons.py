@@ -91,7 +91,7 @@ def test_the_lint_finds_a_sentence_and_a_kind_that_nothing_gives(tmp_path):
     (rooms / "some.py").write_text(source + "y = Kind.USED(), Kind.ABSENT(), 'a name'\n")
     found = "\n".join(lint.problems(tmp_path))
     assert "some.py:2: a sentence outside report/: 'the X is wrong'" in found
-    assert "ABSENT is no kind" in found and "nothing gives UNUSED" in found
+    assert "ABSENT is no kind of" in found and "nothing gives UNUSED" in found
     assert found.count("\n") == 2
 
 
