@@ -94,6 +94,3 @@ def test_the_lint_finds_a_sentence_and_a_kind_that_nothing_gives(tmp_path):
     assert "ABSENT is no kind of" in found and "nothing gives UNUSED" in found
     assert found.count("\n") == 2
 
-
-def test_this_checkout_is_in_order():
-    assert list(lint.problems(lint.ROOT)) == []
