@@ -199,7 +199,7 @@ class Archive:
         if total > MAX_BYTES:
             raise self._error(Kind.ARCHIVE_TOO_LARGE(size=total))
         if MANIFEST not in seen:
-            raise self._error(Kind.ARCHIVE_WITHOUT(name=MANIFEST))
+            raise self._error(Kind.ARCHIVE_WITHOUT_MANIFEST())
         return entries
 
     def _refuse_other_bytes(self) -> None:
@@ -280,7 +280,7 @@ def file_problems(manifest: Mapping, archive: Archive, target: Path) -> list[str
             continue
         about = listed.get(name)
         if not isinstance(about, dict):
-            problems.append(Kind.FILE_NOT_LISTED(name=name, manifest=MANIFEST))
+            problems.append(Kind.FILE_NOT_LISTED(name=name))
             continue
         try:
             sha256, packed = archive.unpack(name, target)
@@ -292,9 +292,9 @@ def file_problems(manifest: Mapping, archive: Archive, target: Path) -> list[str
         size = archive.entries[name].file_size
         told = (about.get("size"), about.get("sha256"), about.get("packed_sha256"))
         if told != (size, sha256, packed):
-            problems.append(Kind.FILE_CHANGED(name=name, manifest=MANIFEST))
+            problems.append(Kind.FILE_CHANGED(name=name))
     problems += [
-        Kind.FILE_MISSING(name=ascii(str(name)[:120])[1:-1], manifest=MANIFEST)
+        Kind.FILE_MISSING(name=ascii(str(name)[:120])[1:-1])
         for name in listed
         if name not in archive.entries
     ]

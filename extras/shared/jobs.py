@@ -48,13 +48,13 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "--backend",
         choices=BACKENDS,
         default=BACKENDS[0],
-        help=Kind.BACKEND_OPTION(),
+        help=Kind.OPTION_BACKEND(),
     )
     parser.add_argument(
         "--scheduler",
         metavar="tcp://HOST:PORT",
         default="",
-        help=Kind.SCHEDULER_OPTION(),
+        help=Kind.OPTION_SCHEDULER(),
     )
 
 

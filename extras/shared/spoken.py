@@ -22,7 +22,7 @@ class Parser(argparse.ArgumentParser):
             formatter_class=next((one.Help for one in languages()), plain),
             allow_abbrev=False,
         )
-        self.add_argument("--lang", choices=("en", "zh"), help=Kind.LANG_OPTION())
+        self.add_argument("--lang", choices=("en", "zh"), help=Kind.OPTION_LANG())
 
     def error(self, message: str) -> None:
         """Say it, and end with status 2."""
