@@ -159,11 +159,9 @@ class Loaded:
 
 
 def _share(count: int, size: int) -> str:
-    return (
-        Kind.ALL_ELEMENTS(size=size)
-        if count == size
-        else Kind.SOME_ELEMENTS(count=count, size=size)
-    )
+    if count == size:
+        return Kind.ALL_ELEMENTS(size=size)
+    return Kind.SOME_ELEMENTS(count=count, size=size)
 
 
 def read_marks(
