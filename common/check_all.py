@@ -110,9 +110,8 @@ def _named(results: Sequence[Result]) -> str:
     numbers = sorted({result.step.number for result in results})
     if len(numbers) == len(all_steps()):
         return Kind.STEPS_ALL()
-    if len(numbers) == 1:
-        return Kind.STEP_ONE(number=str(numbers[0]))
-    return Kind.STEPS_SOME(numbers=listed(map(str, numbers)))
+    some = Kind.STEPS_SOME if len(numbers) > 1 else Kind.STEP_ONE
+    return some(numbers=listed(map(str, numbers)))
 
 
 def judge_again(
