@@ -41,7 +41,6 @@ from twincheck.common.logs.sidecar import sidecar_of
 from twincheck.common.pair.pairs import load_pairs
 from twincheck.common.report import terminal as report
 from twincheck.common.report.commands import whole
-from twincheck.common.report.sentences import listed
 from twincheck.common.report.summary import last_line
 from twincheck.common.system import extras
 from twincheck.common.system.checkout import ROOT, for_logs
@@ -111,7 +110,7 @@ def _named(results: Sequence[Result]) -> str:
     if len(numbers) == len(all_steps()):
         return Kind.STEPS_ALL()
     some = Kind.STEPS_SOME if len(numbers) > 1 else Kind.STEP_ONE
-    return some(numbers=listed(map(str, numbers)))
+    return some(numbers=list(map(str, numbers)))
 
 
 def judge_again(
@@ -129,7 +128,7 @@ def judge_again(
             if not all(log.is_file() for log in logs):
                 continue
             if on_progress:
-                on_progress(Kind.STEP_OF_MODEL(step=step.number, model=pair.name))
+                on_progress(Kind.STEP_NAMED(step=step.number, name=pair.name))
             told = sidecar_of(logs[0])
             how = replace(options, run=request_of(told), compare_only=True)
             result = judge_model(step, pair, folder, how)
@@ -154,7 +153,7 @@ def _left_out(
         whys = {p.name: step.why_not(p) for p in pairs if (step.number, p.name) not in ran}
         for name, why in whys.items():
             if why:
-                own = Kind.STEP_LEFT_OUT(model=name, why=why)
+                own = Kind.LEFT_OUT_OF_MODEL(model=name, why=why)
                 found[step.number] = why if len(pairs) == 1 else own
     return found
 

@@ -81,13 +81,14 @@ def _show(judgement: Judgement, options) -> None:
     names = {"reference": options.ref.name, "candidate": options.cand.name}
     report.say(Kind.LOGS_COMPARED(**names, verdict=judgement.verdict))
     guide = report.guide_word(judgement.guide_passed)
-    counts = report.counted(judgement.rows) or Kind.NO_ROWS()
+    counts = report.counted(judgement.rows) or Kind.NONE()
     report.say(Kind.LOGS_ROWS(counts=counts, guide=guide))
+    whose = Kind.NOTE()
     for note in judgement.notes:
-        report.say(Kind.NOTED(note=note))
+        report.say(Kind.NOTE_OF(whose=whose, note=note))
     first = first_bad_row(judgement.rows)
     if first is None:
-        report.show_excused(((None, row) for row in judgement.rows), "note")
+        report.show_excused(((None, row) for row in judgement.rows), whose)
     else:
         report.say("")
         told = {"key": report.visible(first.key), "verdict": first.verdict}

@@ -26,7 +26,6 @@ import numpy as np
 
 from twincheck.common.check.command_line import check_main
 from twincheck.common.check.options import Parser, of, positive
-from twincheck.common.check.result import RUN_AGAIN
 from twincheck.common.check.steps import Step
 from twincheck.common.logs.reader import read_log
 from twincheck.common.logs.result_folder import FLOAT64, ResultFolder
@@ -88,7 +87,7 @@ def trained_alike(folder: Path, pair) -> tuple[list[Row], list[str]]:
         limits = [row.allowed for row in drifts]
         draw_curves(folder, pair.name, logs, [steps for _, steps in parts], limits)
     seeds = [row for row in of_seeds if row.size > 1 and row.key[:6] == "seeds/"]
-    notes += [Kind.SEED_NOTED(key=row.key, reasons=list(row.reasons)) for row in seeds]
+    notes += [Kind.ROW_NOTED(key=row.key, reasons=list(row.reasons)) for row in seeds]
     return rows, [*_rate_too_high(folder), *notes, *early, *shared]
 
 
@@ -110,8 +109,8 @@ def envelope_of(folder: Path, pair) -> tuple[Envelope, list, list[str]]:
     envelope, why = stored(folder, pair, request)
     twins = all(files.log("train_self", side).is_file() for side in SIDES)
     if not twins and envelope is None:
-        told = {"path": str(files.path), "why": why or Kind.TWINS_MISSING(), "again": RUN_AGAIN}
-        raise UserError(Kind.ENVELOPE_MISSING(**told))
+        told = {"path": str(files.path), "why": why or Kind.TWINS_MISSING()}
+        raise UserError(Kind.ENVELOPE_MISSING(**told, again=Kind.RUN_AGAIN()))
     if twins:  # a run may stop early: what all have counts
         losses = [each["curve/loss"].size for side in SIDES for each in runs_of(folder, side)]
     parts = parts_of(min(losses), per_epoch)
@@ -200,7 +199,7 @@ def _ends(folder: Path, logs, exact, envelope: Envelope) -> list[Row]:
         label, found = f"train/final_{name}", envelope[key]
         values, truth = ([log[key] for log in of if key in log] for of in (logs, exact))
         if len(values) < 2:
-            rows.append(claim(label, math.inf, 0.0, Kind.FINAL_ON_ONE_SIDE()))
+            rows.append(claim(label, math.inf, 0.0, Kind.ON_ONE_SIDE_ALONE()))
         elif values[0].shape != values[1].shape:
             shapes = {"torch": values[0].shape, "paddle": values[1].shape}
             rows.append(claim(label, math.inf, 0.0, Kind.FINAL_OF_OTHER_SAMPLES(**shapes)))
@@ -368,16 +367,16 @@ def decided(result, folder: Path) -> dict[str, dict[str, str]]:
     parts = sum(row.key.startswith("train/drift/") for row in whole)
     seeds = max([row.size for row in whole if row.key.startswith("seeds/")], default=1)
     counted = Kind.SEEDS_SOME(count=seeds) if seeds > 1 else Kind.SEED_ONE()
-    same = Kind.DECIDED_SAME(count=ran)
-    alike = Kind.DECIDED_ALIKE(count=parts, seeds=counted)
+    same = Kind.TRAINED_THE_SAME(count=ran)
+    alike = Kind.TRAINED_ALIKE(count=parts, seeds=counted)
     found = {}
     for name, rows, said in ("first steps", first, same), ("whole training", whole, alike):
         off = first_bad_row(rows)
         if off is not None:
             why = list(off.reasons) or [what_is_wrong(off)]
-            said = Kind.DECIDED_BY_ROW(key=off.key, reasons=why)
+            said = Kind.ROW_NOTED(key=off.key, reasons=why)
         found[name] = {"verdict": worst([row.verdict for row in rows]), "said": said}
-    scored = Kind.DECIDED_SCORES(scores=told)
+    scored = Kind.LISTED(parts=told)
     found["the guide's rule"] = {"verdict": guide_word(result.guide_passed), "said": scored}
     sentences = Kind.TEXT(text=list(dict.fromkeys(map(sentence, answers))))
     return found | {"the published number": {"verdict": reached_word, "said": sentences}}

@@ -58,7 +58,7 @@ def curves_figure(model: str, losses, score: str, scores, parts, limits):
         middle.plot(epochs, scores[side], **line)
         middle.scatter(epochs, scores[side], s=size, **mark, **seen)
     left.set(title=Kind.CURVES_LOSS_OF(model=model))
-    left.set(xlabel=Kind.CURVES_STEP(), ylabel=Kind.CURVES_LOSS())
+    left.set(xlabel=Kind.HEADING_STEP(), ylabel=Kind.CURVES_LOSS())
     for axes in (left, middle):
         axes.xaxis.get_major_locator().set_params(integer=True)
     title = Kind.CURVES_SCORE_OF(score=score)
@@ -75,7 +75,7 @@ def curves_figure(model: str, losses, score: str, scores, parts, limits):
     for i, (part, limit) in enumerate(there):
         name = Kind.CURVES_ALLOWED() if i == 0 else None
         right.plot([part[0], part[-1]], [limit, limit], label=name, **LIMIT)
-    right.set(title=Kind.CURVES_DIFFERENCE(), xlabel=Kind.CURVES_STEP(), yscale="log")
+    right.set(title=Kind.CURVES_DIFFERENCE(), xlabel=Kind.HEADING_STEP(), yscale="log")
     right.set_ylabel(Kind.CURVES_STEP_AND_PART())
     for axes in (left, middle, right):
         place = {"loc": "upper center", "bbox_to_anchor": (0.5, -0.16), "frameon": False}

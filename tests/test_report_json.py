@@ -57,5 +57,5 @@ def test_a_short_report_has_what_is_promised_and_all_of_what_is_wrong():
             close = None if other[name] is None else pytest.approx(other[name], rel=1e-6)
             assert one[name] == close
     assert brief["rows"][8]["mean_abs"] is None
-    assert set(full["rows"][0]) == set(Row.__slots__) - set(_NOW_AND_THEN)
+    assert set(full["rows"][0]) == {*Row.__slots__, "note", "excuse"} - set(_NOW_AND_THEN)
     assert full["rows"][7]["fed"] == "yes" and "fed" not in full["rows"][8]

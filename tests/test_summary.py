@@ -15,10 +15,11 @@ from twincheck.common.pair.pairs import load_pair
 from twincheck.common.report import terminal
 from twincheck.common.report.commands import shown
 from twincheck.common.report.summary import last_line, outcome
+from twincheck.common.system.reasons import Kind
 from twincheck.common.verdict.row import Row, claim
 
 STEPS = all_steps()
-BOTH = "checked in eval and train mode"
+BOTH = Kind.MODES_BOTH()
 KEY = "main/blocks.0.norm2"
 OFF = dict(gap=4.9e-6, allowed=5.4e-11, measure="rms", origin=True)
 
@@ -68,10 +69,8 @@ def test_all_that_is_aligned_is_counted_with_its_modes_and_the_page():
     ("modes", "said"),
     [
         (BOTH, "(eval and train)"),
-        ("checked in eval mode; train mode is the same function",
-         "(eval; train is the same function)"),
-        ("checked in eval mode alone; train mode was not checked (the reference fails: oh; no)",
-         "(eval alone)"),
+        (Kind.MODES_THE_SAME(), "(eval; train is the same function)"),
+        (Kind.MODE_ALONE_BECAUSE(ran="eval", missing="train", why="oh; no"), "(eval alone)"),
     ],
 )  # fmt: skip
 def test_a_mode_that_was_not_checked_cannot_be_overlooked(capsys, modes, said):
@@ -127,7 +126,8 @@ def test_what_could_not_run_and_what_is_undecided_are_no_agreement():
 
 def coloured(line) -> str:
     stream = io.StringIO()
-    Console(file=stream, force_terminal=True, color_system="standard", width=900).print(line)
+    console = Console(file=stream, force_terminal=True, color_system="standard", width=900)
+    console.print(terminal.in_colour(line))
     return stream.getvalue()
 
 

@@ -23,6 +23,8 @@ import ast
 import re
 import tomllib
 from collections.abc import Iterator, Sequence
+from functools import cache
+from string import Formatter
 
 ROOT = Path(__file__).resolve().parent.parent
 ROOMS = ("verdict", "check", "sides", "logs")
@@ -66,18 +68,56 @@ def kinds(root: Path) -> dict[str, str]:
     """Return the list of reasons: kind -> template."""
     found: dict[str, str] = {}
     for path in sorted((root / "common/report/reasons").glob("*.toml")):
-        found |= tomllib.loads(path.read_text(encoding="utf-8"))
+        found |= read(path)
     return found
 
 
-def used_kinds(root: Path) -> dict[str, str]:
-    """Return the kinds that the source names, and where each is named first."""
-    found: dict[str, str] = {}
+@cache
+def read(path: Path) -> dict[str, str]:
+    """Return a file of kinds."""
+    return tomllib.loads(path.read_text(encoding="utf-8"))
+
+
+def lists(root: Path) -> Iterator[tuple[str, dict[str, str], dict[str, str]]]:
+    """Return each list of kinds: where it is, its templates, and kind -> a file that names it."""
+    owners = {path.parent: read(path) for path in sorted(root.glob("extras/*/reasons.toml"))}
+    used: dict[Path, dict[str, str]] = {owner: {} for owner in (root, *owners)}
     for folder in ("common", "extras", "step*", "twincheck"):
-        for path in sorted(root.glob(f"{folder}/**/*.py")):
-            for name in re.findall(r"\bKind\.([A-Z][A-Z0-9_]+)\b", path.read_text("utf-8")):
+        for path in sorted(root.glob(f"{folder}/**/*.*")):
+            if path.suffix not in (".py", ".j2", ".js") or "tests" in path.parts:
+                continue
+            owner = own_list(path, root).parent
+            text = path.read_text("utf-8")
+            for core, name in re.findall(r"\b(Core)?Kind\.([A-Z][A-Z0-9_]+)\b", text):
+                found = used[root if core or owner not in owners else owner]
                 found.setdefault(name, str(path.relative_to(root)))
-    return found
+    yield "common/report/reasons", kinds(root), used[root]
+    for owner, listed in owners.items():
+        yield f"{owner.relative_to(root)}/reasons.toml", listed, used[owner]
+
+
+def own_list(path: Path, root: Path) -> Path:
+    """Return where the list of an extra's own is, of a file in it."""
+    return root.joinpath(*path.relative_to(root).parts[:2], "reasons.toml")
+
+
+def wrong_calls(path: Path, root: Path) -> Iterator[str]:
+    """Return a line for each call of a kind whose fields are not those of its template."""
+    text = path.read_text(encoding="utf-8")
+    if "Kind." not in text:
+        return
+    own = own_list(path, root)
+    listed = read(own) if own.is_file() else kinds(root)
+    for node in ast.walk(ast.parse(text)):
+        call = node.func if isinstance(node, ast.Call) else None
+        if not isinstance(call, ast.Attribute) or ast.unparse(call.value) != "Kind":
+            continue
+        given = {keyword.arg for keyword in node.keywords} - {None}
+        open_ended = any(keyword.arg is None for keyword in node.keywords)
+        fields = {name for _, name, _, _ in Formatter().parse(listed.get(call.attr, "")) if name}
+        if not given <= fields or not open_ended and given != fields:
+            where = f"{path.relative_to(root)}:{node.lineno}"
+            yield f"{where}: {call.attr} has the fields {sorted(fields)}, not {sorted(given)}"
 
 
 def problems(root: Path) -> Iterator[str]:
@@ -86,16 +126,20 @@ def problems(root: Path) -> Iterator[str]:
         for path in sorted((root / "common" / room).glob("*.py")):
             for line, text in sentences(path):
                 yield f"{path.relative_to(root)}:{line}: a sentence outside report/: {text!r}"
-    listed, used = kinds(root), used_kinds(root)
-    for name in sorted(used.keys() - listed.keys()):
-        yield f"{used[name]}: {name} is no kind of reason"
-    for name in sorted(listed.keys() - used.keys()):
-        yield f"common/report/reasons: nothing gives {name}"
+    for folder in ("common", "extras", "step*"):
+        for path in sorted(root.glob(f"{folder}/**/*.py")):
+            yield from wrong_calls(path, root)
+    for place, listed, used in lists(root):
+        for name in sorted(used.keys() - listed.keys()):
+            yield f"{used[name]}: {name} is no kind of {place}"
+        for name in sorted(listed.keys() - used.keys()):
+            yield f"{place}: nothing gives {name}"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Print what is wrong; returns the exit status."""
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    plain = argparse.RawDescriptionHelpFormatter
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=plain)
     parser.add_argument("root", nargs="?", type=Path, default=ROOT)
     found = list(problems(parser.parse_args(arguments).root))
     print("\n".join(found))

@@ -22,6 +22,7 @@ from twincheck.common.report.commands import whole
 from twincheck.common.report.summary import last_line
 from twincheck.common.system.errors import UserError
 from twincheck.common.system.files import write_text
+from twincheck.common.system.reasons import Kind
 
 
 def check_main(
@@ -41,7 +42,7 @@ def check_main(
     options = CheckOptions.of(given)
     if options.run.node_rank:
         return guarded(given.debug, lambda: assist(step, options))
-    hint = "; --resume goes on with a training" if step.trains else ""
+    hint = Kind.RESUME_GOES_ON() if step.trains else ""
     return guarded(given.debug, lambda: check(step, options, processes=processes), hint)
 
 
@@ -87,11 +88,8 @@ def assist(step: Step, options: CheckOptions) -> int:
     for result in results:
         if result.error:
             raise UserError(result.error)
-    run = options.run
-    report.say(
-        f"step {step.number}: {run.processes // run.nnodes} of {run.processes} processes ran here; "
-        "the machine of --node-rank 0 judges and keeps the result"
-    )
+    count, here = options.run.processes, options.run.processes // options.run.nnodes
+    report.say(Kind.PROCESSES_RAN_HERE(step=step.number, here=here, processes=count))
     return 0
 
 
@@ -99,7 +97,7 @@ def write_step_page(step: Step, options: CheckOptions, results: Sequence[Result]
     """Write the page of a step beside its results, unless --no-report was given; returns it."""
     if options.no_report:
         return None
-    name = f"step {step.number}, {step.other or step.title}"
+    name = Kind.STEP_NAMED(step=step.number, name=step.other or step.title)
     command = whole(step.command, options.typed)
     return write_page(base_folder(step, options), results, command, name)
 
@@ -115,6 +113,6 @@ def write_page(folder: Path, results: Sequence[Result], command: str, name: str)
     try:
         html_page.write_page(path, results, command, name)
     except UserError as error:
-        report.say(f"no report: {error}; the verdict above stands")
+        report.say(Kind.PAGE_NOT_WRITTEN(why=str(error)))
         return None
     return path

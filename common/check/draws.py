@@ -1,4 +1,4 @@
-"""Whether both models drew the same random numbers by themselves; sentences for a check's notes."""
+"""Whether both models drew the same random numbers by themselves: reasons for a check's notes."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -7,20 +7,21 @@ from twincheck.common.logs.draws import Draw, Pass, runs_of, side_by_side
 from twincheck.common.logs.dropouts import partners
 from twincheck.common.logs.pickle_machine import escaped
 from twincheck.common.logs.sidecar import Sidecar
+from twincheck.common.system.reasons import Kind
 
 # What a draw of a kind (common/pair/tape.py) is called.
 _NAMES = {
-    "uniform": "uniform numbers",
-    "normal": "normal numbers",
-    "integers": "integers",
-    "permutation": "a permutation",
+    "uniform": Kind.UNIFORM_NUMBERS(),
+    "normal": Kind.NORMAL_NUMBERS(),
+    "integers": Kind.INTEGERS(),
+    "permutation": Kind.PERMUTATION(),
 }
 
 
 def draw_notes(torch: Sequence[Sidecar], paddle: Sequence[Sidecar], passed=False) -> list[str]:
     """What to say of the draws that the tape gave; nothing where the models drew none.
 
-    The sidecars of both sides' logs, in the same order.  One sentence says that all were alike,
+    The sidecars of both sides' logs, in the same order.  One reason says that all were alike,
     or which are the first that are not, which a check may have `passed` all the same.
     """
     count, first = 0, None
@@ -34,10 +35,7 @@ def draw_notes(torch: Sequence[Sidecar], paddle: Sequence[Sidecar], passed=False
                 first = first or next(iter(ours), None)
     if first is None:
         return []
-    return [
-        f"both models drew the same random numbers, {count} times in all, all from the tape: "
-        f"first {_described(first)}"
-    ]
+    return [Kind.DRAWS_ALIKE(count=count, draw=_described(first))]
 
 
 def unseeded_notes(side: str, sidecars: Sequence[Sidecar]) -> list[str]:
@@ -47,14 +45,8 @@ def unseeded_notes(side: str, sidecars: Sequence[Sidecar]) -> list[str]:
         return []
     place, value = (escaped(found[0].get(name, "")) for name in ("place", "value"))
     if value:
-        return [
-            f"the {side} model's {value} ({place}) is another each time it is built, so that the "
-            "same command may come to another result"
-        ]
-    return [
-        f"the {side} model draws numbers at {place} that no seed decides, so that the same command "
-        "may come to another result: seed them"
-    ]
+        return [Kind.VALUE_UNSEEDED(side=side, value=value, place=place)]
+    return [Kind.DRAWS_UNSEEDED(side=side, place=place)]
 
 
 def dropout_notes(torch: Sequence[Sidecar], paddle: Sequence[Sidecar]) -> list[str]:
@@ -75,19 +67,13 @@ def dropout_notes(torch: Sequence[Sidecar], paddle: Sequence[Sidecar]) -> list[s
                     *(("paddle", one, "torch", reference) for one in more[:1]),
                 ):
                     idle = any(f"/{at}".endswith(f"/{one.site}") for at in told.idle)
-                    not_so = "has with rate 0" if idle else "has not"
-                    unlike.append(f"{has} has {_described(one)}, which {lacks} {not_so}")
+                    kind = Kind.DROPOUT_IDLE if idle else Kind.DROPOUT_MISSING
+                    unlike.append(kind(has=has, draw=_described(one), lacks=lacks))
     notes = []
     if renamed:
-        theirs, ours = next(iter(renamed.items()))
-        notes.append(
-            f"dropouts that the paddle side draws in other modules, {len(renamed)}, were given "
-            "the masks of torch's, matched by rate, shape and order of calls in the modules around "
-            f"them: first {escaped(ours)}, in paddle {escaped(theirs)}"
-        )
-    if unlike:
-        notes.append(f"the models do not have the same dropouts: {unlike[0]}")
-    return notes
+        theirs, ours = map(escaped, next(iter(renamed.items())))
+        notes.append(Kind.DROPOUTS_ELSEWHERE(count=len(renamed), torch=ours, paddle=theirs))
+    return notes + unlike[:1]
 
 
 def _matched(ours: Pass, theirs: Pass) -> tuple[list[tuple[Draw, Draw]], list[Draw], list[Draw]]:
@@ -103,7 +89,7 @@ def _amounts(draws: Pass) -> Counter:
 
 
 def _unlike(ours: Pass, theirs: Pass, passed: bool) -> str:
-    """The sentence on a pass in which the models did not draw the same: of the first that differs.
+    """Why a pass is one in which the models did not draw the same: of the first that differs.
 
     That is of partners which are of another kind or shape, else what has none on the other side.
     """
@@ -111,15 +97,16 @@ def _unlike(ours: Pass, theirs: Pass, passed: bool) -> str:
     alone = next(iter(lost), None), next(iter(more), None)
     torch, paddle = next((pair for pair in pairs if pair[0].key != pair[1].key), alone)
     if torch and paddle:
-        what = f"torch drew {_described(torch)} where paddle drew {_described(paddle)}"
+        what = Kind.DREW_ANOTHER(torch=_described(torch), paddle=_described(paddle))
     elif torch:
-        what = f"torch drew {_described(torch)}, which paddle did not draw"
+        what = Kind.DREW_IN_TORCH_ALONE(draw=_described(torch))
     else:
-        what = f"paddle drew {_described(paddle)}, which torch did not draw"
-    so = "nothing that decides depends on them" if passed else "what is made of them cannot agree"
-    return f"the models did not draw the same random numbers, and {so}: {what}"
+        what = Kind.DREW_IN_PADDLE_ALONE(draw=_described(paddle))
+    return (Kind.DRAWS_DIFFER_HARMLESSLY if passed else Kind.DRAWS_DIFFER)(what=what)
 
 
 def _described(draw: Draw) -> str:
-    where = f" at {draw.place}" if draw.place else ""
-    return escaped(f"{_NAMES.get(draw.kind, draw.kind)} of shape {list(draw.shape)}{where}")
+    what, shape = _NAMES.get(draw.kind) or escaped(draw.kind), str(list(draw.shape))
+    if not draw.place:
+        return Kind.DRAW(what=what, shape=shape)
+    return Kind.DRAW_AT(what=what, shape=shape, place=escaped(draw.place))

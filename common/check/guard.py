@@ -11,6 +11,7 @@ from contextlib import suppress
 from twincheck.common.report import terminal as report
 from twincheck.common.system.errors import UserError
 from twincheck.common.system.files import fill_standard_streams
+from twincheck.common.system.reasons import Kind
 from twincheck.common.system.signals import Stopped, stoppable
 
 
@@ -33,7 +34,8 @@ def guarded(debug: bool, action: Callable[[], int], hint: str = "") -> int:
     except BrokenPipeError:  # nobody reads on; nor may Python complain of it when it ends
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
     except OSError as error:
-        report.say_error(f"{error.strerror or error}: {error.filename or _no_file(error)}")
+        file = str(error.filename or "") or _no_file(error)
+        report.say_error(Kind.SYSTEM_ERROR(error=error.strerror or str(error), file=file))
     except Exception as error:
         if isinstance(error.__context__, KeyboardInterrupt):  # what was being written is open
             _say_stopped(error.__context__, hint)
@@ -42,24 +44,20 @@ def guarded(debug: bool, action: Callable[[], int], hint: str = "") -> int:
             raise
         frames = traceback.extract_tb(error.__traceback__)
         frame = [frame for frame in frames if not frame.filename.startswith("<frozen")][-1]
+        place = f"{frame.filename}:{frame.lineno}"
         if isinstance(error, ModuleNotFoundError):
-            report.say_error(
-                f"{frame.filename}:{frame.lineno} needs {error.name}, which {sys.executable} has "
-                "not: install it there"
-            )
+            what = {"module": str(error.name), "python": str(sys.executable)}
+            report.say_error(Kind.MODULE_MISSING(place=place, **what))
             return 2
-        report.say_error(
-            f"internal error at {frame.filename}:{frame.lineno}: {type(error).__name__}: {error}; "
-            "--debug shows the traceback"
-        )
+        name = type(error).__name__
+        report.say_error(Kind.INTERNAL_ERROR(place=place, type=name, error=str(error)))
     return 2
 
 
 def _say_stopped(error: KeyboardInterrupt, hint: str) -> None:
-    word = f" by {error}" if isinstance(error, Stopped) else ""
-    report.say_error(
-        f"stopped{word}: what was finished is in its place, all else is as it was before{hint}"
-    )
+    by = isinstance(error, Stopped)
+    said = Kind.STOPPED_BY(signal=str(error), hint=hint) if by else Kind.STOPPED(hint=hint)
+    report.say_error(said)
 
 
 def _no_file(error: OSError) -> str:
@@ -67,9 +65,9 @@ def _no_file(error: OSError) -> str:
     try:
         os.getcwd()
     except OSError:
-        return "the folder that this was started in is gone; start it from another"
+        return Kind.START_FOLDER_GONE()
     if error.errno in (errno.ENOSPC, errno.EIO):
         with suppress(OSError):
             os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # nor at the end
-        return "standard output"
-    return "no file named"
+        return Kind.STANDARD_OUTPUT()
+    return Kind.NO_FILE_NAMED()

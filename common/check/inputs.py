@@ -34,7 +34,7 @@ from twincheck.common.pair.worker_process import Failure
 from twincheck.common.system.errors import UserError
 from twincheck.common.system.files import link_or_copy
 from twincheck.common.system.json_file import write_json
-from twincheck.common.system.reasons import reason_of
+from twincheck.common.system.reasons import Kind
 from twincheck.common.weights import checkpoint
 
 
@@ -71,8 +71,7 @@ class Inputs:
             chosen_cases(cases, run.cases)
         for pair in pairs:
             if pair.hides_built_in:
-                said = f"{pair.folder} is checked, not the built-in model of that name"
-                self.notes[pair.name].append(said)
+                self.notes[pair.name].append(Kind.BUILT_IN_HIDDEN(folder=str(pair.folder)))
             if pair.name not in self.errors and self.make_data(pair):
                 self.bring_reference(pair, base / pair.name)
         return pairs
@@ -86,7 +85,7 @@ class Inputs:
         configured = []
         for pair in pairs:
             preset = data_preset(pair, run.preset) if self.step.data else run.preset
-            self.on_progress(f"weights of {pair.name}")
+            self.on_progress(Kind.READING_WEIGHTS(model=pair.name))
             try:
                 pair, contents = checkpoint.prepare(
                     *(pair, run.weights, preset, run.modes == TRAIN, self.pythons, self.work),
@@ -147,10 +146,7 @@ class Inputs:
         model = find_model(self.options.tokenizer)
         if model is not None:
             if not (self.step.tokenizes or cuts_text or self.options.shared):
-                raise UserError(
-                    f"--tokenizer: preset {preset} of {pair.name} trains on no text that it would "
-                    "cut into pieces: leave it out"
-                )
+                raise UserError(Kind.TOKENIZER_WITHOUT_TEXT(preset=preset, model=pair.name))
             load_processor(model)  # a sentence now, and not from two processes
             folder.mkdir(parents=True, exist_ok=True)
             shutil.copy(model, folder / MODEL)
@@ -173,14 +169,14 @@ class Inputs:
             write_json(ResultFolder(folder).reference_key(), key)
             if not self.options.reuse:
                 return
-            reason = why_not_reused(former, key)
-            notes.append(f"torch {f'was run again: {reason}' if reason else 'logs were kept'}")
-            if reason:
+            if why := why_not_reused(former, key):
+                notes.append(Kind.TORCH_RUN_AGAIN(why=why))
                 return
+            notes.append(Kind.TORCH_LOGS_KEPT())
             found = former
         ResultFolder(found).take_over(folder)
         self.brought.add(pair.name)
 
 
 def _failure(error: UserError) -> Failure:
-    return Failure(reason_of(error), "".join(traceback.format_exception(error)))
+    return Failure(str(error), "".join(traceback.format_exception(error)))

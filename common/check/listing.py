@@ -9,6 +9,7 @@ from twincheck.common.pair.option import Option
 from twincheck.common.pair.pairs import BOTH, Pair, built_in_models, load_pairs
 from twincheck.common.report import terminal as report
 from twincheck.common.system.extras import load
+from twincheck.common.system.reasons import Kind
 from twincheck.common.transplant.table import TRANSPLANTS
 
 
@@ -30,10 +31,7 @@ def show_values(asked: Sequence[Option], told: argparse.Namespace) -> int:
 def _lines(one: Option, told: argparse.Namespace) -> list[str]:
     name = one.name
     if name == "model":
-        return [
-            f"--model: {', '.join(built_in_models())}, all of them (all), or a folder with "
-            "case.py, torch_model.py and paddle_model.py"
-        ]
+        return [Kind.MODELS_LISTED(models=", ".join(built_in_models()))]
     if name == "transplant":
         return [f"--transplant: {load(TRANSPLANTS, 'listed')()}"]
     if name in ("preset", "case"):
@@ -46,11 +44,11 @@ def _lines(one: Option, told: argparse.Namespace) -> list[str]:
 def _of_model(name: str, pair: Pair, preset: str, told: argparse.Namespace) -> str:
     if name == "preset":
         values = [
-            f"{known} (reads a file: --data)" if reads_file(pair, known) else str(known)
+            Kind.PRESET_READS_FILE(preset=str(known)) if reads_file(pair, known) else str(known)
             for known in pair.case.CONFIGS
         ]
-        return f"--preset of {pair.name}: {', '.join(values)}"
+        return Kind.PRESETS_LISTED(model=pair.name, presets=", ".join(values))
     weights, mode = getattr(told, "weights", None), getattr(told, "mode", BOTH)
     cases = pair.cases(preset, weights, mode, decode=True)
     names = ", ".join(case.name or "main" for case in cases)
-    return f"--case of {pair.name}, preset {preset}: {names}"
+    return Kind.CASES_LISTED(model=pair.name, preset=preset, cases=names)

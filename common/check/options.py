@@ -8,7 +8,7 @@ import argparse
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import partial, reduce
 from pathlib import Path
 from typing import NoReturn
 
@@ -22,6 +22,7 @@ from twincheck.common.system.errors import UserError
 from twincheck.common.system.extras import in_language, languages
 from twincheck.common.system.frameworks import SIDES, is_graph
 from twincheck.common.system.half import HALF
+from twincheck.common.system.reasons import Kind
 from twincheck.common.system.start import speak
 from twincheck.common.system.words import did_you_mean
 
@@ -41,54 +42,30 @@ class CheckOptions:
     run: RunRequest = RunRequest()  # what every worker is told, whichever its model
     models: tuple[str, ...] = option(
         ("all",),
-        "a built-in model (help lists them), a pair's folder, or all (default): --model reformer",
+        Kind.OPTION_MODEL(),
         of="run",
         name="model",
         judges=True,
         default=None,
         metavar="NAME|FOLDER",
     )
-    out: Path | None = option(
-        None,
-        "write logs to DIR/STEP/MODEL instead: --out /tmp/logs",
-        of="logs",
-        judges=True,
-        metavar="DIR",
-    )
-    compare_only: bool = _judging(False, "judge logs that are there, run nothing")
+    out: Path | None = option(None, Kind.OPTION_OUT(), of="logs", judges=True, metavar="DIR")
+    compare_only: bool = _judging(False, Kind.OPTION_COMPARE_ONLY())
     allow: tuple[str, ...] = _judging(
-        (),
-        "let PRECISION or UNDECIDED pass, or NaN at the same places on both sides: --allow nan",
-        choices=("precision", "undecided", "nan"),
+        (), Kind.OPTION_ALLOW(), choices=("precision", "undecided", "nan")
     )
-    strict: bool = _judging(False, "values inside a model decide too, not only what it gives")
-    torch_python: str | None = _pythons(
-        None,
-        "the Python that runs that side: --torch-python ~/torch-env/bin/python",
-        metavar="PATH",
-    )
-    paddle_python: str | None = _pythons(
-        None, "likewise: --paddle-python ~/paddle-env/bin/python", metavar="PATH"
-    )
-    json: Path | None = _output(None, "write every row as JSON: --json rows.json", metavar="FILE")
-    no_report: bool = _output(False, "leave out reprod_log's own report and the page report.html")
-    reuse: str | None = _reference(
-        None,
-        "keep that side's logs while nothing that they need has changed: --reuse torch",
-        choices=("torch",),
-    )
-    reference: Path | None = _reference(
-        None, "torch logs that somebody else sent: --reference their_logs", metavar="DIR"
-    )
+    strict: bool = _judging(False, Kind.OPTION_STRICT())
+    torch_python: str | None = _pythons(None, Kind.OPTION_TORCH_PYTHON(), metavar="PATH")
+    paddle_python: str | None = _pythons(None, Kind.OPTION_PADDLE_PYTHON(), metavar="PATH")
+    json: Path | None = _output(None, Kind.OPTION_JSON(), metavar="FILE")
+    no_report: bool = _output(False, Kind.OPTION_NO_REPORT())
+    reuse: str | None = _reference(None, Kind.OPTION_REUSE(), choices=("torch",))
+    reference: Path | None = _reference(None, Kind.OPTION_REFERENCE(), metavar="DIR")
     lang: str | None = option(
-        None, "language, or the locale's: --lang zh", of="people", judges=True, choices=("en", "zh")
+        None, Kind.OPTION_LANG(), of="people", judges=True, choices=("en", "zh")
     )
-    data: Path | None = _data(
-        None, "the file or folder to train on: --data reviews_Electronics_5.json.gz", metavar="PATH"
-    )
-    tokenizer: Path | None = _data(
-        None, "a SentencePiece model: --tokenizer spiece.model", metavar="FILE"
-    )
+    data: Path | None = _data(None, Kind.OPTION_DATA(), metavar="PATH")
+    tokenizer: Path | None = _data(None, Kind.OPTION_TOKENIZER(), metavar="FILE")
     typed: tuple[tuple[str, tuple[str, ...]], ...] = ()  # option -> words, as they were typed
     judging: tuple[str, ...] = ()  # further options that mean something with --compare-only
     shared: bool = False  # by several steps, of which one may not use all that is given
@@ -129,26 +106,23 @@ class CheckOptions:
         given = ("compare_only", "reuse", "reference")
         names = [f"--{name.replace('_', '-')}" for name in given if getattr(self, name)]
         if len(names) > 1:
-            raise UserError(f"{' and '.join(names)} exclude each other: give one of them")
+            _refuse_several(names)
         if self.run.backends != SIDES and (self.reuse or self.reference):
-            raise UserError(f"{names[0]}: torch as it is made those logs: leave --against out")
+            raise UserError(Kind.AGAINST_USES_NO_LOGS(option=names[0]))
         if self.reference is not None and self.pythons.get("torch"):
-            raise UserError("--torch-python: with --reference no torch side runs: leave it out")
+            raise UserError(Kind.TORCH_PYTHON_WITH_REFERENCE())
         judging = {*OF_JUDGING, *self.judging}
         idle = [f"--{name}" for name, _ in self.typed if name not in judging]
         if self.compare_only and idle:
-            raise UserError(
-                f"--compare-only judges logs as they are and runs nothing: leave out "
-                f"{', '.join(idle)}"
-            )
+            raise UserError(Kind.COMPARE_ONLY_RUNS_NOTHING(options=", ".join(idle)))
         if self.run.autocast and self.run.dtype not in HALF:
-            raise UserError(f"--autocast lowers what to? Give --dtype {' or '.join(HALF)} too")
+            raise UserError(Kind.AUTOCAST_WITHOUT_DTYPE(first=HALF[0], second=HALF[1]))
         graph = any(map(is_graph, self.run.backends))
         if graph and (self.run.probes or self.run.dtype in HALF):
             given = "--probe" if self.run.probes else f"--dtype {self.run.dtype}"
-            raise UserError(f"{given}: nothing is seen inside a graph, which half precision needs")
+            raise UserError(Kind.GRAPH_IS_CLOSED(option=given))
         if self.run.probes and self.run.no_probe:
-            raise UserError("--probe and --no-probe exclude each other: give one of them")
+            _refuse_several(["--probe", "--no-probe"])
         self.refuse_with_offload()
 
     def refuse_with_offload(self) -> None:
@@ -156,10 +130,7 @@ class CheckOptions:
         if not self.run.offload:
             return
         if not is_checkpoint(self.run.weights):
-            raise UserError(
-                "--offload maps a file of weights: give it as --weights model.safetensors, or its "
-                "folder, which may hold shards"
-            )
+            raise UserError(Kind.OFFLOAD_WITHOUT_FILE())
         excluded = {
             "--reuse": self.reuse,
             "--reference": self.reference is not None,
@@ -167,10 +138,12 @@ class CheckOptions:
             f"--dtype {self.run.dtype}": self.run.dtype in HALF,
         }
         for name in (name for name, is_given in excluded.items() if is_given):
-            raise UserError(
-                f"--offload and {name} exclude each other: both sides run here, on a CPU, in "
-                "float64 and float32"
-            )
+            raise UserError(Kind.OFFLOAD_EXCLUDES(option=name))
+
+
+def _refuse_several(names: Sequence[str]) -> NoReturn:
+    both = reduce(lambda first, second: Kind.BOTH(first=first, second=second), names)
+    raise UserError(Kind.OPTIONS_EXCLUDE_EACH_OTHER(options=both))
 
 
 # Name -> the option, each declared once: the check's own, then those of what a side is asked.
@@ -189,7 +162,7 @@ def at_least(least: int) -> Callable[[str], int]:
 
     def number(text: str) -> int:
         if not text.isdecimal() or int(text) < least:
-            raise argparse.ArgumentTypeError(f"{text} is not a number from {least}")
+            raise argparse.ArgumentTypeError(Kind.NUMBER_TOO_SMALL(text=text, least=least))
         return int(text)
 
     return number
@@ -276,11 +249,11 @@ class Parser(argparse.ArgumentParser):
             names = [name for name in names if name.startswith("-")] or names
             taken = [option for action in self._actions for option in action.option_strings]
             elsewhere = all(name.removeprefix("--") in OPTIONS for name in names)
-            why = " has no use here" if elsewhere else ": there is no such option"
-            message = f"{', '.join(names)}{why}{did_you_mean(names[0], taken)}"
+            kind = Kind.OPTION_HAS_NO_USE_HERE if elsewhere else Kind.OPTION_UNKNOWN
+            message = kind(options=", ".join(names), meant=did_you_mean(names[0], taken))
         asked = in_help(f"{self.prog} --help")
-        message = f"error: {escaped(message)} (`{asked}` lists what it takes)\n"
-        self.exit(2, in_language(message))
+        refused = Kind.COMMAND_LINE_REFUSED(why=escaped(message), help=asked)
+        self.exit(2, in_language(f"error: {refused}\n"))
 
     def format_help(self) -> str:
         """The help, with its commands as they are typed here."""

@@ -23,6 +23,7 @@ from twincheck.common.logs.reference import teacher_values
 from twincheck.common.logs.result_folder import FREE_EXACT, TEACHER_FORCED, ResultFolder
 from twincheck.common.logs.sidecar import sidecar_path
 from twincheck.common.pair.pairs import Pair
+from twincheck.common.system.reasons import Kind
 from twincheck.common.verdict.comparisons import Comparisons
 from twincheck.common.verdict.inside import VALUES, is_off, made_inside
 from twincheck.common.verdict.judge import Judgement
@@ -113,9 +114,10 @@ def prove_origins(
 
 def _said(effect: Effect, places: int) -> str:
     """What feeding a place does, and others with it."""
-    here = "here alone" if places == 1 else f"here and at {places - 1} more"
-    agree = effect.before - effect.after
-    return f"with torch's values {here} {agree} of {effect.before} rows agree"
+    rows = {"agree": effect.before - effect.after, "before": effect.before}
+    if places == 1:
+        return Kind.FED_HERE(**rows)
+    return Kind.FED_HERE_AND_ELSEWHERE(more=places - 1, **rows)
 
 
 def _place(key: Key) -> str:

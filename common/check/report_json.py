@@ -25,8 +25,10 @@ PROMISED = ("step", "model", "key", "verdict", "mean_abs", "max_abs")
 _OF_TABLES = ("gap", "allowed", "guide_passed", "noise_only", "capped", "excuse", "note")
 _OF_TABLES += ("excuses", "reasons")
 # What a row has only where it says something.
-_SOME = "excuses reasons fed proof repeated by_itself in_float64 unlike other_shape".split()
-_SOME += ["shows_nothing"]
+_SOME = (
+    *("excuses", "reasons", "fed", "proof", "repeated", "by_itself"),
+    *("in_float64", "unlike", "other_shape", "shows_nothing"),
+)
 _NOW_AND_THEN = {one.name: one.default for one in fields(Row) if one.name in _SOME}
 _NOW_AND_THEN |= {"excuses": [], "reasons": []}
 _DIGITS = {"mean_abs": 7, "max_abs": 7, "gap": 3, "allowed": 3}

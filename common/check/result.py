@@ -1,4 +1,4 @@
-"""What one step found for one model: its logs trusted or refused, judged, and put in words."""
+"""What one step found for one model: its logs trusted or refused, judged, with reasons for all."""
 
 import os
 import shlex
@@ -40,8 +40,6 @@ from twincheck.common.verdict.row import (
 )
 from twincheck.common.verdict.tensor import judge_tensor
 
-RUN_AGAIN = "run the check again (not with --compare-only)"
-
 
 @dataclass
 class Result:
@@ -58,7 +56,7 @@ class Result:
     guide_report: str = ""  # the name of reprod_log's own report
     reprod_log: bool | None = None  # what it says
     folder: Path = Path()  # where the logs are
-    error: str = ""  # a sentence; the model could not be compared
+    error: str = ""  # why the model could not be compared
     failure: Failure | None = None  # of a side's worker, where that is why
     places: dict[str, dict[str, str]] = field(default_factory=dict)  # side -> key -> file:line
     classes: dict[str, dict[str, str]] = field(default_factory=dict)  # side -> key -> of its module
@@ -99,9 +97,9 @@ class Result:
             return self.step.guide_failure
         failing = count_verdicts(row for row in self.rows if row.guide_passed is False)
         if set(failing) <= set(AGREEING):
-            return "both sides' float64 runs show that the difference is rounding"
+            return Kind.GUIDE_FAILS_BY_ROUNDING()
         counts = ", ".join(f"{count} {verdict}" for verdict, count in failing.items())
-        return f"the rows that fail it are {counts}"
+        return Kind.GUIDE_FAILS_IN_ROWS(counts=counts)
 
     @property
     def told(self) -> list[str]:
@@ -149,11 +147,7 @@ class Result:
                 for sidecar in sidecars[side]:
                     found |= getattr(sidecar, name)
             if any(True in sidecar.untaped_draws.values() for sidecar in sidecars[side]):
-                self.notes.append(
-                    f"the {side} model drew random numbers by itself, which the other side cannot "
-                    "see: use nn.Dropout or F.dropout, or draw by rand, randn, normal, bernoulli, "
-                    "randint or randperm"
-                )
+                self.notes.append(Kind.DRAWS_UNTAPED(side=side))
             self.notes += unseeded_notes(side, sidecars[side])
         passed = first_bad_row(self.rows) is None
         self.notes += draw_notes(*(sidecars[side] for side in SIDES), passed)
@@ -165,7 +159,7 @@ class Result:
         self.notes += nan_notes(self.rows, sidecars["torch"][0])
         first = sidecars["torch"][0]
         if first.cases:
-            self.notes.append(f"of its preset this ran {_named_cases(first.cases)}")
+            self.notes.append(Kind.CASES_RAN(cases=_named_cases(first.cases)))
         self.probes = probe_options(first)
         if self.probes:
             self.notes.append(_few_probes(self.probes, self.exit_code != 0))
@@ -206,8 +200,8 @@ class Result:
         self.guide_report = report.name
         ours = self.guide_passed if has_pair(self.step.guide_stem) else self.guide_all_passed
         if passed != ours:
-            said = "passed" if passed else "failed"
-            self.notes.append(f"reprod_log itself says {said} in {report.name}")
+            kind = Kind.REPROD_LOG_PASSED if passed else Kind.REPROD_LOG_FAILED
+            self.notes.append(kind(report=report.name))
 
 
 def port_alone_changes(ref: Sidecar, cand: Sidecar) -> str:
@@ -226,18 +220,16 @@ def modes_checked(ref: Sidecar, cand: Sidecar) -> tuple[tuple[str, ...], str]:
     if not ran or ref.mode is None:
         return (), ""
     if what := port_alone_changes(ref, cand):
-        raise UserError(
-            f"in train mode the port's {escaped(what)} is not what it is in eval mode, and torch's "
-            "logs are of eval mode alone: have them made with --mode train too, or give --mode eval"
-        )
+        raise UserError(Kind.MODES_MISSING(what=escaped(what)))
     if len(ran) == 2:
-        return ran, "checked in eval and train mode"
+        return ran, Kind.MODES_BOTH()
     other = next((why for why in ref.modes.values() if why not in ran), "")
     if other == SAME:
-        return ran, "checked in eval mode; train mode is the same function"
-    missing = TRAIN if ran == (EVAL,) else EVAL
-    why = f" ({escaped(other)})" if other else ""
-    return ran, f"checked in {ran[0]} mode alone; {missing} mode was not checked{why}"
+        return ran, Kind.MODES_THE_SAME()
+    modes = {"ran": ran[0], "missing": TRAIN if ran == (EVAL,) else EVAL}
+    if not other:
+        return ran, Kind.MODE_ALONE(**modes)
+    return ran, Kind.MODE_ALONE_BECAUSE(why=escaped(other), **modes)
 
 
 def variance_notes(variances: Mapping[str, Mapping[str, float]]) -> list[str]:
@@ -245,15 +237,10 @@ def variance_notes(variances: Mapping[str, Mapping[str, float]]) -> list[str]:
     if not variances:
         return []
     key, one = min(variances.items(), key=lambda item: item[1]["n"])
-    n, held, compared = one["n"], one["held"], one["compared"]
-    rows = f"{len(variances)} row{'s' * (len(variances) > 1)}"
-    return [
-        "torch keeps a running variance with n / (n - 1), and Paddle's BatchNorm without: paddle's "
-        f"was given it before it was compared, in {rows}, such as {escaped(key)} (n = {n:g}, a "
-        f"factor of {n / max(n - 1, 1):.4f} on what each batch adds): the paddle model itself "
-        f"holds {held:.4f} there, and {compared:.4f} was compared (means over the channels); "
-        "buffers that one side has trained differ so from the other's"
-    ]
+    told = {name: one[name] for name in ("n", "held", "compared")}
+    factor = one["n"] / max(one["n"] - 1, 1)
+    rows = len(variances)
+    return [Kind.VARIANCES_CONVERTED(rows=rows, key=escaped(key), factor=factor, **told)]
 
 
 def lowered_notes(sidecars: Sequence[Sidecar]) -> list[str]:
@@ -262,24 +249,19 @@ def lowered_notes(sidecars: Sequence[Sidecar]) -> list[str]:
     for sidecar in sidecars:
         for case, noise in sidecar.noise.items():
             if noise["level"] < 1:
-                notes.append(
-                    f"case {case}: the noise on its weights is {noise['level']:g} of the usual, "
-                    f"and relative to each weight's size; with the usual noise {noise['because']}"
-                )
+                because = escaped(noise["because"])
+                told = {"case": escaped(case), "level": noise["level"], "because": because}
+                notes.append(Kind.NOISE_LOWERED(**told))
         for case, setups in sidecar.rates.items():
             for setup, rate in setups.items():
                 if rate["factor"] < 1:
-                    notes.append(
-                        f"case {case}: the learning rate of {setup} is {rate['factor']:g} of the "
-                        f"usual; with a larger one {rate['because']}"
-                    )
+                    because = escaped(rate["because"])
+                    told = {"case": escaped(case), "setup": escaped(setup), "because": because}
+                    notes.append(Kind.RATE_LOWERED(factor=rate["factor"], **told))
         for case, given in sidecar.given_gradients.items():
-            notes.append(
-                f"case {case}: the model's parameters have {given['values']:,} values, so that "
-                f"{', '.join(given['setups'])} took their steps on given gradients, without "
-                "running it (--given-gradients-above)"
-            )
-    return [escaped(note) for note in notes]
+            told = {"case": escaped(case), "setups": escaped(", ".join(given["setups"]))}
+            notes.append(Kind.GRADIENTS_GIVEN(values=given["values"], **told))
+    return notes
 
 
 def nan_notes(rows: Sequence[Row], sidecar: Sidecar) -> list[str]:
@@ -291,11 +273,8 @@ def nan_notes(rows: Sequence[Row], sidecar: Sidecar) -> list[str]:
     alone = all(row.key.startswith(tuple(f"{case}/" for case in noisy)) for row in failing)
     if not (clean and alone and any(row.unlike == NAN_ALIKE for row in failing)):
         return []
-    return [
-        f"NaN is in {escaped(', '.join(noisy))} alone, on both sides, and {', '.join(clean)} is "
-        "clean: noise on weights may take one where the model is not defined, such as below 0 "
-        f"under a root or a logarithm; --case {' --case '.join(clean)} leaves such weights out"
-    ]
+    told = {"noisy": escaped(", ".join(noisy)), "clean": ", ".join(clean)}
+    return [Kind.NAN_BY_NOISE(options=" ".join(f"--case {case}" for case in clean), **told)]
 
 
 def probe_options(told: Sidecar | RunRequest) -> tuple[str, ...]:
@@ -306,13 +285,10 @@ def probe_options(told: Sidecar | RunRequest) -> tuple[str, ...]:
 
 def _few_probes(options: Sequence[str], is_red: bool) -> str:
     """What a run shows that did not look at every module."""
-    seen = "only what decides was logged, nothing that a module was given or gave"
-    found = "which module is the origin cannot be told"
+    kind = Kind.INSIDE_NOT_LOGGED_NOR_ORIGIN if is_red else Kind.INSIDE_NOT_LOGGED
     if options[0] == "--probe":
-        seen = "inside the model only what --probe names was logged"
-        found = "an origin can only be among these and what decides, and stands for all before it"
-    end = f": {found}; leave {options[0]} out to look everywhere" if is_red else ""
-    return f"{seen} ({shlex.join(options)}){end}"
+        kind = Kind.INSIDE_LOGGED_IN_PART_ORIGIN_TOO if is_red else Kind.INSIDE_LOGGED_IN_PART
+    return kind(options=shlex.join(options))
 
 
 def pair_passed(folder: Path, stem: str, threshold: float) -> bool | None:
@@ -360,42 +336,39 @@ def refuse_unfit(
     logs = {(stem, side): files.log(stem, side) for stem in stems for side in SIDES}
     for log in logs.values():
         if not os.path.lexists(log):
-            raise UserError(f"{shown(log)} is missing: {RUN_AGAIN}")
+            raise UserError(Kind.LOG_MISSING(log=shown(log), do=Kind.RUN_AGAIN()))
     problems = folder_problems(folder, fresh, run.backends)
     if not (problems or made_now) and has_pair(step.guide_stem):
         problems = pair_problems(folder, step.guide_stem)
     if problems:
-        raise UserError(f"{shown(folder)}: {'; '.join(problems)}")
+        raise UserError(Kind.LOGS_UNFIT(folder=shown(folder), problems=problems))
     asked = probe_options(run)
     for (_, side), log in logs.items():
         told = sidecar_of(log)
         changed = [] if made_now else changed_sources(told.sources, pair, side)
         if changed:
-            raise UserError(
-                f"{shown(log)} is stale: {', '.join(changed)} in {shown(pair.folder)} changed "
-                f"since it was made; {RUN_AGAIN}"
-            )
+            where = {"log": shown(log), "files": ", ".join(changed), "folder": shown(pair.folder)}
+            raise UserError(Kind.LOG_STALE(do=Kind.RUN_AGAIN(), **where))
         if set(told.cases) != set(run.cases):  # a part is not the whole
-            raise UserError(
-                f"{shown(log)} holds {_named_cases(told.cases)}, and this check is for "
-                f"{_named_cases(run.cases)}: give the same --case options, or run both sides"
-            )
+            held, wanted = _named_cases(told.cases), _named_cases(run.cases)
+            raise UserError(Kind.LOG_OF_OTHER_CASES(log=shown(log), held=held, asked=wanted))
         made = probe_options(told)
         if asked and set(asked) != set(made):
-            raise UserError(
-                f"{shown(log)} was made {_with(made)}, and this check is {_with(asked)}: give the "
-                "same options, or run both sides"
-            )
+            both = {"made": _with(made), "asked": _with(asked)}
+            raise UserError(Kind.LOG_OF_OTHER_PROBES(log=shown(log), **both))
 
 
 def _with(options: Sequence[str]) -> str:
-    return f"with {shlex.join(options)}" if options else "without --probe and --no-probe"
+    if not options:
+        return Kind.WITHOUT_PROBE_OPTIONS()
+    return Kind.WITH_OPTIONS(options=shlex.join(options))
 
 
 def _named_cases(cases: Sequence[str]) -> str:
     if not cases:
-        return "all cases of its preset"
-    return f"the case{'s' if len(cases) > 1 else ''} {escaped(', '.join(cases))} alone"
+        return Kind.ALL_CASES()
+    names = escaped(", ".join(cases))
+    return Kind.CASES_ALONE(cases=names) if len(cases) > 1 else Kind.CASE_ALONE(case=names)
 
 
 def _sidecars(folder: Path, step: Step, side: str, run: str = FLOAT32) -> list[Sidecar]:
@@ -412,9 +385,7 @@ def _upcasts(folder: Path, step: Step) -> list[str]:
         lines = {line for places in upcast for line in places}
         calls = sum(sum(whats.values()) for places in upcast for whats in places.values())
         if lines:
-            found.append(f"{side} {calls} in {len(lines)} line{'s' if len(lines) > 1 else ''}")
-    note = (
-        "casts to float32 (or less) inside the model are casts to float64 in the float64 run: "
-        f"{', '.join(found)}, which the sidecars name under `upcast`"
-    )
-    return [note] if found else []
+            found.append(Kind.UPCASTS_OF_SIDE(side=side, calls=calls, lines=len(lines)))
+    if len(found) > 1:
+        found = [Kind.UPCASTS_OF_BOTH(**dict(zip(SIDES, found, strict=True)))]
+    return [Kind.UPCASTS(where=where) for where in found]

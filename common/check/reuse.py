@@ -27,6 +27,7 @@ from twincheck.common.system.hashes import file_sha256
 from twincheck.common.system.interpreters import versions
 from twincheck.common.system.json_file import load_json
 from twincheck.common.system.processes import environment
+from twincheck.common.system.reasons import Kind
 from twincheck.common.weights.read import parts
 
 # Of a request, what torch's logs depend on, beside the weights' content.
@@ -51,7 +52,7 @@ def reference_key(
         weights += f" {[file_sha256(path) for path in parts(run.weights)]}"
     return {
         "sources": json.dumps(model_sources(pair, "torch")),
-        "other files of the pair": json.dumps(others),
+        Kind.OTHER_PAIR_FILES(): json.dumps(others),
         "workbench": workbench_sha256(pair, "torch", step.module(framework_of(pair.backends[0]))),
         "configuration": json.dumps([configuration, repr(step.launches)]),
         "weights": weights,
@@ -61,16 +62,16 @@ def reference_key(
 
 
 def why_not_reused(folder: Path, key: dict[str, str]) -> str:
-    """Why the torch side must run again, in words; empty where its logs in `folder` still hold."""
+    """Why the torch side must run again; empty where its logs in `folder` still hold."""
     try:
         former = load_json(ResultFolder(folder).reference_key())
     except UserError:
-        return "there are no former logs"
+        return Kind.FORMER_LOGS_MISSING()
     changed = [name for name in key if former.get(name) != key[name]]
     if changed:
-        return f"changed since: {', '.join(changed)}"
+        return Kind.CHANGED_SINCE(parts=", ".join(changed))
     if ResultFolder(folder).without_weights():
-        return "its weights were too large to be kept without --keep all"
+        return Kind.FORMER_WEIGHTS_MISSING()
     return _damage(folder)
 
 
@@ -78,13 +79,13 @@ def _damage(folder: Path) -> str:
     """Which of a folder's torch logs is not what its sidecar says; empty where all are."""
     logs = [path for path, name in ResultFolder(folder).logs() if name.side == "torch"]
     if not logs:
-        return "there are no former logs"
+        return Kind.FORMER_LOGS_MISSING()
     for log in logs:
         sidecar = sidecar_of(log)
         if sidecar.side != "torch" or sidecar.framework != "torch":
-            return f"{log.name} was not made by torch"
+            return Kind.LOG_NOT_BY_TORCH(log=log.name)
         if log.is_symlink() or sidecar.log_sha256 != file_sha256(log):
-            return f"{log.name} is not the file that its sidecar describes"
+            return Kind.LOG_NOT_AS_DESCRIBED(log=log.name)
     return ""
 
 
@@ -98,20 +99,14 @@ def find_reference(given: Path, step: Step, pair: Pair) -> Path:
     bases = given / step.name, given / step.name / "log", given / "log", given
     places = [*(base / pair.name for base in bases), given]
     folder = next((place for place in places if (place / wanted).is_file()), None)
+    said = str(given)
     if folder is None:
-        raise UserError(
-            f"--reference {given}: no {wanted} in it, nor in {step.name}/{pair.name} below it: "
-            "give the folder that the other check wrote to with --out"
-        )
-    damage = _damage(folder)
-    if damage:
-        raise UserError(f"--reference {given}: {damage}")
-    missing = ResultFolder(folder).without_weights()
-    if missing:
-        raise UserError(
-            f"--reference {given}: the weights of {', '.join(missing)} are not in it, too large to "
-            "be kept: the other check must be run with --keep all"
-        )
+        below = f"{step.name}/{pair.name}"
+        raise UserError(Kind.REFERENCE_MISSING(given=said, log=wanted, folder=below))
+    if damage := _damage(folder):
+        raise UserError(Kind.REFERENCE_DAMAGED(given=said, damage=damage))
+    if missing := ResultFolder(folder).without_weights():
+        raise UserError(Kind.REFERENCE_WITHOUT_WEIGHTS(given=said, cases=", ".join(missing)))
     return folder
 
 
@@ -120,5 +115,5 @@ def differing_reference(folder: Path, pair: Pair) -> str:
     for log, name in ResultFolder(folder).logs():
         changed = changed_sources(sidecar_of(log).sources, pair, "torch")
         if name == LogName(name.stem, "torch") and changed:
-            return f"the reference was made from another {', '.join(changed)} than the one here"
+            return Kind.REFERENCE_FROM_OTHER_SOURCES(files=", ".join(changed))
     return ""

@@ -34,16 +34,11 @@ from twincheck.common.system.files import link_or_copy, write_text
 from twincheck.common.system.folders import put_in_place, remove_abandoned, version, working_folder
 from twincheck.common.system.frameworks import SIDES
 from twincheck.common.system.half import HALF
-from twincheck.common.system.reasons import Kind
+from twincheck.common.system.reasons import Kind, Reason
 from twincheck.common.system.words import call_sides
 from twincheck.common.transplant.table import SMALLEST, TRANSPLANTS
 from twincheck.common.verdict.judge import judge_folder
 from twincheck.common.verdict.needs import together
-
-NO_PAIR = (
-    "what ran has none of the values that the guide asks for: there is no {0}_torch.npy, no "
-    "{0}_paddle.npy and no {0}_diff.log"
-)
 
 
 def base_folder(step: Step, options: CheckOptions) -> Path:
@@ -65,17 +60,11 @@ def run_step(
     base = base_folder(step, options)
     _check_transplant(step, options)
     if step.trains and options.run.dtype in HALF and not options.run.autocast:
-        raise UserError(
-            f"--dtype {options.run.dtype}: step {step.number} trains in mixed precision alone, "
-            "since an update of weights in half precision is lost in their rounding: give "
-            "--autocast too"
-        )
+        what = {"dtype": options.run.dtype, "step": step.number}
+        raise UserError(Kind.HALF_TRAINING_WITHOUT_AUTOCAST(**what))
     options.refuse_contradictions()
     if step.optimizers and options.run.offload and not options.run.probes:
-        raise UserError(
-            "--offload: say with --probe of which block the gradients are wanted, such as --probe "
-            "model.layers.3: those of all weights take as much memory as the weights"
-        )
+        raise UserError(Kind.OFFLOAD_WITHOUT_PROBE())
     _refuse_machines(step, options, pairs)
     step = step.shared_by(options.run)
     if options.compare_only:
@@ -128,25 +117,25 @@ def _conclude(
         sentence = failure.sentence
         with suppress(UserError):  # the same full disk, as like as not
             write_text(error_file, failure.traceback)
-            sentence += f" (in full: {shown(error_file)})"
+            sentence = Kind.WORKER_FAILED(why=sentence, file=shown(error_file))
         return replace(_result(step, pair, options), error=sentence, failure=failure)
     cars = (sidecar_of(ResultFolder(made).log(step.judged[0], side)) for side in SIDES)
     if "torch" in workers.pythons and port_alone_changes(*cars):  # by rounding, or not
         if failed := workers.go_on(pair, {"in_train": True}):
             return replace(_result(step, pair, options), error=failed.sentence, failure=failed)
-    workers.on_progress(f"step {step.number}: judging {pair.name}")
+    workers.on_progress(Kind.JUDGING_MODEL(step=step.number, model=pair.name))
     result = judge_model(step, pair, made, options, workers, guide)
     while step.undecided is not None and (more := step.undecided(result, made)):
         failed = workers.go_on(pair, more)
         if failed:
-            result.notes.append(f"what may decide could not be trained: {failed.sentence}")
+            result.notes.append(Kind.TRAINING_NOT_DECIDED(why=failed.sentence))
             break
         result = judge_model(step, pair, made, options, workers, guide)
     result.folder = base / pair.name
     result.elapsed_s += workers.elapsed_s(pair.name)
     result.notes += workers.inputs.notes[pair.name]
     if result.error:  # nothing was compared: the former result stays
-        result.error = result.error.replace(shown(made), "the new logs")
+        result.error = _renamed(result.error, shown(made), Kind.NEW_LOGS())
         return result
     if options.run.transplant == SMALLEST:
         green = result.exit_code == 0
@@ -162,6 +151,16 @@ def _conclude(
     workers.inputs.unfinished.forget(pair)
     error_file.unlink(missing_ok=True)
     return result
+
+
+def _renamed(told: object, path: str, name: str) -> object:
+    """A reason, or one of its fields, with a name in a path's place."""
+    if isinstance(told, list):
+        return [_renamed(one, path, name) for one in told]
+    if isinstance(told, Reason):
+        fields = {field: _renamed(value, path, name) for field, value in told.fields.items()}
+        return Reason(told.kind, fields)
+    return told.replace(path, name) if isinstance(told, str) else told
 
 
 def _judge_in_place(
@@ -206,7 +205,7 @@ def judge_model(
         compared = step.guide_stem
         if has_pair(compared) and not bring_pair(folder, compared, not options.compare_only):
             compared = ""
-            result.notes.append(NO_PAIR.format(step.guide_stem))
+            result.notes.append(Kind.GUIDE_VALUES_MISSING(stem=step.guide_stem))
         reporting = guide is not None and compared != ""
         if reporting:
             logs = [files.log(compared, side) for side in SIDES]
@@ -236,7 +235,8 @@ def judge_model(
     except UserError as error:
         result.error = str(error)
     except OSError as error:
-        result.error = f"{error.filename or shown(folder)}: {error.strerror or error}"
+        file = str(error.filename or shown(folder))
+        result.error = Kind.FILE_FAILED(file=file, error=error.strerror or str(error))
     result.elapsed_s = time.perf_counter() - start
     return result
 
@@ -250,10 +250,7 @@ def _result(step: Step, pair: Pair, options: CheckOptions) -> Result:
         torch, paddle = (
             f"`{b}` ({pair.file(s)})" for b, s in zip(pair.backends, SIDES, strict=True)
         )
-        result.notes.append(
-            f"logs, JSON and pages say `torch` of the reference, which is {torch}, and `paddle` of "
-            f"the candidate, which is {paddle}"
-        )
+        result.notes.append(Kind.SIDES_ARE_CALLED(torch=torch, paddle=paddle))
     return result
 
 
@@ -263,16 +260,16 @@ def _check_transplant(step: Step, options: CheckOptions) -> None:
     if not wanted:
         return
     if options.run.backends != SIDES:
-        raise UserError("--transplant: torch computes operators of Paddle as it is: leave it out")
+        raise UserError(Kind.TRANSPLANT_WITH_AGAINST())
     load(TRANSPLANTS, "transplant")  # what came of it is said by the extra: never without
     load(TRANSPLANTS, "chosen")(wanted)
     if options.compare_only:
-        raise UserError("--transplant and --compare-only exclude each other: logs stay as they are")
+        raise UserError(Kind.TRANSPLANT_WITH_COMPARE_ONLY())
     if wanted == SMALLEST and step.data:
-        raise UserError("--transplant smallest: steps 1, 3 and 4 have this search")
+        raise UserError(Kind.SMALLEST_IN_OTHER_STEPS())
     if wanted == SMALLEST and (options.run.probes or options.run.no_probe):
         given = "--no-probe" if options.run.no_probe else "--probe"
-        raise UserError(f"--transplant smallest looks at every tensor: leave {given} out")
+        raise UserError(Kind.SMALLEST_LOOKS_EVERYWHERE(option=given))
 
 
 def _refuse_machines(step: Step, options: CheckOptions, pairs: Sequence[Pair]) -> None:
@@ -286,38 +283,31 @@ def _refuse_machines(step: Step, options: CheckOptions, pairs: Sequence[Pair]) -
         if given:
             told = ", ".join(f"--{name.replace('_', '-')}" for name in given)
             more = "--processes N" if run.processes == 1 else "--nnodes N"
-            raise UserError(f"{told} has no use without {more}: give that too")
+            raise UserError(Kind.OPTION_NEEDS_ANOTHER(options=told, needed=more))
     if run.processes == 1:
         return
     if options.reuse or options.reference:
         given = "--reuse" if options.reuse else "--reference"
-        raise UserError(f"--processes trains both sides anew: leave {given} out")
+        raise UserError(Kind.PROCESSES_TRAIN_ANEW(option=given))
     for pair in pairs:
         preset = data_preset(pair, run.preset)
         samples = training(pair, pair.config(preset), preset)["batch_size"]
         if samples < run.processes:
-            raise UserError(
-                f"--processes {run.processes}: a batch of {pair.name} has {samples} samples, and "
-                f"not every process would have one: give {samples} at most"
-            )
+            what = {"processes": run.processes, "model": pair.name, "samples": samples}
+            raise UserError(Kind.BATCH_TOO_SMALL(**what))
     if run.nnodes == 1:
         return
     if run.processes % run.nnodes:
-        raise UserError(
-            f"--processes {run.processes} on --nnodes {run.nnodes}: every machine has as many "
-            "processes: give a multiple"
-        )
+        several = {"processes": run.processes, "machines": run.nnodes}
+        raise UserError(Kind.PROCESSES_NO_MULTIPLE(**several))
     if run.node_rank >= run.nnodes:
-        raise UserError(
-            f"--node-rank {run.node_rank}: {run.nnodes} machines have the numbers 0 to "
-            f"{run.nnodes - 1}"
-        )
-    host, _, port = (run.master or "").rpartition(":")
+        numbers = {"rank": run.node_rank, "machines": run.nnodes, "last": run.nnodes - 1}
+        raise UserError(Kind.NODE_RANK_TOO_LARGE(**numbers))
+    if not run.master:
+        raise UserError(Kind.MASTER_MISSING(machines=run.nnodes))
+    host, _, port = run.master.rpartition(":")
     if not host or not port.isdecimal() or not 0 < int(port) < 1 << 16:
-        raise UserError(
-            f"--nnodes {run.nnodes}: say where all find the first machine: --master HOST:PORT, the "
-            "same on each" + (f", not {run.master}" if run.master else "")
-        )
+        raise UserError(Kind.MASTER_HAS_NO_PORT(machines=run.nnodes, master=run.master))
 
 
 def _refuse_unnameable(folders: Sequence[Path]) -> None:
@@ -326,7 +316,4 @@ def _refuse_unnameable(folders: Sequence[Path]) -> None:
         try:
             str(folder).encode()
         except UnicodeEncodeError:
-            raise UserError(
-                f"{ascii(str(folder))}: Paddle needs a path that is UTF-8, under a UTF-8 locale: "
-                "rename the folder, or set LC_ALL=C.UTF-8"
-            ) from None
+            raise UserError(Kind.PATH_NOT_UTF8(path=ascii(str(folder)))) from None

@@ -10,6 +10,7 @@ from twincheck.common.logs.guide_pair import full_stem
 from twincheck.common.pair.pairs import Pair
 from twincheck.common.pair.request import RunRequest
 from twincheck.common.system.checkout import ROOT
+from twincheck.common.system.reasons import Kind
 
 
 @dataclass(frozen=True)
@@ -119,14 +120,14 @@ class Step:
         return f"check-{self.other}" if self.other else f"step{self.number}"
 
     def why_not(self, pair: Pair) -> str:
-        """Why a pair has nothing for this step, in words; empty where it has."""
+        """Why a pair has nothing for this step; empty where it has."""
         if self.data and not any(hasattr(pair.case, name) for name in ("make_data", "DATA")):
-            return "case.py has no make_data"
+            return Kind.PAIR_WITHOUT_MAKE_DATA()
         file = pair.folder / "torch_model.py"
         if self.number < 3 or not file.is_file():
             return ""
         found = re.search(r"\bloss\b|import \*", file.read_text(encoding="utf-8", errors="replace"))
-        return "" if found else "torch_model.py has no loss"
+        return "" if found else Kind.PAIR_WITHOUT_LOSS()
 
     def module(self, side: str) -> str:
         """The script of a side, or of both."""

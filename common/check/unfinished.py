@@ -13,6 +13,7 @@ from pathlib import Path
 
 from twincheck.common.pair.pairs import Pair
 from twincheck.common.system.folders import lock_folder
+from twincheck.common.system.reasons import Kind
 from twincheck.common.system.signals import put_off
 
 _PREVIOUS = ".previous"
@@ -24,7 +25,7 @@ class Unfinished:
     what    that is begun and can be gone on with, for sentences
     """
 
-    def __init__(self, base: Path, work: Path, resume: bool, what: str = "training"):
+    def __init__(self, base: Path, work: Path, resume: bool, what: str = Kind.TRAINING()):
         """`base` is where results are, `work` this check's own folder."""
         self._what = what
         self.folder = work / ".checkpoints"  # what the workers are given: MODEL/SIDE-PHASE-SEED
@@ -47,8 +48,7 @@ class Unfinished:
         lock = lock_folder(kept)
         if lock is None:
             (self.folder / pair.name).mkdir()
-            note = f"another check is at this model here: this {self._what} cannot be resumed"
-            return [note + "; give it another --out"]
+            return [Kind.CHECKPOINTS_IN_USE(what=self._what)]
         self._locks[pair.name] = lock
         notes = []
         begun = any(kept.glob("*/last.*"))
@@ -59,11 +59,9 @@ class Unfinished:
                 aside.mkdir()
                 for path in kept.iterdir():
                     os.replace(path, aside / path.name)
-            notes.append(
-                f"an unfinished {self._what} was moved to {aside}; --resume would have continued it"
-            )
+            notes.append(Kind.CHECKPOINTS_SET_ASIDE(what=self._what, folder=str(aside)))
         if self._resume and not begun:
-            notes.append(f"--resume: no unfinished {self._what} is here; this one began anew")
+            notes.append(Kind.CHECKPOINTS_MISSING(what=self._what))
         (self.folder / pair.name).symlink_to(kept.absolute(), target_is_directory=True)
         return notes
 

@@ -24,6 +24,7 @@ from twincheck.common.system.errors import UserError
 from twincheck.common.system.frameworks import SIDES, is_graph
 from twincheck.common.system.half import HALF
 from twincheck.common.system.processes import Told
+from twincheck.common.system.reasons import Kind
 from twincheck.common.system.shared_arrays import SharedFile
 from twincheck.common.transplant.table import SMALLEST
 from twincheck.common.weights import states
@@ -200,7 +201,7 @@ class Workers:
     def go_on(self, pair: Pair, more: Mapping[str, object]) -> Failure | None:
         """Have both sides do more: a phase, or so many seeds; why that could not be, or None."""
         if "torch" not in self.pythons:
-            return Failure("the torch side's logs are somebody else's", "")
+            return Failure(Kind.TORCH_LOGS_BROUGHT(), "")
         launches = (Launch(more),)
         if "phase" not in more:
             self._more[pair.name], launches = dict(more), self.step.launches
@@ -231,9 +232,7 @@ class Workers:
         if launches and "torch" in self.pythons:  # else the logs are somebody else's
             failed = self._further("torch", pair, ForcedAlike(), launches)
             if failed:
-                self.inputs.notes[pair.name].append(
-                    f"torch could not be fed what Paddle has alone: {failed}"
-                )
+                self.inputs.notes[pair.name].append(Kind.TORCH_NOT_FED_ALIKE(why=failed))
 
     # Each of the following returns why it could not be done; empty where it was.
 
@@ -243,7 +242,7 @@ class Workers:
         exact   compute exactly what Paddle's operators compute inexactly in float64
         """
         if is_graph(self.options.run.candidate):
-            return "what is inside a graph cannot be fed"
+            return Kind.GRAPH_NOT_FED()
         task = TeacherForced(exact=exact, stepping=self.stepping.get(pair.name, ()))
         return self._make_whole(pair) or self._further("paddle", pair, task)
 
@@ -254,9 +253,7 @@ class Workers:
             log = files.log(stem, "torch", FLOAT64)
             if sidecar_of(log).sums and not files.log(stem, "torch", WHOLE).is_file():
                 if "torch" not in self.pythons:  # somebody else's logs
-                    return (
-                        f"{log.name} holds large tensors as sums: ask for logs made with --keep all"
-                    )
+                    return Kind.SUMS_NOT_FED(log=log.name)
                 launches.append(launch)
         return self._further("torch", pair, Whole(), launches)
 
@@ -278,9 +275,9 @@ class Workers:
             return None
         done |= asked
         if side == "torch" and self.options.run.framework(side) != "torch":
-            return "the noise of torch's operators alone can be measured"
+            return Kind.NOISE_OF_TORCH_ALONE()
         if side not in self.pythons:
-            return "torch's logs were brought, and torch runs no more"
+            return Kind.TORCH_RUNS_NO_MORE()
         cases, setups = (
             tuple(sorted(set(names) - {""}))
             for names in zip(*(asked if side == "torch" else done), strict=True)
@@ -429,7 +426,8 @@ class Workers:
             if told.share is not None:
                 self._shares[side, told.model] = told.share
                 share = sum(self._shares.values()) / (len(self.pythons) * self._models)
-            self.on_progress(f"step {self.step.number} {side}: {told}", share)
+            at_work = Kind.SIDE_AT_WORK(step=self.step.number, side=side, what=str(told))
+            self.on_progress(at_work, share)
 
         return show
 

@@ -113,7 +113,7 @@ def make_data(
     if "path" in inspect.signature(function).parameters:
         function = partial(function, path=path)
     elif path is not None:
-        known = list(getattr(pair.case, "DATA", None) or [Kind.NO_PRESETS()])
+        known = list(getattr(pair.case, "DATA", None) or [Kind.NONE()])
         told = {"path": str(path), "preset": preset, "model": pair.name, "known": known}
         raise UserError(Kind.DATA_READS_NO_FILE(**told))
     arrays = call_hook(pair, "make_data", function, config, seed)
@@ -238,4 +238,4 @@ def describe_value(value: object) -> str:
 def describe_arrays(arrays: Mapping[str, np.ndarray]) -> str:
     """The arrays' names, dtypes and shapes, for a sentence."""
     told = ", ".join(f"{n} {a.dtype}{list(a.shape)}" for n, a in arrays.items())
-    return told or Kind.ARRAYS_NONE()
+    return told or Kind.NOTHING()

@@ -21,7 +21,7 @@ from twincheck.common.system.errors import UserError
 from twincheck.common.system.files import whole
 from twincheck.common.system.hashes import arrays_sha256
 from twincheck.common.system.npz import read_npz
-from twincheck.common.system.reasons import Kind, reason_of
+from twincheck.common.system.reasons import Kind
 
 PADDING = 0
 INK = 16  # a black pixel of a digit
@@ -113,7 +113,7 @@ def load_arrays(path: Path | str) -> dict[str, np.ndarray]:
     except KeyError:
         raise UserError(Kind.DATA_FILE_WITHOUT_HASH(path=str(path))) from None
     except (ValueError, UserError) as error:
-        told = {"path": str(path), "reason": reason_of(error)}
+        told = {"path": str(path), "reason": str(error)}
         raise UserError(Kind.DATA_FILE_REFUSED(**told)) from None
     if digest != arrays_sha256(arrays):
         raise UserError(Kind.DATA_FILE_CHANGED(path=str(path)))

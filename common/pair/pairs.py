@@ -81,7 +81,7 @@ from twincheck.common.system.frameworks import SIDES, framework_of
 from twincheck.common.system.interpreters import interpreter
 from twincheck.common.system.json_file import load_json
 from twincheck.common.system.npz import read_npz
-from twincheck.common.system.reasons import Kind, reason_of
+from twincheck.common.system.reasons import Kind
 from twincheck.common.system.words import did_you_mean
 
 # What --weights takes beside a checkpoint (common/weights/noise.py).
@@ -265,7 +265,7 @@ class Pair:
         try:
             inputs = flat(inputs)
         except ValueError as error:
-            raise UserError(Kind.INPUTS_REFUSED(case=where, reason=reason_of(error))) from None
+            raise UserError(Kind.INPUTS_REFUSED(case=where, reason=str(error))) from None
         for key, values in inputs.items():
             if values.dtype.kind not in "biufc":
                 told = {"case": where, "name": key, "dtype": str(values.dtype)}

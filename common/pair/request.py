@@ -249,7 +249,7 @@ def _read(cls: type, entries: Mapping, unknown: Kind, path: str):
     kinds, values = typing.get_type_hints(cls), {}
     for name, value in entries.items():
         if name not in known:
-            told = {"path": path, "name": name, "known": list(known) or [Kind.NO_FIELDS()]}
+            told = {"path": path, "name": name, "known": list(known) or [Kind.NONE()]}
             raise UserError(unknown(**told))
         if kinds[name] == Task and isinstance(value, dict):
             task = dict(value)
@@ -281,8 +281,8 @@ def _problem(known: dataclasses.Field, kind: object, value: object) -> str:
         fits = type(value) is int and value >= least
         return "" if fits else Kind.WHOLE_NUMBER_FROM(least=least)
     if kind is bool:
-        return "" if type(value) is bool else Kind.ANY_TRUTH()
+        return "" if type(value) is bool else Kind.ENTRY_YES_OR_NO()
     if kind is str:
         return "" if type(value) is str else Kind.ANY_TEXT()
     texts = isinstance(value, list) and all(type(item) is str for item in value)
-    return "" if texts else Kind.ANY_TEXTS()
+    return "" if texts else Kind.ENTRY_LIST_OF_TEXTS()

@@ -11,7 +11,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 from twincheck.common.report import summary, terminal
-from twincheck.common.system.words import number_of
+from twincheck.common.system.reasons import Kind, is_of
 from twincheck.common.verdict.row import Row, first_bad_row, worst, worst_row
 
 # node: whether acceptance (验收) asks for it; step: whose rows say the result, null where the tests
@@ -21,13 +21,15 @@ NODES = [SimpleNamespace(**entry) for entry in json.loads(_FILE.read_text(encodi
 
 # Outcome -> the word that answers a question, the tone and the mark that it is shown with.
 _ANSWERS = {
-    summary.ALIGNED: ("yes", "good", "ROUNDING"),
-    summary.NOT_ALIGNED: ("no", "bad", "DIVERGED"),
-    summary.UNDECIDED: ("undecided", "open", "UNDECIDED"),
-    summary.NOT_COMPARED: ("not compared", "bad", "INVALID"),
-    None: ("not run", "quiet", ""),
+    summary.ALIGNED: (Kind.ANSWER_YES(), "good", "ROUNDING"),
+    summary.NOT_ALIGNED: (Kind.ANSWER_NO(), "bad", "DIVERGED"),
+    summary.UNDECIDED: (Kind.ANSWER_UNDECIDED(), "open", "UNDECIDED"),
+    summary.NOT_COMPARED: (Kind.ANSWER_NOT_COMPARED(), "bad", "INVALID"),
+    None: (Kind.ANSWER_NOT_RUN(), "quiet", ""),
 }
-_FAIL, _EXCUSED = ("FAIL", "bad", "DIVERGED"), ("FAIL", "mind", "PRECISION")
+_FAIL = (Kind.GUIDE_FAILED(), "bad", "DIVERGED")
+_EXCUSED = (Kind.GUIDE_FAILED(), "mind", "PRECISION")
+_PASSED = (Kind.GUIDE_PASSED(), "good", "ROUNDING")
 
 
 @dataclass(frozen=True)
@@ -62,7 +64,7 @@ def _met_by(node: SimpleNamespace, result) -> Answer | None:
     if node.keys or result.guide_passed is None:
         return Answer(verdict, terminal.TONES[verdict], verdict, "", result, row)
     if result.guide_passed and result.reprod_log is not False:
-        return Answer("passed", "good", "ROUNDING", verdict, result, row)
+        return Answer(*_PASSED, verdict, result, row)
     return Answer(*(_FAIL if bad else _EXCUSED), verdict, result, row)
 
 
@@ -73,19 +75,21 @@ def questions(results: Sequence) -> list[tuple[str, Answer]]:
     guided = [result for result in results if result.guide_passed is not None]
     failing = [result for result in guided if not result.guide_passed]
     above = sum(row.guide_passed is False for result in results for row in result.rows)
-    said = f"{len(guided) - len(failing)} of {len(guided)} results, on the guide’s own keys"
-    said += f"; {above:,} of all tensors are above its limit" if above else ""
-    rule = ("passed", "good", "ROUNDING") if guided else ("–", "quiet", "")
+    counts = {"passed": len(guided) - len(failing), "count": len(guided)}
+    said = Kind.RESULTS_BY_THE_GUIDE(**counts)
+    if above:
+        said = Kind.RESULTS_BY_THE_GUIDE_ABOVE(above=above, **counts)
+    rule = _PASSED if guided else ("–", "quiet", "")
     if failing:
         rule = _FAIL if any(result.exit_code for result in failing) else _EXCUSED
     modes = " and ".join(sorted({mode for result in results for mode in result.ran}))
-    alone = [result.modes for result in results if "not checked" in result.modes]
+    alone = [r.modes for r in results if is_of(r.modes, Kind.MODE_ALONE, Kind.MODE_ALONE_BECAUSE)]
     mode = ("mind", "PRECISION") if alone else ("good", "ROUNDING") if modes else ("quiet", "")
     return [
-        ("Same function?", together(function)),
-        ("Trains alike?", together(training)),
-        ("The guide’s rule?", Answer(*rule, said, failing[0] if failing else None)),
-        ("Modes checked", Answer(modes or "–", *mode, alone[0] if alone else "")),
+        (Kind.ASKS_FUNCTION(), together(function)),
+        (Kind.ASKS_TRAINING(), together(training)),
+        (Kind.ASKS_GUIDE(), Answer(*rule, said, failing[0] if failing else None)),
+        (Kind.ASKS_MODES(), Answer(modes or "–", *mode, alone[0] if alone else "")),
     ]
 
 
@@ -95,7 +99,8 @@ def together(results: Sequence) -> Answer:
         return Answer(*_ANSWERS[None], "")
     word = summary.outcome(results)
     first = next((result for result in results if summary.outcome([result]) == word), None)
-    of = "" if word == summary.ALIGNED else f": step {first.step.number}, {first.verdict}"
+    red = {} if word == summary.ALIGNED else {"step": first.step.number, "verdict": first.verdict}
+    of = Kind.OF_STEP(**red) if red else ""
     tensors = sum(len(result.rows) for result in results)
-    said = f"{tensors:,} tensors and claims in {number_of(len(results), 'step')}{of}"
+    said = Kind.TENSORS_IN_STEPS(tensors=tensors, count=len(results), of=of)
     return Answer(*_ANSWERS[word], said, first if of else None)

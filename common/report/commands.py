@@ -6,6 +6,7 @@ from pathlib import Path
 
 from twincheck.common.logs.key import BUFFER, Key, parent_of
 from twincheck.common.system.door import shown, to_type
+from twincheck.common.system.reasons import Kind
 
 PAGE = "docs/red-check.md"
 # Options that step 1 of the same model takes over, and that a judging of its logs does.
@@ -25,29 +26,28 @@ def next_commands(result, findings: Sequence, results: Sequence = ()) -> list[tu
     key = next((f.row.key for f in findings if f.places and not (step.other or f.is_start)), None)
     ran = any((one.step.number, one.model) == (1, result.model) for one in results)
     if step.number > 1 and not (ran or step.data or step.other):  # the forward pass may be another
-        before = "step 1 before: where the forward pass differs, so does all behind it"
-        found.append((before, _run(result, "step1", *_typed(result, _FORWARD.split()))))
+        forward = _run(result, "step1", *_typed(result, _FORWARD.split()))
+        found.append((Kind.TYPE_STEP_1(), forward))
     if key:
-        found.append(("both sides' values around the worst element", look(result, key)))
-        found.append(("after an edit, that place alone", _less(result, key)))
-    mends = "the edit that makes it green, tried and proven"
+        found.append((Kind.TYPE_SHOW(), look(result, key)))
+        found.append((Kind.TYPE_LESS(), _less(result, key)))
+    mends = Kind.TYPE_MEND()
     if findings and all(one.row.verdict == "PRECISION" for one in findings):  # the same function
-        mends = "what loses it in the port, such as a cast, tried and proven"
-        meant = "where so much less precision is meant, let it pass"
-        found.append((meant, f"{again(result)} --allow precision"))
+        mends = Kind.TYPE_MEND_PRECISION()
+        found.append((Kind.TYPE_ALLOW_PRECISION(), f"{again(result)} --allow precision"))
     found.append((mends, extra(result, "mend")))
-    found.append(("a small program that shows what differs", extra(result, "issue")))
-    found.append(("again: the same, with every row in a file", again(result)))
+    found.append((Kind.TYPE_ISSUE(), extra(result, "issue")))
+    found.append((Kind.TYPE_AGAIN(), again(result)))
     if not any(name == "compare-only" for name, _ in result.typed):
         judged = _run(result, result.step.command, *_typed(result, _JUDGING), "--compare-only")
-        found.append(("judge these logs once more, run nothing", judged))
+        found.append((Kind.TYPE_COMPARE_ONLY(), judged))
     return [(why, command) for why, command in found if command]
 
 
 def mend_of_start(result) -> list[tuple[str, str]]:
     """(what it is for, command) where initial values are not torch's, which decides nothing."""
     mend = extra(result, "mend") if result.initial else ""
-    return [("these lines written into the port, tried and proven", mend)] if mend else []
+    return [(Kind.TYPE_MEND_START(), mend)] if mend else []
 
 
 def again(result) -> str:

@@ -12,9 +12,10 @@ from twincheck.common.report.initial import sentence as of_start
 from twincheck.common.report.recipe import recipe
 from twincheck.common.report.sentences import that_differs, what_differs, what_is_wrong
 from twincheck.common.system.frameworks import SIDES
+from twincheck.common.system.reasons import Kind
 from twincheck.common.verdict.row import FAILING, Row
 
-NO_LINE = "no line known"
+NO_LINE = Kind.NO_LINE_KNOWN()
 
 START = "initial values"  # the cause of such findings
 NAMED = 5  # of the further places of a cause
@@ -43,15 +44,14 @@ class Finding:
     @property
     def built(self) -> str:
         """Where further such layers are built; empty for none."""
-        lines = ", ".join((*self.elsewhere[:NAMED], *(["…"] if self.elsewhere[NAMED:] else [])))
-        return f"such layers are built at {lines} too" if lines else ""
+        lines = [*self.elsewhere[:NAMED], *(["…"] if self.elsewhere[NAMED:] else [])]
+        return Kind.BUILT_ELSEWHERE(lines=lines) if lines else ""
 
     @property
     def again(self) -> str:
         """In how many further places it comes back; empty for none."""
-        more = f"and in {len(self.further)} more place{'s' if self.further[1:] else ''}"
-        names = ", ".join((*self.further[:NAMED], *(["…"] if self.further[NAMED:] else [])))
-        return f"{more}: {names}" if self.further else ""
+        names = [*self.further[:NAMED], *(["…"] if self.further[NAMED:] else [])]
+        return Kind.AND_IN_MORE_PLACES(count=len(self.further), keys=names) if names else ""
 
 
 def findings_of(result) -> list[Finding]:
@@ -88,7 +88,7 @@ def _finding(result, row: Row) -> Finding:
             return Finding(
                 row,
                 said,
-                f"{said}; it starts at {row.key}",
+                Kind.STARTS_AT(sentence=said, key=row.key),
                 layer="",
                 differing=(),
                 places=places,
@@ -100,8 +100,11 @@ def _finding(result, row: Row) -> Finding:
     layer, differing = what_differs(row, result.cases, result.settings)
     sentence = what_is_wrong(row, class_name, result.cases)
     if differing:
-        said = ", and its ".join(that_differs(*one) for one in differing)
-        sentence = f"{class_of(result, 'torch', layer) or class_name or layer}'s {said}"
+        said, *others = (that_differs(*one) for one in differing)
+        for other in others:
+            said = Kind.AND_ITS(one=said, other=other)
+        named = class_of(result, "torch", layer) or class_name or layer
+        sentence = Kind.LAYER_DIFFERS(layer=named, settings=said)
     key, places = Key.parse(row.key, result.cases), {}
     at = _computed_by(key)
     kind = result.classes.get("paddle", {}).get(at, "")
@@ -119,7 +122,7 @@ def _finding(result, row: Row) -> Finding:
     if kind.startswith(OWN) and NO_LINE != places.get("paddle", NO_LINE):
         cause = (row.verdict, kind, places["paddle"])
     where = row.key if key.case or not places else f"main/{row.key}"
-    headline = f"{sentence}; it starts at {where}"
+    headline = Kind.STARTS_AT(sentence=sentence, key=where)
     return Finding(row, sentence, headline, layer, differing, places, cause)
 
 
@@ -161,5 +164,5 @@ def place_of(places: Mapping[str, str], key: str) -> str:
     parts = Key.parse(key)
     module = parent_of(parts.site)
     if parts.kind in ("grad", BUFFER) and f"{parts.prefix}{module}" in places:
-        return f"{places[f'{parts.prefix}{module}']} (where {module} is used)"
+        return Kind.WHERE_USED(line=places[f"{parts.prefix}{module}"], module=module)
     return NO_LINE

@@ -1,35 +1,36 @@
 """Layers that begin with other values than torch's, in words."""
 
+from twincheck.common.system.reasons import Kind, Reason
 from twincheck.common.verdict.initial import CUT, Drawn, Start
 
-RECIPE = "torch's initial values, at the end of the port's __init__ (model is self there):"
+RECIPE = Kind.RECIPE()
 
 
-def distribution(drawn: Drawn) -> str:
-    """A distribution as people say it."""
-    scale, around = f"{drawn.scale:.3g}", f"{drawn.mean:.3g}"
-    end = f", row {drawn.padding} zero" if drawn.padding >= 0 else ""
+def distribution(drawn: Drawn) -> Reason:
+    """Return a distribution as people say it."""
+    around, scale = {"mean": drawn.mean}, {"scale": drawn.scale}
+    end: str = Kind.ROW_ZERO(row=drawn.padding) if drawn.padding >= 0 else ""
     if drawn.family == "constant":
-        return f"the constant {drawn.mean:g}"
+        return Kind.DRAWN_CONSTANT(**around)
     if drawn.family == "table":
-        return "fixed values"
+        return Kind.DRAWN_FIXED()
     if drawn.family == "uniform" and drawn.mean:
         low, high = drawn.mean - drawn.scale, drawn.mean + drawn.scale
-        return f"uniform from {low:.3g} to {high:.3g}{end}"
+        return Kind.DRAWN_UNIFORM_FROM(low=low, high=high, end=end)
     if drawn.family == "uniform":
-        return f"uniform within ±{scale}{end}"
+        return Kind.DRAWN_UNIFORM(**scale, end=end)
     if drawn.family == "other":
-        return f"values with mean {around} and standard deviation {scale}"
-    end = f", cut at {CUT:g} of these{end}" if drawn.family == "truncated" else end
+        return Kind.DRAWN_OTHERWISE(**around, **scale)
+    end = Kind.CUT_AT(cut=CUT, end=end) if drawn.family == "truncated" else end
     if drawn.mean:
-        return f"normal with mean {around} and standard deviation {scale}{end}"
-    return f"normal with standard deviation {scale}{end}"
+        return Kind.DRAWN_NORMAL_ABOUT(**around, **scale, end=end)
+    return Kind.DRAWN_NORMAL(**scale, end=end)
 
 
-def sentence(start: Start) -> str:
-    """What is other in layers of one class."""
-    parts = "; ".join(
-        f"{part.local}: torch {distribution(part.torch)}, Paddle {distribution(part.paddle)}"
-        for part in start.parts
-    )
-    return f"{start.kind} begins with other values than torch's: {parts}"
+def sentence(start: Start) -> Reason:
+    """Return what is other in layers of one class."""
+    parts = []
+    for part in start.parts:
+        sides = {"torch": distribution(part.torch), "paddle": distribution(part.paddle)}
+        parts.append(Kind.PART_DRAWN(part=part.local, **sides))
+    return Kind.LAYERS_BEGIN_OTHERWISE(layers=start.kind, parts=parts)

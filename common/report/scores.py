@@ -18,6 +18,7 @@ from twincheck.common.logs.result_folder import ResultFolder
 from twincheck.common.logs.sidecar import sidecar_of
 from twincheck.common.system.errors import UserError
 from twincheck.common.system.frameworks import SIDES
+from twincheck.common.system.reasons import Kind
 
 STEMS = ("metric", "train_align")  # of pairs that hold scores
 _DIGITS = 7  # significant ones: a float32's
@@ -54,12 +55,12 @@ class Score:
             return "–"
         if not self.over_torch:
             return f"{value:.2g}"
-        return f"{100.0 * value / abs(self.torch):.2g} % of torch's"
+        return Kind.PART_OF_TORCHS(percent=100.0 * value / abs(self.torch))
 
 
 def allowed(limit: float) -> str:
     """What the guide allows of scores, in words."""
-    return f"{limit:g}, or {100.0 * limit:g} % of torch's score where that is no share of 1"
+    return Kind.SCORE_LIMIT(limit=limit, percent=100.0 * limit)
 
 
 def compared(name: str, torch: float | None, paddle: float | None, limit: float) -> Score:
@@ -140,20 +141,20 @@ def what_hides(scored: Mapping[str, object]) -> str:
     said = []
     sides = {side: scored[side] for side in SIDES if side in scored}
     if len(sides) > 1 and sides["torch"] == sides["paddle"]:
-        sides = {"each side": sides["torch"]}
+        sides = {Kind.EACH_SIDE(): sides["torch"]}
     for side, of in sides.items():
         if of.get("explained", 1.0) <= 0.0:
-            said.append(f"{side} is no nearer to the labels than their mean")
+            said.append(Kind.EXPLAINS_NOTHING(side=side))
         if of.get("predicts", 0) < of.get("labels", 0):
-            classes = f"{of['predicts']} of the {of['labels']} classes"
-            said.append(f"{side} predicts {classes} that the labels have")
+            counts = {"predicts": of["predicts"], "labels": of["labels"]}
+            said.append(Kind.PREDICTS_FEW(side=side, **counts))
         if of.get("by_chance"):
-            right, share = (f"{of[name]:.3f}" for name in ("right", "share"))
-            said.append(f"{side} is right in {right}, the commonest label alone in {share}")
+            shares = {"right": of["right"], "share": of["share"]}
+            said.append(Kind.RIGHT_BY_CHANCE(side=side, **shares))
     for value in (0, 1):
-        names = ", ".join(name for name, same in scored["same"].items() if same == value)
-        said += [f"{names} = {value} on both sides"] if names else []
-    return f"a difference would hardly show in these scores: {'; '.join(said)}" if said else ""
+        names = [name for name, same in scored["same"].items() if same == value]
+        said += [Kind.SAME_ON_BOTH(scores=names, value=value)] if names else []
+    return Kind.SCORES_HARDLY_SHOW(reasons=said) if said else ""
 
 
 def figure(value: float | None) -> str:

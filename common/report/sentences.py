@@ -9,93 +9,94 @@ from twincheck.common.logs.pickle_machine import escaped as visible
 from twincheck.common.logs.pickle_machine import printable
 from twincheck.common.logs.sidecar import setting_text
 from twincheck.common.system.frameworks import SIDES
-from twincheck.common.system.reasons import Kind
+from twincheck.common.system.reasons import Kind, Reason
 from twincheck.common.verdict.row import AGREEING, FED, NO_STEP, NOT_FED, Row
 
-_KINDS = {
-    "weight": "the weight",
-    "grad": "the gradient of",
-    "moment1": "the first moment of",
-    "moment2": "the second moment of",
-    "velocity": "the velocity of",
+_PARTS_OF_A_STEP = {
+    "weight": Kind.STEP_WEIGHT,
+    "grad": Kind.STEP_GRADIENT,
+    "moment1": Kind.STEP_MOMENT1,
+    "moment2": Kind.STEP_MOMENT2,
+    "velocity": Kind.STEP_VELOCITY,
 }
 # Of both sides' runs as a whole; any other claim is of one side's numbers alone.
 _CLAIMS = {
-    "train/drift": "the sides' losses drift further apart than rounding drives runs of one side",
-    "train/order": "the sides trained on the samples in another order",
-    "train/lr": "the sides trained with other learning rates",
-    "train/final_": "the trainings end further apart than rounding drives runs of one side",
-    "train/learnt": "the training shows nothing, since nothing was learnt",
-    "init/": "a parameter begins with values that are distributed otherwise",
-    "seeds/": "over the seeds the sides' scores differ by more than chance",
-    "text": "the sides write other texts",
+    "train/drift": Kind.LOSSES_DRIFT,
+    "train/order": Kind.SAMPLES_IN_ANOTHER_ORDER,
+    "train/lr": Kind.OTHER_LEARNING_RATES,
+    "train/final_": Kind.TRAININGS_END_APART,
+    "train/learnt": Kind.NOTHING_LEARNT,
+    "init/": Kind.BEGINS_OTHERWISE,
+    "seeds/": Kind.SCORES_BEYOND_CHANCE,
+    "text": Kind.OTHER_TEXTS,
 }
 _SEED = re.compile(r"^seed_\d+/")
 _NUMBER = re.compile(r"(?<![\w.])\d[\d.,]*(e[-+]?\d+)?(?![\w])")
-OTHER_NUMBERS = " (elsewhere other numbers)"  # of a sentence that stands for others too
 
 
-def what_is_wrong(row: Row, class_name: str = "", cases: Collection[str] = ()) -> str:
-    """One sentence on a row that does not pass.
+def what_is_wrong(row: Row, class_name: str = "", cases: Collection[str] = ()) -> Reason:
+    """Return what is wrong with a row that does not pass, in one sentence.
 
     class_name  of the module that a probed value belongs to, as the torch side names it
     """
     if row.verdict == "UNDECIDED" and row.key.startswith("seeds/"):
-        return "the guide's rule fails, and these seeds cannot tell that from chance"
+        return Kind.SEEDS_CANNOT_TELL()
     if row.measure == "claim":
-        said = (told for begin, told in _CLAIMS.items() if _SEED.sub("", row.key).startswith(begin))
-        side = row.key.rpartition("/")[2]
-        side = f"the {side} side" if side in SIDES else "one side"
-        return next(said, f"{side}'s own numbers contradict each other")
+        key, side = _SEED.sub("", row.key), row.key.rpartition("/")[2]
+        for begin, claim in _CLAIMS.items():
+            if key.startswith(begin):
+                return claim()
+        if side in SIDES:
+            return Kind.SIDE_CONTRADICTS_ITSELF(side=side)
+        return Kind.ONE_SIDE_CONTRADICTS_ITSELF()
     if row.verdict == "UNDECIDED":
-        return (
-            "the float32 logs differ by more than passes; with both float64 logs it can be decided"
-        )
+        return Kind.FLOAT32_LOGS_DIFFER()
     key = Key.parse(row.key, cases)
     site = printable(key.site)
-    named = f"{site} ({class_name})" if class_name else site
+    module = Kind.OF_CLASS(module=site, name=class_name) if class_name else site
     if row.key.endswith(":p"):
         return _of_dropout(row, key)
     if row.verdict == "INVALID":
-        return row.note or "it cannot be compared"
+        return Kind.TEXT(text=list(row.reasons)) if row.note else Kind.CANNOT_BE_COMPARED()
     if row.by_itself:
-        return f"fed torch's half precision values, Paddle is less exact at {named}"
+        return Kind.LESS_EXACT_BY_ITSELF(module=module)
     if row.verdict == "PRECISION":
-        return "the same function, but Paddle's float32 is much less exact here"
+        return Kind.LESS_EXACT()
     if row.verdict == "CARRIED":
-        return "only what it was fed is wrong"
+        return Kind.FED_WRONG()
     if key.choice:
-        return f"the {key.choice} that {site} chooses by are other numbers"
+        return Kind.CHOSEN_BY_OTHER_NUMBERS(part=key.choice, choice=site)
     if key.is_step:
-        what = f"{_KINDS.get(key.kind, 'the')} {site}"
-        return f"{what} is off after {_step(key.run)}"
+        what = _PARTS_OF_A_STEP.get(key.kind, Kind.STEP_OTHER)()
+        return Kind.OFF_AFTER_STEP(what=what, weight=site, step=_step(key.run))
     if key.kind == "grad":
-        return f"the gradient of {site} is off"
+        return Kind.GRADIENT_OFF(weight=site)
     if key.kind == "grad_of":
-        if key.is_input:
-            return f"{named} hands another gradient back to what it was given"
-        return f"another gradient comes back to what {named} gave"
+        back = Kind.GRADIENT_HANDED_BACK if key.is_input else Kind.GRADIENT_COMES_BACK
+        return back(module=module)
     if key.is_input:
-        around = parent_of(site.partition("/")[0]) or "the model itself"
-        return f"{named} is given other values: look at the code of {printable(around)} before it"
+        around = parent_of(site.partition("/")[0])
+        around = printable(around) if around else Kind.MODEL_ITSELF()
+        return Kind.GIVEN_OTHER_VALUES(module=module, around=around)
+    if row.inside and row.fed == NOT_FED:
+        return Kind.GIVES_ANOTHER_VALUE(module=module)
     if row.inside:
-        if row.fed == NOT_FED:
-            return f"{named} gives another value; what it is given was not compared alone"
-        return f"{named} computes something else from the same input"
+        return Kind.COMPUTES_SOMETHING_ELSE(module=module)
     if site == "loss" or site.startswith("losses/"):
-        return "the loss is off"
-    return f"the model's {site} is off"
+        return Kind.LOSS_OFF()
+    return Kind.OUTPUT_OFF(output=site)
 
 
-def _of_dropout(row: Row, key: Key) -> str:
+def _of_dropout(row: Row, key: Key) -> Reason:
     """The same of a dropout, whose row is its rate; a recurrent layer's is a row too."""
     site = printable((key.site + key.call).removesuffix(":p"))
     if row.verdict == "INVALID":
-        return f"the dropout {site} is {row.note or 'on one side alone'}"
+        what = Kind.TEXT(text=list(row.reasons)) if row.note else Kind.ON_ONE_SIDE_ALONE()
+        return Kind.DROPOUT_IS(dropout=site, what=what)
     rates = row.worst_ref, row.worst_cand
     if None in rates:
-        return f"the dropout {site} has another rate"
-    return f"the dropout {site} has the rate {rates[0]:g} in torch and {rates[1]:g} in Paddle"
+        return Kind.DROPOUT_OF_ANOTHER_RATE(dropout=site)
+    return Kind.DROPOUT_RATES(dropout=site, torch=rates[0], paddle=rates[1])
 
 
 def what_differs(row: Row, cases: Collection[str], settings: Mapping) -> tuple[str, tuple]:
@@ -125,22 +126,21 @@ def what_differs(row: Row, cases: Collection[str], settings: Mapping) -> tuple[s
     return "", ()
 
 
-def that_differs(name: str, torch: float, paddle: float) -> str:
-    """Such as `epsilon is 1e-05 in torch and 1e-06 in Paddle`."""
+def that_differs(name: str, torch: float, paddle: float) -> Reason:
+    """Return such as `epsilon is 1e-05 in torch and 1e-06 in Paddle`."""
     if name == "momentum":  # both as torch counts it, in the sidecars
-        return (
-            f"momentum is {torch:g} in torch and {1 - paddle:g} in Paddle, where {1 - torch:g} "
-            "means the same (1 - torch's)"
-        )
+        return Kind.MOMENTUM_DIFFERS(torch=torch, paddle=1 - paddle, meant=1 - torch)
     its, mine = (setting_text(name, value) for value in (torch, paddle))
-    return f"{name} is {its} in torch and {mine} in Paddle"
+    return Kind.SETTING_DIFFERS(setting=name, torch=its, paddle=mine)
 
 
-def _step(run: str) -> str:
+def _step(run: str) -> Reason:
     """`adam/003/` as a reader counts."""
     name, _, number = run.rstrip("/").rpartition("/")
     number = str(int(number) + 1) if number.isdecimal() else number
-    return f"step {number} of {printable(name)}" if name else f"step {number}"
+    if name:
+        return Kind.STEP_NUMBER_OF(number=number, setup=printable(name))
+    return Kind.STEP_NUMBER(number=number)
 
 
 # ---- what decided --------------------------------------------------------------------------------
@@ -151,67 +151,74 @@ def number(value: float | None) -> str:
     return "–" if value is None else f"{value:.2e}"
 
 
+_NUMBERS = ("gap", "allowed", "noise_ref", "noise_cand", "scale")
+
+
 def decided(row: Row) -> str:
-    """Which of four ways decided a row, and its numbers, in one sentence; empty for none.
+    """Return which of four ways decided a row, and its numbers; empty for none.
 
     plain: the four runs; measured: the noise that rounding makes; repeated: further runs; proven: a
     run that is fed torch's values, or whose operators or constants are made alike.
     """
-    names = ("gap", "allowed", "noise_ref", "noise_cand", "scale")
-    return decided_text(row).format(**{name: number(getattr(row, name)) for name in names})
+    return _decided(row, {name: number(getattr(row, name)) for name in _NUMBERS})
 
 
 def decided_text(row: Row) -> str:
-    """That sentence with its numbers' names in braces: many rows have one."""
+    """Return that sentence with its numbers' names in braces: many rows have one."""
+    return _decided(row, {name: f"{{{name}}}" for name in _NUMBERS})
+
+
+def _decided(row: Row, numbers: Mapping[str, str]) -> str:
+    def of(kind: Kind, **others: object) -> Reason:
+        return kind(**{n: numbers[n] for n in numbers if n in kind.fields} | others)
+
     lost = row.verdict == "PRECISION" or Kind.CLIPPED_LOSS in row.excuses
     if row.gap is None and not lost:
-        alone = f"float32 alone: the difference may be {{allowed}} ({row.measure}); size {{scale}}"
-        return "" if row.scale is None else alone
+        return "" if row.scale is None else of(Kind.FLOAT32_ALONE_ALLOWED, measure=row.measure)
     if row.measure in ("claim", "count"):  # its note says what it is
-        return "off by {gap}, allowed {allowed}"
-    way, own, torchs = _way(row), "paddle's own error {noise_cand}", "torch's {noise_ref}"
+        return of(Kind.OFF_BY)
+    way = _way(row)
     if lost:
-        how = f" ({row.measure})" if row.by_itself else ""
-        more = f"{own}{how} is more than {{allowed}}, beside {torchs}"
-        return f"{way}: {more}; the float64 gap is {{gap}}; size {{scale}}"
+        how = Kind.IN_BRACKETS(what=row.measure) if row.by_itself else ""
+        return of(Kind.DECIDED_LOST, way=way(), how=how)
     at_most = row.allowed is not None and row.gap <= row.allowed
-    gap = f"the float64 gap {{gap}} is {'at most' if at_most else 'more than'} {{allowed}}"
+    gap = of(Kind.GAP_AT_MOST if at_most else Kind.GAP_MORE_THAN)
     if row.verdict not in AGREEING:
-        why = {"CARRIED": ", which what it was fed brings", "CONSTANT": f", of {Kind.OPERATOR()}"}
-        gap += why.get(row.verdict, ", on torch's values" if way == "proven" else "")
-        return (
-            f"{way}: {gap}; own errors: torch {{noise_ref}}, paddle {{noise_cand}}; size {{scale}}"
-        )
-    if way == "repeated":
-        own += ", the least of its repeated runs,"
-    if way != "plain" and row.measured:
+        why = Kind.ON_TORCHS_VALUES() if way is Kind.WAY_PROVEN else ""
+        known = {"CARRIED": Kind.WHICH_WAS_FED, "CONSTANT": Kind.OF_THE_OPERATOR}
+        why = known[row.verdict]() if row.verdict in known else why
+        return of(Kind.DECIDED_OFF, way=way(), gap=gap, why=why)
+    own = of(Kind.OWN_LEAST_ERROR if way is Kind.WAY_REPEATED else Kind.OWN_ERROR)
+    beside = of(Kind.TORCHS_ERROR)
+    if way is not Kind.WAY_PLAIN and row.measured:
         moved = number((row.noise or 0.0) * (row.scale or 0.0))
-        torchs += f" and the noise that rounding makes, measured as {moved}"
-    return f"{way}: {gap}, and {own} is allowed beside {torchs}; size {{scale}}"
+        beside = of(Kind.TORCHS_ERROR_AND_NOISE, moved=moved)
+    return of(Kind.DECIDED_ALIKE, way=way(), gap=gap, own=own, beside=beside)
 
 
-def _way(row: Row) -> str:
-    """The name of what decided a row of four runs."""
+def _way(row: Row) -> Kind:
+    """What decided a row of four runs."""
     fed = row.by_itself or row.fed in (FED, NOT_FED)
     fed |= row.verdict == "CARRIED" and row.fed != NO_STEP
     if row.verdict == "INSIDE":
-        return "inside"
+        return Kind.WAY_INSIDE
     if fed or row.proof:
-        return "proven"
+        return Kind.WAY_PROVEN
     if Kind.REPEATED in row.excuses or row.repeated:
-        return "repeated"
+        return Kind.WAY_REPEATED
     asked = row.measured and row.verdict not in AGREEING
-    return "measured" if asked or Kind.MEASURED in row.excuses else "plain"
+    return Kind.WAY_MEASURED if asked or Kind.MEASURED in row.excuses else Kind.WAY_PLAIN
 
 
 def digits(row: Row) -> str:
-    """`3.9 of 4.1 digits`: those that both sides share, of those that the function has.
+    """Return such as `3.9 of 4.1 digits`: those that both sides share, and those there are.
 
     All in the run's own precision: the others are noise on either side.
     """
     if not row.difference:
-        return "" if row.difference is None else "all digits"
-    return f"{' of '.join(f'{count:.1f}' for count in counted_digits(row))} digits"
+        return "" if row.difference is None else Kind.ALL_DIGITS()
+    shared, *known = counted_digits(row)
+    return Kind.DIGITS_OF(shared=shared, known=known[0]) if known else Kind.DIGITS(shared=shared)
 
 
 def counted_digits(row: Row) -> list[float]:
@@ -235,17 +242,19 @@ def is_output(row: Row, cases: Collection[str]) -> bool:
     return row.difference is not None and not (row.inside or row.noise_only or parts)
 
 
-def named(results) -> str:
-    """`step 1, one`, `steps 1 and 3, one and two`; of others how many there are, and the first."""
+def named(results) -> Reason:
+    """Return such as `step 1, one`, or how many results there are, and the first."""
     places = dict.fromkeys((str(r.step.number), visible(r.model)) for r in results)
-    steps, models = (dict.fromkeys(words) for words in zip(*places, strict=True))
+    steps, models = (list(dict.fromkeys(words)) for words in zip(*places, strict=True))
     if len(places) != len(steps) * len(models):
-        return f"{len(places)} results, such as {named(results[:1])}"
-    return f"step{'s' * (len(steps) > 1)} {listed(steps)}, {listed(models)}"
+        return Kind.NAMED_MANY(count=len(places), first=named(results[:1]))
+    if len(steps) > 1:
+        return Kind.NAMED_STEPS(steps=steps, models=models)
+    return Kind.NAMED_MODELS(step=steps[0], models=models)
 
 
 def listed(words: Iterable[str]) -> str:
-    """`a`, `a and b`, `a, b and c`."""
+    """Return `a`, `a and b`, `a, b and c`, of names."""
     *before, last = words
     return f"{', '.join(before)} and {last}" if before else last
 
@@ -255,10 +264,11 @@ def folded(said: Iterable[tuple[object, str]]) -> list[tuple[list, str]]:
     found: dict[str, list[tuple[object, str]]] = {}
     for whose, sentence in said:
         found.setdefault(_NUMBER.sub("0", sentence), []).append((whose, sentence))
+    several = ((alike, len({sentence for _, sentence in alike}) > 1) for alike in found.values())
     return [
         (
             [whose for whose, _ in alike],
-            alike[0][1] + (OTHER_NUMBERS if len({sentence for _, sentence in alike}) > 1 else ""),
+            Kind.ELSEWHERE_OTHER_NUMBERS(sentence=alike[0][1]) if others else alike[0][1],
         )
-        for alike in found.values()
+        for alike, others in several
     ]

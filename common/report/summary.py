@@ -5,22 +5,19 @@ NOT ALIGNED in 3 of 5 steps (eval and train) · step 1, one: DIVERGED at main/no
     one/paddle_model.py:41 · guide 1/5 · one/log/report.html · next: twincheck show …
 """
 
-import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-
-from rich.text import Text
 
 from twincheck.common.report import terminal
 from twincheck.common.report.commands import again, mend_of_start, next_commands, shown
 from twincheck.common.report.findings import NO_LINE, findings_of
-from twincheck.common.report.sentences import listed, named
+from twincheck.common.report.sentences import named
+from twincheck.common.system.reasons import Kind, Reason, is_of, plain
 from twincheck.common.verdict.row import FAILING, count_verdicts
 
 ALIGNED, NOT_ALIGNED, UNDECIDED = "ALIGNED", "NOT ALIGNED", "UNDECIDED"
 NOT_COMPARED = "NOT COMPARED"
-OTHER_START = "initial values are not torch's"
-_COLOURS = {ALIGNED: "green", NOT_ALIGNED: "red", UNDECIDED: "blue", NOT_COMPARED: "red"}
+OTHER_START = Kind.OTHER_START()
 
 
 def outcome(results: Sequence) -> str:
@@ -41,8 +38,8 @@ def last_line(
     page: Path | None = None,
     left_out: Mapping[int, str] | None = None,
     says_next: bool = True,
-) -> Text:
-    """The line; as a str it is plain.
+) -> Reason:
+    """Return the line, which a terminal colours.
 
     page       the report of these results, where there is one
     left_out   number -> why, of steps that do not apply
@@ -52,34 +49,36 @@ def last_line(
     words = dict.fromkeys((word, NOT_COMPARED, UNDECIDED))  # of each kind one place is named
     kinds = {kind: [r for r in results if _word(r) == kind] for kind in words}
     passes = _let_pass(kinds.get(ALIGNED, ()))
-    colour = "yellow" if passes else _COLOURS[word]
     modes = _modes(results)
-    parts = [_count(word, kinds[word], results) + (f" ({modes})" if modes else "")]
+    count = _count(word, kinds[word], results)
+    parts = [Kind.COUNT_AND_MODES(count=count, modes=modes) if modes else count]
     parts += [_where(found) for kind, found in kinds.items() if found and kind != ALIGNED]
     parts += [passes] if passes else []
     parts += [_beginning(results)] if any(result.initial for result in results) else []
     if left_out:
-        steps = f"step{'s' * (len(left_out) > 1)} {listed(map(str, left_out))}"
-        parts.append(f"{steps} left out: {'; '.join(dict.fromkeys(left_out.values()))}")
+        several = Kind.STEPS_LEFT_OUT if len(left_out) > 1 else Kind.STEP_LEFT_OUT
+        why = list(dict.fromkeys(left_out.values()))
+        parts.append(several(steps=[*map(str, left_out)], why=why))
     guides = [r.guide_passed for r in results if r.guide_passed is not None]
     if guides:
-        parts.append(f"guide {sum(guides)}/{len(guides)}")
+        parts.append(Kind.GUIDE_COUNT(passed=sum(guides), count=len(guides)))
     parts += [shown(page)] if page else []
     if says_next and word != ALIGNED and results:
         result = kinds[word][0]
         found = findings_of(result)
         command = next_commands(result, found, results)[0][1] if found else again(result)
-        parts.append(f"next: {terminal.visible(command)}")
-    return Text.assemble((word, f"bold {colour}"), " · ".join(parts))
+        parts.append(Kind.NEXT(command=terminal.visible(command)))
+    line = Kind.LAST_LINE_LETS_PASS if passes else Kind.LAST_LINE
+    return line(word=word, rest=Kind.PARTS_OF_A_LINE(parts=parts))
 
 
-def _beginning(results: Sequence) -> str:
-    """That layers begin with other values than torch's, where that decides nothing."""
+def _beginning(results: Sequence) -> Reason:
+    """Return that layers begin with other values than torch's, where that decides nothing."""
     found = [result for result in results if result.initial]
     kinds = dict.fromkeys(start.kind for result in found for start in result.starts)
-    counted = f"initial values of {listed(kinds)} are not torch's" if kinds else OTHER_START
-    commands = "".join(f": {terminal.visible(c)}" for _, c in mend_of_start(found[0]))
-    return counted + commands
+    what = Kind.OTHER_START_OF(layers=list(kinds)) if kinds else OTHER_START
+    commands = [terminal.visible(command) for _, command in mend_of_start(found[0])]
+    return Kind.AND_TYPE(what=what, command=commands[0]) if commands else what
 
 
 def _count(word: str, alike: Sequence, results: Sequence) -> str:
@@ -87,16 +86,17 @@ def _count(word: str, alike: Sequence, results: Sequence) -> str:
     steps = {result.step.number for result in results}
     models = len({result.model for result in results})
     if word != ALIGNED:
-        units = {len(steps): "steps", models: "models"}  # where there is one of the other
-        unit = units.get(len(results), "results")
-        return f" in {len(alike)} of {len(results)} {unit}" if len(results) > 1 else ""
+        if len(results) < 2:
+            return ""
+        units = {len(steps): Kind.IN_SOME_STEPS, models: Kind.IN_SOME_MODELS}  # one of the other
+        return units.get(len(results), Kind.IN_SOME_RESULTS)(count=len(alike), all=len(results))
     if len(results) != len(steps) * models:
-        return f" in {len(results)} results"
+        return Kind.IN_RESULTS(count=len(results))
     if len(steps) == 5:
-        return " 5/5" if models == 1 else f": {models} models, 5/5 steps each"
-    names = dict.fromkeys(f"{r.step.number} {r.step.other}".strip() for r in results)
-    numbers = f" in step{'s' * (len(steps) > 1)} {listed(sorted(names))}"
-    return numbers if models == 1 else f": {models} models{numbers}"
+        return Kind.FIVE_OF_FIVE() if models == 1 else Kind.FIVE_OF_FIVE_EACH(count=models)
+    names = sorted(dict.fromkeys(f"{r.step.number} {r.step.other}".strip() for r in results))
+    numbers = (Kind.IN_STEPS if len(steps) > 1 else Kind.IN_STEP)(steps=names)
+    return numbers if models == 1 else Kind.MODELS_IN(count=models, steps=numbers)
 
 
 def _modes(results: Sequence) -> str:
@@ -104,11 +104,21 @@ def _modes(results: Sequence) -> str:
     words: dict[str, list] = {}
     for result in results:
         if result.modes:
-            short = result.modes.removeprefix("checked in ").replace(" mode", "")
-            words.setdefault(re.sub(r"; \w+ was not checked.*", "", short), []).append(result)
+            words.setdefault(_in_short(result.modes), []).append(result)
     if len(words) < 2:
         return next(iter(words), "")
-    return "; ".join(f"{word} in {named(alike)}" for word, alike in words.items())
+    parts = [Kind.MODES_IN(modes=word, results=named(alike)) for word, alike in words.items()]
+    return Kind.TEXT(text=parts)
+
+
+def _in_short(modes: str) -> str:
+    if is_of(modes, Kind.MODES_BOTH):
+        return Kind.MODES_EVAL_AND_TRAIN()
+    if is_of(modes, Kind.MODES_THE_SAME):
+        return Kind.MODES_EVAL_AS_TRAIN()
+    if is_of(modes, Kind.MODE_ALONE, Kind.MODE_ALONE_BECAUSE):
+        return Kind.MODES_ALONE(mode=modes.fields["ran"])
+    return modes
 
 
 def _where(found: Sequence) -> str:
@@ -116,20 +126,24 @@ def _where(found: Sequence) -> str:
     result, row = found[0], found[0].first_diverged
     name = named([result])
     if row is None:
-        why = terminal.visible(" ".join(result.error.split())) or "it has no rows"
-        return f"{name} could not be compared: {why}"
+        why = terminal.in_a_line(result.error) if result.error else Kind.HAS_NO_ROWS()
+        return Kind.NOT_COMPARED_SINCE(name=name, why=why)
     places = findings_of(result)[0].places
-    place = shown(Path(places["paddle"])) if places else NO_LINE
+    place = shown(Path(plain(places["paddle"]))) if places else NO_LINE
     known = place != NO_LINE
     at = [row.key, place] if known else [row.key]
-    return f"{name}: {row.verdict} at {', '.join(map(terminal.visible, at))}"
+    places = [terminal.visible(one) for one in at]
+    return Kind.RED_AT(name=name, verdict=row.verdict, places=places)
 
 
 def _let_pass(results: Sequence) -> str:
     """What lets results pass that are not shown to be the same function."""
     rows = [row for result in results for row in result.rows]
     counts = count_verdicts(row for row in rows if row.verdict in ("CLOSE", *FAILING))
-    return ", ".join(
-        f"{count} {verdict}" + (" (float32 alone)" if verdict == "CLOSE" else " allowed")
+    parts = [
+        Kind.CLOSE_BY_FLOAT32(count=count)
+        if verdict == "CLOSE"
+        else Kind.VERDICT_ALLOWED(count=count, verdict=verdict)
         for verdict, count in counts.items()
-    )
+    ]
+    return Kind.LISTED(parts=parts) if parts else ""

@@ -29,8 +29,8 @@ from twincheck.common.report.sentences import folded, listed, named, number
 from twincheck.common.report.source_lines import source_context
 from twincheck.common.system.checkout import ROOT
 from twincheck.common.system.extras import in_language, languages
-from twincheck.common.system.reasons import Kind, is_of
-from twincheck.common.system.words import by_their_names, number_of
+from twincheck.common.system.reasons import Kind, Reason, is_of
+from twincheck.common.system.words import by_their_names
 from twincheck.common.verdict.row import (
     AGREEING,
     Row,
@@ -51,13 +51,32 @@ _TONES = {
 TONES = {verdict: tone for tone, verdicts in _TONES.items() for verdict in verdicts}
 _COLOURS = {"good": "green", "mind": "yellow", "carried": "magenta", "open": "blue", "bad": "red"}
 COLOURS = {verdict: _COLOURS[tone] for verdict, tone in TONES.items()}
+_OF_WORDS = {"ALIGNED": "green", "NOT ALIGNED": "red", "UNDECIDED": "blue", "NOT COMPARED": "red"}
 WIDTH_OF_AN_END = 24  # characters of a shortened key
 SHOWN_ROWS = 10  # of a table of rows: the worst
 SHOWN_ORIGINS = 5
-DOES_NOT_RUN = "paddle worker", "weights cannot be carried over"  # the port, not torch
+# What ends a check, where it is the port's.
+DOES_NOT_RUN = (Kind.WORKER_CRASHED, Kind.WORKER_ENDED)
 SHOWN_NOTES = 8
 WIDTH_OF_PLAIN_TEXT = 110
 WIDTH_OF_A_PIPE = 140  # columns, where the output is no terminal
+
+
+_NOTE = Kind.NOTE()  # stands before a note of a red result, which is indented
+_OF_SCORES = (
+    *(Kind.HEADING_MODEL, Kind.HEADING_SCORE, Kind.HEADING_TORCH, Kind.HEADING_PADDLE),
+    *(Kind.HEADING_DIFFERENCE, Kind.HEADING_GUIDE_ALONE),
+)
+# Heading of a table of rows -> the number that is in the column.
+_OF_ROWS = {
+    Kind.HEADING_GAP_ALONE: "gap",
+    Kind.HEADING_ALLOWED: "allowed",
+    Kind.HEADING_TORCH: "noise_ref",
+    Kind.HEADING_PADDLE: "noise_cand",
+    Kind.HEADING_SIZE: "scale",
+    Kind.HEADING_MEAN: "mean_abs",
+    Kind.HEADING_MAX: "max_abs",
+}
 
 
 class _Console(Console):
@@ -98,8 +117,25 @@ def _console(stderr: bool = False) -> Console:
 
 
 def say(text: str | Text) -> None:
-    """One line of output."""
-    _console().print(Text(text) if isinstance(text, str) else text, soft_wrap=True)
+    """Print a line."""
+    _console().print(in_colour(text) if isinstance(text, str) else text, soft_wrap=True)
+
+
+def in_colour(text: str) -> Text:
+    """Return a line in the language that people read; the word that a check ends with in colour."""
+    line = Text(in_language(text))
+    if is_of(text, Kind.LAST_LINE, Kind.LAST_LINE_LETS_PASS):
+        word = text.fields["word"]
+        colour = _OF_WORDS[word] if text.kind is Kind.LAST_LINE else "yellow"
+        line.stylize(f"bold {colour}", 0, len(word))
+    return line
+
+
+def in_a_line(text: str) -> str:
+    """Return a text, or a reason's, as one line without control characters."""
+    if isinstance(text, Reason):
+        return text if text.isprintable() else visible(" ".join(text.split()))
+    return visible(" ".join(text.split()))
 
 
 def _line(marked_up: str) -> None:
@@ -108,7 +144,8 @@ def _line(marked_up: str) -> None:
 
 def say_error(sentence: str) -> None:
     """One sentence on standard error."""
-    _console(stderr=True).print(f"[red]error:[/red] {escape(sentence)}", soft_wrap=True)
+    said = f"[red]{in_language(Kind.ERROR())}[/red] {escape(in_language(sentence))}"
+    _console(stderr=True).print(said, soft_wrap=True)
 
 
 def show_table(table: Table) -> None:
@@ -130,11 +167,11 @@ def progress() -> Iterator[Callable[..., None]]:
     now = TextColumn("{task.description}", markup=False, table_column=Column(no_wrap=True))
     columns = (SpinnerColumn(), now, TimeElapsedColumn(), _Left())
     with Progress(*columns, console=console, transient=True) as bar:
-        task = bar.add_task(in_language("starting"), ends=None)
+        task = bar.add_task(in_language(Kind.STARTING()), ends=None)
         end = End(time.monotonic)
 
         def show(text: str, share: float | None = None) -> None:
-            bar.update(task, description=in_language(str(text)), ends=end.expected(share))
+            bar.update(task, description=in_language(text), ends=end.expected(share))
 
         yield show
 
@@ -171,20 +208,22 @@ class _Left(ProgressColumn):
         left = None if task.fields["ends"] is None else task.fields["ends"] - time.monotonic()
         if left is None or left < 1:
             return Text("")
-        return Text(in_language(f"{time_in_words(left)} left"))
+        return Text(in_language(Kind.TIME_LEFT(time=time_in_words(left))))
 
 
 def time_in_words(seconds: float) -> str:
     """Return `about 40 s`: the longer, the coarser."""
     for most, unit in ((10, 1), (60, 5), (180, 10)):
         if seconds < most:
-            return f"about {max(round(seconds / unit) * unit, 1)} s"
-    return f"about {round(seconds / 60)} min"
+            return Kind.ABOUT_SECONDS(count=max(round(seconds / unit) * unit, 1))
+    return Kind.ABOUT_MINUTES(count=round(seconds / 60))
 
 
 def guide_word(passed: bool | None) -> str:
     """The guide's verdict in its own words."""
-    return {True: "passed", False: "FAIL", None: "–"}[passed]
+    if passed is None:
+        return "–"
+    return Kind.GUIDE_PASSED() if passed else Kind.GUIDE_FAILED()
 
 
 def counted(rows: Sequence[Row]) -> str:
@@ -194,13 +233,14 @@ def counted(rows: Sequence[Row]) -> str:
 
 def show_step(step, results) -> None:
     """The table of one step, a row a model, then the details of what is red."""
-    title = f"step {step.number}: {step.other or step.title}"
-    table = Table(title=title, title_justify="left")
+    title = Kind.STEP_TITLE(number=step.number, title=step.other or step.title)
+    table = Table(title=in_language(title), title_justify="left")
     gap = "\n" if _console().width < WIDTH_OF_PLAIN_TEXT else " "
-    folding = "worst tensor", "guide: its keys / every tensor", "s of both sides"
-    numbers = f"gap /{gap}allowed", f"digits{gap}shared"
-    for heading in ("model", "verdict", "rows", folding[0], *numbers, *folding[1:]):
-        table.add_column(heading, overflow="fold", no_wrap=heading not in folding)
+    numbers = Kind.HEADING_GAP(space=gap), Kind.HEADING_DIGITS(space=gap)
+    names = Kind.HEADING_MODEL(), Kind.HEADING_VERDICT(), Kind.HEADING_ROWS()
+    folding = Kind.HEADING_WORST(), Kind.HEADING_GUIDE(), Kind.HEADING_SECONDS()
+    for heading in (*names, folding[0], *numbers, *folding[1:]):
+        table.add_column(in_language(heading), overflow="fold", no_wrap=heading not in folding)
     judged = [result for result in results if not result.error]
     for result in judged:
         row = worst_row(result.rows, result.allow)
@@ -210,8 +250,11 @@ def show_step(step, results) -> None:
             str(len(result.rows)),
             escape(visible(row.key)) if row else "–",
             f"{number(row.gap)} /{gap}{number(row.allowed)}" if row else "–",
-            sentences.fewest_digits(result.rows, result.cases).removesuffix(" digits") or "–",
-            f"{guide_word(result.guide_passed)} / {guide_word(result.guide_all_passed)}",
+            _digits(result) or "–",
+            " / ".join(
+                in_language(guide_word(passed))
+                for passed in (result.guide_passed, result.guide_all_passed)
+            ),
             f"{result.elapsed_s:.1f}",
         )
     show_decided(judged)
@@ -221,25 +264,35 @@ def show_step(step, results) -> None:
     show_details(results)
 
 
+def _digits(result) -> str:
+    """The digits of the output that lacks most of them, for a column that says what they are."""
+    shared = sentences.fewest_digits(result.rows, result.cases)
+    if is_of(shared, Kind.DIGITS):
+        return f"{shared.fields['shared']:.1f}"
+    if is_of(shared, Kind.DIGITS_OF):
+        return in_language(Kind.DIGITS_CELL(**shared.fields))
+    return in_language(shared and Kind.ALL())
+
+
 def show_decided(results) -> None:
     """What results consist of that decide several questions, a line each, alike ones together."""
-    parts = [
-        (result, f"{name}: {of['verdict']}: {of['said']}".removesuffix(": "))
-        for result in results
-        for name, of in result.answers.get("decided", {}).items()
-    ]
-    for alike, said in folded(parts):
-        name, verdict, *rest = map(escape, visible(said).split(": ", 2))
-        models = escape(listed(dict.fromkeys(visible(result.model) for result in alike)))
-        _line(f"{models}, {': '.join([name, _coloured(verdict), *rest])}")
+    found: dict[tuple, list] = {}
+    for result in results:
+        for name, of in result.answers.get("decided", {}).items():
+            found.setdefault((name, of["verdict"]), []).append((result, of["said"]))
+    for (name, verdict), several in found.items():
+        for alike, said in folded(several):
+            models = escape(listed(dict.fromkeys(visible(result.model) for result in alike)))
+            rest = [escape(visible(in_language(said)))] if said else []
+            _line(f"{models}, {': '.join([escape(visible(name)), _coloured(verdict), *rest])}")
 
 
 def show_scores(results) -> None:
     """Both sides' scores of the steps that have some, and what the guide says of each."""
     for step in {result.step.number: result.step for result in results}.values():
         table = Table(box=None, pad_edge=False)
-        for heading in ("model", "score", "torch", "paddle", "difference", "guide"):
-            table.add_column(heading, overflow="fold")
+        for heading in _OF_SCORES:
+            table.add_column(in_language(heading()), overflow="fold")
         for result in results:
             if result.step.number != step.number:
                 continue
@@ -249,12 +302,13 @@ def show_scores(results) -> None:
                     escape(visible(score.name)),
                     figure(score.torch),
                     figure(score.paddle),
-                    score.of_torchs(score.difference),
-                    guide_word(score.passed),
+                    in_language(score.of_torchs(score.difference)),
+                    in_language(guide_word(score.passed)),
                 )
         if table.row_count:
-            limit = f"the guide allows a difference of {allowed(step.guide_threshold)}"
-            say(f"\nstep {step.number}: scores; {limit}")
+            limit = Kind.GUIDE_ALLOWS(limit=allowed(step.guide_threshold))
+            _line("")
+            say(Kind.SCORES_OF_STEP(number=step.number, limit=limit))
             show_table(table)
 
 
@@ -266,17 +320,15 @@ def origins_first(row: Row) -> tuple[bool, int, float]:
 def show_rows(rows: Sequence[Row]) -> None:
     """The table of rows: the worst, by verdict and then by the part of what was allowed."""
     table = Table()
-    table.add_column("tensor", overflow="fold")
-    numbers = {"gap": "gap", "allowed": "allowed", "torch": "noise_ref", "paddle": "noise_cand"}
-    numbers |= {"size": "scale", "mean": "mean_abs", "max": "max_abs"}
-    for heading in ("verdict", *numbers):
-        table.add_column(heading, no_wrap=True)
+    table.add_column(in_language(Kind.HEADING_TENSOR()), overflow="fold")
+    for heading in (Kind.HEADING_VERDICT, *_OF_ROWS):
+        table.add_column(in_language(heading()), no_wrap=True)
     for row in sorted(rows, key=badness, reverse=True)[:SHOWN_ROWS]:
-        values = (number(getattr(row, name)) for name in numbers.values())
+        values = (number(getattr(row, name)) for name in _OF_ROWS.values())
         table.add_row(escape(visible(row.key)), _coloured(row.verdict), *values)
     show_table(table)
     if len(rows) > SHOWN_ROWS:
-        say(f"and {number_of(len(rows) - SHOWN_ROWS, 'row')} no worse")
+        say(Kind.ROWS_NO_WORSE(count=len(rows) - SHOWN_ROWS))
 
 
 def show_all(steps, results) -> str:
@@ -285,39 +337,46 @@ def show_all(steps, results) -> str:
     Returns the table as plain text.
     """
     models = list(dict.fromkeys(result.model for result in results))
-    cells = {(result.step.number, result.model): _cell(result) for result in results}
-    table = Table(
-        title="verdict · worst tensor · the guide's rule on its own keys, and on every tensor · "
-        "seconds of both sides",
-        title_justify="left",
-    )
-    table.add_column("step")
-    for model in models:
-        table.add_column(model, overflow="fold")
-    for step in steps:
-        named = (cells.get((step.number, model), "–") for model in models)
-        table.add_row(f"{step.number} {step.title}", *named, end_section=True)
+    cells = {(result.step.number, result.model): result for result in results}
+    plain, shown_as = (_table_of_all(steps, cells, models, say) for say in (str, in_language))
     if not all(result.error for result in results):
-        _console().print(table)
+        _console().print(shown_as)
     show_decided([result for result in results if not result.error])
     show_scores([result for result in results if not result.error])
     show_details(results)
-    plain = Console(file=io.StringIO(), width=WIDTH_OF_PLAIN_TEXT)
-    plain.print(table)
-    return plain.file.getvalue()
+    file = Console(file=io.StringIO(), width=WIDTH_OF_PLAIN_TEXT)
+    file.print(plain)
+    return file.file.getvalue()
 
 
-def _cell(result) -> str:
+def _table_of_all(steps, cells, models: Sequence[str], said: Callable[[str], str]) -> Table:
+    """The table, whose sentences `said` has in its language."""
+    table = Table(title=said(Kind.TABLE_OF_ALL()), title_justify="left")
+    table.add_column(said(Kind.HEADING_STEP()))
+    for model in models:
+        table.add_column(model, overflow="fold")
+    for step in steps:
+        row = [cells.get((step.number, model)) for model in models]
+        row = ["–" if cell is None else _cell(cell, said) for cell in row]
+        title = said(Kind.STEP_ROW(number=step.number, title=step.title))
+        table.add_row(title, *row, end_section=True)
+    return table
+
+
+def _cell(result, said: Callable[[str], str]) -> str:
     row = worst_row(result.rows, result.allow)
-    used = f"{used_part(row)}:" if used_part(row) else ""
+    used = used_part(row)
     shared = sentences.fewest_digits(result.rows, result.cases)
+    verdict = _coloured(result.verdict)
+    passed, all_passed = guide_word(result.guide_passed), guide_word(result.guide_all_passed)
     return "\n".join(
         [
-            f"{_coloured(result.verdict)} in {number_of(len(result.rows), 'row')}",
-            *filter(None, [used, escape(short(row.key) if row else result.error)]),
-            *([f"outputs share {shared}"] if shared else []),
-            f"guide: its keys {guide_word(result.guide_passed)},",
-            f"every tensor {guide_word(result.guide_all_passed)} · {result.elapsed_s:.1f} s",
+            said(Kind.CELL_VERDICT(verdict=verdict, count=len(result.rows))),
+            *([said(Kind.CELL_USED(used=used))] if used else []),
+            *filter(None, [escape(short(row.key) if row else said(result.error))]),
+            *([said(Kind.OUTPUTS_SHARE(digits=shared))] if shared else []),
+            said(Kind.CELL_GUIDE(guide=passed)),
+            said(Kind.CELL_TENSORS(guide=all_passed, seconds=result.elapsed_s)),
         ]
     )
 
@@ -327,7 +386,7 @@ def used_part(row: Row | None) -> str:
     used = None if row is None else share(row)
     if used is None:
         return ""
-    return f"{used:.0e} of what is allowed" if used <= 1 else f"{used:.4g} times what is allowed"
+    return (Kind.USED_OF_ALLOWED if used <= 1 else Kind.USED_TIMES_ALLOWED)(part=used)
 
 
 def short(key: str) -> str:
@@ -353,13 +412,19 @@ def show_details(results) -> None:
     first: dict[str, object] = {}
     for result in results:
         if result.error:
-            say_error(f"{named([result])}: {result.error}")
-            if any(s in result.error for s in DOES_NOT_RUN) and (mend := extra(result, "mend")):
-                say(f"  the edit with which it runs, tried and proven: {mend}")
+            say_error(Kind.NOTE_OF(whose=named([result]), note=result.error))
+            if _is_of_the_port(result) and (mend := extra(result, "mend")):
+                _line(f"  {escape(in_language(Kind.TYPE_MEND_ERROR(command=mend)))}")
         elif result.exit_code == 1:
             _show_red(result, results, first.setdefault(result.model, result))
         else:
             _show_beside(result)
+
+
+def _is_of_the_port(result) -> bool:
+    """True where a check could not be because the port does not run, or has other weights."""
+    why = result.failure.reason if result.failure else ""
+    return is_of(why, *DOES_NOT_RUN) and result.failure.side != "torch"
 
 
 def _show_notes(results, start: str = "") -> None:
@@ -368,7 +433,7 @@ def _show_notes(results, start: str = "") -> None:
     start  what stands before each, where it is not to be said of which results it is
     """
     for alike, note in folded((result, note) for result in results for note in _notes(result)):
-        say(f"{start or named(alike)}: {note}")
+        _say_of(start or named(alike), note)
     show_excused([(result, row) for result in results for row in result.rows], start)
 
 
@@ -376,10 +441,15 @@ def _notes(result) -> list[str]:
     """The notes of a result, and what is to be known of its modes and of the guide's rule."""
     passed = result.exit_code == 0
     notes = [note for note in result.notes if not (passed and is_of(note, Kind.CAPPED))]
-    notes += [result.modes] if "; " in result.modes else []  # not in both modes, and why
+    notes += [] if is_of(result.modes, Kind.MODES_BOTH) else [result.modes]
     if passed and False in (result.guide_passed, result.guide_all_passed):
         notes.append(_by_the_guide(result))
-    return list(dict.fromkeys(notes))
+    return list(dict.fromkeys(filter(None, notes)))
+
+
+def _say_of(whose: str, note: str) -> None:
+    indent = "  " * (whose is _NOTE)
+    _line(indent + escape(in_language(Kind.NOTE_OF(whose=whose, note=note))))
 
 
 def show_excused(rows: Iterable[tuple[object, Row]], start: str = "") -> None:
@@ -388,26 +458,29 @@ def show_excused(rows: Iterable[tuple[object, Row]], start: str = "") -> None:
     rows  each with the result that it is of, which may be anything where there is a start
     """
     excused = [each for each in rows if each[1].verdict in ("CONSTANT", "FLIP")]
-    causes = folded((each, f"{each[1].verdict}\n{each[1].note}") for each in excused)
-    for alike, said in causes[:SHOWN_NOTES]:
-        verdict, note = said.split("\n", 1)
-        where = visible(alike[0][1].key)
-        if len(alike) > 1:
-            where = f"in {len(alike)} rows, such as {where}"
-        say(f"{start or named([result for result, _ in alike])}: {verdict} {where}: {note}")
+    kinds: dict[str, list] = {}
+    for each in excused:
+        kinds.setdefault(each[1].verdict, []).append((each, Kind.TEXT(text=list(each[1].reasons))))
+    causes = [(alike, note) for some in kinds.values() for alike, note in folded(some)]
+    causes.sort(key=lambda cause: excused.index(cause[0][0]))
+    for alike, note in causes[:SHOWN_NOTES]:
+        row, count = alike[0][1], len(alike)
+        at = {"verdict": row.verdict, "key": visible(row.key), "note": note}
+        where = Kind.EXCUSED_ROWS(count=count, **at) if count > 1 else Kind.EXCUSED_ROW(**at)
+        _say_of(start or named([result for result, _ in alike]), where)
     left = sum(len(alike) for alike, _ in causes[SHOWN_NOTES:])
     if left:
-        rows = f"{left} further such row{'s' * (left > 1)}"
-        say(f"{start + ': ' if start else ''}and {rows}, in --json FILE")
+        further = Kind.AND_FURTHER_ROWS(count=left)
+        _say_of(start, further) if start else say(further)
 
 
 def _by_the_guide(result) -> str:
     """What the guide's rule says where ours lets a result pass, and why it does."""
     if result.guide_passed is False:
-        report = f" ({result.guide_report} in its folder)" if result.guide_report else ""
-        return f"the guide's rule says FAIL: {result.guide_failure}{report}"
-    own = "the keys that it asks for pass, and " if result.guide_passed else ""
-    return f"by the guide's rule {own}not every tensor passes: {result.guide_failure}"
+        report = result.guide_report and Kind.REPORT_IN_FOLDER(report=result.guide_report)
+        return Kind.BY_THE_GUIDE(why=result.guide_failure, report=report)
+    not_every = Kind.GUIDE_KEYS_PASS if result.guide_passed else Kind.GUIDE_NOT_EVERY
+    return not_every(why=result.guide_failure)
 
 
 def _show_red(result, results, before) -> None:
@@ -417,60 +490,65 @@ def _show_red(result, results, before) -> None:
     """
     name, findings = named([result]), findings_of(result)
     _line("")
-    _prose(f"[bold red]{name}: {escape(visible(findings[0].headline))}[/bold red]", "")
+    headline = in_language(Kind.NOTE_OF(whose=name, note=findings[0].headline))
+    _prose(f"[bold red]{escape(visible(headline))}[/bold red]", "")
     _line(f"  {counted(result.rows)}")
     if before is not result:
-        places = ", ".join(findings[0].places.values())
-        _line(f"  {escape(visible(places))}: mend step {before.step.number} before it")
-        _show_notes([result], "  note")
+        places = list(findings[0].places.values())
+        before = Kind.MEND_BEFORE(places=places, step=before.step.number)
+        _line(f"  {escape(visible(in_language(before)))}")
+        _show_notes([result], _NOTE)
         return
     for i, finding in enumerate(findings[:SHOWN_ORIGINS]):
         _show_origin(finding, first=i == 0)
     if len(findings) > SHOWN_ORIGINS:
-        _line(f"  and {len(findings) - SHOWN_ORIGINS} further origins, in --json FILE")
-    _show_notes([result], "  note")
+        further = Kind.FURTHER_ORIGINS(count=len(findings) - SHOWN_ORIGINS)
+        _line(f"  {in_language(further)}")
+    _show_notes([result], _NOTE)
     if result.way:
-        _line(f"  beside the four runs: {escape(visible('; '.join(result.way)))}")
-    _line("  what to type next:")
+        way = in_language(Kind.RUNS_BESIDE(runs=list(result.way)))
+        _line(f"  {escape(visible(way))}")
+    _line(f"  {in_language(Kind.WHAT_TO_TYPE())}")
     for why, command in next_commands(result, findings, results):
-        _line(f"    # {why}")
+        _line(f"    # {in_language(why)}")
         _line(f"    {escape(visible(command))}")
-    _line(f"    # how to read this: {escape(shown(ROOT / PAGE))}")
+    _line(f"    # {escape(in_language(Kind.HOW_TO_READ(page=shown(ROOT / PAGE))))}")
 
 
 def _show_beside(result) -> None:
     """Initial values that are not torch's, which decide nothing: where, and what sets them."""
     for i, finding in enumerate(beside(result)):
-        _prose(escape(visible(f"{named([result])}: {finding.sentence}")), "")
+        said = in_language(Kind.NOTE_OF(whose=named([result]), note=finding.sentence))
+        _prose(escape(visible(said)), "")
         _show_origin(finding, first=i == 0, is_red=False)
     for why, command in mend_of_start(result):
-        say(f"  # {why}")
-        say(f"  {visible(command)}")
+        _line(f"  # {in_language(why)}")
+        _line(f"  {escape(visible(command))}")
 
 
 def _show_origin(finding: Finding, first: bool, is_red: bool = True) -> None:
     """One place where it starts: the numbers, and where both sides compute it; of the first the
     source too, with what is around it."""
-    word, row = "first" if first else "also", finding.row
+    word, row = in_language(Kind.FIRST() if first else Kind.ALSO()), finding.row
     facts = facts_of(finding) if is_red else []  # of what is beside, the sentence above says all
     if is_red:
         _line(f"  {word}: {_coloured(row.verdict)} {escape(visible(row.key))}")
     if is_red and not first:  # the headline has said it
         facts = [finding.sentence, *facts]
         if row.gap is not None and row.measure != "claim":
-            facts = [*facts[:2], *filter(None, [row.note])]
+            facts = [*facts[:2], *_notes_of(row)]
     for line in filter(None, [*dict.fromkeys(facts), finding.again, finding.built]):
         if not first or line != finding.sentence:
-            _prose(escape(visible(line)))
+            _prose(escape(visible(in_language(line))))
     for side, place in finding.places.items():
-        _line(f"    {side:<7} {escape(visible(place))}")
+        _line(f"    {side:<7} {escape(visible(in_language(place)))}")
         for line in source_context(place) if first else ():
             mark = ">" if line.here else " "
             source = "".join(c if c.isprintable() else " " for c in line.text.expandtabs(4))
             text = f"      {mark} {line.number:>4}  {source}".rstrip()
             _console().print(escape(text), no_wrap=True, overflow="ellipsis", crop=True)
     if finding.recipe:
-        _line(f"    {RECIPE}")
+        _line(f"    {in_language(RECIPE)}")
     for line in finding.recipe:
         _console().print(escape(f"      {visible(line)}"), no_wrap=True, soft_wrap=True)
 
@@ -486,35 +564,38 @@ def _prose(marked_up: str, indent: str = "    ") -> None:
 
 def facts_of(finding: Finding) -> list[str]:
     """The facts of a finding's row; of initial values its note, whose numbers are the test's."""
-    return [finding.row.note] if finding.is_start else describe(finding.row)
+    return _notes_of(finding.row) if finding.is_start else describe(finding.row)
+
+
+def _notes_of(row: Row) -> list[Reason]:
+    """A row's reasons as one; nothing where there is none."""
+    return [Kind.TEXT(text=list(row.reasons))] if row.note else []
 
 
 def describe(row: Row) -> list[str]:
     """The four facts of a mismatch: how many, how much, where, how much was allowed."""
     if row.verdict == "INVALID" and row.gap is None and row.max_abs is None:
-        return [row.note] if row.note else []
-    shared = sentences.digits(row) and f"torch and paddle share {sentences.digits(row)} here"
+        return _notes_of(row)
+    digits = sentences.digits(row)
+    shared = digits and Kind.DIGITS_SHARED_HERE(digits=digits)
     if row.measure == "claim" or row.by_itself:
-        return [*filter(None, [sentences.decided(row), shared, row.note])]
+        return [*filter(None, [sentences.decided(row), shared]), *_notes_of(row)]
     lines = [*filter(None, [sentences.decided(row)])]
+    worst = {"torch": repr(row.worst_ref), "paddle": repr(row.worst_cand)}
     if row.beyond and row.of_sums:
-        numbers = math.prod(shape_of_sums(row.shape))
-        where = f"at {list(row.worst_index)}"
+        numbers, index = math.prod(shape_of_sums(row.shape)), str(list(row.worst_index))
+        where = Kind.AT_INDEX(index=index)
         if row.of_sums > 1:
-            where = f"a sum of {row.of_sums} neighbours, the first {where}"
-        lines.append(
-            f"{row.beyond} of {numbers} numbers that stand for {row.size} elements are beyond; "
-            f"worst {where}: torch {row.worst_ref!r}, paddle {row.worst_cand!r}"
-        )
+            where = Kind.SUM_OF_NEIGHBOURS(count=row.of_sums, index=index)
+        counts = {"beyond": row.beyond, "numbers": numbers, "size": row.size}
+        lines.append(Kind.SUMS_BEYOND(where=where, **counts, **worst))
     elif row.beyond:
-        where = f" at {list(row.worst_index)}" if row.worst_index is not None else ""
-        sample = f" (sample {row.sample})" if row.sample is not None else ""
-        lines.append(
-            f"{row.beyond} of {row.size} elements beyond; worst{where}{sample}: torch "
-            f"{row.worst_ref!r}, paddle {row.worst_cand!r}"
-        )
-    lines.append(
-        f"float32: mean difference {number(row.mean_abs)}, max {number(row.max_abs)}; "
-        f"guide {guide_word(row.guide_passed)}"
-    )
-    return lines + [*filter(None, [shared, row.note])]
+        index = row.worst_index
+        where = "" if index is None else Kind.AT_INDEX_BEHIND(index=str(list(index)))
+        sample = "" if row.sample is None else Kind.OF_SAMPLE(sample=row.sample)
+        counts = {"beyond": row.beyond, "size": row.size}
+        lines.append(Kind.ELEMENTS_BEYOND(where=where, sample=sample, **counts, **worst))
+    differences = {"mean": number(row.mean_abs), "max": number(row.max_abs)}
+    guide = guide_word(row.guide_passed)
+    lines.append(Kind.FLOAT32_DIFFERENCES(guide=guide, **differences))
+    return [*lines, *filter(None, [shared]), *_notes_of(row)]

@@ -76,7 +76,7 @@ from twincheck.common.system.memory import (
 )
 from twincheck.common.system.npz import read_npz
 from twincheck.common.system.processes import leave, watch, watch_launcher
-from twincheck.common.system.reasons import Kind, reason_of, reasons_json
+from twincheck.common.system.reasons import Kind, reasons_json
 from twincheck.common.transplant.table import TRANSPLANTS
 from twincheck.common.weights import states as weights
 from twincheck.common.weights.layout import LayoutError
@@ -182,7 +182,7 @@ class Worker:
         """Leave for the check why a request was not answered; returns the reason."""
         refused = isinstance(error, UserError) or _raised_by_pair(error, pair)
         ours = not refused and is_ours(error)
-        reason = reason_of(error)
+        reason = str(error)
         if not refused:
             kind = Kind.TWINCHECK_CRASHED if ours else Kind.WORKER_CRASHED
             name = pair.name if pair else request.model

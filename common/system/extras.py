@@ -15,7 +15,7 @@ from importlib import metadata
 from twincheck import IN_A_CHECKOUT
 from twincheck.common.system.checkout import ROOT
 from twincheck.common.system.errors import UserError
-from twincheck.common.system.reasons import Kind, reason_of
+from twincheck.common.system.reasons import Kind
 
 COMMANDS = "twincheck.commands"  # name -> a function of the arguments; gives the status
 
@@ -71,6 +71,6 @@ def run(name: str, arguments: Sequence[str] | None = None) -> int:
     try:
         command: Callable = load(COMMANDS, name)
     except UserError as error:
-        print(in_language(Kind.ERROR(sentence=reason_of(error))), file=sys.stderr)
+        print(in_language(Kind.ERROR_SAID(sentence=str(error))), file=sys.stderr)
         return 2
     return command(arguments)

@@ -6,7 +6,7 @@ import os
 
 from twincheck.common.system.errors import UserError
 from twincheck.common.system.files import open_plain, whole
-from twincheck.common.system.reasons import Kind, reason_of
+from twincheck.common.system.reasons import Kind
 
 # The largest sidecar seen has 1.3 MB (8,800 tensors); parsed, JSON takes up to 30 times its size.
 MAX_BYTES = 1 << 24
@@ -31,7 +31,7 @@ def parse_json(content: bytes, path: str | os.PathLike) -> dict:
             content.decode("utf-8"), object_pairs_hook=_named_once, parse_constant=_no_number
         )
     except (ValueError, RecursionError) as error:
-        raise _refused(path, Kind.JSON_IMPROPER(reason=reason_of(error))) from None
+        raise _refused(path, Kind.JSON_IMPROPER(reason=str(error))) from None
     except MemoryError:
         raise _refused(path, Kind.JSON_BEYOND_MEMORY()) from None
     if not isinstance(value, dict):

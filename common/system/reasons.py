@@ -5,7 +5,7 @@ fields say by their format which type they are.  An extra has a list of its own 
 kind is one line: Python 3.10, which a side may have, reads no TOML.
 
     {key}             text, another reason, or a list of them, which "; " joins
-    {names:and}       a list, which " and " joins; or `comma`, `space`, `lines`, `dots`
+    {names:and}       a list, which " and " joins; or `comma`, `space`, `lines`, `dots`, `listed`
     {shape!s}         a tuple, as Python prints it
     {count:,}         a whole number; {count:row|rows} counts what is named
     {gap:.1e}         a figure
@@ -14,7 +14,8 @@ kind is one line: Python 3.10, which a side may have, reads no TOML.
 import json
 import string
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
 from enum import Enum
 from functools import cached_property
 from pathlib import Path
@@ -22,19 +23,44 @@ from pathlib import Path
 SENTENCES = Path(__file__).resolve().parent.parent / "report" / "reasons"
 
 
+# What stands between the parts of a list, by the format of its field; `last` before the last one of
+# `listed`.
 _JOINTS = {"": "; ", "and": " and ", "comma": ", ", "space": " ", "lines": "\n", "dots": " · "}
+_JOINTS |= {"listed": ", ", "last": " and "}
 
 
-class _Words(string.Formatter):
-    """Fills in templates whose fields are counted, or hold a list of reasons."""
+@dataclass(frozen=True)
+class Language(string.Formatter):
+    """How a language says a reason.
+
+    template   gives its template, of the English one
+    joints     as above
+    """
+
+    template: Callable[[str], str] = lambda english: english
+    joints: Mapping[str, str] = field(default_factory=lambda: _JOINTS)
+
+    def said(self, text: str) -> str:
+        """Return a reason in this language; a text that is none as it is."""
+        if not isinstance(text, Reason):
+            return text
+        return self.vformat(self.template(text.kind.template), (), text.fields)
 
     def format_field(self, value: object, spec: str) -> str:
         """Return a field's text."""
         if "|" in spec:
             return f"{value:,} {spec.split('|')[value != 1]}"
         if isinstance(value, list):
-            return _JOINTS[spec].join(filter(None, value))
-        return format(value, spec)
+            return self.joined(map(self.said, value), spec)
+        return format(self.said(value), spec)
+
+    def joined(self, parts: Iterable[str], joint: str) -> str:
+        """Return the parts that are not empty as one text."""
+        parts = list(filter(None, parts))
+        if joint == "listed" and parts[1:]:
+            *parts, last = parts
+            return f"{self.joints[joint].join(parts)}{self.joints['last']}{last}"
+        return self.joints[joint].join(parts)
 
 
 class _Listed(Enum):
@@ -53,7 +79,7 @@ class _Listed(Enum):
     def fields(self) -> dict[str, type]:
         """The fields of the template, in its order: text, whole numbers and figures."""
         parts = string.Formatter().parse(self.value[1])
-        return {name: _type_of(spec) for _, name, spec, _ in parts if name is not None}
+        return {n: tuple if way else _type_of(spec) for _, n, spec, way in parts if n is not None}
 
 
 def _type_of(spec: str) -> type:
@@ -91,7 +117,7 @@ class Reason(str):
     __slots__ = ("fields", "kind")
 
     def __new__(cls, kind: Kind, fields: dict[str, object]) -> "Reason":
-        self = super().__new__(cls, _WORDS.vformat(kind.template, (), fields))
+        self = super().__new__(cls, ENGLISH.vformat(kind.template, (), fields))
         self.kind, self.fields = kind, fields
         return self
 
@@ -105,6 +131,9 @@ class Reason(str):
 
     __hash__ = str.__hash__
 
+    def __str__(self) -> str:
+        return self  # so that str of an error that was raised with it is the reason too
+
     def __reduce__(self) -> tuple:
         return Reason, (self.kind, self.fields)
 
@@ -114,7 +143,7 @@ class Reason(str):
         return told if isinstance(self.kind, Kind) else told | {"text": str(self)}
 
 
-_WORDS = _Words()
+ENGLISH = Language()
 
 
 def _plain(value: object) -> object:
@@ -125,15 +154,14 @@ def _plain(value: object) -> object:
     return value.item() if hasattr(value, "item") else value
 
 
+def plain(text: str) -> str:
+    """Return a text as Python's own str, which pathlib asks for."""
+    return str.__str__(text)
+
+
 def is_of(text: str, *kinds: Kind) -> bool:
     """Return whether a text is a reason of one of these kinds."""
     return isinstance(text, Reason) and text.kind in kinds
-
-
-def reason_of(error: Exception) -> str:
-    """Return the reason that an error was raised with, its text where that is none."""
-    told = error.args[0] if error.args else None
-    return told if isinstance(told, Reason) else str(error)
 
 
 def read_reason(told: object) -> str:
@@ -145,17 +173,19 @@ def read_reason(told: object) -> str:
         return str(told)
     if str(told.get("kind")) not in Kind.__members__:
         return str(told.get("text", told.get("kind")))
+    kind = Kind[told["kind"]]
     fields = {name: _read_field(value) for name, value in told.items() if name != "kind"}
+    for name in [name for name, of in kind.fields.items() if of is tuple and name in fields]:
+        fields[name] = tuple(fields[name])
     try:
-        return Kind[told["kind"]](**fields)
+        return kind(**fields)
     except TypeError as error:
         raise ValueError(str(error)) from None
 
 
 def _read_field(value: object) -> object:
     if isinstance(value, list):
-        several = [_read_field(one) for one in value]
-        return several if any(isinstance(one, str) for one in several) else tuple(several)
+        return [_read_field(one) for one in value]
     return read_reason(value) if isinstance(value, dict) else value
 
 

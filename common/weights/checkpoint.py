@@ -25,7 +25,7 @@ from twincheck.common.pair.worker_process import WorkerProcess
 from twincheck.common.system.errors import UserError
 from twincheck.common.system.frameworks import SIDES
 from twincheck.common.system.json_file import load_json, write_json
-from twincheck.common.system.reasons import Kind, reason_of
+from twincheck.common.system.reasons import Kind
 from twincheck.common.weights.layers import Owner
 from twincheck.common.weights.layout import Layout
 from twincheck.common.weights.mapped import Mapped
@@ -118,7 +118,7 @@ def _from_hook(pair: Pair, path: Path, hook: Callable, *arguments) -> dict:
     try:
         entries = hook(*arguments)
     except (ValueError, KeyError, TypeError) as error:
-        told = {"path": str(path), "model": pair.name, "reason": reason_of(error)}
+        told = {"path": str(path), "model": pair.name, "reason": str(error)}
         raise UserError(Kind.PUBLISHED_REFUSED(**told)) from None
     if not isinstance(entries, dict):
         case = str(pair.folder / "case.py")

@@ -166,7 +166,7 @@ class Entry:
         changes = [Kind.CHANGE_ROWS(first=first, end=end)] if self.rows else []
         changes += [Kind.CHANGE_TRANSPOSED()] if self.transposed else []
         changes += [Kind.CHANGE_SHAPE(shape=str(list(self.shape)))] if self.reshaped else []
-        return Kind.CHANGES(changes=changes) if changes else Kind.CHANGE_NONE()
+        return Kind.LISTED(parts=changes) if changes else Kind.CHANGE_NONE()
 
     def reads(self) -> object:
         """Two entries with equal `reads()` have the same values."""

@@ -25,7 +25,7 @@ from twincheck.common.system.errors import UserError
 from twincheck.common.system.files import open_plain
 from twincheck.common.system.json_file import load_json
 from twincheck.common.system.npz import read_npz
-from twincheck.common.system.reasons import Kind, Reason, reason_of
+from twincheck.common.system.reasons import Kind, Reason
 from twincheck.common.weights.mapped import LONGEST_HEADER, Mapped, safetensors_places
 from twincheck.common.weights.saved_by_torch import (
     LEGACY_MAGIC,
@@ -172,7 +172,7 @@ def _read_file(path: Path, source: str, mapped: bool = False) -> Stored:
                 return stored
             problem = Kind.FILE_REFUSED(reason=Kind.HOLDS_NO_WEIGHTS())
         except Refused as error:
-            problem = Kind.FILE_REFUSED(reason=reason_of(error))
+            problem = Kind.FILE_REFUSED(reason=str(error))
         except TypeError:
             problem = Kind.FILE_REFUSED(reason=Kind.CALL_WITH_OTHERS())
         except MemoryError:
@@ -180,7 +180,7 @@ def _read_file(path: Path, source: str, mapped: bool = False) -> Stored:
         except zipfile.BadZipFile as error:
             problem = Kind.FILE_DAMAGED(reason=str(error))
         except _DAMAGE as error:
-            said = reason_of(error)
+            said = str(error)
             said = said if isinstance(said, Reason) else " ".join(said.split())[:200]
             problem = Kind.FILE_DAMAGED(reason=said)
     told = {"source": source, "file": path.name, "reason": problem}

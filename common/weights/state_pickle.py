@@ -192,7 +192,7 @@ def _named(unpickled: object, weight_of) -> dict:
                 what = Kind.VALUE_TEXT()
             if isinstance(value, dict):
                 keys = [printable(key) for key in list(value)[:3]] + ["…"] * (len(value) > 3)
-                inside = Kind.WHICH_HOLDS(keys=keys or [Kind.HOLDS_NOTHING()])
+                inside = Kind.WHICH_HOLDS(keys=keys or [Kind.NOTHING()])
             raise Refused(Kind.STATE_VALUE(what=what, key=printable(key), inside=inside))
     return weights
 

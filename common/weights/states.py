@@ -20,7 +20,7 @@ from twincheck.common.system.files import whole
 from twincheck.common.system.hashes import arrays_sha256
 from twincheck.common.system.json_file import load_json, write_json
 from twincheck.common.system.npz import read_npz
-from twincheck.common.system.reasons import Kind, reason_of
+from twincheck.common.system.reasons import Kind
 from twincheck.common.weights.layers import Owner
 from twincheck.common.weights.mapped import Mapped
 
@@ -94,7 +94,7 @@ class States:
         try:
             found = shared_arrays.read(self._memory, _name_of(path)) if self._memory else None
         except (ValueError, OSError, MemoryError) as error:
-            told = {"file": path.name, "reason": reason_of(error)}
+            told = {"file": path.name, "reason": str(error)}
             raise UserError(Kind.STATE_BEYOND_MEMORY(**told)) from None
         if found is None:
             raise UserError(Kind.STATE_NOT_LEFT(path=str(path), size=LARGE_BYTES >> 20))
@@ -147,7 +147,7 @@ def load_state(path: Path, may_be_empty: bool = False) -> dict[str, np.ndarray]:
     except FileNotFoundError:
         raise UserError(Kind.STATE_MISSING(path=str(path), word=TRAINED_LIKE)) from None
     except (ValueError, UserError) as error:
-        told = {"path": str(path), "reason": reason_of(error)}
+        told = {"path": str(path), "reason": str(error)}
         raise UserError(Kind.STATE_UNREADABLE(**told)) from None
     if not state and not may_be_empty:
         raise UserError(Kind.STATE_EMPTY(path=str(path)))

@@ -89,6 +89,7 @@ class Catalogue:
         templates = []
         for entry in entries:
             for english in entry.english:
+                self.exact.setdefault(english, entry.chinese)
                 if FIELD.search(english):
                     templates.append((english, entry.chinese))
                 else:

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from unicodedata import east_asian_width
 
+from twincheck.common.system.reasons import Language, Reason
 from twincheck.extras.chinese import markup
 from twincheck.extras.chinese.catalogue import Catalogue, Entry, catalogue
 
@@ -37,6 +38,15 @@ def translated(text: str) -> str:
     return catalogue().translated(text)
 
 
+def template(english: str) -> str:
+    """A template in Chinese, or as it is where zh.po has none of it."""
+    return catalogue().exact.get(english, english)
+
+
+JOINTS = {"": "；", "and": "和", "comma": "、", "space": " ", "lines": "\n", "dots": " · "}
+CHINESE = Language(template, JOINTS | {"listed": "、", "last": "和"})
+
+
 def said(text: str) -> str:
     """A text in the language that people read, where the output can be given it.
 
@@ -44,6 +54,8 @@ def said(text: str) -> str:
     """
     encoding = getattr(sys.stdout, "encoding", None)
     speaks = language() == "zh" and encoding is not None and _has_letters(encoding)
+    if isinstance(text, Reason):
+        return CHINESE.said(text) if speaks else text
     return translated(text) if speaks else text
 
 

@@ -147,7 +147,7 @@ def read_series(path: Path) -> tuple[np.ndarray, list[str], np.ndarray]:
             header = [name.strip() for name in next(lines, [])]
             lower = [name.lower() for name in header]
             if "date" not in lower or len(header) < 2:
-                told = ", ".join(header[:8]) or Kind.NO_COLUMNS()
+                told = ", ".join(header[:8]) or Kind.NOTHING()
                 raise UserError(Kind.SERIES_HEADER_REFUSED(path=str(path), names=told))
             at = lower.index("date")
             for row in lines:
