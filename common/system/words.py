@@ -20,7 +20,7 @@ _WORD = re.compile(
     r"(?<![\w./\"'`=-])(?<!--candidate )(?<!--against )(torch|[Pp]addle)(?![\w./\"`-]|'(?!s\b))",
     re.A,
 )
-_STYLE = re.compile(r"(\x1b\[[\d;]*m)")  # a terminal's
+_FIELD = re.compile(r"(\{[^{}]*\})")
 
 
 def call_sides(backends: Sequence[str]) -> None:
@@ -33,11 +33,12 @@ def call_sides(backends: Sequence[str]) -> None:
     _names.update(zip(SIDES, ["", ""] if tuple(backends) == SIDES else called, strict=True))
 
 
-def by_their_names(text: str, said: Callable[[str], str] = str) -> str:
-    """A text for people, with the sides' names in it, as `said` has them in its language."""
+def named(template: str, said: Callable[[str], str] = str) -> str:
+    """Return a template with the sides' names in its words, as `said` has them in its language."""
     if not any(_names.values()):
-        return text
-    parts, names = _STYLE.split(text), {side: said(name) for side, name in _names.items()}
+        return template
+    names = {side: said(name) for side, name in _names.items()}
+    parts = _FIELD.split(template)
     parts[::2] = [_WORD.sub(lambda found: names[found[0].lower()], part) for part in parts[::2]]
     return "".join(parts)
 
