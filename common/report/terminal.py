@@ -56,7 +56,7 @@ WIDTH_OF_AN_END = 24  # characters of a shortened key
 SHOWN_ROWS = 10  # of a table of rows: the worst
 SHOWN_ORIGINS = 5
 # What ends a check, where it is the port's.
-DOES_NOT_RUN = (Kind.WORKER_CRASHED, Kind.WORKER_ENDED)
+DOES_NOT_RUN = (Kind.WORKER_CRASHED, Kind.WORKER_ENDED, Kind.WEIGHTS_NOT_CARRIED)
 SHOWN_NOTES = 8
 WIDTH_OF_PLAIN_TEXT = 110
 WIDTH_OF_A_PIPE = 140  # columns, where the output is no terminal
