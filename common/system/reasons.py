@@ -173,7 +173,7 @@ def is_of(text: str, *kinds: Kind) -> bool:
 
 
 def read_reason(told: object) -> str:
-    """Return a reason from its JSON; of a list that is not read, and of a later version's, the text.
+    """Return a reason from its JSON; of a list that was not read, or a later version's, its text.
 
     Raises ValueError for fields that its kind has not.
     """

@@ -28,7 +28,6 @@ from twincheck.common.system.errors import UserError
 from twincheck.common.system.frameworks import SIDES
 from twincheck.common.system.hashes import same_bits
 from twincheck.common.system.json_file import parse_json
-from twincheck.common.system.reasons import reason_of
 from twincheck.common.verdict.context import Context
 from twincheck.common.verdict.row import AGREEING
 from twincheck.common.verdict.tensor import judge_tensor
@@ -68,7 +67,7 @@ def rerun(bundle: Path, pairs: Sequence[Path], found: Verification) -> None:
                 if result.error:
                     raise UserError(result.error)
             except UserError as error:
-                found.notes.append(Kind.NOT_RUN_AGAIN(part=title, reason=reason_of(error)))
+                found.notes.append(Kind.NOT_RUN_AGAIN(part=title, reason=str(error)))
                 continue
             _compare(part, folder / "bundle", result, title, found)
 

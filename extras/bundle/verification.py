@@ -25,7 +25,7 @@ from twincheck.common.system.errors import UserError
 from twincheck.common.system.frameworks import SIDES
 from twincheck.common.system.hashes import file_sha256
 from twincheck.common.system.json_file import parse_json
-from twincheck.common.system.reasons import Reason, reason_of
+from twincheck.common.system.reasons import Reason
 from twincheck.common.verdict.comparisons import OWN
 from twincheck.common.verdict.measures import scale_of
 from twincheck.common.verdict.row import AGREEING, exit_code, worst
@@ -96,7 +96,7 @@ def verify_bundle(path: Path, root: str = "") -> Verification:
         try:
             _verify_parts(manifest, folder, found)
         except plan.Odd as error:
-            found.problems.append(Kind.PROBLEM_OF(of=MANIFEST, problem=reason_of(error)))
+            found.problems.append(Kind.PROBLEM_OF(of=MANIFEST, problem=str(error)))
     return found
 
 
@@ -119,7 +119,7 @@ def _verify_parts(manifest: Mapping, folder: Path, found: Verification) -> None:
         try:
             part.verify()
         except (plan.Odd, UserError, OSError) as error:
-            part.problem(_below(reason_of(error), folder))
+            part.problem(_below(str(error), folder))
         except _ODD_JSON as error:
             said = f"{type(error).__name__}: {error}"[:269]
             part.problem(Kind.NOT_OF_A_BUNDLE_WHY(error=said))

@@ -59,7 +59,7 @@ from twincheck.common.system.files import whole
 from twincheck.common.system.folders import remove_abandoned, working_folder
 from twincheck.common.system.half import HALF
 from twincheck.common.system.json_file import write_json
-from twincheck.common.system.reasons import Reason, reason_of
+from twincheck.common.system.reasons import Reason
 from twincheck.common.verdict.row import AGREEING, FAILING
 from twincheck.extras.mend.beginnings import beginnings
 from twincheck.extras.mend.distances import FARTHEST, NEARER, OFF
@@ -310,7 +310,7 @@ class Search:
             if result is None:
                 # What it names in full is gone with the copy.
                 failure = getattr(error, "failure", None)
-                told = failure.reason if failure else reason_of(error)
+                told = failure.reason if failure else str(error)
                 self.told = _renamed(told, str(self.copy), shown(self.pair.folder))
                 if not self.mended:
                     raise UserError(self.told) from None

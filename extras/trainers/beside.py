@@ -30,7 +30,6 @@ from twincheck.common.system.errors import UserError
 from twincheck.common.system.frameworks import SIDES
 from twincheck.common.system.json_file import write_json
 from twincheck.common.system.npz import read_npz
-from twincheck.common.system.reasons import reason_of
 from twincheck.extras.shared.sides import asked, only_pair
 from twincheck.extras.trainers import trainers
 from twincheck.extras.trainers.first_loss import BATCH, Candidate, candidates
@@ -163,7 +162,7 @@ def _candidates(base: Path, pair: Pair, options: CheckOptions, file: Path | None
     except UserError as error:
         if file is not None:
             raise
-        return [], {}, [Kind.FIRST_NOT_COMPUTED(why=reason_of(error))]
+        return [], {}, [Kind.FIRST_NOT_COMPUTED(why=str(error))]
     with (
         report.progress() as on_progress,
         asked(pair, options, base, mode=EVAL) as one,
@@ -208,7 +207,7 @@ def _batches(pair: Pair, options: CheckOptions, file: Path | None) -> list[dict[
         try:
             return [dict(read_npz(file))]
         except (ValueError, FileNotFoundError) as error:
-            said = {"path": str(file), "error": reason_of(error)}
+            said = {"path": str(file), "error": str(error)}
             raise UserError(Kind.FIRST_BATCH_UNREADABLE(**said)) from None
     preset = data_preset(pair, options.run.preset)
     if reads_file(pair, preset):
