@@ -251,9 +251,7 @@ class Agreeing:
                 counts, found = agreement.compare(*answers, batch.mask)
             except ValueError as error:
                 where = {"first": batch.first, "last": batch.first + count - 1}
-                raise UserError(
-                    Kind.EXAMPLES_NOT_COMPARED(**where, error=str(error))
-                ) from None
+                raise UserError(Kind.EXAMPLES_NOT_COMPARED(**where, error=str(error))) from None
             self.parts[number] = {
                 "identity": chunk.identities[number],
                 "fed": answers[0]["fed"].tobytes().hex(),
