@@ -41,13 +41,13 @@ from twincheck.common.logs.sidecar import sidecar_of
 from twincheck.common.pair.pairs import load_pairs
 from twincheck.common.report import terminal as report
 from twincheck.common.report.commands import whole
-from twincheck.common.report.sentences import listed
 from twincheck.common.report.summary import last_line
 from twincheck.common.system import extras
 from twincheck.common.system.checkout import ROOT, for_logs
 from twincheck.common.system.errors import UserError
 from twincheck.common.system.files import write_text
 from twincheck.common.system.frameworks import SIDES
+from twincheck.common.system.reasons import Kind
 from twincheck.common.system.signals import Beside
 
 # What extras do when all steps were judged: functions of the results, the options and log/.
@@ -108,8 +108,8 @@ def _named(results: Sequence[Result]) -> str:
     """What the page calls these results: their steps."""
     numbers = sorted({result.step.number for result in results})
     if len(numbers) == len(all_steps()):
-        return "steps 1 to 5"
-    return f"step{'s' * (len(numbers) > 1)} {listed(map(str, numbers))}"
+        return Kind.PAGE_ALL_STEPS()
+    return (Kind.PAGE_STEPS if numbers[1:] else Kind.PAGE_STEP)(steps=[*map(str, numbers)])
 
 
 def judge_again(

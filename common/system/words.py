@@ -31,12 +31,18 @@ def call_sides(backends: Sequence[str]) -> None:
     _names.update(zip(SIDES, ["", ""] if tuple(backends) == SIDES else called, strict=True))
 
 
+def named(template: str, said: Callable[[str], str] = str) -> str:
+    """A template, before its fields are filled in, with the sides' names, in `said`'s language."""
+    if not any(_names.values()):
+        return template
+    names = {side: said(name) for side, name in _names.items()}
+    return _WORD.sub(lambda found: names[found[0].lower()], template)
+
+
 def by_their_names(text: str, said: Callable[[str], str] = str) -> str:
     """A text for people, with the sides' names in it, as `said` has them in its language."""
-    if not any(_names.values()):
-        return text
-    parts, names = _STYLE.split(text), {side: said(name) for side, name in _names.items()}
-    parts[::2] = [_WORD.sub(lambda found: names[found[0].lower()], part) for part in parts[::2]]
+    parts = _STYLE.split(text)
+    parts[::2] = [named(part, said) for part in parts[::2]]
     return "".join(parts)
 
 

@@ -1,4 +1,4 @@
-"""What the core asks of a language where text goes out to people: a console's, and a page's.
+"""What the core asks of a language where text goes out to people.
 
 Which language that is, gettext's variables say, in its order: LANGUAGE, which `--lang` sets, then
 the locale.  English is the language of all else.  rich, which not every command needs, is imported
@@ -7,23 +7,20 @@ where its texts are met.
 
 import argparse
 import os
-import re
 import sys
-from collections.abc import Iterator
 from copy import deepcopy
-from pathlib import Path
 from typing import TYPE_CHECKING
 from unicodedata import east_asian_width
 
 from twincheck.common.system.reasons import Language, Reason
-from twincheck.extras.chinese import markup
-from twincheck.extras.chinese.catalogue import Catalogue, Entry, catalogue
+from twincheck.extras.chinese.catalogue import catalogue
 
 if TYPE_CHECKING:  # a command that needs NumPy alone is spoken too, where there is no rich
     from rich.table import Table
     from rich.text import Text
 
-_OF_PAGES = re.compile(r"common/|step|extras/(?:agreement|chinese|generation|trainers)/")
+# What the page calls it: a code, HTML's, and its own name.
+CODE, TAG, NAME = "zh", "zh-CN", "中文"
 _SAID_BY = ("LANGUAGE", "LC_ALL", "LC_MESSAGES", "LANG")
 
 
@@ -44,7 +41,7 @@ def template(english: str) -> str:
 
 
 JOINTS = {"": "；", "and": "和", "comma": "、", "space": " ", "lines": "\n", "dots": " · "}
-CHINESE = Language(template, JOINTS | {"listed": "、", "last": "和"})
+LANGUAGE = CHINESE = Language(template, JOINTS | {"listed": "、", "last": "和"})
 
 
 def said(text: str) -> str:
@@ -131,24 +128,3 @@ def _table(table: "Table") -> None:
         column._cells = [
             shown(cell) if number or " " in str(cell) else cell for cell in column._cells
         ]
-
-
-def written(page: str) -> str:
-    """A finished page that has no script, in the language that people read where it is written."""
-    return markup.written(page) if language() == "zh" else page
-
-
-def is_on_pages(entry: Entry) -> bool:
-    """Whether a page may say it: not what --help, columns of text or other commands say."""
-    return not re.search(r"\n| {2}", entry.chinese) and any(map(_OF_PAGES.match, entry.places))
-
-
-def on_a_page() -> Iterator[tuple[str, dict[str, object]]]:
-    """The script that a page is given, and what it reads: sentences, and in which to begin."""
-    known = Catalogue(tuple(filter(is_on_pages, catalogue().entries)))
-    templates = [[part, text.replace("(?P<", "(?<"), said] for part, text, said in known.templates]
-    words = {"exact": known.exact, "templates": templates}
-    yield (
-        Path(__file__).with_name("page.js").read_text(encoding="utf-8"),
-        {"words": words, "language": language()},
-    )
