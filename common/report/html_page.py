@@ -106,13 +106,12 @@ def page(results: Sequence, command: str, base: str) -> str:
     models = list(dict.fromkeys(visible(result.model) for result in results))
     style = (_PAGE / "style.css").read_text("utf-8")
     script = "".join((_PAGE / name).read_text("utf-8") for name in SCRIPTS)
-    language = html_words.beside()
     data = packed.as_json() | {
         "tones": terminal.TONES,
         "meanings": {verdict: text(said) for verdict, said in MEANINGS.items()},
         "decades": [*DECADES],
         "words": html_words.of_script(script, words),
-        "turned": language is not None and language.language() == language.CODE,
+        "turned": html_words.read() is not None,
     }
     data = json.dumps(data, separators=(",", ":"), allow_nan=False).encode()
     # Packed by gzip, as letters that end no script element.
@@ -129,7 +128,7 @@ def page(results: Sequence, command: str, base: str) -> str:
         clean=passed and not any(result.guide_passed is False for result in results),
         outcome=_OUTCOMES[outcome(results)],
         undecided=outcome(results) == UNDECIDED,
-        language=language,
+        language=html_words.beside(),
         acceptance=met(results),
         remarks=_remarks(told),
         asked=[questions([r for r in results if visible(r.model) == model]) for model in models],

@@ -133,6 +133,11 @@ def beside() -> ModuleType | None:
     return next(iter(languages()), None)
 
 
+def read() -> ModuleType | None:
+    """That language where it is the one that people read."""
+    return next((one for one in languages() if one.language() == one.CODE), None)
+
+
 def both() -> Words:
     """Return the words of a page that has a script."""
     return Words(ENGLISH, *(one.LANGUAGE for one in [beside()] if one))
@@ -140,8 +145,7 @@ def both() -> Words:
 
 def readers() -> Words:
     """Return the words of a page without a script: those of who writes it."""
-    spoken = [one.LANGUAGE for one in languages() if one.language() == one.CODE]
-    return Words(*(spoken or [ENGLISH])[:1])
+    return Words(getattr(read(), "LANGUAGE", ENGLISH))
 
 
 def of_script(script: str, words: Words) -> dict[str, Sequence[str]]:
