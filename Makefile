@@ -75,6 +75,7 @@ lint: install
 	@$(VENV_PYTHON) -m ruff format --check .
 	@$(VENV_PYTHON) -m tools.twins
 	@$(VENV_PYTHON) -m tools.rooms
+	@$(VENV_PYTHON) -m tools.sentences
 	@$(VENV_PYTHON) -m tools.costs
 	@$(PYTEST) -q -m lint
 

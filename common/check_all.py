@@ -108,8 +108,9 @@ def _named(results: Sequence[Result]) -> str:
     """What the page calls these results: their steps."""
     numbers = sorted({result.step.number for result in results})
     if len(numbers) == len(all_steps()):
-        return Kind.PAGE_ALL_STEPS()
-    return (Kind.PAGE_STEPS if numbers[1:] else Kind.PAGE_STEP)(steps=[*map(str, numbers)])
+        return Kind.STEPS_ALL()
+    some = Kind.STEPS_SOME if len(numbers) > 1 else Kind.STEP_ONE
+    return some(numbers=list(map(str, numbers)))
 
 
 def judge_again(
@@ -127,7 +128,7 @@ def judge_again(
             if not all(log.is_file() for log in logs):
                 continue
             if on_progress:
-                on_progress(f"step {step.number}, {pair.name}")
+                on_progress(Kind.STEP_NAMED(step=step.number, name=pair.name))
             told = sidecar_of(logs[0])
             how = replace(options, run=request_of(told), compare_only=True)
             result = judge_model(step, pair, folder, how)
@@ -136,8 +137,8 @@ def judge_again(
                 raise UserError(result.error)
             results.append(result)
     if not results:
-        where = options.out or "step*/log"
-        raise UserError(f"{where}: no results of {', '.join(options.models)}: run a check first")
+        where = str(options.out or "step*/log")
+        raise UserError(Kind.RESULTS_MISSING(folder=where, models=list(options.models)))
     return results
 
 
@@ -152,7 +153,8 @@ def _left_out(
         whys = {p.name: step.why_not(p) for p in pairs if (step.number, p.name) not in ran}
         for name, why in whys.items():
             if why:
-                found[step.number] = why if len(pairs) == 1 else f"{name}'s {why}"
+                own = Kind.LEFT_OUT_OF_MODEL(model=name, why=why)
+                found[step.number] = why if len(pairs) == 1 else own
     return found
 
 

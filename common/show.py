@@ -34,7 +34,9 @@ from twincheck.common.logs.sums import sample_of
 from twincheck.common.report.findings import place_of
 from twincheck.common.report.terminal import describe, say
 from twincheck.common.system.errors import UserError
+from twincheck.common.system.extras import in_language
 from twincheck.common.system.frameworks import SIDES
+from twincheck.common.system.reasons import Kind
 from twincheck.common.system.words import call_sides
 from twincheck.common.verdict.judge import judge_folder
 from twincheck.common.verdict.row import Row
@@ -74,20 +76,16 @@ class StepLogs:
 def main(arguments: Sequence[str] | None = None) -> int:
     """The command; returns the exit status."""
     parser = Parser(__doc__, "show")
-    parser.add_argument("key", metavar="KEY", help="such as logits, or lm/logits")
-    parser.add_argument(
-        "--step", type=int, choices=range(1, 6), help="by default the first that has it: --step 4"
-    )
-    parser.take_other(
-        "model", action="store", help="by default the one that has it: --model reformer"
-    )
-    parser.take_other("out", help="what --out was for the check: --out /tmp/logs")
+    parser.add_argument("key", metavar="KEY", help=Kind.HELP_SHOWN_KEY())
+    parser.add_argument("--step", type=int, choices=range(1, 6), help=Kind.HELP_SHOWN_STEP())
+    parser.take_other("model", action="store", help=Kind.HELP_SHOWN_MODEL())
+    parser.take_other("out", help=Kind.HELP_SHOWN_OUT())
     parser.add_argument(
         "--around",
         type=natural,
         default=AROUND,
         metavar="N",
-        help="so many elements on each side of the worst: --around 10",
+        help=Kind.HELP_AROUND(),
     )
     parser.take("debug")
     options = parser.parse_args(arguments)
@@ -100,10 +98,9 @@ def _show(options) -> int:
     steps = [step for step in all_steps() if options.step in (None, step.number)]
     sources = list(_step_logs(steps, options.model, options.out))
     if not sources:
-        where = f" of {options.model}" if options.model else ""
-        raise UserError(
-            f"there are no logs{where} to show; run a check first, and give --out where it did"
-        )
+        if options.model:
+            raise UserError(Kind.LOGS_OF_MODEL_MISSING(model=options.model))
+        raise UserError(Kind.LOGS_MISSING())
     source, key = find(options.key, sources)
     for line in shown(source, key, options.around):
         say(line)
@@ -138,26 +135,26 @@ def find(wanted: str, sources: Sequence[StepLogs]) -> tuple[StepLogs, str]:
         candidates = [(source, key) for source, key in fitting if source.step == step]
         models = sorted({source.model for source, _ in candidates})
         if len(models) > 1:
-            raise UserError(f"{name}: more than one model has it; --model: {', '.join(models)}")
+            raise UserError(Kind.KEY_OF_SEVERAL_MODELS(key=name, models=models))
         if len(candidates) == 1:
             return candidates[0]
         listed = ", ".join(printable(key) for _, key in candidates[:CANDIDATES])
         left = len(candidates) - CANDIDATES
-        more = f" and {left} more" if left > 0 else ""
-        raise UserError(f"{name}: {len(candidates)} rows are called so: {listed}{more}")
+        listed = Kind.AND_MORE(some=listed, count=left) if left > 0 else listed
+        raise UserError(Kind.KEY_OF_SEVERAL_ROWS(key=name, count=len(candidates), keys=listed))
     every = [key for source in sources for key in keys[source]]
     near = get_close_matches(wanted, dict.fromkeys(every), n=3)
     if wanted.startswith(("init/", "train/drift")) or "witness/" in wanted:
-        hint = "such a row is a claim, of which the check says all there is"
+        hint = Kind.KEY_IS_A_CLAIM()
     elif near:
-        hint = f"did you mean {', '.join(printable(key) for key in near)}"
+        hint = Kind.KEYS_MEANT(keys=[printable(key) for key in near])
     else:
-        hint = f"{len(every)} others are there"
-    raise UserError(f"{name}: no tensor of the logs is called so; {hint}")
+        hint = Kind.KEYS_OTHERS(count=len(every))
+    raise UserError(Kind.KEY_UNKNOWN(key=name, hint=hint))
 
 
 def shown(source: StepLogs, key: str, around: int) -> list[str]:
-    """The lines on one tensor: its verdict, where it was computed, its values, the rows above."""
+    """Lines for people on one tensor: its verdict, where it was computed, values, rows above."""
     with ExitStack() as stack:
         logs = {c: stack.enter_context(read_log(path)) for c, path in source.paths().items()}
         arrays = {column: log[key] for column, log in logs.items() if key in log}
@@ -169,23 +166,22 @@ def shown(source: StepLogs, key: str, around: int) -> list[str]:
         rows = judged[source.stem].rows
     at = next((i for i, row in enumerate(rows) if row.key == key), None)
     row = rows[at] if at is not None else None
-    verdict = row.verdict if row is not None else "passed over" if rows else "not judged"
-    title = f"step {source.step.number}, {source.model}: {printable(key)}: {verdict}"
-    lines = [title, *(f"  {line}" for line in _shapes(arrays, logs))]
+    verdict = Kind.PASSED_OVER() if rows else Kind.NOT_JUDGED()
+    told = {"key": printable(key), "verdict": verdict if row is None else row.verdict}
+    lines = [Kind.SHOWN_TENSOR(step=source.step.number, model=source.model, **told)]
+    lines += [f"  {line}" for line in _shapes(arrays, logs)]
     if row is not None and arrays and row.shape not in {array.shape for array in arrays.values()}:
-        lines.append(
-            f"  of a tensor of shape {list(row.shape)}: its first {sample_of(row.shape)} columns "
-            "are values of it, the others sums; a check with --keep all keeps it whole"
-        )
+        large = Kind.TENSOR_LARGE(shape=str(list(row.shape)), count=sample_of(row.shape))
+        lines.append(f"  {in_language(large)}")
     if row is not None:
-        lines += [f"  {line}" for line in describe(row)]
+        lines += [f"  {in_language(line)}" for line in describe(row)]
     for side in SIDES:
         sidecar = sidecar_of(ResultFolder(source.folder).log(source.stem, side))
         call_sides((sidecar.against or SIDES[0], sidecar.candidate or SIDES[1]))
         lines.append(f"  {side:<7} {place_of(sidecar.places, key)}")
     lines += ["", *_values(arrays, row, around)]
     if at:
-        lines += ["", "before it:"]
+        lines += ["", Kind.ROWS_BEFORE()]
         for above in rows[max(0, at - BEFORE) : at]:
             lines.append(f"  {above.verdict:<10}{printable(above.key)}")
     return lines
@@ -197,9 +193,10 @@ def _shapes(arrays: Mapping[str, np.ndarray], logs: Mapping) -> list[str]:
     if len(kinds) == 1 and len(arrays) == len(logs):
         shape = list(next(iter(arrays.values())).shape)
         dtypes = dict.fromkeys(str(array.dtype) for array in arrays.values())
-        return [f"shape {shape}, {' and '.join(dtypes)}"]
+        return [in_language(Kind.TENSOR_OF(shape=str(shape), dtypes=list(dtypes)))]
     lines = [f"{c:<9} {array.dtype}{list(array.shape)}" for c, array in arrays.items()]
-    return lines + [f"{column:<9} not there" for column in logs if column not in arrays]
+    gone = in_language(Kind.TENSOR_NOT_THERE())
+    return lines + [f"{column:<9} {gone}" for column in logs if column not in arrays]
 
 
 def _values(arrays: Mapping[str, np.ndarray], row: Row | None, around: int) -> list[str]:
@@ -207,8 +204,9 @@ def _values(arrays: Mapping[str, np.ndarray], row: Row | None, around: int) -> l
     columns = {column: array.astype(np.float64) for column, array in arrays.items()}
     if len({array.shape for array in arrays.values()}) != 1:
         starts = {c: values.reshape(-1)[: 2 * AROUND + 1] for c, values in columns.items()}
-        told = {c: ", ".join(f"{value:.6g}" for value in start) for c, start in starts.items()}
-        return [f"{c}: {list(arrays[c].shape)} starts with {start}" for c, start in told.items()]
+        told = {c: [f"{value:.6g}" for value in start] for c, start in starts.items()}
+        shapes = {c: str(list(arrays[c].shape)) for c in told}
+        return [Kind.TENSOR_STARTS(column=c, shape=shapes[c], values=told[c]) for c in told]
     index = worst_index(arrays, row)
     shape = next(iter(arrays.values())).shape
     columns |= _differences(arrays)
@@ -222,7 +220,7 @@ def _values(arrays: Mapping[str, np.ndarray], row: Row | None, around: int) -> l
         lines.append(f"{mark} {str(list(here)):<16}{numbers}")
     difference = next((columns[n] for n in ("diff64", "diff32") if n in columns), None)
     if len(shape) > 1 and difference is not None:
-        lines += ["", "difference (torch - paddle) in the rows above and below:"]
+        lines += ["", Kind.DIFFERENCE_BESIDE()]
         for r in range(max(0, index[-2] - 1), min(shape[-2], index[-2] + 2)):
             numbers = "".join(f"{v:>14.6g}" for v in difference[(*index[:-2], r)][start:stop])
             mark = ">" if r == index[-2] else " "

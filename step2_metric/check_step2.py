@@ -22,6 +22,7 @@ from twincheck.common.logs.result_folder import ResultFolder
 from twincheck.common.logs.sidecar import sidecar_of
 from twincheck.common.pair.sentencepieces import MODEL
 from twincheck.common.report.scores import scores_of, what_hides, what_is_scored
+from twincheck.common.system.reasons import Kind
 from twincheck.common.verdict.row import Row, claim
 from twincheck.step2_metric.series_opinion import forecast_opinion, series_opinion
 from twincheck.step2_metric.tokenizer_opinion import tokenizer_opinion
@@ -62,15 +63,11 @@ def score_opinion(folder: Path, pair) -> list[Row]:
                 "macro_f1": f1_score(labels, predictions, average="macro", zero_division=0),
                 "macro_f_seed": 2 * precision * recall / (precision + recall + SEED_EPSILON),
             }
-            rows += [
-                claim(
-                    f"scikit-learn/{name}/{side}",
-                    abs(float(log[name]) - opinion),
-                    SCORE_ALLOWED,
-                    f"{side} says {float(log[name]):.6f}, scikit-learn {opinion:.6f}",
-                )
-                for name, opinion in opinions.items()
-            ]
+            for name, opinion in opinions.items():
+                own = float(log[name])
+                said = Kind.SCORE_OF_SCIKIT(side=side, own=own, theirs=opinion)
+                key = f"scikit-learn/{name}/{side}"
+                rows.append(claim(key, abs(own - opinion), SCORE_ALLOWED, said))
     return rows
 
 
@@ -80,7 +77,7 @@ def scored(folder: Path, pair) -> tuple[dict[str, object], list[str]]:
     found = what_is_scored(folder, pair, scores, "metric_all", "test/")
     hidden = what_hides(found)
     if hidden and sidecar_of(ResultFolder(folder).log("metric_all", "torch")).weights == "initial":
-        hidden += "; --weights PATH scores trained weights"
+        hidden = Kind.SCORES_TRAINED(hidden=hidden)
     return {"scored_by_step_2": found}, list(filter(None, [hidden]))
 
 

@@ -16,6 +16,7 @@ from twincheck.common.pair.case_hooks import SOURCE_FILE, data_preset
 from twincheck.common.pair.sources import source_settings
 from twincheck.common.system.frameworks import SIDES
 from twincheck.common.system.json_file import load_json
+from twincheck.common.system.reasons import Kind
 from twincheck.common.verdict.row import Row, claim
 
 INPUTS = ("x_enc", "x_mark_enc", "x_dec", "x_mark_dec", "labels")
@@ -33,7 +34,7 @@ def series_opinion(folder: Path, pair, data: Path) -> tuple[list[Row], list[str]
     if not settings or settings["source"] != "ett":
         return [], []
     if not (data / SOURCE_FILE).is_file():
-        return [], ["the file of the series is not at hand: no third opinion on it"]
+        return [], [Kind.SERIES_NOT_AT_HAND()]
     path = Path(load_json(data / SOURCE_FILE)["path"])
     wanted = first_samples(path, pair.config(preset), settings["split"], 2)
     rows = []
@@ -48,7 +49,7 @@ def series_opinion(folder: Path, pair, data: Path) -> tuple[list[Row], list[str]
                 off = float(np.abs(values - expected).max()) if same else np.inf
                 size = float(np.abs(expected).max()) or 1.0
                 # The log of a float32 run holds what the loader gave: float64.
-                note = f"{name} of the test's first samples, by pandas and scikit-learn"
+                note = Kind.SERIES_BY_PANDAS(name=name)
                 rows.append(claim(f"pandas/{name}/{side}", off, ALLOWED * size, note))
     return rows, []
 
@@ -139,7 +140,7 @@ def forecast_opinion(side: str, log) -> list[Row]:
     rows = []
     for name, opinion in opinions.items():
         value = float(log[name])
-        note = f"{side} says {value:.6f}, scikit-learn or NumPy {opinion:.6f}"
+        note = Kind.SCORE_OF_SCIKIT_OR_NUMPY(side=side, own=value, theirs=opinion)
         allowed = SCORE_ALLOWED * max(1.0, abs(float(opinion)))
         rows.append(claim(f"scikit-learn/{name}/{side}", abs(value - opinion), allowed, note))
     return rows

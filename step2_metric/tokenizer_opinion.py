@@ -21,6 +21,7 @@ from twincheck.common.pair.data import BYTE_OFFSET, PADDING
 from twincheck.common.pair.sentencepieces import load_processor
 from twincheck.common.system.errors import UserError
 from twincheck.common.system.frameworks import SIDES
+from twincheck.common.system.reasons import Kind
 from twincheck.common.verdict.row import Row, claim
 from twincheck.step2_metric.hard_texts import HARD_TEXTS
 
@@ -41,7 +42,7 @@ def tokenizer_opinion(folder: Path, model: Path) -> tuple[list[Row], list[str]]:
                 if model.is_file():
                     rows += pieces_opinion(side, load_processor(model), log)
                 else:
-                    notes.append("the SentencePiece model is not at hand: no third opinion on it")
+                    notes.append(Kind.TOKENIZER_NOT_AT_HAND())
     return rows, list(dict.fromkeys(notes))
 
 
@@ -65,8 +66,8 @@ def compared(name: str, side: str, tokens: list[Tokens], log) -> list[Row]:
         first = ""
         if wrong and same:
             text = HARD_TEXTS[int(np.argwhere(values != logged[key])[0][0])]
-            first = f", first in the text {ascii(text[:40])}"
-        sentence = f"{wrong} of {values.size} values are not as derived a third way{first}"
+            first = Kind.FIRST_IN_TEXT(text=ascii(text[:40]))
+        sentence = Kind.TOKENS_DERIVED(wrong=wrong, size=values.size, first=first)
         rows.append(claim(f"third/{name}/{key}/{side}", wrong, 0.0, sentence))
     return rows
 
@@ -141,11 +142,11 @@ def pieces_opinion(side: str, processor, log) -> list[Row]:
     name = "tokenizer/sentencepiece"
     expected = [list(processor.encode(text)) for text in HARD_TEXTS]
     wrong = int(np.sum(log[f"{name}/all_ids"] != np.array([_digest(ids) for ids in expected])))
-    sentence = f"{wrong} of {len(expected)} texts have other ids than the library's own encode"
+    sentence = Kind.PIECES_IDS(wrong=wrong, count=len(expected))
     rows = [claim(f"third/sentencepiece/all_ids/{side}", wrong, 0.0, sentence)]
     ids, mask, offsets = (log[f"{name}/{k}"] for k in ("input_ids", "attention_mask", "offsets"))
     if not ids.shape == mask.shape == offsets.shape[:-1] or len(ids) != len(HARD_TEXTS):
-        raise UserError(f"{name}: {side}'s ids, mask and offsets have shapes that do not fit")
+        raise UserError(Kind.PIECES_MISSHAPEN(name=name, side=side))
     undecoded, outside, elsewhere = [], [], []
     for text, row, kept, spans in zip(HARD_TEXTS, ids, mask, offsets, strict=True):
         row, spans = row[kept == 1].tolist(), spans[kept == 1].tolist()
@@ -162,11 +163,11 @@ def pieces_opinion(side: str, processor, log) -> list[Row]:
         if [piece.split(BLANK) for piece in pieces] != [part.split(" ") for part in held]:
             elsewhere.append(text)
     for key, texts, what in (
-        ("decoded", undecoded, "do not decode to themselves"),
-        ("order", outside, "have spans out of order or outside"),
-        ("spans", elsewhere, "have spans that do not hold their pieces"),
+        ("decoded", undecoded, Kind.PIECES_DECODED),
+        ("order", outside, Kind.PIECES_ORDER),
+        ("spans", elsewhere, Kind.PIECES_SPANS),
     ):
-        first = f": {ascii(texts[0][:40])}" if texts else ""
-        sentence = f"{len(texts)} of {len(ids)} texts {what}{first}"
+        first = Kind.FIRST_OF_TEXTS(text=ascii(texts[0][:40])) if texts else ""
+        sentence = what(wrong=len(texts), count=len(ids), first=first)
         rows.append(claim(f"third/sentencepiece/{key}/{side}", len(texts), 0.0, sentence))
     return rows

@@ -17,6 +17,7 @@ import numpy as np
 from twincheck.common.pair.data import BYTE_OFFSET, PADDING
 from twincheck.common.pair.sentencepieces import load_processor
 from twincheck.common.system.errors import UserError
+from twincheck.common.system.reasons import Kind
 
 
 class Bytes:
@@ -99,9 +100,9 @@ def encode(tokenizer, texts, max_length=None, eos=False):
     Raises UserError where there is no eos_id, ValueError for a max_length below 1.
     """
     if eos and tokenizer.eos_id is None:
-        raise UserError(f"{type(tokenizer).__name__} has no token for the end of a sequence")
+        raise UserError(Kind.TOKENIZER_WITHOUT_EOS(tokenizer=type(tokenizer).__name__))
     if max_length is not None and max_length < 1:
-        raise ValueError(f"max_length must be at least 1, not {max_length}")
+        raise ValueError(Kind.MAX_LENGTH_REFUSED(length=max_length))
     rows = [tokenizer.tokens(text) for text in texts]
     lengths = [len(ids) + eos for ids, _ in rows]
     width = max([1, *lengths]) if max_length is None else max_length

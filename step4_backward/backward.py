@@ -12,6 +12,7 @@ from twincheck.common.sides.session import Session, using
 from twincheck.common.sides.suited import Unsuited
 from twincheck.common.system.errors import UserError
 from twincheck.common.system.half import HALF
+from twincheck.common.system.reasons import Kind
 from twincheck.common.weights.states import load_owners
 from twincheck.step4_backward.given import SCALES, normalised
 from twincheck.step4_backward.rates import FACTORS, Watch, moved_in_float32
@@ -20,10 +21,6 @@ from twincheck.step4_backward.setups import GIVEN, IN_TRAIN_MODE, SETUPS, STEPS,
 # Of each weight: its gradient, and three tensors a step.
 PER_WEIGHT = 1 + 3 * STEPS * len(SETUPS)
 WITNESS_LR = 0.1
-NOT_HANDED_OVER = (
-    "the reference's gradients, which the optimizers of a large model are given, cannot be read: "
-    "run the check without --reuse and --reference"
-)
 # Of the finite difference, along a direction of norm 1: the usual one, then those for a loss that
 # bends more, or that rounding blurs more.
 WITNESS_STEPS = (1e-5, 1e-3, 1e-4, 1e-6, 1e-7, 1e-8)
@@ -99,10 +96,7 @@ def taken(run):
 def demand_gradient(run, model, loss):
     """Raise UserError where no gradient can come back from the loss."""
     if not (run.side.wants_gradient(loss) and run.parameters(model)):
-        raise UserError(
-            "no gradient comes back from the loss: it must depend on a parameter of the model, and "
-            "not through integers or an argmax alone; steps 1 to 3 need none"
-        )
+        raise UserError(Kind.GRADIENT_COMES_NOT_BACK())
 
 
 def log_gradients(run, model, outputs, arrived):
@@ -259,7 +253,7 @@ def optimizer_steps(run, setup):
         suits_eval = run.suited.rates.get(first, {}).get(setup)
         if run.case.like is not None and suits_eval and suits_eval["factor"] < most:
             # Where float32 shows that a rate does not suit, both precisions run again.
-            because, most = f"the steps of case {first} are too long", suits_eval["factor"]
+            because, most = Kind.STEPS_OF_CASE_TOO_LONG(case=first), suits_eval["factor"]
         for factor in FACTORS:
             if factor > most and factor != FACTORS[-1]:
                 continue
@@ -395,7 +389,8 @@ def given_gradients(run, parameters, reached):
     try:
         stored = run.states.load(run.stored_gradients)
     except UserError:
-        raise UserError(f"{run.stored_gradients}: {NOT_HANDED_OVER}") from None
+        told = Kind.GRADIENTS_NOT_HANDED_OVER(path=str(run.stored_gradients))
+        raise UserError(told) from None
     owners = load_owners(run.stored_weights)
 
     def of_reference(name):

@@ -28,6 +28,7 @@ from twincheck.common.check.steps import Launch, Step
 from twincheck.common.logs.reader import read_log
 from twincheck.common.logs.result_folder import FLOAT32, FLOAT64, ResultFolder
 from twincheck.common.system.frameworks import SIDES
+from twincheck.common.system.reasons import Kind
 from twincheck.common.verdict.judge import judge_logs
 from twincheck.common.verdict.row import Row, claim
 
@@ -51,7 +52,7 @@ def several(
     rows = [row for row in judge_logs(*logs, step=step, model=model).rows if row.key != "spread"]
     with read_log(files.log(stems[1], side)) as log:
         apart = float(log["spread"].max())
-    rows.append(claim("spread", apart, 0.0, "all processes hold the same weights at the end"))
+    rows.append(claim("spread", apart, 0.0, Kind.PROCESSES_AGREE()))
     for row in rows:
         row.key = f"{start}{row.key}"
     return rows

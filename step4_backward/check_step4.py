@@ -23,6 +23,7 @@ from twincheck.common.logs.result_folder import FLOAT64, ResultFolder
 from twincheck.common.logs.sidecar import sidecar_of, sidecar_path
 from twincheck.common.system.errors import UserError
 from twincheck.common.system.frameworks import SIDES
+from twincheck.common.system.reasons import Kind
 from twincheck.common.verdict.row import Row, claim, exit_code
 from twincheck.step4_backward.setups import SETUPS
 
@@ -33,10 +34,6 @@ SLOPE_ALLOWED = 1e-6  # of the slope along a random direction: a central differe
 SLOPE_NOISE = 1e-9  # of the gradient's norm, where the slope happens to be near zero
 LOSS_NOISE = 4.0  # times the rounding seen in the loss, over the step
 BIAS_ALLOWED = 1e-12  # of the bias gradient's absolute sum: float64 roundings
-ALIKE = (
-    "both sides' gradients are off the slope of their loss by the same ({:.1e}): something is "
-    "detached on both, such as a sample or a straight-through estimator"
-)
 
 
 def witnesses(folder: Path, pair) -> tuple[list[Row], list[str]]:
@@ -66,12 +63,12 @@ def witnesses(folder: Path, pair) -> tuple[list[Row], list[str]]:
                 key = f"{prefix}grad/{bias}"
                 if key not in log:
                     name, key = sidecar_path(path).name, printable(key)
-                    raise UserError(f"{name}: its last_bias names {key}, which is not in the log")
+                    raise UserError(Kind.WITNESS_NAMES_NOTHING(file=name, key=key))
                 biases.append(_bias_sum(case, side, log[key], bias))
     unfit, alike = {}, {}
     for case, of in found.items():
         if "torch" in of and np.isnan(of["torch"]["gradient_norm"]):
-            unfit[f"of {case}"] = "torch's own gradient is no number"
+            unfit[Kind.WITNESS_OF_CASE(case=case)] = Kind.WITNESS_NOT_FINITE()
             continue
         # What rounding does to either side's loss is luck: the larger counts.
         noise = LOSS_NOISE * np.fmax.reduce(
@@ -86,12 +83,12 @@ def witnesses(folder: Path, pair) -> tuple[list[Row], list[str]]:
         if key.endswith("/sgd_step") or not exit_code([row.verdict]):
             continue
         if alike.get(key, np.inf) <= row.allowed:
-            unfit[key] = ALIKE.format(row.gap)
+            unfit[key] = Kind.WITNESS_ALIKE(gap=row.gap)
         elif side == "torch":
-            unfit.setdefault(key, f"in torch itself {row.note}")
-    notes = [f"no witness {key}: {why}" for key, why in unfit.items()]
+            unfit.setdefault(key, Kind.WITNESS_IN_TORCH(reasons=list(row.reasons)))
+    notes = [Kind.WITNESS_LEFT_OUT(key=key, why=why) for key, why in unfit.items()]
     if taken and len(taken) < len(SETUPS):
-        notes.append(f"optimizers: {', '.join(taken)}; --thorough takes all {len(SETUPS)}")
+        notes.append(Kind.OPTIMIZERS_TAKEN(taken=taken, count=len(SETUPS)))
     return [row for row in rows if row.key.rpartition("/")[0] not in unfit], notes
 
 
@@ -110,14 +107,13 @@ def _of_case(case: str, side: str, seen: dict, noise: float) -> list[Row]:
             f"{case}/witness/sgd_step/{side}",
             seen["sgd_off"],
             sgd_allowed,
-            f"after one SGD step -Δw/lr is the gradient; worst in {seen['sgd_worst']}",
+            Kind.WITNESS_SGD(name=seen["sgd_worst"]),
         ),
         claim(
             f"{case}/witness/finite_difference/{side}",
             abs(_off(seen)),
             allowed + noise,
-            f"the loss rises by {rise:.9e} along a direction, "
-            f"the gradient says {seen['directional']:.9e}",
+            Kind.WITNESS_SLOPE(rise=rise, said=seen["directional"]),
         ),
     ]
     return rows[:1] if seen.get("half") else rows
@@ -130,7 +126,7 @@ def _bias_sum(case: str, side: str, gradient: np.ndarray, name: str) -> Row:
         f"{case}/witness/last_bias_sum/{side}",
         total,
         BIAS_ALLOWED * size,
-        f"softmax's gradients sum to 0 over classes; {name} sums to {total:.1e} of {size:.1e}",
+        Kind.WITNESS_BIAS(name=name, total=total, size=size),
     )
 
 

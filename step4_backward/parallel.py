@@ -10,6 +10,7 @@ from twincheck.common.pair.case_hooks import training
 from twincheck.common.pair.data import count
 from twincheck.common.pair.schedules import constant
 from twincheck.common.pair.shares import PartOfTape, Share
+from twincheck.common.system.reasons import Kind
 
 STEPS = 3
 PART = 8  # samples of one process; so a whole batch has that many times the processes
@@ -51,7 +52,7 @@ def parallel(replicate, averaged, run):
             run.log_as_reference(f"{step}/grad/", gradients)
         rule.step()
         side.clear_gradients(model)
-        run.progress(f"step {step + 1}/{STEPS}")
+        run.progress(Kind.PROGRESS_STEP(step=step + 1, steps=STEPS))
     apart = [group.spread(value) for _, value in run.parameters(model)]
     run.log("spread", np.array([float(value) for value in apart]))
     weights = ((name, side.array(value)) for name, value in run.parameters(model))

@@ -9,6 +9,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from twincheck.common.system.reasons import Kind
+
 # On the learning rates of a set-up, tried in this order.
 FACTORS = tuple(1.0 / 10**k for k in range(17))
 # Allowed of the loss, times its first; a loss below the second number is no harm.
@@ -41,17 +43,14 @@ class Watch:
         allowed = max(LOSS, LOSS_RATIO * abs(first))
         if not self.problem and np.isfinite(first) and not abs(loss) <= allowed:
             step = len(self.losses) - 1
-            self.problem = f"the loss goes from {first:.2g} to {loss:.2g} by step {step}"
+            self.problem = Kind.LOSS_GROWS(first=first, loss=loss, step=step)
 
     def see_slope(self, fall: float) -> None:
         """Take by how much the first step would lower the loss, were that straight."""
         allowed = FALL * max(LOSS, abs(self.losses[0]))
         fall *= TEN_STEPS
         if not self.problem and np.isfinite(fall) and fall > allowed:
-            self.problem = (
-                f"ten steps along the first gradient would lower the loss of {self.losses[0]:.2g} "
-                f"by {fall:.2g}"
-            )
+            self.problem = Kind.LOSS_WOULD_FALL(first=self.losses[0], fall=fall)
             self.part = allowed / fall
 
     @property
@@ -63,11 +62,9 @@ class Watch:
 
     def compare(self, losses: Sequence[float]) -> None:
         """Take the losses of a run from a start off by float32's rounding."""
-        off = np.abs(np.subtract(self.losses, losses))
-        if not off.max() <= MOVED * np.max(np.abs(self.losses)):
-            largest = np.max(np.abs(self.losses))
-            self.problem = "float32's rounding of weights and inputs alone moves a loss by "
-            self.problem += f"{off.max():.1g} of {largest:.2g}"
+        off, largest = np.abs(np.subtract(self.losses, losses)), np.max(np.abs(self.losses))
+        if not off.max() <= MOVED * largest:
+            self.problem = Kind.LOSS_MOVED_BY_START(off=off.max(), largest=largest)
 
 
 def moved_in_float32(losses: Sequence[float], exact: Sequence[float]) -> str:
@@ -79,4 +76,4 @@ def moved_in_float32(losses: Sequence[float], exact: Sequence[float]) -> str:
     off, largest = np.abs(np.subtract(losses, exact)), np.max(np.abs(exact))
     if not np.isfinite(off).all() or off.max() <= max(MOVED * largest, 10 * off[0]):
         return ""
-    return f"float32 moves a loss by {off.max():.1g} of {largest:.2g}"
+    return Kind.LOSS_MOVED_IN_FLOAT32(off=off.max(), largest=largest)

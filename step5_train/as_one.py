@@ -14,6 +14,7 @@ from twincheck.common.logs.reader import read_log
 from twincheck.common.logs.result_folder import ResultFolder
 from twincheck.common.logs.sidecar import sidecar_of
 from twincheck.common.system.frameworks import SIDES
+from twincheck.common.system.reasons import Kind
 from twincheck.common.verdict.row import Row, first_bad_row
 from twincheck.step4_backward.check_parallel import several
 from twincheck.step4_backward.setups import STEPS
@@ -46,13 +47,10 @@ def as_one(folder: Path, model: str) -> tuple[list[Row], list[str]]:
     first = first_steps(folder, model)
     later, steps = later_steps(folder, told.steps_per_epoch.get("main"))
     off = first_bad_row([*first, *later])
-    said = f"{count} processes of each side shared every batch"
     if off is not None:
-        return first + later, [f"{said}, and did not train as one does: {off.key}"]
-    alike = f"their first {STEPS} steps are those of one process to rounding"
-    apart = max(row.gap for row in later)
-    then = f"torch's losses of {steps} steps at most {apart:.1e} from those of one (rms of a part)"
-    return first + later, [f"{said}: {alike}, {then}"]
+        return first + later, [Kind.BATCH_SHARED_NOT_AS_ONE(count=count, key=off.key)]
+    told = {"first": STEPS, "steps": steps, "apart": max(row.gap for row in later)}
+    return first + later, [Kind.BATCH_SHARED(count=count, **told)]
 
 
 def first_steps(folder: Path, model: str, sides: Sequence[str] = SIDES) -> list[Row]:
@@ -72,7 +70,7 @@ def later_steps(folder: Path, per_epoch: int | None) -> tuple[list[Row], int]:
     twins = [each["curve/loss"].size for side in SIDES for each in runs_of(folder, side)]
     steps = min(shared.size, alone.size, *twins)
     parts = parts_of(steps, per_epoch or steps)
-    whose = "the losses of several processes and of one"
+    whose = Kind.LOSSES_OF_PROCESSES()
     rows = drift(shared, alone, measured(folder, parts), folder, parts, whose=whose)
     for row in rows:
         row.key = row.key.replace("train/drift", "processes/torch/drift")

@@ -86,9 +86,8 @@ def trained_alike(folder: Path, pair) -> tuple[list[Row], list[str]]:
         rows += [*stopped, *of_processes, *learnt, *of_seeds]
         limits = [row.allowed for row in drifts]
         draw_curves(folder, pair.name, logs, [steps for _, steps in parts], limits)
-    notes += [
-        f"{row.key}: {row.note}" for row in of_seeds if row.size > 1 and row.key[:6] == "seeds/"
-    ]
+    seeds = [row for row in of_seeds if row.size > 1 and row.key[:6] == "seeds/"]
+    notes += [Kind.ROW_NOTED(key=row.key, reasons=list(row.reasons)) for row in seeds]
     return rows, [*_rate_too_high(folder), *notes, *early, *shared]
 
 
@@ -110,8 +109,8 @@ def envelope_of(folder: Path, pair) -> tuple[Envelope, list, list[str]]:
     envelope, why = stored(folder, pair, request)
     twins = all(files.log("train_self", side).is_file() for side in SIDES)
     if not twins and envelope is None:
-        why = why or "no self-twins ran"
-        raise UserError(f"{files.path}: {why}: {Kind.RUN_AGAIN()}")
+        told = {"path": str(files.path), "why": why or Kind.TWINS_MISSING()}
+        raise UserError(Kind.ENVELOPE_MISSING(**told, again=Kind.RUN_AGAIN()))
     if twins:  # a run may stop early: what all have counts
         losses = [each["curve/loss"].size for side in SIDES for each in runs_of(folder, side)]
     parts = parts_of(min(losses), per_epoch)
@@ -133,7 +132,7 @@ def number_reached(folder: Path, pair) -> tuple[dict[str, object], list[str]]:
     preset = _preset(folder, pair)
     target = getattr(pair.case, "TARGETS", {}).get(preset)
     if target is None:
-        return {}, [f"no published number is known for preset {preset}"]
+        return {}, [Kind.NUMBER_UNKNOWN(preset=preset)]
     scores = {}
     for side in SIDES:
         with read_log(ResultFolder(folder).log("train_full", side)) as log:
@@ -200,15 +199,15 @@ def _ends(folder: Path, logs, exact, envelope: Envelope) -> list[Row]:
         label, found = f"train/final_{name}", envelope[key]
         values, truth = ([log[key] for log in of if key in log] for of in (logs, exact))
         if len(values) < 2:
-            rows.append(claim(label, math.inf, 0.0, "on one side alone"))
+            rows.append(claim(label, math.inf, 0.0, Kind.ON_ONE_SIDE_ALONE()))
         elif values[0].shape != values[1].shape:
-            shapes = f"torch {values[0].shape}, paddle {values[1].shape}"
-            rows.append(claim(label, math.inf, 0.0, f"not the same samples: {shapes}"))
+            shapes = {"torch": values[0].shape, "paddle": values[1].shape}
+            rows.append(claim(label, math.inf, 0.0, Kind.FINAL_OF_OTHER_SAMPLES(**shapes)))
         elif key == "predictions":
             rows.append(_predictions(values, truth, logs[0]["labels"], found))
         else:
             noise = first_noise(folder, f"/{name}") if key.startswith("final/") else 0.0
-            what = f"the sides' {name} (rms, at the end)"
+            what = Kind.FINAL_VALUES(name=name)
             rows.append(judged(label, values, truth, found, noise, what))
     return rows
 
@@ -219,13 +218,11 @@ def _predictions(values, truth, labels, found: Spread) -> Row:
     off = int((torch != paddle).sum())
     allowed = found.allowed() ** 2 * torch.size
     right = [(values == labels)[labels >= 0].mean() for values in (torch, paddle)]
-    note = (
-        f"predictions of the two sides differ on {off} of {torch.size:,} test samples, of two runs "
-        f"that only rounding separates on {found.variance * torch.size:.1f}; accuracy torch "
-        f"{right[0]:.4f}, paddle {right[1]:.4f}"
-    )
-    row = claim("train/final_predictions", off, allowed, note)
-    return in_float64(row, truth, lambda a, b: (a != b).sum(), found.variance * torch.size)
+    chance = found.variance * torch.size
+    told = {"off": off, "size": torch.size, "chance": chance}
+    said = Kind.FINAL_PREDICTIONS(**told, torch=right[0], paddle=right[1])
+    row = claim("train/final_predictions", off, allowed, said)
+    return in_float64(row, truth, lambda a, b: (a != b).sum(), chance)
 
 
 def _learnt(side: str, log) -> Row:
@@ -242,20 +239,20 @@ def _learnt(side: str, log) -> Row:
     noise = math.sqrt(sum(np.var(end, ddof=min(1, end.size - 1)) / end.size for end in ends))
     said = []
     if fifth == 1:
-        said.append(f"{losses.size} steps are too few to tell")
+        said.append(Kind.LEARNT_TOO_SHORT(count=losses.size))
     elif not fell > LEARNT * noise:
-        said.append(f"its loss fell by {fell:.2g} with an error of {noise:.1g}")
+        said.append(Kind.LEARNT_WITHIN_ERROR(fell=fell, noise=noise))
     if not float(log["moved"]) > 0.0:
-        said.append("no weight moved")
+        said.append(Kind.LEARNT_NO_WEIGHT())
     classes = [np.unique(log[name]).size for name in ("predictions", "labels") if name in log]
     if len(classes) == 2 and classes[0] == 1 < classes[1]:
-        said.append("it predicts one class for every test sample")
+        said.append(Kind.LEARNT_ONE_CLASS())
     row = Row(f"train/learnt/{side}", "UNDECIDED" if said else "ROUNDING", gap=noise * LEARNT)
     row.allowed, row.measure, row.size = max(fell, 0.0), "claim", losses.size
     if said:
-        row.add(f"{side} learnt nothing, so that training alike shows nothing: {'; '.join(said)}")
+        row.add(Kind.LEARNT_NOTHING(side=side, why=said))
     else:
-        row.add(f"the loss fell from {ends[0].mean():.4g} to {ends[1].mean():.4g}")
+        row.add(Kind.LEARNT(first=ends[0].mean(), last=ends[1].mean()))
     row.origin = bool(said)
     return row
 
@@ -269,12 +266,7 @@ def _rate_too_high(folder: Path) -> list[str]:
             for key in log:
                 if key.endswith("/loss"):
                     watch.see(float(log[key]))
-    if not watch.problem:
-        return []
-    return [
-        f"the learning rate that case.py gives is too high for this model: {watch.problem}; "
-        "correct sides then drift apart as wrong ones do: lower it"
-    ]
+    return [Kind.TRAIN_RATE_TOO_HIGH(problem=watch.problem)] if watch.problem else []
 
 
 def _course(torch_log, paddle_log, patient: bool, seed: str = "") -> list[Row]:
@@ -289,13 +281,13 @@ def _course(torch_log, paddle_log, patient: bool, seed: str = "") -> list[Row]:
         curves[name] = [values[:both] for values in pair]
     torch, paddle = curves["order"]
     wrong = int((torch != paddle).sum()) if torch.shape == paddle.shape else torch.size
-    said = f"{wrong} epochs in which the sides saw other samples"
+    said = Kind.TRAIN_ORDER(count=wrong)
     torch, paddle = curves["lr"]
     off = float(np.abs(torch - paddle).max()) if torch.shape == paddle.shape else math.inf
     allowed = 1e-12 * float(np.abs(torch).max())
     return [
         claim(f"{seed}train/order", wrong, 0.0, said),
-        claim(f"{seed}train/lr", off, allowed, "the schedule"),
+        claim(f"{seed}train/lr", off, allowed, Kind.TRAIN_SCHEDULE()),
     ]
 
 
@@ -315,14 +307,11 @@ def _early_stops(torch_log, paddle_log, settings) -> tuple[list[Row], list[str]]
         scores = [{name: float(of[i]) for name, of in curves.items()} for i in range(epochs)]
         stop = stops_after(scores, settings, patience)
         wrong = abs(epochs - stop) if stop < math.inf else 0
-        note = f"{side} ended after {epochs} epochs; its scores say {stop if wrong else epochs}"
+        note = Kind.TRAIN_ENDED(side=side, epochs=epochs, wanted=stop if wrong else epochs)
         rows.append(claim(f"train/early_stop/{side}", wrong, 0.0, note))
     if ended["torch"] == ended["paddle"]:
         return rows, []
-    return rows, [
-        f"early stopping: torch ended after {ended['torch']} epochs, paddle after "
-        f"{ended['paddle']}; their drift is that of the epochs that both have"
-    ]
+    return rows, [Kind.TRAIN_ENDED_APART(**ended)]
 
 
 def is_stored(launch, folder: Path, pair, request: RunRequest) -> bool:
@@ -372,22 +361,24 @@ def decided(result, folder: Path) -> dict[str, dict[str, str]]:
     reached_word = "not comparable" if None in known else "reached" if all(known) else "not reached"
     reached_word = reached_word if answers else "none known"
     scores = scores_of(folder, STEP.guide_stem, STEP.guide_threshold)
-    told = ", ".join(f"{s.name} {figure(s.torch)} and {figure(s.paddle)}" for s in scores)
+    told = [(s.name, figure(s.torch), figure(s.paddle)) for s in scores]
+    told = [Kind.SCORE_OF_SIDES(score=s, torch=torch, paddle=paddle) for s, torch, paddle in told]
     ran = len({row.key for row in first if row.key.endswith("/loss")})
     parts = sum(row.key.startswith("train/drift/") for row in whole)
     seeds = max([row.size for row in whole if row.key.startswith("seeds/")], default=1)
-    counted = f"{seeds} seeds" if seeds > 1 else "one seed"
-    same = f"the same function: {ran} steps in float64 and float32, weights and buffers after them"
-    alike = f"alike in float32: {parts} parts of the losses, the end, {counted}"
+    counted = Kind.SEEDS_SOME(count=seeds) if seeds > 1 else Kind.SEED_ONE()
+    same = Kind.TRAINED_THE_SAME(count=ran)
+    alike = Kind.TRAINED_ALIKE(count=parts, seeds=counted)
     found = {}
-    for name, rows, green in ("first steps", first, same), ("whole training", whole, alike):
+    for name, rows, said in ("first steps", first, same), ("whole training", whole, alike):
         off = first_bad_row(rows)
-        found[name] = {
-            "verdict": worst([row.verdict for row in rows]),
-            "said": green if off is None else f"{off.key}: {off.note or what_is_wrong(off)}",
-        }
-    found["the guide's rule"] = {"verdict": guide_word(result.guide_passed), "said": told}
-    sentences = "; ".join(dict.fromkeys(map(sentence, answers)))
+        if off is not None:
+            why = list(off.reasons) or [what_is_wrong(off)]
+            said = Kind.ROW_NOTED(key=off.key, reasons=why)
+        found[name] = {"verdict": worst([row.verdict for row in rows]), "said": said}
+    scored = Kind.LISTED(parts=told)
+    found["the guide's rule"] = {"verdict": guide_word(result.guide_passed), "said": scored}
+    sentences = Kind.TEXT(text=list(dict.fromkeys(map(sentence, answers))))
     return found | {"the published number": {"verdict": reached_word, "said": sentences}}
 
 
@@ -400,8 +391,7 @@ STEP = Step(
     judged=("train_first",),
     guide_stem="train_align",
     guide_threshold=0.0015,  # the guide's 0.15 %
-    guide_failure="the final scores differ by more than 0.15 %; train/final_predictions or "
-    "train/final_forecasts says whether by more than chance",
+    guide_failure=Kind.TRAIN_SCORES_DIFFER(),
     data=True,
     trains=True,
     initial="train_init",
@@ -416,7 +406,7 @@ STEP = Step(
 def options_parser() -> Parser:
     """What this check takes."""
     parser = Parser(__doc__, STEP.command).take(*STEP.takes)
-    said = "that train each side together, on all machines, 1 by default: --processes 4"
+    said = Kind.HELP_TRAIN_PROCESSES()
     parser.take_other("processes", type=positive, default=1, help=said)
     parser.take(*of("machines"))
     return parser

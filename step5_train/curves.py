@@ -9,6 +9,7 @@ from twincheck.common.logs.result_folder import ResultFolder
 from twincheck.common.pair.case_hooks import CURVES
 from twincheck.common.report import marks
 from twincheck.common.system.frameworks import SIDES
+from twincheck.common.system.reasons import Kind
 
 LIMIT = {"color": marks.RED, "linewidth": 1.4, "linestyle": "--"}
 MARKS_OF_A_CURVE = 12  # of each side, between those of the other
@@ -56,10 +57,12 @@ def curves_figure(model: str, losses, score: str, scores, parts, limits):
         epochs = np.arange(1, scores[side].size + 1)
         middle.plot(epochs, scores[side], **line)
         middle.scatter(epochs, scores[side], s=size, **mark, **seen)
-    left.set(title=f"{model}: training loss", xlabel="step", ylabel="loss")
+    left.set(title=Kind.CURVES_LOSS_OF(model=model))
+    left.set(xlabel=Kind.HEADING_STEP(), ylabel=Kind.CURVES_LOSS())
     for axes in (left, middle):
         axes.xaxis.get_major_locator().set_params(integer=True)
-    middle.set(title=f"test {score}", xlabel="epoch", ylabel=score)
+    title = Kind.CURVES_SCORE_OF(score=score)
+    middle.set(title=title, xlabel=Kind.CURVES_EPOCH(), ylabel=score)
     both = min(losses["torch"].size, losses["paddle"].size)  # a side may have taken fewer steps
     drift = np.abs(losses["torch"][:both] - losses["paddle"][:both])
     # What is exactly 0 cannot be shown on a logarithmic axis.
@@ -70,10 +73,10 @@ def curves_figure(model: str, losses, score: str, scores, parts, limits):
     places = [part.mean() for part, _ in there]
     right.plot(places, _shown(rms), label="torch − Paddle", linewidth=1.2, **marks.DIFFERENCE)
     for i, (part, limit) in enumerate(there):
-        name = "allowed: the self-twins' envelope" if i == 0 else None
+        name = Kind.CURVES_ALLOWED() if i == 0 else None
         right.plot([part[0], part[-1]], [limit, limit], label=name, **LIMIT)
-    right.set(title="difference of the losses", xlabel="step", yscale="log")
-    right.set_ylabel("each step (small), rms of a part (large)")
+    right.set(title=Kind.CURVES_DIFFERENCE(), xlabel=Kind.HEADING_STEP(), yscale="log")
+    right.set_ylabel(Kind.CURVES_STEP_AND_PART())
     for axes in (left, middle, right):
         place = {"loc": "upper center", "bbox_to_anchor": (0.5, -0.16), "frameon": False}
         axes.legend(fontsize=8, ncols=2, **place)

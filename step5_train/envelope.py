@@ -44,6 +44,7 @@ from twincheck.common.system.checkout import ROOT
 from twincheck.common.system.frameworks import SIDES
 from twincheck.common.system.hashes import file_sha256
 from twincheck.common.system.json_file import load_json
+from twincheck.common.system.reasons import Kind
 from twincheck.common.verdict.measures import rms
 from twincheck.common.verdict.row import Row, claim
 
@@ -124,8 +125,8 @@ def judged(key: str, values, truth, found: Spread, noise: float, what: str) -> R
     truth  both sides' values of trainings in float64; empty where none have run
     """
     off = apart(*values)
-    note = f"{what} are {off:.1e} apart; two runs of rounding alone {math.sqrt(found.variance):.1e}"
-    note += f", float32's own error {math.sqrt(noise):.1e}" if noise else ""
+    told = {"what": what, "off": off, "alone": math.sqrt(found.variance)}
+    note = Kind.APART_BESIDE_NOISE(**told, noise=math.sqrt(noise)) if noise else Kind.APART(**told)
     row = replace(claim(key, off, found.allowed(noise), note), size=values[0].size)
     return in_float64(row, truth, apart, math.sqrt(found.variance + noise))
 
@@ -142,7 +143,7 @@ def in_float64(row: Row, truth, apart, two_runs: float) -> Row:
     if row.verdict != "DIVERGED" or len(truth) < 2 or truth[0].shape != truth[1].shape:
         return row
     off = float(apart(*truth))
-    row.add(f"trained in float64 they are {off:.2g} apart")
+    row.add(Kind.APART_IN_FLOAT64(off=off))
     exact = claim(row.key, off, two_runs, *row.reasons)
     return row if exact.origin else replace(exact, size=row.size)
 
@@ -221,7 +222,7 @@ def drift(
     folder: Path,
     parts,
     truth=(),
-    whose: str = "the sides' float32 losses",
+    whose: str = Kind.LOSSES_FLOAT32(),
 ) -> list[Row]:
     """One row a part: rms over its steps of the difference of the losses.
 
@@ -234,14 +235,14 @@ def drift(
     found = [envelope[f"drift/{name}"] for name, _ in parts]
     last = parts[-1][1][-1]
     if min(torch_loss.size, paddle_loss.size) <= last:
-        sizes = f"torch {torch_loss.size}, paddle {paddle_loss.size}, self-twins {last + 1}"
-        return [claim("train/drift", math.inf, 0.0, f"not as many steps on each side: {sizes}")]
+        sizes = {"torch": torch_loss.size, "paddle": paddle_loss.size, "twins": last + 1}
+        return [claim("train/drift", math.inf, 0.0, Kind.STEPS_DIFFER(**sizes))]
     rows = []
     for i, (name, steps) in enumerate(parts):
         widest = max(found[i : i + ahead], key=lambda each: each.allowed(noise))
         values = torch_loss[steps], paddle_loss[steps]
         exact = [loss[steps] for loss in truth if loss.size > last]
-        what = f"{whose} (rms of {steps.size} steps)"
+        what = Kind.LOSSES_OF_STEPS(losses=whose, count=steps.size)
         rows.append(judged(f"train/drift/{name}", values, exact, widest, noise, what))
     return rows
 
@@ -266,8 +267,7 @@ def stored(folder: Path, pair: Pair, request: RunRequest) -> tuple[Envelope | No
     now = depends_on(folder, request)
     changed = [name for name in now if told["depends_on"].get(name) != now[name]]
     if changed:
-        words = ", ".join(changed)
-        return None, f"the stored envelope is of another {words}: measured anew by self-twins"
+        return None, Kind.ENVELOPE_OF_ANOTHER(names=changed)
     return {name: Spread(**each) for name, each in told["spreads"].items()}, ""
 
 

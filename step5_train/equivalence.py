@@ -18,6 +18,7 @@ from typing import NamedTuple
 import numpy as np
 
 from twincheck.common.report.scores import compared
+from twincheck.common.system.reasons import Kind
 from twincheck.common.verdict.row import FAILING, Row
 
 LEVEL = 0.95
@@ -40,7 +41,7 @@ def interval(values: Sequence[float], level: float = LEVEL) -> Interval:
 
     values = np.asarray(values, dtype=np.float64)
     if values.size < 2:
-        raise ValueError("an interval needs at least two values")
+        raise ValueError(Kind.INTERVAL_OF_ONE())
     mean = float(values.mean())
     half = t.ppf(0.5 + level / 2, values.size - 1) * values.std(ddof=1) / math.sqrt(values.size)
     return Interval(mean, mean - float(half), mean + float(half))
@@ -56,10 +57,8 @@ def judge_seeds(name: str, torch: Sequence[float], paddle: Sequence[float]) -> R
     """
     key = f"seeds/{name}"
     if len(torch) != len(paddle) or not np.isfinite([*torch, *paddle]).all():
-        scores = f"torch {list(torch)}, paddle {list(paddle)}"
-        return Row(
-            key, "INVALID", reasons=(f"not the same seeds, or no numbers: {scores}",), origin=True
-        )
+        said = Kind.SEEDS_NOT_ALIKE(torch=str(list(torch)), paddle=str(list(paddle)))
+        return Row(key, "INVALID", reasons=(said,), origin=True)
     difference = np.subtract(torch, paddle)
     gap = interval(difference)
     wide = interval(difference, DIFFERENT_LEVEL)
@@ -69,22 +68,19 @@ def judge_seeds(name: str, torch: Sequence[float], paddle: Sequence[float]) -> R
     off = max(abs(gap.low), abs(gap.high))
     by_guide = abs(gap.mean) <= limit
     verdict = "CLOSE" if by_guide else "UNDECIDED"
-    word = f"{len(torch)} seeds do not decide it: take more"
+    word = Kind.SEEDS_DECIDE_NOT(count=len(torch))
     if off <= margin:
         verdict = "ROUNDING" if off else "IDENTICAL"
-        word = "alike"
+        word = Kind.SEEDS_AGREE()
     elif not wide.low <= 0.0 <= wide.high and abs(gap.mean) > limit:
         verdict = "DIVERGED"
-        word = "not alike"
+        word = Kind.SEEDS_DIFFER()
     row = Row(key, verdict, gap=off, allowed=margin, measure="claim", size=len(torch))
     row.origin = verdict in FAILING
-    row.add(
-        f"{word}; torch {_spread(torch)}, paddle {_spread(paddle)}; "
-        f"torch − paddle {gap.mean:+.5f}, 95 % interval {gap.low:+.5f} to {gap.high:+.5f}, "
-        f"allowed ±{margin:.5f} "
-        f"({MARGIN:g} standard deviations of torch's seeds, at least the guide's {limit:.2g}); the "
-        f"guide's rule on the means {'passes' if by_guide else 'FAILs'}"
-    )
+    told = {"word": word, "torch": _spread(torch), "paddle": _spread(paddle), **gap._asdict()}
+    told |= {"allowed": margin, "margin": MARGIN, "limit": limit}
+    guide = Kind.GUIDE_PASSES() if by_guide else Kind.GUIDE_FAILS()
+    row.add(Kind.SEEDS_JUDGED(**told, guide=guide))
     return row
 
 
@@ -93,10 +89,7 @@ def one_seed(name: str, torch: float | None, paddle: float | None, limit: float)
     off = math.inf if torch is None or paddle is None else abs(torch - paddle)
     row = Row(f"seeds/{name}", "UNDECIDED", gap=off, allowed=limit, size=1, origin=True)
     row.measure = "claim"
-    row.add(
-        f"torch {torch}, paddle {paddle}: beyond the guide's {limit:g}, and one seed cannot tell "
-        "that from chance: --seeds 5 says with an interval whether the twins train alike"
-    )
+    row.add(Kind.SEED_TELLS_NOT(torch=str(torch), paddle=str(paddle), limit=limit))
     return row
 
 
@@ -146,16 +139,13 @@ def reached(
 
 def sentence(answer: Mapping[str, object]) -> str:
     """One answer of `reached` in words."""
-    word = {True: "reached", False: "not reached"}.get(answer["reached"])
-    goal = f"{answer['source']}: {answer['score']} {answer['published']:.4f}"
-    if word is None:
-        return (
-            f"{goal}: nothing to compare it with: {answer['test_samples']:,} test samples here, "
-            f"{answer['published_test_samples']:,} there"
-        )
-    ends = answer["interval"]
-    seeds = f" (95 % interval {ends[0]:.4f} to {ends[1]:.4f})" if ends else " (one seed)"
-    return (
-        f"{goal} ± {answer['deviation']:.4f} {word} by {answer['side']}: "
-        f"{answer['mean']:.4f}{seeds}"
-    )
+    goal = {name: answer[name] for name in ("source", "score", "published")}
+    if answer["reached"] is None:
+        counts = {"here": answer["test_samples"], "there": answer["published_test_samples"]}
+        return Kind.NUMBER_NOT_COMPARABLE(**goal, **counts)
+    ends, found = answer["interval"], Kind.SEED_ONE()
+    if ends:
+        found = Kind.SEEDS_INTERVAL(low=ends[0], high=ends[1])
+    told = goal | {name: answer[name] for name in ("deviation", "side", "mean")}
+    said = Kind.NUMBER_REACHED if answer["reached"] else Kind.NUMBER_NOT_REACHED
+    return said(**told, seeds=found)

@@ -19,7 +19,13 @@ LEFT_OUT = set(".venv .paconvert .environments .git log tests __pycache__ progra
 FOR_ANY_PYTHON = {
     *("extras/publish/alone.py", "extras/live/client.py", "common/system/launched.py"),
     "faults/warm/server.py",
-    *("tools/costs.py", "tools/install.py", "tools/rooms.py", "tools/twins.py"),
+    *(
+        "tools/costs.py",
+        "tools/install.py",
+        "tools/rooms.py",
+        "tools/sentences.py",
+        "tools/twins.py",
+    ),
     "examples/transformers_paddlenlp_reformer/table.py",
 }
 # Runs every program in a fork of one process, in which their imports are made already.

@@ -78,14 +78,27 @@ def read(path: Path) -> dict[str, str]:
     return tomllib.loads(path.read_text(encoding="utf-8"))
 
 
-def used_kinds(root: Path) -> dict[str, str]:
-    """Return the kinds that the source names, and where each is named first."""
-    found: dict[str, str] = {}
+def lists(root: Path) -> Iterator[tuple[str, dict[str, str], dict[str, str]]]:
+    """Return each list of kinds: where it is, its templates, and kind -> a file that names it."""
+    owners = {path.parent: read(path) for path in sorted(root.glob("extras/*/reasons.toml"))}
+    used: dict[Path, dict[str, str]] = {owner: {} for owner in (root, *owners)}
     for folder in ("common", "extras", "step*", "twincheck"):
-        for path in sorted(root.glob(f"{folder}/**/*.py")):
-            for name in re.findall(r"\bKind\.([A-Z][A-Z0-9_]+)\b", path.read_text("utf-8")):
+        for path in sorted(root.glob(f"{folder}/**/*.*")):
+            if path.suffix not in (".py", ".j2", ".js") or "tests" in path.parts:
+                continue
+            owner = own_list(path, root).parent
+            text = path.read_text("utf-8")
+            for core, name in re.findall(r"\b(Core)?Kind\.([A-Z][A-Z0-9_]+)\b", text):
+                found = used[root if core or owner not in owners else owner]
                 found.setdefault(name, str(path.relative_to(root)))
-    return found
+    yield "common/report/reasons", kinds(root), used[root]
+    for owner, listed in owners.items():
+        yield f"{owner.relative_to(root)}/reasons.toml", listed, used[owner]
+
+
+def own_list(path: Path, root: Path) -> Path:
+    """Return where the list of an extra's own is, of a file in it."""
+    return root.joinpath(*path.relative_to(root).parts[:2], "reasons.toml")
 
 
 def wrong_calls(path: Path, root: Path) -> Iterator[str]:
@@ -93,7 +106,7 @@ def wrong_calls(path: Path, root: Path) -> Iterator[str]:
     text = path.read_text(encoding="utf-8")
     if "Kind." not in text:
         return
-    own = root.joinpath(*path.relative_to(root).parts[:2], "reasons.toml")
+    own = own_list(path, root)
     listed = read(own) if own.is_file() else kinds(root)
     for node in ast.walk(ast.parse(text)):
         call = node.func if isinstance(node, ast.Call) else None
@@ -116,16 +129,17 @@ def problems(root: Path) -> Iterator[str]:
     for folder in ("common", "extras", "step*"):
         for path in sorted(root.glob(f"{folder}/**/*.py")):
             yield from wrong_calls(path, root)
-    listed, used = kinds(root), used_kinds(root)
-    for name in sorted(used.keys() - listed.keys()):
-        yield f"{used[name]}: {name} is no kind of reason"
-    for name in sorted(listed.keys() - used.keys()):
-        yield f"common/report/reasons: nothing gives {name}"
+    for place, listed, used in lists(root):
+        for name in sorted(used.keys() - listed.keys()):
+            yield f"{used[name]}: {name} is no kind of {place}"
+        for name in sorted(listed.keys() - used.keys()):
+            yield f"{place}: nothing gives {name}"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Print what is wrong; returns the exit status."""
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    plain = argparse.RawDescriptionHelpFormatter
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=plain)
     parser.add_argument("root", nargs="?", type=Path, default=ROOT)
     found = list(problems(parser.parse_args(arguments).root))
     print("\n".join(found))

@@ -41,4 +41,6 @@ def _of_side(name, *arguments, **options):
             if side in ("torch", "paddle"):
                 own = importlib.import_module(f"{__name__}.{side}_side")
                 return getattr(own, name)(*arguments, **options)
-    raise TypeError(f"twincheck.{name}: give it a model or a tensor of torch or Paddle")
+    from twincheck.common.system.reasons import Kind
+
+    raise TypeError(Kind.SIDE_OF_NOTHING(name=name))

@@ -96,9 +96,10 @@ def main(arguments=None):
         script = importlib.import_module(f"twincheck.{STEPS[command]}.check_{command}")
         return check_main(script.STEP, words)
     if command == "gallery" and not twincheck.IN_A_CHECKOUT:
+        from twincheck.common.system.reasons import Kind
+
         page = os.path.join(twincheck.HERE, "docs", "gallery.html")
-        said = "the gallery is run in a checkout, whose pages it writes; they are in"
-        return _refused(f"{said} {page}")
+        return _refused(Kind.GALLERY_ELSEWHERE(page=page))
     if command == "gallery":  # what it imports beside the package are the checkout's folders
         sys.path.insert(0, os.path.dirname(twincheck.HERE))
     if command in OF_THE_CORE:
@@ -115,10 +116,12 @@ def _refused(sentence):
 
 
 def _unknown(command):
+    from twincheck.common.system.reasons import Kind
     from twincheck.common.system.words import did_you_mean
 
-    meant = did_you_mean(command, list(commands())) or f": `{to_type('--help')}` lists them"
-    return _refused(f"there is no command {command}{meant}")
+    listed = Kind.COMMANDS_LISTED(command=to_type("--help"))
+    meant = did_you_mean(command, list(commands())) or listed
+    return _refused(Kind.COMMAND_UNKNOWN(command=command, meant=meant))
 
 
 def _pairs(command, words):

@@ -17,6 +17,7 @@ from twincheck.common.pair.request import RunRequest
 from twincheck.common.pair.schedules import SCHEDULES
 from twincheck.common.system.errors import UserError
 from twincheck.common.system.json_file import load_json
+from twincheck.common.system.reasons import Kind
 
 # The training set-up, where case.py does not say otherwise.
 DEFAULTS = {
@@ -94,10 +95,7 @@ def data_entries(folder: Path) -> dict[str, int]:
 def demand_data(pair: Pair) -> None:
     """Raise UserError for a pair without make_data."""
     if not hasattr(pair.case, "make_data"):
-        raise UserError(
-            f"--model {pair.name}: nothing to compare in steps 2 and 5, since its case.py has no "
-            'make_data(config, seed) -> {"train": {name: array}, "test": {name: array}}'
-        )
+        raise UserError(Kind.DATA_NOT_MADE(model=pair.name))
 
 
 def make_data(
@@ -115,46 +113,47 @@ def make_data(
     if "path" in inspect.signature(function).parameters:
         function = partial(function, path=path)
     elif path is not None:
-        known = ", ".join(getattr(pair.case, "DATA", None) or {}) or "none"
-        raise UserError(
-            f"--data {path}: preset {preset} of {pair.name} reads no file (presets that do: "
-            f"{known}), nor does its make_data take `path`"
-        )
+        known = list(getattr(pair.case, "DATA", None) or [Kind.NONE()])
+        told = {"path": str(path), "preset": preset, "model": pair.name, "known": known}
+        raise UserError(Kind.DATA_READS_NO_FILE(**told))
     arrays = call_hook(pair, "make_data", function, config, seed)
     if not isinstance(arrays, dict) or not {"train", "test"} <= set(arrays):
-        raise UserError(f'{where} must return a dict with "train" and "test"')
+        raise UserError(Kind.DATA_NO_DICT(hook=where))
     unknown = sorted(map(str, set(arrays) - {"train", "test", VALIDATION, TEXT}))
     if unknown:
-        known = f'"train", "test" and "{VALIDATION}"'
-        raise UserError(f"{where}: {', '.join(unknown)}: only {known} are read")
+        told = {"hook": where, "parts": unknown, "validation": VALIDATION}
+        raise UserError(Kind.DATA_PARTS_UNKNOWN(**told))
     parts = {part: _part(where, part, values) for part, values in arrays.items()}
     if set(parts.get(TEXT, ())) not in (set(), {"values", "offsets"}):
-        raise UserError(f'{where}: "{TEXT}" must hold values and offsets of documents')
+        raise UserError(Kind.DATA_TEXT_REFUSED(hook=where, part=TEXT))
     train = parts["train"]
     for part in {"test", VALIDATION} & set(parts):
         other = parts[part]
         if set(train) != set(other):
-            alone = ", ".join(sorted(set(train) ^ set(other)))
-            raise UserError(f'{where}: {alone}: in one of "train" and "{part}" alone')
+            alone = sorted(set(train) ^ set(other))
+            raise UserError(Kind.DATA_IN_ONE_PART(hook=where, names=alone, part=part))
         for name in train:
             if train[name].dtype != other[name].dtype:
-                types = f'{train[name].dtype} in "train", {other[name].dtype} in "{part}"'
-                raise UserError(f"{where}: {name} is {types}; make them the same")
+                types = {"train": str(train[name].dtype), "other": str(other[name].dtype)}
+                told = {"hook": where, "name": name, "part": part}
+                raise UserError(Kind.DATA_TYPES_DIFFER(**told, **types))
     return parts
 
 
 def _part(where: str, part: str, values: object) -> dict[str, np.ndarray]:
     if not isinstance(values, dict) or not values:
-        raise UserError(f'{where}: "{part}" must be a dict of arrays, not {describe_value(values)}')
+        told = {"hook": where, "part": part, "value": describe_value(values)}
+        raise UserError(Kind.DATA_PART_NO_DICT(**told))
     arrays = {str(name): np.asarray(array) for name, array in values.items()}
     for name, array in arrays.items():
+        told = {"hook": where, "name": f"{part}/{name}"}
         if array.dtype.kind not in "biuf":
-            raise UserError(f"{where}: {part}/{name} is {array.dtype}, not numbers")
+            raise UserError(Kind.DATA_NO_NUMBERS(**told, dtype=str(array.dtype)))
         if array.ndim == 0 or array.shape[0] == 0:
-            raise UserError(f"{where}: {part}/{name} holds no sample: its shape is {array.shape}")
+            raise UserError(Kind.DATA_NO_SAMPLE(**told, shape=array.shape))
     if part != TEXT and len(set(map(len, arrays.values()))) > 1:
-        counts = ", ".join(f"{name} has {len(array)}" for name, array in arrays.items())
-        raise UserError(f"{where}: {part}: not as many samples everywhere: {counts}")
+        counts = [Kind.DATA_COUNT(name=name, count=len(array)) for name, array in arrays.items()]
+        raise UserError(Kind.DATA_COUNTS_DIFFER(hook=where, part=part, counts=counts))
     return arrays
 
 
@@ -168,31 +167,34 @@ def training(pair: Pair, config: dict, preset: str) -> dict[str, object]:
         setup = call_hook(pair, "optimizer", setup, dict(config))
     where = f"{pair.folder / 'case.py'}: optimizer"
     if not isinstance(setup, dict):
-        raise UserError(f"{where} must be a dict, or return one, not {describe_value(setup)}")
+        raise UserError(Kind.SETUP_NO_DICT(hook=where, value=describe_value(setup)))
     unknown = sorted(map(str, set(setup) - set(DEFAULTS)))
     if unknown:
-        raise UserError(f"{where}: unknown {', '.join(unknown)}; known: {', '.join(DEFAULTS)}")
+        raise UserError(Kind.SETTINGS_UNKNOWN(where=where, unknown=unknown, known=list(DEFAULTS)))
     settings = DEFAULTS | setup
+
+    def refused(key: str, allowed: str) -> UserError:
+        told = {"where": where, "name": key, "value": repr(settings[key])}
+        return UserError(Kind.SETTING_REFUSED(**told, allowed=allowed))
+
     for key, known in (("optimizer", OPTIMIZERS), ("schedule", SCHEDULES)):
         if settings[key] not in known:
-            raise UserError(f"{where}: {key} is {settings[key]!r}; allowed: {', '.join(known)}")
+            raise refused(key, ", ".join(known))
     counts = [("epochs", 1), ("batch_size", 1), ("warmup_steps", 0)]
     counts += [] if settings["patience"] is None else [("patience", 1)]
     if type(settings["drop_last"]) is not bool:
-        raise UserError(f"{where}: drop_last is {settings['drop_last']!r}; allowed: True, False")
+        raise refused("drop_last", Kind.ANY_BOOLEAN())
     for key, least in counts:
         if type(settings[key]) is not int or settings[key] < least:
-            raise UserError(
-                f"{where}: {key} is {settings[key]!r}; allowed: an integer from {least}"
-            )
+            raise refused(key, Kind.INTEGER_FROM(least=least))
     best = settings["best"]
     if not isinstance(best, tuple | list) or len(best) != 2 or best[0] not in BEST:
-        raise UserError(f'{where}: best is {best!r}; allowed: ("largest" or "smallest", NAME)')
+        raise refused("best", Kind.BEST_OF())
     for key in ("lr", "weight_decay", "clip_norm"):
         value = settings[key]
         number = isinstance(value, int | float) and not isinstance(value, bool)
         if not (key == "clip_norm" and value is None) and not (number and 0 <= value < np.inf):
-            raise UserError(f"{where}: {key} is {value!r}; allowed: a number from 0")
+            raise refused(key, Kind.NUMBER_FROM_0())
     return settings
 
 
@@ -216,9 +218,11 @@ def call_hook(pair: Pair, name: str, function, *arguments):
     except Exception as error:
         frames = traceback.extract_tb(error.__traceback__)
         own = [frame for frame in frames if Path(frame.filename).parent == pair.folder]
-        line = f", line {own[-1].lineno}" if own else ""
         reason = f"{type(error).__name__}: {error}".splitlines()[0]
-        raise UserError(f"{hook_place(pair, name)} failed{line}: {reason}") from error
+        told = {"hook": hook_place(pair, name), "error": reason}
+        if own:
+            raise UserError(Kind.HOOK_FAILED_AT(**told, line=own[-1].lineno)) from error
+        raise UserError(Kind.HOOK_FAILED(**told)) from error
 
 
 def hook_place(pair: Pair, name: str) -> str:
@@ -228,9 +232,10 @@ def hook_place(pair: Pair, name: str) -> str:
 
 def describe_value(value: object) -> str:
     """What kind of value it is, for a sentence."""
-    return f"a {type(value).__name__}" if value is not None else "None"
+    return Kind.VALUE_OF_TYPE(type=type(value).__name__) if value is not None else "None"
 
 
 def describe_arrays(arrays: Mapping[str, np.ndarray]) -> str:
     """The arrays' names, dtypes and shapes, for a sentence."""
-    return ", ".join(f"{n} {a.dtype}{list(a.shape)}" for n, a in arrays.items()) or "nothing"
+    told = ", ".join(f"{n} {a.dtype}{list(a.shape)}" for n, a in arrays.items())
+    return told or Kind.NOTHING()

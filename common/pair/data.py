@@ -21,6 +21,7 @@ from twincheck.common.system.errors import UserError
 from twincheck.common.system.files import whole
 from twincheck.common.system.hashes import arrays_sha256
 from twincheck.common.system.npz import read_npz
+from twincheck.common.system.reasons import Kind
 
 PADDING = 0
 INK = 16  # a black pixel of a digit
@@ -108,13 +109,14 @@ def load_arrays(path: Path | str) -> dict[str, np.ndarray]:
         arrays = read_npz(path, text=(_SHA256,))
         digest = str(arrays.pop(_SHA256))
     except FileNotFoundError:
-        raise UserError(f"{path}: no such data file") from None
+        raise UserError(Kind.DATA_FILE_MISSING(path=str(path))) from None
     except KeyError:
-        raise UserError(f"{path}: not a data file of this project: it holds no SHA-256") from None
+        raise UserError(Kind.DATA_FILE_WITHOUT_HASH(path=str(path))) from None
     except (ValueError, UserError) as error:
-        raise UserError(f"{path}: not a data file of this project, or cut off ({error})") from None
+        told = {"path": str(path), "reason": str(error)}
+        raise UserError(Kind.DATA_FILE_REFUSED(**told)) from None
     if digest != arrays_sha256(arrays):
-        raise UserError(f"{path}: the arrays are not those that were written (SHA-256 differs)")
+        raise UserError(Kind.DATA_FILE_CHANGED(path=str(path)))
     return arrays
 
 
@@ -126,9 +128,9 @@ def count(samples: Mapping[str, np.ndarray]) -> int:
 def split_documents(values: np.ndarray, offsets: np.ndarray) -> list[np.ndarray]:
     """The documents of a text file: document i is values[offsets[i] : offsets[i + 1]]."""
     if offsets.ndim != 1 or offsets.size == 0 or offsets[0] != 0 or offsets[-1] != values.size:
-        raise ValueError(f"offsets must run from 0 to {values.size}, the number of values")
+        raise ValueError(Kind.OFFSETS_REFUSED(count=values.size))
     if np.any(np.diff(offsets) < 0):
-        raise ValueError("offsets must not decrease")
+        raise ValueError(Kind.OFFSETS_DECREASE())
     return [values[i:j] for i, j in zip(offsets[:-1], offsets[1:], strict=True)]
 
 
@@ -139,7 +141,7 @@ def pad_batch(documents: Sequence[np.ndarray], max_length: int) -> tuple[np.ndar
     document is a row of padding.
     """
     if max_length < 1:
-        raise ValueError(f"max_length must be at least 1, not {max_length}")
+        raise ValueError(Kind.MAX_LENGTH_REFUSED(length=max_length))
     ids = np.full((len(documents), max_length), PADDING, np.int64)
     mask = np.zeros((len(documents), max_length), np.int64)
     for row, document in enumerate(documents):

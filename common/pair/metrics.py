@@ -18,6 +18,7 @@ from twincheck.common.pair.case_hooks import (
 from twincheck.common.pair.data import TEXT_VOCABULARY
 from twincheck.common.pair.pairs import Pair
 from twincheck.common.system.errors import UserError
+from twincheck.common.system.reasons import Kind
 
 
 def score(
@@ -32,14 +33,15 @@ def score(
     scores = call_hook(pair, "metric", pair.case.metric, dict(outputs), dict(inputs))
     where = hook_place(pair, "metric")
     if not isinstance(scores, dict) or not scores:
-        raise UserError(f"{where} must return a dict of figures, not {describe_value(scores)}")
+        raise UserError(Kind.METRIC_NO_DICT(hook=where, value=describe_value(scores)))
     for name in CURVES:
         if name in scores:
-            raise UserError(f"{where}: the name {name} is taken; call it test_{name}")
+            raise UserError(Kind.METRIC_NAME_TAKEN(hook=where, name=name))
     for name, value in scores.items():
         figure = np.asarray(value)
         if not isinstance(name, str) or figure.ndim or figure.dtype.kind not in "biuf":
-            raise UserError(f"{where}: {name} is {describe_value(value)}, not one figure")
+            told = {"hook": where, "name": str(name), "value": describe_value(value)}
+            raise UserError(Kind.METRIC_NO_FIGURE(**told))
     return {name: float(value) for name, value in scores.items()}
 
 
@@ -117,13 +119,8 @@ def default_score(pair, outputs, inputs) -> dict[str, float]:
         return forecast_scores(*forecast)
     classified = classification(outputs, inputs)
     if classified is None:
-        raise UserError(
-            f"{pair.folder / 'case.py'}: without metric(outputs, inputs) the model must return "
-            f"logits (N, ..., classes) and make_data give integer labels (N, ...), or predictions "
-            f"and make_data floats of their shape as labels; a model that returns one tensor alone "
-            f"need not name it. It returns {describe_arrays(outputs)} and there are "
-            f"{describe_arrays(inputs)}"
-        )
+        told = {"outputs": describe_arrays(outputs), "inputs": describe_arrays(inputs)}
+        raise UserError(Kind.METRIC_MISSING(case=str(pair.folder / "case.py"), **told))
     logits, labels = classified
     kept = labels >= 0
     classes = logits.shape[-1]
@@ -215,20 +212,16 @@ def confusion(labels: np.ndarray, predictions: np.ndarray, num_classes: int) -> 
     """
     labels, predictions = np.asarray(labels), np.asarray(predictions)
     if labels.shape != predictions.shape or labels.ndim != 1:
-        raise ValueError(
-            f"labels {labels.shape} and predictions {predictions.shape} must be one list each, "
-            "of one length"
-        )
+        told = {"labels": labels.shape, "predictions": predictions.shape}
+        raise ValueError(Kind.SCORED_LISTS_DIFFER(**told))
     if labels.size == 0:
-        raise ValueError("there is nothing to score")
+        raise ValueError(Kind.SCORED_NOTHING())
     for name, values in (("labels", labels), ("predictions", predictions)):
         if values.dtype.kind not in "iu":
-            raise ValueError(f"{name} must be integers, not {values.dtype}")
+            raise ValueError(Kind.SCORED_NO_INTEGERS(name=name, dtype=str(values.dtype)))
         if values.min() < 0 or values.max() >= num_classes:
-            raise ValueError(
-                f"{name} reach from {values.min()} to {values.max()}; "
-                f"classes are 0 .. {num_classes - 1}"
-            )
+            told = {"name": name, "least": values.min(), "most": values.max()}
+            raise ValueError(Kind.SCORED_NO_CLASSES(**told, last=num_classes - 1))
     counts = np.bincount(
         labels.astype(np.int64) * num_classes + predictions.astype(np.int64),
         minlength=num_classes**2,

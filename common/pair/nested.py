@@ -10,6 +10,8 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from twincheck.common.system.reasons import Kind
+
 
 def flat(inputs: Mapping[str, object]) -> dict[str, np.ndarray]:
     """Name -> array; the names of each level are joined by '/'.
@@ -39,14 +41,14 @@ def _add(found: dict[str, np.ndarray], name: str, values: object) -> None:
     if isinstance(values, Mapping):
         parts = {_name(key, name): value for key, value in values.items()}
         if any(key.isdecimal() for key in parts):
-            raise ValueError(f"input {name}: a dict's keys are names, not numbers: give a list")
+            raise ValueError(Kind.INPUT_KEYS_NUMBERS(name=name))
     elif _holds_arrays(values):
         parts = {str(i): value for i, value in enumerate(values)}
     else:
         found[name] = np.asarray(values)
         return
     if not parts:
-        raise ValueError(f"input {name}: it is empty: leave it out")
+        raise ValueError(Kind.INPUT_EMPTY(name=name))
     for key, value in parts.items():
         _add(found, f"{name}/{key}", value)
 
@@ -54,8 +56,8 @@ def _add(found: dict[str, np.ndarray], name: str, values: object) -> None:
 def _name(key: object, inside: str = "") -> str:
     if isinstance(key, str) and key and "/" not in key:
         return key
-    where = f"of input {inside}" if inside else "of the inputs"
-    raise ValueError(f"{key!r} {where}: a name is text without '/'")
+    where = Kind.OF_INPUT(name=inside) if inside else Kind.OF_THE_INPUTS()
+    raise ValueError(Kind.INPUT_KEY_REFUSED(key=repr(key), where=where))
 
 
 def _holds_arrays(values: object) -> bool:

@@ -81,6 +81,7 @@ from twincheck.common.system.frameworks import SIDES, framework_of
 from twincheck.common.system.interpreters import interpreter
 from twincheck.common.system.json_file import load_json
 from twincheck.common.system.npz import read_npz
+from twincheck.common.system.reasons import Kind
 from twincheck.common.system.words import did_you_mean
 
 # What --weights takes beside a checkpoint (common/weights/noise.py).
@@ -159,7 +160,7 @@ class Pair:
         if "config" not in written:
             return self
         if not isinstance(written["config"], dict) or not isinstance(written.get("inputs"), dict):
-            raise UserError(f"{folder}: refused: no configuration of {self.name}")
+            raise UserError(Kind.PAIR_CONFIGURATION_REFUSED(folder=folder, model=self.name))
         return replace(self, published=written)
 
     def files(self) -> list[Path]:
@@ -185,10 +186,8 @@ class Pair:
         """The preset's configuration; raises UserError that lists the presets."""
         if preset not in self.case.CONFIGS:
             known = sorted(map(str, self.case.CONFIGS))
-            raise UserError(
-                f"--preset {preset}: model {self.name} has no such preset; it has "
-                f"{', '.join(known)}{did_you_mean(preset, known)}"
-            )
+            told = {"preset": preset, "known": known, "meant": did_you_mean(preset, known)}
+            raise UserError(Kind.PRESET_UNKNOWN(model=self.name, **told))
         return dict((self.published or {}).get("config", self.case.CONFIGS[preset]))
 
     def cases(
@@ -259,24 +258,25 @@ class Pair:
 
     def make_inputs(self, case: Case, seed: int) -> dict[str, np.ndarray]:
         """The inputs that case.py makes, flat; UserError where they are no arrays by name."""
-        where = self.folder / "case.py"
+        where = str(self.folder / "case.py")
         inputs = self.case.make_inputs(case.config, seed, **case.inputs)
         if not isinstance(inputs, dict) or not inputs:
-            raise UserError(f"{where}: make_inputs must return a dict of arrays")
+            raise UserError(Kind.INPUTS_NO_DICT(case=where))
         try:
             inputs = flat(inputs)
         except ValueError as error:
-            raise UserError(f"{where}: make_inputs: {error}") from None
+            raise UserError(Kind.INPUTS_REFUSED(case=where, reason=str(error))) from None
         for key, values in inputs.items():
             if values.dtype.kind not in "biufc":
-                raise UserError(f"{where}: input {key} is {values.dtype}, not numbers")
+                told = {"case": where, "name": key, "dtype": str(values.dtype)}
+                raise UserError(Kind.INPUT_NO_NUMBERS(**told))
         return inputs
 
     def side(self, side: str) -> ModuleType:
         """The model's module of a side, reference or candidate; imports its framework."""
         path = self.folder / self.file(side)
         if not path.is_file():
-            raise UserError(f"--model {self.folder}: there is no {path.name} in this folder")
+            raise UserError(Kind.PAIR_WITHOUT_FILE(model=str(self.folder), file=path.name))
         return _load(path)
 
     @property
@@ -285,7 +285,7 @@ class Pair:
         path = self.folder / RECORD
         told = load_json(path).get("pythons", {}) if path.is_file() else {}
         if not isinstance(told, dict) or not all(isinstance(one, str) for one in told.values()):
-            raise UserError(f"{path}: pythons is not a path for each side")
+            raise UserError(Kind.PYTHONS_REFUSED(path=str(path)))
         return told
 
     def working_folder(self, side: str) -> Path | None:
@@ -296,15 +296,12 @@ class Pair:
     def between(self, backends: tuple[str, str]) -> "Pair":
         """The same with other backends; raises UserError where these two cannot be compared."""
         against, candidate = map(framework_of, backends)
-        asked = f"--candidate {backends[1]} --against {backends[0]}"
+        asked = dict(zip(("against", "candidate"), backends, strict=True))
         if against == "paddle" and candidate == "torch":
-            raise UserError(f"{asked}: weights go from torch to Paddle, not back: exchange the two")
+            raise UserError(Kind.WEIGHTS_GO_NOT_BACK(**asked))
         pair = replace(self, backends=backends)
         if backends[0] == backends[1] and not (self.folder / CANDIDATE).is_file():
-            raise UserError(
-                f"{asked}: one file would be compared with itself: put the other one into "
-                f"{self.folder / CANDIDATE}"
-            )
+            raise UserError(Kind.CANDIDATE_MISSING(**asked, file=str(self.folder / CANDIDATE)))
         return pair
 
     def file(self, side: str) -> str:
@@ -324,10 +321,8 @@ def chosen_cases(cases: Sequence[Case], names: Sequence[str]) -> list[Case]:
     known = [case.name or "main" for case in cases]
     for name in names:
         if name not in known:
-            raise UserError(
-                f"--case {name}: there is no such case; there are {', '.join(known)}"
-                f"{did_you_mean(name, known)}"
-            )
+            meant = did_you_mean(name, known)
+            raise UserError(Kind.CASE_UNKNOWN(case=name, known=known, meant=meant))
     return [case for case in cases if not names or (case.name or "main") in names]
 
 
@@ -351,16 +346,14 @@ def load_pair(model: str) -> Pair:
     names, folder = built_in_models(), folder_of(model)
     if not (folder / "case.py").is_file():
         if folder.is_dir():
-            raise UserError(f"--model {model}: there is no case.py in this folder")
-        raise UserError(
-            f"--model {model}: neither a built-in model ({', '.join(names)}, or all) nor a folder"
-            f"{did_you_mean(model, names)}"
-        )
+            raise UserError(Kind.PAIR_WITHOUT_CASE(model=model))
+        meant = did_you_mean(model, names)
+        raise UserError(Kind.PAIR_MISSING(model=model, names=names, meant=meant))
     folder = folder.resolve()
     pair = Pair(folder.name, folder, _load(folder / "case.py"))
     for wanted in ("CONFIGS", "make_inputs"):
         if not hasattr(pair.case, wanted):
-            raise UserError(f"{folder / 'case.py'}: it must define {wanted}")
+            raise UserError(Kind.PAIR_DEFINES_NOT(case=str(folder / "case.py"), name=wanted))
     return pair
 
 
@@ -371,14 +364,12 @@ def python_for(side: str, chosen: str | None, pairs: Sequence[Pair]) -> str:
     """
     made = {} if chosen else {pair.pythons.get(side): pair for pair in pairs}
     if len(made) > 1:
-        told = ", ".join(f"{pair.name} with {one or 'this one'}" for one, pair in made.items())
-        raise UserError(f"{told}: made with different Pythons: check one, or give --{side}-python")
+        told = [(pair.name, one or Kind.THIS_PYTHON()) for one, pair in made.items()]
+        told = [Kind.PAIR_OF_PYTHON(model=name, python=one) for name, one in told]
+        raise UserError(Kind.PYTHONS_DIFFER(pairs=told, side=side))
     for one, pair in made.items():
         if one and not Path(one).exists():
-            raise UserError(
-                f"{pair.name} was made with {one}, which is gone: give --{side}-python PATH, for "
-                f"good with twincheck new {pair.name} --update --{side}-python PATH"
-            )
+            raise UserError(Kind.PYTHON_IS_GONE(model=pair.name, python=one, side=side))
     return interpreter(side, chosen or next(iter(made), None))
 
 
@@ -391,9 +382,8 @@ def load_pairs(models: list[str], backends: tuple[str, str] = SIDES) -> list[Pai
     folders: dict[str, Path] = {}
     for pair in pairs:
         if folders.setdefault(pair.name, pair.folder) != pair.folder:
-            raise UserError(
-                f"--model {pair.folder}: another model is called {pair.name} too; rename the folder"
-            )
+            told = {"model": str(pair.folder), "name": pair.name}
+            raise UserError(Kind.PAIR_CALLED_AS_ANOTHER(**told))
     return pairs
 
 

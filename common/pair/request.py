@@ -24,6 +24,8 @@ from twincheck.common.system.errors import UserError
 from twincheck.common.system.frameworks import BACKENDS, SIDES, framework_of
 from twincheck.common.system.half import HALF
 from twincheck.common.system.json_file import load_json, write_json
+from twincheck.common.system.reasons import Kind
+from twincheck.common.system.words import any_of
 
 PHASES = ("first", "full", "self", "shared", "alone", "float64")  # of step 5
 # What a process is started with that other scripts are asked of, too.
@@ -44,71 +46,67 @@ class RunRequest:
     model: str = ""
     preset: str = _run(
         "default",
-        "a configuration of the model's case.py (help lists them): --preset enwik8",
+        Kind.HELP_PRESET(),
         metavar="NAME",
     )
     device: str = _run(
         "cpu",
-        "where both sides compute, or one of them, the other on a CPU: --device torch-gpu",
+        Kind.HELP_DEVICE(),
         choices=("cpu", "gpu", *(f"{side}-gpu" for side in SIDES)),
     )
     candidate: str = _run(
         "paddle",
-        "what is checked: --candidate paddle-static; --candidate torch takes candidate_model.py",
+        Kind.HELP_CANDIDATE(),
         judges=True,
         choices=BACKENDS,
     )
-    against: str = _run(
-        "torch", "what it is checked against: --against paddle", judges=True, choices=BACKENDS
-    )
+    against: str = _run("torch", Kind.HELP_AGAINST(), judges=True, choices=BACKENDS)
     # Whose request this is, one of SIDES; empty before a side is asked.
     side: str = field(default="", metadata={"choices": ("", *SIDES)})
-    seed: int = _run(0, "of inputs, weights and dropout: --seed 1", least=0)
+    seed: int = _run(0, Kind.HELP_SEED(), least=0)
     dtype: str = _half(
         "float32",
-        "the precision to judge; half precision by the reference's own error: --dtype bfloat16",
+        Kind.HELP_DTYPE(),
         choices=("float32", *HALF),
     )
-    autocast: bool = _half(False, "with --dtype, each framework's own mixed precision, O1")
+    autocast: bool = _half(False, Kind.HELP_AUTOCAST())
     # A word or a checkpoint's path: pairs.is_checkpoint tells which.
     weights: str | None = _run(
         None,
-        "a checkpoint, or trained-like or perturbed: --weights checkpoints/reformer",
+        Kind.HELP_WEIGHTS(),
         metavar="PATH|WORD",
     )
     # The folder that common/weights/checkpoint.py has written of that checkpoint.
     published: str | None = None
     cases: tuple[str, ...] = _cases(
         (),
-        "run this case of the preset alone (help lists them); may be repeated: --case lm",
+        Kind.HELP_CASE(),
         name="case",
         judges=True,
         metavar="NAME",
     )
     mode: str = _cases(
         BOTH,
-        "eval, train (dropout from the tape) or both, the default, where they differ: --mode train",
+        Kind.HELP_MODE(),
         choices=MODES,
     )
     probes: tuple[str, ...] = _cases(
         (),
-        "look at this module and all within it, and at no other; or a shell pattern of whole names,"
-        " whose * goes past dots; torch's names; may be repeated: --probe 'encoder.*.norm'",
+        Kind.HELP_PROBE(),
         name="probe",
         judges=True,
         metavar="NAME|PATTERN",
     )
     no_probe: bool = option(
         False,
-        "look at no module's inputs and outputs, only at what decides",
+        Kind.HELP_NO_PROBE(),
         of="probes",
         judges=True,
     )
     # Weights stay in their files, and come into a part of the model while it runs.
     offload: bool = option(
         False,
-        "for a model larger than memory: a block's weights, which --weights names, are in memory "
-        "while it runs",
+        Kind.HELP_OFFLOAD(),
         kept=False,
         of="probes",
     )
@@ -118,21 +116,15 @@ class RunRequest:
     data_weights: str = field(default="initial", metadata={"choices": ("initial", "perturbed")})
     # Which part of step 5 to run; step5_train/train.py says what each is.
     phase: str = field(default="first", metadata={"choices": PHASES})
-    epochs: int | None = _training(
-        None, "train so many, instead of the preset's number: --epochs 1", least=1
-    )
-    steps: int | None = _training(
-        None, "end the whole training after so many steps: --steps 100", least=1
-    )
-    seeds: int = _training(1, "train each side so often, from N seeds: --seeds 5", least=1)
+    epochs: int | None = _training(None, Kind.HELP_EPOCHS(), least=1)
+    steps: int | None = _training(None, Kind.HELP_STEPS(), least=1)
+    seeds: int = _training(1, Kind.HELP_SEEDS(), least=1)
     # The folder of step 5's checkpoints.
     checkpoints: str | None = None
-    resume: bool = _training(
-        False, "go on with what was stopped, a training or an agreement", kept=False
-    )
+    resume: bool = _training(False, Kind.HELP_RESUME(), kept=False)
     checkpoint_every: int | None = _training(
         None,
-        "beside those after each epoch; else one a minute: --checkpoint-every 50",
+        Kind.HELP_CHECKPOINT_EVERY(),
         kept=False,
         least=1,
         metavar="STEPS",
@@ -140,43 +132,35 @@ class RunRequest:
     # It is not only step 4's: step4_backward/given.py, logs of sums.
     given_gradients_above: int = option(
         100_000,
-        "more parameter values than that make a model large: Adam's set-ups take "
-        "given gradients instead of running it; 100000 by default: --given-gradients-above 500000",
+        Kind.HELP_GIVEN_GRADIENTS(),
         of="optimizers",
         least=1,
     )
     # Of a pair that is no built-in model: step4_backward/setups.py says which else.
     thorough: bool = option(
         False,
-        "ten steps of all four optimizers, where a pair of one's own takes SGD's and its own",
+        Kind.HELP_THOROUGH(),
         of="optimizers",
     )
     keep: str = option(
         "auto",
-        "which tensors stay whole in the logs; auto, the default, keeps a step of a model below "
-        "500 MB: large tensors are judged by a sample and sums: --keep all",
+        Kind.HELP_KEEP(),
         of="logs",
         choices=("auto", "all", "rows"),
     )
     transplant: str | None = option(
         None,
-        "operators that torch computes on the Paddle side: --transplant softmax,gelu",
+        Kind.HELP_TRANSPLANT(),
         of="reference",
         metavar="OP,OP…|all|smallest",
     )
     # Into how many parts a batch is cut, one for each process: of step 4's parallel.py, of step 5.
-    processes: int = option(
-        1, "of each side, 2 by default: --processes 4", of="processes", least=2, default=2
-    )
-    nnodes: int = _machines(
-        1, "how many machines these are on, as many on each: --nnodes 2", least=1
-    )
-    node_rank: int = _machines(
-        0, "which of them this is; 0, the first, judges: --node-rank 1", least=0
-    )
+    processes: int = option(1, Kind.HELP_PROCESSES(), of="processes", least=2, default=2)
+    nnodes: int = _machines(1, Kind.HELP_NNODES(), least=1)
+    node_rank: int = _machines(0, Kind.HELP_NODE_RANK(), least=0)
     master: str | None = _machines(
         None,
-        "where all find the first machine, the same on each: --master 10.0.0.1:29500",
+        Kind.HELP_MASTER(),
         metavar="HOST:PORT",
     )
     # Whether Paddle's own operators are left out beside the transplanted ones.
@@ -193,7 +177,7 @@ class RunRequest:
     memory: str | None = None
     # Whether progress is reported on standard output, for the check to show.
     progress: bool = False
-    debug: bool = option(False, "show tracebacks", kept=False, of="output", judges=True)
+    debug: bool = option(False, Kind.HELP_DEBUG(), kept=False, of="output", judges=True)
 
     @property
     def modes(self) -> str:
@@ -238,9 +222,9 @@ class RunRequest:
     @classmethod
     def of(cls, entries: Mapping[str, object], name: object) -> "RunRequest":
         """A request from its fields, where all of them are such as they may be."""
-        request = _read(cls, entries, f"{name}: a request", name)
+        request = _read(cls, entries, Kind.REQUEST_FIELD_UNKNOWN, str(name))
         if not request.model and not isinstance(request.task, Save):
-            raise UserError(f"{name}: this request names no model")
+            raise UserError(Kind.REQUEST_WITHOUT_MODEL(path=str(name)))
         return request
 
 
@@ -259,22 +243,24 @@ def rank_folder(rank: int | str) -> str:
     return f"rank_{rank}"
 
 
-def _read(cls: type, entries: Mapping, what: str, path: object):
+def _read(cls: type, entries: Mapping, unknown: Kind, path: str):
     """A request or its task from what a file says; raises UserError for what it cannot say."""
     known = {each.name: each for each in dataclasses.fields(cls)}
     kinds, values = typing.get_type_hints(cls), {}
     for name, value in entries.items():
         if name not in known:
-            raise UserError(f"{what} has no field {name!r}; it has {', '.join(known) or 'none'}")
+            told = {"path": path, "name": name, "known": list(known) or [Kind.NONE()]}
+            raise UserError(unknown(**told))
         if kinds[name] == Task and isinstance(value, dict):
             task = dict(value)
             kind = TASKS.get(task.pop("name", None))
             if kind is not None:
-                values[name] = _read(kind, task, f"{path}: this task", path)
+                values[name] = _read(kind, task, Kind.TASK_FIELD_UNKNOWN, path)
                 continue
         problem = _problem(known[name], kinds[name], value)
         if problem:
-            raise UserError(f"{path}: {name} is {repr(value)[:80]}; allowed: {problem}")
+            told = {"where": path, "name": name, "value": repr(value)[:80]}
+            raise UserError(Kind.SETTING_REFUSED(**told, allowed=problem))
         values[name] = tuple(value) if isinstance(value, list) else value
     return cls(**values)
 
@@ -282,20 +268,21 @@ def _read(cls: type, entries: Mapping, what: str, path: object):
 def _problem(known: dataclasses.Field, kind: object, value: object) -> str:
     """What a field may hold, where its value is something else; empty where it is allowed."""
     if kind == Task:
-        return f"a task's fields and its name, {' or '.join(TASKS)}"
+        return Kind.TASK_OF_NAMES(names=any_of(TASKS))
     if isinstance(kind, types.UnionType):  # `str | None` and `int | None`
         if value is None:
             return ""
         kind = typing.get_args(kind)[0]
     choices = known.metadata.get("choices")
     if choices:
-        return "" if value in choices else " or ".join(choices)
+        return "" if value in choices else any_of(choices)
     if kind is int:
         least = 0 if known.default == 0 else 1
-        return "" if type(value) is int and value >= least else f"a whole number from {least}"
+        fits = type(value) is int and value >= least
+        return "" if fits else Kind.WHOLE_NUMBER_FROM(least=least)
     if kind is bool:
-        return "" if type(value) is bool else "true or false"
+        return "" if type(value) is bool else Kind.ENTRY_YES_OR_NO()
     if kind is str:
-        return "" if type(value) is str else "a text"
+        return "" if type(value) is str else Kind.ANY_TEXT()
     texts = isinstance(value, list) and all(type(item) is str for item in value)
-    return "" if texts else "a list of texts"
+    return "" if texts else Kind.ENTRY_LIST_OF_TEXTS()

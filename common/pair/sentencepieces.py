@@ -4,6 +4,7 @@ from pathlib import Path
 
 from twincheck.common.system.door import to_pip
 from twincheck.common.system.errors import UserError
+from twincheck.common.system.reasons import Kind
 
 MODEL = "spiece.model"  # the file's name beside published weights
 
@@ -17,9 +18,7 @@ def find_model(tokenizer: Path | None) -> Path | None:
         return None
     path = tokenizer / MODEL if tokenizer.is_dir() else tokenizer
     if not path.is_file():
-        raise UserError(
-            f"--tokenizer {tokenizer}: there is no such file, nor a folder with {MODEL} in it"
-        )
+        raise UserError(Kind.TOKENIZER_MISSING(tokenizer=str(tokenizer), model=MODEL))
     return path
 
 
@@ -28,12 +27,10 @@ def load_processor(path: Path):
     try:
         from sentencepiece import SentencePieceProcessor
     except ModuleNotFoundError:
-        raise UserError(
-            "--tokenizer: the Python that runs this has no sentencepiece: "
-            f"`{to_pip('sentencepiece>=0.2,<0.3')}`"
-        ) from None
+        command = to_pip("sentencepiece>=0.2,<0.3")
+        raise UserError(Kind.TOKENIZER_WITHOUT_LIBRARY(command=command)) from None
     try:
         return SentencePieceProcessor(model_file=str(path))
     except Exception as error:  # the library has exceptions of its own
         reason = " ".join(str(error).split())[:200]
-        raise UserError(f"--tokenizer {path}: not a SentencePiece model ({reason})") from None
+        raise UserError(Kind.TOKENIZER_REFUSED(path=str(path), reason=reason)) from None

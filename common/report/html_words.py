@@ -87,7 +87,7 @@ class Words:
 
 def _with_names(language: Language):
     """The language's templates, in which the sides have their names."""
-    return lambda english: named(language.template(english), language.template)
+    return lambda english: named(language.template(english), language.said)
 
 
 def _escaped(language: Language, text: str) -> "Markup":

@@ -15,6 +15,7 @@ from importlib import metadata
 from twincheck import IN_A_CHECKOUT
 from twincheck.common.system.checkout import ROOT
 from twincheck.common.system.errors import UserError
+from twincheck.common.system.reasons import Kind
 
 COMMANDS = "twincheck.commands"  # name -> a function of the arguments; gives the status
 
@@ -42,7 +43,7 @@ def load(group: str, name: str) -> object:
             raise
     module = point.module.removeprefix("twincheck.") if point else f"extras.{name}."
     where = module.rpartition(".")[0].replace(".", "/")
-    raise UserError(f"{name} is an extra that is not in this checkout: {where} is missing")
+    raise UserError(Kind.EXTRA_MISSING(name=name, folder=where))
 
 
 def load_all(group: str) -> list:
@@ -70,6 +71,6 @@ def run(name: str, arguments: Sequence[str] | None = None) -> int:
     try:
         command: Callable = load(COMMANDS, name)
     except UserError as error:
-        print(in_language(f"error: {error}"), file=sys.stderr)
+        print(in_language(Kind.ERROR_SAID(sentence=str(error))), file=sys.stderr)
         return 2
     return command(arguments)

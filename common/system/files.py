@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from twincheck.common.system.errors import UserError
+from twincheck.common.system.reasons import Kind
 
 # A file with holes (a sparse file) can be far longer than what is stored of it: reading it would
 # take for ever.
@@ -57,7 +58,7 @@ def write_text(path: Path, text: str) -> None:
         with whole(path) as temporary:
             temporary.write_text(text, encoding="utf-8")
     except OSError as error:
-        raise UserError(f"{path} cannot be written: {error.strerror}") from None
+        raise UserError(Kind.FILE_UNWRITABLE(path=str(path), reason=error.strerror)) from None
 
 
 def link_or_copy(path: str | os.PathLike, place: str | os.PathLike) -> None:
@@ -79,20 +80,20 @@ def open_plain(path: str | os.PathLike, links: bool = False) -> io.BufferedReade
     flags = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | (0 if links else os.O_NOFOLLOW)
     try:
         if not links and path.is_symlink():
-            raise UserError(f"{path}: refused: a symbolic link; put the file itself in its place")
+            raise UserError(Kind.FILE_IS_LINK(path=str(path)))
         descriptor = os.open(path, flags)
     except OSError as error:
-        raise UserError(f"{path}: cannot be opened: {error.strerror}") from None
+        raise UserError(Kind.FILE_UNOPENED(path=str(path), reason=error.strerror)) from None
     except ValueError as error:  # a zero byte in the name
-        raise UserError(f"{path}: cannot be opened: {error}") from None
+        raise UserError(Kind.FILE_UNOPENED(path=str(path), reason=str(error))) from None
     status = os.fstat(descriptor)
-    problem = "" if stat.S_ISREG(status.st_mode) else "not a plain file"
+    problem = "" if stat.S_ISREG(status.st_mode) else Kind.FILE_NOT_PLAIN(path=str(path))
     stored = status.st_blocks * 512  # 0 where a file system does not say
     if status.st_size > _HOLES_FROM_BYTES and 0 < stored < status.st_size // _HOLES_RATIO:
-        problem = f"{status.st_size:,} bytes long, of which only {stored:,} are stored"
+        problem = Kind.FILE_SPARSE(path=str(path), count=status.st_size, stored=stored)
     if problem:
         os.close(descriptor)
-        raise UserError(f"{path}: refused: {problem}")
+        raise UserError(problem)
     return os.fdopen(descriptor, "rb")
 
 

@@ -13,6 +13,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from twincheck.common.system.errors import UserError
+from twincheck.common.system.reasons import Kind
 from twincheck.common.system.signals import put_off
 
 _TRIES = 40
@@ -82,10 +83,7 @@ def put_in_place(finished: Path, target: Path) -> None:
     Ctrl-C waits for it.  Killed in between, the next check brings the former one back.
     """
     if target.is_symlink():
-        raise UserError(
-            f"{target} is a symbolic link, whose place no result can take: link the folder above "
-            "it, or name another with --out"
-        )
+        raise UserError(Kind.RESULT_IS_LINK(target=str(target)))
     with put_off():
         old = Path(tempfile.mkdtemp(prefix=f".old-{os.getpid()}-", dir=target.parent))
         lock = lock_folder(old)
@@ -115,7 +113,7 @@ def _swap(finished: Path, target: Path, aside: Path) -> None:
             with suppress(OSError):
                 os.replace(aside, target)
         time.sleep(_PAUSE_S)  # another check may be swapping its own result in
-    raise UserError(f"{target} cannot be replaced: {reason}; the former result is still there")
+    raise UserError(Kind.RESULT_NOT_REPLACED(target=str(target), reason=reason))
 
 
 def version(folder: Path) -> tuple[int, int] | None:

@@ -17,6 +17,7 @@ from twincheck.common.system.checkout import PATH
 from twincheck.common.system.door import to_type
 from twincheck.common.system.errors import UserError
 from twincheck.common.system.processes import environment, set_variables
+from twincheck.common.system.reasons import Kind
 from twincheck.common.system.start import OLDEST_PYTHON, installed
 
 # Runs under any Python that was named, even a very old one: hence its plain syntax.  Python's zlib
@@ -81,11 +82,8 @@ def find_interpreter(
     """
     if python is None:
         if not installed(side):
-            raise UserError(
-                f"{side} is not installed for {sys.executable}: `{to_type('doctor')}` says what to "
-                f"do; or name another Python with --{side}-python, or judge logs that are there "
-                "with --compare-only"
-            )
+            told = {"side": side, "python": sys.executable, "command": to_type("doctor")}
+            raise UserError(Kind.SIDE_NOT_INSTALLED(**told))
         found = importlib.metadata.distributions(name="paddlepaddle") if side == "paddle" else ()
         if not any(one.version.startswith("2.") for one in found):
             return Interpreter(sys.executable)  # nothing to ask
@@ -93,21 +91,18 @@ def find_interpreter(
     option = f"--{side}-python {python}"
     path = Path(python).expanduser().absolute()  # not resolved: a venv's python is a link
     if path.is_dir():
-        raise UserError(f"{option}: this is a folder; name its Python, such as {python}/bin/python")
+        raise UserError(Kind.PYTHON_IS_FOLDER(option=option, python=python))
     if not path.exists():
-        raise UserError(f"{option}: there is no such file")
+        raise UserError(Kind.PYTHON_MISSING(option=option))
     answer = _said.get(str(path)) or ask(option, path, variables, folder)
     _said[str(path)] = answer
-    version = tuple(int(part) for part in answer["python"].split("."))
-    if version < OLDEST_PYTHON:
-        wanted = ".".join(map(str, OLDEST_PYTHON))
-        raise UserError(f"{option} is Python {answer['python']}; a side needs {wanted} or newer")
+    told = {"option": option, "version": answer["python"]}
+    if tuple(int(part) for part in answer["python"].split(".")) < OLDEST_PYTHON:
+        raise UserError(Kind.PYTHON_TOO_OLD(**told, oldest=".".join(map(str, OLDEST_PYTHON))))
     missing = [name for name in (side, "numpy") if name not in answer]
     if missing:
-        raise UserError(
-            f"{option} (Python {answer['python']}) has no {' and no '.join(missing)}: install "
-            f"{'it' if len(missing) == 1 else 'them'} there, or name another Python"
-        )
+        lacks = Kind.PYTHON_LACKS if len(missing) == 1 else Kind.PYTHON_LACKS_BOTH
+        raise UserError(lacks(**told, **dict(zip(("package", "other"), missing, strict=False))))
     return Interpreter(str(path), _variables(side, answer))
 
 
@@ -137,16 +132,17 @@ def ask(
             timeout=within_s,  # a cold disk, a wrapper that starts a container
         )
     except OSError as error:
-        raise UserError(f"{option} cannot be run: {error.strerror}") from None
+        raise UserError(Kind.PYTHON_UNSTARTED(option=option, reason=error.strerror)) from None
     except subprocess.TimeoutExpired:
-        raise UserError(f"{option}: no answer within {within_s:g} s; is it a Python?") from None
+        raise UserError(Kind.PYTHON_SILENT(option=option, seconds=within_s)) from None
     try:
         answer = json.loads(finished.stdout.strip().rpartition("\n")[2])
         assert isinstance(answer["python"], str)
     except (ValueError, KeyError, TypeError, AssertionError):
         last_line = (finished.stderr or finished.stdout).strip().rpartition("\n")[2][:200]
-        said = f": {last_line}" if last_line else ""
-        raise UserError(f"{option} does not answer like a Python{said}") from None
+        if last_line:
+            raise UserError(Kind.PYTHON_SAYS_OTHERWISE(option=option, said=last_line)) from None
+        raise UserError(Kind.PYTHON_ANSWERS_OTHERWISE(option=option)) from None
     return answer
 
 

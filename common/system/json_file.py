@@ -6,6 +6,7 @@ import os
 
 from twincheck.common.system.errors import UserError
 from twincheck.common.system.files import open_plain, whole
+from twincheck.common.system.reasons import Kind
 
 # The largest sidecar seen has 1.3 MB (8,800 tensors); parsed, JSON takes up to 30 times its size.
 MAX_BYTES = 1 << 24
@@ -24,18 +25,22 @@ def load_json(path: str | os.PathLike) -> dict:
 def parse_json(content: bytes, path: str | os.PathLike) -> dict:
     """The object that JSON's bytes hold; `path` names them in what UserError says, as above."""
     if len(content) > MAX_BYTES:
-        raise UserError(f"{path}: refused: JSON of more than {MAX_BYTES:,} bytes")
+        raise _refused(path, Kind.JSON_TOO_LONG(most=MAX_BYTES))
     try:
         value = json.loads(
             content.decode("utf-8"), object_pairs_hook=_named_once, parse_constant=_no_number
         )
     except (ValueError, RecursionError) as error:
-        raise UserError(f"{path}: refused: no proper JSON: {str(error)[:200]}") from None
+        raise _refused(path, Kind.JSON_IMPROPER(reason=str(error))) from None
     except MemoryError:
-        raise UserError(f"{path}: refused: it does not fit into memory") from None
+        raise _refused(path, Kind.JSON_BEYOND_MEMORY()) from None
     if not isinstance(value, dict):
-        raise UserError(f"{path}: refused: not a JSON object")
+        raise _refused(path, Kind.JSON_NO_OBJECT())
     return value
+
+
+def _refused(path: str | os.PathLike, reason: str) -> UserError:
+    return UserError(Kind.JSON_REFUSED(path=str(path), reason=reason))
 
 
 def _named_once(pairs: list[tuple[str, object]]) -> dict:
@@ -43,12 +48,12 @@ def _named_once(pairs: list[tuple[str, object]]) -> dict:
     if len(members) != len(pairs):
         names = [name for name, _ in pairs]
         twice = next(name for name in names if names.count(name) > 1)
-        raise ValueError(f"the name {ascii(twice[:80])} twice in one object")
+        raise ValueError(Kind.JSON_NAME_TWICE(name=ascii(twice[:80])))
     return members
 
 
 def _no_number(name: str) -> float:
-    raise ValueError(f"{name} is no JSON number")
+    raise ValueError(Kind.JSON_NO_NUMBER(name=name))
 
 
 def write_json(path: str | os.PathLike, value: object) -> None:

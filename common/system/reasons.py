@@ -12,6 +12,7 @@ kind is one line: Python 3.10, which a side may have, reads no TOML.
 """
 
 import json
+import math
 import string
 import sys
 from collections.abc import Callable, Iterable, Mapping
@@ -151,7 +152,9 @@ def _plain(value: object) -> object:
         return value.as_json() if isinstance(value, Reason) else value
     if isinstance(value, list | tuple):
         return [_plain(one) for one in value]
-    return value.item() if hasattr(value, "item") else value
+    value = value.item() if hasattr(value, "item") else value
+    endless = isinstance(value, float) and not math.isfinite(value)
+    return str(value) if endless else value  # JSON has no word for it
 
 
 def plain(text: str) -> str:
@@ -177,6 +180,9 @@ def read_reason(told: object) -> str:
     fields = {name: _read_field(value) for name, value in told.items() if name != "kind"}
     for name in [name for name, of in kind.fields.items() if of is tuple and name in fields]:
         fields[name] = tuple(fields[name])
+    for name, of in kind.fields.items():
+        if of is float and isinstance(fields.get(name), str):
+            fields[name] = float(fields[name])
     try:
         return kind(**fields)
     except TypeError as error:

@@ -31,6 +31,8 @@ from pathlib import Path
 
 import numpy as np
 
+from twincheck.common.system.reasons import Kind
+
 _PAGE = max(mmap.ALLOCATIONGRANULARITY, 4096)
 _ALIGNED = 64
 _KIND = b"arrays of the alignment workbench "
@@ -126,7 +128,7 @@ def read(address: str, name: str) -> dict[str, np.ndarray] | None:
                 group = json.loads(text)
                 own, table = group["name"], dict(group["arrays"])
             except (ValueError, TypeError, KeyError):
-                raise ValueError("a group of arrays has no proper description") from None
+                raise ValueError(Kind.SHARED_GROUP_UNDESCRIBED()) from None
             if own == name:
                 found = start, _up(text_bytes, _ALIGNED), size, table
         if found is None:
@@ -144,10 +146,10 @@ def _view(mapped, first: int, size: int, key: str, entry: object) -> np.ndarray:
         shape = tuple(int(length) for length in shape)
         count, offset = math.prod(shape), int(offset)
     except (ValueError, TypeError):
-        raise ValueError(f"{key!r} has no proper description") from None
+        raise ValueError(Kind.SHARED_ARRAY_UNDESCRIBED(key=key)) from None
     fits = dtype.kind in "biuf" and len(shape) <= _MOST_AXES and min((0, offset, *shape)) == 0
     if not fits or first + offset + count * dtype.itemsize > size:
-        raise ValueError(f"{key!r} does not lie within its group")
+        raise ValueError(Kind.SHARED_ARRAY_OUTSIDE(key=key))
     return np.frombuffer(mapped, dtype, count, first + offset).reshape(shape)
 
 
@@ -181,7 +183,7 @@ def _groups(file: int) -> Iterator[tuple[int, int, int]]:
         if not size:
             return  # it was never finished
         if text_bytes > size or start + _PAGE + size > length:
-            raise ValueError("the file is cut short")
+            raise ValueError(Kind.SHARED_CUT_SHORT())
         yield start + _PAGE, text_bytes, size
         start += _PAGE + _up(size, _PAGE)
 

@@ -105,4 +105,4 @@ def is_beside() -> bool:
 def raise_if_stopped() -> None:
     """Raise Stopped in the thread of a Beside that is to end; for those who wait in a loop."""
     if getattr(threading.current_thread(), "stopped", False):
-        raise Stopped("the rest of the check")
+        raise Stopped

@@ -3,14 +3,16 @@
 import re
 from collections.abc import Callable, Iterable, Sequence
 from difflib import get_close_matches
+from functools import reduce
 
 from twincheck.common.system.frameworks import SIDES
+from twincheck.common.system.reasons import Kind
 
 _CALLED = {
     "torch": "torch",
-    "torch-compiled": "compiled torch",
+    "torch-compiled": Kind.CALLED_COMPILED_TORCH(),
     "paddle": "Paddle",
-    "paddle-static": "static Paddle",
+    "paddle-static": Kind.CALLED_STATIC_PADDLE(),
 }
 _names = dict.fromkeys(SIDES, "")  # side -> what people read of it; empty: its framework's name
 # As a word of a sentence: no part of a path, of an option, of a name in code, of JSON.
@@ -27,7 +29,7 @@ def call_sides(backends: Sequence[str]) -> None:
     if not all(called):
         called = ["", ""]
     elif len(set(called)) == 1:
-        called = ["the reference", "the candidate"]
+        called = [Kind.CALLED_REFERENCE(), Kind.CALLED_CANDIDATE()]
     _names.update(zip(SIDES, ["", ""] if tuple(backends) == SIDES else called, strict=True))
 
 
@@ -50,9 +52,14 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
     """`; did you mean A or B?` of the names that are closest; empty where none is close."""
     names = {str(name).lower(): str(name) for name in known}
     near = get_close_matches(word.lower(), names, n=3, cutoff=0.6)
-    return f"; did you mean {' or '.join(names[name] for name in near)}?" if near else ""
+    return Kind.DID_YOU_MEAN(names=any_of([names[name] for name in near])) if near else ""
+
+
+def any_of(words: Iterable[str]) -> str:
+    """`A or B or C`."""
+    return reduce(lambda one, other: Kind.OR(one=one, other=other), words)
 
 
 def number_of(count: int, what: str) -> str:
     """`1 row`, `2,048 rows`."""
-    return f"{count:,} {what}{'' if count == 1 else 's'}"
+    return (Kind.COUNT_OF_ONE if count == 1 else Kind.COUNT)(count=count, what=what)

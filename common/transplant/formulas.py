@@ -17,6 +17,7 @@ from contextvars import ContextVar
 import numpy as np
 import paddle
 
+from twincheck.common.system.reasons import Kind
 from twincheck.common.transplant.table import Untaken
 
 FORMULAS: dict[str, Callable] = {}  # operator -> its exact formula
@@ -135,7 +136,7 @@ def _instance_norm(
     x, running_mean, running_var, weight, bias, use_input_stats, momentum, eps, data_format
 ):
     if data_format[-1] == "C" and x.ndim > 2 or not use_input_stats:
-        raise Untaken("another layout, or statistics that are kept")
+        raise Untaken(Kind.UNTAKEN_INSTANCE_NORM())
     shape = [1, -1] + [1] * (x.ndim - 2)
     return _affine(_normalised(x, list(range(2, x.ndim)), eps)[0], weight, bias, shape)
 
@@ -144,7 +145,7 @@ def _instance_norm(
 def _group_norm(x, num_groups, epsilon=1e-5, weight=None, bias=None, data_format="NCHW"):
     last = data_format[-1] == "C" and x.ndim > 2
     if last or weight is not None or not isinstance(epsilon, float):
-        raise Untaken("another layout or another order of arguments; with a weight it is exact")
+        raise Untaken(Kind.UNTAKEN_GROUP_NORM())
     parts = x.reshape([x.shape[0], num_groups, -1])
     parts = parts - parts.mean(axis=2, keepdim=True)  # its epsilon is kept in float64
     normal = parts / paddle.sqrt((parts**2).mean(axis=2, keepdim=True) + epsilon)
@@ -186,7 +187,7 @@ def _p_norm(x, p, axis, keepdim):
 def _norm(x, p, axis, keepdim):
     p = 2 if p is None or p == "fro" else p
     if not isinstance(p, int | float) or p != 2 and _in_float32(p):
-        raise Untaken("a norm that Paddle computes exactly")
+        raise Untaken(Kind.UNTAKEN_NORM())
     return _p_norm(x, p, axis, keepdim)
 
 
@@ -198,7 +199,7 @@ def _dist(x, y, p=2):
 @_formula("p_norm", "nn.functional.normalize")
 def _normalize(x, p, axis, epsilon):
     if p != 2 and _in_float32(p):
-        raise Untaken("exact")
+        raise Untaken(Kind.UNTAKEN_EXACT())
     return x / paddle.maximum(_p_norm(x, p, axis, True), _tensor(constant(epsilon)))
 
 
@@ -217,7 +218,7 @@ def _below(x):
 @_formula("pow", "pow", "Tensor.pow", "Tensor.__pow__")
 def _pow(x, y):
     if isinstance(y, paddle.Tensor) or _in_float32(y):
-        raise Untaken("an exponent that is exact")
+        raise Untaken(Kind.UNTAKEN_EXPONENT())
     return paddle.pow(x, _tensor(constant(y)))
 
 
@@ -250,7 +251,7 @@ def _celu(x, alpha):
 @_formula("rrelu", "nn.functional.rrelu")
 def _rrelu(x, lower, upper, training):
     if training:
-        raise Untaken("slopes that are drawn")
+        raise Untaken(Kind.UNTAKEN_SLOPES())
     slope = 0.5 * constant(constant(lower) + constant(upper))
     return paddle.where(x >= 0.0, x, x * slope)
 
@@ -345,7 +346,7 @@ def _cross_entropy(
 ):
     classes = input.shape[axis]
     if not use_softmax or (weight is not None and (soft_label or label_smoothing)):
-        raise Untaken("probabilities, or weights of soft labels")
+        raise Untaken(Kind.UNTAKEN_SOFT_LABELS())
     scores = _log_softmax(input, axis)
     shares, kept = label, None
     if not soft_label:
@@ -382,7 +383,7 @@ def _cross_entropy(
 @_formula("smooth_l1_loss", "nn.functional.smooth_l1_loss")
 def _smooth_l1_loss(input, label, reduction, delta, is_huber):
     if _in_float32(delta):
-        raise Untaken("exact")
+        raise Untaken(Kind.UNTAKEN_EXACT())
     off, delta = input - label, constant(delta)
     size = paddle.abs(off)
     losses = paddle.where(size < delta, 0.5 * off * off, delta * (size - 0.5 * delta))
@@ -450,10 +451,10 @@ def _enter_pooling(n):
     @_formula("avg_pool", f"nn.functional.avg_pool{n}d")
     def avg_pool(x, kernel_size, stride, padding, ceil_mode, exclusive, data_format=nc):
         if isinstance(padding, str):
-            raise Untaken("a padding by name")
+            raise Untaken(Kind.UNTAKEN_PADDING_NAMED())
         padding = _sizes(padding, n)
         if len(padding) != n:
-            raise Untaken("a padding for each end")
+            raise Untaken(Kind.UNTAKEN_PADDING())
         kernel = _sizes(kernel_size, n)
         stride = kernel if stride is None else _sizes(stride, n)
         sizes = zip(_spatial(x, data_format), kernel, stride, padding, strict=True)
@@ -478,7 +479,7 @@ for _n in (1, 2, 3):
 def lp_pool(x, kernel, stride, padding, ceil_mode, layout, power):
     """The power mean's sums over windows, whose roots they are."""
     if x.dtype != paddle.float64 or len(padding) != 2:
-        raise Untaken("another dtype, or a padding for each end")
+        raise Untaken(Kind.UNTAKEN_DTYPE_OR_PADDING())
     sizes = zip(_spatial(x, layout), kernel, stride, padding, strict=True)
     sums = [_windows(*size, ceil_mode, False)[0] for size in sizes]
     powers = _along_axes(paddle.pow(x, _tensor(power)), sums, layout)
@@ -521,7 +522,7 @@ def _interpolate(
 ):
     mode = mode.lower()
     if mode not in ("linear", "bilinear", "trilinear", "bicubic"):
-        raise Untaken("exact, or not among these")
+        raise Untaken(Kind.UNTAKEN_INTERPOLATION())
     data_format = data_format or "NCHW"
     spatial = _spatial(x, data_format)
     given = scale_factor if size is None else size

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from functools import cache
 
 from twincheck.common.system.aliases import ALIASES
+from twincheck.common.system.reasons import Kind
 
 TRANSPLANTS = "twincheck.transplants"  # entry points: what --transplant does
 SMALLEST = "smallest"  # its word for the search
@@ -27,7 +28,7 @@ def by_name(own: Callable, function: Callable, arguments, options) -> dict[str, 
     """
     taken = _signature(function).parameters
     takes_all = any(parameter.kind is parameter.VAR_KEYWORD for parameter in taken.values())
-    untaken = "arguments of another kind"
+    untaken = Kind.UNTAKEN_ARGUMENTS()
     for signature in filter(None, (_signature(own), _signature(function))):
         given, known = _bound(signature, arguments, options), signature.parameters
         others = [
@@ -39,7 +40,7 @@ def by_name(own: Callable, function: Callable, arguments, options) -> dict[str, 
         if others == ["data_format"]:
             channels_first(given["data_format"])
         elif others:
-            untaken = f"argument {others[0]}"
+            untaken = Kind.UNTAKEN_ARGUMENT(name=others[0])
             continue
         if given:
             named = {k: v for k, v in given.items() if takes_all or k in taken}
@@ -73,4 +74,4 @@ def _bound(signature: inspect.Signature, arguments, options) -> dict[str, object
 def channels_first(data_format):
     """Raise Untaken for Paddle's layouts with the channels last."""
     if data_format not in ("NCL", "NC", "NCHW", "NCDHW"):
-        raise Untaken(f"data_format {data_format}")
+        raise Untaken(Kind.UNTAKEN_LAYOUT(layout=str(data_format)))

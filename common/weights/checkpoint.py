@@ -25,6 +25,7 @@ from twincheck.common.pair.worker_process import WorkerProcess
 from twincheck.common.system.errors import UserError
 from twincheck.common.system.frameworks import SIDES
 from twincheck.common.system.json_file import load_json, write_json
+from twincheck.common.system.reasons import Kind
 from twincheck.common.weights.layers import Owner
 from twincheck.common.weights.layout import Layout
 from twincheck.common.weights.mapped import Mapped
@@ -54,36 +55,34 @@ class Checkpoint:
     def notes(self) -> list[str]:
         """Sentences for the reader: what was read, passed over and filled in."""
         files, stored = self.files, self.stored
-        sentence = f"weights: read {files.path}"
+        notes = [Kind.WEIGHTS_READ(path=str(files.path))]
         if stored is not None:
-            dtypes = sorted({values.dtype.name for values in stored.state.values()})
-            layout = "Paddle's" if stored.paddle else "torch's"
-            shards = f", {stored.shards} shards" if stored.shards else ""
-            arrays = f"{len(stored.state)} arrays of {', '.join(dtypes)}"
-            sentence += f" ({stored.kind}{shards}, {arrays}, {layout} layout)"
-        notes = [sentence]
+            told = {"form": stored.kind, "count": len(stored.state)}
+            told["dtypes"] = sorted({values.dtype.name for values in stored.state.values()})
+            told["layout"] = Kind.PADDLES() if stored.paddle else Kind.TORCHS()
+            told["shards"] = Kind.OF_SHARDS(count=stored.shards) if stored.shards else ""
+            notes = [Kind.WEIGHTS_READ_AS(path=str(files.path), **told)]
         if self.config is not None:
-            head = f", head {self.config['head']}" if "head" in self.config else ""
-            notes.append(f"configuration: read {files.config}{head}; it replaces the preset's")
+            head = Kind.WITH_HEAD(head=self.config["head"]) if "head" in self.config else ""
+            notes.append(Kind.CONFIGURATION_READ(path=str(files.config), head=head))
         if files.passed_over:
-            notes.append(f"weights: also there and not read: {', '.join(files.passed_over)}")
+            notes.append(Kind.WEIGHTS_NOT_READ(files=list(files.passed_over)))
         if stored is not None and stored.widened:
-            notes.append(f"weights: {len(stored.widened)} bfloat16 arrays, exact as float32")
+            notes.append(Kind.WEIGHTS_WIDENED(count=len(stored.widened)))
         for reason in dict.fromkeys(self.ignored.values()):
             keys = [key for key, why in self.ignored.items() if why == reason]
-            notes.append(f"weights: passed over {_some(keys)}: {reason}")
-        for key, source in self.filled.items():
-            notes.append(f"weights: {key} is not in the file; it is one tensor with {source}")
+            notes.append(Kind.WEIGHTS_PASSED_OVER(keys=_some(keys), reason=reason))
+        notes += [Kind.WEIGHT_FILLED(key=key, other=one) for key, one in self.filled.items()]
         arrays = self.state.items()
         not_finite = [k for k, v in arrays if v.dtype.kind == "f" and not np.isfinite(v).all()]
         if not_finite:
-            notes.append(f"weights: NaN or infinite values in {_some(not_finite)}")
+            notes.append(Kind.WEIGHTS_NOT_FINITE(keys=_some(not_finite)))
         return notes
 
 
 def _some(keys: Sequence[str]) -> str:
-    more = f" and {len(keys) - _SHOWN} more" if len(keys) > _SHOWN else ""
-    return ", ".join(keys[:_SHOWN]) + more
+    some, more = ", ".join(keys[:_SHOWN]), len(keys) - _SHOWN
+    return Kind.AND_MORE(some=some, count=more) if more > 0 else some
 
 
 def configured(pair: Pair, weights: str, preset: str, train: bool) -> tuple[Pair, Checkpoint]:
@@ -119,9 +118,11 @@ def _from_hook(pair: Pair, path: Path, hook: Callable, *arguments) -> dict:
     try:
         entries = hook(*arguments)
     except (ValueError, KeyError, TypeError) as error:
-        raise UserError(f"{path}: no configuration of {pair.name}: {error}") from None
+        told = {"path": str(path), "model": pair.name, "reason": str(error)}
+        raise UserError(Kind.PUBLISHED_REFUSED(**told)) from None
     if not isinstance(entries, dict):
-        raise UserError(f"{pair.folder / 'case.py'}: {hook.__name__} must return a dict")
+        case = str(pair.folder / "case.py")
+        raise UserError(Kind.PUBLISHED_NO_DICT(case=case, hook=hook.__name__))
     return entries
 
 

@@ -14,6 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from twincheck.common.system.matrices import contiguous, put
+from twincheck.common.system.reasons import Kind
 
 
 class Owner(NamedTuple):
@@ -61,16 +62,16 @@ RESHAPED = {("Bilinear", "bias"), ("", "weight_g")}  # axes of length 1 come or 
 
 # What a layer of one framework alone keeps; it is listed, and needs no partner.
 NO_PARTNER = {
-    "num_batches_tracked": "torch counts the batches",
-    "_dropout_state": "cuDNN's random state",
-    **dict.fromkeys(("weight_u", "weight_v", "_u", "_v"), "a spectral norm's estimate"),
+    "num_batches_tracked": Kind.COUNT_OF_BATCHES(),
+    "_dropout_state": Kind.DROPOUT_STATE(),
+    **dict.fromkeys(("weight_u", "weight_v", "_u", "_v"), Kind.SPECTRAL_ESTIMATE()),
 }
 # Buffers that say nothing which the configuration does not: one side may keep them, and the other
 # make them when it needs them.
 CONSTANTS = {
-    "position_ids": "positions, counted from 0",
-    "token_type_ids": "zeros",
-    "inv_freq": "a rotary embedding's frequencies",
+    "position_ids": Kind.POSITIONS(),
+    "token_type_ids": Kind.ZEROS(),
+    "inv_freq": Kind.ROTARY_FREQUENCIES(),
 }
 
 
@@ -161,10 +162,11 @@ class Entry:
     @property
     def change(self) -> str:
         """What is done to the values, in words."""
-        words = [f"rows {self.rows[0]}:{self.rows[1]}"] if self.rows else []
-        words += ["transposed"] if self.transposed else []
-        words += [f"as {list(self.shape)}"] if self.reshaped else []
-        return ", ".join(words) or "as it is"
+        first, end = self.rows or (0, 0)
+        changes = [Kind.CHANGE_ROWS(first=first, end=end)] if self.rows else []
+        changes += [Kind.CHANGE_TRANSPOSED()] if self.transposed else []
+        changes += [Kind.CHANGE_SHAPE(shape=str(list(self.shape)))] if self.reshaped else []
+        return Kind.LISTED(parts=changes) if changes else Kind.CHANGE_NONE()
 
     def reads(self) -> object:
         """Two entries with equal `reads()` have the same values."""
@@ -181,10 +183,14 @@ class Entry:
         if fits:
             return ""
         paddle_key = "" if self.paddle_key == self.torch_key else f"{self.paddle_key} "
-        some = f", of which it takes the rows {self.rows[0]}:{self.rows[1]}" if self.rows else ""
-        how = ", transposed as a Linear's weight" if self.transposed else ""
-        sizes = f"{list(shape)} in torch and {paddle_key}{list(self.shape)} in Paddle"
-        return f"{self.torch_key} is {sizes}{some}{how}"
+        first, end = self.rows or (0, 0)
+        return Kind.ENTRY_MISFITS(
+            key=self.torch_key,
+            torch=str(list(shape)),
+            paddle=f"{paddle_key}{list(self.shape)}",
+            rows=Kind.ENTRY_TAKES_ROWS(first=first, end=end) if self.rows else "",
+            how=Kind.ENTRY_TURNED() if self.transposed else "",
+        )
 
     def from_torch(self, state: Mapping[str, np.ndarray]) -> np.ndarray:
         """The Paddle entry's values."""

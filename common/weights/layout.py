@@ -13,6 +13,7 @@ import numpy as np
 from twincheck.common.system.door import to_type
 from twincheck.common.system.errors import UserError
 from twincheck.common.system.matrices import contiguous
+from twincheck.common.system.reasons import Kind
 from twincheck.common.weights.layers import (
     CONSTANTS,
     TRANSPOSED,
@@ -96,11 +97,9 @@ class Layout:
             for torch_key in entry.torch_keys:
                 self.users.setdefault(torch_key, []).append(first)
             if len({source.reads() for source in sources}) > 1:
-                paddle_keys = " and ".join(source.paddle_key for source in sources)
-                torch_keys = " and ".join(dict.fromkeys(source.torch_key for source in sources))
-                self.problems.append(
-                    f"{paddle_keys} are tied in Paddle, {torch_keys} are not tied in torch"
-                )
+                theirs = list(dict.fromkeys(source.torch_key for source in sources))
+                own = [source.paddle_key for source in sources]
+                self.problems.append(Kind.TIED_IN_PADDLE(paddle=own, torch=theirs))
             misfit = entry.misfit(self.torch_owners)
             self.problems += [misfit] if misfit else []
         if not self._alike:
@@ -124,10 +123,8 @@ class Layout:
             if (name, True) not in ways and (name, False) in ways:
                 self.entries[first] = replace(entry, transposed=False)
             elif (name, True) not in ways or (name, False) in ways:
-                self.problems.append(
-                    f"{entry.torch_key} is square and its class, {name}, the model's own: (out, "
-                    f"in) or (in, out)? (`{to_type('new')}` finds it by values)"
-                )
+                told = {"key": entry.torch_key, "name": name, "command": to_type("new")}
+                self.problems.append(Kind.ENTRY_SQUARE(**told))
 
     def _sources(self, keys: Sequence[str], traced: Mapping[str, Parts]) -> list[Entry | Converted]:
         """Where the values of a tensor come from, as each of its keys has it."""
@@ -206,25 +203,19 @@ class Layout:
                 self.entries[key].count(first, uses)
             unused, twice = int((uses == 0).sum()), bool((uses > 1).any())
             if twice and len(names) > 1 and len(users) > 1:
-                self.problems.append(
-                    f"{' and '.join(names)} are tied in torch, "
-                    f"{' and '.join(users)} are not tied in Paddle"
-                )
+                self.problems.append(Kind.TIED_IN_TORCH(torch=names, paddle=users))
             elif twice:
-                self.problems.append(f"asked for twice: {first} (by {', '.join(users)})")
+                self.problems.append(Kind.ENTRY_TWICE(key=first, users=users))
             if unused:
-                self.problems.append(f"{unused} of {uses.size} elements of {first} are not used")
+                self.problems.append(Kind.ENTRY_UNUSED(count=unused, size=uses.size, key=first))
 
     def _sentence(self) -> str:
         problems = []
         if self.only_paddle:
-            problems.append(f"only in the Paddle model: {', '.join(sorted(self.only_paddle))}")
+            problems.append(Kind.ONLY_IN_PADDLE(keys=sorted(self.only_paddle)))
         if self.only_torch:
-            problems.append(f"only in the torch model: {', '.join(sorted(self.only_torch))}")
-        return (
-            f"weights cannot be carried over one to one: {'; '.join(problems + self.problems)}. "
-            "Give both sides the same names, map them in case.py's RENAME, or write its convert"
-        )
+            problems.append(Kind.ONLY_IN_TORCH(keys=sorted(self.only_torch)))
+        return Kind.WEIGHTS_NOT_CARRIED(problems=problems + self.problems)
 
     # ---- values ---------------------------------------------------------------------------------
 

@@ -13,13 +13,14 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from twincheck.common.system.errors import UserError
+from twincheck.common.system.reasons import Kind
 from twincheck.common.weights.layers import Entry, Owner
 from twincheck.common.weights.layout import Layout, LayoutError
 from twincheck.common.weights.traced_convert import Converted, Parts, State, grouped
 
 PASSES = 2
 NOWHERE = -1  # in place of an element's number: no element of the folder
-LOADED = "as its loader puts it"  # what is done to values whose way the loader alone knows
+LOADED = Kind.CHANGE_BY_LOADER()  # what is done to values whose way the loader alone knows
 
 _MOST = 120 << 23  # float32 that are neither huge nor tiny: 120 powers of two
 _LEAST = 8 << 23  # marks of small models are spread over eight, so that rounding shows
@@ -45,9 +46,7 @@ class Marks:
         self.total = total
         self._count = total + total % 2  # even: no mark is the same in both passes
         if self._count > _MOST:
-            raise UserError(
-                f"the loader cannot be tried: {total:,} elements, and there are {_MOST:,} marks"
-            )
+            raise UserError(Kind.LOADER_BEYOND_MARKS(count=total, marks=_MOST))
         self._owners = owners
         span = max(_LEAST, -(-self._count >> 23) << 23)
         self._step = (span // max(1, self._count) - 1) | 1
@@ -125,27 +124,27 @@ class Loaded:
         found = self.sources[key]
         if np.array_equal(found, wanted):
             return ""
-        here = f"{key} of the loaded model"
         share = _share(int((found != wanted).sum()), found.size)
         lost = found == NOWHERE
         if lost.any():
-            return f"{here}: {_share(int(lost.sum()), found.size)} {self.reasons[key]}"
+            share = _share(int(lost.sum()), found.size)
+            return Kind.LOADED_FROM_NOWHERE(key=key, share=share, why=self.reasons[key])
         parts = grouped(found.reshape(-1), self.starts)
         own = grouped(wanted.reshape(-1), self.starts)
         if set(parts) != set(own):
-            alien = ", ".join(sorted(set(parts) - set(own)) or parts)
-            return f"{here}: {share} come from {alien}, not from {', '.join(own)}"
+            alien = sorted(set(parts) - set(own)) or list(parts)
+            told = {"key": key, "share": share, "found": alien, "wanted": list(own)}
+            return Kind.LOADED_FROM_OTHERS(**told)
         (source, *more) = parts
         if not more and np.array_equal(found, numbers[source].reshape(found.shape)):
-            return f"{here} is {source} as torch has it, not transposed"
+            return Kind.LOADED_AS_IN_TORCH(key=key, source=source)
         if found.ndim == 2 and found.shape == wanted.T.shape and np.array_equal(found, wanted.T):
-            return f"{here} is {source} transposed, which it should not be"
+            return Kind.LOADED_TURNED(key=key, source=source)
         at = tuple(int(i) for i in np.argwhere(found != wanted)[0])
-        named = [self._place(int(values[at]), numbers) for values in (found, wanted)]
-        return (
-            f"{here}: {share} of {', '.join(parts)} are in other places; first {list(at)}, which "
-            f"is {named[0]}, not {named[1]}"
-        )
+        told = {"key": key, "share": share, "sources": list(parts), "at": str(list(at))}
+        for name, values in (("found", found), ("wanted", wanted)):
+            told[name] = self._place(int(values[at]), numbers)
+        return Kind.LOADED_ELSEWHERE(**told)
 
     def departures(self, marks: Marks) -> list[str]:
         """What is not where it was, of a side's entries that have come back to it."""
@@ -160,7 +159,9 @@ class Loaded:
 
 
 def _share(count: int, size: int) -> str:
-    return f"all {size:,} elements" if count == size else f"{count:,} of {size:,} elements"
+    if count == size:
+        return Kind.ALL_ELEMENTS(size=size)
+    return Kind.SOME_ELEMENTS(count=count, size=size)
 
 
 def read_marks(
@@ -175,10 +176,10 @@ def read_marks(
     for key in owners:
         found = [values[key] for values in passes if key in values]
         if len(found) < len(passes):
-            loaded.problems.append(f"the loaded model has no {key}")
+            loaded.problems.append(Kind.LOADED_LACKS(key=key))
         elif found[0].shape != owners[key].shape:
-            shapes = f"{list(found[0].shape)}, and {list(owners[key].shape)} where build makes it"
-            loaded.problems.append(f"{key} of the loaded model is {shapes}")
+            shapes = {"shape": str(list(found[0].shape)), "built": str(list(owners[key].shape))}
+            loaded.problems.append(Kind.LOADED_SHAPE(key=key, **shapes))
         elif found[0].dtype.kind == "f":
             loaded.sources[key] = marks.sources(found)
             lost = loaded.sources[key] == NOWHERE
@@ -186,7 +187,7 @@ def read_marks(
                 loaded.reasons[key] = _why(*(_float32(values)[lost] for values in found))
     surplus = sorted(set(passes[0]) - set(owners))
     if surplus:
-        loaded.problems.append(f"the loaded model alone has {', '.join(surplus)}")
+        loaded.problems.append(Kind.LOADED_HAS_MORE(keys=surplus))
     return loaded
 
 
@@ -197,9 +198,9 @@ def tie_problems(built: Mapping[str, Owner], loaded: Mapping[str, Owner]) -> lis
     for key in keys:
         there, here = loaded[key].same_as, built[key].same_as
         if there != key and there in built and built[there].same_as != here:
-            problems.append(f"{there} and {key} are one tensor once loaded, two as built")
+            problems.append(Kind.LOADED_TIED(key=there, other=key))
         if here != key and here in loaded and loaded[here].same_as != there:
-            problems.append(f"{here} and {key} are one tensor as built, two once loaded")
+            problems.append(Kind.LOADED_UNTIED(key=here, other=key))
     return problems
 
 
@@ -207,17 +208,17 @@ def _why(first: np.ndarray, second: np.ndarray) -> str:
     """Why elements that come from nowhere do not, from what they are in both passes."""
     bits = first.view(np.uint32), second.view(np.uint32)
     if np.array_equal(*bits):
-        return "are left at their initial values: the loader did not put anything there"
+        return Kind.LEFT_INITIAL()
     for name, mask in _NARROW.items():
         if not any((values & mask).any() for values in bits):
-            return f"are rounded to {name} on the way"
-    return "are computed on the way, or left at their initial values: no element of the folder"
+            return Kind.ROUNDED_ON_THE_WAY(dtype=name)
+    return Kind.COMPUTED_ON_THE_WAY()
 
 
 def unloaded(side: str, problems: Sequence[str]) -> LayoutError:
     """The error for a side whose own loader does not do what it should."""
     certificate = {"rows": [], "only_torch": [], "only_paddle": [], "without_partner": {}}
-    sentence = f"the {side} side's own loader: {'; '.join(problems)}"
+    sentence = Kind.LOADER_PROBLEMS(side=side, problems=list(problems))
     return LayoutError(sentence, certificate | {"problems": list(problems)})
 
 
@@ -297,22 +298,16 @@ class LoadedLayout(Layout):
         return [self._converted(key, parts, LOADED)]
 
     def _sentence(self) -> str:
-        nowhere = f"it puts these nowhere: {', '.join(sorted(self.only_torch))}"
-        unknown = f"it fills none of these from the folder: {', '.join(sorted(self.only_paddle))}"
-        problems = [*self.problems, nowhere * bool(self.only_torch)]
-        problems += [unknown * bool(self.only_paddle and not self._departures)]
-        return f"the Paddle side's own loader: {'; '.join(filter(None, problems))}"
+        problems = list(self.problems)
+        if self.only_torch:
+            problems.append(Kind.LOADER_PUTS_NOWHERE(keys=sorted(self.only_torch)))
+        if self.only_paddle and not self._departures:
+            problems.append(Kind.LOADER_FILLS_NONE(keys=sorted(self.only_paddle)))
+        return Kind.LOADER_OF_PADDLE(problems=problems)
 
     def told(self) -> str:
         """What is proven of the loader, in words."""
         by_loader = self._by_loader & set(self.entries)
-        sentence = (
-            f"each side's own loader has read the folder that the reference wrote: "
-            f"{len(self.entries)} entries, every marked element where it belongs"
-        )
-        if by_loader:
-            sentence += (
-                f"; {len(by_loader)} of them, whose place no name and no convert says, are where "
-                "the loader puts them"
-            )
-        return "; ".join([sentence, *self._loaded.notes])
+        told = [Kind.LOADER_PROVEN(count=len(self.entries))]
+        told += [Kind.LOADER_SAYS(count=len(by_loader))] if by_loader else []
+        return Kind.TEXT(text=[*told, *self._loaded.notes])

@@ -19,6 +19,7 @@ from twincheck.common.logs.pickle_machine import Refused, printable
 from twincheck.common.system.errors import UserError
 from twincheck.common.system.hashes import arrays_sha256
 from twincheck.common.system.json_file import load_json, write_json
+from twincheck.common.system.reasons import Kind
 from twincheck.common.weights.saved_by_torch import widened
 
 SAFE_DTYPES = {
@@ -92,7 +93,7 @@ def read_mapped(path: Path) -> Mapped:
     for key, (file, dtype, shape, start) in load_json(path).items():
         place = places[key] = Place(file, dtype, tuple(shape), start)
         if not os.path.isfile(file) or os.path.getsize(file) < place.start + place.bytes:
-            raise UserError(f"{file}: it was there and holds no {printable(key)} any more")
+            raise UserError(Kind.MAPPED_GONE(file=file, key=printable(key)))
     return Mapped(places)
 
 
@@ -105,10 +106,10 @@ def safetensors_places(path: Path) -> tuple[dict[str, Place], Mapping[str, str]]
     with open(path, "rb") as file:
         length = int.from_bytes(file.read(8), "little")
         if not 2 <= length <= min(size - 8, LONGEST_HEADER):
-            raise ValueError("its header is cut short")
+            raise ValueError(Kind.SAFETENSORS_CUT_SHORT())
         header = json.loads(file.read(length))
     if not isinstance(header, dict):
-        raise ValueError("its header is no table")
+        raise ValueError(Kind.SAFETENSORS_NO_TABLE())
     metadata = header.pop("__metadata__", None) or {}
     places = {}
     for name, entry in header.items():
@@ -116,15 +117,16 @@ def safetensors_places(path: Path) -> tuple[dict[str, Place], Mapping[str, str]]
             dtype, shape = entry["dtype"], tuple(entry["shape"])
             start, end = entry["data_offsets"]
         except (TypeError, KeyError, ValueError):
-            raise ValueError(f"its header says nothing proper of {printable(name)}") from None
+            raise ValueError(Kind.SAFETENSORS_UNDESCRIBED(key=printable(name))) from None
         if dtype not in SAFE_DTYPES:
-            raise Refused(f"{printable(name)} of the dtype {printable(str(dtype))}")
+            told = {"key": printable(name), "dtype": printable(str(dtype))}
+            raise Refused(Kind.SAFETENSORS_DTYPE(**told))
         if any(type(number) is not int or number < 0 for number in (*shape, start, end)):
-            raise ValueError(f"its header says nothing proper of {printable(name)}")
+            raise ValueError(Kind.SAFETENSORS_UNDESCRIBED(key=printable(name)))
         place = Place(str(path.absolute()), dtype, shape, 8 + length + start)
         if end - start != place.bytes or 8 + length + end > size:
-            raise ValueError(f"{printable(name)} does not lie within it")
+            raise ValueError(Kind.SAFETENSORS_OUTSIDE(key=printable(name)))
         places[name] = place
     if sum(place.bytes for place in places.values()) != size - 8 - length:
-        raise ValueError("its tensors are not as long as it")
+        raise ValueError(Kind.SAFETENSORS_LENGTH())
     return places, metadata

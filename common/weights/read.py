@@ -25,6 +25,7 @@ from twincheck.common.system.errors import UserError
 from twincheck.common.system.files import open_plain
 from twincheck.common.system.json_file import load_json
 from twincheck.common.system.npz import read_npz
+from twincheck.common.system.reasons import Kind, Reason
 from twincheck.common.weights.mapped import LONGEST_HEADER, Mapped, safetensors_places
 from twincheck.common.weights.saved_by_torch import (
     LEGACY_MAGIC,
@@ -47,7 +48,6 @@ KNOWN = (
 SUFFIXES = (".safetensors", ".bin", ".pt", ".pth", ".pdparams", ".npz")
 # Files beside the weights of a training run that are no weights.
 _OTHERS = ("training_args", "optimizer", "scheduler", "rng_state", "scaler")
-GIVE = f"give a file ({', '.join(SUFFIXES)}, …index.json) or a folder that holds one"
 _OF_PADDLE = ("pd", "np")  # formats in a safetensors file's metadata
 # What zipfile, NumPy and the system raise for a damaged file.
 _DAMAGE = (ValueError, OSError, EOFError, ArithmeticError, NotImplementedError, RuntimeError)
@@ -80,9 +80,8 @@ def find(weights: str) -> CheckpointFiles:
     if path.is_dir():
         return _in_folder(weights, path)
     if not path.exists():
-        raise UserError(
-            f"--weights {weights}: there is no such file or folder; {GIVE}, or write trained-like"
-        )
+        give = Kind.WEIGHTS_TO_GIVE(suffixes=list(SUFFIXES))
+        raise UserError(Kind.WEIGHTS_MISSING(weights=weights, give=give))
     config = path.parent / CONFIG
     return CheckpointFiles(weights, path, config if config.is_file() else None)
 
@@ -96,17 +95,13 @@ def _in_folder(weights: str, folder: Path) -> CheckpointFiles:
             if path.suffix in SUFFIXES and path.is_file() and not path.name.startswith(_OTHERS)
         )
         if len(files) > 1:
-            raise UserError(
-                f"--weights {weights}: this folder holds {', '.join(files)}: name the one to read"
-            )
+            raise UserError(Kind.WEIGHTS_SEVERAL(weights=weights, files=files))
     if not files:
         names = sorted(path.name for path in folder.iterdir())
-        content = f"it holds {', '.join(names[:8])}{', …' if names[8:] else ''}"
-        content = content if names else "it is empty"
-        raise UserError(
-            f"--weights {weights}: no file of weights in this folder ({content}); {GIVE}, such as "
-            f"{', '.join(KNOWN[:3])}"
-        )
+        content = Kind.FOLDER_HOLDS(names=names[:8] + ["…"] * bool(names[8:]))
+        told = {"weights": weights, "content": content if names else Kind.FOLDER_EMPTY()}
+        told |= {"give": Kind.WEIGHTS_TO_GIVE(suffixes=list(SUFFIXES)), "names": list(KNOWN[:3])}
+        raise UserError(Kind.WEIGHTS_NOT_IN_FOLDER(**told))
     config = folder / CONFIG if (folder / CONFIG).is_file() else None
     return CheckpointFiles(weights, folder / files[0], config, tuple(files[1:]))
 
@@ -123,30 +118,27 @@ def read(files: CheckpointFiles, mapped: bool = False) -> Stored:
 
     mapped   they stay in their files, which must be safetensors
     """
+    source = f"--weights {files.option}"
     if not _is_index(files):
-        return _read_file(files.path, f"--weights {files.option}", mapped)
+        return _read_file(files.path, source, mapped)
+    told = {"source": source, "index": files.path.name}
     names, wanted = _shards(files)
     whole = Stored({}, "", shards=len(names))
     for name in names:
         path = files.path.parent / name
         if not path.is_file():
-            raise UserError(
-                f"--weights {files.option}: {files.path.name} names the shard {printable(name)}, "
-                "which is not there: fetch it, or take the folder as it was published"
-            )
-        part = _read_file(path, f"--weights {files.option}: the shard {name}", mapped)
+            raise UserError(Kind.SHARD_MISSING(**told, name=printable(name)))
+        shard = Kind.SHARD_OF_OPTION(weights=files.option, name=name)
+        part = _read_file(path, shard, mapped)
         twice = sorted(set(whole.state) & set(part.state))
         if twice:
-            raise UserError(f"--weights {files.option}: two shards hold {', '.join(twice)}")
+            raise UserError(Kind.SHARDS_HOLD_BOTH(source=source, names=twice))
         whole.state |= part.state.places if mapped else part.state
         whole.kind, whole.paddle = part.kind, part.paddle
         whole.widened += part.widened
     absent = sorted(set(wanted) - set(whole.state))
     if absent:
-        raise UserError(
-            f"--weights {files.option}: {files.path.name} names {', '.join(absent)}, which no "
-            "shard holds: take the folder as it was published"
-        )
+        raise UserError(Kind.SHARDS_LACK(**told, names=absent))
     return replace(whole, state=Mapped(whole.state)) if mapped else whole
 
 
@@ -159,10 +151,8 @@ def _shards(files: CheckpointFiles) -> tuple[list[str], list[str]]:
     table = load_json(files.path).get("weight_map")
     plain = isinstance(table, dict) and table and all(isinstance(n, str) for n in table.values())
     if not plain or any(Path(name).name != name for name in table.values()):
-        raise UserError(
-            f"--weights {files.option}: {files.path.name} has no weight_map of names to files "
-            "beside it, as Hugging Face's index has"
-        )
+        source = f"--weights {files.option}"
+        raise UserError(Kind.SHARDS_UNMAPPED(source=source, index=files.path.name))
     return sorted(set(table.values())), list(table)
 
 
@@ -175,45 +165,36 @@ def _read_file(path: Path, source: str, mapped: bool = False) -> Stored:
         try:
             if mapped and not _is_safetensors(start):
                 write = to_type("converter", "--out", "model.safetensors", "--to", "torch")
-                raise UserError(
-                    f"{source}: --offload maps safetensors alone, and {path.name} is none: write "
-                    f"it as such, with `{write}`"
-                )
+                told = {"source": source, "file": path.name, "command": write}
+                raise UserError(Kind.WEIGHTS_NOT_MAPPED(**told))
             stored = _by_content(file, start, path, mapped)
             if stored.state:
                 return stored
-            problem = "refused: a file that holds no weights"
+            problem = Kind.FILE_REFUSED(reason=Kind.HOLDS_NO_WEIGHTS())
         except Refused as error:
-            problem = f"refused: {error}"
+            problem = Kind.FILE_REFUSED(reason=str(error))
         except TypeError:
-            problem = "refused: a call with other arguments than the framework's own"
+            problem = Kind.FILE_REFUSED(reason=Kind.CALL_WITH_OTHERS())
         except MemoryError:
-            problem = "its arrays do not fit into memory"
+            problem = Kind.ARRAYS_BEYOND_MEMORY()
         except zipfile.BadZipFile as error:
-            problem = f"cut short or damaged ({error})"
+            problem = Kind.FILE_DAMAGED(reason=str(error))
         except _DAMAGE as error:
-            problem = f"cut short or damaged ({' '.join(str(error).split())[:200]})"
-    raise UserError(
-        f"{source}: {path.name} is not a readable file of weights: {problem}; take or write it "
-        "once more"
-    )
+            said = str(error)
+            said = said if isinstance(said, Reason) else " ".join(said.split())[:200]
+            problem = Kind.FILE_DAMAGED(reason=said)
+    told = {"source": source, "file": path.name, "reason": problem}
+    raise UserError(Kind.WEIGHTS_UNREADABLE(**told))
 
 
 def _refuse_other(start: bytes, source: str) -> None:
     """Raise UserError for what is often downloaded instead of a file of weights."""
     if not start:
-        raise UserError(
-            f"{source}: not a readable file of weights: it is empty; take or write it once more"
-        )
+        raise UserError(Kind.WEIGHTS_EMPTY(source=source))
     if start.startswith(b"version https://git-lfs"):
-        raise UserError(
-            f"{source}: this is a git-lfs pointer, not the weights: run git lfs pull in its folder"
-        )
+        raise UserError(Kind.WEIGHTS_ARE_POINTER(source=source))
     if start.lstrip().lower().startswith((b"<!doctype", b"<html", b"<?xml", b"<head")):
-        raise UserError(
-            f"{source}: this is a web page, most likely an error's, not the weights: download the "
-            "file itself"
-        )
+        raise UserError(Kind.WEIGHTS_ARE_PAGE(source=source))
 
 
 def _by_content(file: io.BufferedReader, start: bytes, path: Path, mapped: bool) -> Stored:
@@ -221,16 +202,16 @@ def _by_content(file: io.BufferedReader, start: bytes, path: Path, mapped: bool)
         with zipfile.ZipFile(file) as archive:
             if any(name.split("/", 1)[-1] == "data.pkl" for name in archive.namelist()):
                 state, wide = read_torch_zip(file, archive)
-                return Stored(state, "torch.save's zip", widened=wide)
-        return Stored(read_npz(path), "NumPy's .npz")
+                return Stored(state, Kind.FORM_TORCH_ZIP(), widened=wide)
+        return Stored(read_npz(path), Kind.FORM_NPZ())
     if start.startswith(LEGACY_MAGIC):
         state, wide = read_torch_legacy(file)
-        return Stored(state, "torch.save's legacy format", widened=wide)
+        return Stored(state, Kind.FORM_TORCH_LEGACY(), widened=wide)
     if _is_safetensors(start):
         return _safetensors(path, mapped)
     if start[:1] == b"\x80":
         return _pdparams(file)
-    raise Refused("no safetensors, torch.save, paddle.save or .npz file")
+    raise Refused(Kind.NO_WEIGHTS_FILE())
 
 
 def _is_safetensors(start: bytes) -> bool:
@@ -243,21 +224,19 @@ def _safetensors(path: Path, mapped: bool) -> Stored:
     wide = [name for name, place in places.items() if place.dtype == "BF16"]
     if not mapped:
         state = {name: place.read() for name, place in places.items()}
-        return Stored(state, "safetensors", paddle, wide)
+        return Stored(state, Kind.FORM_SAFETENSORS(), paddle, wide)
     if paddle:
-        raise Refused(
-            "it has Paddle's layout, and --offload maps torch's: write it once with "
-            f"`{to_type('converter', '--to', 'torch')}`"
-        )
-    return Stored(Mapped(places), "safetensors, mapped", widened=wide)
+        command = to_type("converter", "--to", "torch")
+        raise Refused(Kind.WEIGHTS_OF_PADDLE_NOT_MAPPED(command=command))
+    return Stored(Mapped(places), Kind.FORM_SAFETENSORS_MAPPED(), widened=wide)
 
 
 def _pdparams(file: io.BufferedReader) -> Stored:
     size = os.fstat(file.fileno()).st_size
     arrays = paddle_arrays(PaddleMachine(file, size).run())
     if sum(array.data.count for array in arrays.values()) > max(1 << 26, 16 * size):
-        raise Refused("the same arrays under key after key, far more than the file's own size")
-    stored = Stored({}, "paddle.save's", paddle=True)
+        raise Refused(Kind.REFUSED_REUSE())
+    stored = Stored({}, Kind.FORM_PADDLE(), paddle=True)
     for name, array in arrays.items():
         values = np.frombuffer(read_stored(file, array), array.dtype)
         values = values.reshape(array.shape, order="F" if array.fortran else "C")

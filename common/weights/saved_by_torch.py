@@ -13,6 +13,7 @@ import numpy as np
 
 from twincheck.common.logs.pickle_machine import Refused
 from twincheck.common.system.files import read_into
+from twincheck.common.system.reasons import Kind
 from twincheck.common.weights.state_pickle import (
     BFLOAT16,
     Storage,
@@ -40,16 +41,16 @@ def read_torch_zip(
     members = {member.filename: member for member in archive.infolist()}
     packed = [name for name, m in members.items() if m.compress_type != zipfile.ZIP_STORED]
     if packed or len(members) != len(archive.infolist()):
-        raise Refused("a zip that torch.save does not write: packed members, or one name twice")
+        raise Refused(Kind.TORCH_ZIP_PACKED())
     pickles = [name for name in members if name.split("/", 1)[-1] == "data.pkl"]
     if len(pickles) != 1:
-        raise Refused("a zip without one data.pkl")
+        raise Refused(Kind.TORCH_ZIP_PICKLES())
     prefix = pickles[0].removesuffix("data.pkl")
     order = "<"
     if f"{prefix}byteorder" in members:
         order = {b"little": "<", b"big": ">"}.get(archive.read(f"{prefix}byteorder"))
         if order is None:
-            raise Refused("a byte order that torch.save does not write")
+            raise Refused(Kind.TORCH_ZIP_BYTE_ORDER())
     content = archive.read(pickles[0])
     machine = TorchMachine(io.BytesIO(content), len(content))
     tensors = torch_tensors(machine.run())
@@ -57,9 +58,10 @@ def read_torch_zip(
     def load(storage: Storage) -> bytearray:
         name = f"{prefix}data/{storage.key}"
         if name not in members:
-            raise Refused(f"a tensor whose storage {ascii(name)} is not in the zip")
+            raise Refused(Kind.TORCH_STORAGE_MISSING(name=ascii(name)))
         if members[name].file_size != storage.count * _item_bytes(storage.code):
-            raise Refused(f"{ascii(name)} of {members[name].file_size:,} bytes, not {storage}")
+            told = {"name": ascii(name), "count": members[name].file_size}
+            raise Refused(Kind.TORCH_STORAGE_BYTES(**told, storage=str(storage)))
         with archive.open(name) as stream:
             content = _read(stream, members[name].file_size)
             stream.read(1)  # reading to the end also checks the member's sum
@@ -72,30 +74,30 @@ def read_torch_legacy(file: io.BufferedReader) -> tuple[dict[str, np.ndarray], l
     """The same of a file in torch.save's format from before PyTorch 1.6."""
     size = os.fstat(file.fileno()).st_size
     if file.read(len(LEGACY_MAGIC)) != LEGACY_MAGIC or file.read(len(_VERSION)) != _VERSION:
-        raise Refused("another version of torch.save's format")
+        raise Refused(Kind.TORCH_VERSION())
     machine = TorchMachine(file, size)
     system = machine.run()
     if not isinstance(system, dict) or type(system.get("little_endian")) is not bool:
-        raise Refused("no word on the byte order")
+        raise Refused(Kind.TORCH_BYTE_ORDER_MISSING())
     tensors = torch_tensors(machine.run())
     wanted = {tensor.storage.key: tensor.storage for tensor in tensors.values()}
     listed = machine.run()
     if not isinstance(listed, list):
-        raise Refused("no list of storages")
+        raise Refused(Kind.TORCH_STORAGES_UNLISTED())
     listed = [getattr(key, "text", None) for key in listed]
     if set(listed) != set(wanted) or len(set(listed)) != len(listed):
-        raise Refused("other storages than the tensors'")
+        raise Refused(Kind.TORCH_STORAGES_OTHERS())
     offsets = {}
     for key in listed:
         count = int.from_bytes(_read(file, 8), "little")
         if count != wanted[key].count:
-            raise Refused(f"a storage of {count:,} elements, not {wanted[key].count:,}")
+            raise Refused(Kind.TORCH_STORAGE_ELEMENTS(count=count, needed=wanted[key].count))
         offsets[key] = file.tell()
         if count * _item_bytes(wanted[key].code) > size - file.tell():
-            raise Refused("an end before the last storage's own")
+            raise Refused(Kind.TORCH_STORAGES_CUT_SHORT())
         file.seek(count * _item_bytes(wanted[key].code), io.SEEK_CUR)
     if file.tell() != size:
-        raise Refused(f"{size - file.tell():,} bytes after the last storage")
+        raise Refused(Kind.TORCH_BYTES_BEHIND(count=size - file.tell()))
 
     def load(storage: Storage) -> bytearray:
         file.seek(offsets[storage.key])
@@ -111,7 +113,7 @@ def _item_bytes(code: str) -> int:
 def _read(stream, count: int) -> bytearray:
     content = bytearray(count)
     if not read_into(stream, memoryview(content)):
-        raise Refused("an end before the last storage's own")
+        raise Refused(Kind.TORCH_STORAGES_CUT_SHORT())
     return content
 
 
@@ -120,14 +122,14 @@ def _arrays(tensors: dict[str, StoredTensor], load, order: str, file_bytes: int)
     total = sum(tensor.size * _item_bytes(tensor.storage.code) for tensor in tensors.values())
     total += sum(s.count * _item_bytes(s.code) for s in {t.storage for t in tensors.values()})
     if total > max(_FREE_BYTES, _MAX_REUSE * file_bytes):
-        raise Refused(f"{total:,} bytes of tensors in {file_bytes:,} bytes of file")
+        raise Refused(Kind.TORCH_UNPACKS_TO(unpacked=total, packed=file_bytes))
     storages: dict[str, np.ndarray] = {}
     kinds: dict[str, Storage] = {}
     arrays = {}
     for name, tensor in tensors.items():
         storage = tensor.storage
         if kinds.setdefault(storage.key, storage) != storage:
-            raise Refused(f"the storage {ascii(storage.key)} as two kinds")
+            raise Refused(Kind.TORCH_STORAGE_TWO_KINDS(name=ascii(storage.key)))
         if storage.key not in storages:
             storages[storage.key] = _numbers(load(storage), storage.code, order)
         flat = storages[storage.key]

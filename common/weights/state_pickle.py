@@ -23,6 +23,7 @@ from twincheck.common.logs.pickle_machine import (
     printable,
 )
 from twincheck.common.system.files import read_into
+from twincheck.common.system.reasons import Kind
 
 # torch's storage classes -> the dtype of their elements; bfloat16 is no NumPy dtype.
 BFLOAT16 = "bfloat16"
@@ -79,14 +80,14 @@ class _StateMachine(Machine):
     def result(self) -> object:
         """The one value that is left; the file is then positioned behind STOP."""
         if len(self.stack) != 1:
-            raise Refused("a pickle without one result")
+            raise Refused(Kind.STATE_NO_RESULT())
         self.memo.clear()  # the next pickle in the file has its own
         return self.stack.pop()
 
     def check_item(self, key: object, value: object) -> None:
         """Keys are text; values may be any."""
         if not isinstance(key, _Text) or key.text is None:
-            raise Refused("a key that is no short text")
+            raise Refused(Kind.STATE_KEY())
 
 
 class TorchMachine(_StateMachine):
@@ -99,14 +100,14 @@ class TorchMachine(_StateMachine):
         items = self.pop()
         fits = isinstance(items, tuple) and len(items) in (5, 6) and items[5:] in ((), (None,))
         if not fits:
-            raise Refused("a persistent id that is no storage of torch's")
+            raise Refused(Kind.STATE_PERSISTENT_ID())
         word, kind, key, device, count = items[:5]
         texts = [getattr(value, "text", None) for value in (word, key, device)]
         named = isinstance(kind, _Global) and kind.kind.startswith("storage ")
         if texts[0] != "storage" or not named or None in texts:
-            raise Refused("a persistent id that is no storage of torch's")
+            raise Refused(Kind.STATE_PERSISTENT_ID())
         if type(count) is not int or count < 0:
-            raise Refused("a storage without a size")
+            raise Refused(Kind.STATE_STORAGE_SIZE())
         self.stack.append(Storage(texts[1], kind.kind.split()[1], count))
 
     def call_ordered(self) -> dict:
@@ -117,31 +118,31 @@ class TorchMachine(_StateMachine):
         """A tensor's place in its storage; whether it wants gradients is of no interest."""
         for values in (shape, strides):
             if not isinstance(values, tuple) or len(values) > _MAX_AXES:
-                raise Refused("a tensor whose shape is no tuple of sizes")
+                raise Refused(Kind.STATE_TENSOR_SHAPE())
         plain = all(type(n) is int and n >= 0 for n in (offset, *shape, *strides))
         if (
             not (plain and isinstance(storage, Storage))
             or len(shape) != len(strides)
             or len(more) > 3
         ):
-            raise Refused("a tensor that is built otherwise than torch's own")
+            raise Refused(Kind.STATE_TENSOR_BUILT())
         tensor = StoredTensor(storage, offset, shape, strides)
         reach = offset + sum((n - 1) * step for n, step in zip(shape, strides, strict=True))
         if tensor.size and reach >= storage.count:
-            raise Refused(f"a tensor of shape {shape} in a storage of {storage.count} elements")
+            raise Refused(Kind.STATE_TENSOR_BEYOND(shape=shape, count=storage.count))
         return tensor
 
     def call_parameter(self, tensor, wants_gradient, hooks) -> StoredTensor:
         """A Parameter is its tensor."""
         if not isinstance(tensor, StoredTensor):
-            raise Refused("a parameter that is no tensor")
+            raise Refused(Kind.STATE_PARAMETER())
         return tensor
 
     def build(self) -> None:
         """BUILD: a state dict's _metadata, which says nothing of the values."""
         state, target = self.pop(), self.pop()
         if not isinstance(state, dict) or set(state) != {"_metadata"} or type(target) is not dict:
-            raise Refused("a state for what is no state dict")
+            raise Refused(Kind.STATE_OF_OTHERS())
         self.stack.append(target)
 
     _actions = Machine._actions | {b"Q": persistent}
@@ -155,7 +156,7 @@ class PaddleMachine(_StateMachine):
     def call_tuple(self, values) -> tuple:
         """tuple((name, array)): a tensor of Paddle's"""
         if not isinstance(values, tuple):
-            raise Refused("a tuple of what is no tensor")
+            raise Refused(Kind.STATE_TUPLE())
         return values
 
 
@@ -181,19 +182,18 @@ def paddle_arrays(unpickled: object) -> dict[str, StoredArray]:
 def _named(unpickled: object, weight_of) -> dict:
     """Name -> `weight_of` of each value, which is None for what is no weight: Refused."""
     if not isinstance(unpickled, Mapping):
-        raise Refused("no dict of named weights")
+        raise Refused(Kind.STATE_UNNAMED())
     weights = {}
     for key, value in unpickled.items():
         weights[key] = weight_of(value)
         if weights[key] is None:
-            kind, inside = f"a {type(value).__name__.strip('_').lower()}", ""
+            what, inside = Kind.VALUE_OF_TYPE(type=type(value).__name__.strip("_").lower()), ""
+            if isinstance(value, _Text):
+                what = Kind.VALUE_TEXT()
             if isinstance(value, dict):
                 keys = [printable(key) for key in list(value)[:3]] + ["…"] * (len(value) > 3)
-                inside = f", which holds {', '.join(keys) or 'nothing'}"
-            raise Refused(
-                f"{'text' if isinstance(value, _Text) else kind} under the key {printable(key)}"
-                f"{inside}: save the model's state dict alone"
-            )
+                inside = Kind.WHICH_HOLDS(keys=keys or [Kind.NOTHING()])
+            raise Refused(Kind.STATE_VALUE(what=what, key=printable(key), inside=inside))
     return weights
 
 
@@ -205,8 +205,8 @@ def read_stored(file: io.BufferedReader, array: StoredArray) -> bytearray | byte
         try:
             return bytearray(file.read(data.stored).decode().encode("latin1"))
         except ValueError:
-            raise Refused("data that is not what was announced") from None
+            raise Refused(Kind.STATE_DATA()) from None
     content = bytearray(data.count)
     if not read_into(file, memoryview(content)):
-        raise Refused("an end before the pickle's own")
+        raise Refused(Kind.REFUSED_CUT_SHORT())
     return content

@@ -20,6 +20,7 @@ from twincheck.common.system.files import whole
 from twincheck.common.system.hashes import arrays_sha256
 from twincheck.common.system.json_file import load_json, write_json
 from twincheck.common.system.npz import read_npz
+from twincheck.common.system.reasons import Kind
 from twincheck.common.weights.layers import Owner
 from twincheck.common.weights.mapped import Mapped
 
@@ -93,16 +94,10 @@ class States:
         try:
             found = shared_arrays.read(self._memory, _name_of(path)) if self._memory else None
         except (ValueError, OSError, MemoryError) as error:
-            raise UserError(
-                f"{path.name}: it cannot be read from the check's memory ({error}): run the check "
-                "again, with --keep all if that does not help"
-            ) from None
+            told = {"file": path.name, "reason": str(error)}
+            raise UserError(Kind.STATE_BEYOND_MEMORY(**told)) from None
         if found is None:
-            raise UserError(
-                f"{path}: there is no such file; a check keeps weights of more than "
-                f"{LARGE_BYTES >> 20} MB in memory, and leaves none: give it --keep all, or run "
-                "the torch side first"
-            )
+            raise UserError(Kind.STATE_NOT_LEFT(path=str(path), size=LARGE_BYTES >> 20))
         return found
 
 
@@ -135,7 +130,7 @@ def load_owners(path: Path) -> dict[str, Owner]:
         kinds = [type(value) for value in row] if isinstance(row, list) else []
         fits = kinds[:7] == [str, str, list, bool, str, list, str] and kinds[8:] == [bool, str]
         if not fits or any(type(n) is not int for n in row[2] + [row[7] or 0]):
-            raise UserError(f"{path}: refused: {printable(key)} is no entry of a state dict")
+            raise UserError(Kind.OWNERS_REFUSED(path=str(path), key=printable(key)))
         owners[key] = Owner(*row[:2], tuple(row[2]), *row[3:5], tuple(row[5]), *row[6:])
     return owners
 
@@ -150,15 +145,12 @@ def load_state(path: Path, may_be_empty: bool = False) -> dict[str, np.ndarray]:
     try:
         state = read_npz(path)
     except FileNotFoundError:
-        raise UserError(
-            f"--weights {path}: there is no such file; give a .npz, or {TRAINED_LIKE}"
-        ) from None
+        raise UserError(Kind.STATE_MISSING(path=str(path), word=TRAINED_LIKE)) from None
     except (ValueError, UserError) as error:
-        raise UserError(
-            f"--weights {path}: not a readable .npz of named arrays ({error})"
-        ) from None
+        told = {"path": str(path), "reason": str(error)}
+        raise UserError(Kind.STATE_UNREADABLE(**told)) from None
     if not state and not may_be_empty:
-        raise UserError(f"--weights {path}: the file holds no array")
+        raise UserError(Kind.STATE_EMPTY(path=str(path)))
     return state
 
 
@@ -166,20 +158,15 @@ def check_state(path: object, state: Mapping[str, np.ndarray], owners: Mapping[s
     """Raise UserError unless the state has the model's keys, shapes and ties; both lists named."""
     missing = sorted(set(owners) - set(state))
     surplus = sorted(set(state) - set(owners))
-    shapes = [
-        f"{key} is {list(state[key].shape)}, the model has {list(owners[key].shape)}"
-        for key in sorted(set(state) & set(owners))
-        if tuple(state[key].shape) != owners[key].shape
-    ]
-    problems = []
-    if missing:
-        problems.append(f"missing: {', '.join(missing)}")
-    if surplus:
-        problems.append(f"not in the model: {', '.join(surplus)}")
-    problems += shapes
+    problems = [Kind.STATE_LACKS(keys=missing)] if missing else []
+    problems += [Kind.STATE_HAS_MORE(keys=surplus)] if surplus else []
+    for key in sorted(set(state) & set(owners)):
+        shape, needed = list(state[key].shape), list(owners[key].shape)
+        if shape != needed:
+            problems.append(Kind.STATE_SHAPE(key=key, shape=str(shape), needed=str(needed)))
     for key in sorted(set(state) & set(owners)):
         first = owners[key].same_as
         if first in state and not np.array_equal(state[key], state[first], equal_nan=True):
-            problems.append(f"{first} and {key} are one tensor in the model, and differ here")
+            problems.append(Kind.STATE_UNTIED(key=first, other=key))
     if problems:
-        raise UserError(f"--weights {path} does not fit the model; {'; '.join(problems)}")
+        raise UserError(Kind.STATE_FITS_NOT(path=str(path), problems=problems))

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from twincheck.common.pair.pairs import PERTURBED
+from twincheck.common.system.reasons import Kind
 from twincheck.common.weights.layers import Owner
 from twincheck.common.weights.noise import LEVELS, with_noise
 
@@ -59,14 +60,15 @@ class Sizes:
         for key, rms in self.rms.items():
             own = other.rms.get(key, 0.0)
             if np.isfinite(own) and not rms <= ACTIVATIONS * max(own, 1.0):
-                return f"{key} has an rms of {rms:.1e}{_without(own, usual)}"
+                return Kind.NOISE_IN_MODULE(key=key, size=rms, without=_without(own, usual))
         if np.isfinite(other.output):
             if not self.output <= max(OUTPUTS, OUTPUTS_RATIO * other.output):
-                return f"the outputs come to {self.output:.1e}{_without(other.output, usual)}"
+                without = _without(other.output, usual)
+                return Kind.NOISE_IN_OUTPUTS(size=self.output, without=without)
         own = 0.0 if other.loss is None else abs(other.loss)
         if self.loss is not None and np.isfinite(own):
             if not abs(self.loss) <= max(LOSS, LOSS_RATIO * own):
-                return f"the loss is {self.loss:.1e}{_without(own, usual)}"
+                return Kind.NOISE_IN_LOSS(size=self.loss, without=_without(own, usual))
         return ""
 
 
@@ -78,7 +80,7 @@ def rms_of(values: np.ndarray) -> float:
 
 
 def _without(own: float, usual: Sizes | None) -> str:
-    return f", {own:.1e} without noise" if usual is not None else ""
+    return Kind.WITHOUT_NOISE(size=own) if usual is not None else ""
 
 
 def suited(

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from twincheck.common.system.errors import UserError
+from twincheck.common.system.reasons import Kind
 
 State = Mapping[str, np.ndarray]
 # Torch key -> (flat indices in the torch entry, flat indices in the Paddle entry that they go to).
@@ -113,11 +114,7 @@ def trace(
             continue
         parts[key] = grouped(index.reshape(-1), starts)
     if computed:
-        raise UserError(
-            f"case.py's convert computes {', '.join(sorted(computed))}: every element of what it "
-            "returns must be one element of torch_state, unchanged; it may only cut, join, "
-            "transpose and reorder"
-        )
+        raise UserError(Kind.CONVERT_COMPUTES(keys=sorted(computed)))
     return parts
 
 
@@ -126,23 +123,20 @@ def _called(convert, state, paddle_shapes) -> dict[str, np.ndarray]:
     try:
         returned = convert({key: np.array(values, np.float32) for key, values in state.items()})
     except Exception as error:
-        raise UserError(f"case.py's convert failed: {type(error).__name__}: {error}") from error
+        told = Kind.EXCEPTION(exception=type(error).__name__, text=str(error))
+        raise UserError(Kind.CONVERT_FAILS(error=told)) from error
     if not isinstance(returned, dict):
-        raise UserError(
-            f"case.py's convert must return a dict of arrays, not {type(returned).__name__}"
-        )
+        raise UserError(Kind.CONVERT_NO_DICT(type=type(returned).__name__))
     unknown = sorted(str(key) for key in set(returned) - set(paddle_shapes))
     if unknown:
-        raise UserError(f"case.py's convert makes entries that the Paddle model lacks: {unknown}")
+        raise UserError(Kind.CONVERT_MAKES_OTHERS(keys=str(unknown)))
     returned = {key: np.asarray(values) for key, values in returned.items()}
     for key, values in returned.items():
         if values.dtype.kind not in "biuf":
-            raise UserError(f"case.py's convert: {key} is {values.dtype}, not numbers")
+            raise UserError(Kind.CONVERT_NO_NUMBERS(key=key, dtype=str(values.dtype)))
         if values.shape != paddle_shapes[key]:
-            raise UserError(
-                f"case.py's convert: {key} is {list(values.shape)}, the Paddle model has "
-                f"{list(paddle_shapes[key])}"
-            )
+            shapes = {"shape": str(list(values.shape)), "needed": str(list(paddle_shapes[key]))}
+            raise UserError(Kind.CONVERT_SHAPE(key=key, **shapes))
     return {key: values.astype(np.float64) for key, values in returned.items()}
 
 

@@ -34,10 +34,12 @@ from twincheck.common.system.errors import UserError
 from twincheck.common.system.frameworks import SIDES
 from twincheck.common.system.json_file import load_json, write_json
 from twincheck.common.system.npz import read_npz
+from twincheck.common.system.reasons import reason_of
 from twincheck.extras.agreement import agreement
 from twincheck.extras.agreement.agreement import Found
 from twincheck.extras.agreement.choosing import ANSWERS, BATCHES, answer_file
 from twincheck.extras.agreement.examples import Batch, Examples, open_examples
+from twincheck.extras.agreement.kinds import Kind
 from twincheck.extras.shared.made_by import made_by
 from twincheck.extras.shared.sides import Sides, asked, only_pair
 
@@ -54,13 +56,13 @@ DATA_WEIGHTS = "perturbed"  # as step 2 scores: weights as initialised hide faul
 
 def agree(step: Step, options: CheckOptions, path: Path, size: int, json_path: Path | None) -> int:
     """Compare both sides' choices on the data at `path`; returns the exit status."""
-    pair = only_pair(options, "--agree: name the one --model that the data are for")
+    pair = only_pair(options, Kind.MODEL_MISSING())
     base, resume = base_folder(step, options), options.run.resume
     more = {"data_weights": DATA_WEIGHTS, "resume": False}
     with (
         report.progress() as on_progress,
         asked(pair, options, base, **more) as one,
-        Unfinished(base, one.work, resume, "agreement") as unfinished,
+        Unfinished(base, one.work, resume, Kind.AGREEMENT()) as unfinished,
     ):
         told = one.pair, one.case, one.run.seed, options.tokenizer, one.run.weights
         with (
@@ -115,20 +117,20 @@ class Agreeing:
 
     def result(self, path: Path) -> dict[str, object]:
         """Go through the data; what agreement.json holds."""
-        self._say("making the weights")
+        self._say(Kind.NOW_WEIGHTS())
         self._begin()
         self._go_on()
         try:
             total = agreement.summed([self.parts[number] for number in sorted(self.parts)])
         except ValueError as error:
-            raise UserError(f"--agree {path}: {error}") from None
+            raise UserError(Kind.DATA_REFUSED(path=str(path), error=reason_of(error))) from None
         run, pair = self.sides.run, self.sides.pair
         cars = {side: self.sides.sidecar(side) for side in SIDES}
         fed = hashlib.sha256("".join(p["fed"] for _, p in sorted(self.parts.items())).encode())
         arrays = next(iter(self.parts.values()))["arrays"]
         notes = [*self.notes, *self.examples.notes]
         if not self.sides.exact:
-            notes.append("a side has no float64 run: nothing can show that rounding decides")
+            notes.append(Kind.NO_FLOAT64_RUN())
         return {
             "schema": agreement.SCHEMA,
             "model": pair.name,
@@ -179,10 +181,7 @@ class Agreeing:
         former = load_json(last) if last.is_file() else depends
         changed = [name for name in depends if former.get(name) != depends[name]]
         if changed:
-            raise UserError(
-                f"--resume: this agreement was begun with another {', '.join(changed)}; run "
-                "without --resume, which starts anew"
-            )
+            raise UserError(Kind.RESUME_OF_ANOTHER(changed=changed))
         write_json(last, depends)
 
     def _go_on(self) -> None:
@@ -252,8 +251,10 @@ class Agreeing:
             try:
                 counts, found = agreement.compare(*answers, batch.mask)
             except ValueError as error:
-                where = f"examples {batch.first} to {batch.first + count - 1}"
-                raise UserError(f"--agree: {where}: {error}") from None
+                where = {"first": batch.first, "last": batch.first + count - 1}
+                raise UserError(
+                    Kind.EXAMPLES_NOT_COMPARED(**where, error=reason_of(error))
+                ) from None
             self.parts[number] = {
                 "identity": chunk.identities[number],
                 "fed": answers[0]["fed"].tobytes().hex(),
@@ -283,7 +284,7 @@ class Agreeing:
 
     def _judge(self, chunk: Chunk, whole, rows: list[tuple[int, int]], found) -> None:
         """Run the examples (batch, row) again, each alone, and judge what was found of them."""
-        self._say(f"{len(rows)} examples again, in float64")
+        self._say(Kind.NOW_AGAIN(count=len(rows)))
         self._clear()
         again = Chunk(self.sides.folder / BATCHES)
         places: dict[tuple[int, int, str], list[tuple[int, ...]]] = {}
@@ -351,8 +352,8 @@ class Agreeing:
     def _say(self, what: str = "") -> None:
         done = self._before + sum(self._answered.values()) // len(SIDES)
         done, count = min(done, self.examples.count), self.examples.count
-        text = f"step 2, agreement: {done:,} of {count:,} examples"
-        self.on_progress(f"{text}{'; ' if what else ''}{what}", done / count)
+        now = Kind.NOW(done=done, count=count)
+        self.on_progress(Kind.NOW_DOING(now=now, what=what) if what else now, done / count)
 
 
 # ---- what people see ----------------------------------------------------------------------------
@@ -360,45 +361,51 @@ class Agreeing:
 
 def show(result: dict, place: Path) -> None:
     """Shares beside the thresholds, then the disagreements that decide first."""
-    report.say(f"{result['model']} on {result['data']['examples']:,} examples: {result['verdict']}")
+    said = {"count": result["data"]["examples"], "verdict": result["verdict"]}
+    report.say(Kind.RESULT(model=result["model"], **said))
     table = Table(box=None, pad_edge=False)
-    headings = "choice", "equal", "of all", "share", "maintainers ask", "ours", "scores differ"
-    for heading in headings:
-        table.add_column(heading, justify="left" if heading == "choice" else "right")
-    ours = "no DIVERGED: " + ("FAIL" if result["exit_code"] else "passed")
+    table.add_column(Kind.COLUMN_CHOICE())
+    asked = Kind.COLUMN_MAINTAINERS, Kind.COLUMN_OURS, Kind.COLUMN_SCORES
+    for heading in (Kind.COLUMN_EQUAL, Kind.COLUMN_OF_ALL, Kind.COLUMN_SHARE, *asked):
+        table.add_column(heading(), justify="right")
+    ours = Kind.OURS_FAIL() if result["exit_code"] else Kind.OURS_PASSED()
     for choice in result["choices"]:
-        rows = [("top-1" if choice["by"] == "top" else "chosen", *choice["top1"].values())]
+        by = Kind.BY_SCORES() if choice["by"] == "top" else Kind.BY_HOOK()
+        rows = [(by, *choice["top1"].values())]
         top = choice["top5"]
         if top:
-            name = f"top-{top['k']}"
-            rows.append((f"{name}, as sets", top["same_set"], top["set_share"]))
-            rows.append((f"{name}, in order", top["same_order"], top["order_share"]))
-        for i, (kind, equal, share) in enumerate(rows):
-            reached = "reached" if share >= agreement.MAINTAINERS else "FAIL"
-            asked = f"{agreement.MAINTAINERS:.1%}: {reached}" if i == 0 else ""
+            rows.append((Kind.TOP_AS_SETS(count=top["k"]), top["same_set"], top["set_share"]))
+            rows.append((Kind.TOP_IN_ORDER(count=top["k"]), top["same_order"], top["order_share"]))
+        for i, (what, equal, share) in enumerate(rows):
+            reached = Kind.ASKED_REACHED if share >= agreement.MAINTAINERS else Kind.ASKED_FAIL
+            asked = reached(share=agreement.MAINTAINERS) if i == 0 else ""
             of = f"{choice['decisions']:,}"
-            name = f"{report.visible(choice['name'])}, {kind}"
+            name = Kind.CHOICE_BY(name=report.visible(choice["name"]), what=what)
             cells = [name, f"{equal:,}", of, f"{share:.3%}", asked, "" if i else ours]
-            scores = choice["scores"] if i == 0 else None
-            apart = f"{report.number(scores['largest'])} of {scores['of']:.3g}" if scores else ""
+            scores, apart = choice["scores"] if i == 0 else None, ""
+            if scores:
+                largest = report.number(scores["largest"])
+                apart = Kind.APART_OF(apart=largest, scale=scores["of"])
             table.add_row(*cells, apart)
     report.show_table(table)
-    counts = ", ".join(f"{count} {word}" for word, count in result["counts"].items() if count)
-    report.say(counts or "every choice is the same on both sides")
+    words = {"disagreements": Kind.DISAGREEMENTS(), "unjudged": Kind.UNJUDGED()}
+    counts = {words.get(word, word): count for word, count in result["counts"].items() if count}
+    counts = [Kind.COUNT_OF(count=count, what=word) for word, count in counts.items()]
+    report.say(Kind.COUNTED(counts=counts) if counts else Kind.EVERY_CHOICE_THE_SAME())
     if result["disagreements"]:
         table = Table(box=None, pad_edge=False)
-        for heading in ("example", "rank", "torch", "paddle", "margin", "allowed", "verdict"):
+        numbers = Kind.COLUMN_MARGIN(), Kind.COLUMN_ALLOWED(), Kind.COLUMN_VERDICT()
+        for heading in (Kind.COLUMN_EXAMPLE(), Kind.COLUMN_RANK(), *SIDES, *numbers):
             table.add_column(heading, overflow="fold")
         for each in result["disagreements"][:SHOWN]:
-            example = " ".join(
-                [str(each["example"]), *map(str, each["position"]), report.visible(each["source"])]
-            )
+            place = [str(each["example"]), *map(str, each["position"])]
+            place = Kind.EXAMPLE_AT(place=[*place, report.visible(each["source"])])
             chosen = [str(each[side]) for side in SIDES]
             numbers = [report.number(each[key]) for key in ("margin", "allowed")]
-            table.add_row(example.strip(), str(each["rank"]), *chosen, *numbers, each["verdict"])
+            table.add_row(place, str(each["rank"]), *chosen, *numbers, each["verdict"])
         report.show_table(table)
         for said in dict.fromkeys(each["said"] for each in result["disagreements"][:SHOWN]):
             report.say(said)
     for note in result["notes"]:
         report.say(note)
-    report.say(f"result: {shown(place)}")
+    report.say(Kind.WRITTEN(path=shown(place)))

@@ -56,6 +56,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from twincheck.common.verdict.tolerances import tolerance
+from twincheck.extras.agreement.kinds import Kind
 
 SCHEMA = 1
 MAINTAINERS = 0.998  # of top-1, what reviewers of ports of vision models ask for
@@ -66,9 +67,6 @@ STOP = 100  # so many diverged: further ones are counted and not run again
 PART_OF_NOISE = 0.1
 # Paddle's noise excuses no more than so many times the reference's, as PRECISION allows it.
 LESS_EXACT = tolerance("precision")
-NO_FLOAT64 = "without a float64 run of both sides nothing shows that rounding decides"
-LESS_EXACTLY = "the same function, computed much less exactly"
-OF_THE_BATCH = "one example's result depends on the others"
 SEVERITY = ("IDENTICAL", "FLIP", "DIVERGED", "INVALID")
 
 
@@ -95,16 +93,17 @@ def compare(
     Raises ValueError where the sides' answers cannot be compared.
     """
     if not np.array_equal(torch["fed"], paddle["fed"]):
-        raise ValueError("the sides were not fed the same arrays in the same order")
+        raise ValueError(Kind.FED_OTHERWISE())
     kinds = [{k for k in each if k.startswith(("top/", "hook/"))} for each in (torch, paddle)]
     if kinds[0] != kinds[1]:
-        raise ValueError(f"the sides choose from other outputs: {sorted(kinds[0] ^ kinds[1])}")
+        raise ValueError(Kind.CHOSEN_FROM_OTHERS(outputs=sorted(kinds[0] ^ kinds[1])))
     counts, found = {}, []
     for key in (key for key in torch if key in kinds[0]):
         by, _, name = key.partition("/")
         a, b = torch[key], paddle[key]
         if a.shape != b.shape:
-            raise ValueError(f"{name}: torch {list(a.shape)}, paddle {list(b.shape)}")
+            shapes = {"torch": str(list(a.shape)), "paddle": str(list(b.shape))}
+            raise ValueError(Kind.SHAPES_DIFFER(name=name, **shapes))
         a, b = (ids[..., None] if by == "hook" else ids for ids in (a, b))
         kept = np.ones(a.shape[:-1], bool)
         if mask is not None and mask.shape == kept.shape:
@@ -151,11 +150,10 @@ def judge(found: Found, scores: Mapping[tuple[str, str], np.ndarray]) -> dict[st
     """
     told = _told(found)
     if -1 in (found.torch[0], found.paddle[0]):
-        told |= {"verdict": "INVALID", "said": "logits that are NaN: nothing is chosen"}
-        return told
+        return told | {"verdict": "INVALID", "said": Kind.LOGITS_NAN()}
     exact = [scores.get((side, "float64")) for side in ("torch", "paddle")]
     if any(each is None for each in exact):
-        return told | {"verdict": "DIVERGED", "said": NO_FLOAT64}
+        return told | {"verdict": "DIVERGED", "said": Kind.FLOAT64_MISSING()}
     t64, p64 = exact
     size = float(np.abs(_finite(t64)).max())
     noise = {}
@@ -173,13 +171,9 @@ def judge(found: Found, scores: Mapping[tuple[str, str], np.ndarray]) -> dict[st
     told |= {name: _number(value) for name, value in numbers.items()}
     told["noise"] = {side: _number(value) for side, value in noise.items()}
     if not gap <= one_function:
-        told["verdict"] = "DIVERGED"
-        told["said"] = (
-            "both sides' float64 scores are further apart than one function's: another function, "
-            "whose place step 1 finds"
-        )
+        told |= {"verdict": "DIVERGED", "said": Kind.SCORES_OF_ANOTHER_FUNCTION()}
     elif margin <= allowed:
-        told |= {"verdict": "FLIP", "said": "a near tie that rounding decides"}
+        told |= {"verdict": "FLIP", "said": Kind.NEAR_TIE()}
     else:
         told |= {"verdict": "DIVERGED", "said": _why(found, scores, noise, most)}
     return told
@@ -190,16 +184,10 @@ def _why(found: Found, scores, noise: Mapping[str, float], most: float) -> str:
     for side in ("torch", "paddle"):
         alone = np.argsort(-scores[side, "float32"], kind="stable")[: len(found.torch)]
         if alone.tolist() != getattr(found, side):
-            return (
-                f"alone, the {side} side chooses otherwise than among the examples of its batch: "
-                f"{OF_THE_BATCH}"
-            )
+            return Kind.CHOSEN_OTHERWISE_ALONE(side=side, why=Kind.OF_THE_BATCH())
     if noise["paddle"] > most:
-        return (
-            f"Paddle's float32 scores are {noise['paddle']:.1e} off its own float64 ones, torch's "
-            f"{noise['torch']:.1e}: {LESS_EXACTLY}"
-        )
-    return "that margin is more than rounding explains"
+        return Kind.SCORES_LESS_EXACT(**noise, why=Kind.LESS_EXACT())
+    return Kind.MARGIN_TOO_WIDE()
 
 
 def judge_integers(
@@ -214,28 +202,28 @@ def judge_integers(
     """
     told = _told(found)
     if any((side, "float64") not in outputs for side in ("torch", "paddle")):
-        return told | {"verdict": "DIVERGED", "said": NO_FLOAT64}
+        return told | {"verdict": "DIVERGED", "said": Kind.FLOAT64_MISSING()}
     t64, p64 = (outputs[side, "float64"] for side in ("torch", "paddle"))
-    told["gap"], beyond = 0.0, "" if t64 else "the hook's outputs have no floats to be judged by"
+    told["gap"], beyond = 0.0, "" if t64 else Kind.HOOK_WITHOUT_FLOATS()
     for name, values in t64.items():
         if name not in p64 or p64[name].shape != values.shape:
-            beyond = f"the sides' {name} is of another shape"
+            beyond = Kind.OUTPUT_OF_ANOTHER_SHAPE(name=name)
             break
         size = float(np.abs(_finite(values)).max(initial=0.0))
         gap = float(_distance(values, p64[name]).max(initial=0.0))
         told["gap"] = max(told["gap"], gap)
         noise = float(_distance(outputs["torch", "float32"][name], values).max(initial=0.0))
         if not gap <= may_differ(size, noise):
-            beyond = f"the sides' {name} is another function's, whose place step 1 finds"
+            beyond = Kind.OUTPUT_OF_ANOTHER_FUNCTION(name=name)
         for side in ("torch", "paddle"):
-            for run, why in (("float32", LESS_EXACTLY), ("batch", OF_THE_BATCH)):
+            for run, why in (("float32", Kind.LESS_EXACT), ("batch", Kind.OF_THE_BATCH)):
                 off = _distance(outputs[side, run][name], outputs[side, "float64"][name])
                 most = LESS_EXACT * max(noise, 2.0**-23 * size)
                 if not beyond and not off.max(initial=0.0) <= most:
-                    beyond = f"the {side} side's {name}: {why}"
+                    beyond = Kind.OUTPUT_OF_SIDE(side=side, name=name, why=why())
     if beyond:
         return told | {"verdict": "DIVERGED", "said": beyond}
-    return told | {"verdict": "FLIP", "said": "but for rounding both sides chose from the same"}
+    return told | {"verdict": "FLIP", "said": Kind.OUTPUTS_ALIKE()}
 
 
 def may_differ(size: float, noise: float) -> float:
@@ -259,10 +247,7 @@ def another_function(torch: Mapping[str, np.ndarray], paddle: Mapping[str, np.nd
         size = float(np.abs(_finite(torch[key])).max(initial=0.0))
         gap = float(_distance(torch[key], paddle[key]).max(initial=0.0))
         if not gap <= tolerance("constant") * size:
-            return (
-                f"the float64 {key.partition('/')[2]} of the first example are {gap:.1e} apart, of "
-                f"{size:.1e}: where choices agree the function may still be another; see step 1"
-            )
+            return Kind.ANOTHER_FUNCTION(name=key.partition("/")[2], gap=gap, size=size)
     return ""
 
 
@@ -306,7 +291,7 @@ def summed(parts: Sequence[Mapping[str, object]]) -> dict[str, object]:
         for name, counts in part["choices"].items():
             sums = total.setdefault(name, dict.fromkeys((*_SUMMED, *_LARGEST), 0) | _fixed(counts))
             if _fixed(sums) != _fixed(counts):
-                raise ValueError(f"{name}: another number of classes in some batches")
+                raise ValueError(Kind.CLASSES_DIFFER(name=name))
             for key in _SUMMED:
                 sums[key] += counts[key]
             for key in _LARGEST:

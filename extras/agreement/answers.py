@@ -14,6 +14,7 @@ from twincheck.common.system.hashes import arrays_sha256
 from twincheck.common.system.npz import read_npz
 from twincheck.common.system.tree import named_leaves
 from twincheck.extras.agreement.choosing import answer, answer_file, batch_files
+from twincheck.extras.agreement.kinds import Kind
 from twincheck.extras.shared.one_case import asked_precision, data_case
 
 
@@ -47,7 +48,7 @@ def answer_batch(run, model, number, path):
     place.parent.mkdir(exist_ok=True)
     with whole(place) as temporary, open(temporary, "wb") as file:
         np.savez(file, fed=np.frombuffer(bytes.fromhex(fed), np.uint8), **answers)
-    run.progress(f"batch {path.stem}")
+    run.progress(Kind.NOW_BATCH(batch=path.stem))
 
 
 def demand_inputs(run, model, given):
@@ -58,10 +59,8 @@ def demand_inputs(run, model, given):
     needed = [each.name for each in taken if each.default is each.empty and each.kind in kinds]
     missing = [name for name in needed if name not in named]
     if missing:
-        raise UserError(
-            f"the data have no {', '.join(missing)}, which the {run.side.NAME} model's forward "
-            f"takes; they have {', '.join(given)}: name the arrays like the inputs"
-        )
+        said = {"missing": missing, "side": run.side.NAME, "given": list(given)}
+        raise UserError(Kind.DATA_WITHOUT_INPUTS(**said))
 
 
 def cases(pair, request):

@@ -23,6 +23,7 @@ import numpy as np
 from twincheck.common.pair.case_hooks import call_hook, describe_arrays, hook_place
 from twincheck.common.pair.pairs import Pair
 from twincheck.common.system.errors import UserError
+from twincheck.extras.agreement.kinds import Kind
 
 BATCHES, ANSWERS = "batches", "answers"
 HOOK = "agreement"
@@ -48,22 +49,16 @@ def choices_of(pair: Pair, outputs: Mapping[str, np.ndarray], count: int) -> dic
         found = {k: v for k, v in outputs.items() if k.rpartition("/")[2].endswith("logits")}
         if not found and len(outputs) == 1:
             found = {k: v for k, v in outputs.items() if v.dtype.kind == "f" and v.ndim > 1}
-        place = f"--model {pair.name}: outputs {describe_arrays(outputs)}"
+        place = Kind.OUTPUTS_OF(model=pair.name, outputs=describe_arrays(outputs))
     for name, values in found.items():
         scores = values.dtype.kind == "f"
         if values.dtype.kind not in "iubf" or values.ndim < 1 + scores or len(values) != count:
-            kind = f"{name} is {values.dtype}{list(values.shape)} for {count} examples"
-            raise UserError(f"{place}: {kind}; {_wanted()}")
+            said = {"name": name, "array": f"{values.dtype}{list(values.shape)}", "count": count}
+            wanted = Kind.AGREEMENT_WANTED()
+            raise UserError(Kind.NO_CHOICE(place=place, **said, wanted=wanted))
     if not found:
-        raise UserError(f"{place}: nothing is called logits; {_wanted()}")
+        raise UserError(Kind.NO_LOGITS(place=place, wanted=Kind.AGREEMENT_WANTED()))
     return found
-
-
-def _wanted() -> str:
-    return (
-        f"let {HOOK}(outputs) in case.py return {{name: array}}: scores (B, ..., classes) as "
-        "floats, or what was chosen, (B, ...) integers"
-    )
 
 
 def top(scores: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -26,6 +26,8 @@ from twincheck.common.pair.pairs import Case, Pair
 from twincheck.common.system.errors import UserError
 from twincheck.common.system.files import open_plain, read_into
 from twincheck.common.system.npz import read_header
+from twincheck.common.system.reasons import Reason, reason_of
+from twincheck.extras.agreement.kinds import Kind
 from twincheck.extras.shared.coders import tokenizer
 
 READ_EXAMPLE, READ_TEXT = "read_example", "read_text"
@@ -97,13 +99,11 @@ class Examples(ABC):
         for name, values in arrays.items():
             expected = self.expected.get(name)
             kinds = {"f": "floats", "i": "integers", "u": "integers", "b": "booleans"}
+            said = {"where": where, "name": name, "dtype": str(values.dtype)}
             if values.dtype.kind not in kinds:
-                raise UserError(f"{where}: {name} is {values.dtype}, not numbers")
+                raise UserError(Kind.ARRAY_NO_NUMBERS(**said))
             if expected is not None and kinds[values.dtype.kind] != kinds[expected.dtype.kind]:
-                raise UserError(
-                    f"{where}: {name} holds {values.dtype}, and the model takes {expected.dtype} "
-                    "(as make_inputs gives it): store what the model is fed"
-                )
+                raise UserError(Kind.ARRAY_OF_OTHER_NUMBERS(**said, expected=str(expected.dtype)))
             dtype = np.dtype("float32") if values.dtype.kind == "f" else values.dtype
             if expected is not None and dtype.kind in "iu":
                 dtype = expected.dtype
@@ -126,7 +126,7 @@ class Arrays(Examples):
         except UserError:
             raise
         except Exception as error:  # zipfile, zlib and NumPy each have their own
-            raise UserError(f"--agree {path}: no .npz of numbers: {_reason(error)}") from None
+            raise UserError(Kind.NO_NPZ(path=str(path), error=_reason(error))) from None
         finally:
             if not hasattr(self, "_members"):
                 self.close()
@@ -139,25 +139,22 @@ class Arrays(Examples):
         known = [each for each in members if each.name in self.expected]
         others = [each.name for each in members if each.name not in self.expected]
         if not known:
-            raise UserError(
-                f"--agree {path}: it holds {_listed(others)}, and the model's inputs are "
-                f"{_listed(self.expected)}: name the arrays like the inputs"
-            )
+            said = {"path": str(path), "names": _listed(others), "inputs": _listed(self.expected)}
+            raise UserError(Kind.NPZ_WITHOUT_INPUTS(**said))
         if others:
-            left_out = ", ".join(others)
-            self.notes.append(f"{path.name}: not read, since no input has the name: {left_out}")
+            self.notes.append(Kind.ARRAYS_NOT_READ(file=path.name, names=others))
         lengths = {each.name: each.length for each in known}
         if len(set(lengths.values())) > 1 or 0 in lengths.values():
-            counts = ", ".join(f"{name} has {length}" for name, length in lengths.items())
-            raise UserError(f"--agree {path}: as many examples in each array are needed: {counts}")
+            counts = [Kind.ARRAY_HAS(name=name, length=n) for name, n in lengths.items()]
+            raise UserError(Kind.NPZ_OF_OTHER_LENGTHS(path=str(path), lengths=counts))
         return known
 
     def read(self, first: int, last: int) -> Batch:
         try:
             rows = {each.name: each.rows(first, last) for each in self._members}
         except Exception as error:  # as above
-            where = f"--agree {self.path}: examples {first} to {last - 1} cannot be read"
-            raise UserError(f"{where}: {_reason(error)}") from None
+            said = {"path": str(self.path), "first": first, "last": last - 1}
+            raise UserError(Kind.EXAMPLES_UNREADABLE(**said, error=_reason(error))) from None
         arrays = self.fitted(f"--agree {self.path}", rows)
         return Batch(first, arrays, [""] * (last - first), _mask(arrays))
 
@@ -172,7 +169,7 @@ class Member:
         shape, fortran, self.dtype = read_header(stream, member.file_size, self.name, text=True)
         self._begin = stream.tell()
         if fortran and len(shape) > 1:
-            raise ValueError(f"{self.name} is stored in Fortran's order: save a C-ordered copy")
+            raise ValueError(Kind.FORTRAN_ORDER(name=self.name))
         self.length = shape[0] if shape else 0
         self.shape = shape[1:]
         self._stream, self._at = stream, 0
@@ -184,7 +181,7 @@ class Member:
             self._stream.seek(self._begin + first * row_bytes)
         rows = np.empty((last - first, *self.shape), self.dtype)
         if rows.nbytes and not read_into(self._stream, memoryview(rows.reshape(-1).view(np.uint8))):
-            raise EOFError(f"{self.name} is cut off")
+            raise EOFError(Kind.ARRAY_CUT_OFF(name=self.name))
         self._at = last
         return rows
 
@@ -197,17 +194,16 @@ class Files(Examples):
     def __init__(self, path: Path, pair: Pair, case: Case, seed: int):
         super().__init__(path, pair, case, seed)
         if not hasattr(pair.case, READ_EXAMPLE):
-            raise UserError(
-                f"--agree {path}: {pair.folder / 'case.py'} has no {READ_EXAMPLE}(path) -> "
-                "{input: array of one example}, which reads a file and prepares it for both sides"
-            )
+            said = {"path": str(path), "file": str(pair.folder / "case.py")}
+            raise UserError(Kind.READ_EXAMPLE_MISSING(**said))
         found = [p for p in sorted(path.rglob("*")) if p.is_file()]
         self._files = [p for p in found if p.suffix.lower() in SUFFIXES and p.name[0] != "."]
         if not self._files:
-            raise UserError(f"--agree {path}: no {', '.join(SUFFIXES)} file is in this folder")
-        if len(found) > len(self._files):
-            self.notes.append(f"{len(found) - len(self._files)} files in {path} that are no images")
+            raise UserError(Kind.FOLDER_WITHOUT_FILES(path=str(path), suffixes=list(SUFFIXES)))
         self.count = len(self._files)
+        if len(found) > self.count:
+            others = len(found) - self.count
+            self.notes.append(Kind.FILES_NO_IMAGES(count=others, path=str(path)))
 
     def identity(self, first: int, last: int) -> str:
         stamps = []
@@ -225,7 +221,8 @@ class Files(Examples):
                     call_hook(self.pair, READ_EXAMPLE, self.pair.case.read_example, path)
                 )
             except UserError as error:
-                raise UserError(f"--agree: {path} cannot be read: {error}") from None
+                said = {"path": str(path), "error": reason_of(error)}
+                raise UserError(Kind.FILE_UNREADABLE(**said)) from None
         names = [path.relative_to(self.path).as_posix() for path in files]
         where = hook_place(self.pair, READ_EXAMPLE)
         arrays = self.fitted(where, _stacked(where, names, examples))
@@ -242,10 +239,8 @@ class Lines(Examples):
         self._coder = coder
         self._hook = getattr(pair.case, READ_TEXT, None)
         if self._hook is None and IDS not in self.expected:
-            raise UserError(
-                f"--agree {path}: the model's inputs are {_listed(self.expected)}, not {IDS}: let "
-                f"{READ_TEXT}(line) in {pair.folder / 'case.py'} return them"
-            )
+            said = {"path": str(path), "file": str(pair.folder / "case.py"), "ids": IDS}
+            raise UserError(Kind.READ_TEXT_MISSING(**said, inputs=_listed(self.expected)))
         self._vocabulary = case.config.get("vocab_size", math.inf)
         positions = case.config.get("max_position_embeddings", MOST_TOKENS)
         self._most = min(int(positions), MOST_TOKENS)
@@ -260,7 +255,7 @@ class Lines(Examples):
             offset += len(line)
         if not self._places:
             self.close()
-            raise UserError(f"--agree {path}: no line of text is in it")
+            raise UserError(Kind.TEXT_EMPTY(path=str(path)))
         self.count = len(self._places)
 
     def read(self, first: int, last: int) -> Batch:
@@ -268,7 +263,7 @@ class Lines(Examples):
         for offset, _ in places:
             self._file.seek(offset)
             lines.append(self._file.readline().rstrip(b"\r\n"))
-        sources = [f"line {number}" for _, number in places]
+        sources = [Kind.LINE(number=number) for _, number in places]
         if self._hook is not None:
             texts = [line.decode(errors="replace") for line in lines]
             examples = [call_hook(self.pair, READ_TEXT, self._hook, text) for text in texts]
@@ -278,12 +273,10 @@ class Lines(Examples):
         ids = [self._coder.encode(line) for line in lines]
         largest = max(int(each.max()) for each in ids)
         if largest >= self._vocabulary:
-            raise UserError(
-                f"--agree {self.path}: a line holds token {largest}, and the model has "
-                f"{self._vocabulary}: give the --tokenizer that belongs to it"
-            )
+            said = {"path": str(self.path), "token": largest, "vocabulary": self._vocabulary}
+            raise UserError(Kind.TOKEN_BEYOND_VOCABULARY(**said))
         longest = max(len(each) for each in ids)
-        cut = f"lines of more than {self._most} tokens were cut to so many"
+        cut = Kind.LINES_CUT(most=self._most)
         if longest > self._most and cut not in self.notes:
             self.notes.append(cut)
         padded = pad_batch(ids, min(-(-longest // LENGTHS_OF) * LENGTHS_OF, self._most))
@@ -300,7 +293,7 @@ def open_examples(path: Path, pair: Pair, case: Case, seed: int, option, weights
     if path.is_dir():
         return Files(path, pair, case, seed)
     if not path.exists():
-        raise UserError(f"--agree {path}: there is no such file or folder")
+        raise UserError(Kind.DATA_MISSING(path=str(path)))
     if path.suffix == ".npz":
         return Arrays(path, pair, case, seed)
     return Lines(path, pair, case, seed, tokenizer(option, weights))
@@ -311,14 +304,13 @@ def _stacked(where: str, names: Sequence[str], examples: Sequence[object]) -> di
     rows = []
     for name, example in zip(names, examples, strict=True):
         if not isinstance(example, dict) or not example:
-            given = describe_value(example)
-            raise UserError(f"{where}: of {name} it returned {given}, not a dict of arrays")
+            said = {"where": where, "name": name, "given": describe_value(example)}
+            raise UserError(Kind.HOOK_GAVE_NO_ARRAYS(**said))
         rows.append({str(key): np.asarray(values) for key, values in example.items()})
         like, first = _shapes(rows[-1]), _shapes(rows[0])
         if like != first:
-            raise UserError(
-                f"{where}: {name} gives {like}, and {names[0]} {first}: make them alike"
-            )
+            said = {"name": name, "arrays": like, "first": names[0], "expected": first}
+            raise UserError(Kind.EXAMPLES_UNLIKE(where=where, **said))
     return {key: np.stack([row[key] for row in rows]) for key in rows[0]}
 
 
@@ -332,9 +324,12 @@ def _mask(arrays: Mapping[str, np.ndarray]) -> np.ndarray | None:
     return mask != 0 if mask is not None and mask.ndim == 2 else None
 
 
-def _listed(names) -> str:
-    return ", ".join(map(str, names)) or "nothing"
+def _listed(names) -> list[str]:
+    return list(map(str, names)) or [Kind.NOTHING()]
 
 
 def _reason(error: Exception) -> str:
-    return " ".join(str(error).split())[:200] or type(error).__name__
+    told = reason_of(error)
+    return (
+        told if isinstance(told, Reason) else " ".join(told.split())[:200] or type(error).__name__
+    )

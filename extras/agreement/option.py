@@ -12,6 +12,7 @@ from twincheck.common.check.options import CheckOptions, Parser, positive
 from twincheck.common.check.steps import Step
 from twincheck.common.system.errors import UserError
 from twincheck.extras.agreement.agree import BATCH_SIZE, agree
+from twincheck.extras.agreement.kinds import Kind
 
 # What --agree goes by; other options of this check mean nothing there.
 OF_AGREEMENT = (
@@ -23,30 +24,21 @@ OF_AGREEMENT = (
 def add(parser: Parser) -> None:
     """Give the check's parser the options."""
     parser.take("resume")
-    group = parser.add_argument_group("agreement on data")
-    group.add_argument(
-        "--agree",
-        type=Path,
-        metavar="DATA",
-        help="compare both sides' choices on an .npz, a folder or a text: --agree images",
-    )
-    group.add_argument(
-        "--batch-size",
-        type=positive,
-        metavar="N",
-        help=f"of --agree, examples at a time, {BATCH_SIZE} by default: --batch-size 8",
-    )
+    group = parser.add_argument_group(Kind.OPTIONS())
+    group.add_argument("--agree", type=Path, metavar="DATA", help=Kind.HELP_AGREE())
+    size = Kind.HELP_BATCH_SIZE(size=BATCH_SIZE)
+    group.add_argument("--batch-size", type=positive, metavar="N", help=size)
 
 
 def run(step: Step, given: Namespace) -> int:
     """What is done where one of these options is typed."""
     if given.agree is None:
-        raise UserError("--batch-size and --resume belong to --agree DATA: give it, too")
+        raise UserError(Kind.AGREE_MISSING())
     idle = [f"--{name}" for name, _ in given.typed if name not in OF_AGREEMENT]
     if idle:
-        raise UserError(f"--agree: {', '.join(idle)} has no use with it: leave it out")
+        raise UserError(Kind.OPTIONS_IDLE(options=idle))
     size = given.batch_size or BATCH_SIZE
     return agree(step, CheckOptions.of(given), given.agree, size, given.json)
 
 
-ADDED = Added(add, ("agree", "batch-size", "resume"), run, "; --resume goes on with it")
+ADDED = Added(add, ("agree", "batch-size", "resume"), run, Kind.RESUME_GOES_ON())

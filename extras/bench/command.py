@@ -26,8 +26,10 @@ from twincheck.common.system.checkout import ROOT
 from twincheck.common.system.errors import UserError
 from twincheck.common.system.files import write_text
 from twincheck.common.system.json_file import load_json, write_json
+from twincheck.common.system.reasons import reason_of
 from twincheck.extras.bench import page
 from twincheck.extras.bench.comparisons import OWN, Comparison, Series, comparisons, series
+from twincheck.extras.bench.kinds import Kind
 from twincheck.extras.bench.turns import BenchError, measure_comparison, measure_series
 
 REPETITIONS, QUICKLY = 5, 2
@@ -41,14 +43,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("--only", action="append", metavar="NAME", help="may be repeated")
-    parser.add_argument("--list", action="store_true", help="names of rows and panels")
-    parser.add_argument("--quick", action="store_true", help="the smallest sizes; takes --out")
-    parser.add_argument("--repetitions", type=int, metavar="N", help=f"turns: {REPETITIONS}")
-    parser.add_argument("--no-install", action="store_true", help="without peers not yet there")
-    parser.add_argument("--stored", action="store_true", help="table and picture alone, anew")
-    parser.add_argument("--cache", type=Path, default=CACHE, metavar="DIR", help="of environments")
-    parser.add_argument("--out", type=Path, default=ROOT, metavar="DIR", help="of page and picture")
+    turns, folder = Kind.HELP_REPETITIONS(turns=REPETITIONS), {"type": Path, "metavar": "DIR"}
+    parser.add_argument("--only", action="append", metavar="NAME", help=Kind.HELP_ONLY())
+    parser.add_argument("--list", action="store_true", help=Kind.HELP_LIST())
+    parser.add_argument("--quick", action="store_true", help=Kind.HELP_QUICK())
+    parser.add_argument("--repetitions", type=int, metavar="N", help=turns)
+    parser.add_argument("--no-install", action="store_true", help=Kind.HELP_NO_INSTALL())
+    parser.add_argument("--stored", action="store_true", help=Kind.HELP_STORED())
+    parser.add_argument("--cache", **folder, default=CACHE, help=Kind.HELP_CACHE())
+    parser.add_argument("--out", **folder, default=ROOT, help=Kind.HELP_OUT())
     parser.add_argument("--debug", action="store_true")
     options = parser.parse_args(arguments)
     return guarded(options.debug, lambda: _main(options))
@@ -57,15 +60,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _main(options: argparse.Namespace) -> int:
     known = comparisons(options.quick) | series(options.quick)
     if options.list:
-        print("\n".join(f"{name:20} {one.title}" for name, one in known.items()))
+        for name, one in known.items():
+            report.say(Kind.LISTED(name=f"{name:20}", title=one.title))
         return 0
     wrong = [name for name in options.only or () if name not in known]
     if wrong:
-        raise UserError(f"--only {wrong[0]}: there are {', '.join(known)}")
+        raise UserError(Kind.ONLY_UNKNOWN(name=wrong[0], names=list(known)))
     if options.quick and options.out.resolve() == ROOT:
-        raise UserError("--quick shows nothing that the page should say: name a folder with --out")
+        raise UserError(Kind.QUICK_INTO_PAGE())
     if options.repetitions is not None and options.repetitions < 1:
-        raise UserError(f"--repetitions {options.repetitions}: at least one turn is needed")
+        raise UserError(Kind.REPETITIONS_FEW(count=options.repetitions))
     results = _stored(options.out / RESULTS)
     missing = []
     if not options.stored:
@@ -84,7 +88,7 @@ def _stored(path: Path) -> dict:
         return {}
     found = load_json(path)
     if not isinstance(found, dict) or not all(isinstance(one, dict) for one in found.values()):
-        raise UserError(f"{path}: not what this program wrote; remove it to begin anew")
+        raise UserError(Kind.RESULTS_OF_ANOTHER(path=str(path)))
     return found
 
 
@@ -93,7 +97,7 @@ def _measure(chosen: dict, repetitions: int, options: argparse.Namespace, result
     missing = []
     with tempfile.TemporaryDirectory(prefix="bench-") as name, report.progress() as on_progress:
         for number, (row, one) in enumerate(chosen.items(), 1):
-            on_progress(f"{row} ({number}/{len(chosen)})")
+            on_progress(Kind.NOW(row=row, number=number, count=len(chosen)))
             try:
                 pythons = _pythons(one, options)
                 if isinstance(one, Comparison):
@@ -101,13 +105,13 @@ def _measure(chosen: dict, repetitions: int, options: argparse.Namespace, result
                 else:
                     found = measure_series(one, pythons, Path(name))
             except BenchError as error:
-                missing.append(f"{row} was not measured: {error}")
+                missing.append(Kind.NOT_MEASURED(row=row, why=reason_of(error)))
                 continue
             results[row] = found | {"machine": page.machine()}
             (options.out / RESULTS).parent.mkdir(parents=True, exist_ok=True)
             write_json(options.out / RESULTS, results)
             if isinstance(one, Comparison):
-                print(page.line(one, found), flush=True)
+                report.say(page.line(one, found))
     return missing
 
 
@@ -118,7 +122,7 @@ def _pythons(one: Comparison | Series, options: argparse.Namespace) -> dict[str,
     for name in dict.fromkeys(side.environment for side in sides if side.environment):
         folder = environments.place(name, options.cache.absolute())
         if options.no_install and not (folder / environments.STAMP).is_file():
-            raise BenchError(f"the environment {name} is not in {options.cache}")
+            raise BenchError(Kind.ENVIRONMENT_MISSING(name=name, folder=str(options.cache)))
         environments.install(name, options.cache.absolute())
         found[name] = environments.python(folder)
     return found
@@ -134,4 +138,4 @@ def _write(options: argparse.Namespace, known: dict, results: dict) -> None:
         options.out / PICTURE,
     )
     write_text(options.out / PAGE, text)
-    print(f"written: {os.path.relpath(options.out / PAGE)}")
+    report.say(Kind.WRITTEN(path=os.path.relpath(options.out / PAGE)))

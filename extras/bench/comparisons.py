@@ -5,6 +5,8 @@ The goals are those of the project; a ratio is of medians, its spread that of si
 
 from dataclasses import dataclass, field
 
+from twincheck.extras.bench.kinds import Kind
+
 OWN = ""  # the environment that `make install` makes
 MEGA = 1e6
 # Parameters of a local and an LSH layer of programs.SHAPE, with their gradients, in bytes: memory
@@ -63,39 +65,39 @@ def comparisons(quick: bool) -> dict[str, Comparison]:
     short, long, longer, longest = (256, 256, 512, 1024) if quick else (4096, 8192, 16384, 65536)
     logs = {"arrays": 4, "megabytes": 0.2} if quick else {"arrays": 100, "megabytes": 8}
     layers = (2, 4) if quick else (6, 24)
-    found = {}
+    found, torch, paddle = {}, Kind.TORCH_TWIN(), Kind.PADDLE_TWIN()
     for tokens in dict.fromkeys((long, longer, longest)):
         found[f"transformers-{tokens}"] = Comparison(
-            f"training step, {tokens:,} tokens: torch twin, transformers 4.57.6",
+            Kind.STEP_OF_PEER(tokens=tokens, ours=torch, other="transformers 4.57.6"),
             _reformer("reformer_torch", tokens),
             _reformer("transformers", tokens, "transformers"),
             "faster",
             1.3,
         )
     found["reformer-pytorch"] = Comparison(
-        f"training step, {long:,} tokens: torch twin, reformer-pytorch 1.4.4",
+        Kind.STEP_OF_PEER(tokens=long, ours=torch, other="reformer-pytorch 1.4.4"),
         _reformer("reformer_torch", long),
         _reformer("reformer_pytorch", long, "paconvert"),
         "faster",
         1.3,
-        note="all of its layers hash",
+        note=Kind.ALL_LAYERS_HASH(),
     )
     found["sides"] = Comparison(
-        f"training step, {long:,} tokens: Paddle twin, torch twin",
+        Kind.STEP_OF_PEER(tokens=long, ours=paddle, other=torch),
         _reformer("reformer_paddle", long),
         _reformer("reformer_torch", long),
         "slower",
         1.3,
     )
     found["paddlenlp"] = Comparison(
-        f"training step, {long:,} tokens, one environment: Paddle twin, PaddleNLP 2.8.1",
+        Kind.STEP_IN_ONE_ENVIRONMENT(tokens=long, ours=paddle, other="PaddleNLP 2.8.1"),
         _reformer("reformer_paddle", long, "paddlenlp"),
         _reformer("paddlenlp", long, "paddlenlp"),
         "faster",
         2.0,
     )
     found["growth"] = Comparison(
-        f"torch twin, time a token: {longest:,} tokens, {short:,}",
+        Kind.TIME_A_TOKEN(longest=longest, shortest=short),
         _reformer("reformer_torch", longest),
         _reformer("reformer_torch", short),
         "slower",
@@ -104,22 +106,19 @@ def comparisons(quick: bool) -> dict[str, Comparison]:
     )
     for side in ("torch", "paddle"):
         found[f"layer-{side}"] = Comparison(
-            f"memory of a layer more, {longer:,} tokens, {side} twin: {layers[1]} layers, "
-            f"{layers[0]}",
+            Kind.LAYER_MORE(tokens=longer, side=side, most=layers[1], least=layers[0]),
             _reformer(f"reformer_{side}", longer, layers=layers[1]),
             _reformer(f"reformer_{side}", longer, layers=layers[0]),
             "layer",
             5.0,
         )
     size = 2 * logs["arrays"] * logs["megabytes"]
-    for kind, goal, word in (("slower", 0.5, "time"), ("leaner", 0.1, "memory")):
-        found[f"logs-{word}"] = Comparison(
-            f"judging two logs, {size:,.0f} MB: {word} beside reprod_log 1.0.1",
-            Program("judging", logs),
-            Program("reprod_log", logs),
-            kind,
-            goal,
-        )
+    for name, title, kind, goal in (
+        ("logs-time", Kind.JUDGING_TIME, "slower", 0.5),
+        ("logs-memory", Kind.JUDGING_MEMORY, "leaner", 0.1),
+    ):
+        sides = Program("judging", logs), Program("reprod_log", logs)
+        found[name] = Comparison(title(size=size), *sides, kind, goal)
     return found
 
 
@@ -138,16 +137,16 @@ def series(quick: bool) -> dict[str, Series]:
     logs = (Program("judging", {}), Program("reprod_log", {}))
     return {
         "length": Series(
-            "length", "tokens", (256, 512) if quick else (512, 2048, 8192), {}, models
+            Kind.OF_LENGTH(), "tokens", (256, 512) if quick else (512, 2048, 8192), {}, models
         ),
         "depth": Series(
-            "depth", "layers", (2, 4) if quick else (2, 6, 12), {"tokens": tokens}, models
+            Kind.OF_DEPTH(), "layers", (2, 4) if quick else (2, 6, 12), {"tokens": tokens}, models
         ),
         "hashes": Series(
-            "hashes", "hashes", (1, 2) if quick else (1, 2, 4), {"tokens": tokens}, models
+            Kind.OF_HASHES(), "hashes", (1, 2) if quick else (1, 2, 4), {"tokens": tokens}, models
         ),
         "log-size": Series(
-            "log size",
+            Kind.OF_LOG_SIZE(),
             "arrays",
             (2, 4) if quick else (10, 30, 100),
             {"megabytes": 0.2 if quick else 8},

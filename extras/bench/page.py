@@ -10,6 +10,7 @@ import numpy as np
 from tools.readme import fill
 from twincheck.common.report import marks
 from twincheck.extras.bench.comparisons import MEGA, Comparison, Series
+from twincheck.extras.bench.kinds import Kind
 from twincheck.extras.bench.turns import CPU, MEMORY, WALL, passed
 
 MARKS = {
@@ -21,9 +22,9 @@ MARKS = {
     "reprod_log": {"color": marks.GREEN, "marker": "^"},
 }
 NAMES = {
-    "reformer_torch": "torch twin",
-    "reformer_paddle": "Paddle twin",
-    "judging": "this workbench",
+    "reformer_torch": Kind.TORCH_TWIN(),
+    "reformer_paddle": Kind.PADDLE_TWIN(),
+    "judging": Kind.THIS_WORKBENCH(),
 }
 PICTURE = "../pics/performance.png"  # as the page links it
 SIGNS = {"faster": "≥", "slower": "≤", "leaner": "≤", "layer": "≤"}
@@ -42,52 +43,53 @@ def machine() -> str:
 
 def line(one: Comparison, found: dict) -> str:
     """A row for the terminal, its ratio last."""
-    cells = ", ".join(
-        f"{what} {_cell(one, found[what])}" for what in (WALL, CPU, MEMORY) if what in found
-    )
-    word = "reached" if passed(one, found) else "MISSED"
-    return f"{one.title}: {cells}; goal {_goal(one)}: {word}"
+    ratios = {what: _cell(one, found[what]) for what in (WALL, CPU, MEMORY) if what in found}
+    cells = [Kind.CELL(what=what, ratio=ratio) for what, ratio in ratios.items()]
+    word = Kind.REACHED() if passed(one, found) else Kind.MISSED()
+    return Kind.ROW(title=one.title, cells=cells, goal=_goal(one), word=word)
 
 
 def _goal(one: Comparison) -> str:
-    return f"{SIGNS[one.kind]} {one.goal:g}{' MB' if one.kind == 'layer' else ''}"
+    goal = Kind.GOAL_IN_MB if one.kind == "layer" else Kind.GOAL
+    return goal(sign=SIGNS[one.kind], goal=one.goal)
 
 
 def _cell(one: Comparison, ratio: dict) -> str:
     """A ratio and the spread of its turns; fewer digits than the spread has are enough."""
     if one.kind == "layer":
-        return f"{ratio['ratio']:.1f} MB"
+        return Kind.RATIO_IN_MB(ratio=ratio["ratio"])
     if ratio["lowest"] == ratio["highest"]:
-        return f"{ratio['ratio']:.4g}"
-    return f"{ratio['ratio']:.4g} ({ratio['lowest']:.3g} to {ratio['highest']:.3g})"
+        return Kind.RATIO(ratio=ratio["ratio"])
+    return Kind.RATIO_SPREAD(**{name: ratio[name] for name in ("ratio", "lowest", "highest")})
 
 
 def as_table(rows: dict, results: dict) -> str:
     """A line a comparison."""
-    lines = ["| what | goal | CPU time or memory | wall time | |", "|---|---|---|---|---|"]
+    lines = [Kind.HEAD_OF_ROWS(), "|---|---|---|---|---|"]
     for name, one in rows.items():
         if not isinstance(one, Comparison):
             continue
         found = results[name]
         first = found[MEMORY if MEMORY in found else CPU]
         wall = _cell(one, found[WALL]) if WALL in found else "–"
-        title = one.title + (f" ({one.note})" if one.note else "")
-        word = "reached" if passed(one, found) else "**missed**"
+        title = Kind.TITLE_AND_NOTE(title=one.title, note=one.note) if one.note else one.title
+        word = Kind.REACHED() if passed(one, found) else Kind.MISSED_IN_TABLE()
         lines.append(f"| {title} | {_goal(one)} | {_cell(one, first)} | {wall} | {word} |")
     machines = {results[name]["machine"] for name in rows}
-    return "\n".join([*lines, "", f"Measured on: {measured_on(machines)}."])
+    return "\n".join([*lines, "", Kind.MEASURED_ON(machines=measured_on(machines))])
 
 
-def measured_on(machines: set[str]) -> str:
+def measured_on(machines: set[str]) -> list[str]:
     """A processor and day once (see `machine`), with the lowest and highest load."""
     loads: dict[tuple[str, str], list[int]] = {}
     for text in sorted(machines):
         where, _, load = text.rpartition(", ")
         waiting, _, cores = load.partition(" waiting for ")
         loads.setdefault((where, cores), []).append(int(waiting))
-    return "; ".join(
-        f"{where}, {cores}, load {min(of)} to {max(of)}" for (where, cores), of in loads.items()
-    )
+    return [
+        Kind.MACHINE_AND_LOAD(machine=machine, cores=cores, least=min(of), most=max(of))
+        for (machine, cores), of in loads.items()
+    ]
 
 
 def exponents(rows: dict, results: dict) -> str:
@@ -95,9 +97,9 @@ def exponents(rows: dict, results: dict) -> str:
     grow with; empty where no panel was measured."""
     panels = {name: one for name, one in rows.items() if isinstance(one, Series)}
     if not panels:
-        return "No panel was measured yet."
-    lines = [f"![Time and memory against {', '.join(o.title for o in panels.values())}]({PICTURE})"]
-    lines += ["", "| against | program | CPU time | memory |", "|---|---|---|---|"]
+        return Kind.NO_PANEL()
+    lines = [f"![{Kind.AGAINST(titles=[one.title for one in panels.values()])}]({PICTURE})"]
+    lines += ["", Kind.HEAD_OF_EXPONENTS(), "|---|---|---|---|"]
     for name, one in panels.items():
         for program, points in results[name]["points"].items():
             powers = [f"{power(one, points, what):.2f}" for what in (CPU, MEMORY)]
@@ -131,13 +133,14 @@ def draw(rows: dict, results: dict, target: Path) -> None:
         for panel, what, unit in zip(
             panels[:, column],
             (CPU, MEMORY),
-            ("CPU seconds a step", "MB above the model"),
+            (Kind.AXIS_OF_TIME(), Kind.AXIS_OF_MEMORY()),
             strict=True,
         ):
             for program, points in results[name]["points"].items():
                 x = [point[one.quantity] for point in points]
                 y = [point[what] / (MEGA if what == MEMORY else 1) for point in points]
-                label = f"{NAMES.get(program, program)}: exponent {power(one, points, what):.2f}"
+                said = {"program": NAMES.get(program, program), "power": power(one, points, what)}
+                label = Kind.LINE_OF_PROGRAM(**said)
                 panel.plot(x, y, lw=1, label=label, **MARKS.get(program, marks.TORCH))
             panel.set(xscale="log", yscale="log", ylabel=unit, xlabel=one.title)
             panel.set_xticks(x, [f"{value:,}" for value in x])

@@ -24,6 +24,7 @@ import os
 import time
 
 from twincheck.extras.bench import programs
+from twincheck.extras.bench.kinds import Kind
 
 _STATUS = Path("/proc/self/status")
 
@@ -51,5 +52,5 @@ def _kib(name: str) -> int:
 
 if __name__ == "__main__":
     if len(sys.argv) != 2:
-        sys.exit(f"error: a request's path is needed\n\n{__doc__}")
+        sys.exit(f"{Kind.REQUEST_MISSING()}\n\n{__doc__}")
     main(sys.argv[1])

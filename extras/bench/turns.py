@@ -10,6 +10,7 @@ from pathlib import Path
 from twincheck.common.system.checkout import ROOT
 from twincheck.common.system.processes import environment
 from twincheck.extras.bench.comparisons import MEGA, OF_GRADIENTS, Comparison, Program, Series
+from twincheck.extras.bench.kinds import Kind
 
 ONE_THREAD = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 # For memory, what is freed must go back to the system: large arrays one by one, at every size, or
@@ -75,7 +76,8 @@ class Process:
         line = self.process.stdout.readline()
         if not line:
             said = self.said.read_text(errors="replace").strip().splitlines()[-LAST_LINES:]
-            raise BenchError(f"{self.program.name} ended: {' '.join(said) or 'it said nothing'}")
+            said = " ".join(said) or Kind.SAID_NOTHING()
+            raise BenchError(Kind.PROGRAM_ENDED(program=self.program.name, said=said))
         return json.loads(line)
 
 

@@ -49,6 +49,7 @@ from twincheck.common.system.frameworks import SIDES
 from twincheck.common.system.json_file import load_json, write_json
 from twincheck.common.system.npz import read_npz
 from twincheck.extras.bits import md5
+from twincheck.extras.bits.kinds import Kind
 from twincheck.extras.bits.operators import ALL, SAMPLES, TABLE
 from twincheck.extras.bits.orders import find, gradients_of, grouped, sampled, ways_of
 from twincheck.extras.bits.search import compare_bits, orders_of_parts
@@ -62,8 +63,8 @@ SCHEMA = 1
 FILE = "exact.json"
 FLAG = "FLAGS_use_accuracy_compatible_kernel"
 STEPS = 10  # of the training
-EQUAL, ORDER, KERNEL = "equal", "another order", "another kernel"
-UNTAKEN = "not compared"
+EQUAL, ORDER, KERNEL = Kind.EQUAL(), Kind.ANOTHER_ORDER(), Kind.ANOTHER_KERNEL()
+UNTAKEN = Kind.NOT_COMPARED()
 GRADIENT = "gradients_differed"
 
 
@@ -95,10 +96,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """The command; returns the exit status."""
     parser = Parser(__doc__, "exact")
     parser.take("model", "out", "preset", "case", "mode", "seed", "weights", "data", "tokenizer")
-    said = f"of the training; {STEPS} by default: --steps 100"
+    said = Kind.HELP_STEPS(steps=STEPS)
     parser.take_other("steps", type=positive, default=STEPS, help=said)
     for side in SIDES:
-        said = f"what a training's {side} side logged: --{side}-md5 {side}.md5"
+        said = Kind.HELP_MD5(side=side)
         parser.add_argument(f"--{side}-md5", type=Path, metavar="FILE", help=said)
     parser.take("json", "torch-python", "paddle-python", "debug")
     given = parser.parse_args(arguments)
@@ -110,16 +111,16 @@ def _logged(given: Namespace) -> int:
     """Compare what two trainings logged."""
     files = {side: getattr(given, f"{side}_md5") for side in SIDES}
     if not all(files.values()):
-        raise UserError("give both sides' logs: --torch-md5 FILE --paddle-md5 FILE")
+        raise UserError(Kind.MD5_OF_ONE_SIDE())
     compared = md5.compare(*(md5.read(files[side]) for side in SIDES))
-    _say_training("trainings", compared)
+    _say_training(Kind.TRAININGS(), compared)
     return int(compared.first is not None or compared.alone > 0)
 
 
 def _exact(given: Namespace) -> int:
     steps, given.steps = given.steps, None
     options = CheckOptions.of(given)
-    pair = only_pair(options, f"name the one model: `{to_type('exact', 'DIR')}`")
+    pair = only_pair(options, Kind.MODEL_MISSING(command=to_type("exact", "DIR")))
     base = folder_of(options, "exact")
     with one_thread(), report.progress() as on_progress:
         with asked(pair, options, base, keep="all") as one:
@@ -143,10 +144,10 @@ def _exact(given: Namespace) -> int:
         write_json(given.json, result)
     show(result, found)
     if trained is not None:
-        _say_training(f"{steps} training steps", trained[1])
+        _say_training(Kind.TRAINING_STEPS(count=steps), trained[1])
     for note in notes:
         report.say(note)
-    report.say(f"result: {shown(place / FILE)}")
+    report.say(Kind.WRITTEN(path=shown(place / FILE)))
     differs = any(one.off or _differing(one.tally) for one in found.values())
     return int(differs or trained is not None and trained[1].first is not None)
 
@@ -187,20 +188,20 @@ def of_step(step: Step, one, on_progress: Callable[[str], None]) -> Found:
     found = Found(len(bits.same), bits.off)
     sidecar = sidecar_of(ResultFolder(fed).log(step.judged[0], "paddle"))
     found.tally = {n: counts for n, counts in sidecar.operators.items() if n in TABLE}
-    on_progress(f"step {step.number}: in which order sums were added")
+    on_progress(Kind.NOW_ORDERS(step=step.number))
     found.samples = [sample_of(path) for path in sorted(samples.glob("*.json"))]
     left = compare_bits(fed, plain, step.judged).off
     for key in left:
         orders = None if Key.parse(key).is_step else orders_of_parts(fed, step.judged[0], key)
         if orders:
-            found.accumulated = f"{key}: torch adds {orders[0]}, Paddle {orders[1]}"
+            found.accumulated = Kind.ADDED(key=key, torch=orders[0], paddle=orders[1])
             break
     return found
 
 
 def _ask(step: Step, side: str, run, folder: Path, python: str, on_progress) -> None:
     def told(text: str) -> None:
-        on_progress(f"step {step.number} {side}: {text}")
+        on_progress(Kind.NOW_SIDE(step=step.number, side=side, what=str(text)))
 
     with WorkerProcess(python, step.module(side), told, run.device) as process:
         answered(process, run, folder / f"request_{side}.json")
@@ -216,7 +217,7 @@ def _trained(one, options: CheckOptions, steps: int, on_progress):
     own = replace(one, run=replace(one.run, data=str(inputs.data), steps=steps))
     with own.sides("twincheck.extras.bits.steps", STEM) as sides:
         sides.folder.mkdir(parents=True, exist_ok=True)
-        on_progress(f"{steps} training steps")
+        on_progress(Kind.TRAINING_STEPS(count=steps))
         for dtype in ("float64", "float32"):  # the first makes what all start from
             sides.answer(dtype)
         files = {side: sides.folder / f"{STEM}_{side}.md5" for side in SIDES}
@@ -231,10 +232,9 @@ def sample_of(path: Path) -> Sample:
     """What the first differing call of an operator shows; `path` is its .json."""
     told, arrays = load_json(path), read_npz(path.with_suffix(".npz"))
     groups = {name: _numbered(arrays, name) for name in ("in", "given", "torch", "paddle", "exact")}
-    results = _results(told, groups)
-    kind, how = KERNEL, ""
-    size = 1 if told["entry"] == GRADIENT else grouped(told["operator"], told["arguments"])
-    for name, ways_to, i in results:
+    kind, how, is_gradient = KERNEL, "", told["entry"] == GRADIENT
+    size = 1 if is_gradient else grouped(told["operator"], told["arguments"])
+    for name, ways_to, i in _results(told, groups):
         if ways_to is None or any(i not in groups[side] for side in SIDES):
             continue
         torch, paddle = (groups[side][i].ravel() for side in SIDES)
@@ -242,20 +242,19 @@ def sample_of(path: Path) -> Sample:
             continue
         rows = sampled(torch, paddle, size)
         ways = find(ways_to(rows), [torch[rows], paddle[rows]])
-        of = f"{name}: " if name else ""
-        if all(way.share == 1.0 for way in ways):
-            kind, how = ORDER, f"{of}torch: {ways[0].said}. Paddle: {ways[1].said}"
-            break
-        parts = [
-            f"{side}: {way.said}{'' if way.share == 1.0 else f' (nearest, {way.share:.0%})'}"
-            for side, way in zip(("torch", "Paddle"), ways, strict=True)
+        said = [
+            w.said if w.share == 1.0 else Kind.NEAREST(order=w.said, share=w.share) for w in ways
         ]
-        how = f"{of}{'. '.join(parts)}"
+        how = Kind.ORDERS(**dict(zip(SIDES, said, strict=True)))
+        if is_gradient:
+            how = Kind.OF_GRADIENT(name=name, how=how)
+        if all(way.share == 1.0 for way in ways):
+            kind = ORDER
+            break
     if kind == KERNEL:
-        of = "gradients: " if told["entry"] == GRADIENT else ""
-        shares = [_rounded_share(groups[side], groups["exact"]) for side in SIDES]
-        rounded = f"{of}torch rounds {shares[0]:.0%} of the elements as float64 does, Paddle"
-        how = "; ".join(filter(None, [f"{rounded} {shares[1]:.0%}", how]))
+        rounded = Kind.GRADIENTS_ROUNDED if is_gradient else Kind.ROUNDED
+        shares = {side: _rounded_share(groups[side], groups["exact"]) for side in SIDES}
+        how = Kind.KERNELS(facts=[rounded(**shares), how])
     names = {n: told[n] for n in ("operator", "entry", "number", "module", "place")}
     return Sample(**names, kind=kind, how=how)
 
@@ -272,14 +271,14 @@ def _numbered(arrays: Mapping[str, np.ndarray], group: str) -> dict[int, np.ndar
 
 
 def _results(told: Mapping, groups: Mapping) -> list[tuple[str, Callable | None, int]]:
-    """(name, rows -> ways to it, number) of each result of a call."""
+    """(name of what it is a gradient of, rows -> ways to it, number) of each result of a call."""
     named, inputs = told["arguments"], groups["in"]
     if told["entry"] != GRADIENT:
         return [("", ways_of(told["operator"], named, inputs), 0)]
     ways = gradients_of(told["operator"], named, inputs, groups["given"][0])
     names = {at["tensor"]: name for name, at in named.items() if isinstance(at, Mapping)}
     wanted = [names.get(number, "") for number in told["wanted"]]
-    return [(f"gradient of {name}", ways.get(name), i) for i, name in enumerate(wanted)]
+    return [(name, ways.get(name), i) for i, name in enumerate(wanted)]
 
 
 # ---- results ------------------------------------------------------------------------------------
@@ -356,53 +355,54 @@ def _compared(compared: md5.Compared) -> dict[str, object]:
 def show(result: Mapping, found: Mapping[int, Found]) -> None:
     """The values of each step, the operators in a table, and the first that differs."""
     for number, of in result["steps"].items():
-        total = of["same"] + of["differing"]
-        first = f"; the first that differs: {of['first']}" if of["first"] else ""
-        said = f"{of['same']:,} of {total:,} values have the same bits in float32{first}"
-        report.say(f"{result['model']}, step {number}: {said}")
+        counts = {"same": of["same"], "total": of["same"] + of["differing"]}
+        first = Kind.FIRST_VALUE(key=of["first"]) if of["first"] else ""
+        report.say(Kind.SAME_BITS(model=result["model"], step=number, **counts, first=first))
         if of["accumulated"]:
-            report.say(f"  a sum of gradients, equal by themselves: {of['accumulated']}")
+            report.say(Kind.ACCUMULATED(how=of["accumulated"]))
     table = Table(box=None, pad_edge=False)
-    table.add_column("operator", overflow="fold")
-    headings = "calls", "that differ", "bits", "gradients", "that differ", "bits", "by up to"
-    for heading in headings:
-        table.add_column(heading, justify="left" if heading == "bits" else "right")
+    table.add_column(Kind.COLUMN_OPERATOR(), overflow="fold")
+    for heading in (Kind.COLUMN_CALLS(), Kind.COLUMN_GRADIENTS()):
+        table.add_column(heading, justify="right")
+        table.add_column(Kind.COLUMN_DIFFER(), justify="right")
+        table.add_column(Kind.COLUMN_BITS())
+    table.add_column(Kind.COLUMN_LARGEST(), justify="right")
     for row in result["operators"]:
         calls, off, gradients, gradients_off = (f"{row[count]:,}" for count in _COUNTS)
         largest = f"{row['largest']:.1e}" if row["largest"] else ""
         cells = calls, off, row["kind"], gradients, gradients_off, row["kind_of_gradients"]
         table.add_row(row["operator"], *cells, largest)
-    report.say("operators, each fed with the same bits:")
+    report.say(Kind.OPERATORS())
     report.show_table(table)
     for row in result["operators"]:
+        name = row["operator"]
         for how in row["how"]:
-            report.say(f"  {row['operator']}: {how}")
+            report.say(Kind.OPERATOR_HOW(operator=name, how=how))
         for reason, calls in row["untaken"].items():
-            report.say(f"  {row['operator']}: {calls} calls are not compared: {printable(reason)}")
+            report.say(Kind.OPERATOR_UNTAKEN(operator=name, count=calls, why=printable(reason)))
     first = result["first"]
     if first is None:
-        report.say("no operator differs by itself")
+        report.say(Kind.NO_OPERATOR())
         return
-    where = f" at {shown(Path(first['place']))}" if first["place"] else ""
-    what = "the gradient of " if first["entry"] == GRADIENT else ""
-    how = f"{first['kind']}; {first['how']}" if first["how"] else first["kind"]
-    report.say(
-        f"the first that differs: {what}{first['operator']} in {first['module'] or 'the model'}"
-        f"{where}: {how}"
-    )
+    what = first["operator"]
+    said = {
+        "what": Kind.GRADIENT_OF(operator=what) if first["entry"] == GRADIENT else what,
+        "module": first["module"] or Kind.THE_MODEL(),
+        "where": Kind.AT(place=shown(Path(first["place"]))) if first["place"] else "",
+    }
+    report.say(Kind.FIRST_OPERATOR(**said, how=[first["kind"], first["how"]]))
 
 
 def _say_training(what: str, compared: md5.Compared) -> None:
-    total = compared.equal + compared.differing
+    counts = {"what": what, "total": compared.equal + compared.differing}
     if compared.first is None:
-        report.say(f"{what}: all {total:,} losses and gradients that both have are the same bits")
+        report.say(Kind.TRAINED_ALIKE(**counts))
     else:
-        torch, paddle = compared.first
-        values = f"{torch.value} and {paddle.value}, " if torch.value else ""
-        report.say(
-            f"{what}: {compared.equal:,} of {total:,} losses and gradients are the same bits; the "
-            f"first that differs: {torch.name} of step {torch.step}, {values}MD5 {torch.md5} and "
-            f"{paddle.md5}"
-        )
+        of = dict(zip(SIDES, compared.first, strict=True))
+        values = {side: mark.value for side, mark in of.items()}
+        said = {"name": of["torch"].name, "step": of["torch"].step, "equal": compared.equal}
+        said["values"] = Kind.VALUES(**values) if of["torch"].value else ""
+        marks = {side: mark.md5 for side, mark in of.items()}
+        report.say(Kind.TRAINED_OTHERWISE(**counts, **said, **marks))
     if compared.alone:
-        report.say(f"  {compared.alone:,} are in one log alone")
+        report.say(Kind.IN_ONE_LOG(count=compared.alone))

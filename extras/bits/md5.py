@@ -19,6 +19,7 @@ from pathlib import Path
 import numpy as np
 
 from twincheck.common.system.errors import UserError
+from twincheck.extras.bits.kinds import Kind
 
 _LINE = re.compile(
     r"(?P<kind>final_loss|per_token_loss|gradient):\s*rank=(?P<rank>\d+)\s+"
@@ -65,7 +66,7 @@ def read(path: Path) -> list[Mark]:
     try:
         text = path.read_text(encoding="utf-8", errors="replace")
     except OSError as error:
-        raise UserError(f"{path}: cannot be read: {error.strerror}") from None
+        raise UserError(Kind.FILE_UNREADABLE(path=str(path), error=error.strerror)) from None
     found: list[Mark] = []
     counts: dict[tuple[str, str], int] = {}
     for line in _LINE.finditer(text):
@@ -76,7 +77,7 @@ def read(path: Path) -> list[Mark]:
         name = line["name"] or kind
         found.append(Mark(step, name, int(rank), line["md5"].lower(), line["value"] or ""))
     if not found:
-        raise UserError(f"{path}: no line of it has `final_loss: rank=N val=X md5=…`")
+        raise UserError(Kind.FILE_WITHOUT_MD5(path=str(path)))
     return found
 
 
@@ -95,7 +96,7 @@ def compare(torch: list[Mark], paddle: list[Mark]) -> Compared:
     others = {mark.key: mark for mark in paddle}
     pairs = [(mark, others[mark.key]) for mark in torch if mark.key in others]
     if not pairs:
-        raise UserError("no step's tensor is in both logs: log the same steps on both sides")
+        raise UserError(Kind.NO_TENSOR_IN_BOTH())
     off = [pair for pair in pairs if pair[0].md5 != pair[1].md5]
     first = min(off, key=lambda pair: pair[0].step, default=None)
     alone = len({mark.key for mark in torch} ^ set(others))

@@ -15,6 +15,7 @@ from collections.abc import Callable
 from twincheck.common.system.errors import UserError
 from twincheck.common.system.words import did_you_mean
 from twincheck.common.transplant.table import SMALLEST, Untaken, channels_first
+from twincheck.extras.bits.kinds import Kind
 
 ALL = "all"
 # Names the folder in which the first call of each operator that differs is left.
@@ -54,16 +55,15 @@ def chosen(text: str) -> list[str]:
     wrong = sorted(set(names) - set(TABLE))
     if wrong or not names:
         meant = did_you_mean(wrong[0], [*TABLE, ALL, SMALLEST]) if wrong else ""
-        raise UserError(
-            f"--transplant {text}: {', '.join(wrong) or 'nothing'} is no operator that can be "
-            f"transplanted; these can: {', '.join(sorted(TABLE))}; or {ALL}, or {SMALLEST}{meant}"
-        )
+        known = {"operators": sorted(TABLE), "all": ALL, "smallest": SMALLEST, "meant": meant}
+        unknown = wrong or [Kind.NOTHING()]
+        raise UserError(Kind.OPERATORS_UNKNOWN(given=text, unknown=unknown, **known))
     return list(dict.fromkeys(names))
 
 
 def listed() -> str:
     """What --transplant takes, in words."""
-    return f"{ALL}, {SMALLEST}, or some of these, with commas between: {', '.join(sorted(TABLE))}"
+    return Kind.OPERATORS_TAKEN(all=ALL, smallest=SMALLEST, operators=sorted(TABLE))
 
 
 def _layer(name, *others):
@@ -97,7 +97,7 @@ def same_name(module, name):
 @operator("attention", "nn.functional.scaled_dot_product_attention")
 def _attention(query, key, value, attn_mask, dropout_p, is_causal, training=True, scale=None):
     if dropout_p and training:
-        raise Untaken("dropout inside")
+        raise Untaken(Kind.UNTAKEN_DROPOUT())
     query, key, value = (x.transpose(1, 2) for x in (query, key, value))  # heads before tokens
     mixed = F.scaled_dot_product_attention(
         query, key, value, attn_mask, is_causal=is_causal, scale=scale
@@ -113,7 +113,7 @@ _layer("linear")(lambda x, weight, bias: F.linear(x, weight.t().contiguous(), bi
 def _conv(x, weight, bias, stride, padding, dilation, groups):
     padding = padding.lower() if isinstance(padding, str) else sizes(padding)
     if not isinstance(padding, str | int) and len(padding) not in (1, x.ndim - 2):
-        raise Untaken("a padding for each end")
+        raise Untaken(Kind.UNTAKEN_PADDING_OF_ENDS())
     function = getattr(F, f"conv{x.ndim - 2}d")
     return function(x, weight, bias, sizes(stride), padding, sizes(dilation), groups)
 
@@ -124,14 +124,14 @@ def _conv_nd(
 ):
     channels_first(data_format)
     if padding_algorithm not in (None, "EXPLICIT"):
-        raise Untaken(f"padding {padding_algorithm}")
+        raise Untaken(Kind.UNTAKEN_PADDING(padding=padding_algorithm))
     return _conv(x, weight, bias, stride, padding, dilation, groups)
 
 
 @_layer("embedding")
 def _embedding(x, weight, padding_idx):
     if padding_idx is not None and padding_idx >= 0:
-        raise Untaken("a padding row, which is zeros in Paddle alone")
+        raise Untaken(Kind.UNTAKEN_PADDING_ROW())
     return F.embedding(x, weight)
 
 
@@ -150,7 +150,7 @@ def _batch_norm(
     x, running_mean, running_var, weight, bias, training, momentum, epsilon, use_global_stats
 ):
     if training and not use_global_stats:
-        raise Untaken("train mode, where Paddle keeps its own running statistics")
+        raise Untaken(Kind.UNTAKEN_TRAIN_MODE())
     return F.batch_norm(x, running_mean, running_var, weight, bias, False, 0.0, epsilon)
 
 
@@ -178,7 +178,7 @@ _layer("log_softmax")(lambda x, axis, dtype: F.log_softmax(x, axis, dtype=dtype)
 @_layer("cross_entropy")
 def _cross_entropy(input, label, weight, ignore_index, reduction, axis, label_smoothing):
     if axis not in (-1, input.ndim - 1):
-        raise Untaken("another axis")
+        raise Untaken(Kind.UNTAKEN_AXIS())
     labels = label.squeeze(-1) if label.ndim == input.ndim else label
     options = {"reduction": reduction, "label_smoothing": label_smoothing}
     rows = input.reshape(-1, input.shape[-1])
@@ -220,7 +220,7 @@ def _enter_pooling(n):
     @operator("max_pool", f"nn.functional.max_pool{n}d")
     def max_pool(x, kernel_size, stride, padding, ceil_mode):
         if isinstance(padding, str):
-            raise Untaken("a padding by name")
+            raise Untaken(Kind.UNTAKEN_PADDING_BY_NAME())
         size, stride = sizes(kernel_size), None if stride is None else sizes(stride)
         own = getattr(F, f"max_pool{n}d")
         return own(x, size, stride, sizes(padding), ceil_mode=ceil_mode)
@@ -228,7 +228,7 @@ def _enter_pooling(n):
     @operator("avg_pool", f"nn.functional.avg_pool{n}d")
     def avg_pool(x, kernel_size, stride, padding, ceil_mode, exclusive):
         if n == 1 or isinstance(padding, str):
-            raise Untaken("other arguments in another order, or a padding by name")
+            raise Untaken(Kind.UNTAKEN_POOLING())
         size, stride = sizes(kernel_size), None if stride is None else sizes(stride)
         own = getattr(F, f"avg_pool{n}d")
         return own(x, size, stride, sizes(padding), ceil_mode, not exclusive)
@@ -276,7 +276,7 @@ def _std(x, axis, keepdim, unbiased=True):
 @operator("norm", "norm", "Tensor.norm", "linalg.norm")
 def _norm(x, p, axis, keepdim):
     if p not in (None, "fro") and not isinstance(p, int | float):
-        raise Untaken(f"p = {p}")
+        raise Untaken(Kind.UNTAKEN_NORM(p=str(p)))
     return torch.linalg.vector_norm(x, p if isinstance(p, int | float) else 2, axes(axis), keepdim)
 
 
@@ -340,7 +340,7 @@ _math("gather", "gather", "index_select")(
 @_math("gather", "take_along_axis")
 def _take_along_axis(arr, indices, axis, broadcast=True):
     if arr.ndim != indices.ndim:
-        raise Untaken("other numbers of axes")
+        raise Untaken(Kind.UNTAKEN_AXES())
     return torch.take_along_dim(arr, indices, axis) if broadcast else arr.gather(axis, indices)
 
 
@@ -352,7 +352,7 @@ _math("clip")(lambda x, min, max: torch.clip(x, min, max))
 @_math("where")
 def _where(condition, x, y):
     if x is None or y is None:
-        raise Untaken("only a condition")
+        raise Untaken(Kind.UNTAKEN_CONDITION())
     return torch.where(condition, x, y)
 
 
@@ -378,7 +378,7 @@ def _topk(x, k, axis, largest, sorted):
 def _extreme(name):
     def extreme(x, axis, keepdim, dtype):
         if dtype not in ("int64", torch.int64):
-            raise Untaken(f"dtype {dtype}")
+            raise Untaken(Kind.UNTAKEN_DTYPE(dtype=str(dtype)))
         return getattr(torch, name)(x, axis, keepdim)
 
     return extreme

@@ -10,8 +10,11 @@ difference; where none is, the operator is another kernel, or its order is not a
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
+
+from twincheck.extras.bits.kinds import Kind
 
 MOST = 512  # elements of a result that are computed again
 LONGEST = 1 << 14  # terms of a sum
@@ -19,7 +22,6 @@ EDGE = 20  # so many elements one of all the ways gives by chance once in thousa
 LANES = (2, 4, 8, 16, 32, 64)
 BLOCKS = (8, 16, 32, 48, 64, 96, 128, 192, 240, 256, 320, 384, 512)
 CASCADE = 16  # terms of a chain of torch's sums, before a further level takes them
-FUSED = "multiplied and added in one rounding"
 
 
 @dataclass
@@ -73,7 +75,7 @@ def _tiled(best: Found, tried: Sequence[tuple[str, np.ndarray]]) -> Found:
     other = next((said for said, same in tried if same[left].all()), None)
     if other is None:
         return best
-    return Found(f"{best.said} ({best.share:.0%} of the elements); the others {other}", 1.0)
+    return Found(Kind.TILED(most=best.said, share=best.share, other=other), 1.0)
 
 
 def _same(a: np.ndarray, b: np.ndarray) -> np.ndarray:
@@ -86,19 +88,19 @@ def orders(sums: Sums) -> Iterator[tuple[str, np.ndarray]]:
     if sums.a.shape[1] > LONGEST:
         return
     fusings = (True, False) if sums.b is not None else (False,)
-    begins = ("", "the bias last", "the bias first") if sums.start is not None else ("",)
+    begins = (Kind.BIAS_LAST, Kind.BIAS_FIRST) if sums.start is not None else (str,)
     for fused in fusings:
         for name, add in _WAYS:
-            for begin in begins[1:] or begins:
-                total = add(_Terms(sums, fused), sums.start if "first" in begin else None)
+            for begin in begins:
+                start = sums.start if begin is Kind.BIAS_FIRST else None
+                total = add(_Terms(sums, fused), start)
                 if total is None:
                     continue
-                if "last" in begin:
+                if begin is Kind.BIAS_LAST:
                     total = total + sums.start
-                words = [name, FUSED if fused else "", begin]
-                ends = _ended(total, sums.divided)
-                for word, values in ends:
-                    yield ", ".join(filter(None, [*words, word])), values
+                words = [name, Kind.FUSED() if fused else "", begin()]
+                for word, values in _ended(total, sums.divided):
+                    yield Kind.ORDER(words=[*words, word]), values
 
 
 def _ended(total: np.ndarray, divided: float) -> list[tuple[str, np.ndarray]]:
@@ -106,7 +108,7 @@ def _ended(total: np.ndarray, divided: float) -> list[tuple[str, np.ndarray]]:
         return [("", total)]
     by = np.float32(divided)
     times = total * (np.float32(1.0) / by)
-    return [("", total / by), ("times the reciprocal of their count", times)]
+    return [("", total / by), (Kind.BY_RECIPROCAL(), times)]
 
 
 class _Terms:
@@ -277,22 +279,29 @@ def _rest(terms: _Terms, total: np.ndarray, begin: int) -> np.ndarray:
 
 
 _JOINS = (
-    (", these one after another", _one_by_one),
-    (", these by halves", _halves),
-    (", these by neighbours", _neighbours),
+    (Kind.JOINED_IN_TURN(), _one_by_one),
+    (Kind.JOINED_BY_HALVES(), _halves),
+    (Kind.JOINED_BY_NEIGHBOURS(), _neighbours),
 )
-_WAYS: list[tuple[str, Callable]] = [("one after another", _in_turn)]
-_WAYS += [(f"in {n} lanes{said}", _in_lanes(n, join)) for n in LANES for said, join in _JOINS]
+_WAYS: list[tuple[str, Callable]] = [(Kind.IN_TURN(), _in_turn)]
 _WAYS += [
-    (f"in {count} registers of {width} lanes{said}", _in_lanes(count * width, _registers(width, j)))
-    for count in (2, 4, 8)
-    for width in (4, 8, 16)
-    for said, j in _JOINS
+    (Kind.IN_LANES(lanes=lanes, joined=said), _in_lanes(lanes, join))
+    for lanes in LANES
+    for said, join in _JOINS
 ]
-_WAYS += [(f"in blocks of {size}", _in_blocks(size)) for size in BLOCKS]
-_WAYS += [("pairwise", _pairwise), ("from the last to the first", _backwards)]
-_WAYS += [(f"in a cascade of 4 registers of {width} lanes", _cascade(width)) for width in (8, 16)]
-_WAYS += [("in a cascade of 4 sums", _cascade(1)), ("in a cascade", _columns)]
+_WAYS += [
+    (
+        Kind.IN_REGISTERS(count=n, lanes=width, joined=said),
+        _in_lanes(n * width, _registers(width, join)),
+    )
+    for n in (2, 4, 8)
+    for width in (4, 8, 16)
+    for said, join in _JOINS
+]
+_WAYS += [(Kind.IN_BLOCKS(size=size), _in_blocks(size)) for size in BLOCKS]
+_WAYS += [(Kind.PAIRWISE(), _pairwise), (Kind.BACKWARDS(), _backwards)]
+_WAYS += [(Kind.IN_CASCADE_OF_REGISTERS(lanes=width), _cascade(width)) for width in (8, 16)]
+_WAYS += [(Kind.IN_CASCADE_OF_SUMS(), _cascade(1)), (Kind.IN_CASCADE(), _columns)]
 
 
 # ---- layer normalization ------------------------------------------------------------------------
@@ -303,7 +312,7 @@ def norms(x: np.ndarray, weight, bias, epsilon: float) -> Iterator[tuple[str, np
     count, eps = float(x.shape[1]), np.float32(epsilon)
     for lanes in (8, 16, 4):
         if x.shape[1] >= lanes:
-            said = f"Welford's mean and variance in {lanes} lanes"
+            said = Kind.WELFORD(lanes=lanes)
             yield from _normalized(said, x, *_welford(x, lanes), weight, bias, eps)
     for name, add in _WAYS:
         total = add(_Terms(Sums(x), False), None)
@@ -311,33 +320,32 @@ def norms(x: np.ndarray, weight, bias, epsilon: float) -> Iterator[tuple[str, np
             continue
         mean = total / np.float32(count)
         apart = x - mean[:, None]
-        for fused, word in ((False, ""), (True, f", {FUSED}")):
+        for fused, word in ((False, ""), (True, Kind.FUSED())):
             both = [add(_Terms(Sums(v, v), fused), None) for v in (apart, x)]
             if both[0] is None:
                 continue
             spread, squares = (each / np.float32(count) for each in both)
-            said = f"{name}{word}"
-            yield from _normalized(
-                f"mean, then variance, {said}", x, mean, spread, weight, bias, eps
-            )
-            variance = squares - mean * mean
-            yield from _normalized(
-                f"means of x and of its square, {said}", x, mean, variance, weight, bias, eps
-            )
+            order, affine = Kind.ORDER(words=[name, word]), (weight, bias, eps)
+            said = Kind.VARIANCE_AFTER_MEAN(order=order)
+            yield from _normalized(said, x, mean, spread, *affine)
+            said = Kind.VARIANCE_BY_SQUARES(order=order)
+            yield from _normalized(said, x, mean, squares - mean * mean, *affine)
 
 
 def _normalized(said: str, x, mean, variance, weight, bias, eps):
     mean, root = mean[:, None], np.sqrt(variance + eps)[:, None]
     for word, by in (
-        ("times 1/deviation", (x - mean) * (np.float32(1.0) / root)),
-        ("divided by the deviation", (x - mean) / root),
+        (Kind.TIMES_RECIPROCAL(), (x - mean) * (np.float32(1.0) / root)),
+        (Kind.BY_DEVIATION(), (x - mean) / root),
     ):
+        by_word = Kind.NORMALIZED(steps=[said, word])
         if weight is None:
-            yield f"{said}; {word}", by if bias is None else by + bias
+            yield by_word, by if bias is None else by + bias
             continue
-        yield f"{said}; {word}", by * weight if bias is None else by * weight + bias
+        yield by_word, by * weight if bias is None else by * weight + bias
         if bias is not None:
-            yield f"{said}; {word}; weight and bias {FUSED}", _fused(by, weight, bias)
+            steps = [said, word, Kind.AFFINE_FUSED()]
+            yield Kind.NORMALIZED(steps=steps), _fused(by, weight, bias)
 
 
 def _fused(a, b, c) -> np.ndarray:
@@ -501,13 +509,13 @@ def _of_convolution(x, weight, bias, named: Mapping) -> Callable | None:
         start = None if bias is None else bias[filters]
         pair = [v.reshape(len(rows), channels, -1) for v in terms]
         for said, values in orders(Sums(*(v.reshape(len(rows), -1) for v in pair), start)):
-            yield f"channel by channel {said}", values
+            yield Kind.BY_CHANNELS(order=said), values
         for size in (channels, *blocks):
             turned = (v.reshape(len(rows), -1, size, v.shape[2]) for v in pair)
             flat = (v.swapaxes(2, 3).reshape(len(rows), -1) for v in turned)
-            word = "" if size == channels else f" in blocks of {size} channels"
+            by = partial(Kind.BY_PLACES_IN_BLOCKS, size=size) if size < channels else Kind.BY_PLACES
             for said, values in orders(Sums(*flat, start)):
-                yield f"by the kernel's places{word} {said}", values
+                yield by(order=said), values
 
     return ways
 

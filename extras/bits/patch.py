@@ -24,6 +24,7 @@ from twincheck.common.system.intercept import Intercept
 from twincheck.common.system.json_file import write_json
 from twincheck.common.system.tree import children, tree_leaves, tree_map
 from twincheck.common.transplant.table import Untaken, by_name
+from twincheck.extras.bits.kinds import Kind
 from twincheck.extras.bits.operators import SAMPLES, TABLE
 
 
@@ -100,7 +101,7 @@ class _Call:
 
     def __init__(self, transplant, name, own, function, passed, tensors, tally: Tally):
         if any(0 in value.shape for value in tensors):
-            raise Untaken("a tensor without elements")
+            raise Untaken(Kind.UNTAKEN_EMPTY())
         self.transplant = transplant
         self.number = transplant.calls = transplant.calls + 1
         self.place = line_of_model() if transplant.samples else ""

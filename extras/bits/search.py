@@ -25,6 +25,7 @@ from twincheck.common.pair.pairs import Pair
 from twincheck.common.system.errors import UserError
 from twincheck.common.system.frameworks import SIDES
 from twincheck.common.verdict.row import Row
+from twincheck.extras.bits.kinds import Kind
 from twincheck.extras.bits.operators import ALL, TABLE
 
 
@@ -72,40 +73,35 @@ def transplant_notes(folder: Path, stems: Sequence[str], rows: Sequence[Row]) ->
     measured = [row for row in rows if row.max_abs is not None]
     off = [row.key for row in measured if row.max_abs]
     notes = [
-        f"torch computed {len(called)} operators of the Paddle side: the logs are not independent",
-        f"{len(measured) - len(off)} of {len(measured)} tensors differ by exactly 0.0 in float32",
+        Kind.TRANSPLANTED(count=len(called)),
+        Kind.TENSORS_EQUAL(count=len(measured) - len(off), total=len(measured)),
     ]
     differing = _differing(tally)
     if differing:
-        notes.append("Paddle's own results on the same inputs have other bits in:")
-        notes += [f"  {_counted(name, tally[name])}" for name in differing]
-        notes.append(f"of what was transplanted these alone are needed: {','.join(differing)}")
+        notes.append(Kind.OTHER_BITS())
+        notes += [_counted(name, tally[name]) for name in differing]
+        notes.append(Kind.NEEDED_ALONE(operators=",".join(differing)))
     untaken = [name for name, counts in tally.items() if counts["untaken"]]
     for name in untaken:
         reason, calls = max(tally[name]["untaken"].items(), key=lambda item: item[1])
-        notes.append(f"{name} stayed Paddle's own in {calls} calls: {printable(reason)}")
+        notes.append(Kind.STAYED(operator=name, count=calls, why=printable(reason)))
     if off:
-        first = off[0]
-        place = printable(sidecar.places.get(first, ""))
-        notes.append(
-            f"{len(off)} tensors still differ, the first is {first}"
-            f"{f' at {place}' if place else ''}: {_reason(first, folder, stems)}"
-        )
+        place = printable(sidecar.places.get(off[0], ""))
+        said = {"key": off[0], "where": Kind.AT(place=place) if place else ""}
+        why = _reason(off[0], folder, stems)
+        notes.append(Kind.STILL_DIFFER(count=len(off), **said, why=why))
     return notes
 
 
 def _reason(key: str, folder: Path, stems: Sequence[str]) -> str:
     """Why a tensor still differs although torch computed the operators."""
     if Key.parse(key).is_step:
-        return "the optimizers are each framework's own, and no operators"
+        return Kind.OPTIMIZERS_OWN()
     for stem in stems:
         orders = orders_of_parts(folder, stem, key)
         if orders:
-            return (
-                "its parts have the same bits, but a sum in float32 depends on its order: torch "
-                f"adds {orders[0]}, Paddle {orders[1]}"
-            )
-    return "an operator there was not transplanted, or the two models call different ones"
+            return Kind.PARTS_EQUAL(torch=orders[0], paddle=orders[1])
+    return Kind.NOT_TRANSPLANTED()
 
 
 _MOST_PARTS = 5
@@ -146,11 +142,13 @@ def orders_of_parts(folder: Path, stem: str, key: str) -> tuple[str, str] | None
 
 
 def _counted(name: str, counts: dict) -> str:
-    text = f"{name}: {counts['differed']} of {counts['calls']} calls"
+    parts = [Kind.OF_CALLS(differed=counts["differed"], count=counts["calls"])]
     if counts["gradients"]:
-        text += f", {counts['gradients_differed']} of {counts['gradients']} gradients"
-    where = f", first in {printable(counts['where'])}" if counts["where"] else ""
-    return f"{text}; by up to {counts['largest']:.1e} of the result{where}"
+        differed = counts["gradients_differed"]
+        parts.append(Kind.OF_GRADIENTS(differed=differed, count=counts["gradients"]))
+    where = Kind.FIRST_IN(module=printable(counts["where"])) if counts["where"] else ""
+    largest = counts["largest"]
+    return Kind.OPERATOR_COUNTED(operator=name, counts=parts, largest=largest, where=where)
 
 
 def _tally(folder: Path, stems: Sequence[str]) -> dict[str, dict]:
@@ -193,7 +191,7 @@ class Search:
         ResultFolder(self.folder).take_over(self.trials)
         plain = compare_bits(self.folder, self.folder, self.step.judged)
         if self.green and not plain.off:
-            return ["every float32 tensor has the same bits already: nothing to transplant"]
+            return [Kind.ALL_EQUAL_ALREADY()]
         with_all = self.trial([ALL], count=True)
         tally = _tally(self.trials, self.step.judged)
         if self.green and with_all.off:
@@ -209,12 +207,10 @@ class Search:
         self.wanted = with_all.same
         notes = []
         if with_all.off:
-            first = next(iter(with_all.off))
-            total = len(with_all.off) + len(with_all.same)
-            notes.append(
-                f"{len(with_all.off)} of {total} tensors differ even with every operator torch's, "
-                f"first {first}: {self.first_reason}; the search is for the others"
-            )
+            off = len(with_all.off)
+            counts = {"count": off, "total": off + len(with_all.same)}
+            first = {"key": next(iter(with_all.off)), "why": self.first_reason}
+            notes.append(Kind.DIFFER_WITH_ALL(**counts, **first))
         chosen = _differing(tally)
         if not self.wanted <= self.trial(chosen).same:
             chosen = [name for name, counts in tally.items() if counts["calls"]]
@@ -234,19 +230,15 @@ class Search:
         ordered = sorted(chosen, key=lambda name: -list(left[name].values())[-1])
         return [
             *notes,
-            f"smallest set, found in {self.runs} runs: {','.join(ordered)}",
-            f"with these computed by torch, {len(self.wanted)} float32 tensors have the same bits; "
-            "in order of blame, what each alone leaves different:",
-            *(f"  {name}: {_extent(left[name])}" for name in ordered),
+            Kind.SMALLEST(runs=self.runs, operators=",".join(ordered)),
+            Kind.IN_ORDER_OF_BLAME(count=len(self.wanted)),
+            *(_extent(name, left[name]) for name in ordered),
         ]
 
     def _for_green(self, with_all: bool, tally: dict[str, dict]) -> list[str]:
         """One operator that makes the check green, else the smallest set that does."""
         if not with_all:
-            return [
-                "no set of operators makes it green: with torch's in every place it is still red, "
-                "so look at the code where it starts"
-            ]
+            return [Kind.NONE_MAKES_GREEN()]
         called = [name for name, counts in tally.items() if counts["calls"]]
         ordered = sorted(called, key=lambda name: -tally[name]["largest"])
         chosen = next(([name] for name in ordered if self.trial([name])), None)
@@ -257,15 +249,15 @@ class Search:
                 if self.trial(rest):
                     chosen = rest
         return [
-            f"smallest set that makes it green, found in {self.runs} runs: {','.join(chosen)}",
-            *(f"  {_counted(name, tally[name])}" for name in chosen),
+            Kind.SMALLEST_TO_GREEN(runs=self.runs, operators=",".join(chosen)),
+            *(_counted(name, tally[name]) for name in chosen),
         ]
 
     def trial(self, names: list[str], count: bool = False):
         """One run: Bits where equal bits are the goal, else whether it is green."""
         self.runs += 1
-        trial = f"{self.pair.name}: trial {self.runs}, without {len(names)} of Paddle's operators"
-        self.workers.on_progress(f"step {self.step.number}: {trial}")
+        of = {"step": self.step.number, "model": self.pair.name}
+        self.workers.on_progress(Kind.NOW_TRIAL(**of, number=self.runs, count=len(names)))
         failed = self.workers.trial(
             self.pair,
             self.trials,
@@ -274,7 +266,7 @@ class Search:
             only_float32=self.green,
         )
         if failed:
-            raise UserError(f"with {','.join(names)} transplanted: {failed}")
+            raise UserError(Kind.TRIAL_FAILED(operators=",".join(names), error=failed))
         if self.green:
             outcome = compare_bits(self.trials, self.folder, self.step.judged)
         else:
@@ -289,9 +281,8 @@ class Search:
             path.unlink()
 
 
-def _extent(off: dict[str, float]) -> str:
-    """How many tensors differ, from which to which, and by how much."""
-    first, last = next(iter(off)), list(off)[-1]
-    return (
-        f"{len(off)} tensors, from {first} on; the last of them, {last}, by {off[last]:.1e} (mean)"
-    )
+def _extent(name: str, off: dict[str, float]) -> str:
+    """How many tensors differ without an operator, from which to which, and by how much."""
+    keys = list(off)
+    last = {"last": keys[-1], "off": off[keys[-1]]}
+    return Kind.LEAVES_DIFFERENT(operator=name, count=len(keys), first=keys[0], **last)

@@ -28,9 +28,11 @@ from twincheck.common.system.errors import UserError
 from twincheck.common.system.frameworks import SIDES
 from twincheck.common.system.hashes import same_bits
 from twincheck.common.system.json_file import parse_json
+from twincheck.common.system.reasons import reason_of
 from twincheck.common.verdict.context import Context
 from twincheck.common.verdict.row import AGREEING
 from twincheck.common.verdict.tensor import judge_tensor
+from twincheck.extras.bundle.kinds import Kind
 from twincheck.extras.bundle.plan import ROWS
 from twincheck.extras.bundle.verification import Verification
 from twincheck.extras.shared.archive import Archive
@@ -59,14 +61,14 @@ def rerun(bundle: Path, pairs: Sequence[Path], found: Verification) -> None:
             try:
                 model = _model(part, own)
                 if step is None:
-                    raise UserError("its check is another than the five steps'")
+                    raise UserError(Kind.OTHER_CHECK())
                 options = _options(asked, model, manifest, folder / "again")
                 with report.progress() as on_progress:
                     result = run_step(step, options.taken_by(step.takes), on_progress)[0]
                 if result.error:
                     raise UserError(result.error)
             except UserError as error:
-                found.notes.append(f"{title}: not run again: {error}")
+                found.notes.append(Kind.NOT_RUN_AGAIN(part=title, reason=reason_of(error)))
                 continue
             _compare(part, folder / "bundle", result, title, found)
 
@@ -78,15 +80,15 @@ def _model(part: Mapping, own: Mapping) -> str:
         return str(MODELS / name)
     if name in own:
         return own[name].model
-    raise UserError("a pair that is not of this checkout: name its folder, --pair FOLDER")
+    raise UserError(Kind.OTHER_PAIR())
 
 
 def _options(asked: Mapping, model: str, manifest: Mapping, out: Path) -> CheckOptions:
     """The options of the same check; raises UserError for a request that none could make."""
     told = {name: asked[name] for name in ASKED if name in asked}
     if is_checkpoint(told.get("weights")):  # who knows where it is here
-        raise UserError("it was run with --weights, a file that is not in the bundle")
-    request = RunRequest.of({"model": model, **told}, "this bundle")
+        raise UserError(Kind.OTHER_WEIGHTS())
+    request = RunRequest.of({"model": model, **told}, Kind.THIS_BUNDLE())
     return CheckOptions(
         run=replace(request, model=""),
         models=(model,),
@@ -105,22 +107,18 @@ def _compare(part: Mapping, bundle: Path, result: Result, title: str, found: Ver
     now = {row.key: row for row in result.rows}
     odd = sorted(rows.keys() ^ now.keys())
     if odd:
-        where = "in the bundle" if odd[0] in rows else "now"
-        found.problems.append(
-            f"{title}: run again, {len(odd)} rows are there once only, such as {printable(odd[0])} "
-            f"({where})"
-        )
+        where = Kind.IN_THE_BUNDLE() if odd[0] in rows else Kind.NOW()
+        said = {"part": title, "count": len(odd), "key": printable(odd[0]), "where": where}
+        found.problems.append(Kind.AGAIN_ROWS_ONCE(**said))
     others = [key for key in rows if key in now and rows[key]["verdict"] != now[key].verdict]
     alike = {*AGREEING, "FLIP"}  # which of them it is may be rounding's choice on another machine
     wrong = [k for k in others if not {rows[k]["verdict"], now[k].verdict} <= alike]
     for key in wrong[:5]:
-        found.problems.append(
-            f"{title}: run again, {printable(key)} is {now[key].verdict}, and "
-            f"{rows[key]['verdict']} is in the bundle"
-        )
+        said = {"part": title, "key": printable(key), "now": now[key].verdict}
+        found.problems.append(Kind.AGAIN_OTHER_VERDICT(**said, then=rows[key]["verdict"]))
     _compare_tensors(part, folder, result, title, found)
     same = len(rows) - len(odd) - len(others)
-    found.notes.append(f"{title}: run again, {same:,} of {len(rows):,} rows have the same verdict")
+    found.notes.append(Kind.AGAIN_SAME_VERDICTS(part=title, same=same, count=len(rows)))
 
 
 def _compare_tensors(part, folder: Path, result: Result, title: str, found: Verification) -> None:
@@ -152,13 +150,9 @@ def _compare_tensors(part, folder: Path, result: Result, title: str, found: Veri
                 elif judge_tensor(key, *arrays, context).verdict in _BY_ROUNDING:
                     rounding += 1
                 else:
-                    found.problems.append(
-                        f"{title}: run again, {side}'s {printable(key)} is another one"
-                    )
-    found.notes.append(
-        f"{title}: run again, {bits:,} tensors came out with the same bits, {rounding:,} but for "
-        "rounding"
-    )
+                    said = {"part": title, "side": side, "key": printable(key)}
+                    found.problems.append(Kind.AGAIN_OTHER_TENSOR(**said))
+    found.notes.append(Kind.AGAIN_SAME_BITS(part=title, bits=bits, rounding=rounding))
 
 
 def _note_sources(
@@ -167,9 +161,7 @@ def _note_sources(
     """Say where the model's files, or the versions, are not those of the bundle."""
     told = [sidecar_of(ResultFolder(f).log(stem, side)) for f in (old, new)]
     if told[0].sources != told[1].sources:
-        found.notes.append(f"{title}: {side}'s model here is another text than the bundle's")
-    versions = [f"{s.framework} {s.framework_version}" for s in told]
-    if versions[0] != versions[1]:
-        found.notes.append(
-            f"{title}: {printable(versions[1])} here, {printable(versions[0])} there"
-        )
+        found.notes.append(Kind.AGAIN_OTHER_SOURCES(part=title, side=side))
+    then, now = (printable(f"{s.framework} {s.framework_version}") for s in told)
+    if then != now:
+        found.notes.append(Kind.AGAIN_OTHER_VERSION(part=title, now=now, then=then))

@@ -15,6 +15,7 @@ from twincheck.common.check.guard import guarded
 from twincheck.common.check.options import CheckOptions, Parser
 from twincheck.common.check_all import all_steps, judge_again
 from twincheck.common.system.checkout import for_logs
+from twincheck.extras.bundle.kinds import Kind
 from twincheck.extras.bundle.results import NAME, bundle_results, say_written
 
 
@@ -26,13 +27,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         type=Path,
         dest="source",
         metavar="DIR",
-        help="the folder that the checks wrote to with --out: --from /tmp/logs",
+        help=Kind.OPTION_FROM(),
     )
-    parser.take_other(
-        "out",
-        metavar="FILE",
-        help="the file to write; log/bundle.zip, or DIR/bundle.zip: --out /tmp/bundle.zip",
-    )
+    parser.take_other("out", metavar="FILE", help=Kind.OPTION_OUT())
     options = parser.take("model", "allow", "strict", "debug").parse_args(arguments)
     return guarded(options.debug, lambda: _write(options))
 

@@ -21,6 +21,7 @@ from twincheck.common.logs import entry_kinds as kinds
 from twincheck.common.logs.sidecar import Sidecar
 from twincheck.common.verdict.comparisons import LOGITS, OWN, RUNS, SKETCH
 from twincheck.common.verdict.row import AGREEING, count, exit_code, worst
+from twincheck.extras.bundle.kinds import Kind
 from twincheck.extras.shared.rows import FIELDS
 
 EVIDENCE, SUBMISSION, TRAINING, REPORTS = "evidence", "submission", "training", "reports"
@@ -123,14 +124,14 @@ class Odd(Exception):
     """JSON of somebody else that is not as a bundle has it, in a sentence."""
 
 
-def must(holds: object, sentence: str) -> None:
+def must(holds: object, kind: Kind, /, **fields: object) -> None:
     """Go on only where this holds: what follows could make nothing of it else."""
     if not holds:
-        raise Odd(sentence)
+        raise Odd(kind(**fields))
 
 
 def member(record: Mapping, name: str, kind: type):
     """What stands under a name, which must be of this type."""
     value = record.get(name)
-    must(type(value) is kind, f"its {name} is not as a bundle has it")
+    must(type(value) is kind, Kind.MEMBER_NOT_OF_A_BUNDLE, member=name)
     return value

@@ -15,7 +15,7 @@ from twincheck.common.report import html_page
 from twincheck.common.report import terminal as report
 from twincheck.common.system.door import to_type
 from twincheck.common.system.frameworks import SIDES
-from twincheck.common.system.words import number_of
+from twincheck.extras.bundle.kinds import Kind
 from twincheck.extras.bundle.write import Part, Written, write_bundle
 from twincheck.extras.shared.made_by import commit
 
@@ -61,9 +61,7 @@ def bundle_results(
 
 def say_written(written: Written) -> None:
     """Tell where a bundle is, what it holds, and its root."""
-    report.say(
-        f"bundle: {shown(written.path)}, {written.size / 1e6:.1f} MB, {written.files} files; "
-        f"{number_of(written.rows, 'row')}, {written.inside:,} of them with their tensors"
-    )
-    report.say(f"root: {written.root}")
-    report.say(f"verify it: {to_type('verify', written.path)}")
+    held = {"files": written.files, "rows": written.rows, "inside": written.inside}
+    report.say(Kind.WRITTEN(path=shown(written.path), size=written.size / 1e6, **held))
+    report.say(Kind.WRITTEN_ROOT(root=written.root))
+    report.say(Kind.VERIFY_IT(command=to_type("verify", written.path)))

@@ -14,11 +14,12 @@ import numpy as np
 
 from twincheck.common.logs.key import Key
 from twincheck.common.logs.of_a_run import Logs
-from twincheck.common.system.reasons import Kind
+from twincheck.common.system.reasons import Kind as CoreKind
 from twincheck.common.verdict.comparisons import Comparisons, Memo
 from twincheck.common.verdict.row import Row, claim, read_row
 from twincheck.common.verdict.settle import Settling
 from twincheck.common.verdict.tolerances import tolerance
+from twincheck.extras.bundle.kinds import Kind
 
 # Of a number that is measured anew: another processor adds up in another order.
 SAME_NUMBER = 1e-6
@@ -190,20 +191,20 @@ def contradiction(row: Mapping) -> str:
         # What shows nothing is off as what differs is.
         written = "DIVERGED" if row["verdict"] == "UNDECIDED" else row["verdict"]
         if (wanted.verdict, wanted.origin) != (written, row["origin"]):
-            return f"{wanted.verdict} by its own numbers, and {row['verdict']} is written"
+            return Kind.CONTRADICTS_CLAIM(wanted=wanted.verdict, written=row["verdict"])
         return ""
     if row["verdict"] == "ROUNDING" and not row["excuses"] and row["gap"] is not None:
         if row["allowed"] is not None and not row["gap"] <= row["allowed"]:
-            return "ROUNDING is written, and its gap is more than was allowed"
+            return Kind.CONTRADICTS_ROUNDING()
     if row["verdict"] == "IDENTICAL" and row["max_abs"]:
-        return "IDENTICAL is written, and its values differ"
+        return Kind.CONTRADICTS_IDENTICAL()
     if row["mean_abs"] is not None and row["max_abs"] is not None:
         if row["mean_abs"] > row["max_abs"] * (1 + 1e-3):
-            return "its mean difference is more than its largest"
+            return Kind.CONTRADICTS_MEAN()
         guide = bool(np.float32(row["mean_abs"]) <= np.float32(tolerance("guide")))
         near = abs(row["mean_abs"] - tolerance("guide")) <= 1e-9 * tolerance("guide")
         if row["guide_passed"] is not None and row["guide_passed"] != guide and not near:
-            return "whether the guide's rule is passed is not what its mean difference says"
+            return Kind.CONTRADICTS_GUIDE()
     return ""
 
 
@@ -215,7 +216,7 @@ def may_settle(row: Mapping, alone: Mapping, wrong: Sequence[str], strict: bool)
     """
     if alone["verdict"] == row["verdict"]:
         return set(wrong) <= {"note", "reasons", "origin", "excuse", "excuses", "fed", "proof"}
-    if row["verdict"] == "INSIDE" or Kind.MATCHED.name in row["excuses"]:
+    if row["verdict"] == "INSIDE" or CoreKind.MATCHED.name in row["excuses"]:
         return row["inside"] and not strict
     if row["verdict"] == "CONSTANT":  # what operators bring, shown in a run that is fed nothing
         return alone["verdict"] == "CARRIED"

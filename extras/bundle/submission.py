@@ -23,8 +23,9 @@ from twincheck.common.logs.result_folder import ResultFolder
 from twincheck.common.logs.sidecar import Sidecar, read_sidecar, sidecar_path
 from twincheck.common.system.frameworks import SIDES
 from twincheck.common.system.hashes import file_sha256, same_bits
+from twincheck.common.system.reasons import reason_of
 from twincheck.extras.bundle import plan
-from twincheck.extras.shared.archive import MANIFEST
+from twincheck.extras.bundle.kinds import Kind
 
 NLP, CV, SAMPLES = "nlp", "cv", "samples"
 REPORT = "report"  # beside torch and paddle: which file of a stem
@@ -70,16 +71,16 @@ def read_report(text: str) -> tuple[dict[str, tuple[bool, str]], bool]:
     if lines[-1:] == [""]:
         lines.pop()
     if not lines or not (end := _END.fullmatch(lines[-1])):
-        raise NoReport("its last line is not reprod_log's")
+        raise NoReport(Kind.REPORT_LAST_LINE())
     found: dict[str, tuple[bool, str]] = {}
     if len(lines) % 2 == 0:
-        raise NoReport(f"it has {len(lines)} lines, which are no two of each key and one more")
+        raise NoReport(Kind.REPORT_LINES_ODD(count=len(lines)))
     for number in range(0, len(lines) - 1, 2):
         key, mean = _KEY.fullmatch(lines[number]), _MEAN.fullmatch(lines[number + 1])
         if not key or not mean:
-            raise NoReport(f"lines {number + 1} and {number + 2} are not as reprod_log writes them")
+            raise NoReport(Kind.REPORT_LINES(first=number + 1, second=number + 2))
         if key["key"] in found:
-            raise NoReport(f"it has {ascii(key['key'][:80])} twice")
+            raise NoReport(Kind.REPORT_KEY_TWICE(key=ascii(key["key"][:80])))
         found[key["key"]] = mean["passed"] == "True", mean["value"]
     return found, end["word"] == "passed"
 
@@ -92,29 +93,30 @@ def report_problems(text: str, torch: Log, paddle: Log, threshold: float) -> lis
     try:
         lines, all_passed = read_report(text)
     except NoReport as error:
-        return [str(error)]
+        return [reason_of(error)]
     problems = []
     common = [key for key in torch if key in paddle]
     if list(lines) != common:
-        odd = sorted(set(lines).symmetric_difference(common)) or ["their order"]
-        return [f"it does not report on the keys of the two logs, as {ascii(odd[0][:80])} shows"]
+        odd = sorted(set(lines).symmetric_difference(common))
+        return [Kind.REPORT_KEYS(key=ascii(odd[0][:80])) if odd else Kind.REPORT_ORDER()]
     for key, (passed, value) in lines.items():
         wanted = mean_difference(torch[key], paddle[key])
         shown = ascii(key[:80])
         try:
             number = float(value)
         except ValueError:
-            problems.append(f"{shown}: {ascii(value[:40])} is no number")
+            problems.append(Kind.REPORT_NO_NUMBER(key=shown, value=ascii(value[:40])))
             continue
         near = _OTHER_ORDER.get(np.asarray(wanted).dtype.itemsize, 1e-12) * abs(float(wanted))
         same = number == float(wanted) or abs(number - float(wanted)) <= near
         if not same and not (np.isnan(number) and np.isnan(wanted)):
-            problems.append(f"{shown}: it says {value[:40]}, and the logs give {wanted}")
+            said = {"key": shown, "said": value[:40], "wanted": f"{wanted}"}
+            problems.append(Kind.REPORT_VALUE(**said))
         if passed != (not wanted > threshold):
-            said = "passed" if passed else "failed"
-            problems.append(f"{shown}: it says {said}, and {wanted} against {threshold:g} is not")
+            said = {"key": shown, "said": "passed" if passed else "failed", "wanted": f"{wanted}"}
+            problems.append(Kind.REPORT_PASSED(**said, threshold=threshold))
     if all_passed != all(passed for passed, _ in lines.values()):
-        problems.append("its last line is not what its other lines come to")
+        problems.append(Kind.REPORT_ALL_PASSED())
     return problems
 
 
@@ -138,14 +140,13 @@ def check_submission(part) -> None:
             shown = f"{part.submission}/{dialect}/{name}"
             other = part.base / shown
             if (which in there) != other.is_file():
-                part.problems.append(f"{shown}: one dialect has it, and another has not")
+                part.problems.append(Kind.SUBMISSION_ONE_DIALECT(file=shown))
             elif which in there and other.read_bytes() != (part.base / own[which]).read_bytes():
-                part.problems.append(f"{shown} is not the same file as {own[which]}")
+                part.problems.append(Kind.SUBMISSION_OTHER_FILE(file=shown, other=own[which]))
     if not there.issuperset(SIDES):
-        if there:
-            part.problems.append(f"{part.submission}: a side's log of {part.guide} is missing")
-        elif part.about.get("guide_passed") is not None:
-            part.problems.append(f"{part.submission}: the pair of {part.guide} is missing")
+        if there or part.about.get("guide_passed") is not None:
+            kind = Kind.SUBMISSION_WITHOUT_SIDE if there else Kind.SUBMISSION_WITHOUT_PAIR
+            part.problems.append(kind(folder=part.submission, stem=part.guide))
         return
     with ExitStack() as stack:
         logs = {s: stack.enter_context(read_log(part.base / own[s])) for s in SIDES}
@@ -158,51 +159,51 @@ def _check_report(part, own: Mapping[str, str], logs: Mapping[str, Log]) -> None
     """Each line of reprod_log's report, and whether the guide's rule is passed."""
     threshold = part.about.get("threshold")
     number = threshold is not None and kinds.number_or_null(threshold)
-    plan.must(number, "its threshold is no number")
+    plan.must(number, Kind.SUBMISSION_THRESHOLD)
     common = [key for key in logs["torch"] if key in logs["paddle"]]
     if len(common) < max(map(len, logs.values())):
-        part.problems.append(f"{own['paddle']}: its keys are not those of {own['torch']}")
+        part.problems.append(Kind.SUBMISSION_KEYS(file=own["paddle"], other=own["torch"]))
     means = [mean_difference(*(log[key] for log in logs.values())) for key in common]
     passed = bool(means) and all(bool(mean <= threshold) for mean in means)
     part.guide_passed = passed
     if part.about.get("guide_passed") is not passed:
-        word = "passed" if passed else "not passed"
-        part.problems.append(f"{own['paddle']}: the guide's rule is {word}, not as {MANIFEST}")
+        kind = Kind.SUBMISSION_PASSED if passed else Kind.SUBMISSION_NOT_PASSED
+        part.problems.append(kind(file=own["paddle"]))
     path = part.base / own[REPORT]
     if not path.is_file():
         return
     text = path.read_text(encoding="utf-8", errors="replace")
     problems = report_problems(text, logs["torch"], logs["paddle"], threshold)
-    part.problems += [f"{own[REPORT]}: {problem}" for problem in problems]
+    part.problems += [Kind.PROBLEM_OF(of=own[REPORT], problem=problem) for problem in problems]
     part.lines += 0 if problems else len(common)
 
 
 def _selection_problems(part, name: str, side: str, log: Log) -> Iterator[str]:
     """The guide's log holds what its sidecar says that it was selected from."""
-    path, beside = part.base / name, sidecar_path(name)
+    path, beside = part.base / name, str(sidecar_path(name))
     sidecar = read_sidecar(path)
     if sidecar is None:
-        yield f"{beside} is missing"
+        yield Kind.MISSING(file=beside)
         return
     if sidecar.log_sha256 != file_sha256(path):
-        yield f"{name} is not the file that its sidecar describes"
+        yield Kind.SELECTED_LOG_OTHER(file=name)
     if not not_edited(sidecar):
-        yield f"{beside} was edited: it does not fit its own seal"
+        yield Kind.SELECTED_EDITED(file=beside)
     if (sidecar.side, sidecar.framework) != (side, side):
-        yield f"{beside}: it is {sidecar.side}'s, not {side}'s"
+        yield Kind.SELECTED_OF_SIDE(file=beside, found=str(sidecar.side), side=side)
     source = sidecar.selected
     if not source:
-        yield f"{beside} does not say what it was selected from"
+        yield Kind.SELECTED_FROM_NOTHING(file=beside)
         return
     full = part.sidecars.get(source["log"])
     if full is None or full.log_sha256 != source["sha256"]:
-        yield f"{beside}: it was selected from another log"
+        yield Kind.SELECTED_FROM_ANOTHER(file=beside)
         return
     for entry in ("seed", "preset", "model", "inputs_sha256", "weights_sha256", "framework"):
         if getattr(full, entry) != getattr(sidecar, entry):
-            yield f"{beside}: another {entry} than {source['log']}'s sidecar says"
+            yield Kind.SELECTED_ENTRY(file=beside, entry=entry, log=source["log"])
     if set(log) != set(source["keys"]):
-        yield f"{name}: its keys are not those that its sidecar lists"
+        yield Kind.SELECTED_KEYS(file=name)
         return
     of_torch = ResultFolder(part.folder).log(full_stem(part.guide), SIDES[0])
     whole = [part.folder / source["log"], of_torch]
@@ -217,7 +218,8 @@ def _selection_problems(part, name: str, side: str, log: Log) -> Iterator[str]:
             if same_bits(log[key], np.asarray(guide_value(key, full_key, *logs))):
                 part.arrays += 1
             else:
-                yield f"{name}: {printable(key)} is not what {part.name}/{source['log']} holds"
+                told = {"key": printable(key), "log": f"{part.name}/{source['log']}"}
+                yield Kind.SELECTED_OTHER_VALUE(file=name, **told)
 
 
 def not_edited(sidecar: Sidecar) -> bool:

@@ -25,10 +25,12 @@ from twincheck.common.system.errors import UserError
 from twincheck.common.system.frameworks import SIDES
 from twincheck.common.system.hashes import file_sha256
 from twincheck.common.system.json_file import parse_json
+from twincheck.common.system.reasons import Reason, reason_of
 from twincheck.common.verdict.comparisons import OWN
 from twincheck.common.verdict.measures import scale_of
 from twincheck.common.verdict.row import AGREEING, exit_code, worst
 from twincheck.extras.bundle import plan, submission
+from twincheck.extras.bundle.kinds import Kind
 from twincheck.extras.bundle.rows import (
     Watched,
     contradiction,
@@ -44,9 +46,6 @@ _WITNESS = re.compile(
 )
 # What JSON of another shape than ours may raise somewhere in the rule.
 _ODD_JSON = (TypeError, ValueError, LookupError, AttributeError, ArithmeticError, RecursionError)
-NO_TENSORS = "their tensors are not inside"
-BY_STEP = "claims of a step's own; they do not contradict their numbers"
-SETTLED = "derived up to what all rows together decide"
 MOST_PROBLEMS = 50  # of one part: who has edited everything needs no longer list
 
 
@@ -86,19 +85,18 @@ def verify_bundle(path: Path, root: str = "") -> Verification:
         manifest, found_root = archive.manifest()
         found = Verification(root=found_root, files=len(archive.entries))
         if archive.comment != found_root:
-            found.problems.append(f"{MANIFEST} is not the one that the bundle was written with")
+            found.problems.append(Kind.MANIFEST_OTHER())
         found.problems += file_problems(manifest, archive, folder)
         found.changed = bool(found.problems)
         if root and root.strip().lower() != found_root:
-            found.problems.append(
-                f"the root is {found_root}, not {printable(root.strip())}: this is another bundle"
-            )
+            other = Kind.MANIFEST_OTHER_ROOT(found=found_root, given=printable(root.strip()))
+            found.problems.append(other)
         if found.changed:
             return found
         try:
             _verify_parts(manifest, folder, found)
         except plan.Odd as error:
-            found.problems.append(f"{MANIFEST}: {error}")
+            found.problems.append(Kind.PROBLEM_OF(of=MANIFEST, problem=reason_of(error)))
     return found
 
 
@@ -109,38 +107,36 @@ def _verify_parts(manifest: Mapping, folder: Path, found: Verification) -> None:
     commit = manifest.get("commit")
     commit = commit if isinstance(commit, dict) else {}
     found.commit = printable(str(commit.get("id")))
-    found.commit += " and uncommitted changes" if commit.get("changed") else ""
+    if commit.get("changed"):
+        found.commit = Kind.COMMIT_AND_CHANGES(commit=found.commit)
     told: list[Sidecar] = []
     names: set[str] = set()
     for about in parts:
-        plan.must(isinstance(about, dict), "one of its parts is no object")
+        plan.must(isinstance(about, dict), Kind.PART_NO_OBJECT)
         part = _Part(about, folder, strict, allow)
-        plan.must(part.name not in names, f"it names {part.name} twice")
+        plan.must(part.name not in names, Kind.PART_TWICE, part=part.name)
         names.add(part.name)
         try:
             part.verify()
-        except plan.Odd as error:
-            part.problem(str(error))
-        except (UserError, OSError) as error:
-            part.problem(str(error).replace(f"{folder}/", ""))
+        except (plan.Odd, UserError, OSError) as error:
+            part.problem(_below(reason_of(error), folder))
         except _ODD_JSON as error:
-            part.problem(f"it is not as a bundle has it ({type(error).__name__}: {error})"[:300])
+            said = f"{type(error).__name__}: {error}"[:269]
+            part.problem(Kind.NOT_OF_A_BUNDLE_WHY(error=said))
         told += part.sidecars.values()
         part.report(found)
     if plan.member(manifest, "rows", int) != found.rows:
-        found.problems.append(
-            f"{MANIFEST} speaks of {manifest['rows']} rows, and {found.rows} are there"
-        )
+        found.problems.append(Kind.MANIFEST_ROWS(told=manifest["rows"], found=found.rows))
     # What the manifest repeats of the sidecars must be what they say.
     seeds = sorted({sidecar.seed for sidecar in told if sidecar.seed is not None})
     if manifest.get("seeds") != seeds:
-        found.problems.append(f"{MANIFEST}: its seeds are not those of the sidecars, {seeds}")
+        found.problems.append(Kind.MANIFEST_SEEDS(seeds=str(seeds)))
     environments = [plan.environment_of(str(sidecar.side), sidecar) for sidecar in told]
     listed = plan.member(manifest, "environments", list)
     if any(e not in listed for e in environments) or any(e not in environments for e in listed):
-        found.problems.append(f"{MANIFEST}: its environments are not those of the sidecars")
+        found.problems.append(Kind.MANIFEST_ENVIRONMENTS())
     if not found.rows:
-        found.problems.append("it holds no row: nothing is shown")
+        found.problems.append(Kind.NO_ROWS())
 
 
 class _Part:
@@ -152,14 +148,14 @@ class _Part:
         self.name: str = plan.member(about, "folder", str)
         self.submission: str = plan.member(about, "submission", str)
         safe = is_safe(self.name) and is_safe(self.submission)
-        plan.must(safe, "a part's folder is no name for a folder")
+        plan.must(safe, Kind.PART_FOLDER_NAME)
         self.folder = folder / self.name
         self.strict, self.allow_nan = strict, "nan" in allow
         self.allow = tuple(str(word).upper() for word in allow)
         self.stems: list[str] = plan.member(about, "stems", list)
         self.guide: str = plan.member(about, "guide", str)
         for stem in (*self.stems, self.guide):
-            plan.must(isinstance(stem, str) and is_safe(stem), "a stem is no name for a file")
+            plan.must(isinstance(stem, str) and is_safe(stem), Kind.STEM_NAME)
         self.rows: list[dict] = []
         self.of_place: dict[plan.Place, dict] = {}
         self.sidecars: dict[str, Sidecar] = {}  # file of a log -> what its sidecar says
@@ -169,12 +165,13 @@ class _Part:
         self.problems: list[str] = []
 
     def problem(self, sentence: str, file: str = "") -> None:
-        self.problems.append(f"{self.name}{f'/{file}' if file else ''}: {sentence}")
+        of = f"{self.name}/{file}" if file else self.name
+        self.problems.append(Kind.PROBLEM_OF(of=of, problem=sentence))
 
-    def need(self, holds: object, sentence: str, file: str = "") -> None:
+    def need(self, holds: object, kind: Kind, file: str = "", /, **fields: object) -> None:
         """Note what is wrong unless this holds."""
         if not holds:
-            self.problem(sentence, file)
+            self.problem(kind(**fields), file)
 
     def report(self, found: Verification) -> None:
         """Add what was found to what was found of all."""
@@ -195,18 +192,18 @@ class _Part:
         found.arrays += self.arrays
         if len(self.problems) > MOST_PROBLEMS:
             more = len(self.problems) - MOST_PROBLEMS
-            self.problems[MOST_PROBLEMS:] = [f"{self.name}: and {more:,} more"]
+            self.problems[MOST_PROBLEMS:] = [Kind.PROBLEMS_MORE(part=self.name, more=more)]
         found.problems += self.problems
         others = [row for row in self.rows if id(row) not in self.derived]
-        found.not_derived.update(NO_TENSORS if row["stem"] else BY_STEP for row in others)
+        no_tensors, claims = Kind.NO_TENSORS(), Kind.CLAIMS()
+        found.not_derived.update(no_tensors if row["stem"] else claims for row in others)
         without = [r for r in others if r["stem"] and r["verdict"] not in AGREEING]
         if without:
-            found.notes.append(
-                f"{self.name}: {len(without)} rows that are no plain agreement have no tensors "
-                f"inside, such as {printable(without[0]['key'])} ({without[0]['verdict']})"
-            )
+            such = {"key": printable(without[0]["key"]), "verdict": without[0]["verdict"]}
+            doubt = Kind.NO_TENSORS_IN_DOUBT(part=self.name, count=len(without), **such)
+            found.notes.append(doubt)
         if self.settled:
-            found.notes.append(f"{self.name}: {self.settled} rows {SETTLED}")
+            found.notes.append(Kind.SETTLED(part=self.name, count=self.settled))
 
     def verify(self) -> None:
         self.read_rows()
@@ -216,7 +213,7 @@ class _Part:
         self.check_witnesses()
         made, records = self.read_made(), self.read_inside()
         scales = parse_json(self.bytes_of(plan.SCALES), plan.SCALES)
-        plan.must(plan.are_scales(scales), f"{plan.SCALES} is not as a bundle has it")
+        plan.must(plan.are_scales(scales), Kind.NOT_OF_A_BUNDLE, file=plan.SCALES)
         self.check_choice_of_rows(records)
         for stem in self.stems:
             inside = [r for r in records if r["stem"] == stem]
@@ -225,10 +222,10 @@ class _Part:
 
     def lines_of(self, name: str) -> Iterator[dict]:
         for number, line in enumerate(self.bytes_of(name).splitlines(), 1):
-            yield parse_json(line, f"{name}, line {number}")
+            yield parse_json(line, Kind.LINE_OF(file=name, number=number))
 
     def bytes_of(self, name: str) -> bytes:
-        plan.must((self.folder / name).is_file(), f"{name} is missing")
+        plan.must((self.folder / name).is_file(), Kind.MISSING, file=name)
         return (self.folder / name).read_bytes()
 
     def read_rows(self) -> None:
@@ -236,30 +233,31 @@ class _Part:
         rows = list(self.lines_of(plan.ROWS))
         about = self.about.get("number"), self.about.get("model")
         for row in rows:
-            plan.must(plan.is_row(row), f"{plan.ROWS}: {printable(str(row.get('key')))} is no row")
-            place, key = plan.place_of(row), printable(row["key"])
+            of = {"file": plan.ROWS, "key": printable(str(row.get("key")))}
+            plan.must(plan.is_row(row), Kind.ROW_NONE, **of)
+            place, key = plan.place_of(row), of["key"]
             once = place not in self.of_place or not row["stem"]
-            plan.must(once, f"{plan.ROWS} has {key} twice")
+            plan.must(once, Kind.ROW_TWICE, **of)
             self.of_place[place] = row
             known = row["stem"] in ("", *self.stems)
-            plan.must(known, f"{plan.ROWS}: {key} is of a log that is not listed")
+            plan.must(known, Kind.ROW_OF_AN_UNLISTED_LOG, **of)
             own = (row["step"], row["model"]) == about
-            self.need(own, f"{key} is a row of another step or model", plan.ROWS)
+            self.need(own, Kind.ROW_OF_ANOTHER, plan.ROWS, key=key)
             if sentence := contradiction(row):
-                self.problem(f"{key}: {sentence}", plan.ROWS)
+                self.problem(Kind.PROBLEM_OF(of=key, problem=sentence), plan.ROWS)
         self.rows = rows
 
     def check_summary(self) -> None:
         found = plan.told_of_rows(self.rows, self.bytes_of(plan.ROWS))
         same = self.about.get("rows") == found.pop("rows")
-        self.need(same, f"these are not the rows that {MANIFEST} was written for", plan.ROWS)
+        self.need(same, Kind.ROWS_OTHER, plan.ROWS)
         for stem in self.stems:
             passed = [row["guide_passed"] is True for row in self.rows if row["stem"] == stem]
             if stem == full_stem(self.guide) and passed:
                 found["guide_all_passed"] = all(passed)
         for name, value in found.items():
-            said = f"its rows come to the {name} {value}, and {MANIFEST} says otherwise"
-            self.need(self.about.get(name) == value, said)
+            same = self.about.get(name) == value
+            self.need(same, Kind.SUMMARY, member=name, value=str(value))
 
     def read_sidecars(self) -> None:
         logs: dict[Path, LogName] = {}
@@ -267,29 +265,29 @@ class _Part:
         for file, about in told.items():
             name = LogName.parse(file) if is_safe(file) and "/" not in file else None
             named = name is not None and isinstance(about, dict)
-            plan.must(named, f"{printable(file)} is no log's name")
+            plan.must(named, Kind.LOG_NAME, file=printable(file))
             path = self.folder / file
             sidecar = read_sidecar(path)
             if sidecar is None:
-                self.problem("its sidecar is missing", file)
+                self.problem(Kind.SIDECAR_MISSING(), file)
                 continue
             self.sidecars[file] = sidecar
             logs[path] = name
             inside, there, sha256 = about.get("inside"), path.is_file(), sidecar.log_sha256
             own = submission.not_edited(sidecar)
             is_it = inside != "whole" or not there or file_sha256(path) == sha256
-            for holds, sentence in (
-                (own, "its sidecar was edited: it does not fit its own seal"),
-                (about.get("sha256") == sha256, "its sidecar is of another log than {} says"),
-                ((inside == "none") != there, "{} says otherwise of whether it is inside"),
-                (is_it, "it is not the log that its sidecar describes"),
-                (sidecar.model == self.about.get("model"), "its sidecar is of another model"),
+            for holds, kind in (
+                (own, Kind.SIDECAR_EDITED),
+                (about.get("sha256") == sha256, Kind.SIDECAR_OF_ANOTHER_LOG),
+                ((inside == "none") != there, Kind.LOG_INSIDE_OR_NOT),
+                (is_it, Kind.LOG_OTHER),
+                (sidecar.model == self.about.get("model"), Kind.SIDECAR_OF_ANOTHER_MODEL),
             ):
-                self.need(holds, sentence.format(MANIFEST), file)
+                self.need(holds, kind, file)
         for path in sorted(self.folder.glob("*.npy")):
-            self.need(path.name in told, f"{MANIFEST} does not speak of this log", path.name)
+            self.need(path.name in told, Kind.LOG_UNTOLD, path.name)
         for name in (str(LogName(stem, side)) for stem in self.stems for side in SIDES):
-            plan.must(name in told, f"there is no {name}")
+            plan.must(name in told, Kind.LOG_NOT_LISTED, file=name)
         for sentence in sidecar_problems(logs, {p: self.sidecars[p.name] for p in logs}):
             self.problem(sentence)
 
@@ -300,12 +298,12 @@ class _Part:
             torch, paddle = (set(sidecar.places) for sidecar in sides)
             rows = {key for of, key in self.of_place if of == stem}
             choices = {k for s in sides for k, name in s.classes.items() if name == CHOICE}
-            for odd, what in (
-                ((torch & paddle) - rows - choices, "tensors of both sides' {} logs have no row"),
-                (rows - torch - paddle, "rows are of no tensor of the {} logs"),
+            for odd, kind in (
+                ((torch & paddle) - rows - choices, Kind.KEYS_WITHOUT_ROW),
+                (rows - torch - paddle, Kind.ROWS_WITHOUT_KEY),
             ):
                 if odd and torch and paddle:
-                    said = f"{len(odd)} {what.format(stem)}, such as {printable(min(odd))}"
+                    said = kind(count=len(odd), stem=stem, key=printable(min(odd)))
                     self.problem(said, plan.ROWS)
 
     def check_witnesses(self) -> None:
@@ -314,17 +312,18 @@ class _Part:
             parts = _WITNESS.fullmatch(row["key"]) if not row["stem"] else None
             if parts is None:
                 continue
+            key = printable(row["key"])
             file = LogName(full_stem(self.guide), parts["side"], FLOAT64)
             seen = self.sidecars.get(str(file), Sidecar()).witness.get(parts["case"])
             if seen is None:
-                self.problem(f"{printable(row['key'])}: no sidecar says so", plan.ROWS)
+                self.problem(Kind.WITNESS_UNTOLD(key=key), plan.ROWS)
                 continue
             off = seen["sgd_off"]
             if parts["kind"] == "finite_difference":
                 rise, slope = seen.get("finite_difference"), seen["directional"]
                 off = None if rise is None or slope is None else abs(rise - slope)
-            said = f"{printable(row['key'])}: its sidecar says {_shown(off)}"
-            self.need(same_number(row["gap"], off), said, plan.ROWS)
+            same = same_number(row["gap"], off)
+            self.need(same, Kind.WITNESS_OTHER, plan.ROWS, key=key, told=_shown(off))
 
     def read_made(self) -> dict[str, dict[str, dict]]:
         """Stem -> key -> what was made of each tensor; by itself its row, where nothing is said."""
@@ -335,29 +334,28 @@ class _Part:
         for record in self.lines_of(plan.MADE):
             stem, key = record.pop("stem", None), record.pop("key", None)
             fits = (stem, key) in self.of_place and isinstance(record.get(OWN), dict)
-            plan.must(fits, f"{plan.MADE} is not as a bundle has it")
+            plan.must(fits, Kind.NOT_OF_A_BUNDLE, file=plan.MADE)
             made[stem][key] = record
         for stem, keys in made.items():
             for key, of_key in keys.items():
                 row = {n: v for n, v in self.of_place[stem, key].items() if n != "stem"}
                 of_key[OWN] = {**row, **of_key[OWN]}
-                plan.must(
-                    plan.is_made(of_key), f"{plan.MADE}: {printable(key)} is not as a bundle has it"
-                )
+                of = {"file": plan.MADE, "key": printable(key)}
+                plan.must(plan.is_made(of_key), Kind.MADE_NOT_OF_A_BUNDLE, **of)
         return made
 
     def read_inside(self) -> list[dict]:
         """Which rows have their tensors inside."""
         records, seen = list(self.lines_of(plan.INSIDE)), set()
         for record in records:
-            plan.must(plan.is_inside(record), f"{plan.INSIDE} is not as a bundle has it")
+            plan.must(plan.is_inside(record), Kind.NOT_OF_A_BUNDLE, file=plan.INSIDE)
             place = plan.place_of(record)
-            odd = f"{plan.INSIDE}: {printable(place[1])} is there twice, or is no row"
-            plan.must(place not in seen and place in self.of_place, odd)
+            of = {"file": plan.INSIDE, "key": printable(place[1])}
+            plan.must(place not in seen and place in self.of_place, Kind.INSIDE_TWICE, **of)
             seen.add(place)
         count = len(records)
-        said = f"it has {count} rows, and {MANIFEST} says otherwise"
-        self.need(self.about.get("inside") == count, said, plan.INSIDE)
+        same = self.about.get("inside") == count
+        self.need(same, Kind.INSIDE_COUNT, plan.INSIDE, count=count)
         return records
 
     def check_choice_of_rows(self, records: Sequence[Mapping]) -> None:
@@ -368,14 +366,12 @@ class _Part:
         first = [p for p in plan.most_used(self.rows) if p not in left_out][: plan.WORST]
         first = [*(p for p in plan.not_green(self.rows) if p not in left_out), *first]
         for _, key in [place for place in first if place not in inside][:3]:
-            sentence = f"the tensors of {printable(key)} should be inside, and are not"
-            self.problem(sentence, plan.INSIDE)
+            self.problem(Kind.INSIDE_NOT(key=printable(key)), plan.INSIDE)
         sampled = {place for place, why in inside.items() if why == plan.SAMPLE}
         drawn = plan.drawn(self.rows, self.bytes_of(plan.ROWS))
         drawn = [place for place in drawn if place not in left_out]
         ahead = next((i for i, place in enumerate(drawn) if place not in inside), len(drawn))
-        said = "its sample is not the one that the hash of all rows draws"
-        self.need(sampled.issubset(drawn[:ahead]), said, plan.INSIDE)
+        self.need(sampled.issubset(drawn[:ahead]), Kind.INSIDE_OTHER_SAMPLE, plan.INSIDE)
 
     def make_again(
         self,
@@ -405,19 +401,20 @@ class _Part:
         for (_, k), shape in shapes.items():
             other = self.of_place.get((record["stem"], k))
             same = other is None or tuple(other["shape"]) == shape
-            self.need(same, f"{printable(key)}: another shape of {printable(k)}", plan.INSIDE)
+            of = {"key": printable(key), "other": printable(k)}
+            self.need(same, Kind.INSIDE_OTHER_SHAPE, plan.INSIDE, **of)
         again, reads = watched.make(key, made, shapes)
         if not reads.tensors:
-            self.problem(f"the tensors of {printable(key)} are not in the logs", plan.INSIDE)
+            self.problem(Kind.INSIDE_NOT_IN_LOGS(key=printable(key)), plan.INSIDE)
             return False
         for name, told in made.items():
             if same_made(told, again[name]):
                 continue
             if isinstance(told, dict) and isinstance(again[name], dict):
                 named = "" if name == OWN else f" ({name})"
-                self.tell_wrong(key, again[name], told, "by the rule", named)
+                self.tell_wrong(key, again[name], told, Kind.ROW_OTHER_BY_THE_RULE, named)
             else:
-                self.problem(f"{printable(key)}: its {name} is not that of its tensors", plan.MADE)
+                self.problem(Kind.MADE_OTHERWISE(key=printable(key), name=name), plan.MADE)
             return False
         return True
 
@@ -426,28 +423,25 @@ class _Part:
         try:
             again = watched.settle(made)
         except _ODD_JSON as error:
-            self.problem(f"it is not as a bundle has it ({type(error).__name__})", plan.MADE)
+            self.problem(Kind.NOT_OF_A_BUNDLE_WHY(error=type(error).__name__), plan.MADE)
             return set()
         found = set()
         for key, settled in again.items():
             row, alone = self.of_place[stem, key], settled.as_json()
             wrong = differences(row, alone)
             if wrong and not may_settle(row, alone, wrong, watched.strict):
-                self.tell_wrong(key, alone, row, "by all rows together")
+                self.tell_wrong(key, alone, row, Kind.ROW_OTHER_BY_ALL_ROWS)
                 continue
             found.add(key)
             self.settled += bool(wrong)
         return found
 
-    def tell_wrong(self, key: str, again: Mapping, told: Mapping, how: str, of: str = "") -> None:
+    def tell_wrong(self, key: str, again: Mapping, told: Mapping, kind: Kind, of: str = "") -> None:
         """Say that a field is another one when it is made again."""
         wrong = differences(told, again)
         name = "verdict" if "verdict" in wrong else wrong[0]
-        self.problem(
-            f"{printable(key)}: its {name}{of} is {_shown(again[name])} {how}, and "
-            f"{_shown(told.get(name))} is written",
-            plan.ROWS,
-        )
+        values = {"again": _shown(again[name]), "told": _shown(told.get(name))}
+        self.problem(kind(key=printable(key), field=f"{name}{of}", **values), plan.ROWS)
 
     def check_scales(self, stem: str, watched: Watched, records: Sequence[Mapping], scales) -> None:
         """S must be that of the tensor that it is said to be of, and none inside may be larger."""
@@ -456,7 +450,7 @@ class _Part:
         for key in (record["key"] for record in records):
             group = watched.parse(key).group
             if group:
-                self.need(group in scales, f"S of {printable(group)} is missing", plan.SCALES)
+                self.need(group in scales, Kind.SCALE_MISSING, plan.SCALES, group=printable(group))
             if group and key in log:
                 largest[group] = max(largest.get(group, 0.0), scale_of(log[key]))
         most: dict[str, float] = {}  # by all rows; infinite where one says nothing
@@ -467,19 +461,22 @@ class _Part:
         for group, (scale, holder) in scales.items():
             if group not in largest:
                 continue
-            named, off = f"S of {printable(group)} is", largest[group] - scale
+            told, off = {"group": printable(group), "told": scale}, largest[group] - scale
             near = 1e-9 * max(abs(scale), largest[group])
             if off > near or holder is not None and off < -near:
-                self.problem(
-                    f"{named} {largest[group]:.9g} by the tensors of the {stem} logs, and "
-                    f"{scale:.9g} is written",
-                    plan.SCALES,
-                )
+                other = Kind.SCALE_OTHER(**told, found=largest[group], stem=stem)
+                self.problem(other, plan.SCALES)
             if holder is None and scale > most.get(group, np.inf) * (1 + 1e-6):
-                said = f"{scale:.9g}, and no row of it is larger than {most[group]:.9g}"
-                self.problem(f"{named} {said}", plan.SCALES)
+                self.problem(Kind.SCALE_OF_NO_ROW(**told, most=most[group]), plan.SCALES)
             if holder is not None and holder not in log:
-                self.problem(f"{printable(holder)}, of which S is, is not inside", plan.SCALES)
+                self.problem(Kind.SCALE_HOLDER_NOT_INSIDE(key=printable(holder)), plan.SCALES)
+
+
+def _below(told: object, folder: Path) -> object:
+    """A text, or a reason by its fields, in which files of the folder have their names alone."""
+    if isinstance(told, Reason):
+        return told.kind(**{name: _below(value, folder) for name, value in told.fields.items()})
+    return told.replace(f"{folder}/", "") if isinstance(told, str) else told
 
 
 def _shown(value: object) -> str:

@@ -16,11 +16,13 @@ from twincheck.common.logs.pickle_machine import escaped
 from twincheck.common.system.errors import UserError
 from twincheck.common.system.files import fill_standard_streams
 from twincheck.common.system.json_file import write_json
-from twincheck.common.system.words import number_of
+from twincheck.common.system.reasons import reason_of
+from twincheck.extras.bundle.kinds import Kind
 from twincheck.extras.bundle.verification import Verification, verify_bundle
 from twincheck.extras.shared.spoken import Parser, say, say_error
 
 _SHOWN = 20  # problems; --json has all
+_GUIDE = {True: Kind.GUIDE_PASSED, False: Kind.GUIDE_NOT_PASSED, None: Kind.GUIDE_NOT_THERE}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -32,43 +34,35 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except BrokenPipeError:  # nobody reads on; nor may Python complain of it when it ends
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
     except UserError as error:
-        say_error(escaped(str(error)))
+        say_error(escaped(reason_of(error)))
     except OSError as error:
         say_error(f"{error.strerror or error}: {error.filename}")
     except KeyboardInterrupt:
-        say_error("stopped: nothing was written")
+        say_error(Kind.STOPPED())
     return 2
 
 
 def _parser() -> Parser:
     parser = Parser("verify", __doc__)
-    parser.add_argument("bundle", type=Path, metavar="BUNDLE", help="the file: log/bundle.zip")
-    parser.add_argument(
-        "--root", default="", metavar="ROOT", help="what its author says it is: --root 3fa9…"
-    )
-    parser.add_argument(
-        "--rerun",
-        action="store_true",
-        help="also run the recorded checks again here, with both frameworks, and compare",
-    )
+    parser.add_argument("bundle", type=Path, metavar="BUNDLE", help=Kind.OPTION_BUNDLE())
+    parser.add_argument("--root", default="", metavar="ROOT", help=Kind.OPTION_ROOT())
+    parser.add_argument("--rerun", action="store_true", help=Kind.OPTION_RERUN())
     parser.add_argument(
         "--pair",
         type=Path,
         action="append",
         default=[],
         metavar="FOLDER",
-        help="of --rerun, your copy of a pair that is not built in: --pair my_model",
+        help=Kind.OPTION_PAIR(),
     )
-    parser.add_argument(
-        "--json", type=Path, metavar="FILE", help="write all that was found: --json found.json"
-    )
+    parser.add_argument("--json", type=Path, metavar="FILE", help=Kind.OPTION_JSON())
     return parser
 
 
 def _verify(options) -> int:
     found = verify_bundle(options.bundle, options.root)
     if options.rerun and found.problems:
-        found.notes.append("not run again: what is there was changed, or contradicts itself")
+        found.notes.append(Kind.NOT_RUN_AGAIN_AT_ALL())
     elif options.rerun:
         # For this alone are the checks, and with them the frameworks, needed.
         from twincheck.extras.bundle.again import rerun
@@ -83,37 +77,32 @@ def _verify(options) -> int:
 def _list(problems: Sequence[str]) -> None:
     """Print the first problems, one a line."""
     for problem in problems[:_SHOWN]:
-        say(f"  {escaped(problem)}")
+        say(Kind.FOUND_PROBLEM(problem=escaped(problem)))
     if len(problems) > _SHOWN:
-        say(f"  and {len(problems) - _SHOWN:,} more (--json has all)")
+        say(Kind.FOUND_PROBLEMS_MORE(more=len(problems) - _SHOWN))
 
 
 def _show(path: Path, found: Verification, root: str) -> None:
     """Print what was found: the result first."""
     if found.changed:
-        say(f"{path}: CHANGED since it was written")
+        say(Kind.FOUND_CHANGED(path=str(path)))
         _list(found.problems)
-        say("Nothing else of it was judged: ask its author for the bundle, and for its root.")
+        say(Kind.FOUND_CHANGED_ALONE())
         return
     aligned = sum(part["aligned"] for part in found.verdicts)
-    intact = f"intact; {aligned} of {number_of(len(found.verdicts), 'result')} aligned"
-    say(f"{path}: {'something does not hold' if found.problems else intact}")
+    intact = Kind.FOUND_INTACT(path=str(path), aligned=aligned, results=len(found.verdicts))
+    say(Kind.FOUND_CONTRADICTION(path=str(path)) if found.problems else intact)
     _list(found.problems)
     for part in found.verdicts:
-        guide = {True: "passed", False: "not passed", None: "none there"}[part["guide_passed"]]
-        rows = number_of(part["rows"], "row")
-        said = f"{part['verdict']}, {rows}; the guide's rule on its own keys: {guide}"
-        say(f"  {part['part']}: {said}")
-    say(
-        f"{number_of(found.files, 'file')}; {number_of(found.rows, 'row')}, {found.derived:,} "
-        f"derived again from their tensors; {found.lines:,} lines of reports computed again; "
-        f"{found.arrays:,} of the guide's values are the logs' own, bit by bit"
-    )
+        told = {name: part[name] for name in ("part", "verdict", "rows")}
+        say(Kind.FOUND_PART(**told, guide=_GUIDE[part["guide_passed"]]()))
+    counted = {name: getattr(found, name) for name in Kind.FOUND_COUNTS.fields}
+    say(Kind.FOUND_COUNTS(**counted))
     for reason, count in found.not_derived.items():
-        say(f"not derived again, {number_of(count, 'row')}: {reason}")
+        say(Kind.FOUND_NOT_DERIVED(rows=count, reason=reason))
     for note in found.notes:
-        say(f"note: {escaped(note)}")
-    say(f"commit: {found.commit}")
-    say(f"root:   {found.root}")
+        say(Kind.FOUND_NOTE(note=escaped(note)))
+    say(Kind.FOUND_COMMIT(commit=found.commit))
+    say(Kind.FOUND_ROOT(root=found.root))
     if not root:
-        say("Another root than the author tells you means another bundle: compare the two.")
+        say(Kind.ROOT_UNKNOWN())

@@ -20,6 +20,7 @@ from twincheck.common.system.frameworks import SIDES
 from twincheck.common.verdict.comparisons import OWN
 from twincheck.common.verdict.measures import scale_of
 from twincheck.extras.bundle import plan, submission
+from twincheck.extras.bundle.kinds import Kind
 from twincheck.extras.bundle.rows import Reads, Watched, differences, made_of, same_made
 from twincheck.extras.shared.archive import SCHEMA, ArchiveWriter, safe_part
 
@@ -73,7 +74,7 @@ def write_bundle(
     errors  what could not be compared, and why
     """
     if not parts:
-        raise UserError("there are no results to put into a bundle: run a check first")
+        raise UserError(Kind.NO_RESULTS())
     manifest: dict[str, object] = {"schema": SCHEMA, **about}
     manifest |= {"strict": strict, "allow": list(allow), "errors": dict(errors or {})}
     told: list[dict[str, object]] = []
@@ -237,9 +238,9 @@ class _Evidence:
         made = self.made[stem][key]
         again, self.reads[place] = self.watched[stem].make(key, made)
         if any(not same_made(made[name], again[name]) for name in made):
-            self.left_out[place] = "its verdict depends on more than its tensors"
+            self.left_out[place] = Kind.LEFT_OUT_OF_OTHERS()
         elif not self.reads[place].tensors:
-            self.left_out[place] = "a side has no such tensor"
+            self.left_out[place] = Kind.LEFT_OUT_ONE_SIDED()
         return place not in self.left_out
 
     def _take(self, place: plan.Place, why: str, told: bool = False) -> bool:
@@ -257,7 +258,7 @@ class _Evidence:
         size = sum(logs[name][key].nbytes for name, key in new)
         if size > min(ROW_BYTES, self.left):
             if told or size > ROW_BYTES:
-                self.left_out[place] = f"its tensors have {size:,} bytes: there is no room"
+                self.left_out[place] = Kind.LEFT_OUT_TOO_LARGE(size=size)
             return False
         self.taken[stem].update(dict.fromkeys(new))
         self.left -= size

@@ -27,12 +27,15 @@ from rich.table import Table
 from twincheck.common.report import terminal as report
 from twincheck.common.system.checkout import PATH
 from twincheck.common.system.errors import UserError
+from twincheck.common.system.extras import in_language
 from twincheck.common.system.files import write_text
 from twincheck.common.system.frameworks import SIDES
 from twincheck.common.system.interpreters import find_interpreter
 from twincheck.common.system.processes import environment, how_it_ended
+from twincheck.common.system.reasons import read_reason
 from twincheck.common.verdict.judge import judge_logs
 from twincheck.extras.certificate import published
+from twincheck.extras.certificate.kinds import Kind
 from twincheck.extras.certificate.proof import OPEN, PROVEN, WRONG, Proof, repairs_of
 
 _PATIENCE_S = 600  # for a side's process; a small model takes seconds
@@ -71,7 +74,7 @@ def certify_statements(options) -> int:
         }
         certificate = _certificate(options.aoa, work)
     if train:
-        certificate.notes.append("run in training mode, in which it has no dropout")
+        certificate.notes.append(Kind.IN_TRAINING_MODE())
     _show(certificate)
     if options.json:
         told = {**vars(certificate), "exit_code": certificate.exit_code}
@@ -87,19 +90,16 @@ def _asked(options) -> tuple[str, str, dict]:
     elif ":" in options.aoa and options.reference and options.config:
         settings, names = {}, (options.reference, options.aoa)
     elif ":" in options.aoa:
-        raise UserError(f"--aoa {options.aoa}: add --reference CLASS and --config FILE.json")
+        raise UserError(Kind.AOA_OWN_CLASS(name=options.aoa))
     else:
-        known = ", ".join(published.SETTINGS)
-        raise UserError(
-            f"--aoa {options.aoa}: name one of {known}, or module:Class or file.py:Class"
-        )
+        raise UserError(Kind.AOA_WHICH_CLASS(name=options.aoa, known=[*published.SETTINGS]))
     if options.config:
         try:
             settings |= json.loads(Path(options.config).read_text(encoding="utf-8"))
         except (OSError, ValueError, TypeError) as error:
-            raise UserError(f"--config {options.config}: {error}") from None
+            raise UserError(Kind.CONFIG_UNREADABLE(path=options.config, error=str(error))) from None
     if not isinstance(settings.get("vocab_size"), int):
-        raise UserError(f"--config {options.config}: vocab_size is not there, which gives the ids")
+        raise UserError(Kind.CONFIG_WITHOUT_SIZE(path=str(options.config)))
     return options.reference or names[0], names[1], settings
 
 
@@ -130,13 +130,14 @@ class _Work:
                 timeout=_PATIENCE_S,
             )
         except subprocess.TimeoutExpired:
-            raise UserError(f"the {side} side has not ended within {_PATIENCE_S} s") from None
+            raise UserError(Kind.SIDE_ENDLESS(side=side, seconds=_PATIENCE_S)) from None
         if done.returncode:
             error = path.with_suffix(".error")
             if error.exists():
-                raise UserError(f"the {side} side: {json.loads(error.read_text())['sentence']}")
+                reason = read_reason(json.loads(error.read_text())["sentence"])
+                raise UserError(Kind.SIDE_FAILED(side=side, reason=reason))
             ended = how_it_ended(done.returncode, done.stderr.splitlines())
-            raise UserError(f"the {side} side {ended}")
+            raise UserError(Kind.SIDE_ENDED(side=side, ended=ended))
 
     def arrays(self, name: str) -> dict[str, np.ndarray]:
         """What a side has left in a file of the folder."""
@@ -163,9 +164,9 @@ def _certificate(name: str, work: _Work) -> Certificate:
     aligned = judged is not None and judged.exit_code == 0
     certificate = Certificate(name, run=judged.verdict if judged else "NOT RUN")
     if judged is None:
-        certificate.problems.append(f"the run: {port['not_run']}")
+        certificate.problems.append(Kind.RUN_NOT_THERE(reason=read_reason(port["not_run"])))
     elif not aligned:
-        certificate.problems.append(f"the run: logits are {judged.verdict}")
+        certificate.problems.append(Kind.RUN_DIFFERS(verdict=judged.verdict))
     rows = proof.forward(aligned)
     if judged is not None and not aligned and all(r["verdict"] == OPEN for r in _not(rows)):
         _repair(work, proof, rows, reference)
@@ -193,41 +194,36 @@ def _repair(work: _Work, proof: Proof, rows: list[dict], reference: Mapping) -> 
     for number, (statement, text) in enumerate(repairs):
         judged = work.verdict(logits, reference, f"{number}/")
         if judged is not None and judged.exit_code == 0:
-            rows[statement] |= {"verdict": WRONG, "why": f"with `{text}` the run agrees"}
+            rows[statement] |= {"verdict": WRONG, "why": Kind.WRONG_BY_REPAIR(statement=text)}
             for n in [n for n, row in enumerate(rows) if row["verdict"] == OPEN]:
                 if proof.is_shown(n):
-                    rows[n] |= {"verdict": PROVEN, "why": "the run, with the wrong one put right"}
+                    rows[n] |= {"verdict": PROVEN, "why": Kind.PROVEN_BY_REPAIR()}
             return
 
 
 def _show(certificate: Certificate) -> None:
     """The table, what nobody read or wrote, and the result in one sentence."""
-    table = Table(title=f"statements: {certificate.name}", title_justify="left")
-    for heading in ("way", "statement", "verdict", "why"):
-        table.add_column(heading, overflow="fold")
+    table = Table(title=Kind.STATEMENTS(name=certificate.name), title_justify="left")
+    for heading in (Kind.COLUMN_WAY, Kind.COLUMN_STATEMENT, Kind.COLUMN_VERDICT, Kind.COLUMN_WHY):
+        table.add_column(heading(), overflow="fold")
     for row in certificate.statements:
         colour = "green" if row["verdict"] == PROVEN else "red"
         text = re.sub(r"\s+", " ", row["statement"])
-        verdict = f"[{colour}]{row['verdict']}[/]"
-        table.add_row(row["way"], escape(text), verdict, escape(row["why"]))
+        verdict = f"[{colour}]{in_language(row['verdict'])}[/]"
+        table.add_row(row["way"], escape(text), verdict, escape(in_language(row["why"])))
     report.show_table(table)
     for note in certificate.notes:
-        report.say(f"{certificate.name}: {note}")
+        report.say(Kind.SAID_OF(name=certificate.name, said=note))
     for key in certificate.unread:
-        report.say(f"{certificate.name}: nobody reads {key} of the checkpoint")
+        report.say(Kind.KEY_UNREAD(name=certificate.name, key=key))
     for key in certificate.unwritten:
-        report.say(f"{certificate.name}: nobody writes {key} of the model")
+        report.say(Kind.KEY_UNWRITTEN(name=certificate.name, key=key))
     for problem in certificate.problems:
-        report.say(f"{certificate.name}: problem: {problem}")
-    wrong, count = len(_not(certificate.statements)), len(certificate.statements)
+        report.say(Kind.PROBLEM_OF(name=certificate.name, problem=problem))
+    told = {"name": certificate.name, "count": len(certificate.statements)}
     if certificate.exit_code:
         others = len(certificate.unread + certificate.unwritten + certificate.problems)
-        report.say(
-            f"{certificate.name}: NOT certified: {wrong} of {count} statements not proven, "
-            f"{others} problems beside"
-        )
+        wrong = len(_not(certificate.statements))
+        report.say(Kind.STATEMENTS_NOT_CERTIFIED(**told, wrong=wrong, others=others))
     else:
-        report.say(
-            f"{certificate.name}: certified: {count} statements proven in both directions, every "
-            f"key read, every parameter written, logits {certificate.run}"
-        )
+        report.say(Kind.STATEMENTS_CERTIFIED(**told, run=certificate.run))

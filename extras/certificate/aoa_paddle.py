@@ -32,6 +32,7 @@ from safetensors.numpy import load_file, save_file
 
 from twincheck.common.sides import narrow_in_paddle, upcast
 from twincheck.common.sides import paddle_side as side
+from twincheck.extras.certificate.kinds import Kind
 from twincheck.extras.certificate.named import (
     Named,
     configured,
@@ -58,7 +59,7 @@ class _Port:
         self.folder, self.train = Path(request["folder"]), request["train"]
         self.Class = load_class(request["port"])
         if not hasattr(self.Class, "_gen_aoa_config"):
-            raise Named(f"{request['port']} has no _gen_aoa_config: it has no statements to prove")
+            raise Named(Kind.CLASS_WITHOUT_STATEMENTS(name=request["port"]))
         self.config = configured(self.Class, request["config"])
         self.model = self.Class(self.config)
         self.shapes = {key: list(value.shape) for key, value in self.model.state_dict().items()}
@@ -84,7 +85,8 @@ class _Port:
                 if isinstance(one, paddle.nn.Linear)
             ],
         }
-        arrays, told["not_run"] = self._logits(moves, "")
+        arrays, why = self._logits(moves, "")
+        told["not_run"] = why and why.as_json()
         loaded, told["not_loaded"] = self._loaded()
         inverse, told["inverse"] = self._inverse()
         saved, told["not_saved"] = self._saved(inverse)
@@ -123,7 +125,7 @@ class _Port:
         outputs = carried.outputs
         wrong = [key for key, marks in outputs.items() if list(marks.shape) != self.shapes[key]]
         if carried.unwritten or wrong:
-            return {}, f"{(carried.unwritten + wrong)[0]} gets no value of its shape"
+            return {}, Kind.RUN_WITHOUT_VALUE(key=(carried.unwritten + wrong)[0])
         state = {key: self.marks.values(m, self.checkpoint) for key, m in outputs.items()}
         logits = {f"{prefix}logits32": self._run(self.model, state)}
         with upcast.upcasting(True), side.default_dtype("float64"):

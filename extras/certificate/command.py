@@ -54,27 +54,24 @@ from twincheck.common.pair.worker_process import Failure, WorkerProcess
 from twincheck.common.report import terminal as report
 from twincheck.common.system.checkout import for_logs
 from twincheck.common.system.errors import UserError
+from twincheck.common.system.extras import in_language
 from twincheck.common.system.files import write_text
 from twincheck.common.system.frameworks import SIDES
 from twincheck.common.system.json_file import load_json, write_json
+from twincheck.common.system.reasons import read_reason
 from twincheck.common.verdict.judge import judge_folder
 from twincheck.common.verdict.row import HARMLESS, Row, exit_code, worst
 from twincheck.common.weights.checkpoint import FOLDER, Checkpoint, prepare
 from twincheck.common.weights.layout import BIASED, UNBIASED
 from twincheck.common.weights.loaded import LOADED
 from twincheck.extras.certificate.aoa import certify_statements
+from twincheck.extras.certificate.kinds import Kind
 from twincheck.extras.shared.made_by import made_by
 
 # Where each certificate is kept, for `twincheck pr-report`.
 OUT = for_logs() / "step1_forward" / "log" / "certificate"
-NOT_REACHED, NO_PARTNER = "not reached", "no partner"
-_VARIANCES = {
-    UNBIASED: "in training Paddle's is computed as torch's, with n / (n - 1) "
-    "(keep_unbiased_statistics), so that the sides train alike",
-    BIASED: "in training Paddle keeps it without n / (n - 1), as its BatchNorm does: after a "
-    "training it differs from torch's by that much; keep_unbiased_statistics(layer) of "
-    "twincheck.paddle_side keeps torch's",
-}
+NOT_REACHED = Kind.NOT_REACHED()
+_VARIANCES = {UNBIASED: Kind.VARIANCE_UNBIASED, BIASED: Kind.VARIANCE_BIASED}
 
 
 @dataclass
@@ -111,18 +108,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """The command line; see the module's docstring.  Returns the exit status."""
     parser = Parser(__doc__, "certificate")
     parser.take("model", "preset", "device", "seed").take_other(
-        "weights",
-        default="perturbed",
-        help="perturbed (default), trained-like or a checkpoint: --weights checkpoints/reformer",
+        "weights", default="perturbed", help=Kind.OPTION_WEIGHTS()
     )
-    parser.add_argument(
-        "--round-trip",
-        action="store_true",
-        help="both ways through the libraries' own files",
-    )
-    parser.add_argument("--aoa", metavar="CLASS", help="statements: --aoa LlamaForCausalLM")
-    parser.add_argument("--reference", metavar="CLASS", help="of --aoa: --reference ref.py:Model")
-    parser.add_argument("--config", metavar="FILE", help="of --aoa: --config small.json")
+    parser.add_argument("--round-trip", action="store_true", help=Kind.OPTION_ROUND_TRIP())
+    parser.add_argument("--aoa", metavar="CLASS", help=Kind.OPTION_AOA())
+    parser.add_argument("--reference", metavar="CLASS", help=Kind.OPTION_REFERENCE())
+    parser.add_argument("--config", metavar="FILE", help=Kind.OPTION_CONFIG())
     options = parser.take("offload", "torch-python", "paddle-python", "json", "debug").parse_args(
         arguments
     )
@@ -132,15 +123,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _certify(options) -> int:
     if options.aoa:
         if options.round_trip or options.offload or options.weights != "perturbed":
-            raise UserError("--aoa goes without --weights, --round-trip and --offload")
+            raise UserError(Kind.AOA_ALONE())
         return certify_statements(options)
     if options.reference or options.config:
-        raise UserError("--reference and --config are of --aoa CLASS: add it")
+        raise UserError(Kind.AOA_MISSING())
     asked = CheckOptions.of(options)
     asked.refuse_with_offload()
     run = replace(asked.run, mode=EVAL)  # weights are the same in both
     if run.offload and options.round_trip:
-        raise UserError("--offload and --round-trip exclude each other: that writes all weights")
+        raise UserError(Kind.OFFLOAD_OR_ROUND_TRIP())
     pairs = load_pairs(asked.models)
     for pair in pairs:
         pair.config(run.preset)
@@ -201,7 +192,7 @@ def certify(
             if failure and failure.certificate:
                 read_layout(certificate, {"": failure.certificate})
             elif failure:
-                raise UserError(f"{pair.name}: {failure.sentence}")
+                raise UserError(Kind.SAID_OF(name=pair.name, said=failure.reason))
             elif not all(row.verdict in HARMLESS for row in _judged(work / pair.name)):
                 off.append(pair)
         for exact in (False, True):  # without these, less is explained
@@ -229,7 +220,7 @@ def _go_both_ways(
 
     def ask(worker: WorkerProcess, part: str) -> None:
         for name, failure in _ask(worker, pairs, replace(run, task=RoundTrip(part)), work).items():
-            raise UserError(f"{name}: {failure.sentence}")
+            raise UserError(Kind.SAID_OF(name=name, said=failure.reason))
 
     ask(paddle, "save")
     with _started("torch", pythons, run, on_progress) as torch:
@@ -242,16 +233,13 @@ def _read_round_trip(certificate: Certificate, folder: Path) -> None:
     whole = True
     for part in ROUND_TRIP:
         found = load_json(ResultFolder(folder).round_trip(part))
-        certificate.problems += found["problems"]
-        for note in found["notes"]:
+        certificate.problems += map(read_reason, found["problems"])
+        for note in map(read_reason, found["notes"]):
             _add(certificate.notes, note)
         whole &= not found["problems"]
     certificate.round_trip = whole
     if whole:
-        certificate.notes.append(
-            "round trip: the Paddle side's folder gives the reference its own bits, and the "
-            "reference's gives the Paddle side its own"
-        )
+        certificate.notes.append(Kind.ROUND_TRIP_WHOLE())
 
 
 def read_checkpoint(certificate: Certificate, checkpoint: Checkpoint) -> None:
@@ -310,17 +298,14 @@ def read_layout(certificate: Certificate, cases: Mapping[str, dict]) -> None:
     for layout in cases.values():
         for row in layout["rows"]:
             if row["variance"]:
-                _add(certificate.notes, f"{row['torch_key']}: {_VARIANCES[row['variance']]}")
+                _add(certificate.notes, _VARIANCES[row["variance"]](key=row["torch_key"]))
             rows.setdefault((row["torch_key"], row["paddle_key"]), row)
             if row["parameter_in_torch_alone"]:
-                _add(certificate.problems, f"{row['paddle_key']} is no parameter in Paddle")
-            torch_padding, paddle_padding = row["padding"]
-            if torch_padding != paddle_padding:
-                _add(
-                    certificate.problems,
-                    f"{row['torch_key']}: padding_idx is {torch_padding} in torch and "
-                    f"{paddle_padding} in Paddle: another row gets no gradient",
-                )
+                _add(certificate.problems, Kind.NO_PARAMETER(key=row["paddle_key"]))
+            padding = dict(zip(SIDES, map(str, row["padding"]), strict=True))
+            if padding["torch"] != padding["paddle"]:
+                other = Kind.PADDING_OTHER(key=row["torch_key"], **padding)
+                _add(certificate.problems, other)
         for name in ("only_torch", "only_paddle", "problems"):
             for sentence in layout[name]:
                 _add(getattr(certificate, name), sentence)
@@ -333,26 +318,22 @@ def _read_back(certificate: Certificate, sidecars: Mapping[tuple[str, str], Side
     changed: set[str] = set()
     for (side, _), sidecar in sidecars.items():
         if not sidecar.read_back:
-            raise UserError(f"{certificate.model}: the {side} side did not say what it read back")
+            raise UserError(Kind.READ_BACK_UNTOLD(model=certificate.model, side=side))
         for keys in sidecar.read_back.values():
             changed.update(keys)
     paddle = sidecars["paddle", FLOAT32]
     one_way = {key for keys in paddle.paddle_to_torch.values() for key in keys}
     for keys in paddle.hidden_rows.values():
         for key in keys:
-            _add(
-                certificate.problems,
-                f"{key}: its padding row is not 0; Paddle's Embedding gives zeros for it, torch's "
-                "the row",
-            )
+            _add(certificate.problems, Kind.PADDING_ROW_HIDDEN(key=key))
     for row in certificate.rows:
         bad = bool(changed.intersection(row["torch_keys"]))
         row["read_back"] = not bad
         row["paddle_to_torch"] = row["paddle_key"] not in one_way
         if bad:
-            certificate.problems.append(f"{row['torch_key']} came out of a model with other bits")
+            certificate.problems.append(Kind.READ_BACK_OTHER(key=row["torch_key"]))
         if not row["paddle_to_torch"]:
-            certificate.problems.append(f"{row['paddle_key']} does not survive the way to torch")
+            certificate.problems.append(Kind.ONE_WAY(key=row["paddle_key"]))
 
 
 def _read_probes(certificate: Certificate, rows: list[Row], sidecar: Sidecar) -> None:
@@ -370,15 +351,11 @@ def _read_probes(certificate: Certificate, rows: list[Row], sidecar: Sidecar) ->
     bad = [row for row in rows if exit_code([row.verdict])]
     first = next((row for row in bad if row.verdict != "CARRIED"), bad[0] if bad else None)
     if first is not None:
-        certificate.problems.append(
-            f"{len(bad)} values differ, first {first.key} ({first.verdict}): the layer holds other "
-            "weights, works otherwise or is fed otherwise; step 1 shows the lines"
-        )
+        differ = Kind.VALUES_DIFFER(count=len(bad), key=first.key, verdict=first.verdict)
+        certificate.problems.append(differ)
     unseen = sorted({r["probe"] for r in certificate.rows if r["probe_verdict"] == NOT_REACHED})
     if unseen:
-        certificate.notes.append(
-            f"not reached: {', '.join(unseen)}; their weights are there, what they do was not tried"
-        )
+        certificate.notes.append(Kind.PROBES_NOT_REACHED(probes=unseen))
 
 
 def _site(key: str, sites: set[str]) -> str:
@@ -397,41 +374,50 @@ def _add(sentences: list[str], sentence: str) -> None:
 # ---- showing it ---------------------------------------------------------------------------------
 
 
+_HEADINGS = ("torch", "Paddle", Kind.COLUMN_LAYER(), Kind.COLUMN_VALUES(),
+             Kind.COLUMN_ALSO_CALLED(), Kind.COLUMN_READ_BACK(), Kind.COLUMN_PROBE())  # fmt: skip
+
+
 def show(certificate: Certificate) -> None:
     """The table, then notes, problems and the summary."""
-    table = Table(title=f"certificate: {certificate.model}", title_justify="left")
-    for heading in ("torch", "Paddle", "layer", "values", "also called", "read back", "probe"):
+    table = Table(title=Kind.CERTIFICATE(model=certificate.model), title_justify="left")
+    for heading in _HEADINGS:
         table.add_column(heading, overflow="fold")
     for row in certificate.rows:
         paddle_key = "=" if row["paddle_key"] == row["torch_key"] else row["paddle_key"]
         further = dict.fromkeys([*row["also_in_torch"], *row["also_in_paddle"]])
         others = [_on_sides(key, row) for key in further]
-        role = "" if row["parameter"] else " (buffer)"
         back = row.get("read_back", False) and row.get("paddle_to_torch", False)
         verdict = row.get("probe_verdict", "–")
         table.add_row(
             escape(row["torch_key"]),
             escape(paddle_key),
-            row["kind"] + role,
+            row["kind"] if row["parameter"] else Kind.BUFFER(layer=row["kind"]),
             escape(row["change"]),
             escape(", ".join(others)) or "–",
-            "same bits" if back else "[red]no[/red]" if "read_back" in row else "–",
-            f"[{report.COLOURS.get(verdict, 'yellow')}]{verdict}[/]",
+            Kind.SAME_BITS() if back else _red(Kind.OTHER_BITS()) if "read_back" in row else "–",
+            f"[{report.COLOURS.get(verdict, 'yellow')}]{in_language(verdict)}[/]",
         )
     for side, keys in (("torch", certificate.only_torch), ("Paddle", certificate.only_paddle)):
         for key in keys:
-            cells = [escape(key), f"[red]{NO_PARTNER}[/red]"]
+            cells = [escape(key), _red(Kind.NO_PARTNER())]
             table.add_row(*(cells if side == "torch" else cells[::-1]), "", "", "", "", "")
     for key, reason in certificate.without_partner.items():
-        table.add_row(escape(key), "–", "", f"needs no partner: {reason}", "", "", "")
+        table.add_row(escape(key), "–", "", Kind.NEEDS_NO_PARTNER(reason=reason), "", "", "")
     for key, reason in certificate.ignored.items():
-        table.add_row(escape(key), "–", "", f"passed over: {escape(reason)}", "", "", "")
+        passed = escape(in_language(Kind.PASSED_OVER(reason=reason)))
+        table.add_row(escape(key), "–", "", passed, "", "", "")
     report.show_table(table)
     for note in certificate.notes:
-        report.say(f"{certificate.model}: {note}")
+        report.say(Kind.SAID_OF(name=certificate.model, said=note))
     for problem in certificate.problems:
-        report.say(f"{certificate.model}: problem: {problem}")
-    report.say(f"{certificate.model}: {summary(certificate)}")
+        report.say(Kind.PROBLEM_OF(name=certificate.model, problem=problem))
+    report.say(Kind.SAID_OF(name=certificate.model, said=summary(certificate)))
+
+
+def _red(reason: str) -> str:
+    """A cell of a table."""
+    return f"[red]{in_language(reason)}[/red]"
 
 
 def _on_sides(key: str, row: Mapping[str, list[str]]) -> str:
@@ -445,23 +431,19 @@ def summary(certificate: Certificate) -> str:
     """The result in one sentence."""
     if certificate.exit_code:
         alone = len(certificate.only_torch) + len(certificate.only_paddle)
-        return (
-            f"NOT certified: {len(certificate.problems)} problems, {alone} entries without partner"
-        )
+        return Kind.NOT_CERTIFIED(problems=len(certificate.problems), alone=alone)
     rows = certificate.rows
     parts = {
-        "transposed": sum(row["transposed"] for row in rows),
-        "cut or joined": sum(
+        Kind.COUNT_TRANSPOSED: sum(row["transposed"] for row in rows),
+        Kind.COUNT_CUT: sum(
             "rows" in row["change"] or row["change"] in ("convert", LOADED) for row in rows
         ),
-        "tied": sum(bool(row["also_in_torch"]) for row in rows),
-        "buffers": sum(not row["parameter"] for row in rows),
+        Kind.COUNT_TIED: sum(bool(row["also_in_torch"]) for row in rows),
+        Kind.COUNT_BUFFERS: sum(not row["parameter"] for row in rows),
     }
-    counts = ", ".join(f"{count} {name}" for name, count in parts.items() if count)
-    tried = [row for row in rows if row.get("probe_verdict", NOT_REACHED) != NOT_REACHED]
-    probed = f"{len({row['probe'] for row in tried})} layers probed"
-    return (
-        f"certified: {len(rows)} entries{f' ({counts})' if counts else ''}, every torch element "
-        "used once, read back with the same bits in both directions, "
-        f"{probed if 'probe_verdict' in rows[0] else 'no layer tried'}"
-    )
+    counts = [kind(count=count) for kind, count in parts.items() if count]
+    counts = Kind.COUNTS(counts=counts) if counts else ""
+    tried = {row["probe"] for row in rows if row.get("probe_verdict", NOT_REACHED) != NOT_REACHED}
+    probed = Kind.LAYERS_PROBED(count=len(tried))
+    tried = probed if "probe_verdict" in rows[0] else Kind.NO_LAYER_TRIED()
+    return Kind.CERTIFIED(entries=len(rows), counts=counts, tried=tried)

@@ -35,6 +35,7 @@ from twincheck.common.weights.checkpoint import Checkpoint, fill_in, prepare
 from twincheck.common.weights.read import CONFIG, find, parts, read
 from twincheck.common.weights.round_trip import one_way_keys
 from twincheck.extras.certificate.command import Certificate, read_checkpoint, read_layout, show
+from twincheck.extras.certificate.kinds import Kind
 from twincheck.extras.shared.write import FORMATS, write
 
 FOLDERS = {"torch": "model.safetensors", "paddle": "model_state.pdparams"}
@@ -43,23 +44,11 @@ FOLDERS = {"torch": "model.safetensors", "paddle": "model_state.pdparams"}
 def main(arguments: Sequence[str] | None = None) -> int:
     """The command line; see the module's docstring.  Returns the exit status."""
     parser = Parser(__doc__, "converter")
-    parser.take_other(
-        "model",
-        action="store",
-        required=True,
-        help="a built-in model or your pair's folder: --model reformer",
-    )
+    parser.take_other("model", action="store", required=True, help=Kind.OPTION_MODEL())
     parser.take("preset")
-    parser.take_other(
-        "weights", required=True, metavar="IN", help="a checkpoint: --weights checkpoints/reformer"
-    )
-    parser.take_other(
-        "out",
-        required=True,
-        metavar="OUT",
-        help="the file or folder to write: --out converted.pdparams",
-    )
-    parser.add_argument("--to", choices=SIDES, help="whose folder OUT is to be: --to paddle")
+    parser.take_other("weights", required=True, metavar="IN", help=Kind.OPTION_IN())
+    parser.take_other("out", required=True, metavar="OUT", help=Kind.OPTION_OUT())
+    parser.add_argument("--to", choices=SIDES, help=Kind.OPTION_TO())
     parser.take("torch-python", "paddle-python", "json", "debug")
     options = parser.parse_args(arguments)
     return guarded(options.debug, lambda: _convert(options))
@@ -73,18 +62,18 @@ def _convert(options) -> int:
         _refuse_foreign(out)
     pythons = {side: python_for(side, getattr(options, f"{side}_python"), [pair]) for side in SIDES}
     with tempfile.TemporaryDirectory(prefix="converter-") as work, report.progress() as on_progress:
-        on_progress("reading")
+        on_progress(Kind.READING())
         source = (options.weights, options.preset, False, pythons, Path(work))
         pair, checkpoint = prepare(pair, *source, both=True)
-        on_progress("writing")
+        on_progress(Kind.WRITING())
         certificate = _write(pair, checkpoint, options, pythons, Path(work), out, name)
     show(certificate)
     if options.json:
         write_text(options.json, json.dumps(certificate.as_json(), indent=1))
     if certificate.exit_code:
-        report.say_error(f"--out {out}: not written, for the reasons above")
+        report.say_error(Kind.OUT_NOT_WRITTEN(path=str(out)))
         return 2
-    report.say(f"written: {out}")
+    report.say(Kind.WRITTEN(path=str(out)))
     return 0
 
 
@@ -93,13 +82,11 @@ def _file_name(out: Path, to: str | None) -> str:
     if out.suffix in FORMATS and not out.is_dir():
         side = "paddle" if FORMATS[out.suffix] else "torch"
         if to not in (None, side):
-            raise UserError(f"--out {out}: a {out.suffix} file is {side}'s; leave out --to {to}")
+            told = {"path": str(out), "ending": out.suffix, "side": side, "to": to}
+            raise UserError(Kind.OUT_OF_SIDE(**told))
         return out.name
     if to is None:
-        raise UserError(
-            f"--out {out}: end it in {', '.join(FORMATS)}, or say --to torch or --to paddle for a "
-            "folder"
-        )
+        raise UserError(Kind.OUT_WITHOUT_ENDING(path=str(out), endings=[*FORMATS]))
     return ""
 
 
@@ -108,17 +95,17 @@ def _refuse_input(weights: str, out: Path) -> None:
     sources = {path.resolve() for path in [Path(weights), *parts(weights)]}
     target = out.resolve()
     if target in sources or any(target in path.parents for path in sources):
-        raise UserError(f"--out {out}: that is what is read; give another name")
+        raise UserError(Kind.OUT_IS_READ(path=str(out)))
 
 
 def _refuse_foreign(out: Path) -> None:
     """Raise UserError for a folder that holds what no conversion writes: it would be lost."""
     if not out.is_dir():
-        raise UserError(f"--out {out}: a file is there; give a folder, or an ending that says what")
+        raise UserError(Kind.OUT_IS_A_FILE(path=str(out)))
     own = {CONFIG, *FOLDERS.values()}
     others = sorted(path.name for path in out.iterdir() if path.name not in own)
     if others:
-        raise UserError(f"--out {out}: this folder holds {', '.join(others[:5])}; give another")
+        raise UserError(Kind.OUT_HOLDS_MORE(path=str(out), files=others[:5]))
 
 
 def _write(pair, checkpoint, options, pythons, work, out: Path, name: str) -> Certificate:
@@ -162,9 +149,8 @@ def certified(pair: Pair, checkpoint: Checkpoint, path: Path) -> Certificate:
     for row in certificate.rows:
         row["read_back"] = different.isdisjoint([*row["torch_keys"], *row["also_in_torch"]])
         row["paddle_to_torch"] = row["paddle_key"] not in one_way
-    problems = [f"{key} came out of the written file with other bits" for key in sorted(different)]
-    problems += [f"{key} does not survive the way to torch" for key in sorted(one_way)]
-    certificate.problems += problems
+    certificate.problems += [Kind.READ_AGAIN_OTHER(key=key) for key in sorted(different)]
+    certificate.problems += [Kind.ONE_WAY(key=key) for key in sorted(one_way)]
     return certificate
 
 

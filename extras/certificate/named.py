@@ -12,6 +12,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import SimpleNamespace
 
+from twincheck.extras.certificate.kinds import Kind
+
 
 class Named(Exception):
     """What is wrong with what the user named, in one sentence."""
@@ -21,20 +23,21 @@ def load_class(name: str):
     """The class of `module:Class` or `file.py:Class`; raises Named where there is none."""
     where, _, what = name.rpartition(":")
     if not where or not what.isidentifier():
-        raise Named(f"{name}: a class is named as module:Class or file.py:Class")
+        raise Named(Kind.CLASS_NAME(name=name))
     try:
         module = _of_file(Path(where)) if where.endswith(".py") else importlib.import_module(where)
     except ImportError as error:
-        raise Named(f"{name}: {where} cannot be imported: {error}") from None
+        told = {"module": where, "error": " ".join(str(error).split())}
+        raise Named(Kind.CLASS_NOT_IMPORTED(name=name, **told)) from None
     try:
         return getattr(module, what)
     except (AttributeError, ImportError):
-        raise Named(f"{name}: there is no {what} in {where}") from None
+        raise Named(Kind.CLASS_NOT_THERE(name=name, attribute=what, module=where)) from None
 
 
 def _of_file(path: Path):
     if not path.is_file():
-        raise Named(f"{path}: there is no such file")
+        raise Named(Kind.CLASS_WITHOUT_FILE(path=str(path)))
     spec = importlib.util.spec_from_file_location(path.stem, path)
     module = importlib.util.module_from_spec(spec)
     sys.modules[path.stem] = module
@@ -67,8 +70,8 @@ def told_errors(main: Callable[[str], None], request_file: str) -> int:
         main(request_file)
         return 0
     except Exception as error:
-        said = str(error) if isinstance(error, Named) else f"{type(error).__name__}: {error}"
-        sentence = " ".join(said.split())
+        said = " ".join(f"{type(error).__name__}: {error}".split())
+        sentence = error.args[0].as_json() if isinstance(error, Named) else said
         told = {"sentence": sentence, "traceback": traceback.format_exc()}
         Path(request_file).with_suffix(".error").write_text(json.dumps(told))
         return 2

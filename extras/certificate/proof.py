@@ -6,9 +6,10 @@ from itertools import combinations
 
 import numpy as np
 
+from twincheck.extras.certificate.kinds import Kind
 from twincheck.extras.certificate.statements import Carried, Marks, Move, carry
 
-PROVEN, WRONG, OPEN = "proven", "wrong", "open"
+PROVEN, WRONG, OPEN = Kind.PROVEN(), Kind.WRONG(), Kind.OPEN()
 
 
 class Proof:
@@ -61,9 +62,9 @@ class Proof:
         for key, marks in self.carried.outputs.items():
             shape = self.port["shapes"][key]
             if list(marks.shape) != shape:
-                wrong[key] = f"it gets the shape {list(marks.shape)}, it has {shape}"
+                wrong[key] = Kind.SHAPE_OTHER(got=str(list(marks.shape)), shape=str(shape))
             elif len(np.unique(marks)) < marks.size:
-                wrong[key] = "an element of the checkpoint is in it twice"
+                wrong[key] = Kind.ELEMENT_TWICE()
             stored = self._stored(key)
             if stored is None:
                 continue
@@ -71,13 +72,13 @@ class Proof:
             if not np.array_equal(expected, self.marks.arrays[stored]):
                 wrong.setdefault(key, self.marks.told(expected, stored))
         for key in self.carried.left_out & set(self.port["parameters"]):
-            self.problems.append(f"{key} is a parameter, and a statement leaves it as initialised")
+            self.problems.append(Kind.PARAMETER_LEFT(key=key))
         return wrong
 
     def forward(self, aligned: bool) -> list[dict]:
         """A row for each statement that loads; `aligned` says whether the run agrees."""
         rows = [
-            {"way": "load", "statement": text, "verdict": PROVEN, "why": ""}
+            {"way": Kind.LOAD(), "statement": text, "verdict": PROVEN, "why": ""}
             for text in self.port["statements"]
         ]
         for number, row in enumerate(rows):
@@ -85,8 +86,7 @@ class Proof:
         self._unused()
         own = [key for key, by in self.carried.by.items() if not by and key in self.wrong_keys]
         self.problems += [
-            f"no statement writes {key}, so it takes its own name's: {self.wrong_keys[key]}"
-            for key in own
+            Kind.PARAMETER_UNWRITTEN(key=key, problem=self.wrong_keys[key]) for key in own
         ]
         return rows
 
@@ -97,17 +97,18 @@ class Proof:
         keys = self._written(number)
         if not keys:
             leaves = any(m.left == ["_"] for m in self.moves if m.statement == number)
-            why = "leaves it as initialised" if leaves else "writes nothing into the model"
-            return {"verdict": PROVEN if leaves else WRONG, "why": why}
+            if leaves:
+                return {"verdict": PROVEN, "why": Kind.PROVEN_LEAVES()}
+            return {"verdict": WRONG, "why": Kind.WRONG_WRITES_NOTHING()}
         bad = [key for key in keys if key in self.wrong_keys]
         if bad and not (aligned and self._matter(bad)):
-            return {"verdict": WRONG, "why": f"{bad[0]}: {self.wrong_keys[bad[0]]}"}
+            why = Kind.SAID_OF(name=bad[0], said=self.wrong_keys[bad[0]])
+            return {"verdict": WRONG, "why": why}
         if aligned and self._matter(keys):
-            return {"verdict": PROVEN, "why": "the run"}
+            return {"verdict": PROVEN, "why": Kind.PROVEN_BY_RUN()}
         if all(self._stored(key) for key in keys):
-            return {"verdict": PROVEN, "why": "names and layers"}
-        why = "the run does not show all of its elements" if aligned else "names do not say it"
-        return {"verdict": OPEN, "why": why}
+            return {"verdict": PROVEN, "why": Kind.PROVEN_BY_NAMES()}
+        return {"verdict": OPEN, "why": Kind.OPEN_TO_RUN() if aligned else Kind.OPEN_TO_NAMES()}
 
     def _written(self, number: int) -> list[str]:
         """The model's keys that a statement writes."""
@@ -136,7 +137,8 @@ class Proof:
         for key, marks in self.marks.arrays.items():
             lost = int((~used[marks]).sum())
             if lost and key not in self.unread:
-                self.problems.append(f"{lost:,} of {marks.size:,} elements of {key} go nowhere")
+                told = {"lost": lost, "count": marks.size, "key": key}
+                self.problems.append(Kind.ELEMENTS_NOWHERE(**told))
 
     def backward(self) -> list[dict]:
         """A row for each statement that saves: what comes back must be the checkpoint."""
@@ -155,13 +157,14 @@ class Proof:
             keys = [key for key, by in back.by.items() if number in by]
             bad = next((key for key in keys if key in wrong), None)
             if not why and bad:
-                why = f"{bad}: {wrong[bad]}"
+                why = Kind.SAID_OF(name=bad, said=wrong[bad])
             elif not why and not keys and number not in back.removed.values():
-                why = "nothing of it is saved"
+                why = Kind.WRONG_SAVES_NOTHING()
             verdict = WRONG if why else PROVEN
-            rows.append({"way": "save", "statement": text, "verdict": verdict, "why": why})
+            rows.append({"way": Kind.SAVE(), "statement": text, "verdict": verdict, "why": why})
         by_statement = {key for key, by in back.by.items() if by}
-        self.problems += [f"saved: {k}: {why}" for k, why in wrong.items() if k not in by_statement]
+        alone = {key: why for key, why in wrong.items() if key not in by_statement}
+        self.problems += [Kind.SAVED_PROBLEM(key=k, problem=why) for k, why in alone.items()]
         return rows
 
     def _lost(self, back: Carried) -> dict[str, str]:
@@ -171,14 +174,14 @@ class Proof:
             stored = self.names.get(key) if key in self.state or key in self.marks.arrays else None
             if stored is None:
                 if (np.asarray(marks) >= 0).any():
-                    wrong[key] = "the checkpoint has no key of this name"
+                    wrong[key] = Kind.SAVED_UNKNOWN_KEY()
             elif not np.array_equal(marks, self.marks.arrays[stored]):
                 marks = np.asarray(marks)
                 unknown = bool((marks < 0).any())
-                said = "it holds what was never loaded" if unknown else ""
-                wrong[key] = said or self.marks.told(marks, stored)
+                said = Kind.SAVED_NEVER_LOADED() if unknown else self.marks.told(marks, stored)
+                wrong[key] = said
         saved = {self.names.get(key) for key in back.outputs}
-        wrong |= {k: "it is not saved" for k in self.marks.arrays if k not in saved}
+        wrong |= {k: Kind.SAVED_NOT() for k in self.marks.arrays if k not in saved}
         return wrong
 
     def by_paddle(self, found: Mapping[str, np.ndarray]) -> list[str]:
@@ -188,25 +191,26 @@ class Proof:
         """
         stored = {key: self.state[name] for name, key in self.names.items() if name in self.state}
         if stored.keys() != self.marks.arrays.keys():
-            return ["the checkpoint's keys are not those of the reference's state"]
+            return [Kind.CHECKPOINT_KEYS()]
         problems = []
-        for name, way in (("not_loaded", "load_state_dict"), ("not_saved", "full()")):
+        for name, call in (("not_loaded", "load_state_dict"), ("not_saved", "full()")):
             if self.port[name]:
-                problems.append(f"Paddle's own {way} fails: {self.port[name].splitlines()[0]}")
+                error = self.port[name].splitlines()[0]
+                problems.append(Kind.PADDLE_FAILS(call=call, error=error))
         for key, marks in self.carried.outputs.items():
             made = found.get(f"loaded/{key}")
             if made is not None and not _same(made, self.marks.values(marks, stored)):
-                problems.append(f"Paddle's own load_state_dict puts something else into {key}")
+                problems.append(Kind.PADDLE_LOADS_OTHER(key=key))
         if self.port["not_saved"]:
             return problems
         saved = {key[6:] for key in found if key.startswith("saved/")}
         for key in sorted(saved - self.back.outputs.keys()):
-            problems.append(f"Paddle's own full() makes something else of {key}")
+            problems.append(Kind.PADDLE_SAVES_OTHER(key=key))
         for key, marks in self.back.outputs.items():
             made = found.get(f"saved/{key}")
             known = bool((np.asarray(marks) >= 0).all())
             if made is None or (known and not _same(made, self.marks.values(marks, stored))):
-                problems.append(f"Paddle's own full() makes something else of {key}")
+                problems.append(Kind.PADDLE_SAVES_OTHER(key=key))
         return problems
 
 
@@ -219,7 +223,7 @@ def _problem(
 ) -> str:
     """Why a statement cannot be carried out; empty where it can."""
     if not any(move.statement == number for move in moves) and str(number) not in taken_apart:
-        return "no key is called so"
+        return Kind.WRONG_NO_KEY()
     return taken_apart.get(str(number)) or carried.problems.get(number, "")
 
 

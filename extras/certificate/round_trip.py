@@ -16,9 +16,11 @@ from twincheck.common.pair.pairs import Case
 from twincheck.common.sides.library_loader import Carrier, has_loader, layout_of, marked
 from twincheck.common.system.errors import UserError
 from twincheck.common.system.json_file import write_json
+from twincheck.common.system.reasons import reasons_json
 from twincheck.common.weights import states as weights
 from twincheck.common.weights.loaded import PASSES, Marks
 from twincheck.common.weights.round_trip import same_bits
+from twincheck.extras.certificate.kinds import Kind
 
 BACK, OWN, AGAIN = "back", "own", "again"
 _OF_REFERENCE = ("*.safetensors", "pytorch_model*.bin")  # what its loader reads
@@ -28,15 +30,13 @@ _STATE = "state.npz"  # torch-named, where the library's own folder is of anothe
 def round_trip(job) -> None:
     """Run one part of the round trip of every case, and leave what was found."""
     if not has_loader(job.pair):
-        raise UserError(
-            f"--round-trip: {job.pair.folder / 'case.py'} has no load: without a library's own "
-            "loader the certificate itself goes both ways"
-        )
+        raise UserError(Kind.ROUND_TRIP_WITHOUT_LOAD(file=str(job.pair.folder / "case.py")))
     trip = _RoundTrip(job)
     for case in job.cases:
         getattr(trip, f"_{job.request.task.part}")(case)
-    found = {"problems": trip.problems, "notes": list(dict.fromkeys(trip.notes))}
-    write_json(job.files.round_trip(job.request.task.part), found)
+    found = {"problems": trip.problems, "notes": dict.fromkeys(trip.notes)}
+    told = {name: reasons_json(reasons) for name, reasons in found.items()}
+    write_json(job.files.round_trip(job.request.task.part), told)
 
 
 class _RoundTrip:
@@ -70,10 +70,7 @@ class _RoundTrip:
         self.carrier.save(model, case, folder)
         if any(path for pattern in _OF_REFERENCE for path in folder.glob(pattern)):
             return
-        self.notes.append(
-            "the Paddle side's own save_pretrained writes no folder of the reference's format: the "
-            "workbench's conversion stands in for it"
-        )
+        self.notes.append(Kind.ROUND_TRIP_BY_CONVERSION())
         owners = weights.load_owners(self.files.weights(case.name))
         layout = layout_of(self.job, case, owners, self.side.owners(model))
         weights.save_state(folder / _STATE, layout.to_torch(self.side.state(model)))
@@ -96,7 +93,8 @@ class _RoundTrip:
         if not self.problems:
             found = self.side.state(self.carrier.loaded(case, Path(BACK, names[-1])))
             other = [k for k, v in state.items() if k not in found or not same_bits(found[k], v)]
-            self._tell("torch, Paddle, torch", [f"{key} comes with other bits" for key in other])
+            problems = [Kind.ROUND_TRIP_OTHER_BITS(key=key) for key in other]
+            self._tell("torch, Paddle, torch", problems)
 
     def _restore(self, case: Case, folder: Path) -> None:
         """Write the folder where the candidate has left a state for want of one."""
@@ -115,4 +113,4 @@ class _RoundTrip:
             self._tell("Paddle, torch, Paddle", [*loaded.problems, *loaded.departures(marks)])
 
     def _tell(self, way: str, problems: list[str]) -> None:
-        self.problems += [f"on the way {way}: {problem}" for problem in problems]
+        self.problems += [Kind.ROUND_TRIP_PROBLEM(way=way, problem=one) for one in problems]

@@ -14,6 +14,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from twincheck.common.system.reasons import reason_of
+from twincheck.extras.certificate.kinds import Kind
+
 Shape = Sequence[int]
 
 
@@ -83,17 +86,17 @@ class Marks:
     def told(self, marks: np.ndarray, expected: str) -> str:
         """In words: where marks come from that should be those of a key."""
         if marks.shape != self.arrays[expected].shape:
-            shapes = list(marks.shape), list(self.arrays[expected].shape)
-            return f"its shape is {shapes[0]}, that of {expected} is {shapes[1]}"
+            got, shape = (str(list(one.shape)) for one in (marks, self.arrays[expected]))
+            return Kind.SHAPE_OF_KEY_OTHER(got=got, key=expected, shape=shape)
         wrong = int((marks != self.arrays[expected]).sum())
         sources = self.sources(marks)
         others = [key for key in sources if key != expected]
+        counts = {"wrong": wrong, "count": marks.size, "key": expected}
         if others:
-            names = ", ".join(others[:3])
-            return f"{wrong:,} of {marks.size:,} elements are from {names}, not from {expected}"
+            return Kind.ELEMENTS_OF_OTHERS(**counts, others=others[:3])
         if marks.ndim == 2 and np.array_equal(marks.T, self.arrays[expected]):
-            return f"it is {expected}, transposed"
-        return f"{wrong:,} of {marks.size:,} elements are from other places of {expected}"
+            return Kind.ELEMENTS_TRANSPOSED(key=expected)
+        return Kind.ELEMENTS_ELSEWHERE(**counts)
 
 
 def carry(
@@ -137,7 +140,8 @@ class _Program:
             sources = [self._get(name) for name in left]
             arrays = self._moved([source.values for source in sources], right, move.attributes)
         except (ValueError, IndexError, TypeError, np.exceptions.AxisError) as error:
-            self.done.problems.setdefault(move.statement, f"{move.text}: {error}")
+            problem = Kind.SAID_OF(name=move.text, said=reason_of(error))
+            self.done.problems.setdefault(move.statement, problem)
             return
         through = frozenset({move.statement}).union(*(source.statements for source in sources))
         for source in sources:
@@ -149,7 +153,7 @@ class _Program:
         if name in self.made:
             return self.made[name]
         if name not in self.inputs:
-            raise ValueError(f"no tensor is called {name}")
+            raise ValueError(Kind.MOVE_UNKNOWN(key=name))
         self.read.add(name)
         return self.inputs[name]
 
@@ -157,14 +161,15 @@ class _Program:
         axis = attributes.get("axis")
         if len(right) > 1:
             if len(arrays) > 1 or not isinstance(axis, int):
-                raise ValueError("a cut takes one tensor and an axis")
+                raise ValueError(Kind.MOVE_CUT())
             length = arrays[0].shape[axis]
             if length % len(right):
-                raise ValueError(f"{length} along axis {axis} cannot be cut into {len(right)}")
+                told = {"length": length, "axis": axis, "count": len(right)}
+                raise ValueError(Kind.MOVE_CUT_UNEVEN(**told))
             return np.split(arrays[0], len(right), axis)
         if len(arrays) > 1:
             if not isinstance(axis, int):
-                raise ValueError("a join needs an axis")
+                raise ValueError(Kind.MOVE_JOIN())
             return [np.concatenate(arrays, axis)]
         if "permute" not in attributes:  # a cast keeps every element in its place
             return arrays

@@ -21,10 +21,13 @@ from twincheck.common.check.options import Parser
 from twincheck.common.report import terminal
 from twincheck.common.report.commands import shown
 from twincheck.common.system.errors import UserError
+from twincheck.common.system.extras import in_language
 from twincheck.common.system.json_file import write_json
+from twincheck.common.system.reasons import reason_of
 from twincheck.extras.compared import page, words
 from twincheck.extras.compared.compare import compare
 from twincheck.extras.compared.document import document, refused
+from twincheck.extras.compared.kinds import Kind
 from twincheck.extras.compared.read import read
 from twincheck.extras.compared.show import show
 from twincheck.extras.compared.surroundings import alike, differences
@@ -36,11 +39,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """The command; returns the exit status."""
     parser = Parser(__doc__, "report")
     for name in ("old", "new"):
-        parser.add_argument(name, type=Path, metavar=name.upper(), help="a result: see above")
+        parser.add_argument(name, type=Path, metavar=name.upper(), help=Kind.OPTION_RESULT())
     parser.add_argument("further", nargs="*", help=argparse.SUPPRESS)
-    parser.take_other("out", metavar="FILE", type=Path, help="the page; NEW/compared.html")
-    parser.take_other("json", help="write what differs: --json compared.json")
-    parser.take_other("no-report", help="leave out the page").take("debug")
+    parser.take_other("out", metavar="FILE", type=Path, help=Kind.OPTION_OUT())
+    parser.take_other("json", help=Kind.OPTION_JSON())
+    parser.take_other("no-report", help=Kind.OPTION_NO_REPORT()).take("debug")
     given = parser.parse_args(arguments)
     return guarded(given.debug, lambda: _told(given))
 
@@ -58,12 +61,11 @@ def _told(given: argparse.Namespace) -> int:
 
 def _compare(given: argparse.Namespace) -> int:
     if given.further:
-        count = 2 + len(given.further)
-        raise UserError(f"two results are compared, OLD and NEW, and these are {count}")
+        raise UserError(Kind.RESULTS_NOT_TWO(count=2 + len(given.further)))
     with terminal.progress() as on_progress:
         told = []
         for path in (given.old, given.new):
-            on_progress(f"reading {path}")
+            on_progress(Kind.RESULT_READ(path=str(path)))
             told.append(read(path))
         found = compare(*told)
     differing, same = differences(*told), alike(*told)
@@ -71,9 +73,11 @@ def _compare(given: argparse.Namespace) -> int:
         write_json(given.json, document(found, differing))
     show(found, differing, same)
     written = None if given.no_report else _write_page(given.out, found, differing, same)
-    colour = _COLOURS[found.tone]
-    parts = [words.sentence(found), *([shown(written)] if written else [])]
-    terminal.say(Text.assemble((words.headline(found), f"bold {colour}"), " · ".join(["", *parts])))
+    headline = words.headline(found)
+    parts = [headline, words.sentence(found), shown(written) if written else ""]
+    line = Text(in_language(Kind.TOLD_LAST(parts=parts)))
+    line.stylize(f"bold {_COLOURS[found.tone]}", 0, len(in_language(headline)))
+    terminal.say(line)
     return found.exit_code
 
 
@@ -85,6 +89,6 @@ def _write_page(path: Path | None, found, differing, same) -> Path | None:
     try:
         page.write(path, found, differing, same)
     except UserError as error:
-        terminal.say(f"no page: {error}; what was found stands")
+        terminal.say(Kind.PAGE_MISSING(why=reason_of(error)))
         return None
     return path

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from twincheck.common.report.findings import Finding, findings_of
 from twincheck.common.system.errors import UserError
 from twincheck.common.verdict.row import AGREEING, FAILING, SEVERITY, Row, share
+from twincheck.extras.compared.kinds import Kind
 from twincheck.extras.compared.read import Found, Name, Told
 
 # What became of a row, the worst first.
@@ -25,10 +26,10 @@ FACTOR = 2.0  # what differs by no more is the same
 # that agree result.json keeps the last two alone, which come of the first two; the very last is one
 # draw of few values where a tensor has few.
 _NOISES = {
-    "noise_ref": ("torch's noise", FACTOR),
-    "noise_cand": ("Paddle's noise", FACTOR),
-    "allowed": ("what noise allows", FACTOR),
-    "mean_abs": ("mean float32 difference", 2 * FACTOR),
+    "noise_ref": (Kind.NOISE_OF_TORCH(), FACTOR),
+    "noise_cand": (Kind.NOISE_OF_PADDLE(), FACTOR),
+    "allowed": (Kind.NOISE_ALLOWS(), FACTOR),
+    "mean_abs": (Kind.MEAN_DIFFERENCE(), 2 * FACTOR),
 }
 FOUND_NOW, OTHERWISE, AS_BEFORE, FOUND_NO_MORE = "now", "otherwise", "as before", "no more"
 
@@ -143,17 +144,12 @@ class Compared:
 
 def compare(old: Told, new: Told) -> Compared:
     """Compare two results; raises UserError where they have no step of a pair in common."""
+    both = {"old": str(old.path), "new": str(new.path)}
     if not set(old.models) & set(new.models):
-        raise UserError(
-            f"{old.path} is of {', '.join(old.models)}, {new.path} of {', '.join(new.models)}: "
-            "these have no pair in common"
-        )
+        raise UserError(Kind.MODELS_APART(**both, olds=old.models, news=new.models))
     if not old.found.keys() & new.found.keys():
-        steps = [", ".join(sorted({titled(name) for name in told.found})) for told in (old, new)]
-        raise UserError(
-            f"{old.path} has {steps[0]}, {new.path} has {steps[1]}: these have no step of a pair "
-            "in common"
-        )
+        steps = [sorted({titled(name) for name in told.found}) for told in (old, new)]
+        raise UserError(Kind.STEPS_APART(**both, olds=steps[0], news=steps[1]))
     found = Compared(old, new, sorted({**old.found, **new.found}, key=lambda n: (n[2], n[:2])))
     for name in found.names:
         before, after = old.found.get(name), new.found.get(name)
@@ -169,8 +165,13 @@ def compare(old: Told, new: Told) -> Compared:
 
 def titled(name: Name, more_models: bool = False) -> str:
     """`step 4 parallel`, and of which model where there are several."""
+    return Kind.STEP(name=named(name, more_models))
+
+
+def named(name: Name, more_models: bool = False) -> str:
+    """The same without the first word."""
     step, other, model = name
-    return " ".join(filter(None, (f"step {step}", other, model if more_models else "")))
+    return " ".join(filter(None, (str(step), other, model if more_models else "")))
 
 
 def fails(row: Row, allow: Sequence[str]) -> bool:

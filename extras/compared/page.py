@@ -40,9 +40,10 @@ def write(
         with whole(path) as temporary:
             temporary.write_bytes(content)
     except OSError as error:
-        raise UserError(f"{path} cannot be written: {error.strerror}") from None
+        raise UserError(Kind.PAGE_NOT_WRITTEN(path=str(path), error=str(error.strerror))) from None
     except ImportError as error:
-        raise UserError(f"{error.name} is not installed: `{to_install(error.name)}`") from None
+        command = to_install(error.name)
+        raise UserError(Kind.PACKAGE_MISSING(package=error.name, command=command)) from None
 
 
 def page(found: Compared, differing: Sequence[Difference], alike: Sequence[str]) -> str:

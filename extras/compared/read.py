@@ -23,6 +23,7 @@ from twincheck.common.system.files import open_plain
 from twincheck.common.system.frameworks import SIDES
 from twincheck.common.system.json_file import MAX_BYTES, load_json, parse_json
 from twincheck.common.verdict.row import Row, exit_code, first_bad_row, read_row, worst
+from twincheck.extras.compared.kinds import Kind
 from twincheck.extras.shared.archive import Archive
 from twincheck.extras.shared.rows import FIELDS
 from twincheck.extras.shared.sealed import load_sealed
@@ -121,7 +122,7 @@ def read(path: Path) -> Told:
     if path.is_dir():
         return Told(path, _named(_of_folder(path), path))
     if not path.exists():
-        raise UserError(f"{path}: there is no such file or folder")
+        raise UserError(Kind.PATH_MISSING(path=str(path)))
     return _of_bundle(path)
 
 
@@ -132,10 +133,8 @@ def _named(found: Iterable[tuple[str, Found]], path: Path) -> dict[Name, Found]:
     for place, one in found:
         name = one.step, one.other, one.model
         if name in named:
-            raise UserError(
-                f"{path}: {places[name]} and {place} are two results of step {one.step} of "
-                f"{one.model}: name the folder of one of them"
-            )
+            both = {"one": places[name], "other": place, "step": one.step, "model": one.model}
+            raise UserError(Kind.RESULT_TWICE(path=str(path), **both))
         places[name], named[name] = place, one
     return dict(sorted(named.items(), key=lambda entry: (entry[0][2], entry[0][:2])))
 
@@ -150,11 +149,8 @@ def _of_folder(path: Path) -> Iterator[tuple[str, Found]]:
     files = [file for file in sorted(top.rglob(RESULT_FILE)) if _is_finished(file, top)]
     if not files:
         if any(_is_finished(file, top) for file in top.rglob("*_torch.npy")):
-            raise UserError(
-                f"{top}: there are logs, and no {RESULT_FILE} that says how they were judged: "
-                "judge them first, with --compare-only of their check"
-            )
-        raise UserError(f"{top}: no result of a check is in this folder: run a check first")
+            raise UserError(Kind.LOGS_UNJUDGED(path=str(top), file=RESULT_FILE))
+        raise UserError(Kind.RESULT_MISSING(path=str(top)))
     for file in files:
         yield str(file.parent), _of_record(file)
 
@@ -168,7 +164,7 @@ def _of_record(file: Path) -> Found:
     said = load_sealed(file)
     for name, fits in _TOLD.items():
         if not fits(said.get(name)):
-            raise UserError(f"{file}: refused: its {name} is not as a check writes it")
+            raise UserError(Kind.ENTRY_REFUSED(path=str(file), entry=name))
     sidecars = {
         side: [_sidecar(file.parent / str(LogName(stem, side)), said) for stem in said["judged"]]
         for side in SIDES
@@ -195,10 +191,7 @@ def _sidecar(log: Path, said: Mapping) -> Sidecar:
     with open_plain(path, links=True) as file:
         content = file.read(MAX_BYTES + 1)
     if hashlib.sha256(content).hexdigest() != said["files"].get(path.name):
-        raise UserError(
-            f"{path} is not the file that {RESULT_FILE} tells of: it was changed, or put in from "
-            "another result; run the check again"
-        )
+        raise UserError(Kind.SIDECAR_OF_ANOTHER(path=str(path), file=RESULT_FILE))
     return Sidecar.from_json(parse_json(content, path), path)
 
 
@@ -209,10 +202,10 @@ def _whole(record: object, outputs: Mapping) -> object:
 
 def _row(record: object, where: object) -> Row:
     if not isinstance(record, dict):
-        raise UserError(f"{where}: refused: one of its rows is no row")
+        raise UserError(Kind.ROW_REFUSED_NO_DICT(path=str(where)))
     known = {name: record[name] for name in FIELDS if name in record}
     if not _is_row(known):
-        raise UserError(f"{where}: refused: {str(record.get('key'))[:80]!r} is no row")
+        raise UserError(Kind.ROW_REFUSED(path=str(where), key=str(record.get("key"))[:80]))
     return read_row(known)
 
 
@@ -224,7 +217,7 @@ def _of_bundle(path: Path) -> Told:
     with Archive(path) as archive:
         manifest, own = archive.manifest()
         if own != root:
-            raise UserError(f"{path} was changed while it was read")
+            raise UserError(Kind.BUNDLE_CHANGED(path=str(path)))
         found = _named((_of_part(archive, manifest, about) for about in manifest["parts"]), path)
     return Told(path, found, root, str(manifest.get("commit", {}).get("id", "")))
 
@@ -242,10 +235,9 @@ def _verified(path: Path) -> str:
         raise UserError(errors.getvalue().removeprefix("error: ").strip())
     if status:
         first, *more = found["problems"]
-        more = f", and {len(more)} more problems" if more else ""
-        raise UserError(
-            f"{path}: something does not hold: {first}{more}; `{to_type('verify', path)}` says all"
-        )
+        told = Kind.PROBLEM_AND_MORE(problem=first, count=len(more)) if more else first
+        command = to_type("verify", path)
+        raise UserError(Kind.BUNDLE_REFUSED(path=str(path), problem=told, command=command))
     return found["root"]
 
 

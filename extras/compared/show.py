@@ -7,9 +7,11 @@ from rich.table import Table
 
 from twincheck.common.report import terminal
 from twincheck.common.report.terminal import visible
+from twincheck.common.system.extras import in_language
 from twincheck.extras.compared import compare as c
 from twincheck.extras.compared import words
 from twincheck.extras.compared.compare import Change, Compared
+from twincheck.extras.compared.kinds import Kind
 from twincheck.extras.compared.surroundings import Difference
 
 SHOWN_CAUSES = 8
@@ -18,23 +20,23 @@ _COLOURS = {"good": "green", "mind": "yellow", "bad": "red", "quiet": "white"}
 
 def show(found: Compared, differing: Sequence[Difference], alike: Sequence[str]) -> None:
     """All of it but the sentence."""
-    pairs = "pair" if len(found.models) == 1 else "pairs"
-    lines = (f"{pairs}: {', '.join(found.models)}", f"before: {found.old.path}")
-    for line in (*lines, f"now: {found.new.path}", ""):
+    pairs = Kind.PAIR if len(found.models) == 1 else Kind.PAIRS
+    before, now = Kind.BEFORE(path=str(found.old.path)), Kind.NOW(path=str(found.new.path))
+    for line in (pairs(models=found.models), before, now, ""):
         terminal.say(visible(line))
-    _rows(found, found.worse, "got worse")
+    _rows(found, found.worse, Kind.TABLE_WORSE())
     _causes(found)
-    _rows(found, found.of(c.STILL), "fails as before")
+    _rows(found, found.of(c.STILL), Kind.TABLE_FAIL_STILL())
     _results(found)
     _surroundings(found, differing, alike)
-    _rows(found, found.of(*c.BETTER), "got better")
-    _rows(found, found.of(c.GONE, c.NEW), "in one of them alone")
+    _rows(found, found.of(*c.BETTER), Kind.TABLE_BETTER())
+    _rows(found, found.of(c.GONE, c.NEW), Kind.TABLE_ALONE())
     _noise(found)
-    terminal.say(f"unchanged: {words.unchanged(found)}")
+    terminal.say(Kind.UNCHANGED_ROWS(rows=words.unchanged(found)))
 
 
-def _title(found: Compared, name: c.Name) -> str:
-    return escape(visible(c.titled(name, len(found.models) > 1)))
+def _step(found: Compared, name: c.Name) -> str:
+    return escape(visible(c.named(name, len(found.models) > 1)))
 
 
 def _table(title: str, *headings: str, fold: Sequence[str] = ()) -> Table:
@@ -46,28 +48,28 @@ def _table(title: str, *headings: str, fold: Sequence[str] = ()) -> Table:
 
 def _left(count: int) -> None:
     if count > terminal.SHOWN_ROWS:
-        terminal.say(f"and {count - terminal.SHOWN_ROWS:,} more, in --json FILE and on the page")
+        terminal.say(Kind.ROWS_FURTHER(count=count - terminal.SHOWN_ROWS))
 
 
 def _rows(found: Compared, changes: Sequence[Change], title: str) -> None:
     """A table of rows; the colour is that of the verdict now, of no verdict before."""
     if not changes:
         return
-    folding = ("tensor", "what else")
-    numbers = ("gap / limit before", "now")
-    table = _table(title, "step", "tensor", "verdict", *numbers, "what else", fold=folding)
+    tensor, more = Kind.COLUMN_TENSOR(), Kind.COLUMN_ELSE()
+    columns = tensor, Kind.COLUMN_VERDICT(), Kind.COLUMN_LIMIT_BEFORE(), Kind.COLUMN_NOW(), more
+    table = _table(title, Kind.COLUMN_STEP(), *columns, fold=(tensor, more))
     for change in changes[: terminal.SHOWN_ROWS]:
         verdict = escape(words.verdicts(change))
         if change.after is not None:
             colour = "red" if change.what in c.WORSE else terminal.COLOURS[change.after.verdict]
             verdict = f"[{colour}]{verdict}[/{colour}]"
         table.add_row(
-            _title(found, change.name).removeprefix("step "),
+            _step(found, change.name),
             escape(visible(change.key)),
             verdict,
             words.of_limit(change.before),
             words.of_limit(change.after),
-            escape("; ".join(words.remarks(change))),
+            Kind.TOLD_APART(parts=words.remarks(change)),
         )
     terminal.show_table(table)
     _left(len(changes))
@@ -75,15 +77,15 @@ def _rows(found: Compared, changes: Sequence[Change], title: str) -> None:
 
 def _causes(found: Compared) -> None:
     for cause in found.causes[:SHOWN_CAUSES]:
-        terminal.say(
-            f"{c.titled(cause.name, len(found.models) > 1)}: {visible(words.cause(cause))}"
-        )
+        step = c.titled(cause.name, len(found.models) > 1)
+        terminal.say(Kind.CAUSE_OF_STEP(step=step, cause=visible(words.cause(cause))))
     if len(found.causes) > SHOWN_CAUSES:
-        terminal.say(f"and {len(found.causes) - SHOWN_CAUSES:,} further causes")
+        terminal.say(Kind.CAUSES_FURTHER(count=len(found.causes) - SHOWN_CAUSES))
 
 
 def _results(found: Compared) -> None:
-    table = _table("", "step", "verdict", "rows", "guide", "what became of its rows")
+    columns = Kind.COLUMN_VERDICT(), Kind.COLUMN_ROWS(), Kind.COLUMN_GUIDE(), Kind.COLUMN_BECAME()
+    table = _table("", Kind.COLUMN_STEP(), *columns)
     for name in words.worst_first(found):
         both = found.old.found.get(name), found.new.found.get(name)
         colour = _COLOURS[words.tone_of(found, name)]
@@ -93,35 +95,37 @@ def _results(found: Compared) -> None:
             [terminal.guide_word(one.guide_passed) if one else "–" for one in both],
         ]
         verdict, rows, guide = (a if a == b else f"{a} → {b}" for a, b in texts)
-        short = f"[{colour}]{escape(words.in_short(found, name))}[/{colour}]"
+        short = f"[{colour}]{in_language(words.in_short(found, name))}[/{colour}]"
         verdict = f"[{colour}]{verdict}[/{colour}]"
-        table.add_row(_title(found, name).removeprefix("step "), verdict, rows, guide, short)
+        table.add_row(_step(found, name), verdict, rows, guide, short)
     terminal.show_table(table)
 
 
 def _surroundings(found: Compared, differing: Sequence[Difference], alike: Sequence[str]) -> None:
     if differing:
-        names = ("before", "now")
-        table = _table("what differs around them", "what", "side", *names, "of", fold=names)
+        fold = Kind.COLUMN_BEFORE(), Kind.COLUMN_NOW()
+        columns = Kind.COLUMN_WHAT(), Kind.COLUMN_SIDE(), *fold, Kind.COLUMN_OF()
+        table = _table(Kind.TABLE_AROUND(), *columns, fold=fold)
         for one in differing:
-            of = ", ".join(c.titled(name, len(found.models) > 1) for name in one.of) or "all steps"
+            steps = [c.titled(name, len(found.models) > 1) for name in one.of]
+            of = Kind.TOLD_IN_TURN(parts=steps) if steps else Kind.STEPS_ALL()
             cells = (one.what, one.side or "–", one.before, one.after, of)
-            table.add_row(*(escape(visible(cell)) for cell in cells))
+            table.add_row(*(escape(in_language(visible(cell))) for cell in cells))
         terminal.show_table(table)
     else:
-        terminal.say("nothing differs around them: versions, sources and settings are the same")
+        terminal.say(Kind.AROUND_NOTHING())
     if differing and alike:
-        terminal.say(visible(f"the same in both: {', '.join(alike)}"))
+        terminal.say(visible(Kind.AROUND_ALIKE(names=list(alike))))
 
 
 def _noise(found: Compared) -> None:
     noisy = found.noisy
     if not noisy:
         return
-    table = _table("other noise", "step", "tensor", "verdict", "noise", fold=("tensor",))
+    columns = [Kind.COLUMN_TENSOR(), Kind.COLUMN_VERDICT(), Kind.COLUMN_NOISE()]
+    table = _table(Kind.TABLE_NOISE(), Kind.COLUMN_STEP(), *columns, fold=columns[:1])
     for change in noisy[: terminal.SHOWN_ROWS]:
-        cells = (change.key, words.verdicts(change), words.noise(change))
-        step = _title(found, change.name).removeprefix("step ")
-        table.add_row(step, *(escape(visible(cell)) for cell in cells))
+        names = map(escape, (visible(change.key), words.verdicts(change)))
+        table.add_row(_step(found, change.name), *names, words.noise(change))
     terminal.show_table(table)
     _left(len(noisy))

@@ -5,7 +5,8 @@ from dataclasses import dataclass
 
 from twincheck.common.logs.sidecar import Sidecar, setting_text
 from twincheck.common.system.frameworks import SIDES
-from twincheck.common.system.words import number_of
+from twincheck.common.system.reasons import is_of
+from twincheck.extras.compared.kinds import Kind
 from twincheck.extras.compared.read import Found, Name, Told
 
 BOTH = "both"
@@ -13,28 +14,27 @@ WITHOUT = "–"
 _SHOWN_OF_A_HASH = 12
 # What a sidecar says of a run, and how that is called; in this order.
 _OF_A_RUN = {
-    "device": "device",
-    "dtype": "precision",
+    "device": Kind.DEVICE(),
+    "dtype": Kind.PRECISION(),
     "autocast": "--autocast",
-    "preset": "preset",
-    "seed": "seed",
+    "preset": Kind.PRESET(),
+    "seed": Kind.SEED(),
     "mode": "--mode",
-    "modes": "modes",
+    "modes": Kind.MODES(),
     "cases": "--case",
     "probes": "--probe",
     "no_probe": "--no-probe",
-    "weights": "weights",
-    "inputs_sha256": "inputs, SHA-256",
-    "weights_sha256": "weights, SHA-256",
-    "transplanted": "transplanted operators",
-    "kernels": "half precision computed by",
-    "processes": "processes",
-    "optimizer": "optimizer",
-    "steps_per_epoch": "steps per epoch",
+    "weights": Kind.WEIGHTS(),
+    "inputs_sha256": Kind.INPUTS_HASH(),
+    "weights_sha256": Kind.WEIGHTS_HASH(),
+    "transplanted": Kind.TRANSPLANTED(),
+    "kernels": Kind.KERNELS(),
+    "processes": Kind.PROCESSES(),
+    "optimizer": Kind.OPTIMIZER(),
+    "steps_per_epoch": Kind.STEPS_PER_EPOCH(),
 }
-_WORKBENCH = "workbench's files"
 # Hashes that each step has of its own: where they differ, the first two stand for all.
-_OF_A_STEP = (_WORKBENCH, "inputs, SHA-256", "weights, SHA-256")
+_OF_A_STEP = (Kind.WORKBENCH(), Kind.INPUTS_HASH(), Kind.WEIGHTS_HASH())
 _OF_THE_HOST = {"python": "Python", "numpy": "NumPy"}
 # Options that sidecars speak of already.
 _SAID = ("device", "dtype", "autocast", "preset", "seed", "mode", "cases", "probes", "no_probe")
@@ -75,7 +75,7 @@ def differences(old: Told, new: Told) -> list[Difference]:
             found.append(Difference(what, side, before, after, some))
     if old.commit != new.commit and old.commit and new.commit:
         commits = _short(old.commit), _short(new.commit)
-        found.append(Difference("workbench's commit, when bundled", "", *commits))
+        found.append(Difference(Kind.WORKBENCH_COMMIT(), "", *commits))
     return found
 
 
@@ -87,7 +87,9 @@ def alike(old: Told, new: Told) -> list[str]:
     told = [fact for side in sides for fact in _versions(side)]
     told += [(file, "") for side in sides for file in side.sources]
     same = [(what, value) for what, value in told if what not in differing and value != WITHOUT]
-    words = (what if what == _WORKBENCH else f"{what} {value}".strip() for what, value in same)
+    words = (
+        what if is_of(what, Kind.WORKBENCH) else f"{what} {value}".strip() for what, value in same
+    )
     return list(dict.fromkeys(words))
 
 
@@ -111,9 +113,9 @@ def _facts(found: Found, trained: bool) -> dict[tuple[str, str], str]:
     training = found.training if trained else {}
     options = {n: value for n, value in found.asked.items() if n not in _SAID}
     add("", ((f"--{name.replace('_', '-')}", _text(value)) for name, value in options.items()))
-    add("", ((f"training: {name}", _text(value)) for name, value in training.items()))
+    add("", ((Kind.OF_TRAINING(setting=name), _text(value)) for name, value in training.items()))
     for side, told in sides.items():
-        add(side, [("imported from", told.framework_file or WITHOUT)])
+        add(side, [(Kind.IMPORTED_FROM(), told.framework_file or WITHOUT)])
         hosts = {n: v for n, v in told.environment.items() if n not in _OF_THE_HOST}
         add(side, hosts.items())
     return facts
@@ -121,8 +123,8 @@ def _facts(found: Found, trained: bool) -> dict[tuple[str, str], str]:
 
 def _versions(told: Sidecar) -> list[tuple[str, str]]:
     hosts = {word: told.environment.get(name, WITHOUT) for name, word in _OF_THE_HOST.items()}
-    version = {told.framework or "framework": told.framework_version or WITHOUT, **hosts}
-    return [*version.items(), (_WORKBENCH, _short(told.workbench_sha256 or WITHOUT))]
+    version = {told.framework or Kind.FRAMEWORK(): told.framework_version or WITHOUT, **hosts}
+    return [*version.items(), (Kind.WORKBENCH(), _short(told.workbench_sha256 or WITHOUT))]
 
 
 def _layers(before: Found, after: Found) -> Iterable[tuple[str, str, str, str]]:
@@ -137,8 +139,9 @@ def _layers(before: Found, after: Found) -> Iterable[tuple[str, str, str, str]]:
                 found.setdefault((name, *pair), {})[layer.removeprefix(case)] = None
         for (name, *values), layers in found.items():
             first, *more = layers
-            other = f" and {number_of(len(more), 'further layer')}" if more else ""
-            yield f"{first}{other}: {name}", side, *values
+            told = {"layer": first, "setting": name}
+            what = Kind.OF_LAYERS(count=len(more), **told) if more else Kind.OF_LAYER(**told)
+            yield what, side, *values
 
 
 def _text(value: object) -> str:
@@ -148,7 +151,7 @@ def _text(value: object) -> str:
         return ", ".join(f"{name}: {_text(one)}" for name, one in value.items())
     if isinstance(value, list | tuple):
         return ", ".join(map(_text, value))
-    return "yes" if value is True else _short(str(value))
+    return Kind.YES() if value is True else _short(str(value))
 
 
 def _short(text: str) -> str:

@@ -3,106 +3,100 @@
 The terminal, the page and --json say what stands here.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterator
 
-from twincheck.common.report.sentences import listed, number
-from twincheck.common.system.words import number_of
+from twincheck.common.report.sentences import number
 from twincheck.common.verdict.row import AGREEING, Row, count
 from twincheck.extras.compared import compare as c
 from twincheck.extras.compared.compare import Cause, Change, Compared
+from twincheck.extras.compared.kinds import Kind
 
-# What became of rows -> what is said of one, and of several.
+# What became of rows -> what is said of the first that are told, and of others.
 _SAID = {
-    "fails now": ("agrees no more", "agree no more"),
-    "new, fails": ("is new and fails", "are new and fail"),
-    "worse": ("has a worse verdict", "have a worse verdict"),
-    c.STILL: ("fails as before", "fail as before"),
-    "agrees now": ("failed before and agrees now", "failed before and agree now"),
-    "better": ("has a better verdict", "have a better verdict"),
-    c.GONE: ("is gone", "are gone"),
-    c.NEW: ("is new", "are new"),
-    c.SAME: ("agrees as before", "agree as before"),
+    "fails now": (Kind.ROWS_FAIL_NOW, Kind.MORE_FAIL_NOW),
+    "new, fails": (Kind.ROWS_NEW_FAIL, Kind.MORE_NEW_FAIL),
+    "worse": (Kind.ROWS_WORSE, Kind.MORE_WORSE),
+    c.STILL: (Kind.ROWS_FAIL_STILL, Kind.MORE_FAIL_STILL),
+    "agrees now": (Kind.ROWS_AGREE_NOW, Kind.MORE_AGREE_NOW),
+    "better": (Kind.ROWS_BETTER, Kind.MORE_BETTER),
+    c.GONE: (Kind.ROWS_GONE, Kind.MORE_GONE),
+    c.NEW: (Kind.ROWS_NEW, Kind.MORE_NEW),
+    c.SAME: (Kind.ROWS_AGREE_STILL, Kind.MORE_AGREE_STILL),
 }
 # The heading of a section of rows, in the order of the page.
 HEADINGS = {
-    "fails now": "Agreed before and fail now",
-    "new, fails": "New rows that fail",
-    "worse": "Have a worse verdict",
-    c.STILL: "Fail as before",
-    "agrees now": "Failed before and agree now",
-    "better": "Have a better verdict",
-    c.GONE: "Gone: in the first result alone",
-    c.NEW: "New, and agree",
+    "fails now": Kind.SECTION_FAIL_NOW(),
+    "new, fails": Kind.SECTION_NEW_FAIL(),
+    "worse": Kind.SECTION_WORSE(),
+    c.STILL: Kind.SECTION_FAIL_STILL(),
+    "agrees now": Kind.SECTION_AGREE_NOW(),
+    "better": Kind.SECTION_BETTER(),
+    c.GONE: Kind.SECTION_GONE(),
+    c.NEW: Kind.SECTION_NEW(),
 }
-_ALONE = ("in the first alone", "in the second alone")  # of a result that one of both has
+_ALONE = (Kind.IN_FIRST_ALONE(), Kind.IN_SECOND_ALONE())  # of a result that one of both has
 _OF_A_CAUSE = {
-    c.FOUND_NOW: "found now",
-    c.OTHERWISE: "found otherwise",
-    c.AS_BEFORE: "found as before",
-    c.FOUND_NO_MORE: "found no more",
+    c.FOUND_NOW: Kind.FOUND_NOW(),
+    c.OTHERWISE: Kind.FOUND_OTHERWISE(),
+    c.AS_BEFORE: Kind.FOUND_AS_BEFORE(),
+    c.FOUND_NO_MORE: Kind.FOUND_NO_MORE(),
 }
 
 
 def sentence(found: Compared) -> str:
     """`3 rows failed before and agree now, 1 agrees no more …`: what got worse comes first."""
-    counts = [(what, len(found.of(what))) for what in c.CHANGES]
-    counts = [(what, n) for what, n in counts if n]
-    parts = {what: _counted(n, what, first=at == 0) for at, (what, n) in enumerate(counts)}
+    counts = {what: n for what in c.CHANGES if (n := len(found.of(what)))}
+    parts = {what: _SAID[what][at > 0](count=counts[what]) for at, what in enumerate(counts)}
     by = [_by_how_much(change) for change in found.of(c.STILL)]
-    by = [f"{by.count(way):,} by {way}" for way in ("more", "less") if way in by]
-    if by:
-        parts[c.STILL] += f" ({', '.join(by)})"
-    said = ", ".join(parts.values())
+    ways = {"more": Kind.BY_MORE, "less": Kind.BY_LESS}
+    if told := [kind(count=by.count(way)) for way, kind in ways.items() if way in by]:
+        parts[c.STILL] = Kind.ROWS_BY_HOW_MUCH(rows=parts[c.STILL], ways=told)
     lost, noisy = len(found.guide_lost), len(found.noisy)
-    fail = "result fails" if lost == 1 else "results fail"
-    have = "row has other noise" if noisy == 1 else "rows have other noise"
-    more = [f"{lost:,} {fail} the guide's rule now"] if lost else []
-    more += [f"{noisy:,} {have}"] if noisy else []
-    return "; ".join([said, *more, *_in_one(found)])
+    more = [Kind.RESULTS_FAIL_GUIDE(count=lost)] if lost else []
+    more += [Kind.ROWS_OF_OTHER_NOISE(count=noisy)] if noisy else []
+    said = Kind.TOLD_IN_TURN(parts=list(parts.values()))
+    return Kind.TOLD_APART(parts=[said, *more, *_in_one(found)])
 
 
-def _in_one(found: Compared) -> list[str]:
+def _in_one(found: Compared) -> Iterator[str]:
     """`step 4 is in the first alone`; of many how many there are."""
-    said = []
-    for told, alone in zip((found.old, found.new), _ALONE, strict=True):
+    for told, where in zip((found.old, found.new), _ALONE, strict=True):
         names = [c.titled(name, len(found.models) > 1) for name in found.alone(told)]
-        if names:
-            shown = listed(names) if len(names) <= 4 else f"{len(names)} results"
-            said.append(f"{shown} {'is' if len(names) == 1 else 'are'} {alone}")
-    return said
-
-
-def _counted(n: int, what: str, first: bool) -> str:
-    rows = " row" * first + "s" * (first and n > 1)
-    return f"{n:,}{rows} {_SAID[what][n > 1]}"
+        if len(names) > 4:
+            yield Kind.RESULTS_ALONE(count=len(names), where=where)
+        elif len(names) > 1:
+            yield Kind.STEPS_ALONE(before=names[:-1], last=names[-1], where=where)
+        elif names:
+            yield Kind.STEP_ALONE(step=names[0], where=where)
 
 
 def headline(found: Compared) -> str:
     """The page's first words."""
     if found.worse:
-        return f"{number_of(len(found.worse), 'row')} got worse"
+        return Kind.GOT_WORSE(count=len(found.worse))
     still, better = len(found.of(c.STILL)), len(found.of(*c.BETTER))
     otherwise = found.noisy or found.guide_lost or any(map(_by_how_much, found.of(c.STILL)))
     otherwise = otherwise or found.old.found.keys() != found.new.found.keys()
     if len(found.of(c.SAME)) + still == len(found.changes) and not otherwise:
-        word = "Nothing changed"
+        told = Kind.CHANGED_NOTHING()
     elif better:
-        word = f"{number_of(better, 'row')} got better"
+        told = Kind.GOT_BETTER(count=better)
     else:
-        word = "No verdict got worse" if still or found.guide_lost else "Nothing got worse"
-    return f"{word}, and {number_of(still, 'row')} {_SAID[c.STILL][still > 1]}" if still else word
+        told = Kind.WORSE_NO_VERDICT() if still or found.guide_lost else Kind.WORSE_NOTHING()
+    rows = Kind.ROWS_FAIL_STILL(count=still)
+    return Kind.CHANGED_AND_STILL(changed=told, still=rows) if still else told
 
 
 def unchanged(found: Compared) -> str:
     """A line on all rows that agree as before: how many, with which verdicts."""
     same = found.of(c.SAME)
     if not same:
-        return "no row agrees as before"
+        return Kind.UNCHANGED_NONE()
     counts = count([change.after.verdict for change in same])
-    verdicts = ", ".join(f"{n:,} {verdict}" for verdict, n in counts.items())
+    verdicts = [Kind.COUNT_OF_VERDICT(count=n, verdict=verdict) for verdict, n in counts.items()]
     bits = sum(change.before.verdict != change.after.verdict for change in same)
-    other = f"; {bits:,} of them between IDENTICAL and ROUNDING" if bits else ""
-    return f"{number_of(len(same), 'row')} as before: {verdicts}{other}"
+    told = Kind.UNCHANGED(count=len(same), verdicts=verdicts)
+    return Kind.UNCHANGED_BUT_BITS(unchanged=told, count=bits) if bits else told
 
 
 def of_limit(row: Row | None) -> str:
@@ -122,13 +116,14 @@ def verdicts(change: Change) -> str:
 
 def remarks(change: Change) -> list[str]:
     """What else is to be said of a row."""
-    found = [f"starts {change.starts}"] if change.starts else []
+    starts = Kind.STARTS_NOW if change.starts == "here now" else Kind.STARTS_NO_MORE
+    found = [starts()] if change.starts else []
     if by := _by_how_much(change):
-        factor = change.grew if by == "more" else 1 / change.grew
-        found.append(f"off by {times(factor)} {'as much' if by == 'more' else 'less'}")
+        off = Kind.OFF_BY_MORE if by == "more" else Kind.OFF_BY_LESS
+        found.append(off(factor=change.grew if by == "more" else 1 / change.grew))
     row = change.after or change.before
     if row.origin and not change.starts and change.what != c.STILL:
-        found.append("starts here" if change.after else "started here")
+        found.append(Kind.STARTS_HERE() if change.after else Kind.STARTED_HERE())
     return found
 
 
@@ -139,24 +134,22 @@ def _by_how_much(change: Change) -> str:
     return "more" if change.grew > c.FACTOR else "less" if change.grew < 1 / c.FACTOR else ""
 
 
-def times(factor: float) -> str:
-    """`3.1 times`, `2e+05 times`."""
-    return f"{factor:.2g} times"
-
-
 def noise(change: Change) -> str:
     """`Paddle's noise 3.0e-08 → 9.1e-07, 30 times`."""
     one = change.noise
-    return f"{one.what} {number(one.before)} → {number(one.after)}, {times(one.factor)}"
+    numbers = {"before": number(one.before), "after": number(one.after), "factor": one.factor}
+    return Kind.NOISE_DIFFERS(what=one.what, **numbers)
 
 
 def cause(one: Cause) -> str:
     """A cause in a sentence, and what it was before where that is another."""
     finding = one.after or one.before
-    said = f"{_OF_A_CAUSE[one.what]}: {finding.headline.replace('; it starts at ', ', at ')}"
-    if one.what == c.OTHERWISE:
-        said += f" (before: {one.before.sentence}, {one.before.row.verdict})"
-    return said
+    key = finding.headline.removeprefix(f"{finding.sentence}; it starts at ")
+    said = Kind.CAUSE(found=_OF_A_CAUSE[one.what], cause=finding.sentence, key=key)
+    if one.what != c.OTHERWISE:
+        return said
+    was = {"cause": one.before.sentence, "verdict": one.before.row.verdict}
+    return Kind.CAUSE_OTHERWISE(now=said, **was)
 
 
 def worst_first(found: Compared) -> list[c.Name]:
@@ -183,16 +176,17 @@ def tone_of(found: Compared, name: c.Name) -> str:
 
 def in_short(found: Compared, name: c.Name) -> str:
     """`1 worse, 3 better`, of a result's rows; empty where all are as before."""
-    groups: Iterable[tuple[Sequence[str], str]] = (
-        (c.WORSE, "worse"),
-        ((c.STILL,), "fail as before"),
-        (c.BETTER, "better"),
-        ((c.GONE,), "gone"),
-        ((c.NEW,), "new"),
-    )
-    for told, alone in zip((found.old, found.new), _ALONE, strict=True):
+    groups = {
+        c.WORSE: Kind.COUNT_WORSE,
+        (c.STILL,): Kind.COUNT_FAIL_STILL,
+        c.BETTER: Kind.COUNT_BETTER,
+        (c.GONE,): Kind.COUNT_GONE,
+        (c.NEW,): Kind.COUNT_NEW,
+    }
+    for told, where in zip((found.old, found.new), _ALONE, strict=True):
         if name in found.alone(told):
             failing = len(found.of(*c.WORSE, name=name))
-            return alone + (f", {failing:,} fail" if failing else "")
-    counts = ((len(found.of(*whats, name=name)), word) for whats, word in groups)
-    return ", ".join(f"{n:,} {word}" for n, word in counts if n) or "as before"
+            return Kind.ALONE_AND_FAIL(where=where, count=failing) if failing else where
+    counts = ((kind, len(found.of(*whats, name=name))) for whats, kind in groups.items())
+    parts = [kind(count=n) for kind, n in counts if n]
+    return Kind.TOLD_IN_TURN(parts=parts) if parts else Kind.AS_BEFORE()

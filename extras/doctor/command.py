@@ -17,13 +17,13 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from twincheck.common.system.extras import in_language
 from twincheck.common.system.frameworks import SIDES
 from twincheck.common.system.start import installed
 from twincheck.extras.doctor.frameworks import Framework, examine
+from twincheck.extras.doctor.kinds import Kind
 from twincheck.extras.doctor.machine import Machine, look
 from twincheck.extras.doctor.pythons import Python, other_pythons
-from twincheck.extras.doctor.sentences import WIDTH, next_command, sentences, what_to_install
+from twincheck.extras.doctor.sentences import next_command, sentences, what_to_install
 from twincheck.extras.doctor.tried import order
 from twincheck.extras.shared.spoken import Parser
 
@@ -34,15 +34,16 @@ _TRIES = 3  # Pythons that are asked for a framework that works
 def main(arguments: Sequence[str] | None = None) -> int:
     """The command; returns the exit status."""
     parser = Parser("doctor", __doc__)
-    parser.add_argument("--json", action="store_true", help="print all that was found as JSON")
+    parser.add_argument("--json", action="store_true", help=Kind.OPTION_JSON())
     options = parser.parse_args(arguments)
     others = other_pythons()
     with ThreadPoolExecutor(len(SIDES)) as threads:
         found = dict(zip(SIDES, threads.map(lambda side: find(side, others), SIDES), strict=True))
     machine = look()
-    lines = [json.dumps(as_json(found, others, machine), indent=2)]
-    if not options.json:
-        lines = [_spoken(line) for line in sentences(found, others, machine)]
+    if options.json:
+        lines = [json.dumps(as_json(found, others, machine), indent=2)]
+    else:
+        lines = sentences(found, others, machine)
     try:
         print("\n".join(lines), flush=True)
     except BrokenPipeError:  # nobody reads on; nor may Python complain of it when it ends
@@ -63,7 +64,7 @@ def find(side: str, others: Sequence[Python]) -> Framework:
         asked.append(examine(side, path))
         if asked[-1].works:
             return asked[-1]
-    return asked[0] if asked else Framework(side, "", problem="no Python here has it")
+    return asked[0] if asked else Framework(side, "", problem=Kind.NO_PYTHON_HAS_IT())
 
 
 def as_json(found: dict[str, Framework], others: Sequence[Python], machine: Machine) -> dict:
@@ -80,11 +81,3 @@ def as_json(found: dict[str, Framework], others: Sequence[Python], machine: Mach
         "machine": dataclasses.asdict(machine),
         "next": next_command(found),
     }
-
-
-def _spoken(line: str) -> str:
-    """A line in the language that people read, whose first words are a column by themselves."""
-    topic, text = line[:WIDTH].strip(), line[WIDTH:]
-    said = in_language(topic)
-    columns = sum(2 if ord(letter) > 0xFF else 1 for letter in said)
-    return f"{said}{' ' * (WIDTH - columns)}{in_language(text)}"

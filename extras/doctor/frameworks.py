@@ -13,6 +13,8 @@ from twincheck.common.system.checkout import PATH
 from twincheck.common.system.errors import UserError
 from twincheck.common.system.interpreters import find_interpreter
 from twincheck.common.system.processes import environment, how_it_ended
+from twincheck.common.system.reasons import reason_of
+from twincheck.extras.doctor.kinds import Kind
 
 PATIENCE_S = 120.0  # a cold disk; on an idle machine it takes two seconds
 _MARK = "@doctor "
@@ -71,7 +73,7 @@ def examine(side: str, path: str, within_s: float = PATIENCE_S) -> Framework:
     try:
         found = find_interpreter(side, path, environment(), PATH)
     except UserError as error:
-        return Framework(side, path, problem=str(error))
+        return Framework(side, path, problem=reason_of(error))
     try:
         done = subprocess.run(
             [found.path, "-W", "ignore", "-c", _QUESTION, side],
@@ -84,13 +86,13 @@ def examine(side: str, path: str, within_s: float = PATIENCE_S) -> Framework:
             timeout=within_s,
         )
     except subprocess.TimeoutExpired:
-        return Framework(side, path, problem=f"its import has not ended within {within_s:g} s")
+        return Framework(side, path, problem=Kind.IMPORT_ENDLESS(seconds=within_s))
     except OSError as error:
-        return Framework(side, path, problem=f"cannot be run: {error.strerror}")
+        return Framework(side, path, problem=Kind.PYTHON_NOT_RUN(error=str(error.strerror)))
     said = [line for line in done.stdout.splitlines() if line.startswith(_MARK)]
     if done.returncode or not said:
         ended = how_it_ended(done.returncode, done.stderr.splitlines())
-        return Framework(side, path, problem=f"its import {ended}")
+        return Framework(side, path, problem=Kind.IMPORT_ENDED(ended=ended))
     answer = json.loads(said[-1][len(_MARK) :])
     answer["file"] = str(Path(answer["file"]).parent)
     return Framework(side, path, **answer)

@@ -10,35 +10,45 @@ from pathlib import Path
 
 from twincheck import IN_A_CHECKOUT
 from twincheck.common.system.door import joined, to_make, to_pip, to_type
+from twincheck.common.system.extras import in_language
 from twincheck.common.system.frameworks import SIDES
+from twincheck.common.system.reasons import is_of
 from twincheck.common.system.start import OLDEST_PYTHON
 from twincheck.extras.doctor.frameworks import Framework
+from twincheck.extras.doctor.kinds import Kind
 from twincheck.extras.doctor.machine import Machine
 from twincheck.extras.doctor.pythons import Python
 from twincheck.extras.doctor.tried import TRIED, order, tried
 
-WIDTH = 8  # columns of a line's topic
+_WIDTH = 8  # columns of a line's topic
 _SHOWN = 3  # of the other Pythons
 _SMALL_BYTES = 4e9  # two processes with a framework each, and room for a model
 _PACKAGES = {"torch": "torch", "paddle": "paddlepaddle"}
 _CPU_INDEX = "https://download.pytorch.org/whl/cpu"  # PyPI's torch for Linux brings CUDA: 6 GB
 _ON_LINUX = sys.platform == "linux"
+_NAMES = {"numpy": "NumPy"}
 _PAGE = "docs/environments.md"
 
 
 def sentences(
     found: Mapping[str, Framework], others: Sequence[Python], machine: Machine
 ) -> list[str]:
-    """The lines, each with its topic first."""
+    """The lines, each with its topic first, in the language that people read."""
     lines = [("python", _of_this_python())]
     lines += [(side, _of_framework(found[side])) for side in SIDES]
-    lines += [("" if i else "others", text) for i, text in enumerate(_of_others(others))]
-    lines += [("GPU", _of_gpus(found, machine)), ("machine", _of_machine(machine))]
+    lines += zip([Kind.TOPIC_OTHERS(), *[""] * _SHOWN], _of_others(others), strict=False)
+    lines += [("GPU", _of_gpus(found, machine)), (Kind.TOPIC_MACHINE(), _of_machine(machine))]
     install = [what_to_install(each, others) for each in found.values() if not each.works]
     # What is missing on both sides may be one command.
     steps = [*dict.fromkeys(install), next_command(found)]
-    lines += [("then" if i else "next", text) for i, text in enumerate(steps)]
-    return [f"{topic:{WIDTH}}{text}" for topic, text in lines]
+    lines += zip([Kind.TOPIC_NEXT(), *[Kind.TOPIC_THEN()] * len(SIDES)], steps, strict=False)
+    return [f"{_column(in_language(topic))}{in_language(text)}" for topic, text in lines]
+
+
+def _column(said: str) -> str:
+    """A topic with spaces behind it; a letter of Chinese is two columns wide."""
+    columns = sum(2 if ord(letter) > 0xFF else 1 for letter in said)
+    return said + " " * (_WIDTH - columns)
 
 
 def next_command(found: Mapping[str, Framework]) -> str:
@@ -78,7 +88,7 @@ def _is_new(version: str) -> bool:
 
 
 def _is_known(version: str) -> bool:
-    return tried("python", version) == "tried"
+    return is_of(tried("python", version), Kind.VERSION_TRIED)
 
 
 def _is_managed() -> bool:
@@ -89,72 +99,63 @@ def _is_managed() -> bool:
 
 def _of_this_python() -> str:
     version = platform.python_version()
-    parts = [f"{version} ({sys.executable}), {tried('python', version)}"]
+    said = {"version": version, "path": sys.executable, "tried": tried("python", version)}
     try:
-        version = metadata.version("numpy")
-        parts.append(f"NumPy {version}, {tried('numpy', version)}")
+        numpy = metadata.version("numpy")
     except metadata.PackageNotFoundError:
-        parts.append("no NumPy")
-    return "; ".join(parts)
+        return Kind.PYTHON_WITHOUT_NUMPY(**said)
+    return Kind.PYTHON(**said, numpy=numpy, numpy_tried=tried("numpy", numpy))
 
 
 def _of_framework(framework: Framework) -> str:
+    version, path, built_for = framework.version, framework.path, framework.built_for
     if not framework.works:
-        where = f" of {framework.path}" if framework.path else ""
-        return f"cannot be used{where}: {framework.problem}"
-    build = f"built for {framework.built_for}" if framework.built_for else "a CPU build"
-    said = f"{framework.version} ({build}) works, {tried(framework.side, framework.version)}"
-    if framework.path == sys.executable:
-        return f"{said}: {framework.file}"
-    return f"{said}; not in this Python: {_option(framework)}"
+        where = Kind.OF_PYTHON(path=path) if path else ""
+        return Kind.FRAMEWORK_UNUSABLE(where=where, problem=framework.problem)
+    build = Kind.BUILT_FOR(system=built_for) if built_for else Kind.BUILT_FOR_CPU()
+    said = {"version": version, "build": build, "tried": tried(framework.side, version)}
+    if path == sys.executable:
+        return Kind.FRAMEWORK_WORKS(**said, file=framework.file)
+    option = joined(f"--{framework.side}-python", Path(path))
+    return Kind.FRAMEWORK_WORKS_ELSEWHERE(**said, option=option)
 
 
 def _of_others(others: Sequence[Python]) -> list[str]:
     having = [python for python in others if set(SIDES) & python.has.keys()]
     lines = []
     for python in having[:_SHOWN]:
-        options = " or ".join(f"--{side}-python" for side in SIDES if python.can_run(side))
-        options = options or f"no side ({_least()})"
-        had = ", ".join(f"{name} {version}" for name, version in python.has.items())
-        had = had.replace("numpy", "NumPy")
-        lines.append(f"{options} {joined(Path(python.path))}: Python {python.version}, {had}")
+        options = [f"--{side}-python" for side in SIDES if python.can_run(side)]
+        if len(options) == len(SIDES):
+            options = [Kind.OPTION_OR(first=options[0], second=options[1])]
+        options = (options or [Kind.NO_SIDE(least=".".join(map(str, OLDEST_PYTHON)))])[0]
+        had = [f"{_NAMES.get(name, name)} {version}" for name, version in python.has.items()]
+        said = {"path": joined(Path(python.path)), "version": python.version, "packages": had}
+        lines.append(Kind.OTHER_PYTHON(**said, options=options))
     if len(having) > _SHOWN:
-        lines[-1] += f"; {len(having) - _SHOWN} more: --json"
-    without = len(others) - len(having)
-    return lines or [f"{without} other Pythons, none with a framework" if without else "none found"]
-
-
-def _least() -> str:
-    return f"it takes NumPy and Python {'.'.join(map(str, OLDEST_PYTHON))}"
+        more = Kind.PYTHONS_LEFT_OUT(count=len(having) - _SHOWN)
+        lines[-1] = Kind.SEVERAL(parts=[lines[-1], more])
+    without = Kind.PYTHONS_WITHOUT_FRAMEWORK(count=len(others)) if others else Kind.PYTHONS_NONE()
+    return lines or [without]
 
 
 def _of_gpus(found: Mapping[str, Framework], machine: Machine) -> str:
     seeing = [side for side in SIDES if found[side].gpus]
     if len(seeing) == len(SIDES):
-        said = f"both see {found[SIDES[0]].gpus[0]}: --device gpu runs a check on it, without TF32"
+        said = [Kind.GPU_OF_BOTH(gpu=found[SIDES[0]].gpus[0])]
         if machine.tf32 not in ("", "0"):
-            said += f"; NVIDIA_TF32_OVERRIDE={machine.tf32} leaves TF32 on: unset it first"
-        return said
+            said.append(Kind.TF32_STAYS_ON(value=machine.tf32))
+        return Kind.SEVERAL(parts=said)
     if seeing or machine.nvidia_driver:
-        blind = " and ".join(side for side in SIDES if side not in seeing)
-        alone = f"; --device {seeing[0]}-gpu runs {seeing[0]} alone on it" if seeing else ""
-        return f"there is one, which {blind} cannot use here: {_PAGE} says how{alone}"
-    return (
-        "none is seen, and none is needed; with one, --device gpu is faster, keeps TF32 off, and "
-        "changes the last bits of float32"
-    )
+        blind = [side for side in SIDES if side not in seeing]
+        alone = [Kind.GPU_OF_ONE_ALONE(side=side) for side in seeing]
+        return Kind.SEVERAL(parts=[Kind.GPU_NOT_USABLE(sides=blind, page=_PAGE), *alone])
+    return Kind.GPU_NONE()
 
 
 def _of_machine(machine: Machine) -> str:
-    said = f"{machine.cores} core{'s' if machine.cores > 1 else ''}"
+    said = Kind.CORES(cores=machine.cores)
     if machine.memory_bytes:
-        said += f", {machine.memory_bytes / 1e9:.0f} GB of memory"
+        said = Kind.CORES_AND_MEMORY(cores=machine.cores, memory=machine.memory_bytes / 1e9)
     if (machine.memory_bytes or _SMALL_BYTES) < _SMALL_BYTES:
-        said += " (little: begin with a small model)"
-    if machine.fork:
-        return f"{said}; fork is there: twincheck.check(torch_model, paddle_model, inputs) can run"
-    return f"{said}; no fork: live models cannot be checked here, a pair's files can"
-
-
-def _option(framework: Framework) -> str:
-    return joined(f"--{framework.side}-python", Path(framework.path))
+        said = Kind.MEMORY_LITTLE(machine=said)
+    return (Kind.FORK if machine.fork else Kind.FORK_MISSING)(machine=said)

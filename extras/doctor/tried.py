@@ -2,6 +2,8 @@
 
 import re
 
+from twincheck.extras.doctor.kinds import Kind
+
 # In order.  extras/doctor/tests/test_doctor.py compares them with the page's table.
 TRIED = {
     "python": ("3.10.13", "3.11.7", "3.12.1", "3.13.0"),
@@ -22,13 +24,13 @@ def tried(name: str, version: str) -> str:
     parts = _PARTS.get(name, 3)
     known, own = [order(one)[:parts] for one in TRIED[name]], order(version)[:parts]
     if own in known:
-        return "tried"
+        return Kind.VERSION_TRIED()
     if not own:
-        return "of unknown version"
+        return Kind.VERSION_UNKNOWN()
     if own > known[-1]:
-        return f"newer than what was tried ({TRIED[name][-1]} at most)"
+        return Kind.VERSION_NEWER(last=TRIED[name][-1])
     if own < known[0]:
-        return f"older than what was tried ({TRIED[name][0]} at least)"
+        return Kind.VERSION_OLDER(first=TRIED[name][0])
     below = max(one for one in known if one < own)
     at = known.index(below)
-    return f"not tried itself ({TRIED[name][at]} and {TRIED[name][at + 1]} were)"
+    return Kind.VERSION_BETWEEN(below=TRIED[name][at], above=TRIED[name][at + 1])

@@ -33,6 +33,7 @@ from twincheck.common.system.frameworks import SIDES
 from twincheck.common.system.json_file import write_json
 from twincheck.common.weights.checkpoint import configured
 from twincheck.extras.forecast.forecast import PART, draw, samples, write_table
+from twincheck.extras.forecast.kinds import Kind
 
 STEP = Step(
     number=5,
@@ -88,12 +89,10 @@ class Series:
         preset = data_preset(pair, preset)
         settings = sources.source_settings(pair, preset)
         if not settings or settings["source"] != "ett":
-            raise UserError(
-                f"--preset {preset} of {pair.name} reads no series: nothing to forecast"
-            )
+            raise UserError(Kind.PRESET_OF_NO_SERIES(preset=preset, model=pair.name))
         path = data or sources.default_file(settings)
         if path is None or not path.is_file():
-            raise UserError(f"--data {path or ''}: give the CSV file whose end is forecast")
+            raise UserError(Kind.FILE_MISSING(path=str(path or "")))
         self.config = ett.told(pair.config(preset))
         dates, names, values = ett.read_series(path)
         values, names = ett.chosen_columns(path, values, names, self.config, settings["split"])
@@ -124,13 +123,12 @@ class Series:
         panels = []
         firsts = self.arrays[f"{PART}/starts"] + self.config["seq_len"]
         for number, first in enumerate(firsts.tolist()):
-            title = "behind its end" if first == rows else "the last one that it holds itself"
+            title = Kind.PICTURE_BEHIND() if first == rows else Kind.PICTURE_HELD()
             panels.append((title, first, {s: v[number, :, -1] for s, v in forecasts.items()}))
-        title = f"{model}: {self.names[-1]} of {self.path.name}, {ahead} rows ahead"
+        about = {"model": model, "file": self.path.name, "rows": ahead}
+        title = Kind.PICTURE(column=self.names[-1], **about)
         draw(folder / "forecast.png", title, self.values[:, -1], panels)
         apart = float(np.abs(forecasts["torch"] - forecasts["paddle"]).max())
-        return (
-            f"{model}: {ahead} rows behind {self.path.name}, {self.times[0]} to {self.times[-1]}; "
-            f"the sides' float32 forecasts are {apart:.1e} apart at most: "
-            f"{folder / 'forecast.csv'}, {folder / 'forecast.png'}"
-        )
+        about |= {"first": str(self.times[0]), "last": str(self.times[-1]), "apart": apart}
+        files = {"table": f"{folder / 'forecast.csv'}", "picture": f"{folder / 'forecast.png'}"}
+        return Kind.FORECASTS(**about, **files)

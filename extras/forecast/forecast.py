@@ -11,6 +11,7 @@ from twincheck.common.pair.sources import ett
 from twincheck.common.pair.windows import STARTS
 from twincheck.common.system.errors import UserError
 from twincheck.common.system.files import write_text
+from twincheck.extras.forecast.kinds import Kind
 
 PART = "predict"  # of the data file
 # Seconds between two rows.
@@ -31,9 +32,8 @@ def samples(
     The scaler is fitted on all rows, as the reference does where it predicts.
     """
     if len(values) < config["seq_len"]:
-        raise UserError(
-            f"--data {path}: {len(values)} rows; the model reads {config['seq_len']} of them"
-        )
+        counts = {"rows": len(values), "read": config["seq_len"]}
+        raise UserError(Kind.ROWS_FEW(path=str(path), **counts))
     ahead = config["pred_len"]
     later = following(dates[-1], config["freq"], ahead)
     mean, deviation = ett.scaler(values)
@@ -91,11 +91,11 @@ def draw(path: Path, title: str, truth: np.ndarray, panels: list[tuple[str, int,
         length = len(next(iter(forecasts.values())))
         begin = max(0, first - 3 * length)
         rows = np.arange(begin, min(first + length, len(truth)))
-        axis.plot(rows, truth[rows], color="black", linewidth=1, label="the file")
+        axis.plot(rows, truth[rows], color="black", linewidth=1, label=Kind.PICTURE_FILE())
         for (side, values), style in zip(forecasts.items(), ("-", "--"), strict=True):
             axis.plot(first + np.arange(length), values, style, label=side, linewidth=1.5)
         axis.axvline(first - 0.5, color="gray", linewidth=0.8)
-        axis.set(title=name, xlabel="row of the file")
+        axis.set(title=name, xlabel=Kind.PICTURE_ROW())
         axis.legend(fontsize=8)
         axis.grid(alpha=0.3)
     figure.suptitle(title, fontsize=10)

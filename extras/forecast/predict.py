@@ -9,6 +9,7 @@ from twincheck.common.pair.case_hooks import data_entries
 from twincheck.common.pair.pairs import Case
 from twincheck.common.system.errors import UserError
 from twincheck.extras.forecast.forecast import PART, folder_of
+from twincheck.extras.forecast.kinds import Kind
 
 
 def predict(run):
@@ -20,7 +21,7 @@ def predict(run):
     with run.no_gradients():
         outputs = run.call(model, tensors)
     if not isinstance(outputs, dict) or "predictions" not in outputs:
-        raise UserError(f"--model {run.pair.name}: its outputs have no predictions")
+        raise UserError(Kind.PREDICTIONS_MISSING(model=run.pair.name))
     run.log("predictions", outputs["predictions"])
     run.log("read", np.asarray(samples["x_enc"]))
 

@@ -51,10 +51,12 @@ from twincheck.extras.generation.judge_generation import (
     left_out,
     varied,
 )
+from twincheck.extras.generation.kinds import Kind
 
 PROMPT = "The "
 TOKENS, PAIR_TOKENS = 64, 32
 SHOWN = 5  # differences of a prompt
+_OF_A_DIFFERENCE = "token", "position", *SIDES, "reference", "verdict", "margin"
 
 
 def same_text(folder: Path, pair) -> tuple[list[Row], list[str]]:
@@ -95,21 +97,18 @@ def _first_difference(folder: Path, torch_ids, paddle_ids, first: int) -> str:
             stack.enter_context(read_log(files.log("generate", side, FLOAT64))) for side in SIDES
         )
         number = first - torch_log["prompt"].size
-        tokens = [
-            str(ids[first]) if first < ids.size else "none" for ids in (torch_ids, paddle_ids)
-        ]
-        sentence = f"token {number} differs first: torch {tokens[0]}, paddle {tokens[1]}"
+        own = {"torch": torch_ids, "paddle": paddle_ids}
+        tokens = {s: ids[first] if first < ids.size else Kind.NO_TOKEN() for s, ids in own.items()}
+        difference = Kind.FIRST_DIFFERENCE(number=number, **tokens)
         if not np.array_equal(torch_log["ids"][:first], torch_ids[:first]):
-            return f"{sentence}; torch's float64 text is another even before it"
+            return Kind.FIRST_IN_ANOTHER_TEXT(difference=difference)
         key = f"token_{number}/logits"
         if key not in torch_log or key not in paddle_log:
-            return sentence
-        margin = float(torch_log[f"token_{number}/choice:margin"].item())
+            return difference
+        names = {"choice": "choice", "margin": "choice:margin"}
+        chosen = {name: torch_log[f"token_{number}/{of}"].item() for name, of in names.items()}
         gap = float(np.abs(torch_log[key] - paddle_log[key]).max())
-        return (
-            f"{sentence}; torch's float64 choice {torch_log[f'token_{number}/choice'].item()} has "
-            f"the margin {margin:.2e}, and the sides' float64 logits differ by {gap:.2e} at most"
-        )
+        return Kind.FIRST_WITH_MARGIN(difference=difference, **chosen, gap=gap)
 
 
 STEP = Step(
@@ -136,42 +135,19 @@ def options_parser() -> Parser:
         "--prompt",
         action="append",
         metavar="TEXT|IDS",
-        help=f"what to go on with, by default {PROMPT!r}, of a pair the first rows of its inputs; "
-        'of a pair ids, or text with --tokenizer; may be repeated: --prompt "1 2 3"',
+        help=Kind.HELP_PROMPT(prompt=PROMPT),
     )
-    group.add_argument(
-        "--prompt-file", type=Path, metavar="FILE", help="a file of it: --prompt-file start.txt"
-    )
-    group.add_argument(
-        "--prompts", type=Path, metavar="FILE", help="a prompt a line: --prompts prompts.txt"
-    )
-    parser.add_argument(
-        "--tokens",
-        type=int,
-        metavar="N",
-        help=f"how many more, {TOKENS} by default, of a pair {PAIR_TOKENS}: --tokens 100",
-    )
-    parser.add_argument(
-        "--by",
-        action="append",
-        choices=BY,
-        help="of a pair, what is run beside its plain loop: its key-value cache, its library's "
-        "generate; by default the cache where it has one; may be repeated: --by library",
-    )
-    parser.add_argument(
-        "--cache",
-        choices=("both", *SIDES, "none"),
-        help="of a pair, the sides that are run with a cache: --cache torch",
-    )
-    parser.add_argument("--pad", action="store_true", help="of a pair, also one left-padded batch")
-    parser.add_argument("--sample", action="store_true", help="draw tokens, by the tape")
-    parser.add_argument(
-        "--temperature", type=float, metavar="T", help="of --sample, 1 by default: --temperature 2"
-    )
-    parser.add_argument(
-        "--top-k", type=int, metavar="K", help="of --sample, among so many: --top-k 40"
-    )
-    parser.add_argument("--no-cache", action="store_true", help="read the whole text each time")
+    group.add_argument("--prompt-file", type=Path, metavar="FILE", help=Kind.HELP_PROMPT_FILE())
+    group.add_argument("--prompts", type=Path, metavar="FILE", help=Kind.HELP_PROMPTS())
+    tokens = Kind.HELP_TOKENS(tokens=TOKENS, of_a_pair=PAIR_TOKENS)
+    parser.add_argument("--tokens", type=int, metavar="N", help=tokens)
+    parser.add_argument("--by", action="append", choices=BY, help=Kind.HELP_BY())
+    parser.add_argument("--cache", choices=("both", *SIDES, "none"), help=Kind.HELP_CACHE())
+    parser.add_argument("--pad", action="store_true", help=Kind.HELP_PAD())
+    parser.add_argument("--sample", action="store_true", help=Kind.HELP_SAMPLE())
+    parser.add_argument("--temperature", type=float, metavar="T", help=Kind.HELP_TEMPERATURE())
+    parser.add_argument("--top-k", type=int, metavar="K", help=Kind.HELP_TOP_K())
+    parser.add_argument("--no-cache", action="store_true", help=Kind.HELP_NO_CACHE())
     return parser
 
 
@@ -241,7 +217,7 @@ def prompt_of(options) -> bytes:
         return prompts.content_of("--prompt-file", options.prompt_file)
     given = options.prompt or [PROMPT]
     if len(given) > 1 or options.prompts is not None:
-        raise UserError("the built-in Reformer goes on with one prompt: give one --prompt")
+        raise UserError(Kind.PROMPTS_SEVERAL())
     return given[0].encode(errors="surrogateescape")
 
 
@@ -249,57 +225,43 @@ def refuse_settings(options) -> None:
     """Raise UserError for numbers that no model can go by."""
     temperature = options.temperature
     if not options.sample and (temperature is not None or options.top_k is not None):
-        raise UserError("--temperature and --top-k say how to draw: give --sample too")
-    for name in ("tokens", "top_k"):
-        number = getattr(options, name)
+        raise UserError(Kind.SETTINGS_WITHOUT_SAMPLE())
+    for option, number in {"tokens": options.tokens, "top-k": options.top_k}.items():
         if number is not None and number < 1:
-            raise UserError(f"--{name.replace('_', '-')} {number}: allowed: a number from 1")
+            raise UserError(Kind.NUMBER_BELOW_ONE(option=option, number=number))
     if temperature is not None and not (math.isfinite(temperature) and temperature > 0.0):
-        raise UserError(f"--temperature {temperature}: allowed: a number above 0")
+        raise UserError(Kind.TEMPERATURE_NOT_POSITIVE(temperature=temperature))
 
 
 def refuse_too_long(longest: int, tokens: int, config, preset: str) -> None:
     """Raise UserError where a model has fewer positions than it would need."""
     places = positions(config)
     if longest + tokens > places:
-        raise UserError(
-            f"a prompt of {longest} tokens and {tokens} more: preset {preset} has "
-            f"{places} positions; shorten the prompt, or give fewer --tokens"
-        )
+        said = {"prompt": longest, "tokens": tokens, "preset": preset, "positions": places}
+        raise UserError(Kind.POSITIONS_FEW(**said))
 
 
 def request_of(options, config, coder, content: bytes) -> Request:
     """What both sides of the Reformer are asked for; UserError for what a model cannot do."""
     refuse_settings(options)
     if getattr(options, "dtype", "float32") != "float32":
-        raise UserError(
-            f"--dtype {options.dtype}: the built-in Reformer generates in float32 alone"
-        )
+        raise UserError(Kind.REFORMER_OF_ANOTHER_DTYPE(dtype=options.dtype))
     for name in ("by", "cache", "pad"):
         if getattr(options, name, None):
-            raise UserError(
-                f"--{name}: the built-in Reformer has no such choice, since hashing attention with "
-                "a cache, or behind padding, is another function: leave it out"
-            )
+            raise UserError(Kind.REFORMER_WITHOUT_OPTION(option=name))
     tokens = TOKENS if options.tokens is None else options.tokens
     if config.get("head", "lm") != "lm":
-        raise UserError(
-            f"--preset {options.preset}: its head is {config['head']!r}; text is generated by 'lm'"
-        )
+        raise UserError(Kind.HEAD_OF_NO_TEXT(preset=options.preset, head=config["head"]))
     ids = coder.encode(content)
     if ids.size == 0:
-        raise UserError("the prompt is empty: give at least one token to go on with")
+        raise UserError(Kind.PROMPT_EMPTY())
     vocabulary = config.get("vocab_size", coder.size)
+    of_preset = {"preset": options.preset, "vocabulary": vocabulary}
     if int(ids.max()) >= vocabulary:
-        raise UserError(
-            f"the prompt holds token {ids.max()}, and preset {options.preset} has {vocabulary}: "
-            "another --tokenizer belongs to it"
-        )
+        raise UserError(Kind.PROMPT_BEYOND_VOCABULARY(token=int(ids.max()), **of_preset))
     if vocabulary > coder.size:
-        raise UserError(
-            f"preset {options.preset} has {vocabulary} tokens, and tokenizer {coder.name} "
-            f"{coder.size}: give the --tokenizer that belongs to it"
-        )
+        of_coder = {"tokenizer": coder.name, "size": coder.size}
+        raise UserError(Kind.TOKENIZER_SMALLER(**of_preset, **of_coder))
     refuse_too_long(ids.size, tokens, config, options.preset)
     return Request(
         (ids,),
@@ -316,27 +278,23 @@ def request_of_pair(options, pair, config, coder, seed: int) -> Request:
     """What both sides of a user's pair are asked for; UserError for what cannot be asked."""
     refuse_settings(options)
     if options.prompt_file is not None:
-        raise UserError(
-            "--prompt-file is for the built-in Reformer: of a pair, give --prompts FILE"
-        )
+        raise UserError(Kind.PROMPT_FILE_OF_A_PAIR())
     if options.no_cache and options.cache not in (None, "none"):
-        raise UserError(f"--no-cache and --cache {options.cache} exclude each other")
+        raise UserError(Kind.NO_CACHE_AND_CACHE(cache=options.cache))
     cached = "none" if options.no_cache else options.cache
     by = options.by or [CACHE]
     if options.sample and LIBRARY in by:
-        raise UserError("--sample and --by library exclude each other: a library draws otherwise")
+        raise UserError(Kind.SAMPLE_AND_LIBRARY())
     tokens = PAIR_TOKENS if options.tokens is None else options.tokens
     rows = prompts.rows_of(pair, config, options, coder, seed)
     vocabulary = config.get("vocab_size", math.inf)
     for ids in rows:
         if ids.max() >= vocabulary:
-            raise UserError(
-                f"a prompt holds token {ids.max()}, and preset {options.preset} of {pair.name} has "
-                f"{vocabulary}"
-            )
+            said = {"preset": options.preset, "pair": pair.name, "vocabulary": vocabulary}
+            raise UserError(Kind.PROMPT_BEYOND_PAIRS_VOCABULARY(token=int(ids.max()), **said))
     refuse_too_long(max(ids.size for ids in rows), tokens, config, options.preset)
     if options.pad and len({ids.size for ids in rows}) == 1:
-        raise UserError("--pad: the prompts are of one length, so that none is padded: give others")
+        raise UserError(Kind.PAD_OF_ONE_LENGTH())
     return Request(
         tuple(rows),
         tokens,
@@ -375,10 +333,9 @@ def texts_of(folder: Path, coder) -> dict[str, str | bool]:
     written = {side: own_ids(folder, side)[prompt.size :] for side in SIDES}
     for ids in (prompt, *written.values()):
         if ids.size and not 0 <= int(ids.min()) <= int(ids.max()) < coder.size:
-            raise UserError(
-                f"{folder}: these logs hold token {ids.max()}, and tokenizer {coder.name} has "
-                f"{coder.size}: give the --tokenizer that belongs to them"
-            )
+            of_coder = {"tokenizer": coder.name, "size": coder.size}
+            said = {"folder": str(folder), "token": int(ids.max()), **of_coder}
+            raise UserError(Kind.LOGS_BEYOND_TOKENIZER(**said))
     texts = {"prompt": coder.decode(prompt), **{s: coder.decode(i) for s, i in written.items()}}
     # Tokens that are no UTF-8 are shown alike.
     return texts | {"same": bool(np.array_equal(*written.values()))}
@@ -412,30 +369,31 @@ def document_of(
 
 def show_document(told: dict) -> None:
     """Print what was written, and where the sides part, in a few lines."""
-    share = f"{told['equal']} of {told['tokens']} tokens are the same ({told['share']:.2%})"
-    report.say(f"{told['model']}: {len(told['prompts'])} prompts, {share}")
+    share = {name: told[name] for name in ("model", "equal", "tokens", "share")}
+    report.say(Kind.TOKENS_THE_SAME(count=len(told["prompts"]), **share))
     for number, prompt in enumerate(told["prompts"]):
         if prompt["text"] is not None:
-            report.say(f"prompt {number}: {prompts.shown(prompt['text'])}")
+            text = prompts.shown(prompt["text"])
+            report.say(Kind.PROMPT_NUMBERED(number=number, text=text))
             for side in SIDES:
-                report.say(f"  {side}: {prompts.shown(prompt['texts'][side])}")
+                text = prompts.shown(prompt["texts"][side])
+                report.say(Kind.SIDE_WROTE_BEHIND(side=side, text=text))
         for at in prompt["differences"][:SHOWN]:
-            noise = ", ".join(f"{s} {n:.1e}" for s, n in at["noise"].items() if n is not None)
-            report.say(
-                f"prompt {number}, token {at['token']} (position {at['position']}): torch "
-                f"{at['torch']}, paddle {at['paddle']}, reference {at['reference']}: "
-                f"{at['verdict']}, margin {at['margin']:.1e}, noise {noise or 'not known'}"
-            )
+            noise = {side: n for side, n in at["noise"].items() if n is not None}
+            noises = [Kind.NOISE_OF_SIDE(side=side, noise=n) for side, n in noise.items()]
+            said = {name: at[name] for name in _OF_A_DIFFERENCE}
+            said["noise"] = noises or [Kind.NOISE_NOT_KNOWN()]
+            report.say(Kind.TOKEN_DIFFERS(prompt=number, **said))
     for way in told["itself"]:
         if way["verdict"] in ("IDENTICAL", "ROUNDING"):
-            report.say(f"{way['side']}, {way['way']}: as its own plain loop ({way['verdict']})")
+            report.say(Kind.WAY_AGREES(**{n: way[n] for n in ("side", "way", "verdict")}))
 
 
 def show_texts(model: str, texts: dict[str, str | bool]) -> None:
     """Print what was written, once where both sides wrote the same."""
-    report.say(f"{model}, prompt: {prompts.shown(texts['prompt'])}")
+    report.say(Kind.PROMPT_OF_MODEL(model=model, text=prompts.shown(texts["prompt"])))
     if texts["same"]:
-        report.say(f"both sides: {prompts.shown(texts['torch'])}")
+        report.say(Kind.BOTH_WROTE(text=prompts.shown(texts["torch"])))
         return
     for side in SIDES:
-        report.say(f"{side}: {prompts.shown(texts[side])}")
+        report.say(Kind.SIDE_WROTE(side=side, text=prompts.shown(texts[side])))

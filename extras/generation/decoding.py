@@ -27,6 +27,7 @@ from twincheck.common.pair.nested import flat
 from twincheck.common.sides.session import Session, current, using
 from twincheck.common.sides.worker import error_sentence
 from twincheck.common.system.errors import UserError
+from twincheck.common.system.reasons import reason_of
 from twincheck.common.system.tree import tree_leaves
 from twincheck.extras.generation.generation import (
     CACHE,
@@ -38,6 +39,7 @@ from twincheck.extras.generation.generation import (
     Request,
     choose,
 )
+from twincheck.extras.generation.kinds import Kind
 
 IDS, MASK, POSITIONS = "input_ids", "attention_mask", "position_ids"
 NAMES = {IDS: IDS, MASK: MASK, POSITIONS: POSITIONS}
@@ -86,7 +88,8 @@ class Decoder:
                 rows[name].append(value)
             known = forced is not None and forced.shape == (request.tokens,)
             ids = np.append(ids, forced[n] if known else own)
-            run.progress(f"prompt {number + 1}/{len(request.prompts)} token {n + 1}")
+            of = {"number": number + 1, "count": len(request.prompts)}
+            run.progress(Kind.NOW_PROMPT(**of, token=n + 1))
         session.begin(prefix=run.prefix)
         arrays = {name: np.stack(values) for name, values in rows.items()}
         if request.sample:
@@ -115,7 +118,7 @@ class Decoder:
             takes = parameters(network) if network is not None else {}
             if {names.get(MASK), names.get(wanted)} <= takes.keys():
                 return network
-        raise LeftOut("its forward takes no attention_mask")
+        raise LeftOut(Kind.MASK_NOT_TAKEN())
 
     def _call(self, network, given: Mapping[str, np.ndarray | None], **more):
         """The outputs of a model for what it takes of these arrays, and of more."""
@@ -135,11 +138,9 @@ class Decoder:
             leaves = [leaf for _, leaf in tree_leaves(outputs, self.side.is_tensor)]
             logits = leaves[0] if len(leaves) == 1 else None
         if logits is None:
-            raise UserError(f"--model {self.run.pair.name}: its outputs have no logits")
+            raise UserError(Kind.OUTPUT_MISSING(model=self.run.pair.name, name="logits"))
         if logits.ndim != 3:
-            raise UserError(
-                f"--model {self.run.pair.name}: its logits are not one row a token, (B, T, V)"
-            )
+            raise UserError(Kind.LOGITS_NO_ROWS(model=self.run.pair.name))
         return self.side.array(logits[:, -1])
 
     # ---- what must agree with it ----------------------------------------------------------------
@@ -165,19 +166,19 @@ class Decoder:
                     function()
                 except UserError:
                     raise
-                except LeftOut as reason:
-                    self._leave_out(way, str(reason))
+                except LeftOut as error:
+                    self._leave_out(way, reason_of(error))
                 except Exception as error:  # of the model's own: it is what this way came to
                     self.failed[way] = error_sentence(error)
 
-    def _leave_out(self, way: str, reason: str) -> None:
+    def _leave_out(self, way: str, why: str) -> None:
         asked = self.request.asked
         is_asked = CACHE in asked if way in (CACHE, PADDED_CACHE) else way == PADDED
         is_asked |= way in (LIBRARY, PADDED_LIBRARY)
-        where = self.run.pair.folder / f"{self.side.NAME}_model.py"
+        file = self.run.pair.folder / f"{self.side.NAME}_model.py"
         if is_asked:
-            raise UserError(f"{where}: {way}: {reason}")
-        self.left_out.append(f"{self.side.NAME}, {way}: {reason}")
+            raise UserError(Kind.WAY_MISSING(file=str(file), way=way, why=why))
+        self.left_out.append(Kind.WAY_LEFT_OUT(side=self.side.NAME, way=way, why=why))
 
     def _note(
         self, way: str, number: int, logits: Sequence[np.ndarray], name: str = "gap", against=None
@@ -238,10 +239,7 @@ class Decoder:
         """
         hook, library = self._hook("next_logits"), self._library_model()
         if hook is None and library is None:
-            raise LeftOut(
-                "no part of its model takes past_key_values and use_cache: define next_logits "
-                "(docs/generation.md)"
-            )
+            raise LeftOut(Kind.CACHE_NOT_TAKEN())
         takes = parameters(library) if library is not None else {}
         needed = POSITIONS in takes and takes[POSITIONS].default is inspect.Parameter.empty
         places, cache, first = positions_of(mask) if positions is None else positions, None, 0
@@ -264,7 +262,7 @@ class Decoder:
             cache = part(outputs, name, 1)
             logits = self._last(outputs)
             if cache is None or logits.shape[-1] != self.logits[0].shape[-1]:
-                raise LeftOut(f"{type(library).__name__} returns no logits with its cache")
+                raise LeftOut(Kind.LOGITS_NOT_WITH_CACHE(model=type(library).__name__))
             yield logits
 
     def _by_library(self) -> None:
@@ -280,7 +278,7 @@ class Decoder:
                 # Behind another choice it is asked again, behind the reference's.
                 count = int(other[0]) + 1 if other.size else new.size
                 if count == 0:
-                    raise UserError(f"--model {self.run.pair.name}: `generate` gave no token")
+                    raise UserError(Kind.GENERATE_GAVE_NOTHING(model=self.run.pair.name))
                 written[n : n + count] = new[:count]
                 n += count
             self.found[f"{LIBRARY}/prompt_{number}:choice"] = written.tolist()
@@ -307,7 +305,7 @@ class Decoder:
             modules = (module for _, module in self.side.modules(self.model))
             library = next((m for m in modules if callable(getattr(m, "generate", None))), None)
             if library is None:
-                raise LeftOut("no part of its model has `generate`: define it (docs/generation.md)")
+                raise LeftOut(Kind.GENERATE_MISSING())
             more = {"max_new_tokens": tokens, "do_sample": False, "use_cache": cache}
             if self.side.NAME == "paddle":
                 more["decode_strategy"] = "greedy_search"
@@ -321,7 +319,7 @@ class Decoder:
 
     def _begin(self, way: str, n: int) -> None:
         current().begin()
-        self.run.progress(f"{way}, token {n + 1}")
+        self.run.progress(Kind.NOW_WAY(way=way, token=n + 1))
 
     def _hook(self, name: str):
         return getattr(self.run.module, name, None)
@@ -379,19 +377,13 @@ def token_names(pair, config: Mapping, takes: Mapping[str, inspect.Parameter]) -
         integers = [k for k, v in inputs.items() if v.dtype.kind == "i" and v.ndim == 2]
         given = [name for name in integers if name in takes]
         if len(given) != 1:
-            raise UserError(
-                f"--model {pair.name}: its forward takes no {names[IDS]}: say in case.py what it "
-                'calls the tokens, such as TOKEN_INPUTS = {"input_ids": "tokens"}'
-            )
+            raise UserError(Kind.FORWARD_TAKES_NO_IDS(model=pair.name, name=names[IDS]))
         names[IDS] = given[0]
     kinds = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
     needed = [n for n, one in takes.items() if one.default is one.empty and one.kind not in kinds]
     others = [name for name in needed if name not in names.values()]
     if others:
-        raise UserError(
-            f"--model {pair.name}: its forward also needs {', '.join(others)}: only models that go "
-            "on with tokens alone can be asked to generate"
-        )
+        raise UserError(Kind.FORWARD_NEEDS_MORE(model=pair.name, names=others))
     return names
 
 

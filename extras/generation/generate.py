@@ -11,6 +11,7 @@ from twincheck.common.sides.session import current
 from twincheck.common.system.errors import UserError
 from twincheck.extras.generation.decoding import decode
 from twincheck.extras.generation.generation import SITE, Request, draw_scores, order_of
+from twincheck.extras.generation.kinds import Kind
 
 
 def generate(run):
@@ -29,7 +30,7 @@ def generate(run):
         run.log(f"token_{number}/logits", logits)
         token = next_token(run, logits, request, number)
         ids = np.concatenate([ids, token.reshape([1, 1])], axis=1)
-        run.progress(f"token {number + 1}/{request.tokens}")
+        run.progress(Kind.NOW_TOKEN(token=number + 1, count=request.tokens))
         if token == request.end:
             break
     run.log("prompt", request.prompts[0])
@@ -45,9 +46,9 @@ def next_logits(run, model, ids, cache, use_cache):
         outputs = run.call(model, inputs)
     for name in ("logits", "past_buckets_states") if use_cache else ("logits",):
         if not isinstance(outputs, dict) or name not in outputs:
-            raise UserError(f"--model {run.pair.name}: its outputs have no {name}")
+            raise UserError(Kind.OUTPUT_MISSING(model=run.pair.name, name=name))
     if outputs["logits"].ndim != 3:
-        raise UserError(f"--model {run.pair.name}: its logits are not one row a token, (B, T, V)")
+        raise UserError(Kind.LOGITS_NO_ROWS(model=run.pair.name))
     return run.side.array(outputs["logits"])[0, -1], outputs.get("past_buckets_states")
 
 

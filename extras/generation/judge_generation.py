@@ -69,6 +69,7 @@ from twincheck.extras.generation.generation import (
     PADDED_LIBRARY,
     order_of,
 )
+from twincheck.extras.generation.kinds import Kind
 from twincheck.extras.shared.made_by import made_by
 
 STEM = "generate"
@@ -76,11 +77,11 @@ CASE = "main"  # the only one that is run
 TOP = 10
 # What each way is called in a sentence that says that it is off.
 _CALLED = {
-    CACHE: "the cache of the {} side",
-    PADDED: "the left-padded batch of the {} side",
-    PADDED_CACHE: "the left-padded batch with a cache of the {} side",
-    LIBRARY: "`generate` of the {} side's library",
-    PADDED_LIBRARY: "`generate` of the {} side's library on the left-padded batch",
+    CACHE: Kind.CACHE_OF_SIDE,
+    PADDED: Kind.PADDED_OF_SIDE,
+    PADDED_CACHE: Kind.PADDED_CACHE_OF_SIDE,
+    LIBRARY: Kind.LIBRARY_OF_SIDE,
+    PADDED_LIBRARY: Kind.PADDED_LIBRARY_OF_SIDE,
 }
 
 
@@ -186,15 +187,9 @@ def itself_rows(found: Generated) -> list[Row]:
         mixed = of_side.get(PADDED_CACHE)
         if mixed is not None and mixed.verdict == "DIVERGED":
             off = [of_side[way].origin for way in (CACHE, PADDED) if way in of_side]
-            mixed.add("so it is by itself" if any(off) else _MIXED)
+            mixed.add(Kind.OFF_BY_ITSELF() if any(off) else Kind.OFF_TOGETHER())
         rows += of_side.values()
     return rows
-
-
-_MIXED = (
-    "neither the cache nor the padding is off by itself: with a cache, positions are counted "
-    "with the padding, or the mask over the cache does not hide it"
-)
 
 
 def _itself(found: Generated, side: str, way: str) -> Row:
@@ -203,7 +198,7 @@ def _itself(found: Generated, side: str, way: str) -> Row:
     errors = [found.notes("failed", side, run).get(way) for run in (FLOAT64, FLOAT32)]
     error = next(filter(None, errors), None)
     if error:
-        failed = f"{_CALLED[way].format(side)} failed: {error}"
+        failed = Kind.WAY_FAILED(way=_CALLED[way](side=side), error=error)
         return row.decided("INVALID", failed, origin=True, gap=None)
     judge = _by_ids if way in (LIBRARY, PADDED_LIBRARY) else _by_logits
     row = judge(found, side, way, row)
@@ -242,29 +237,22 @@ def _by_logits(found: Generated, side: str, way: str, row: Row) -> Row:
     number, n, of_type = first
     position = found.prompts[number].size + n
     row.worst_index = (number, position)
-    called = _CALLED[way].format(side)
+    at = {"way": _CALLED[way](side=side), "position": position, "prompt": number, "token": n}
     if not np.isfinite(row.gap):
-        said = (
-            f"{called} gives no numbers at position {position} (prompt {number}, token {n}), where "
-            "its own plain loop does"
-        )
+        said = Kind.WAY_GIVES_NO_NUMBERS(**at)
         if way in (PADDED, PADDED_CACHE):
-            said += ": a row of the mask that is padding alone may have no finite score"
+            said = Kind.PADDING_ALONE(fact=said)
         return row.decided("INVALID", said, gap=None)
-    return row.decided(
-        decided,
-        f"{called} is off for the token at position {position} (prompt {number}, token {n}): its "
-        f"{of_type} logits are {row.gap:.2e} from those of its own plain loop, and rounding is "
-        f"{row.allowed:.1e}{_why(found, side, way, number, n)}",
-    )
+    said = Kind.WAY_IS_OFF(**at, dtype=of_type, gap=row.gap, allowed=row.allowed)
+    return row.decided(decided, said, _why(found, side, way, number, n))
 
 
 _JUDGED = (FLOAT64, FLOAT32)
 _ALIKE = 1e-6  # of how far the first wrong token is off: float64 leaves 1e-15
 _POSITIONS = {
-    "-1": "behind it are one too small",
-    "+1": "behind it are one too large",
-    "restart": "begin anew behind it",
+    "-1": Kind.POSITIONS_TOO_SMALL(),
+    "+1": Kind.POSITIONS_TOO_LARGE(),
+    "restart": Kind.POSITIONS_ANEW(),
 }
 
 
@@ -282,11 +270,8 @@ def _why(found: Generated, side: str, way: str, number: int, n: int) -> str:
     other = _series(found, side, run, f"{name}:other_padding")
     if other is not None:
         if abs(other[0] - gap[0]) > 1e-3 * gap[0]:
-            return "; other tokens in the padding change them: the mask does not hide the padding"
-        return (
-            "; other tokens in the padding change nothing, so the mask hides it: how much padding "
-            "there is must matter, as where positions are counted from its start"
-        )
+            return Kind.PADDING_SEEN()
+        return Kind.PADDING_COUNTED()
     if way == PADDED_CACHE:
         return ""
     given = _series(found, side, run, f"{name}:with_positions")
@@ -296,29 +281,15 @@ def _why(found: Generated, side: str, way: str, number: int, n: int) -> str:
         same = [words for words, gaps in tried.items() if gaps.max() < _ALIKE * gap[n]]
         off = np.flatnonzero(~(given < _ALIKE * gap[n]))
         if not off.size:
-            return (
-                "; with position_ids given they agree, so what is in the cache is right: without "
-                f"them the positions {(same or ['behind it are wrong'])[0]}"
-            )
+            return Kind.POSITIONS_NEEDED(which=(same or [Kind.POSITIONS_WRONG()])[0])
         if same:
             position = found.prompts[number].size + int(off[0])
-            return (
-                f"; without position_ids the positions {same[0]}; with them given it differs too, "
-                f"from position {position} on: the mask over the cache, or what it holds"
-            )
+            return Kind.POSITIONS_AND_MORE(which=same[0], position=position)
     if n == 0:
-        return "; no cache is there yet: the model computes otherwise when it is asked for one"
+        return Kind.NO_CACHE_YET()
     if n == 1:
-        where = "its position, " if given is None else "not its position, given or not, but "
-        return (
-            f"; this is the first token that was computed from the cache: {where}the mask over the "
-            "cache, and the place of what the cache holds are to be looked at"
-        )
-    held = found.prompts[number].size + n - 2
-    return (
-        f"; the tokens before it agree: a cache that holds {held} tokens and then drops or "
-        "overwrites its oldest does so"
-    )
+        return Kind.CACHE_BEGINS() if given is None else Kind.CACHE_BEGINS_POSITIONS_RIGHT()
+    return Kind.CACHE_FORGETS(held=found.prompts[number].size + n - 2)
 
 
 def _by_ids(found: Generated, side: str, way: str, row: Row) -> Row:
@@ -337,21 +308,15 @@ def _by_ids(found: Generated, side: str, way: str, row: Row) -> Row:
                 if run == FLOAT64:
                     scale = np.abs(scores[n]).max()
                     noise = min(noise, float(rounding_bound(noise, scale, scale)))
-                said = (
-                    f"{_CALLED[way].format(side)} chooses {ids[n]} at position "
-                    f"{found.prompts[number].size + n} (prompt {number}, token {n}), where its own "
-                    f"model's logits say {own[n]}, by {lost:.1e}; noise {noise:.1e}"
-                )
+                at = {"position": found.prompts[number].size + n, "prompt": number, "token": n}
+                ways = {"way": _CALLED[way](side=side), "choice": ids[n], "own": own[n]}
+                said = Kind.LIBRARY_CHOOSES(**ways, **at, lost=lost, noise=noise)
                 row.gap, row.allowed = lost, 2.0 * noise
                 row.worst_index = (number, found.prompts[number].size + n)
                 if not lost <= 2.0 * noise:
-                    return row.decided(
-                        "DIVERGED",
-                        f"{said}: its settings of generation (penalties, forced or forbidden "
-                        "tokens), its cache or its mask",
-                    )
+                    return row.decided("DIVERGED", Kind.LIBRARY_BY_SETTINGS(fact=said))
                 flips.append(n)
-    return row.decided("FLIP", f"{said}: a near tie that rounding decides") if flips else row
+    return row.decided("FLIP", Kind.LIBRARY_BY_NEAR_TIE(fact=said)) if flips else row
 
 
 # ---- the plain loops beside each other ----------------------------------------------------------
@@ -483,7 +448,4 @@ def varied(found: Generated) -> str:
     count = np.unique(ids).size
     if ids.size < 8 or count > 2:
         return ""
-    return (
-        f"all {ids.size} tokens are {count} different ones: they say little of the model; other "
-        "--weights or prompts may say more"
-    )
+    return Kind.TOKENS_OF_FEW(count=ids.size, different=count)

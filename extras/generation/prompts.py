@@ -15,6 +15,7 @@ from twincheck.common.pair.nested import flat
 from twincheck.common.pair.pairs import Pair
 from twincheck.common.pair.sentencepieces import MODEL
 from twincheck.common.system.errors import UserError
+from twincheck.extras.generation.kinds import Kind
 from twincheck.extras.shared.coders import PIECES, decoded, tokenizer
 
 OWN_ROWS = 4  # of a pair's inputs, at most, where no prompt is given
@@ -31,7 +32,7 @@ class Hooks:
         function = self._pair.case.encode
         ids = np.asarray(call_hook(self._pair, "encode", function, decoded(content, self.name)))
         if ids.ndim != 1 or ids.dtype.kind not in "iu":
-            raise UserError(f"{self.name}: encode must return a list of whole numbers")
+            raise UserError(Kind.ENCODE_NO_IDS(file=self.name))
         return ids.astype(np.int64)
 
     def decode(self, ids: np.ndarray) -> str:
@@ -61,7 +62,7 @@ def rows_of(pair: Pair, config, options, coder, seed: int) -> list[np.ndarray]:
         content = content_of("--prompts", options.prompts)
         given = [line for line in content.splitlines() if line.strip()]
         if not given:
-            raise UserError(f"--prompts {options.prompts}: no line of it holds a prompt")
+            raise UserError(Kind.PROMPTS_MISSING(path=str(options.prompts)))
     elif options.prompt is not None:
         given = [text.encode(errors="surrogateescape") for text in options.prompt]
     else:
@@ -69,7 +70,7 @@ def rows_of(pair: Pair, config, options, coder, seed: int) -> list[np.ndarray]:
     rows = [_ids(text) if coder is None else coder.encode(text) for text in given]
     for number, ids in enumerate(rows):
         if ids.size == 0 or ids.min() < 0:
-            raise UserError(f"prompt {number} holds no token: give at least one to go on with")
+            raise UserError(Kind.PROMPT_OF_NO_TOKEN(number=number))
     return rows
 
 
@@ -78,16 +79,14 @@ def content_of(option: str, path: Path) -> bytes:
     try:
         return path.read_bytes()
     except OSError as error:
-        raise UserError(f"{option} {path}: {error.strerror}") from None
+        said = {"option": option, "path": str(path), "error": error.strerror}
+        raise UserError(Kind.FILE_UNREADABLE(**said)) from None
 
 
 def _ids(text: bytes) -> np.ndarray:
     words = text.replace(b",", b" ").split()
     if not all(word.isdigit() and len(word) < 19 for word in words):
-        raise UserError(
-            f"prompt {text.decode(errors='replace')!r}: without a tokenizer these must be ids, "
-            'such as "1 2 3"; for text give --tokenizer, or encode(text) in case.py'
-        )
+        raise UserError(Kind.PROMPT_NO_IDS(prompt=text.decode(errors="replace")))
     return np.array([int(word) for word in words], dtype=np.int64)
 
 
@@ -99,9 +98,7 @@ def _own_rows(pair: Pair, config, seed: int) -> list[np.ndarray]:
     integers = [k for k, v in inputs.items() if v.dtype.kind == "i" and v.ndim == 2]
     name = names["input_ids"] if names["input_ids"] in inputs else (integers or [""])[0]
     if not name:
-        raise UserError(
-            f"--model {pair.name}: its inputs are no tokens, (B, T) integers: give --prompt"
-        )
+        raise UserError(Kind.INPUTS_NO_TOKENS(model=pair.name))
     ids = inputs[name].astype(np.int64)
     mask = np.asarray(inputs.get(names["attention_mask"], np.ones_like(ids)))
     mask = mask if mask.shape == ids.shape else np.ones_like(ids)

@@ -43,7 +43,9 @@ from twincheck.common.system.folders import remove_abandoned, working_folder
 from twincheck.common.system.frameworks import SIDES
 from twincheck.common.system.interpreters import interpreter
 from twincheck.common.system.json_file import load_json, write_json
+from twincheck.common.system.reasons import reason_of
 from twincheck.common.verdict.row import AGREEING, FAILING
+from twincheck.extras.issue.kinds import Kind
 from twincheck.extras.issue.program import (
     LINES,
     NoProgram,
@@ -75,7 +77,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _issue(given: Namespace) -> int:
     options = CheckOptions.of(given)
-    pair = only_pair(options, f"name the one model: `{to_type('issue', 'DIR')}`")
+    pair = only_pair(options, Kind.MODELS_NOT_ONE(command=to_type("issue", "DIR")))
     options = replace(options, paddle_python=python_for("paddle", options.paddle_python, [pair]))
     base = folder_of(options, "issue")
     base.mkdir(parents=True, exist_ok=True)
@@ -86,20 +88,20 @@ def _issue(given: Namespace) -> int:
         found = _first_red(pair, told, on_progress)
         if found is None:
             _put(None, base)
-            report.say(f"{pair.name}: nothing is red in steps 1, 3 and 4: there is no issue")
+            report.say(Kind.NOTHING_RED(model=pair.name))
             return 0
         step, result = found
         lines: list[str] = []
         for finding in findings_of(result)[:CAUSES]:
-            lines.append(f"step {step.number}: {finding.headline}")
+            lines.append(Kind.CAUSE_OF_STEP(step=step.number, cause=finding.headline))
             try:
                 shows = _program(pair, options, work, step, result, finding, on_progress)
             except NoProgram as error:
-                lines.append(f"no small program shows it: {error}")
+                lines.append(Kind.PROGRAM_MISSING(why=reason_of(error)))
             else:
                 break
         if shows:
-            title = f"{pair.name}: {finding.headline}"
+            title = Kind.CAUSE_OF_MODEL(model=pair.name, cause=finding.headline)
             places = {side: _place(finding, side, pair) for side in SIDES}
             exact, versions = _is_exact(finding), _versions(step, result)
             mended = _mended(base, step, finding)
@@ -113,8 +115,8 @@ def _issue(given: Namespace) -> int:
     for line in shows.splitlines():
         report.say(f"  {line}")
     count = len((base / PROGRAM).read_text(encoding="utf-8").splitlines())
-    report.say(f"a program of {count} lines shows it: {shown(base / PROGRAM)}")
-    report.say(f"the text of an issue: {shown(base / TEXT)}")
+    report.say(Kind.PROGRAM_WRITTEN(count=count, path=shown(base / PROGRAM)))
+    report.say(Kind.ISSUE_WRITTEN(path=shown(base / TEXT)))
     return 0
 
 
@@ -130,8 +132,8 @@ def _program(
     """Write the program of one cause; what it prints.  Raises NoProgram where none shows it."""
     tapes = _tapes(pair, options, work, step, result, finding)
     about = tapes, Key.parse(finding.row.key).is_gradient, _is_exact(finding)
-    said = f"{pair.name}: {finding.sentence}"
-    on_progress("the program is run")
+    said = Kind.CAUSE_OF_MODEL(model=pair.name, cause=finding.sentence)
+    on_progress(Kind.PROGRAM_RUNS())
     try:
         return _shown_by(reproductions(*about), work, said, options)
     except TooLong:
@@ -187,11 +189,11 @@ def _tapes(
                 sides.answer("float32")
             if not sides.exact:  # a program is written by its values
                 why = next(filter(None, (sides.sidecar(side).no_float64 for side in SIDES)), "")
-                raise UserError(f"a side has no float64 run: {why}")
+                raise UserError(Kind.FLOAT64_MISSING(why=why))
             stems = {side: sides.folder / f"tape_{side}" for side in SIDES}
             short = [side for side, stem in stems.items() if not stem.with_suffix(".npz").is_file()]
             if short:
-                raise NoProgram(f"{short[0]} computes it where no operator is seen")
+                raise NoProgram(Kind.OPERATORS_UNSEEN(side=short[0]))
             return {side: Tape.read(stem) for side, stem in stems.items()}
 
 
@@ -202,14 +204,14 @@ def _versions(step: Step, result: Result) -> dict[str, str]:
 
 def _shown_by(some: Iterable[Reproduction], work: Path, title: str, options: CheckOptions) -> str:
     """Write the program that shows the difference, with drawn arrays if they do; what it prints."""
-    why = NoProgram("what differs may be around them")
+    why = NoProgram(Kind.AROUND_THEM())
     for one in some:
         count = len(text_of(one, title, 0, ARRAYS).splitlines())
         if count > LINES:
-            why = TooLong(f"it takes {count} lines, and more than {LINES} are no small example")
+            why = TooLong(Kind.PROGRAM_TOO_LONG(count=count, most=LINES))
             continue
         if not _computes_the_same(one, work, options):
-            why = NoProgram("what was recorded does not compute the same values again")
+            why = NoProgram(Kind.NOT_AS_RECORDED())
             continue
         for seed in (*(range(SEEDS) if one.may_be_drawn else ()), None):
             write_text(
@@ -239,11 +241,12 @@ def _run(work: Path, options: CheckOptions) -> tuple[str, str]:
         try:
             done = captured([python, "-W", "ignore", PROGRAM], PATIENCE_S, cwd=work)
         except subprocess.TimeoutExpired:
-            return "", f"it takes more than {PATIENCE_S} s"
+            return "", Kind.PROGRAM_TOO_SLOW(seconds=PATIENCE_S)
         if "ModuleNotFoundError" not in done.stderr:
             break
     if "Traceback" in done.stderr or done.returncode not in (0, 1):
-        return "", done.stderr.strip().rpartition("\n")[2] or f"exit status {done.returncode}"
+        last = done.stderr.strip().rpartition("\n")[2]
+        return "", last or Kind.EXIT_STATUS(status=done.returncode)
     return (done.stdout or done.stderr) if done.returncode else "", ""
 
 
@@ -290,29 +293,20 @@ def issue(
     shows       what the program printed
     diff        what mends it; "" where nobody knows
     """
-    if exact:
-        what = (
-            "The sides compute different values from the same inputs and weights, in float64 too."
-        )
-    else:
-        what = (
-            "In float64 both sides agree; in float32 Paddle is off by more than rounding explains."
-        )
-    alone = "This program needs NumPy, torch and Paddle alone; its status is 1 until they agree."
     program = (work / PROGRAM).read_text(encoding="utf-8")
     lines = [
         f"# {in_language(title)}",
-        in_language(what),
+        in_language(Kind.VALUES_DIFFER() if exact else Kind.PRECISION_DIFFERS()),
         f"|  | torch {versions['torch']} | paddlepaddle {versions['paddle']} |\n|---|---|---|\n"
-        f"| {in_language('line')} | `{places['torch']}` | `{places['paddle']}` |",
-        in_language(alone),
+        f"| {in_language(Kind.LINE())} | `{places['torch']}` | `{places['paddle']}` |",
+        in_language(Kind.PROGRAM_NEEDS()),
         f"```python\n{program}```",
-        in_language("It prints a value that is far off, and the largest relative difference:"),
+        in_language(Kind.PROGRAM_PRINTS()),
         f"```text\n{shows.strip()}\n```",
     ]
     if (work / ARRAYS).is_file():
-        lines.insert(4, in_language(f"Its arrays are in {ARRAYS}, which has to be attached."))
+        lines.insert(4, in_language(Kind.ARRAYS_APART(file=ARRAYS)))
     if diff:
-        lines.append(in_language("With this change every step of the check is green:"))
+        lines.append(in_language(Kind.MENDED_BY()))
         lines.append(f"```diff\n{diff.rstrip()}\n```")
     return "\n\n".join(lines) + "\n"

@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from twincheck.common.system.frameworks import SIDES
+from twincheck.extras.issue.kinds import Kind
 from twincheck.extras.issue.taken import FURTHER, ORIGIN, TARGET
 from twincheck.extras.issue.tape import Operator, Tape, part
 
@@ -152,9 +153,7 @@ def _between(
         given |= dict.fromkeys(n for n in ends if n not in made)
         sides[side] = Slice(operators, targets[side], list(given))
     if not sides["paddle"].operators and not sides["torch"].operators:
-        raise NoProgram(
-            "what differs there is given to both sides, not computed: its place says how"
-        )
+        raise NoProgram(Kind.VALUE_GIVEN())
     ends = {side: [tapes[side].ends[n] for n in targets[side]] for side in SIDES}
     if start:
         ends = {side: [np.sum([(v * v).sum() for v in each])] for side, each in ends.items()}
@@ -175,7 +174,7 @@ def _targets(tapes: Mapping[str, Tape]) -> dict[str, list[int]]:
     # One tensor may have several names.
     keys = list({first["torch"][key]: key for key in keys}.values())
     if not keys:
-        raise NoProgram("it goes through none of the public operators of a side")
+        raise NoProgram(Kind.OPERATORS_NOT_PUBLIC())
     return {side: [first[side][key] for key in keys] for side in SIDES}
 
 

@@ -1,7 +1,7 @@
 """twincheck.check: two live models of one process, judged as a pair's files are.
 
 The models stay where they are: each side runs in a fork of this process (serve.py), and a process
-of its own judges (command.py).  Nothing of the workbench but this folder is imported here.
+of its own judges (command.py).  Of the workbench this folder and its sentences are imported here.
 """
 
 import atexit
@@ -21,6 +21,7 @@ import numpy as np
 import twincheck
 from twincheck.common.system.door import to_type
 from twincheck.extras.live import cells, forked, held
+from twincheck.extras.live.kinds import Kind
 from twincheck.extras.live.result import NotChecked, Result
 from twincheck.extras.live.serve import Hung, Server
 
@@ -88,10 +89,7 @@ def check(
     that are none, a side that failed, weights that belong to nothing on the other side.
     """
     if not hasattr(os, "fork"):
-        raise NotChecked(
-            "live models need fork, which this system lacks: check the pair as files "
-            f"(`{to_type('new')}`)"
-        )
+        raise NotChecked(Kind.FORK_MISSING(command=to_type("new")))
     _refuse_others(torch_model, paddle_model, loss, carry)
     folder = _folder(report)
     model = re.sub(r"\W+", "_", name or type(torch_model).__name__).strip("_").lower() or "model"
@@ -141,16 +139,14 @@ def _refuse_others(torch_model, paddle_model, loss, carry) -> None:
         package, _, _ = kind.partition(".")
         modules = [base.__module__.partition(".")[0] for base in type(model).__mro__]
         if package not in modules or not callable(getattr(model, "state_dict", None)):
-            raise NotChecked(
-                f"the {side} model is a {type(model).__module__}.{type(model).__qualname__}, and "
-                f"no {kind}: give torch's model first, Paddle's second"
-            )
+            found = f"{type(model).__module__}.{type(model).__qualname__}"
+            raise NotChecked(Kind.NO_MODEL_OF_SIDE(side=side, type=found, wanted=kind))
     if carry not in (None, "torch"):
-        raise NotChecked(f'carry={carry!r}: "torch" carries torch\'s weights over, None nothing')
+        raise NotChecked(Kind.CARRY_UNKNOWN(given=repr(carry)))
     if loss is not None and not (
         isinstance(loss, tuple | list) and len(loss) == 2 and all(map(callable, loss))
     ):
-        raise NotChecked("loss: give two functions, (torch's, Paddle's)")
+        raise NotChecked(Kind.LOSS_NO_FUNCTIONS())
 
 
 def _folder(report) -> Path:
@@ -183,10 +179,9 @@ def _taken_apart(inputs, torch_model) -> tuple[dict, dict, tuple[str, ...]]:
         found = _as_arrays(value, f"inputs[{name!r}]")
         (options if found is None else arrays)[name] = value if found is None else found
     if not arrays:
-        raise NotChecked("inputs: there is no array among them")
+        raise NotChecked(Kind.INPUTS_WITHOUT_ARRAY())
     if positional and options:
-        told = ", ".join(options)
-        raise NotChecked(f"inputs: {told} is no array: give the inputs by name, as a dict")
+        raise NotChecked(Kind.INPUTS_NO_ARRAY(names=list(options)))
     return arrays, options, positional
 
 
@@ -202,7 +197,7 @@ def _as_arrays(value, where: str):
         if found and all(each is None for each in found):
             return None
         if any(each is None for each in found):
-            raise NotChecked(f"{where}: arrays and others in one {type(value).__name__}")
+            raise NotChecked(Kind.INPUTS_MIXED(place=where, type=type(value).__name__))
         return type(value)(found) if type(value) in (list, tuple) else found
     if type(value).__module__.partition(".")[0] == "torch" and hasattr(value, "detach"):
         value = value.detach().cpu()
@@ -264,7 +259,7 @@ def _judged(asked: Mapping, folder: Path, patience_s: float) -> dict:
                 try:
                     server.until(process)
                 except Hung as error:
-                    raise NotChecked(str(error)) from None
+                    raise NotChecked(*error.args) from None
                 finally:
                     if process.poll() is None:
                         process.terminate()
@@ -277,7 +272,7 @@ def _judged(asked: Mapping, folder: Path, patience_s: float) -> dict:
             raise NotChecked(document["error"])
         return document
     lines = [line.removeprefix("error: ") for line in told.splitlines() if line.strip()]
-    raise NotChecked(lines[-1] if lines else "the process that judges ended without a word")
+    raise NotChecked(lines[-1] if lines else Kind.JUDGE_SILENT())
 
 
 def _shown_or(file):

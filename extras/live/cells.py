@@ -12,6 +12,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from types import CodeType, FunctionType
 
+from twincheck.extras.live.kinds import Kind
+
 _TYPED = re.compile(r"<i?python-input-(\d+)\b.*>")
 _COPY = re.compile(r"[^\s'\"]*/pair/\w+/cell-(\d+)\.py(?::(\d+))?")
 
@@ -40,7 +42,11 @@ def _number_of(file: str) -> str | None:
 
 def in_words(text: str) -> str:
     """A text in which a place in a copy is called as its reader knows it: cell [5], line 3."""
-    return _COPY.sub(lambda at: f"cell [{at[1]}]" + (f", line {at[2]}" if at[2] else ""), text)
+    return _COPY.sub(_called, text)
+
+
+def _called(at: re.Match) -> str:
+    return Kind.CELL_LINE(cell=at[1], line=at[2]) if at[2] else Kind.CELL(cell=at[1])
 
 
 def rename(copies: Mapping[str, str]) -> None:

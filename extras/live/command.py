@@ -34,6 +34,7 @@ from twincheck.common.verdict.row import Row, claim
 from twincheck.common.weights.layout import Layout, LayoutError
 from twincheck.common.weights.states import load_owners
 from twincheck.extras.live.held import state_file
+from twincheck.extras.live.kinds import Kind
 
 ALL = (1, 3, 4)
 ANSWER = "result.json"
@@ -84,7 +85,7 @@ def _judged(asked: Mapping, on_progress) -> str:
     with Processes() as processes:
         for step in _steps(asked["steps"]):
             results += run_step(step, options.taken_by(step.takes), on_progress, processes)
-    write_page(out, results, "", "two live models")
+    write_page(out, results, "", Kind.TWO_LIVE_MODELS())
     line = str(last_line(results, out / html_page.FILE, says_next=False))
     document = json.loads(json_text(results, summary=line))
     document["findings"] = _with_weights_first(document["findings"], weight_rows(folder))
@@ -101,7 +102,7 @@ def _steps(numbers: Sequence[int]) -> list[Step]:
 def weight_rows(folder: Path) -> list[Row]:
     """A row for each weight of a pair's Paddle model that was not torch's."""
     apart = load_json(folder / APART) if (folder / APART).is_file() else {}
-    said = "the Paddle model came with other weights than torch's"
+    said = Kind.WEIGHT_OF_PADDLE_OTHER()
     return [claim(f"{WEIGHTS}{name}", float(value), 0.0, said) for name, value in apart.items()]
 
 
@@ -112,12 +113,10 @@ def _with_weights_first(findings: list[dict], rows: Sequence[Row]) -> list[dict]
     others = [one for one in findings if one["key"] not in keys]
     if not of_weights:
         return others
-    largest = max(row.gap for row in rows)
-    several = f"{len(rows)} of the Paddle model's weights are" if rows[1:] else "a weight is"
-    sentence = (
-        f"{several} not torch's, such as {rows[0].key.removeprefix(WEIGHTS)}: up to {largest:.1e} "
-        'apart; carry="torch" puts torch\'s into a copy of the Paddle model, which was judged here'
-    )
+    said = {"key": rows[0].key.removeprefix(WEIGHTS), "gap": max(row.gap for row in rows)}
+    sentence = Kind.WEIGHT_NOT_TORCHS(**said)
+    if rows[1:]:
+        sentence = Kind.WEIGHTS_NOT_TORCHS(**said, count=len(rows))
     further = [{"step": 1, "key": row.key} for row in rows[1:]]
     return [of_weights[0] | {"sentence": sentence, "further": further, "commands": []}, *others]
 

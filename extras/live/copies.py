@@ -10,6 +10,8 @@ import copyreg
 import types
 from collections.abc import Callable, Iterator, Mapping
 
+from twincheck.extras.live.kinds import Kind
+
 _CONTAINERS = (list, tuple, set, dict)
 
 
@@ -63,10 +65,9 @@ def copied(model, side):
     try:
         return copy.deepcopy(model, memo)
     except Exception as error:
-        raise CannotCopy(
-            f"the {side.__name__} model, a {type(model).__name__}, cannot be copied, which a run "
-            f"in float64 needs: {type(error).__name__}: {error}"
-        ) from error
+        said = {"error_type": type(error).__name__, "error": str(error)}
+        said |= {"side": side.__name__, "type": type(model).__name__}
+        raise CannotCopy(Kind.MODEL_NOT_COPIED(**said)) from error
 
 
 def _not_leaves(model, side) -> Iterator[tuple[int, object]]:

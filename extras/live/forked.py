@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from importlib.abc import MetaPathFinder
 
 from twincheck.extras.live import cells, held
+from twincheck.extras.live.kinds import Kind
 
 
 def run(asked: Mapping) -> int:
@@ -34,10 +35,7 @@ def run(asked: Mapping) -> int:
 
 def _no_gpu():
     """What answers where a model asks for a GPU by its name."""
-    raise RuntimeError(
-        "live models are checked on a CPU, in a fork of this process, which has no GPU: make "
-        "tensors where the inputs are (device=x.device), or check the model's files with --device"
-    )
+    raise RuntimeError(Kind.GPU_MISSING())
 
 
 class Hidden(MetaPathFinder):
@@ -49,10 +47,8 @@ class Hidden(MetaPathFinder):
     def find_spec(self, fullname: str, path=None, target=None) -> None:
         """None for all else, which other finders find."""
         if fullname.partition(".")[0] == self.framework:
-            raise ModuleNotFoundError(
-                f"{self.framework} is the other side's: no import of it in this one",
-                name=self.framework,
-            )
+            said = Kind.OTHER_SIDES_FRAMEWORK(framework=self.framework)
+            raise ModuleNotFoundError(said, name=self.framework)
 
 
 def _hide(framework: str) -> None:

@@ -12,6 +12,7 @@ from twincheck.common.check_all import all_steps
 from twincheck.common.pair.pairs import load_pair
 from twincheck.common.system.door import to_type
 from twincheck.common.system.errors import UserError
+from twincheck.extras.live.kinds import Kind
 from twincheck.extras.live.reference import verify
 from twincheck.extras.live.result import NotChecked, Result, shown
 
@@ -27,7 +28,7 @@ def checked(
     steps = {step.number: step for step in all_steps()}
     unknown = [number for number in numbers if number not in steps]
     if unknown:
-        raise NotChecked(f"steps: there is no step {unknown[0]}: those are 1 to 5")
+        raise NotChecked(Kind.STEP_UNKNOWN(step=unknown[0]))
     out = report or folder / "log"
     more = [*words, "--out", str(out)]
     try:
@@ -51,8 +52,9 @@ def _verified(reference: Path, pair, steps) -> Path:
     for step in steps:
         differs = differing_reference(find_reference(reference.absolute(), step, pair), pair)
         if differs:
+            said = {"folder": str(reference), "why": differs}
             again = to_type("reference", pair.folder, "--out", reference)
-            raise UserError(f"{reference}: {differs}: make it again with `{again}`")
+            raise UserError(Kind.REFERENCE_DIFFERS(**said, command=again))
     return reference
 
 
@@ -63,10 +65,7 @@ def _keep(folder: Path, report: Path) -> None:
     if not link.exists():
         link.symlink_to(folder)
     elif link.resolve() != folder.resolve():
-        raise UserError(
-            f"{folder}: another pair of this name, {link.resolve()}, was checked before, and "
-            "--twincheck-report keeps the results of each under its name: rename one"
-        )
+        raise UserError(Kind.PAIR_OF_SAME_NAME(pair=str(folder), other=str(link.resolve())))
 
 
 def _document(number: int, folder: Path, words: Sequence[str]) -> dict:
@@ -78,7 +77,8 @@ def _document(number: int, folder: Path, words: Sequence[str]) -> dict:
         document = json.loads(answer.read_text(encoding="utf-8")) if answer.is_file() else None
     if document is None:  # the command line could not be read
         told = done.stderr.strip().rpartition("\n")[2].removeprefix("error: ")
-        raise NotChecked(shown(f"step {number}: {told}"))
+        raise NotChecked(Kind.OF_STEP(step=number, said=shown(told)))
     if document["exit_code"] == 2:
-        raise NotChecked(shown(f"step {number}: {document['findings'][0]['sentence']}"))
+        told = document["findings"][0]["sentence"]
+        raise NotChecked(Kind.OF_STEP(step=number, said=shown(told)))
     return document

@@ -70,6 +70,7 @@ class Checks:
         """The results that a function gives; fails at the first that is not aligned."""
         __tracebackhide__ = True
         from twincheck.common.system.extras import in_language
+        from twincheck.extras.live.kinds import Kind
         from twincheck.extras.live.result import NotChecked
 
         found, told = [], ""
@@ -80,9 +81,10 @@ class Checks:
                     told = result.message()
                     break
         except NotChecked as error:
-            told = f"{in_language('not compared')}: {error}"
+            told = in_language(Kind.NOT_COMPARED(why=error.args[0]))
         if told:  # not in the handler: pytest would show both
-            pytest.fail(f"{told}\n{in_language('again')}: {self.command}", pytrace=True)
+            again = in_language(Kind.TEST_AGAIN(command=self.command))
+            pytest.fail(f"{told}\n{again}", pytrace=True)
         return found
 
 

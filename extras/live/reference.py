@@ -27,6 +27,7 @@ from twincheck.common.system.errors import UserError
 from twincheck.common.system.folders import put_in_place, working_folder
 from twincheck.common.system.hashes import file_sha256
 from twincheck.common.system.json_file import load_json, write_json
+from twincheck.extras.live.kinds import Kind
 
 MANIFEST = "manifest.json"
 STEPS = (1, 3, 4)  # those that take the pair's own inputs
@@ -35,8 +36,8 @@ STEPS = (1, 3, 4)  # those that take the pair's own inputs
 def main(arguments: Sequence[str] | None = None) -> int:
     """The command; returns the exit status."""
     parser = Parser(__doc__, "reference")
-    parser.add_argument("pair", metavar="DIR", help="the pair's folder: my_pair")
-    parser.add_argument("--out", type=Path, metavar="DIR", help="DIR/reference: --out made")
+    parser.add_argument("pair", metavar="DIR", help=Kind.OPTION_PAIR())
+    parser.add_argument("--out", type=Path, metavar="DIR", help=Kind.OPTION_OUT())
     given = parser.take("torch-python", "debug").parse_args(arguments)
     return guarded(given.debug, lambda: _made(given))
 
@@ -54,9 +55,8 @@ def _made(given) -> int:
         root = seal(work / "made")
         put_in_place(work / "made", target)
     size = sum(path.stat().st_size for path in target.rglob("*") if path.is_file())
-    numbers = ", ".join(str(step.number) for step in steps)
-    told = f"torch's logs of steps {numbers}, {size / 1e6:.1f} MB, root {root}"
-    terminal.say(f"made {shown(target)}: {told}")
+    said = {"steps": [str(step.number) for step in steps], "megabytes": size / 1e6}
+    terminal.say(Kind.REFERENCE_MADE(**said, folder=shown(target), root=root))
     terminal.say(f"  {to_type('step1', given.pair, '--reference', target)}")
     return 0
 
@@ -97,14 +97,15 @@ def verify(folder: Path) -> str:
     """The root of a reference whose files are as they were made; raises UserError where not."""
     path = folder / MANIFEST
     if not path.is_file():
-        raise UserError(f"{folder}: no {MANIFEST} in it: make it with `{to_type('reference')}`")
+        said = {"folder": str(folder), "manifest": MANIFEST, "command": to_type("reference")}
+        raise UserError(Kind.MANIFEST_MISSING(**said))
     told, now = load_json(path), hashes(folder)
     known = told.get("files")
     if not isinstance(known, dict) or told.get("root") != _root(known):
-        raise UserError(f"{path}: its root is not that of its files: it was changed")
+        raise UserError(Kind.ROOT_CHANGED(manifest=str(path)))
     for name in sorted({*known, *now}):
         if known.get(name) != now.get(name):
-            what = "was changed" if name in known else "was added"
-            what = what if name in now else "was removed"
-            raise UserError(f"{folder / name} {what} since the reference was made")
+            kind = Kind.FILE_CHANGED if name in known else Kind.FILE_ADDED
+            kind = kind if name in now else Kind.FILE_REMOVED
+            raise UserError(kind(file=str(folder / name)))
     return told["root"]

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from twincheck.extras.live.cells import in_words
+from twincheck.extras.live.kinds import Kind
 
 PAGE = "report.html"
 _SIDES = ("torch", "paddle")
@@ -80,12 +81,13 @@ class Finding:
 
     def message(self) -> str:
         """The sentence, the numbers and the lines of both sides."""
-        lines = [_spoken(f"step {self.step}: {self.sentence}" if self.step else self.sentence)]
+        sentence = Kind.OF_STEP(step=self.step, said=self.sentence) if self.step else self.sentence
+        lines = [_spoken(sentence)]
         if self.key:
             lines.append(f"  {self.verdict} {self.key}")
         gap, allowed = self.numbers.get("gap"), self.numbers.get("allowed")
         if gap is not None and allowed is not None:
-            lines.append(_spoken(f"  float64 gap {gap:.2e}, allowed {allowed:.2e}"))
+            lines.append(f"  {_spoken(Kind.GAP_AND_ALLOWED(gap=gap, allowed=allowed))}")
         for side in _SIDES:
             place = getattr(self, side)
             if place is not None:
@@ -104,7 +106,7 @@ class NotChecked(ValueError):
     """Two models that could not be compared, in a sentence; `args` has it in English."""
 
     def __str__(self) -> str:
-        return _spoken(super().__str__())
+        return _spoken(self.args[0])
 
 
 class Result:
@@ -149,9 +151,9 @@ class Result:
         if self.first is not None:
             lines += [self.first.message()]
         others = self.findings[1:]
-        lines += [_spoken(f"also: {one.sentence}") for one in others[:_OFTEN]]
+        lines += [_spoken(Kind.FINDING_TOO(finding=one.sentence)) for one in others[:_OFTEN]]
         if len(others) > _OFTEN:
-            lines.append(_spoken(f"and {len(others) - _OFTEN} more"))
+            lines.append(_spoken(Kind.FINDINGS_LEFT_OUT(count=len(others) - _OFTEN)))
         return "\n".join(lines)
 
     def __repr__(self) -> str:
@@ -159,10 +161,11 @@ class Result:
 
     def _repr_html_(self) -> str:
         """A table of the steps, the first finding with both sources, and a link to the page."""
-        heads = map(_spoken, ("step", "result", "tensors", "modes"))
-        head = f"<tr>{''.join(f'<th>{one}' for one in heads)}</tr>"
+        heads = Kind.HEADING_STEP, Kind.HEADING_RESULT, Kind.HEADING_TENSORS, Kind.HEADING_MODES
+        head = f"<tr>{''.join(f'<th>{_spoken(head())}' for head in heads)}</tr>"
         rows = "".join(
-            f"<tr><td>{_spoken('{step} {title}'.format(**one))}<td>{html.escape(one['overall'])}"
+            f"<tr><td>{_spoken(Kind.STEP_NAMED(step=one['step'], title=one['title']))}"
+            f"<td>{html.escape(one['overall'])}"
             f"<td>{_counts(one['counts'])}<td>{', '.join(one['modes'])}</tr>"
             for one in self.document["steps"]
         )
@@ -170,8 +173,8 @@ class Result:
         parts = [f"<p><b>{summary}</b></p><table>{head}{rows}</table>"]
         if self.first is not None:
             parts.append(_first_html(self.first))
-        every = _spoken("every row and chart")
-        parts.append(f'<p><a href="{html.escape(_link(self.page))}">{every}</a></p>')
+        link = f'<a href="{html.escape(_link(self.page))}">{_spoken(Kind.PAGE_LINKED())}</a>'
+        parts.append(f"<p>{link}</p>")
         return "".join(parts)
 
 

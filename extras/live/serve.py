@@ -1,7 +1,7 @@
 """Forks of the caller, one for each process that a check asks for; the caller serves meanwhile.
 
 In the caller's process, whose modules these are not to meet: standard library only, and nothing of
-the workbench but this folder.
+the workbench but this folder and its sentences.
 """
 
 import atexit
@@ -20,6 +20,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from twincheck.common.system.door import to_type
+from twincheck.extras.live.kinds import Kind
 
 HERE = Path(__file__).resolve().parent
 _LOOK_EVERY_S = 0.2
@@ -148,12 +149,8 @@ class Server:
             elif self._hangs(number, fork):
                 self._end(number)
                 side = "torch" if ".torch." in fork.module else "Paddle"
-                raise Hung(
-                    f"the {side} side, a fork of this process, has computed nothing for "
-                    f"{self.patience:g} s and was ended: it waits for a lock that a thread of this "
-                    "process held when it was forked. Call twincheck before other threads start, "
-                    f"or check the pair as files (`{to_type('new')}`)"
-                )
+                said = {"side": side, "seconds": self.patience, "command": to_type("new")}
+                raise Hung(Kind.SIDE_HANGS(**said))
 
     def _hangs(self, number: int, fork: _Fork) -> bool:
         """True for a fork that neither computes nor waits to be asked, for too long."""

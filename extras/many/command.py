@@ -29,6 +29,7 @@ from twincheck.common.system.checkout import PATH
 from twincheck.common.system.door import VARIABLE as DOOR
 from twincheck.common.system.door import to_type
 from twincheck.common.system.errors import UserError
+from twincheck.extras.many.kinds import Kind
 from twincheck.extras.shared import jobs, task
 
 CHECK = "twincheck.common.check_all"
@@ -62,11 +63,11 @@ class Outcome:
 def main(arguments: Sequence[str] | None = None) -> int:
     """The command; see the module's docstring."""
     parser = Parser(__doc__, "check")
-    parser.add_argument("pairs", nargs="+", metavar="PAIR", help="a folder, or a built-in name")
-    parser.add_argument("--jobs", type=positive, metavar="N", help="pairs at a time")
+    parser.add_argument("pairs", nargs="+", metavar="PAIR", help=Kind.OPTION_PAIR())
+    parser.add_argument("--jobs", type=positive, metavar="N", help=Kind.OPTION_JOBS())
     jobs.add_options(parser)
     parser.take(*(name for name in _TAKEN if name not in NOT_TAKEN))
-    parser.take_other("out", metavar="DIR", help="results in DIR/NAME").take("debug")
+    parser.take_other("out", metavar="DIR", help=Kind.OPTION_OUT()).take("debug")
     given = parser.parse_args(arguments)
     return guarded(given.debug, lambda: _check(given))
 
@@ -83,9 +84,9 @@ def _check(given: argparse.Namespace) -> int:
         def take(pair: Pair, outcome: Outcome) -> None:
             outcomes[pair] = outcome
             terminal.say(told(pair, outcome))
-            on_progress(f"{len(outcomes)} of {count} pairs")
+            on_progress(Kind.PAIRS_DONE(done=len(outcomes), count=count))
 
-        on_progress(f"0 of {count} pairs")
+        on_progress(Kind.PAIRS_DONE(done=0, count=count))
         jobs.run(partial(check, threads=threads), pairs, place, take)
     terminal.say(in_all([(pair, outcomes[pair]) for pair in pairs], time.monotonic() - began))
     return max(outcome.status for outcome in outcomes.values())
@@ -113,7 +114,8 @@ def _pairs(given: argparse.Namespace) -> list[Pair]:
         out = Path.cwd() / "log" / name if is_built_in else folder / "log"
         out = given.out.absolute() / folder.name if given.out else out
         if out in found:
-            raise UserError(f"{found[out].name} and {name} would both write to {out}")
+            said = {"first": found[out].name, "second": name, "folder": str(out)}
+            raise UserError(Kind.OUTPUTS_COINCIDE(**said))
         found[out] = Pair(name, str(folder), out, words, Path.cwd())
     return list(found.values())
 
@@ -122,8 +124,8 @@ def check(pair: Pair, threads: int) -> Outcome:
     """Check a pair, in whatever process; threads: of each of its sides."""
     for needed in (pair.folder, Path(pair.model)):
         if needed.is_absolute() and not needed.is_dir():
-            said = f"error: {socket.gethostname()} has no {needed}: a cluster's machines need the "
-            return Outcome(2, f"{said}pairs under the same paths, on a file system they share", 0.0)
+            said = Kind.FOLDER_MISSING(machine=socket.gethostname(), folder=str(needed))
+            return Outcome(2, said, 0.0)
     environment = dict(os.environ)
     environment["PYTHONPATH"] = os.pathsep.join(
         [str(PATH), *filter(None, [environment.get("PYTHONPATH")])]
@@ -139,23 +141,24 @@ def check(pair: Pair, threads: int) -> Outcome:
     lines = log.read_text(encoding="utf-8", errors="replace").splitlines()
     errors = [line for line in lines if line.startswith(("error: ", "错误："))]
     said = [line.strip() for line in errors or lines if line.strip()]
-    said = said[-1] if said else f"error: ended with status {status}, without a word"
+    said = said[-1] if said else Kind.ENDED_SILENTLY(status=status)
     return Outcome(status if status in (0, 1) else 2, said, time.monotonic() - began)
 
 
 def told(pair: Pair, outcome: Outcome) -> str:
     """A line on one pair."""
-    word = ("aligned: ", "NOT ALIGNED: ", "not compared: ")[outcome.status]
-    word = "" if word.strip(": ").upper() in outcome.said else word  # the check has said so
-    return f"{pair.name}: {word}{outcome.said} ({outcome.seconds:.0f} s)"
+    kind = (Kind.PAIR_ALIGNED, Kind.PAIR_NOT_ALIGNED, Kind.PAIR_NOT_COMPARED)[outcome.status]
+    if ("ALIGNED", "NOT ALIGNED", "NOT COMPARED")[outcome.status] in outcome.said:
+        kind = Kind.PAIR_SAYS  # so itself
+    return kind(pair=pair.name, said=outcome.said, seconds=outcome.seconds)
 
 
 def in_all(found: Sequence[tuple[Pair, Outcome]], seconds: float) -> str:
     """The line on all of them, with where to read on."""
     of = {status: [pair for pair, one in found if one.status == status] for status in (0, 1, 2)}
-    words = [f"{len(of[0])} of {len(found)} pairs ALIGNED"]
-    for status, name in ((1, "not aligned"), (2, "not compared")):
+    parts = [Kind.ALIGNED(aligned=len(of[0]), count=len(found))]
+    for status, kind in ((1, Kind.NOT_ALIGNED), (2, Kind.NOT_COMPARED)):
         if of[status]:
-            logs = ", ".join(str(pair.out / SAID) for pair in of[status])
-            words.append(f"{len(of[status])} {name}: {logs}")
-    return " · ".join([*words, f"{seconds:.0f} s"])
+            logs = [str(pair.out / SAID) for pair in of[status]]
+            parts.append(kind(count=len(logs), logs=logs))
+    return Kind.IN_ALL(parts=[*parts, Kind.SECONDS(seconds=seconds)])

@@ -59,6 +59,7 @@ from twincheck.common.system.files import whole
 from twincheck.common.system.folders import remove_abandoned, working_folder
 from twincheck.common.system.half import HALF
 from twincheck.common.system.json_file import write_json
+from twincheck.common.system.reasons import Reason, reason_of
 from twincheck.common.verdict.row import AGREEING, FAILING
 from twincheck.extras.mend.beginnings import beginnings
 from twincheck.extras.mend.distances import FARTHEST, NEARER, OFF
@@ -73,6 +74,7 @@ from twincheck.extras.mend.edits import (
     joined,
     of_mapping,
 )
+from twincheck.extras.mend.kinds import Kind
 from twincheck.extras.mend.reference import nearer
 from twincheck.extras.mend.settings import Setting, of_settings
 from twincheck.extras.shared.packages import environment_of, located, own_file, root_of
@@ -179,18 +181,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """The command; returns the exit status."""
     parser = Parser(__doc__, "mend")
     parser.take("model", "out", "preset", "mode", "dtype", "autocast", "seed", "weights")
-    said = f"look for so long at most, {PATIENCE_S} by default: --seconds 900"
+    said = Kind.OPTION_SECONDS(seconds=PATIENCE_S)
     parser.add_argument("--seconds", type=positive, default=PATIENCE_S, metavar="S", help=said)
-    parser.add_argument("--write", action="store_true", help="put the proven edit into the file")
+    parser.add_argument("--write", action="store_true", help=Kind.OPTION_WRITE())
     given = parser.take("json", "torch-python", "paddle-python", "debug").parse_args(arguments)
     return guarded(given.debug, lambda: _mend(given))
 
 
 def _mend(given: Namespace) -> int:
     options = CheckOptions.of(given)
-    pair = only_pair(options, f"name the one model: `{to_type('mend', 'DIR')}`")
+    pair = only_pair(options, Kind.MODELS_NOT_ONE(command=to_type("mend", "DIR")))
     if pair.built_in:
-        raise UserError(f"{pair.name} is built in: name the folder of a pair of your own")
+        raise UserError(Kind.PAIR_BUILT_IN(model=pair.name))
     base = folder_of(options, "mend")
     search = looked_for(pair, options, base, given.seconds)
     if given.json:
@@ -208,7 +210,7 @@ def looked_for(pair: Pair, options: CheckOptions, base: Path, seconds: int) -> "
         search.run()
     write_json(base / FILE, search.as_json())
     _show(search)
-    report.say(f"result: {shown(base / FILE)}, {search.seconds:.0f} s")
+    report.say(Kind.RESULT_WRITTEN(path=shown(base / FILE), seconds=search.seconds))
     return search
 
 
@@ -308,8 +310,8 @@ class Search:
             if result is None:
                 # What it names in full is gone with the copy.
                 failure = getattr(error, "failure", None)
-                told = failure.sentence if failure else str(error)
-                self.told = told.replace(str(self.copy), shown(self.pair.folder))
+                told = failure.reason if failure else reason_of(error)
+                self.told = _renamed(told, str(self.copy), shown(self.pair.folder))
                 if not self.mended:
                     raise UserError(self.told) from None
                 return False
@@ -330,8 +332,7 @@ class Search:
                 cut = cut or time.monotonic() > self.until
             self.until = end
             if better is None:
-                done = f"{self.tried} edits were tried, and none makes it green"
-                self.told = f"the time is up after {self.tried} edits: --seconds" if cut else done
+                self.told = (Kind.TIME_UP if cut else Kind.NONE_MENDS)(count=self.tried)
                 return False
             result = better
         return True
@@ -366,7 +367,7 @@ class Search:
                 if fewer:
                     one = [(Tried(edit, 0.0, 0, 0, 0.0, 0), now)]
                     return self._take(step, row, path, one, is_doubtful=larger)
-        self.told = f"{self.tried} edits were tried, and none begins as torch's"
+        self.told = Kind.NONE_BEGINS_ALIKE(count=self.tried)
         return None
 
     def check(self, step: Step, another: bool = False) -> Result:
@@ -616,7 +617,7 @@ class Search:
                     of_case = replace(of_case, only_float32=self.rounded)
                     self._asked(process, of_case, work, told, [])
                     if runs and self.crashed:
-                        raise UserError(f"where edits are tried, the port ends with {self.crashed}")
+                        raise UserError(Kind.PORT_ENDS(error=self.crashed))
                     if runs or self.crashed:
                         break
                 else:
@@ -649,7 +650,7 @@ class Search:
         while some := list(itertools.islice(candidates, size)):
             began = time.monotonic()
             tried = ask(some)
-            self.on_progress(f"step {step.number}: {self.tried} edits tried")
+            self.on_progress(Kind.EDITS_TRIED(step=step.number, count=self.tried))
             each_s = (time.monotonic() - began) / len(some)
             size = max(1, min(8 * BATCH, int(BATCH_S / each_s)))
             yield tried
@@ -663,7 +664,7 @@ class Search:
         files, stem = ResultFolder(work), step.judged[0]
         log = files.log(stem, "torch", FLOAT32 if self.rounded else FLOAT64)
         if not log.is_file():
-            raise UserError("torch has no float64 run, by whose values edits would be judged")
+            raise UserError(Kind.FLOAT64_MISSING())
         if files.choices(stem).is_file():
             shutil.copyfile(files.choices(stem), files.choices(STEM))
         return str(log)
@@ -682,7 +683,7 @@ class Search:
                 break
             now = tried.read_text(encoding="utf-8") if tried.is_file() else ""
             if now == before or '"number": -1' not in now:
-                raise UserError(failure.sentence)
+                raise UserError(failure.reason)
         lines = list(map(json.loads, tried.read_text(encoding="utf-8").splitlines()))
         before = next((line for line in lines if line.get("number") == -1), {"origin": 0.0})
         self.crashed = before.get("error", "")
@@ -927,41 +928,46 @@ def line_of(source: bytes, edit: Edit) -> str:
 def _show(search: Search) -> None:
     """What was red, the edits, and whether they are proven."""
     if not search.red:
-        if search.all_steps:
-            report.say(f"{search.pair.name}: nothing is red in any step: nothing to mend")
-        else:
-            report.say(f"{search.pair.name}: nothing is red in steps 1, 3 and 4: nothing to mend")
+        nothing = Kind.NOTHING_RED_ANYWHERE if search.all_steps else Kind.NOTHING_RED
+        report.say(nothing(model=search.pair.name))
         return
     for one in search.mended:
-        what = f"step {one.step}: {one.row}:" if one.row else f"step {one.step} does not run:"
-        report.say(f"{what} an edit of {one.place} mends it")
+        report.say(Kind.EDIT_MENDS(red=_red(one.step, one.row), place=one.place))
         if one.doubtful:
-            report.say(
-                "  a doubtful one: with all sizes twice as large it stays red, or a later step "
-                "does not run with it"
-            )
+            report.say(Kind.EDIT_DOUBTFUL())
         for other in one.alike:
-            report.say(f"  as good is: {other}")
+            report.say(Kind.EDIT_ALIKE(line=other))
     if search.proven:
-        steps = "all steps are green" if search.all_steps else "steps 1, 3 and 4 are green"
-        report.say(f"proven: with it {steps} ({search.tried} edits were tried)")
+        green = Kind.GREEN_ALL() if search.all_steps else Kind.GREEN_STEPS()
+        report.say(Kind.PROVEN(green=green, count=search.tried))
     elif search.green:
-        report.say(f"not proven: all is green with these sizes ({search.tried} edits were tried)")
+        report.say(Kind.PROVEN_NOT(count=search.tried))
     else:
-        step, row = search.red[-1]
-        what = f"step {step}: {row}" if row else f"step {step} does not run"
-        report.say(f"{what}: no mend was found: {search.told}")
+        report.say(Kind.MEND_MISSING(red=_red(*search.red[-1]), why=search.told))
     for line in search.diff().splitlines():
         report.say(line)
+
+
+def _red(step: int, row: str) -> str:
+    return Kind.RED_ROW(step=step, row=row) if row else Kind.RED_STEP(step=step)
+
+
+def _renamed(told: object, old: str, new: str) -> object:
+    """A reason, or a field of one, in whose texts a path is called otherwise."""
+    if isinstance(told, Reason):
+        return Reason(told.kind, {n: _renamed(v, old, new) for n, v in told.fields.items()})
+    if isinstance(told, list):
+        return [_renamed(one, old, new) for one in told]
+    return told.replace(old, new) if isinstance(told, str) else told
 
 
 def _write(search: Search) -> None:
     """Put the edits into the pair's files; each old one stays beside its new one."""
     for path, new in search.written.items():
         if path in search.installed:
-            report.say(f"not written: {shown(path)} is an installed package's: mend its sources")
+            report.say(Kind.EDIT_NOT_WRITTEN(path=shown(path)))
             continue
         shutil.copyfile(path, path.with_name(f"{path.name}.orig"))
         with whole(path) as temporary:
             temporary.write_bytes(new)
-        report.say(f"written: {shown(path)}; the old one is {path.name}.orig")
+        report.say(Kind.EDIT_WRITTEN(path=shown(path), name=path.name))

@@ -19,6 +19,7 @@ from twincheck.common.system.errors import UserError
 from twincheck.common.system.extras import in_language
 from twincheck.common.system.json_file import load_json, write_json
 from twincheck.extras.mend.command import PATIENCE_S, looked_for
+from twincheck.extras.mend.kinds import Kind
 from twincheck.extras.shared.sides import only_pair
 
 LEAST_S = 10  # of a small model's check
@@ -28,22 +29,18 @@ NO_USE = {*OTHER, "compare-only"}
 
 def add(parser: Parser) -> None:
     """Give the check's parser the option."""
-    parser.add_argument(
-        "--mend",
-        action="store_true",
-        help="if it is red, look for the edit that makes it green, for as long as the check took",
-    )
+    parser.add_argument("--mend", action="store_true", help=Kind.OPTION_MEND())
 
 
 def run(step: Step, given: Namespace) -> int:
     """The check, and where it is red the search; the check's exit status."""
     idle = sorted(name for name, _ in given.typed if name in NO_USE)
     if idle:
-        raise UserError(f"--mend: --{idle[0]} has no use with it: leave one of them out")
+        raise UserError(Kind.MEND_REFUSED(why=Kind.OPTION_IDLE(option=idle[0])))
     options = CheckOptions.of(given)
-    pair = only_pair(options, "--mend is for one model: name it, --model DIR")
+    pair = only_pair(options, Kind.MODELS_NOT_ONE_MEND())
     if pair.built_in:
-        raise UserError(f"--mend: {pair.name} is built in: name the folder of a pair of your own")
+        raise UserError(Kind.MEND_REFUSED(why=Kind.PAIR_BUILT_IN(model=pair.name)))
     began = time.monotonic()
     status = check(step, options)
     if status != 1:
@@ -51,7 +48,7 @@ def run(step: Step, given: Namespace) -> int:
     base = base_folder(step, options) / "mend"
     search = looked_for(pair, options, base, max(LEAST_S, int(time.monotonic() - began)))
     if not search.proven and sys.stdin.isatty() and sys.stdout.isatty():
-        question = in_language(f"look for {PATIENCE_S} s more?")
+        question = in_language(Kind.LOOK_ON(seconds=PATIENCE_S))
         if input(f"{question} [y/n] ").strip().lower()[:1] == "y":
             search = looked_for(pair, options, base, PATIENCE_S)
     if given.json and search.proven:

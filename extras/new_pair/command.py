@@ -34,10 +34,13 @@ from twincheck.common.pair.pairs import RECORD
 from twincheck.common.report import terminal as report
 from twincheck.common.system.door import to_type
 from twincheck.common.system.errors import UserError
+from twincheck.common.system.extras import in_language
 from twincheck.common.system.frameworks import SIDES
 from twincheck.common.system.interpreters import interpreter
+from twincheck.common.system.reasons import Reason, reason_of
 from twincheck.extras.new_pair.described import Asked
 from twincheck.extras.new_pair.inputs import parse_inputs
+from twincheck.extras.new_pair.kinds import Kind
 from twincheck.extras.new_pair.own_files import replace_links
 from twincheck.extras.new_pair.pair import COMPAT, PACONVERT, make_pair
 from twincheck.extras.new_pair.record import read_record, words_of, write_pair
@@ -48,80 +51,38 @@ FILES = ("case.py", "torch_model.py", "paddle_model.py")
 TEMPLATE_NAME = "my_pair"  # what the template calls itself
 
 EDITS = (
-    ("torch_model.py", "put the PyTorch model in; build(config) returns it"),
-    ("paddle_model.py", "put the port in; names that differ go into RENAME in case.py"),
-    ("case.py", "CONFIGS and make_inputs: step 1 must pass now"),
-    ("both models", "loss(outputs, inputs): steps 3 and 4"),
-    ("case.py", "make_data, and metric and optimizer if you like: steps 2 and 5"),
+    ("torch_model.py", Kind.EDIT_TORCH_MODEL()),
+    ("paddle_model.py", Kind.EDIT_PADDLE_MODEL()),
+    ("case.py", Kind.EDIT_INPUTS()),
+    (Kind.BOTH_MODELS(), Kind.EDIT_LOSS()),
+    ("case.py", Kind.EDIT_DATA()),
 )
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """The command; returns step 1's exit status, 0 where nothing ran, 2 where nothing was made."""
     parser = Parser(__doc__, "new")
-    parser.add_argument("name", metavar="NAME", help="of the folder, and of the model in the logs")
+    parser.add_argument("name", metavar="NAME", help=Kind.OPTION_NAME())
     several = {"action": "extend", "nargs": "+", "default": []}
+    setting = several | {"metavar": "KEY=VALUE"}
+    parser.add_argument("--torch", metavar="SPEC", help=Kind.OPTION_TORCH())
+    parser.add_argument("--paddle", metavar="SPEC|paconvert|compat", help=Kind.OPTION_PADDLE())
     parser.add_argument(
-        "--torch", metavar="SPEC", help="the reference: --torch torchvision.models:resnet18"
+        "--input", metavar="NAME=KIND:SHAPE[:LIMIT]", help=Kind.OPTION_INPUT(), **several
     )
-    parser.add_argument(
-        "--paddle",
-        metavar="SPEC|paconvert|compat",
-        help="the port; PaConvert's translation of the reference; the reference itself, which "
-        "runs on Paddle under paddle.enable_compat(): --paddle port.py:Net",
-    )
-    parser.add_argument(
-        "--input",
-        metavar="NAME=KIND:SHAPE[:LIMIT]",
-        help="those that forward and the loss take: --input input_ids=int64:2,12:50",
-        **several,
-    )
-    parser.add_argument(
-        "--config", type=Path, metavar="FILE", help="both sides' arguments: --config config.json"
-    )
-    parser.add_argument(
-        "--set",
-        metavar="KEY=VALUE",
-        help="further arguments of both: --set num_classes=10 dropout=0.0",
-        **several,
-    )
+    parser.add_argument("--config", type=Path, metavar="FILE", help=Kind.OPTION_CONFIG())
+    parser.add_argument("--set", help=Kind.OPTION_SET(), **setting)
     for side in SIDES:
-        parser.add_argument(
-            f"--{side}-set",
-            metavar="KEY=VALUE",
-            help=f"of that side alone: --{side}-set dropout=0.0",
-            **several,
-        )
-        parser.add_argument(
-            f"--{side}-config",
-            metavar="SPEC",
-            help="the class that these make, where the model's own does not name it",
-        )
-    parser.add_argument(
-        "--loader",
-        action="store_true",
-        help="each side reads its weights with its library's own from_pretrained",
-    )
-    parser.add_argument(
-        "--paconvert-python",
-        metavar="PATH",
-        help="the Python that has PaConvert, by default what `make paconvert` installs",
-    )
+        parser.add_argument(f"--{side}-set", help=Kind.OPTION_SET_OF_SIDE(side=side), **setting)
+        parser.add_argument(f"--{side}-config", metavar="SPEC", help=Kind.OPTION_CONFIG_OF_SIDE())
+    parser.add_argument("--loader", action="store_true", help=Kind.OPTION_LOADER())
+    parser.add_argument("--paconvert-python", metavar="PATH", help=Kind.OPTION_PACONVERT_PYTHON())
     parser.take("seed", "torch-python", "paddle-python")
     parser.add_argument(
-        "--folder",
-        type=Path,
-        default=Path(),
-        metavar="DIR",
-        help="where to put it, by default here: --folder ~/pairs",
+        "--folder", type=Path, default=Path(), metavar="DIR", help=Kind.OPTION_FOLDER()
     )
-    parser.add_argument("--no-check", action="store_true", help="do not run step 1")
-    parser.add_argument(
-        "--update",
-        action="store_true",
-        help="set the pair NAME up again, with what is typed beside what it was set up with; files "
-        "that you have edited stay",
-    )
+    parser.add_argument("--no-check", action="store_true", help=Kind.OPTION_NO_CHECK())
+    parser.add_argument("--update", action="store_true", help=Kind.OPTION_UPDATE())
     parser.take("debug")
     given = parser.parse_args(arguments)
     return guarded(given.debug, lambda: _new(given, parser))
@@ -135,13 +96,13 @@ def _new(given: argparse.Namespace, parser: Parser) -> int:
             return _of_two(given, processes)
     idle = [f"--{name}" for name, _ in given.typed if name not in ("folder", "debug")]
     if idle:
-        raise UserError(f"{', '.join(idle)}: of use with --torch and --paddle alone")
+        raise UserError(Kind.OF_USE_WITH_MODELS(options=idle))
     made = lay_out(given.name, given.folder)
-    report.say(f"made {made}: {', '.join(FILES)}")
-    report.say("Five edits, each marked by its number in the files:")
+    report.say(Kind.MADE(folder=str(made), files=list(FILES)))
+    report.say(Kind.FIVE_EDITS())
     for number, (file, what) in enumerate(EDITS, 1):
-        report.say(f"  {number}  {file:17} {what}")
-    report.say("It runs as it is:")
+        report.say(Kind.EDIT(number=number, file=f"{in_language(file):17}", what=what))
+    report.say(Kind.RUNS_AS_IT_IS())
     for number in range(1, 6):
         report.say(f"  {to_type(f'step{number}', made)}")
     return 0
@@ -171,14 +132,16 @@ def _of_two(given: argparse.Namespace, processes: Processes) -> int:
         kept = write_pair(where, made.texts, recorded, asked.chosen, former)
         if not given.update:
             _put(work, target)
-    report.say(f"{'set up again' if given.update else 'made'} {target}: {', '.join(made.texts)}")
-    for line in [*(f"{target / name}: kept as you have edited it" for name in kept), *made.lines]:
-        report.say("  " + line.replace(str(work), str(target)))
+    made_so = Kind.SET_UP_AGAIN if given.update else Kind.MADE
+    report.say(made_so(folder=str(target), files=list(made.texts)))
+    for line in [*(Kind.FILE_KEPT(file=str(target / name)) for name in kept), *made.lines]:
+        report.say(Kind.INDENTED(line=_moved(line, work, target)))
     words: list[str] = []
     if made.problem:
         folder = () if given.folder == Path() else ("--folder", given.folder)
         again = to_type("new", given.name, "--update", *folder)
-        raise UserError(f"{made.problem.replace(str(work), str(target))}: `{again}`")
+        problem = _moved(made.problem, work, target)
+        raise UserError(Kind.SET_UP_WITH(problem=problem, command=again))
     if given.no_check:
         report.say(f"  {to_type('step1', target, *words)}")
         return 0
@@ -193,23 +156,21 @@ def _asked(given: argparse.Namespace) -> Asked:
     """What the command line asks for; raises UserError where that is not clear."""
     for side in SIDES:
         if not getattr(given, side):
-            raise UserError(f"--{side} is missing: name the model of both sides")
+            raise UserError(Kind.SIDE_MISSING(side=side))
     specs: dict[str, Spec | None] = {"torch": parse_spec("--torch", given.torch), "paddle": None}
     if given.paddle == COMPAT:
         specs["paddle"] = replace(specs["torch"], compat=True)
     elif given.paddle != PACONVERT:
         specs["paddle"] = parse_spec("--paddle", given.paddle)
         if given.paconvert_python:
-            raise UserError(f"--paconvert-python: of use with --paddle {PACONVERT} alone")
+            raise UserError(Kind.OF_USE_WITH_PACONVERT(word=PACONVERT))
     elif given.paddle_config:
-        raise UserError(
-            "--paddle-config: PaConvert's translation has none of its own; leave it out"
-        )
+        raise UserError(Kind.CONFIG_OF_TRANSLATION())
     texts = {side: getattr(given, f"{side}_config") for side in SIDES}
     configs = {s: parse_spec(f"--{s}-config", text) if text else None for s, text in texts.items()}
     inputs = parse_inputs(given.input)
     if not inputs:
-        raise UserError("--input is missing: what forward takes, such as x=float32:2,3,64,64")
+        raise UserError(Kind.INPUT_MISSING())
     sets = {"": given.set, "torch": given.torch_set, "paddle": given.paddle_set}
     chosen = {side: getattr(given, f"{side}_python") for side in SIDES}
     return Asked(
@@ -242,13 +203,13 @@ def lay_out(name: str, folder: Path) -> Path:
 def _free_place(name: str, folder: Path) -> Path:
     """Where the pair goes; raises UserError for a name that it cannot have."""
     if not name.replace("_", "").replace("-", "").isalnum() or not name.isascii():
-        raise UserError(f"{name}: a pair's name has letters, digits, '_' and '-' only")
+        raise UserError(Kind.NAME_LETTERS(name=name))
     if name[0] == "-" or name == "all":
-        raise UserError(f"{name}: this name is taken (all) or starts with '-'")
+        raise UserError(Kind.NAME_TAKEN(name=name))
     target = folder / name
     if target.exists() or target.is_symlink():
-        again = "set it up again with --update, " if (target / RECORD).is_file() else ""
-        raise UserError(f"{target}: there already; {again}take another name, or remove it yourself")
+        kind = Kind.PLACE_OF_PAIR if (target / RECORD).is_file() else Kind.PLACE_TAKEN
+        raise UserError(kind(place=str(target)))
     return target
 
 
@@ -260,11 +221,21 @@ def _work_beside(target: Path) -> Iterator[Path]:
         work.mkdir(parents=True)
         yield work
     except OSError as error:
-        raise UserError(f"{target} cannot be written: {error.strerror}") from None
+        said = {"place": str(target), "error": str(error.strerror)}
+        raise UserError(Kind.PLACE_NOT_WRITTEN(**said)) from None
     except UserError as error:  # nobody knows the folder that it happened in
-        raise UserError(str(error).replace(str(work), str(target))) from None
+        raise UserError(_moved(reason_of(error), work, target)) from None
     finally:
         shutil.rmtree(work, ignore_errors=True)
+
+
+def _moved(told: object, work: Path, target: Path) -> object:
+    """What was said of a folder, which is called otherwise now; of a reason, in its fields."""
+    if isinstance(told, list):
+        return [_moved(one, work, target) for one in told]
+    if isinstance(told, Reason):
+        return told.kind(**{n: _moved(value, work, target) for n, value in told.fields.items()})
+    return told.replace(str(work), str(target)) if isinstance(told, str) else told
 
 
 def _put(work: Path, target: Path) -> None:

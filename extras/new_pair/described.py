@@ -14,11 +14,12 @@ from twincheck.common.check.workers import Processes
 from twincheck.common.pair.request import FIRST
 from twincheck.common.system.errors import UserError
 from twincheck.common.system.json_file import load_json, write_json
+from twincheck.common.system.reasons import read_reason
 from twincheck.extras.new_pair.inputs import LABELS, Input
+from twincheck.extras.new_pair.kinds import Kind
 from twincheck.extras.new_pair.spec import Arguments, Spec
 
 LIBRARY = "twincheck.extras.new_pair.library"
-NO_ANSWER = "its process ended before it said what the model is: does its file call exit?"
 
 
 @dataclass(frozen=True)
@@ -104,7 +105,8 @@ def describe(
     for path, (process, spec, answer) in running.items():
         failure = process.failure(path)
         if failure or not answer.is_file():
-            raise UserError(f"{spec}: {failure.sentence if failure else NO_ANSWER}")
+            why = failure.reason if failure else Kind.ANSWER_MISSING()
+            raise UserError(Kind.OF_SPEC(spec=str(spec), why=why))
     return {side: _described(side, spec, work) for side, spec in specs.items()}
 
 
@@ -138,7 +140,8 @@ def request_for(side: str, spec: Spec, asked: Asked, work: Path) -> dict:
 def _described(side: str, spec: Spec, work: Path) -> Described:
     answer = load_json(work / f"{side}_answer.json")
     if "error" in answer:
-        raise UserError(answer["error"])
+        raise UserError(_read(answer["error"]))
+    unknown = _read(answer.pop("unknown"))
     outputs = answer.pop("outputs")
     leaves = [(tuple(path), tuple(shape), floats) for path, shape, floats in outputs["leaves"]]
     config, module = answer.pop("config"), answer.pop("module")
@@ -148,5 +151,16 @@ def _described(side: str, spec: Spec, work: Path) -> Described:
         replace(spec, module=module, root=root),
         config=tuple(config) if config else None,
         outputs=Outputs(outputs["kind"], outputs["attributes"], leaves),
+        unknown=unknown,
         **answer,
     )
+
+
+def _read(told: object) -> object:
+    """A reason of this list from its JSON, with those of the core in it."""
+    if isinstance(told, list):
+        return [_read(one) for one in told]
+    if not isinstance(told, dict) or told["kind"] not in Kind.__members__:
+        return read_reason(told) if isinstance(told, dict) else told
+    fields = {name: _read(value) for name, value in told.items() if name not in ("kind", "text")}
+    return Kind[told["kind"]](**fields)

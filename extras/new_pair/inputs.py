@@ -19,6 +19,7 @@ from itertools import combinations, islice, product
 from math import prod
 
 from twincheck.common.system.errors import UserError
+from twincheck.extras.new_pair.kinds import Kind
 
 NORMAL = ("float32", "float64")
 POSITIVE, SORTED = "positive", "sorted"
@@ -100,7 +101,7 @@ def parse_inputs(words: Sequence[str]) -> list[Input]:
     names = [one.name for one in inputs]
     for name in names:
         if names.count(name) > 1:
-            raise UserError(f"--input {name}: given twice")
+            raise UserError(Kind.INPUT_TWICE(name=name))
     return inputs
 
 
@@ -109,22 +110,22 @@ def _parse(word: str) -> Input:
     name, _, paddle_name = names.partition("/")
     kind, *rest = told.split(":")
     if not is_given or not name.isidentifier() or (paddle_name or name).isidentifier() is False:
-        raise UserError(f"--input {word}: write NAME=KIND:SHAPE, such as x=float32:2,3,64,64")
+        raise UserError(Kind.INPUT_UNREADABLE(word=word))
     if kind not in KINDS:
-        raise UserError(f"--input {word}: {kind} is no kind; there are {', '.join(KINDS)}")
+        raise UserError(Kind.INPUT_OF_NO_KIND(word=word, given=kind, known=list(KINDS)))
     limited = kind in _LIMITED
     if len(rest) != 1 + limited:
-        wanted = ":50: a shape and what they are below" if limited else ""
-        raise UserError(f"--input {word}: write {name}={kind}:2,12{wanted}")
+        wanted = Kind.INPUT_WITHOUT_LIMIT if limited else Kind.INPUT_WITHOUT_SHAPE
+        raise UserError(wanted(word=word, name=name, type=kind))
     try:
         shape = tuple(int(part) for part in rest[0].split(","))
         limit = int(rest[1]) if limited else None
     except ValueError:
-        raise UserError(f"--input {word}: a shape and a limit are whole numbers") from None
+        raise UserError(Kind.INPUT_NOT_WHOLE(word=word)) from None
     if min(shape) < 1 or (limit is not None and limit < 1):
-        raise UserError(f"--input {word}: a shape and a limit are numbers from 1")
+        raise UserError(Kind.INPUT_TOO_SMALL(word=word))
     if kind == MASK and len(shape) != 2:
-        raise UserError(f"--input {word}: a mask has two axes, rows and tokens: mask:2,12")
+        raise UserError(Kind.INPUT_MASK_AXES(word=word))
     return Input(name, kind, shape, limit, paddle_name)
 
 

@@ -32,8 +32,10 @@ from twincheck.common.sides import without_gpu
 from twincheck.common.sides.places import error_sentence
 from twincheck.common.system.errors import UserError
 from twincheck.common.system.json_file import load_json, write_json
+from twincheck.common.system.reasons import reason_of, reasons_json
 from twincheck.common.system.tree import children, tree_leaves
 from twincheck.common.system.words import did_you_mean
+from twincheck.extras.new_pair.kinds import Kind
 from twincheck.extras.new_pair.whereabouts import Whereabouts, package_of
 
 # PyPI's torchvision is built for CUDA.  Beside a torch that is built for the CPU its operators are
@@ -41,10 +43,6 @@ from twincheck.extras.new_pair.whereabouts import Whereabouts, package_of
 NO_OPERATORS = "operator torchvision::nms does not exist"
 STAND_IN = "torchvision._meta_registrations"
 FLUID = "paddle.fluid"
-NO_FLUID = (
-    "paddle.fluid, which Paddle 2.6 removed: fluid.dygraph.Layer is paddle.nn.Layer, "
-    "fluid.layers.NAME is paddle.NAME or paddle.nn.functional.NAME"
-)
 
 
 # A side's process runs `main` in a fork of itself, which imports the user's code.
@@ -59,11 +57,13 @@ def main(path: Path) -> int:
     without_gpu.patch(side)
     try:
         answer = describe(side, request)
+        answer["unknown"] = reasons_json(answer["unknown"])
     except UserError as error:
-        answer = {"error": str(error)}
+        answer = {"error": reasons_json([reason_of(error)])[0]}
     except Exception as error:
         text = "".join(traceback.format_exception(error))
-        answer = {"error": f"{request['spec']}: {error_sentence(error)}", "traceback": text}
+        said = Kind.OF_SPEC(spec=request["spec"], why=error_sentence(error))
+        answer = {"error": said.as_json(), "traceback": text}
     write_json(Path(request["answer"]), answer)
     return 0
 
@@ -71,8 +71,8 @@ def main(path: Path) -> int:
 class Failed(UserError):
     """What cannot be done with the user's code, and the exception that it ended with."""
 
-    def __init__(self, sentence: str, cause: BaseException):
-        super().__init__(sentence)
+    def __init__(self, request: Mapping, why: str, cause: BaseException):
+        super().__init__(Kind.OF_SPEC(spec=request["spec"], why=why))
         self.cause = cause
 
 
@@ -151,9 +151,9 @@ def _first_run(
             with _searches(side) as falling:
                 outputs = model(**words)
         except Exception as error:
-            shapes = ", ".join(f"{name} {list(value.shape)}" for name, value in words.items())
-            said = f"running it on {shapes} fails: {_said(error, request)}"
-            failures.append(Failed(f"{request['spec']}: {said}", error))
+            shapes = [f"{name} {list(value.shape)}" for name, value in words.items()]
+            said = Kind.RUNNING_FAILED(inputs=shapes, error=_said(error))
+            failures.append(Failed(request, said, error))
             continue
         runs.append((number, words, outputs))
         leaves = [leaf for _, leaf in tree_leaves(outputs, side.is_tensor) if side.is_float(leaf)]
@@ -218,10 +218,11 @@ def _import(request: Mapping, module: str) -> bool:
             importlib.import_module(module)
             return True
     except (Exception, SystemExit) as error:
-        said = f"importing {module} fails: {_said(error, request)}"
         if isinstance(error, ModuleNotFoundError) and error.name:
             said = _missing(request, module, error.name)
-        raise Failed(f"{request['spec']}: {said}", error) from None
+        else:
+            said = Kind.IMPORT_FAILED(module=module, error=_said(error))
+        raise Failed(request, said, error) from None
     return False
 
 
@@ -229,32 +230,30 @@ def _missing(request: Mapping, module: str, name: str) -> str:
     """What is said of a module that there is not, and of what takes its place."""
     package = module.split(".")[0]
     if name.startswith(FLUID):
-        return f"importing {module} needs {NO_FLUID}"
+        return Kind.IMPORT_NEEDS_FLUID(module=module, fluid=Kind.FLUID_REMOVED())
     if name == package:
-        return (
-            f"{sys.executable} has no package {package}: install it there, or name another Python "
-            f"with --{request['side']}-python"
-        )
+        said = {"python": sys.executable, "package": package, "side": request["side"]}
+        return Kind.PACKAGE_MISSING(**said)
     if module == name or module.startswith(f"{name}.") and "." in module:
-        return f"there is no module {name}"
-    return f"importing {module} needs {name}, which {sys.executable} has not: install it there"
+        return Kind.MODULE_MISSING(module=name)
+    return Kind.IMPORT_NEEDS(module=module, needed=name, python=sys.executable)
 
 
-def _said(error: BaseException, request: Mapping) -> str:
+def _said(error: BaseException) -> str:
     """One line on what the user's code ended with, and what can be done where that is known."""
     said = error_sentence(error)
     if isinstance(error, SystemExit):
-        return f"{said}: the program ends there; let it read no command line where it is imported"
+        return Kind.PROGRAM_ENDS(error=said)
     if isinstance(error, FileNotFoundError) and error.filename:
-        return f"{said}: put {error.filename} there, or go to the folder that it is in"
+        return Kind.FILE_NOT_THERE(error=said, file=str(error.filename))
     folder = package_of(error) if isinstance(error, ImportError) and not error.name else None
     if folder and not folder.name.isidentifier():
-        return f"{said}: it needs a folder whose name Python can import: rename {folder.name}"
+        return Kind.FOLDER_NO_PACKAGE(error=said, folder=folder.name)
     if isinstance(error, AttributeError) and (error.name, error.obj) == (
         "fluid",
         sys.modules.get("paddle"),
     ):
-        return f"{said}: {NO_FLUID}"
+        return Kind.FLUID_NEEDED(error=said, fluid=Kind.FLUID_REMOVED())
     return said
 
 
@@ -262,10 +261,8 @@ def _demand_file(request: Mapping) -> None:
     """Raise UserError where another module of the file's name was imported."""
     file, found = request["file"], getattr(sys.modules[request["module"]], "__file__", None)
     if file and (found is None or not Path(file).samefile(found)):
-        raise UserError(
-            f"{request['spec']}: {request['module']} is also the name of {found}, which was "
-            "imported instead: rename the file"
-        )
+        said = {"spec": request["spec"], "module": request["module"], "file": str(found)}
+        raise UserError(Kind.MODULE_OF_OTHER_FILE(**said))
 
 
 def _attribute(request: Mapping):
@@ -276,13 +273,12 @@ def _attribute(request: Mapping):
         except Exception as error:  # a lazy module imports here
             names = [name for name in dir(value) if not name.startswith("_")]
             if isinstance(error, AttributeError):
-                known = did_you_mean(part, names)
-                raise UserError(
-                    f"{request['spec']}: {request['module']} has no {part}{known}"
-                ) from None
-            raise Failed(f"{request['spec']}: {_said(error, request)}", error) from None
+                said = {"spec": request["spec"], "module": request["module"], "name": part}
+                said["meant"] = did_you_mean(part, names)
+                raise UserError(Kind.NAME_MISSING(**said)) from None
+            raise Failed(request, _said(error), error) from None
     if not callable(value):
-        raise UserError(f"{request['spec']} is neither a class nor a function")
+        raise UserError(Kind.NOT_CALLABLE(spec=request["spec"]))
     return value
 
 
@@ -294,7 +290,7 @@ def _config_class(found, request: Mapping):
         _import(asked, asked["module"])
         config = _attribute(asked)
         if not inspect.isclass(config):
-            raise UserError(f"{asked['spec']} is no class: name that of the configuration")
+            raise UserError(Kind.CONFIG_NO_CLASS(spec=asked["spec"]))
         return config
     config = getattr(found, "config_class", None) if inspect.isclass(found) else None
     return config if inspect.isclass(config) else None
@@ -319,9 +315,9 @@ def _built(found, config: type | None, request: Mapping):
             return found(**keywords), set_for_cpu
         return found(config(**keywords)), set_for_cpu
     except (Exception, SystemExit) as error:
-        told = ", ".join(f"{key}={value!r}" for key, value in keywords.items())
-        said = f"building it with ({told}) fails: {_said(error, request)}"
-        raise Failed(f"{request['spec']}: {said}", error) from None
+        told = [f"{key}={value!r}" for key, value in keywords.items()]
+        said = Kind.BUILDING_FAILED(arguments=told, error=_said(error))
+        raise Failed(request, said, error) from None
 
 
 def _settings(found, config: type | None, given: Mapping) -> dict[str, object]:
@@ -345,7 +341,10 @@ def _unknown(config: type | None, given: Mapping) -> list[str]:
         unknown = [key for key in given if key not in known and not hasattr(config(), key)]
     except Exception:  # it has no defaults, or no such method
         return []
-    return [f"{config.__name__} has no {key}{did_you_mean(key, known)}" for key in unknown]
+    return [
+        Kind.CONFIG_WITHOUT(config=config.__name__, name=key, meant=did_you_mean(key, known))
+        for key in unknown
+    ]
 
 
 def _call(model, request: Mapping) -> tuple[dict[str, str], list[str]]:
@@ -365,16 +364,13 @@ def _call(model, request: Mapping) -> tuple[dict[str, str], list[str]]:
         call = dict(zip(unknown, open_places, strict=True)) | call
         unknown = []
     if unknown and not (anything and not named):
-        raise UserError(
-            f"{request['spec']}: its forward takes no {' and no '.join(unknown)}; it takes "
-            f"{', '.join(named)}: name each --input as forward does"
-        )
+        said = {"inputs": [Kind.INPUT_NOT_TAKEN(name=name) for name in unknown]}
+        said |= {"spec": request["spec"], "taken": list(named)}
+        raise UserError(Kind.INPUTS_NOT_TAKEN(**said))
     missing = [n for n, p in named.items() if p.default is p.empty and n not in call.values()]
     if missing:
-        raise UserError(
-            f"{request['spec']}: its forward needs {' and '.join(missing)} too: give "
-            f"--input {missing[0]}=KIND:SHAPE"
-        )
+        said = {"spec": request["spec"], "inputs": missing, "first": missing[0]}
+        raise UserError(Kind.INPUTS_NEEDED(**said))
     return {name: call.get(name, name) for name in wanted}, list(named)
 
 

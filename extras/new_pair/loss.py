@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from twincheck.common.system.errors import UserError
 from twincheck.extras.new_pair.inputs import LABELS, Input
+from twincheck.extras.new_pair.kinds import Kind
 from twincheck.extras.new_pair.outputs import Output
 
 # How the classes end whose logits are of the next token.
@@ -41,8 +42,6 @@ def choose_loss(name: str, inputs: Sequence[Input], outputs: Sequence[Output]) -
             return Loss(labels, one, shifted)
         if len(one.shape) > 2 and one.shape[:1] + one.shape[2:] == labels.shape:
             return Loss(labels, one, class_axis=1)
-    told = ", ".join(f"{one.name} {list(one.shape)}" for one in floats) or "none of floats"
-    raise UserError(
-        f"--input {labels.name}: labels {list(labels.shape)} below {labels.limit} fit no output "
-        f"({told}): an output must have their shape and one axis more, of as many classes"
-    )
+    told = [f"{one.name} {list(one.shape)}" for one in floats] or [Kind.NONE_OF_FLOATS()]
+    said = {"name": labels.name, "shape": str(list(labels.shape)), "limit": labels.limit}
+    raise UserError(Kind.LABELS_FIT_NONE(**said, outputs=told))

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from twincheck.common.system.errors import UserError
+from twincheck.extras.new_pair.kinds import Kind
 
 _MARKS = ("<<<<<<< yours", ">>>>>>> new translation")
 _NO_CONFLICT, _MOST_CONFLICTS = 0, 127  # git's exit status is how many there are
@@ -24,8 +25,10 @@ class Conflict:
     file: Path
     line: int
 
-    def __str__(self) -> str:
-        return f"{self.file}:{self.line}: your edit and the new translation differ; keep one"
+    @property
+    def reason(self) -> str:
+        """What is to be done."""
+        return Kind.CONFLICT(file=str(self.file), line=self.line)
 
 
 def merge(
@@ -66,24 +69,21 @@ def texts_in(folder: Path) -> dict[str, str]:
         try:
             found[place.as_posix()] = path.read_text(encoding="utf-8")
         except (OSError, ValueError) as error:
-            raise UserError(f"{path} cannot be read as text: {error}") from None
+            raise UserError(Kind.TEXT_UNREADABLE(file=str(path), error=str(error))) from None
     return found
 
 
 def _refuse_marks(path: Path, text: str) -> None:
     for number, line in enumerate(text.splitlines(), 1):
         if line in _MARKS:
-            raise UserError(
-                f"{path}:{number}: a conflict of the last --update still stands here: keep one of "
-                "both versions, remove the marks, and start again"
-            )
+            raise UserError(Kind.CONFLICT_STANDS(file=str(path), line=number))
 
 
 def _three_way(before: str, mine: str, after: str) -> tuple[str, list[int]]:
     """git's merge of a text, and the lines at which its conflicts begin."""
     git = shutil.which("git")
     if git is None:
-        raise UserError("--update merges your edits with git, which is not installed")
+        raise UserError(Kind.GIT_MISSING())
     with tempfile.TemporaryDirectory() as name:
         versions = {"yours": mine, "former translation": before, "new translation": after}
         labels, names = [], []
@@ -98,6 +98,6 @@ def _three_way(before: str, mine: str, after: str) -> tuple[str, list[int]]:
             encoding="utf-8",
         )
     if not _NO_CONFLICT <= finished.returncode <= _MOST_CONFLICTS:
-        raise UserError(f"git merge-file failed: {finished.stderr.strip()[:300]}")
+        raise UserError(Kind.GIT_FAILED(error=finished.stderr.strip()[:300]))
     lines = finished.stdout.splitlines()
     return finished.stdout, [i for i, line in enumerate(lines, 1) if line == _MARKS[0]]

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from twincheck.common.system.errors import UserError
 from twincheck.extras.new_pair.described import Described, Outputs
+from twincheck.extras.new_pair.kinds import Kind
 
 ALONE = "output"  # of two tensors without a name
 
@@ -38,7 +39,7 @@ def match_outputs(torch: Described, paddle: Described) -> Matched:
     sides = {"torch": torch, "paddle": paddle}
     for one in sides.values():
         if not one.outputs.leaves:
-            raise UserError(f"--{one.side} {one.spec}: its forward returns no tensor")
+            raise UserError(Kind.OUTPUT_MISSING(side=one.side, spec=str(one.spec)))
     fields = {side: _fields(one.outputs) for side, one in sides.items()}
     nested = {path[0] for one in sides.values() for path, *_ in one.outputs.leaves if path[1:]}
     kinds = [one.outputs.kind for one in sides.values()]
@@ -48,10 +49,9 @@ def match_outputs(torch: Described, paddle: Described) -> Matched:
     else:
         pairs = _by_shape(fields["torch"], fields["paddle"])
     if not pairs:
-        raise UserError(
-            f"no output of --torch {torch.spec} ({_told(fields['torch'])}) is one of --paddle "
-            f"{paddle.spec} ({_told(fields['paddle'])})"
-        )
+        said = {side: str(one.spec) for side, one in sides.items()}
+        said |= {f"{side}_outputs": _told(fields[side]) for side in sides}
+        raise UserError(Kind.OUTPUTS_DIFFER(**said))
     named = next((side for side, one in sides.items() if one.outputs.kind == "named"), None)
     outputs = []
     for of_torch, of_paddle in pairs:
@@ -89,8 +89,8 @@ def _by_shape(torch: Mapping, paddle: Mapping) -> list[tuple[object, object]]:
     return pairs
 
 
-def _told(fields: Mapping[object, tuple[Sequence[int], bool]]) -> str:
-    return ", ".join(
+def _told(fields: Mapping[object, tuple[Sequence[int], bool]]) -> list[str]:
+    return [
         f"{name} {list(shape)}" if name is not None else f"{list(shape)}"
         for name, (shape, _) in fields.items()
-    )
+    ]

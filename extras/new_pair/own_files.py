@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from twincheck.common.system.errors import UserError
+from twincheck.extras.new_pair.kinds import Kind
 
 
 def make_links(links: Mapping[str, str], folder: Path, final: Path) -> None:
@@ -26,6 +27,6 @@ def replace_links(work: Path, folder: Path) -> None:
         if place.is_symlink():
             place.unlink()
         elif place.exists():
-            raise UserError(f"{place}: there already, and no link; rename it")
+            raise UserError(Kind.PLACE_NO_LINK(place=str(place)))
         place.parent.mkdir(exist_ok=True)
         place.symlink_to(os.readlink(link))

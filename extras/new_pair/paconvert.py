@@ -21,6 +21,7 @@ from twincheck.common.system.door import to_make, to_pip
 from twincheck.common.system.errors import UserError
 from twincheck.common.system.folders import put_in_place, working_folder
 from twincheck.common.system.processes import environment
+from twincheck.extras.new_pair.kinds import Kind
 from twincheck.extras.new_pair.merge import Conflict, merge, texts_in
 from twincheck.extras.new_pair.spec import Spec
 from twincheck.extras.new_pair.torch_sources import KNOWN_TO_PACONVERT, TorchSources, gather
@@ -46,9 +47,12 @@ class Untranslated:
     translated: Path
     translated_line: int
 
-    def __str__(self) -> str:
-        where = self.file + (f":{self.line}" if self.line else "")
-        return f"{where}: {self.api} (in {self.translated}:{self.translated_line})"
+    @property
+    def reason(self) -> str:
+        """Where it is, on both sides."""
+        place = self.file + (f":{self.line}" if self.line else "")
+        said = {"place": place, "api": self.api, "file": str(self.translated)}
+        return Kind.UNTRANSLATED(**said, line=self.translated_line)
 
 
 @dataclass(frozen=True)
@@ -69,20 +73,22 @@ class Translation:
     def explained(self, sentence: str) -> str:
         """A sentence about an error in the translation, with the line in torch, and what to do."""
         found = re.search(rf"{re.escape(str(self.folder))}/([^\s:]+\.py):(\d+)", sentence)
+        if not found:  # such as a package that is missing
+            return Kind.MEND_THAT(error=sentence)
         more = ""
-        if found and self.files.get(found[1]):
+        if self.files.get(found[1]):
             file, line = self.folder / found[1], int(found[2])
             places = {
                 (o.translated.absolute(), o.translated_line): o for o in self.untranslated[::-1]
             }
             if (file, line) in places:
-                more = f"; PaConvert left this in torch: {places[file, line]}"
+                more = Kind.LEFT_IN_TORCH(place=places[file, line].reason)
             else:
                 text = file.read_text(encoding="utf-8")
                 where = _line_of(text, line, self.files[found[1]].read_text(encoding="utf-8"))
-                more = f"; in torch {self.files[found[1]]}:{where}" if where else ""
-        mend = "Mend the translation" if found else "Mend that"  # such as a package that is missing
-        return f"{sentence}{more}. {mend}, then set the pair up again"
+                said = {"file": str(self.files[found[1]]), "line": where}
+                more = Kind.LINE_IN_TORCH(**said) if where else ""
+        return Kind.MEND_TRANSLATION(error=sentence, place=more)
 
 
 def find_paconvert(python: str | None = None) -> str:
@@ -95,17 +101,16 @@ def find_paconvert(python: str | None = None) -> str:
     path = Path(chosen).expanduser().absolute()
     if not path.is_file():
         if python is None:
-            raise UserError(
-                f"PaConvert is not installed: `{_to_install()}`; or name a Python that has it "
-                f"with --paconvert-python"
-            )
-        raise UserError(f"--paconvert-python {python}: there is no such file")
+            raise UserError(Kind.PACONVERT_MISSING(command=_to_install()))
+        raise UserError(Kind.PACONVERT_PYTHON_MISSING(python=python))
     question = "import importlib.metadata as m; print(m.version('paconvert'))"
-    version = _run([str(path), "-I", "-c", question], "is asked for its version").stdout.strip()
+    version = _run([str(path), "-I", "-c", question], Kind.ASKED_FOR_VERSION()).stdout.strip()
     if not version:
-        raise UserError(f"{path} has no PaConvert: `{_to_install(path)}`")
+        said = {"python": str(path), "command": _to_install(path)}
+        raise UserError(Kind.PACONVERT_NOT_IN_PYTHON(**said))
     if version != VERSION:
-        raise UserError(f"{path} has PaConvert {version}, not {VERSION}, which was tried here")
+        said = {"python": str(path), "version": version, "wanted": VERSION}
+        raise UserError(Kind.PACONVERT_VERSION(**said))
     return str(path)
 
 
@@ -118,11 +123,11 @@ def _to_install(python: str | Path = sys.executable) -> str:
 def search_path(python: str) -> list[str]:
     """Where a Python looks for modules, as a worker that it runs."""
     question = "import json, sys; print(json.dumps(sys.path[1:]))"
-    finished = _run([python, "-c", question], "is asked where it looks", environment())
+    finished = _run([python, "-c", question], Kind.ASKED_FOR_PATH(), environment())
     try:
         return json.loads(finished.stdout.strip().rpartition("\n")[2])
     except ValueError:
-        raise UserError(f"{python} does not say where it looks for modules") from None
+        raise UserError(Kind.SEARCH_PATH_UNKNOWN(python=python)) from None
 
 
 def translate(
@@ -137,7 +142,7 @@ def translate(
     Raises UserError where the source cannot be read, PaConvert fails, or the target is there.
     """
     if target.exists() and not update:
-        raise UserError(f"{target} is there already: --update translates again and keeps edits")
+        raise UserError(Kind.TRANSLATION_THERE(folder=str(target)))
     former, yours = _recorded(target), texts_in(target)
     sources = gather(spec, path or sys.path)
     target.parent.mkdir(parents=True, exist_ok=True)
@@ -175,10 +180,8 @@ def _recorded(target: Path) -> dict[str, str]:
         assert all(isinstance(text, str) for text in files.values())
         return files
     except (OSError, ValueError, KeyError, TypeError, AttributeError, AssertionError):
-        raise UserError(
-            f"{record} is not there or not what the last translation left: without it, edits "
-            f"cannot be told from the translation; move {target} elsewhere to translate anew"
-        ) from None
+        said = {"record": str(record), "folder": str(target)}
+        raise UserError(Kind.TRANSLATION_NOT_RECORDED(**said)) from None
 
 
 def _translated(sources: TorchSources, work: Path, python: str) -> dict[str, str]:
@@ -191,15 +194,16 @@ def _translated(sources: TorchSources, work: Path, python: str) -> dict[str, str
     command = [python, "-I", "-m", "paconvert.main", "-i", str(before), "-o", str(after)]
     own = sorted({name.partition(".")[0] for name in sources.modules} & KNOWN_TO_PACONVERT)
     command += ["--exclude_packages", ",".join(own)] if own else []
-    finished = _run([*command, "--log_dir", str(log)], "translates")
+    finished = _run([*command, "--log_dir", str(log)], Kind.TRANSLATES())
     if finished.returncode:
-        said = [line for line in finished.stderr.splitlines() if line.strip()] or ["no message"]
+        said = [line for line in finished.stderr.splitlines() if line.strip()]
         told = log.read_text(encoding="utf-8", errors="replace") if log.exists() else ""
         started = re.findall(r"Start convert file: (.*) -->", told)
         inside = {str(before / m.place): str(m.path) for m in sources.modules.values()}
         file = inside.get(started[-1].strip(), "") if started else ""
-        file = file or sources.entry.path
-        raise UserError(f"PaConvert {VERSION} could not translate {file}: {said[-1][:300]}")
+        failed = {"version": VERSION, "file": file or str(sources.entry.path)}
+        last = said[-1][:300] if said else Kind.MESSAGE_MISSING()
+        raise UserError(Kind.TRANSLATION_FAILED(**failed, last=last))
     texts = {}
     for file in sorted(after.rglob("*.py")):
         text = file.read_text(encoding="utf-8")
@@ -364,6 +368,8 @@ def _run(
             timeout=_PATIENCE_S,
         )
     except OSError as error:
-        raise UserError(f"{command[0]} cannot be run: {error.strerror}") from None
+        said = {"program": command[0], "error": str(error.strerror)}
+        raise UserError(Kind.PROGRAM_NOT_RUN(**said)) from None
     except subprocess.TimeoutExpired:
-        raise UserError(f"{command[0]} {what}: no end after {_PATIENCE_S:g} s") from None
+        said = {"program": command[0], "task": what, "seconds": _PATIENCE_S}
+        raise UserError(Kind.PROGRAM_ENDLESS(**said)) from None

@@ -15,8 +15,10 @@ from twincheck.common.check.workers import Processes
 from twincheck.common.pair.pairs import own_folder
 from twincheck.common.system.errors import UserError
 from twincheck.common.system.frameworks import SIDES
+from twincheck.common.system.reasons import reason_of
 from twincheck.extras.new_pair.described import Asked, Described, describe
 from twincheck.extras.new_pair.inputs import Input, proposals
+from twincheck.extras.new_pair.kinds import Kind
 from twincheck.extras.new_pair.loader import loader_lines
 from twincheck.extras.new_pair.loss import choose_loss
 from twincheck.extras.new_pair.outputs import match_outputs
@@ -59,10 +61,10 @@ def make_pair(
     with tempfile.TemporaryDirectory(prefix="new-") as answers:
         drawn = [_drawn(inputs, asked) for inputs in tried]
         specs = {side: spec for side, spec in asked.specs.items() if spec}
-        on_progress(" and ".join(map(str, specs.values())))
+        on_progress(Kind.LOOKING_AT(specs=list(map(str, specs.values()))))
         sides = describe(specs, asked, drawn, Path(answers), processes)
         if len(specs) == 1:
-            on_progress(f"PaConvert translates {specs['torch']}")
+            on_progress(Kind.TRANSLATING(spec=str(specs["torch"])))
             translation = _translated(asked, sides["torch"], work, target, update)
             specs["paddle"] = translation.spec
             asked = replace(
@@ -72,7 +74,7 @@ def make_pair(
                 translated = {"paddle": specs["paddle"]}
                 sides |= describe(translated, asked, drawn, Path(answers), processes)
             except UserError as error:  # the user mends the translation, and goes on from there
-                problem = translation.explained(str(error))
+                problem = translation.explained(reason_of(error))
                 sides["paddle"] = replace(
                     sides["torch"], side="paddle", spec=specs["paddle"], stand_in=None, bare={}
                 )
@@ -91,7 +93,7 @@ def make_pair(
     proposal = Proposal()
     write_pair(work, _texts(plan, proposal, False), [], asked.chosen)
     if not problem:
-        on_progress("which weights are which")
+        on_progress(Kind.MATCHING_WEIGHTS())
         proposal = of_pair(work, asked.chosen, asked.seed, processes)
     lines = [*remarks(plan, asked.inputs), *proposal.proofs, *proposal.open]
     if translation:
@@ -140,7 +142,8 @@ def _translated(
     path = [*own, *search_path(asked.pythons["torch"])]
     translation = translate(torch.spec, place, python, path, update)
     if translation.conflicts:
-        raise UserError("; ".join(map(str, translation.conflicts)))
+        reasons = [conflict.reason for conflict in translation.conflicts]
+        raise UserError(Kind.CONFLICTS(conflicts=reasons))
     if update:
         (work / TRANSLATED).symlink_to(place.absolute())
     return translation

@@ -4,18 +4,19 @@ NumPy only.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from twincheck.common.logs.sidecar import setting_text
+from twincheck.common.system.reasons import is_of
 from twincheck.extras.new_pair.align import Fused, Stack
 from twincheck.extras.new_pair.assignment import Models, alike, grouped, is_turned_by_class
+from twincheck.extras.new_pair.kinds import Kind
 from twincheck.extras.new_pair.search import Found
 from twincheck.extras.new_pair.structure import halved
 from twincheck.extras.new_pair.trials import CLOSE, Event
 
 # A layer's result that is off by less of its size has the right weights, but another setting.
 _COMPUTES_OTHERWISE = 0.1
-_ALONE = "nothing in this pass tells them apart"
 _IN_TRAINING = ("momentum", "rate")  # settings that no pass in eval mode depends on
 
 
@@ -24,19 +25,18 @@ def proofs(found: Found, models: Models) -> Iterator[str]:
     matches = found.assignment.matches
     by_partner = grouped(matches, lambda name: (alike(name), alike(matches[name].torch)))
     for names in by_partner.values():
-        yield f"{_named(names, [matches[n].torch for n in names])}: {_why(names, found, models)}"
+        layer = _named(names, [matches[n].torch for n in names])
+        yield Kind.LAYER(layer=layer, reasons=_why(names, found, models))
     for said, event in _joined_or_cut(found):
         if event is not None and event.agrees:
-            yield f"{said}; so what {_place(event)} is torch's ({_within(event.gap)})"
+            yield Kind.SO_IS_TORCHS(said=said, value=_value(event), within=_within(event.gap))
     seen = set()
     for pair, event in found.told_apart.items():
         kind = tuple(map(alike, pair))
         if kind not in seen:
             seen.add(kind)
-            yield (
-                f"{pair[0]} and {pair[1]}: not the other way round, for then what "
-                f"{_place(event)} is off by {event.gap:.0e} of its size"
-            )
+            both = {"first": pair[0], "second": pair[1]}
+            yield Kind.NOT_EXCHANGED(**both, value=_value(event), gap=event.gap)
     yield from _differences(found, models)
 
 
@@ -44,22 +44,14 @@ def _differences(found: Found, models: Models) -> Iterator[str]:
     """Where the sides compute otherwise, whatever the weights."""
     arrived = [e for e in found.tried.failing if e.what == "in" or not e.unit]
     for events in _by_kind(arrived):
-        yield (
-            f"DIFFERS: what {_place(events[0])} is off by {events[0].gap:.0e} of its size, however "
-            "weights were assigned: the sides compute otherwise before it"
-        )
+        yield Kind.DIFFERS_BEFORE(value=_value(events[0]), gap=events[0].gap)
     for same in grouped(sorted(found.more), alike).values():
-        yield (
-            f"{same[0]}{_more(same)}: it gives another result than its partner in torch, and what "
-            "arrives behind it is torch's: it computes more by itself, such as an activation"
-        )
+        yield Kind.COMPUTES_MORE(layer=_with_its_kind(same))
     near = [e for e in found.tried.failing if e.what == "out" and e.unit not in ("", *found.more)]
     for events in _by_kind([e for e in near if e.gap <= _COMPUTES_OTHERWISE]):
-        yield (
-            f"DIFFERS: {events[0].unit}{_more([e.unit for e in events])}: given what torch's is "
-            f"given, it gives another result, off by {events[0].gap:.0e} of its size: it computes "
-            f"otherwise{_by_settings(events[0].unit, found, models)}"
-        )
+        layer = _with_its_kind([e.unit for e in events])
+        built = _by_settings(events[0].unit, found, models)
+        yield Kind.DIFFERS_ITSELF(layer=layer, gap=events[0].gap, built=built)
 
 
 def _by_settings(name: str, found: Found, models: Models) -> str:
@@ -67,12 +59,15 @@ def _by_settings(name: str, found: Found, models: Models) -> str:
     mine = models.paddle.settings.get(name, {})
     its = models.torch.settings.get(found.assignment.matches[name].torch, {})
     told = [
-        f"its {what} is {setting_text(what, value)}, and {setting_text(what, its[what])} in torch"
+        Kind.SETTING_DIFFERS(
+            setting=what, paddle=setting_text(what, value), torch=setting_text(what, its[what])
+        )
         for what, value in mine.items()
         if what not in _IN_TRAINING and its.get(what, value) != value
     ]
-    alone = ("epsilon" in mine) != ("epsilon" in its)
-    return f": {', '.join(told)}" if told else ", such as with another epsilon" if alone else ""
+    if told:
+        return Kind.SETTINGS_DIFFER(settings=told)
+    return Kind.EPSILON_PERHAPS() if ("epsilon" in mine) != ("epsilon" in its) else ""
 
 
 def _by_kind(events: list[Event]) -> list[list[Event]]:
@@ -86,8 +81,8 @@ def open_questions(found: Found, models: Models, told: str) -> Iterator[str]:
         guessed = [n for n, match in matches.items() if _last(n) != _last(match.torch)]
         kinds = [names[0] for names in grouped(guessed, alike).values()]
         if kinds:
-            pairs = (f"{name} for {matches[name].torch}" for name in kinds)
-            yield f"guessed by shapes, order and likeness of names alone: {', '.join(pairs)}"
+            pairs = [Kind.NAME_FOR(paddle=name, torch=matches[name].torch) for name in kinds]
+            yield Kind.GUESSED(pairs=pairs)
     seen = set()
     for pair in found.alike:
         kind = tuple(map(alike, pair))
@@ -98,33 +93,27 @@ def open_questions(found: Found, models: Models, told: str) -> Iterator[str]:
         others = [matches[name].torch for name in pair]
         if all(_last(mine) == _last(its) for mine, its in zip(pair, others, strict=True)):
             continue
-        yield (
-            f"{_joined(pair)}: {_ALONE}; they are taken for {_joined(others)}. If it is the other "
-            f"way round, write RENAME = {{{pair[0]!r}: {others[1]!r}, {pair[1]!r}: {others[0]!r}}}"
-        )
+        said = {"first": pair[0], "second": pair[1]}
+        said |= {"torch_first": others[0], "torch_second": others[1]}
+        rename = dict(zip(pair, reversed(others), strict=True))
+        yield Kind.NOT_TOLD_APART(**said, rename=repr(rename))
     for said, event in _joined_or_cut(found):
-        if event is None or not event.agrees:
-            shown = (
-                f"what {_place(event)} is off by {event.gap:.0e}" if event else "nothing is seen"
-            )
-            yield (
-                f"{said}: of all orders that were tried it comes nearest, but {shown}: look how "
-                "both sides cut it, and mend case.py's convert if it is another"
-            )
+        if event is None:
+            yield Kind.ORDER_UNSEEN(said=said)
+        elif not event.agrees:
+            yield Kind.ORDER_UNSURE(said=said, value=_value(event), gap=event.gap)
     gaps = {name: found.tried.gap(name, "out") or 0 for name in matches if name not in found.more}
     far = [name for name, gap in gaps.items() if gap > _COMPUTES_OTHERWISE]
     for same in grouped(far, alike).values():
         name, gap = same[0], found.tried.gap(same[0], "out")
         if any(models.paddle.units[name].key(local) in told for local in matches[name].locals):
             continue
+        said = {"layer": _with_its_kind(same), "torch": matches[name].torch, "gap": gap}
         built = _by_settings(name, found, models)
-        why = f"computes otherwise{built}"
-        if not built.startswith(":"):  # an epsilon by itself makes no such gap
-            why = "is another layer, or its weights are others"
-        yield (
-            f"{name}{_more(same)}: given what torch's {matches[name].torch} is given, it gives "
-            f"another result, off by {gap:.0e} of its size, whichever way its weights lie: it {why}"
-        )
+        if is_of(built, Kind.SETTINGS_DIFFER):
+            yield Kind.RESULT_DIFFERS(**said, built=built)
+        else:  # an epsilon by itself makes no such gap
+            yield Kind.LAYER_DIFFERS(**said)
 
 
 def _joined_or_cut(found: Found) -> Iterator[tuple[str, Event | None]]:
@@ -138,11 +127,12 @@ def _joined_or_cut(found: Found) -> Iterator[tuple[str, Event | None]]:
         yield _as_stack(stack), _behind(_modules_of(stack), found)
 
 
-def _more(same: list[str]) -> str:
-    return f" (and {len(same) - 1} more of its kind)" if len(same) > 1 else ""
+def _with_its_kind(same: list[str]) -> str:
+    several = len(same) > 1
+    return Kind.SEVERAL_OF_KIND(name=same[0], count=len(same) - 1) if several else same[0]
 
 
-def _why(names: list[str], found: Found, models: Models) -> str:
+def _why(names: list[str], found: Found, models: Models) -> list[str]:
     """How units of one kind were found."""
     tried, name = found.tried, names[0]
     match = found.assignment.matches[name]
@@ -150,51 +140,56 @@ def _why(names: list[str], found: Found, models: Models) -> str:
     given, gave = (_largest(tried.gap(n, what) for n in names) for what in ("in", "out"))
     reasons = []
     if given is not None and given <= CLOSE:
-        reasons.append(f"what arrives at it is what torch's is given ({_within(given)})")
+        reasons.append(Kind.GIVEN_TORCHS(within=_within(given)))
     elif given is not None:
-        reasons.append(f"{_by_name(name, match.torch)}: the sides differ before it")
+        reasons.append(Kind.DIFFERS_BEFORE_IT(found=_by_name(name, match.torch)))
     if gave is not None and gave <= CLOSE:
-        reasons.append(f"given that, it gives torch's result ({_within(gave)})")
+        reasons.append(Kind.GIVES_TORCHS(within=_within(gave)))
     if not reasons:
         reasons.append(_by_name(name, match.torch))
         if partner.virtual:
-            reasons.append(f"rows of {partner.virtual}.in_proj_weight")
+            reasons.append(Kind.ROWS_OF_PROJECTION(attention=partner.virtual))
         elif not unit.calls:
-            reasons.append("no call reaches it in this pass")
+            reasons.append(Kind.CALL_MISSING())
     if match.regrouped:
         parts, before, after = match.regrouped
-        reasons.append(f"its rows are {parts} parts in {before} turns in torch, {after} in Paddle")
+        reasons.append(Kind.ROWS_IN_TURNS(parts=parts, torch=before, paddle=after))
     for local in sorted(match.locals):
         owner = unit.entries[local]
         if len(owner.shape) > 1 and (local in match.turned) != is_turned_by_class(owner):
-            how = "transposed" if local in match.turned else "not transposed"
-            reasons.append(f"its {local} is {how}")
+            turned = local in match.turned
+            kind = Kind.WEIGHT_TRANSPOSED if turned else Kind.WEIGHT_NOT_TRANSPOSED
+            reasons.append(kind(weight=local))
         elif local in models.turnable(name, match) and gave is not None and gave <= CLOSE:
-            how = "transposed" if local in match.turned else "as it is"
-            reasons.append(f"its square {local} {how}")
+            kind = Kind.SQUARE_TRANSPOSED if local in match.turned else Kind.SQUARE_AS_IT_IS
+            reasons.append(kind(weight=local))
         its = match.locals[local]
         shape = partner.entries[its].shape
         if halved(local, its):
-            reasons.append(f"its {local} is {its}")
+            reasons.append(Kind.WEIGHT_IS(weight=local, torch=its))
         elif len(shape) != len(owner.shape):
-            reasons.append(f"its {local} is {list(shape)} in torch, {list(owner.shape)} in Paddle")
-    return "; ".join(reasons)
+            shapes = {"torch": str(list(shape)), "paddle": str(list(owner.shape))}
+            reasons.append(Kind.WEIGHT_SHAPES(weight=local, **shapes))
+    return reasons
 
 
 def _as_one(same: list[Fused]) -> str:
     one = same[0]
-    order = "end to end" if one.groups == 1 else f"in {one.groups} turns of each"
-    names = [_joined(group) for group in (one.paddle, one.torch)]
-    many = f" ({len(same)} of them)" if len(same) > 1 else ""
-    return f"{names[0]} {'is' if one.joined else 'are'} {names[1]}{many}, {order}"
+    torch = _several(_joined(one.torch), len(same))
+    kind = Kind.FUSED if one.joined else Kind.SPLIT
+    return kind(paddle=_joined(one.paddle), torch=torch, order=_order(one.groups))
 
 
 def _as_stack(stack: Stack) -> str:
     parts = _joined([_varying(list(keys)) for keys in stack.many])
-    order = "" if len(stack.many) == 1 else ", end to end"
-    order = order if stack.groups == 1 else f", in {stack.groups} turns of each"
-    lies = "(experts, in, out)" if stack.turned else "(experts, out, in)"
-    return f"{stack.one} is {parts} of {len(stack.many[0])} experts{order}, {lies}"
+    order = _order(stack.groups) if len(stack.many) > 1 or stack.groups > 1 else ""
+    lies = Kind.EXPERTS_IN_OUT() if stack.turned else Kind.EXPERTS_OUT_IN()
+    said = {"weight": stack.one, "parts": parts, "experts": len(stack.many[0])}
+    return Kind.STACK(**said, order=[order, lies])
+
+
+def _order(groups: int) -> str:
+    return Kind.END_TO_END() if groups == 1 else Kind.IN_TURNS(turns=groups)
 
 
 def _modules_of(stack: Stack) -> tuple[str, ...]:
@@ -217,17 +212,17 @@ def _behind(names: tuple[str, ...], found: Found) -> Event | None:
 
 
 def _within(gap: float) -> str:
-    return f"within {gap:.0e}" if gap else "exactly"
+    return Kind.WITHIN(gap=gap) if gap else Kind.EXACTLY()
 
 
-def _place(event) -> str:
+def _value(event) -> str:
     if not event.unit:
-        return "the model gives"
-    return f"arrives at {event.unit}" if event.what == "in" else f"{event.unit} gives"
+        return Kind.VALUE_OF_MODEL()
+    return (Kind.VALUE_ARRIVING if event.what == "in" else Kind.VALUE_GIVEN)(unit=event.unit)
 
 
 def _by_name(name: str, other: str) -> str:
-    return "by its name and shapes" if name == other else "by shapes, order and name"
+    return Kind.FOUND_BY_NAME() if name == other else Kind.FOUND_BY_ORDER()
 
 
 def _largest(gaps) -> float | None:
@@ -235,10 +230,13 @@ def _largest(gaps) -> float | None:
 
 
 def _named(names: list[str], others: list[str]) -> str:
-    if len(names) == 1:
-        return names[0] if names == others else f"{names[0]} is {others[0]}"
     name, other = _varying(names), _varying(others)
-    return f"{name}{'' if name == other else f' is {other}'} ({len(names)} of them)"
+    said = name if name == other else Kind.LAYER_IS(paddle=name, torch=other)
+    return _several(said, len(names))
+
+
+def _several(what: str, count: int) -> str:
+    return Kind.SEVERAL_ALIKE(what=what, count=count) if count > 1 else what
 
 
 def _varying(names: list[str]) -> str:
@@ -248,8 +246,9 @@ def _varying(names: list[str]) -> str:
     return re.sub(r"\d+", lambda found: found[0] if next(same) else "#", names[0])
 
 
-def _joined(names) -> str:
-    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+def _joined(names: Sequence[str]) -> str:
+    *first, last = names
+    return Kind.NAMES_AND(names=first, last=last) if first else last
 
 
 def _last(name: str) -> str:

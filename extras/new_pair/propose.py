@@ -21,10 +21,12 @@ from twincheck.common.pair.task import SEE, TRY, Inspect
 from twincheck.common.system.errors import UserError
 from twincheck.common.system.frameworks import SIDES
 from twincheck.common.system.interpreters import interpreter
+from twincheck.common.system.reasons import reason_of
 from twincheck.common.weights.layers import COMPAT, torch_locals
 from twincheck.common.weights.layout import Layout
 from twincheck.extras.new_pair.align import align, similarity, words
 from twincheck.extras.new_pair.assignment import Assignment, Match, Models
+from twincheck.extras.new_pair.kinds import Kind
 from twincheck.extras.new_pair.proofs import open_questions, proofs
 from twincheck.extras.new_pair.rename import shortest
 from twincheck.extras.new_pair.search import Found, Search
@@ -85,16 +87,10 @@ def propose(torch: Structure, paddle: Structure, trials: Trials | None = None) -
         rename = longer
     convert = convert_source(models.to_convert(found.assignment))
     told = _not_carried(models, rename, convert)
-    errors = {
-        "torch": torch.error,
-        "Paddle": paddle.error,
-        "with torch's weights Paddle": found.tried.error,
-    }
-    failed = [
-        f"the {side} pass failed: names, shapes and order alone decided ({error})"
-        for side, error in errors.items()
-        if error
-    ]
+    errors = {"torch": torch.error, "Paddle": paddle.error}
+    failed = [Kind.PASS_FAILED(side=s, error=error) for s, error in errors.items() if error]
+    if found.tried.error:
+        failed.append(Kind.PASS_WITH_WEIGHTS_FAILED(error=found.tried.error))
     questions = [*failed, *open_questions(found, models, told), *filter(None, [told])]
     return Proposal(rename, convert, list(proofs(found, models)), questions)
 
@@ -106,7 +102,7 @@ def _not_carried(models: Models, rename: Mapping[str, str], convert: str) -> str
     try:
         Layout(models.torch.owners, models.paddle.owners, rename, made.get("convert"))
     except UserError as error:
-        return str(error)
+        return reason_of(error)
     return ""
 
 

@@ -12,6 +12,7 @@ from twincheck.common.system.door import to_type
 from twincheck.common.system.errors import UserError
 from twincheck.common.system.files import write_text
 from twincheck.common.system.json_file import load_json, write_json
+from twincheck.extras.new_pair.kinds import Kind
 from twincheck.extras.new_pair.spec import parse_spec
 
 _LISTS = ("input", "set", "torch_set", "paddle_set")
@@ -48,16 +49,15 @@ def _anywhere(option: str, text: str) -> str:
 def read_record(folder: Path) -> dict:
     """`words`, `pythons` and `texts` of a pair's record; raises UserError where there is none."""
     if not folder.is_dir():
-        raise UserError(f"{folder}: there is no such folder to update")
+        raise UserError(Kind.FOLDER_MISSING(folder=str(folder)))
     if not (folder / RECORD).is_file():
-        raise UserError(
-            f"{folder} has no {RECORD}, which `{to_type('new')}` leaves in a pair that it sets up "
-            "from two models: give another name, without --update"
-        )
+        said = {"folder": str(folder), "record": RECORD, "command": to_type("new")}
+        raise UserError(Kind.RECORD_MISSING(**said))
     told = load_json(folder / RECORD)
     words, texts = told.get("words"), told.get("texts")
     if not isinstance(words, list) or not isinstance(texts, dict):
-        raise UserError(f"{folder / RECORD}: not what `{to_type('new')}` writes; remove the folder")
+        said = {"record": str(folder / RECORD), "command": to_type("new")}
+        raise UserError(Kind.RECORD_UNREADABLE(**said))
     return told
 
 

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 
 from twincheck.common.system.frameworks import SIDES
 from twincheck.extras.new_pair.inputs import SORTED, Input
+from twincheck.extras.new_pair.kinds import Kind
 from twincheck.extras.new_pair.paconvert import Translation
 from twincheck.extras.new_pair.thin import Plan
 
@@ -22,50 +23,43 @@ def remarks(plan: Plan, asked: Sequence[Input]) -> Iterator[str]:
     torch, paddle = (plan.sides[side] for side in SIDES)
     for one in plan.inputs:
         if one not in asked:
-            rising = ", in rising order" if one.kind == SORTED else ""
-            yield (
-                f"{one.name} is drawn from 0 to 1{rising}: on normal numbers torch fails, gives "
-                "NaN, or searches in what does not rise"
-            )
+            kind = Kind.DRAWN_RISING if one.kind == SORTED else Kind.DRAWN_FROM_0_TO_1
+            yield kind(name=one.name)
     for one in (torch, paddle):
         for name, place in one.call.items():
             if name != place:
-                yield f"{one.side}: {name} is its {place}"
-        yield from (f"{one.side}: {words}" for words in one.unknown)
+                yield Kind.INPUT_CALLED(side=one.side, name=name, parameter=place)
+        yield from (Kind.SIDE_SAYS(side=one.side, said=words) for words in one.unknown)
         for key, value in one.set_for_cpu.items():
-            yield f"{one.side}: {key} = {value}, since the kernel that it switches on is for GPUs"
+            yield Kind.SET_FOR_CPU(side=one.side, setting=key, value=str(value))
         if one.stand_in:
-            yield f"{one.side}: its torchvision is built for CUDA; {one.stand_in} is left out"
+            yield Kind.TORCHVISION_FOR_CUDA(side=one.side, module=one.stand_in)
         for name, needed in one.bare.items():
-            yield (
-                f"{one.side}: the __init__.py of {name} is not run: it needs {needed}, which the "
-                "model does not"
-            )
+            yield Kind.PACKAGE_LEFT_BARE(side=one.side, package=name, needed=needed)
         if not one.alike_in_training:
-            yield (
-                f"{one.side}: it returns something else in train mode, which a check runs too: see "
-                f"to it in {one.side}_model.py's forward, or give --mode eval"
-            )
+            yield Kind.OTHERWISE_IN_TRAINING(side=one.side)
     for side, names in plan.matched.left_out.items():
         if names:
-            yield f"{', '.join(names)}: returned by {side} alone, not compared"
+            yield Kind.OUTPUTS_OF_ONE_SIDE(names=names, side=side)
     told = [
         f"{key} {value!r} / {paddle.settings[key]!r}"
         for key, value in torch.settings.items()
         if key in paddle.settings and key not in _IDLE and value != paddle.settings[key]
     ]
+    if len(told) > _MOST:
+        told[_MOST - 1 :] = [Kind.DEFAULTS_LEFT_OUT(last=told[_MOST - 1], count=len(told) - _MOST)]
     if told:
-        more = f" and {len(told) - _MOST} more" if len(told) > _MOST else ""
-        names = f"{', '.join(told[:_MOST])}{more}"
-        yield f"differs by default (torch / paddle): {names}; --set KEY=VALUE makes it alike"
+        yield Kind.DEFAULTS_DIFFER(settings=told)
 
 
 def remarks_on_translation(translation: Translation) -> Iterator[str]:
     """Lines on what PaConvert left untranslated, and on whose edits an update has kept."""
     if translation.untranslated:
-        yield f"PaConvert left {len(translation.untranslated)} in torch:"
-        yield from (f"  {place}" for place in translation.untranslated[:_MOST_PLACES])
-        if len(translation.untranslated) > _MOST_PLACES:
-            yield f"  and {len(translation.untranslated) - _MOST_PLACES} more"
+        yield Kind.UNTRANSLATED_COUNTED(count=len(translation.untranslated))
+        for place in translation.untranslated[:_MOST_PLACES]:
+            yield Kind.INDENTED(line=place.reason)
+        left_out = len(translation.untranslated) - _MOST_PLACES
+        if left_out > 0:
+            yield Kind.INDENTED(line=Kind.UNTRANSLATED_LEFT_OUT(count=left_out))
     for name in translation.kept:
-        yield f"{translation.folder / name}: your edits are kept"
+        yield Kind.EDITS_KEPT(file=str(translation.folder / name))

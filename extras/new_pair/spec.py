@@ -16,6 +16,7 @@ from pathlib import Path
 from twincheck.common.system.errors import UserError
 from twincheck.common.system.frameworks import SIDES
 from twincheck.common.system.json_file import load_json
+from twincheck.extras.new_pair.kinds import Kind
 
 _WORDS = {"True": True, "False": False, "None": None}
 
@@ -49,15 +50,13 @@ def parse_spec(option: str, text: str) -> Spec:
     """
     module, _, name = text.rpartition(":")
     is_name = all(part.isidentifier() for part in name.split("."))
+    said = {"option": option, "given": text}
     if not module or not is_name:
-        raise UserError(
-            f"{option} {text}: write package.module:Class or path/file.py:Class, such as "
-            "torchvision.models:resnet18"
-        )
+        raise UserError(Kind.SPEC_UNREADABLE(**said))
     if module.endswith(".py"):
         path = Path(module).expanduser().absolute()
         if not path.is_file():
-            raise UserError(f"{option} {text}: there is no file {path}")
+            raise UserError(Kind.SPEC_FILE_MISSING(**said, file=str(path)))
         root, parts = path.parent, [path.stem]
         # It is a package's, and may import relatively; or its own name is Python's.
         while (root / "__init__.py").is_file() or is_taken(parts[0]):
@@ -67,10 +66,10 @@ def parse_spec(option: str, text: str) -> Spec:
         if not all(part.isidentifier() for part in parts) and not is_taken(path.stem):
             root, parts = path.parent, [path.stem]
         if not all(part.isidentifier() for part in parts):
-            raise UserError(f"{option} {text}: Python cannot import a file of this name: {path}")
+            raise UserError(Kind.SPEC_FILE_NAME(**said, file=str(path)))
         return Spec(".".join(parts), name, path, root)
     if not all(part.isidentifier() for part in module.split(".")):
-        raise UserError(f"{option} {text}: {module} is no package's name; a file's ends in .py")
+        raise UserError(Kind.SPEC_NO_PACKAGE(**said, module=module))
     return Spec(module, name)
 
 
@@ -85,7 +84,7 @@ def parse_settings(option: str, words: Sequence[str]) -> dict:
     for word in words:
         key, is_set, value = word.partition("=")
         if not is_set or not key.isidentifier():
-            raise UserError(f"{option} {word}: write key=value, such as num_classes=10")
+            raise UserError(Kind.SETTING_UNREADABLE(option=option, given=word))
         settings[key] = _value(value)
     return settings
 

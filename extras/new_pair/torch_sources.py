@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from twincheck.common.system.errors import UserError
+from twincheck.extras.new_pair.kinds import Kind
 from twincheck.extras.new_pair.spec import Spec
 
 # PaConvert knows the functions of these, one by one.
@@ -63,7 +64,7 @@ def gather(spec: Spec, path: Sequence[str | Path]) -> TorchSources:
     else:
         entry = locate(spec.module, folders)
         if entry is None:
-            raise UserError(f"--torch {spec}: its Python has no module {spec.module}")
+            raise UserError(Kind.MODULE_NOT_FOUND(spec=str(spec), module=spec.module))
         entry = _definition(entry, spec.name.partition(".")[0], folders)
     found = TorchSources(entry)
     own = entry.name.partition(".")[0]
@@ -104,7 +105,7 @@ def parse(path: Path) -> ast.Module:
     except SyntaxError as error:
         raise UserError(f"{path}:{error.lineno}: {error.msg}") from None
     except (OSError, ValueError) as error:
-        raise UserError(f"{path} cannot be read: {error}") from None
+        raise UserError(Kind.SOURCE_UNREADABLE(file=str(path), error=str(error))) from None
 
 
 def locate(name: str, folders: Iterable[Path]) -> Module | None:
@@ -156,10 +157,7 @@ def _imported(tree: ast.Module, module: Module, folders: Sequence[Path]) -> Iter
         elif isinstance(node, ast.ImportFrom):
             base = _base(node, module)
             if not base:
-                raise UserError(
-                    f"{module.path}:{node.lineno}: a relative import, which a file by itself "
-                    "cannot follow: name the package instead, as in package.module:Class"
-                )
+                raise UserError(Kind.IMPORT_RELATIVE(file=str(module.path), line=node.lineno))
             for alias in node.names:
                 child = f"{base}.{alias.name}"
                 yield child if locate(child, folders) is not None else base

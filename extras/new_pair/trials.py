@@ -147,7 +147,7 @@ class Trials:
         failure = self.process.failure()
         self._loaded = recipes if failure is None else {}
         if failure is not None:
-            tried = Tried(error=failure.sentence)
+            tried = Tried(error=failure.reason)
         else:
             seen = read_calls(self.folder / "tried.json", paddle)
             tried = Tried(list(self._events(assignment, seen)), seen)

@@ -19,7 +19,7 @@ from twincheck.common.logs.result_folder import (
 from twincheck.common.system.checkout import ROOT
 from twincheck.common.system.door import for_others
 from twincheck.common.verdict.row import FAILING
-from twincheck.extras.pr_report import tables
+from twincheck.extras.pr_report import kinds, tables
 from twincheck.extras.pr_report.results import Found, Run
 
 AGREEMENT = 0.998
@@ -242,8 +242,10 @@ def _said(said: dict) -> str:
     told += [one["said"] for one in said.get("itself", []) if one["verdict"] in FAILING]
     wrong = [one for prompt in said.get("prompts", []) for one in prompt["differences"]]
     told += [
-        f"token {one['token']}: torch {one['torch']}, paddle {one['paddle']}, margin "
-        f"{number(one['margin'])}"
+        kinds.Kind.TOKEN_DIFFERS(
+            **{name: str(one[name]) for name in ("token", "torch", "paddle")},
+            margin=number(one["margin"]),
+        )
         for one in wrong
         if one["verdict"] in FAILING
     ]

@@ -19,6 +19,7 @@ from twincheck.common.report import terminal as report
 from twincheck.common.system.checkout import for_logs
 from twincheck.common.system.files import write_text
 from twincheck.extras.pr_report.claims import KINDS
+from twincheck.extras.pr_report.kinds import Kind
 from twincheck.extras.pr_report.markdown import markdown, save_picture
 from twincheck.extras.pr_report.results import find
 
@@ -32,24 +33,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _parser() -> Parser:
     parser = Parser(__doc__, "pr-report")
     parser.add_argument(
-        "results", nargs="*", type=Path, metavar="RESULTS", help="folders of results: bf16 logs"
+        "results", nargs="*", type=Path, metavar="RESULTS", help=Kind.OPTION_RESULTS()
     )
     parser.add_argument(
-        "--for",
-        dest="kind",
-        choices=tuple(KINDS),
-        required=True,
-        help="whose form, and whose limits: --for formers",
+        "--for", dest="kind", choices=tuple(KINDS), required=True, help=Kind.OPTION_FOR()
     )
     parser.set_defaults(lang="en")  # of the file, which others read: not the locale's
-    parser.take_other(
-        "model",
-        metavar="NAME|FOLDER",
-        help="of which model, where there are several: --model llama",
-    )
-    parser.take_other(
-        "out", metavar="FILE", help="the file to write; log/pr-MODEL-KIND-LANG.md: --out report.md"
-    )
+    parser.take_other("model", metavar="NAME|FOLDER", help=Kind.OPTION_MODEL())
+    parser.take_other("out", metavar="FILE", help=Kind.OPTION_OUT())
     return parser.take("debug")
 
 
@@ -61,5 +52,6 @@ def _write(options) -> int:
     for name, source in pictures.items():
         save_picture(source, out.parent / name)
     write_text(out, text)
-    report.say(f"{'NOT ALIGNED: ' if found.red else ''}report: {shown(out)}")
+    written = Kind.REPORT_WRITTEN_RED if found.red else Kind.REPORT_WRITTEN
+    report.say(written(path=shown(out)))
     return 1 if found.red else 0

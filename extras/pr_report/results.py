@@ -22,6 +22,7 @@ from twincheck.common.system.hashes import file_sha256
 from twincheck.common.system.json_file import load_json
 from twincheck.common.verdict.row import FAILING
 from twincheck.extras.pr_report.facts import facts
+from twincheck.extras.pr_report.kinds import Kind
 from twincheck.extras.shared.archive import Archive
 from twincheck.extras.shared.sealed import load_sealed
 
@@ -159,34 +160,25 @@ def find(folders: Sequence[Path], model: str | None) -> Found:
     for name in PLAIN:
         for path, said in plain[name]:
             if not isinstance(said.get("model"), str):
-                raise UserError(f"{path}: refused: it does not say of which model it is")
+                raise UserError(Kind.MODEL_UNSAID(path=str(path)))
     names = [said["model"] for _, said in told]
     names += [said["model"] for found in plain.values() for _, said in found]
     known = sorted(set(names))
-    where = ", ".join(map(str, folders)) or "step*/log"
+    where = list(map(str, folders)) or ["step*/log"]
     if not known:
-        raise UserError(
-            f"{where}: there is no {RESULT_FILE}: run a check first; of logs of an earlier "
-            "version, --compare-only of their check writes it"
-        )
+        raise UserError(Kind.RESULT_MISSING(folders=where, file=RESULT_FILE))
     if wanted is None and len(known) > 1:
-        raise UserError(
-            f"{where}: results of {len(known)} models ({', '.join(known)}), and a report is of "
-            "one: name it with --model, or give the folders of its results"
-        )
+        raise UserError(Kind.MODELS_SEVERAL(folders=where, count=len(known), models=known))
     wanted = wanted or known[0]
     if wanted not in known:
-        raise UserError(f"{where}: no result of {wanted}; there are results of {', '.join(known)}")
+        raise UserError(Kind.RESULT_MISSING_OF_MODEL(folders=where, model=wanted, models=known))
     runs = [_run(path, said) for path, said in told if said["model"] == wanted]
     runs.sort(key=lambda run: (run.step, run.other, run.dtype != "float32", run.dtype, run.seed))
     seen: dict[str, Run] = {}
     for run in runs:
         other = seen.setdefault(str((run.step, run.other, run.dtype, run.said["asked"])), run)
         if other is not run:
-            raise UserError(
-                f"{other.path} and {run.path} are two results of the same run: name the folder of "
-                "one of them"
-            )
+            raise UserError(Kind.RESULT_TWICE(path=str(other.path), other=str(run.path)))
     plain = {n: [(p, s) for p, s in found if s["model"] == wanted] for n, found in plain.items()}
     others = [said.get("pair") for told in plain.values() for _, said in told]
     pair = runs[0].said["pair"] if runs else next(filter(None, others), model or wanted)
@@ -227,7 +219,7 @@ def _files(folders: Sequence[Path], name: str) -> list[Path]:
     """Files of that name below the folders, each once, none of what is being written."""
     for folder in folders:
         if not folder.is_dir():
-            raise UserError(f"{folder}: there is no such folder of results")
+            raise UserError(Kind.FOLDER_MISSING(path=str(folder)))
     below = folders or sorted(for_logs().glob("step*/log"))
     paths = {p.resolve(): p for folder in below for p in sorted(folder.rglob(name))}
     return [p for p in paths.values() if not any(part.startswith(".work-") for part in p.parts)]
@@ -238,7 +230,7 @@ def _told(path: Path) -> dict:
     said = load_sealed(path)
     missing = {"step", "other", "model", "pair", "judged", "files", "outputs", "rows"} - set(said)
     if missing:
-        raise UserError(f"{path}: refused: it has no {', '.join(sorted(missing))}")
+        raise UserError(Kind.ENTRIES_MISSING(path=str(path), entries=sorted(missing)))
     return said
 
 
@@ -248,16 +240,14 @@ def _run(path: Path, said: dict) -> Run:
     for name, expected in said["files"].items():
         file = folder / name
         if not file.is_file():
-            raise UserError(f"{file} is gone, of which {path.name} tells: run the check again")
+            raise UserError(Kind.FILE_GONE(path=str(file), file=path.name))
         if file_sha256(file) != expected:
-            raise UserError(
-                f"{file} is not the file that {path.name} tells of: it was changed, or put in from "
-                "another result; run the check again"
-            )
+            raise UserError(Kind.FILE_OF_ANOTHER(path=str(file), file=path.name))
     sides = {s: sidecar_of(folder / f"{said['judged'][0]}_{s}.npy") for s in SIDES}
     for side, sidecar in sides.items():
         if sidecar.model != said["model"]:
-            raise UserError(f"{folder}: its {side} log is of {sidecar.model}, not {said['model']}")
+            models = {"model": sidecar.model, "wanted": said["model"]}
+            raise UserError(Kind.LOG_OF_ANOTHER_MODEL(path=str(folder), side=side, **models))
     return Run(folder, said, sides)
 
 
@@ -271,22 +261,21 @@ def _refuse_changed(found: Found) -> None:
         files = {name for _, sidecar in told for name in sidecar.sources}
         for name in sorted(files):
             _same(
-                f"{name} of the pair is another file",
-                ((run, one.sources.get(name)) for run, one in told),
+                Kind.FILE_IS_ANOTHER(file=name), ((run, one.sources.get(name)) for run, one in told)
             )
         _same(
-            f"the {side} side's framework is another",
+            Kind.FRAMEWORK_IS_ANOTHER(side=side),
             ((run, f"{one.framework} {one.framework_version}") for run, one in told),
         )
         names = {name for _, sidecar in told for name in sidecar.environment}
         for name in sorted(names - set(_OF_A_HOST)):
             _same(
-                f"{name} of the {side} side is another version",
+                Kind.VERSION_IS_ANOTHER(package=name, side=side),
                 ((run, one.environment.get(name)) for run, one in told),
             )
         for step in {(run.step, run.other) for run, _ in told}:
             _same(
-                "the workbench's own files are others",
+                Kind.WORKBENCH_IS_ANOTHER(),
                 ((r, one.workbench_sha256) for r, one in told if (r.step, r.other) == step),
             )
     groups: dict[tuple, list] = {}
@@ -296,24 +285,21 @@ def _refuse_changed(found: Found) -> None:
         if run.step in (1, 3, 4) and not run.other:
             groups.setdefault(made, []).append((run, one.weights_sha256))
     for told in groups.values():
-        _same("the weights are others, of the same cases and seed", told)
+        _same(Kind.WEIGHTS_ARE_OTHERS(), told)
     for path, said in (one for told in found.plain.values() for one in told):
         for side in SIDES:
             version = said.get("versions", {}).get(side)
             for run in found.runs[:1]:
-                if version not in (None, run.sides[side].framework_version):
-                    raise UserError(
-                        f"{path}: made with {side} {version}, and {run.path} with "
-                        f"{run.sides[side].framework_version}: a report is of one state; make it "
-                        "again"
-                    )
+                known = run.sides[side].framework_version
+                if version not in (None, known):
+                    told = {"side": side, "version": str(version), "known": str(known)}
+                    made = Kind.MADE_WITH_ANOTHER(path=str(path), other=str(run.path), **told)
+                    raise UserError(made)
             known = {n: h for run in found.runs for n, h in run.sides[side].sources.items()}
             for name, content in said.get("sources", {}).get(side, {}).items():
                 if known.get(name, content) != content:
-                    raise UserError(
-                        f"{path}: made of another {name} than {found.runs[0].path}: a report is of "
-                        "one state; make it again"
-                    )
+                    other = str(found.runs[0].path)
+                    raise UserError(Kind.MADE_OF_ANOTHER(path=str(path), file=name, other=other))
     _refuse_stale(found)
 
 
@@ -322,10 +308,9 @@ def _same(what: str, told: Iterable[tuple[Run, object]]) -> None:
     for run, value in told:
         first = first or (run, value)
         if value != first[1]:
-            raise UserError(
-                f"{what} in {run.path} than in {first[0].path} ({_short(value)}, "
-                f"{_short(first[1])}): a report is of one state; run the older step again"
-            )
+            paths = {"path": str(run.path), "other": str(first[0].path)}
+            values = {"value": _short(value), "former": _short(first[1])}
+            raise UserError(Kind.STATE_IS_ANOTHER(what=what, **paths, **values))
 
 
 def _short(value: object) -> str:
@@ -347,19 +332,15 @@ def _refuse_stale(found: Found) -> None:
         for side, one in run.sides.items():
             changed = changed_sources(one.sources, pair, side)
             if changed:
-                raise UserError(
-                    f"{run.path} is stale: {', '.join(changed)} in {pair.folder} changed since it "
-                    f"was made; run it again: `{to_type(*shlex.split(run.said['command'])[1:])}`"
-                )
+                command = to_type(*shlex.split(run.said["command"])[1:])
+                told = {"folder": str(pair.folder), "files": changed, "command": command}
+                raise UserError(Kind.RESULT_STALE(path=str(run.path), **told))
             if one.workbench_sha256 and one.command:
                 script = one.command.split()[-2]  # the last word is the request
                 is_current = workbench_sha256(pair, side, script) == one.workbench_sha256
                 current.add((is_current, run.path))
     if len({is_current for is_current, _ in current}) == 2:
         old = sorted({str(path) for is_current, path in current if not is_current})
-        raise UserError(
-            f"{', '.join(old)}: made by other files of the workbench than the other results: a "
-            "report is of one state; run these steps again"
-        )
+        raise UserError(Kind.MADE_BY_ANOTHER(paths=old))
     if current and not any(is_current for is_current, _ in current):
         found.notes.append("workbench_changed")

@@ -15,6 +15,7 @@ from twincheck.common.report.source_lines import source_context
 from twincheck.common.system.frameworks import SIDES
 from twincheck.common.verdict.row import count_verdicts
 from twincheck.extras.programs.edits import edits_of
+from twincheck.extras.programs.kinds import Kind
 
 SCHEMA = "twincheck-result/1"
 OVERALL = ("ALIGNED", "NOT ALIGNED", "NOT COMPARED")  # by exit status
@@ -55,7 +56,7 @@ def _findings(results: Sequence[Result]) -> list[dict]:
     for result in sorted(results, key=lambda one: one.step.number):
         step, model = result.step.number, result.model
         if result.exit_code == 2:
-            sentence = result.error or "nothing was compared: the logs have no rows"
+            sentence = result.error or Kind.NO_ROWS()
             causes[result.step, model] = _error(step, model, sentence)
             continue
         for one in findings_of(result):

@@ -23,30 +23,19 @@ from twincheck.common.check.options import Parser
 from twincheck.common.pair.pairs import load_pair, python_for
 from twincheck.common.report import terminal as report
 from twincheck.common.system.frameworks import SIDES
+from twincheck.extras.publish.kinds import Kind
 from twincheck.extras.publish.write import publish, refuse_place
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """The command line; see the module's docstring.  Returns the exit status."""
     parser = Parser(__doc__, "export")
-    parser.take_other(
-        "model",
-        action="store",
-        required=True,
-        help="a built-in model or your pair's folder: --model reformer",
-    )
+    parser.take_other("model", action="store", required=True, help=Kind.OPTION_MODEL())
     parser.take("preset")
-    parser.take_other(
-        "case",
-        action="store",
-        default=None,
-        help="the case of the preset whose model it is, the first by default: --case masked_lm",
-    )
+    parser.take_other("case", action="store", default=None, help=Kind.OPTION_CASE())
     parser.take("seed", "weights", "data")
-    parser.take_other(
-        "out", required=True, help="the folder to write: --out ../reformer-paddle", metavar="DIR"
-    )
-    parser.add_argument("--overwrite", action="store_true", help="replace what is in that folder")
+    parser.take_other("out", required=True, help=Kind.OPTION_OUT(), metavar="DIR")
+    parser.add_argument("--overwrite", action="store_true", help=Kind.OPTION_OVERWRITE())
     parser.take("torch-python", "paddle-python", "debug")
     options = parser.parse_args(arguments)
     return guarded(options.debug, lambda: _export(options))

@@ -28,6 +28,7 @@ from twincheck.common.system.frameworks import SETTINGS
 from twincheck.common.weights.checkpoint import FOLDER, Checkpoint, describe, prepare, run_side
 from twincheck.common.weights.layout import Layout
 from twincheck.common.weights.states import load_owners, load_state
+from twincheck.extras.publish.kinds import Kind
 from twincheck.extras.shared.write import write
 
 STEM = "forward_all"
@@ -61,27 +62,22 @@ def run_both(
     preset, weights, seed = options.preset, options.weights, options.seed
     from_file = is_checkpoint(weights)
     if from_file:
-        on_progress("reading the weights")
+        on_progress(Kind.READING_WEIGHTS())
         pair, checkpoint = prepare(pair, weights, preset, False, pythons, work, both=True)
         file = checkpoint.files.path
     case = _case(pair, preset, options.case, weights)
     if from_file:
-        origin = f"{file.name} of {file.parent.name}", f"{file.parent.name} 中的 {file.name}"
+        origin = Kind.ORIGIN_FILE(file=file.name, folder=file.parent.name)
+        origin_cn = f"{file.parent.name} 中的 {file.name}"
     elif weights == TRAINED_LIKE:
-        origin = (
-            f"random values like those of training, under seed {seed}",
-            f"随机种子 {seed} 下模拟训练后分布的随机值，未经训练",
-        )
+        origin = Kind.ORIGIN_TRAINED_LIKE(seed=seed)
+        origin_cn = f"随机种子 {seed} 下模拟训练后分布的随机值，未经训练"
     elif PERTURBED in (weights, case.weights):
-        origin = (
-            f"the initial state under seed {seed} with noise, untrained",
-            f"随机种子 {seed} 下的初始权重加噪声，未经训练",
-        )
+        origin = Kind.ORIGIN_PERTURBED(seed=seed)
+        origin_cn = f"随机种子 {seed} 下的初始权重加噪声，未经训练"
     else:
-        origin = (
-            f"the initial state under seed {seed}, untrained",
-            f"随机种子 {seed} 下的初始权重，未经训练",
-        )
+        origin = Kind.ORIGIN_INITIAL(seed=seed)
+        origin_cn = f"随机种子 {seed} 下的初始权重，未经训练"
     folder = work / pair.name
     request = RunRequest(
         pair.model,
@@ -95,13 +91,14 @@ def run_both(
         keep="all",
     )
     for side in ("torch", "paddle"):
-        on_progress(f"running the {side} side")
+        on_progress(Kind.RUNNING_SIDE(side=side))
         run_side(side, pythons[side], request, folder / f"request_{side}.json", on_progress)
-    on_progress("writing the weights")
+    on_progress(Kind.WRITING_WEIGHTS())
     path = work / "model_state.pdparams"
     write(path, _in_both_layouts(pair, preset, case, folder, pythons, work), pythons, work)
     inputs = pair.inputs(case, preset, seed)
-    return Published(pair, case, preset, seed, path, *origin, inputs, **_logged(folder, case))
+    told = origin, origin_cn, inputs
+    return Published(pair, case, preset, seed, path, *told, **_logged(folder, case))
 
 
 def _case(pair: Pair, preset: str, name: str | None, weights: str | None) -> Case:
@@ -109,8 +106,8 @@ def _case(pair: Pair, preset: str, name: str | None, weights: str | None) -> Cas
     cases = pair.cases(preset, weights)
     case = chosen_cases(cases, [name] if name else [])[0]
     if case.train:
-        others = ", ".join(c.name or "main" for c in cases if not c.train)
-        raise UserError(f"--case {name}: it runs in train mode; take one of {others}")
+        others = [c.name or "main" for c in cases if not c.train]
+        raise UserError(Kind.CASE_TRAINS(case=str(name), others=others))
     return case
 
 

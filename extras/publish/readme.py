@@ -3,6 +3,7 @@
 import re
 from pathlib import Path
 
+from twincheck.extras.publish.kinds import Kind
 from twincheck.extras.publish.source import PROGRAMS
 
 _PAGES = {"README.md": "readme_en.txt", "README_cn.md": "readme_cn.txt"}
@@ -49,7 +50,7 @@ def pages(published, settings, programs, licence: str) -> dict[str, str]:
         "samples_cn": _note_cn(samples),
         "counts": _counts(samples),
         "epochs": str(samples.settings["epochs"]) if samples else "",
-        "batch": "any number of samples" if free else "as many samples as it was saved with",
+        "batch": Kind.BATCH_FREE() if free else Kind.BATCH_FIXED(),
         "batch_cn": "样本数不限" if free else "样本数固定为导出时的数量",
         "why": settings.no_program,
         "programs": ", ".join(f"`{program}`" for program in programs),

@@ -15,6 +15,7 @@ from twincheck.common.system.checkout import ROOT
 from twincheck.common.system.errors import UserError
 from twincheck.common.system.hashes import file_sha256
 from twincheck.extras.publish import readme
+from twincheck.extras.publish.kinds import Kind
 from twincheck.extras.publish.published import Published
 from twincheck.extras.publish.samples import Samples
 from twincheck.extras.publish.source import (
@@ -162,6 +163,7 @@ def _requirements(sources: Sources, settings: Settings) -> list[str]:
 
 
 def _write_config(folder: Path, published: Published, settings: Settings) -> None:
+    case = str(published.pair.folder / "case.py")
     entries = {
         "model": published.case.config,
         "seed": published.seed,
@@ -176,15 +178,9 @@ def _write_config(folder: Path, published: Published, settings: Settings) -> Non
     try:
         text = json.dumps(entries, indent=2, ensure_ascii=False)
     except (TypeError, ValueError) as error:
-        raise UserError(
-            f"{published.pair.folder / 'case.py'}: this configuration cannot be written as JSON "
-            f"({error}): use numbers, texts, lists and dicts"
-        ) from None
+        raise UserError(Kind.CONFIG_NO_JSON(file=case, error=str(error))) from None
     if json.loads(text)["model"] != _as_lists(published.case.config):
-        raise UserError(
-            f"{published.pair.folder / 'case.py'}: this configuration is another one when it is "
-            "read back from JSON: its keys must be texts"
-        )
+        raise UserError(Kind.CONFIG_OTHER_IN_JSON(file=case))
     (folder / "config.json").write_text(text + "\n", encoding="utf-8")
 
 

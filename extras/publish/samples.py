@@ -11,6 +11,8 @@ from twincheck.common.pair.data import load_arrays
 from twincheck.common.pair.pairs import Case, Pair
 from twincheck.common.pair.windows import part_of
 from twincheck.common.system.errors import UserError
+from twincheck.common.system.reasons import reason_of
+from twincheck.extras.publish.kinds import Kind
 
 # More than that is not put into a repository: its first samples are, and the README says so.
 MOST_BYTES = 16 << 20
@@ -29,8 +31,11 @@ class Samples:
     @property
     def note(self) -> str:
         """How much of the data it is."""
-        told = (f"{part}: the first {kept:,} of {of:,}" for part, (kept, of) in self.cut.items())
-        return "; ".join(told) or "all samples"
+        parts = [
+            Kind.SAMPLES_OF_PART(part=part, kept=kept, of=of)
+            for part, (kept, of) in self.cut.items()
+        ]
+        return Kind.SAMPLES_FIRST(parts=parts) if parts else Kind.SAMPLES_ALL()
 
 
 def samples_of(
@@ -45,19 +50,19 @@ def samples_of(
     complete = getattr(pair.case, "complete", dict)
     from_file = reads_file(pair, preset)
     if not hasattr(pair.case, "make_data") and not from_file:
-        return None, "case.py has no make_data"
+        return None, Kind.NO_MAKE_DATA()
     if chosen not in pair.case.CONFIGS:
-        return None, f"case.py has no preset {chosen}"
+        return None, Kind.NO_PRESET(preset=chosen)
     is_other = complete(case.config) != complete(pair.case.CONFIGS[chosen])
     if is_other and not (from_file and chosen == preset):
-        return None, f"preset {preset} is not trained: steps 2 and 5 train preset {chosen}"
+        return None, Kind.PRESET_NOT_TRAINED(preset=preset, trained=chosen)
     if from_file:
         try:
             made = sources.prepare(pair, preset, path, seed, on_progress=on_progress)
         except UserError as error:
             if path is not None:
                 raise
-            return None, str(error)
+            return None, reason_of(error)
         arrays = load_arrays(made.file)
         parts = {part: part_of(arrays, part) for part in ("train", "test")}
     else:

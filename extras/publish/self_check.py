@@ -13,6 +13,7 @@ import numpy as np
 from twincheck.common.system.errors import UserError
 from twincheck.common.system.npz import read_npz
 from twincheck.common.system.processes import Child, environment
+from twincheck.extras.publish.kinds import Kind
 
 ALONE = Path(__file__).resolve().parent / "alone.py"
 
@@ -45,41 +46,38 @@ def check_bits(python: str, folder: Path, outputs: Mapping[str, np.ndarray], wor
     path.unlink(missing_ok=True)
     status, said = run_alone(python, folder, "predict.py", ["--output", str(path)])
     if not path.is_file():
-        raise UserError(
-            f"nothing was exported: the exported predict.py does not run: {last_line(said)}"
-        )
+        raise UserError(Kind.PREDICT_DOES_NOT_RUN(line=last_line(said)))
     different = differing(read_npz(path), outputs)
     if different:
-        raise UserError(
-            f"nothing was exported: the exported model is not the Paddle model: {different[0]}"
-            + (f", and {len(different) - 1} more outputs differ" if len(different) > 1 else "")
-        )
+        more = len(different) - 1
+        more = Kind.OUTPUTS_MORE(count=more) if more else ""
+        raise UserError(Kind.MODEL_OTHER(output=different[0], more=more))
     return len(outputs)
 
 
 def differing(found: Mapping[str, np.ndarray], wanted: Mapping[str, np.ndarray]) -> list[str]:
     """A sentence for each output that is not the same, bit for bit."""
     if not wanted:
-        return ["the Paddle model's log has no output, so nothing was compared"]
+        return [Kind.OUTPUT_NONE()]
     sentences = []
     for name in dict.fromkeys([*wanted, *found]):
         if name not in found or name not in wanted:
-            whose = "Paddle model's" if name in wanted else "exported model's"
-            sentences.append(f"{name} is the {whose} alone")
+            of_paddle = name in wanted
+            alone = Kind.OUTPUT_OF_PADDLE_ALONE if of_paddle else Kind.OUTPUT_OF_EXPORT_ALONE
+            sentences.append(alone(name=name))
             continue
         mine, theirs = found[name], wanted[name]
         if (mine.shape, mine.dtype) != (theirs.shape, theirs.dtype):
-            sentences.append(
-                f"{name} is {mine.dtype}{list(mine.shape)}, the Paddle model's "
-                f"{theirs.dtype}{list(theirs.shape)}"
-            )
+            types = [f"{one.dtype}{list(one.shape)}" for one in (mine, theirs)]
+            other = Kind.OUTPUT_OF_OTHER_TYPE(name=name, found=types[0], wanted=types[1])
+            sentences.append(other)
         elif mine.tobytes() != theirs.tobytes():
             count = int((_bits(mine) != _bits(theirs)).any(axis=-1).sum())
             with np.errstate(all="ignore"):
                 gap = np.abs(mine.astype(np.float64) - theirs.astype(np.float64))
             gap = gap[np.isfinite(gap)].max(initial=0.0)
-            of = f"{count:,} of {mine.size:,} values"
-            sentences.append(f"{name} differs in {of}, by {gap:.3g} at most")
+            told = {"name": name, "count": count, "values": mine.size, "gap": gap}
+            sentences.append(Kind.OUTPUT_DIFFERS(**told))
     return sentences
 
 
@@ -92,4 +90,4 @@ def last_line(said: str) -> str:
     """The last line that says something, such as an exception's."""
     lines = [line.strip() for line in said.splitlines() if line.strip()]
     telling = [line for line in lines if "Error" in line or line.startswith("error:")]
-    return (telling or lines or ["it said nothing"])[-1][:300]
+    return (telling or lines)[-1][:300] if lines else Kind.SAID_NOTHING()

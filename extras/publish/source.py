@@ -15,7 +15,8 @@ from pathlib import Path
 
 from twincheck.common.system.checkout import ROOT
 from twincheck.common.system.errors import UserError
-from twincheck.common.system.reasons import Kind
+from twincheck.common.system.reasons import Kind as CoreKind
+from twincheck.extras.publish.kinds import Kind
 
 PROGRAMS = Path(__file__).resolve().parent / "programs"
 FACE = "twincheck.paddle_side"
@@ -23,7 +24,7 @@ FACES = (FACE, "twincheck")
 # How common/sides/losses.py, one text for both sides, reads in Paddle's words.
 _IN_PADDLE = (
     (r"from twincheck.*\n\n", ""),
-    (r"\bKind\.(\w+)\(", lambda found: f"{Kind[found[1]].template!r}.format("),
+    (r"\bKind\.(\w+)\(", lambda found: f"{CoreKind[found[1]].template!r}.format("),
     (r"\bside, ", ""),
     (r"side\.lib\.nn\.functional\.(.*), -1\)", r"F.\1, axis=-1)"),
     (r"side\.lib\.", "paddle."),
@@ -123,7 +124,8 @@ class _Imports:
         try:
             tree = ast.parse(text)
         except SyntaxError as error:
-            raise UserError(f"{self.path}:{error.lineno}: {error.msg}") from None
+            where = f"{self.path}:{error.lineno}"
+            raise UserError(Kind.REFUSED_AT(where=where, reason=error.msg)) from None
         lines = text.splitlines(keepends=True)
         for node in ast.walk(tree):
             if isinstance(node, ast.ImportFrom):
@@ -131,7 +133,7 @@ class _Imports:
             elif isinstance(node, ast.Import):
                 self._plain(node, lines)
             elif isinstance(node, ast.Call) and _is_import_module(node):
-                self._refuse(node, "import_module", "cannot be followed: write an import line")
+                self._refuse(node, Kind.IMPORT_NOT_FOLLOWED(what="import_module"))
         return "".join(lines)
 
     def _from(self, node: ast.ImportFrom, lines: list[str]) -> None:
@@ -140,7 +142,7 @@ class _Imports:
         if module in FACES:
             unknown = sorted(names - _offered())
             if unknown:
-                self._refuse(node, f"{', '.join(unknown)} of {FACE}", _no_stand_in())
+                self._refuse(node, _no_stand_in(Kind.OF_PADDLE_SIDE(names=unknown)))
             self.sources.used.setdefault(RUNTIME, set()).update(names)
             target = RUNTIME
         elif node.level == 0 and module == self.own_case:
@@ -152,7 +154,7 @@ class _Imports:
             # `from . import layers` names modules, `from .layers import X` or `from layers …` one.
             for name in () if module else sorted(names):
                 if self._follow(node, name) != name:
-                    self._refuse(node, name, "has a name that the export needs: rename that file")
+                    self._refuse(node, Kind.IMPORT_NAME_TAKEN(what=name))
             target = self._follow(node, module) if module else ""
         else:
             self._foreign(node, module)
@@ -175,9 +177,9 @@ class _Imports:
                 told.append(f"import {alias.name}{bound}")
                 continue
             if "." in alias.name and not alias.asname:
-                self._refuse(node, alias.name, "cannot be rewritten: write `from … import …`")
+                self._refuse(node, Kind.IMPORT_NOT_REWRITTEN(what=alias.name))
             if alias.name in FACES:
-                self._refuse(node, FACE, "is imported whole: write `from twincheck.paddle_side …`")
+                self._refuse(node, Kind.IMPORT_WHOLE(what=FACE))
             if alias.name == self.own_case:
                 self.sources.whole.add(CASE)
                 told.append(f"from . import {CONFIG} as {alias.asname or CASE}")
@@ -201,11 +203,12 @@ class _Imports:
             if module == CASE:
                 self.sources.whole.add(CASE)
                 return module
-            said = "is the reference" if module == "torch_model" else "is imported by itself"
-            self._refuse(node, module, f"{said}, which cannot be published")
+            is_reference = module == "torch_model"
+            kind = Kind.IMPORT_OF_REFERENCE_MODEL if is_reference else Kind.IMPORT_OF_ITSELF
+            self._refuse(node, kind(what=module))
         path = self.folder / f"{module}.py"
         if "." in module or not path.is_file():
-            self._refuse(node, module, "is no single file beside it: put the code into one")
+            self._refuse(node, Kind.IMPORT_NO_FILE(what=module))
         name = f"own_{module}" if module in (MODEL, CONFIG, RUNTIME) else module
         if name not in self.sources.modules:
             self.waiting[name] = path
@@ -215,14 +218,14 @@ class _Imports:
         """Note an installed package; refuse the workbench's own and the reference."""
         first = module.partition(".")[0]
         if first in _OURS or _STEP.fullmatch(first):
-            self._refuse(node, module, _no_stand_in())
+            self._refuse(node, _no_stand_in(module))
         if first in REFERENCE:
-            self._refuse(node, module, "is reference code, which may not be published")
+            self._refuse(node, Kind.IMPORT_OF_REFERENCE(what=module))
         if first not in sys.stdlib_module_names:
             self.sources.packages.add(first)
 
-    def _refuse(self, node: ast.AST, what: str, why: str) -> None:
-        raise UserError(f"{self.path}:{node.lineno}: {what} {why}")
+    def _refuse(self, node: ast.AST, reason: str) -> None:
+        raise UserError(Kind.REFUSED_AT(where=f"{self.path}:{node.lineno}", reason=reason))
 
 
 def _is_import_module(node: ast.Call) -> bool:
@@ -239,11 +242,8 @@ def _offered() -> set[str]:
     return functions - {"begin", "join_site", "normal_numbers", "integers_below"}
 
 
-def _no_stand_in() -> str:
-    return (
-        "is this workbench's own, which a published repository has not: write it out, or use "
-        f"Paddle's ({', '.join(sorted(_offered()))} of {FACE} are taken along)"
-    )
+def _no_stand_in(what: str) -> str:
+    return Kind.IMPORT_OF_WORKBENCH(what=what, offered=sorted(_offered()))
 
 
 # ---- part of a file -----------------------------------------------------------------------------
@@ -288,7 +288,7 @@ def extract(text: str, wanted: set[str], where: object, title: str | None = None
     defined = _definitions(tree)
     missing = sorted(wanted - set(defined))
     if missing:
-        raise UserError(f"{where}: it does not define {', '.join(missing)}")
+        raise UserError(Kind.NOT_DEFINED(file=str(where), names=missing))
     waiting, used = set(wanted), set()
     kept: set[ast.stmt] = set()
     while waiting:

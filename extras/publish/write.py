@@ -8,6 +8,7 @@ from twincheck.common.pair.pairs import Pair
 from twincheck.common.system.checkout import ROOT
 from twincheck.common.system.errors import UserError
 from twincheck.common.system.folders import put_in_place, working_folder
+from twincheck.extras.publish.kinds import Kind
 from twincheck.extras.publish.published import run_both
 from twincheck.extras.publish.repository import (
     Settings,
@@ -27,19 +28,13 @@ def refuse_place(out: Path, overwrite: bool, pair: Pair) -> None:
     target = out.resolve()
     for ours in (ROOT, pair.folder):
         if target == ours or target in ours.parents:
-            raise UserError(f"--out {out}: {ours.name} itself lies there; give a folder of its own")
+            raise UserError(Kind.OUT_AROUND(path=str(out), name=ours.name))
     if out.is_symlink() or (out.exists() and not out.is_dir()):
-        raise UserError(f"--out {out}: something is there that is no folder; give another name")
+        raise UserError(Kind.OUT_NO_FOLDER(path=str(out)))
     if not overwrite and out.is_dir() and any(out.iterdir()):
-        raise UserError(
-            f"--out {out}: this folder is not empty; give another, or --overwrite to replace all "
-            "that is in it"
-        )
+        raise UserError(Kind.OUT_NOT_EMPTY(path=str(out)))
     if overwrite and (out / ".git").exists():
-        raise UserError(
-            f"--out {out}: a Git repository is there, whose history --overwrite would remove; "
-            "export to another folder and copy the files"
-        )
+        raise UserError(Kind.OUT_GIT(path=str(out)))
 
 
 def publish(
@@ -57,12 +52,8 @@ def publish(
         repository = folder / "repository"
         write_repository(repository, published, settings)
         if published.own_draws:
-            raise UserError(
-                f"nothing was exported: {pair.name} draws random numbers of its own in eval mode, "
-                "so that no two runs outside this workbench are alike: draw them with draw_normal "
-                "of twincheck.paddle_side, or give them to the model as an input"
-            )
-        on_progress("running the exported predict.py")
+            raise UserError(Kind.OWN_DRAWS(model=pair.name))
+        on_progress(Kind.RUNNING_PREDICT())
         count = check_bits(python, repository, published.outputs, work)
         said = _saved_program(python, repository, settings, on_progress)
         if settings.no_program or not settings.free_batch:
@@ -72,28 +63,25 @@ def publish(
         for name in _MADE_BY_PROGRAMS:
             shutil.rmtree(repository / name, ignore_errors=True)
         put_in_place(repository, out)
-    outputs = "output" if count == 1 else "outputs"
-    lines = [f"predict.py: same bits as the Paddle model: {count} {outputs}", said]
-    lines.append(f"weights: {published.origin}")
-    lines.append(f"data: none ({why_none})" if samples is None else f"data: {samples.note}")
-    return [*lines, f"written: {options.out}"]
+    data = Kind.DATA_NONE(reason=why_none) if samples is None else Kind.DATA(note=samples.note)
+    lines = [Kind.SAME_BITS(count=count), said, Kind.WEIGHTS(origin=published.origin), data]
+    return [*lines, Kind.WRITTEN(path=str(options.out))]
 
 
 def _saved_program(python: str, folder: Path, settings: Settings, on_progress) -> str:
     """Save and run the program, for any number of samples where that works; what to say of it."""
-    on_progress("saving the program")
+    on_progress(Kind.SAVING_PROGRAM())
     for free in (True, False):
         settings.free_batch = free
         status, said = run_alone(python, folder, "export.py", [] if free else ["--fixed"])
         if status:
-            settings.no_program = f"paddle.jit.save fails: {last_line(said)}"
+            settings.no_program = Kind.PROGRAM_NOT_SAVED(line=last_line(said))
             continue
-        on_progress("running the saved program")
+        on_progress(Kind.RUNNING_PROGRAM())
         status, said = run_alone(python, folder, "infer.py", ["--split"] if free else [])
         if status == 0:
             settings.no_program = ""
-            shapes = "any number of samples" if free else "one number of samples"
-            return f"infer.py: the saved program is the model within rounding, for {shapes}"
+            return Kind.PROGRAM_FREE() if free else Kind.PROGRAM_FIXED()
         wrong = [line for line in said.splitlines() if "MORE than" in line or "DIFFERS" in line]
-        settings.no_program = f"it is not the model: {(wrong or [last_line(said)])[0]}"
-    return f"no saved program: {settings.no_program}"
+        settings.no_program = Kind.PROGRAM_OTHER(line=(wrong or [last_line(said)])[0])
+    return Kind.PROGRAM_NONE(reason=settings.no_program)

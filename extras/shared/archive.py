@@ -22,6 +22,8 @@ from twincheck.common.system.errors import UserError
 from twincheck.common.system.files import open_plain, whole
 from twincheck.common.system.json_file import MAX_BYTES as MAX_BYTES_OF_JSON
 from twincheck.common.system.json_file import parse_json
+from twincheck.common.system.reasons import reason_of
+from twincheck.extras.shared.kinds import Kind
 
 MANIFEST = "manifest.json"
 SCHEMA = 2  # 1: rows were judged by another rule
@@ -84,7 +86,7 @@ class ArchiveWriter:
     def add(self, name: str, content: bytes) -> None:
         """Add a file.  Raises ValueError for a name that is no safe one, or there already."""
         if not is_safe(name) or name.lower() in (known.lower() for known in self.files):
-            raise ValueError(f"{name}: no name for a file in a bundle, or there already")
+            raise ValueError(name)
         self._zip.writestr(_entry(name, zipfile.ZIP_DEFLATED), content, compresslevel=6)
         self.files[name] = {"size": len(content), "sha256": hashlib.sha256(content).hexdigest()}
 
@@ -105,7 +107,7 @@ class ArchiveWriter:
         try:
             self._zip.close()
         except (zipfile.LargeZipFile, struct.error):
-            raise UserError(f"{self.path}: more than a zip archive of 2 GB holds") from None
+            raise UserError(Kind.ARCHIVE_BEYOND_ZIP(path=str(self.path))) from None
         finally:
             self._whole.__exit__(*error)
 
@@ -144,10 +146,10 @@ class Archive:
                 self.entries = {info.filename: info for info in self._refuse(self._zip.infolist())}
                 self._refuse_other_bytes()
             except UserError as error:
-                raise ArchiveError(str(error)) from None
+                raise ArchiveError(reason_of(error)) from None
             except _NO_ARCHIVE as error:
                 reason = " ".join(str(error).split())[:200] or type(error).__name__
-                raise ArchiveError(f"{path}: no bundle, or a damaged one: {reason}") from None
+                raise ArchiveError(Kind.ARCHIVE_UNREADABLE(path=str(path), reason=reason)) from None
             self._opened = stack.pop_all()
 
     def __enter__(self) -> "Archive":
@@ -162,11 +164,11 @@ class Archive:
         return self._zip.comment.decode("ascii", "replace")
 
     def _error(self, reason: str) -> ArchiveError:
-        return ArchiveError(f"{self.path}: refused: {reason}")
+        return ArchiveError(Kind.ARCHIVE_REFUSED(path=str(self.path), reason=reason))
 
     def _refuse(self, entries: list[zipfile.ZipInfo]) -> list[zipfile.ZipInfo]:
         if len(entries) > MAX_FILES:
-            raise self._error(f"{len(entries):,} files in it, more than {MAX_FILES:,}")
+            raise self._error(Kind.ARCHIVE_FILES_TOO_MANY(count=len(entries), most=MAX_FILES))
         seen: dict[str, str] = {}
         for info in entries:
             shown = ascii(info.orig_filename[:200])
@@ -176,30 +178,28 @@ class Archive:
             outside = not is_safe(info.orig_filename) or info.orig_filename != info.filename
             twice = seen.get(info.filename.lower())
             size, packed = info.file_size, info.compress_size
-            for refused, reason in (
-                (info.flag_bits & 1, "is encrypted"),
-                (stat.S_ISLNK(mode), "is a symbolic link"),
-                (odd, "is not a plain file"),
-                (outside, "is no name for a file in a bundle: it may lead outside"),
-                (twice, f"and {ascii(twice)} are one name twice"),
-                (size > most, f"would unpack to {size:,} bytes"),
-                (
-                    size > max(_FREE_BYTES, MAX_RATIO * packed),
-                    f"would unpack to {size:,} bytes from {packed:,}",
-                ),
+            far = size > max(_FREE_BYTES, MAX_RATIO * packed)
+            for refused, kind, more in (
+                (info.flag_bits & 1, Kind.FILE_ENCRYPTED, {}),
+                (stat.S_ISLNK(mode), Kind.FILE_A_LINK, {}),
+                (odd, Kind.FILE_NOT_PLAIN, {}),
+                (outside, Kind.FILE_NAME_UNSAFE, {}),
+                (twice, Kind.FILE_NAME_TWICE, {"other": ascii(twice)}),
+                (size > most, Kind.FILE_TOO_LARGE, {"size": size}),
+                (far, Kind.FILE_UNPACKS_FAR, {"size": size, "packed": packed}),
             ):
                 if refused:
-                    raise self._error(f"{shown} {reason}")
+                    raise self._error(kind(name=shown, **more))
             seen[info.filename.lower()] = info.filename
         for name in seen:
             above = [name[:i] for i, letter in enumerate(name) if letter == "/"]
             if not seen.keys().isdisjoint(above):
-                raise self._error(f"{ascii(seen[name])} lies in a file")
+                raise self._error(Kind.FILE_IN_A_FILE(name=ascii(seen[name])))
         total = sum(info.file_size for info in entries)
         if total > MAX_BYTES:
-            raise self._error(f"it would unpack to {total:,} bytes")
+            raise self._error(Kind.ARCHIVE_TOO_LARGE(size=total))
         if MANIFEST not in seen:
-            raise self._error(f"there is no {MANIFEST} in it")
+            raise self._error(Kind.ARCHIVE_WITHOUT_MANIFEST())
         return entries
 
     def _refuse_other_bytes(self) -> None:
@@ -209,17 +209,17 @@ class Archive:
             local, central = _headers(info, place)
             self._file.seek(place)
             if info.header_offset != place or self._file.read(len(local)) != local:
-                raise self._error(f"{info.filename}: its header is not as a bundle has it")
+                raise self._error(Kind.FILE_HEADER(name=info.filename))
             place += len(local) + info.compress_size
             directory += central
         if info.filename != MANIFEST:
-            raise self._error("its files are not in the order of a bundle")
+            raise self._error(Kind.ARCHIVE_ORDER())
         count, comment = len(self.entries), self._zip.comment
         end = _END.pack(b"PK\5\6", 0, 0, count, count, len(directory), place, len(comment))
         rest = directory + end + comment
         self._file.seek(place)
         if self._file.read(len(rest) + 1) != rest:
-            raise self._error("there are bytes in it that belong to no file")
+            raise self._error(Kind.ARCHIVE_OTHER_BYTES())
 
     def read(self, name: str) -> bytes:
         """A file's bytes; raises ArchiveError where it does not unpack to what was announced."""
@@ -232,12 +232,13 @@ class Archive:
                 while block := stream.read(_BLOCK):
                     left -= len(block)
                     if left < 0:
-                        raise ValueError("it is longer than announced")
+                        raise ValueError(Kind.FILE_LONGER())
                     yield block
                 if left:
-                    raise ValueError("it is shorter than announced")
+                    raise ValueError(Kind.FILE_SHORTER())
         except (zipfile.BadZipFile, zlib.error, ValueError, EOFError) as error:
-            raise self._error(f"{info.filename}: {error}") from None
+            reason = Kind.FILE_UNREADABLE(name=info.filename, reason=reason_of(error))
+            raise self._error(reason) from None
 
     def unpack(self, name: str, target: Path) -> tuple[str, str]:
         """Write a file into a folder; returns the SHA-256 of it as it is and as it is packed."""
@@ -262,10 +263,10 @@ class Archive:
         try:
             manifest = parse_json(content, f"{self.path}: {MANIFEST}")
         except UserError as error:
-            raise ArchiveError(str(error)) from None
+            raise ArchiveError(reason_of(error)) from None
         if manifest.get("schema") != SCHEMA:
             shown = ascii(str(manifest.get("schema"))[:40])
-            raise self._error(f"its schema is {shown}, and this version reads {SCHEMA}")
+            raise self._error(Kind.ARCHIVE_SCHEMA(found=shown, known=SCHEMA))
         return manifest, hashlib.sha256(content).hexdigest()
 
 
@@ -279,21 +280,21 @@ def file_problems(manifest: Mapping, archive: Archive, target: Path) -> list[str
             continue
         about = listed.get(name)
         if not isinstance(about, dict):
-            problems.append(f"{name} is in the bundle, but not in its {MANIFEST}")
+            problems.append(Kind.FILE_NOT_LISTED(name=name))
             continue
         try:
             sha256, packed = archive.unpack(name, target)
         except ArchiveError as error:
-            problems.append(str(error))
+            problems.append(reason_of(error))
             with suppress(OSError):
                 (target / name).unlink()
             continue
         size = archive.entries[name].file_size
         told = (about.get("size"), about.get("sha256"), about.get("packed_sha256"))
         if told != (size, sha256, packed):
-            problems.append(f"{name} is not the file that {MANIFEST} describes")
+            problems.append(Kind.FILE_CHANGED(name=name))
     problems += [
-        f"{ascii(str(name)[:120])[1:-1]} is in {MANIFEST}, but not in the bundle"
+        Kind.FILE_MISSING(name=ascii(str(name)[:120])[1:-1])
         for name in listed
         if name not in archive.entries
     ]

@@ -16,6 +16,7 @@ from typing import Any
 from twincheck.common.system.checkout import PATH
 from twincheck.common.system.door import to_pip
 from twincheck.common.system.errors import UserError
+from twincheck.extras.shared.kinds import Kind
 
 PATIENCE_S = 5.0  # for a scheduler's answer, and for its first worker
 WITHOUT_WORKER_S = 60.0  # for a worker to come, once all are gone
@@ -33,25 +34,19 @@ def workers_of(address: str) -> Iterator[Any]:
         try:
             client.wait_for_workers(1, timeout=PATIENCE_S)
         except TimeoutError:
-            raise UserError(
-                f"--scheduler {address} has no worker: start one on each machine, "
-                f"dask worker {address} --nthreads 1 --nworkers N"
-            ) from None
+            raise UserError(Kind.NO_WORKER(address=address)) from None
         _refuse_other_versions(client, address)
         backend = _backend(client)
         watch = threading.Thread(target=_watch, args=(backend, done, why), daemon=True)
         watch.start()
         yield backend
     except CancelledError:
-        lost = (why or ["the connection to the scheduler was lost"])[0]
-        raise UserError(f"--scheduler {address}: {lost}; what was finished is told") from None
+        lost = (why or [Kind.CONNECTION_LOST()])[0]
+        raise UserError(Kind.CLUSTER_LOST(address=address, reason=lost)) from None
     except Exception as error:
         if type(error).__name__ != "KilledWorker":
             raise
-        raise UserError(
-            f"--scheduler {address}: one task was running in each of several workers that were "
-            "killed: is there enough memory?"
-        ) from None
+        raise UserError(Kind.WORKERS_KILLED(address=address)) from None
     finally:
         done.set()
         with suppress(Exception):  # it may be closed
@@ -63,10 +58,8 @@ def _connected(address: str) -> Any:
     try:
         import distributed
     except ModuleNotFoundError:
-        raise UserError(
-            f"--backend dask needs distributed, which {sys.executable} has not: install it there, "
-            f"`{to_pip('distributed')}`"
-        ) from None
+        command = to_pip("distributed")
+        raise UserError(Kind.NO_DISTRIBUTED(python=sys.executable, command=command)) from None
     for name in list(logging.root.manager.loggerDict):
         if name.startswith("distributed"):  # what matters is a sentence here
             logging.getLogger(name).setLevel(logging.CRITICAL)
@@ -90,11 +83,9 @@ def _connected(address: str) -> Any:
     try:
         return Client(address, timeout=PATIENCE_S, set_as_default=False)
     except (OSError, ValueError, TypeError) as error:
-        why = "nothing answers" if isinstance(error, OSError) else str(error).partition("\n")[0]
-        raise UserError(
-            f"--scheduler {address}: {why}: is `dask scheduler` running, and is this the address "
-            "that it prints?"
-        ) from None
+        silent = isinstance(error, OSError)
+        why = Kind.NO_ANSWER() if silent else str(error).partition("\n")[0]
+        raise UserError(Kind.NO_SCHEDULER(address=address, reason=why)) from None
 
 
 def _backend(client: Any) -> Any:
@@ -120,7 +111,7 @@ def _watch(backend: Any, done: threading.Event, why: list[str]) -> None:
             if backend.client.nthreads():
                 seen = time.monotonic()
             elif time.monotonic() - seen > WITHOUT_WORKER_S:
-                why.append(f"it has had no worker for {WITHOUT_WORKER_S:.0f} s")
+                why.append(Kind.WORKERS_GONE(seconds=WITHOUT_WORKER_S))
                 backend.give_up()
                 return
 
@@ -149,14 +140,14 @@ def _refuse_other_versions(client: Any, address: str) -> None:
     told = client.get_versions()
     # Code is sent, which another Python cannot read: this is asked first.
     own = _of_dask(told["client"])
-    _compare(f"the scheduler {address}", own, _of_dask(told["scheduler"]))
+    _compare(Kind.THE_SCHEDULER(address=address), own, _of_dask(told["scheduler"]))
     for worker, theirs in told["workers"].items():
-        _compare(f"the worker {worker}", own, _of_dask(theirs))
+        _compare(Kind.THE_WORKER(address=worker), own, _of_dask(theirs))
     own = _seen(str(PATH), ALIKE)["versions"]
     for worker, seen in client.run(_seen, str(PATH), ALIKE).items():
         if not seen["there"]:
             raise UserError(nowhere(seen["host"]))
-        _compare(f"the worker {worker}", own, seen["versions"])
+        _compare(Kind.THE_WORKER(address=worker), own, seen["versions"])
 
 
 def _of_dask(told: Mapping) -> dict[str, str]:
@@ -170,16 +161,11 @@ def _compare(who: str, own: Mapping, theirs: Mapping) -> None:
     """Raise UserError where a version is another one."""
     for name, version in own.items():
         if theirs[name] != version:
-            raise UserError(
-                f"{who} has {name} {theirs[name] or '(none)'}, and here it is "
-                f"{version or '(none)'}: results would not be comparable; give all the same "
-                "environment"
-            )
+            both = {"theirs": theirs[name], "own": version}
+            both = {whose: found or Kind.NO_VERSION() for whose, found in both.items()}
+            raise UserError(Kind.OTHER_VERSION(who=who, name=name, **both))
 
 
 def nowhere(host: str) -> str:
     """The sentence on a machine that does not see the workbench."""
-    return (
-        f"{host}: there is no {PATH}: every machine of a cluster needs this folder under the same "
-        "path, on a file system that they share"
-    )
+    return Kind.FOLDER_NOT_SHARED(host=host, folder=str(PATH))

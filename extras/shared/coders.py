@@ -13,6 +13,7 @@ from twincheck.common.pair.data import BYTE_OFFSET
 from twincheck.common.pair.sentencepieces import MODEL, find_model, load_processor
 from twincheck.common.system.door import to_pip
 from twincheck.common.system.errors import UserError
+from twincheck.extras.shared.kinds import Kind
 
 BYTES = "bytes"
 PIECES = "tokenizer.json"  # the file's name beside published weights
@@ -47,9 +48,7 @@ class SentencePiece:
         """The ids (T,) int64 of UTF-8; UserError for other bytes, and for what has no piece."""
         ids = self._processor.encode(decoded(content, self.name))
         if self._processor.unk_id() in ids:
-            raise UserError(
-                f"the prompt has characters that {self.name} has no piece for: leave them out"
-            )
+            raise UserError(Kind.PROMPT_WITHOUT_PIECE(tokenizer=self.name))
         return np.array(ids, dtype=np.int64)
 
     def decode(self, ids: np.ndarray) -> str:
@@ -64,14 +63,12 @@ class Pieces:
         try:
             from tokenizers import Tokenizer
         except ModuleNotFoundError:
-            raise UserError(
-                f"--tokenizer {path}: the Python that runs this has no tokenizers: "
-                f"`{to_pip('tokenizers')}`"
-            ) from None
+            command = to_pip("tokenizers")
+            raise UserError(Kind.NO_TOKENIZERS(path=str(path), command=command)) from None
         try:
             self._tokenizer = Tokenizer.from_file(str(path))
         except Exception as error:  # the library raises nothing narrower
-            raise UserError(f"--tokenizer {path}: not a tokenizer.json ({error})") from None
+            raise UserError(Kind.NOT_A_TOKENIZER(path=str(path), error=str(error))) from None
         self.name = str(path)
         self.size = self._tokenizer.get_vocab_size()
 
@@ -89,7 +86,7 @@ def decoded(content: bytes, name: str) -> str:
     try:
         return content.decode()
     except UnicodeDecodeError:
-        raise UserError(f"the prompt is no UTF-8, which {name} needs") from None
+        raise UserError(Kind.PROMPT_NOT_UTF8(tokenizer=name)) from None
 
 
 def tokenizer(option: Path | None, weights: str | None = None) -> Bytes | SentencePiece | Pieces:

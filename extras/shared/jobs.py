@@ -24,6 +24,7 @@ from twincheck.common.system.checkout import PATH
 from twincheck.common.system.errors import UserError
 from twincheck.extras.shared import cluster
 from twincheck.extras.shared import task as in_a_task
+from twincheck.extras.shared.kinds import Kind
 
 BACKENDS = ("loky", "dask")
 MOST_KILLED = 3  # in a row, nothing having ended in between: the task itself kills it
@@ -47,13 +48,13 @@ def add_options(parser: argparse.ArgumentParser) -> None:
         "--backend",
         choices=BACKENDS,
         default=BACKENDS[0],
-        help="processes of this machine (loky, the default), or a cluster's workers (dask)",
+        help=Kind.OPTION_BACKEND(),
     )
     parser.add_argument(
         "--scheduler",
         metavar="tcp://HOST:PORT",
         default="",
-        help="of --backend dask: where `dask scheduler` says that it is",
+        help=Kind.OPTION_SCHEDULER(),
     )
 
 
@@ -64,16 +65,11 @@ def place_of(options: argparse.Namespace, jobs: int | None, default: int, name: 
     default   how many at a time where it was not
     """
     if options.backend == "dask" and not options.scheduler:
-        raise UserError(
-            "--backend dask: which cluster? Give --scheduler tcp://HOST:PORT, as `dask scheduler` "
-            "prints it"
-        )
+        raise UserError(Kind.WHICH_CLUSTER())
     if options.scheduler and options.backend != "dask":
-        raise UserError("--scheduler is a cluster's: give --backend dask too")
+        raise UserError(Kind.SCHEDULER_WITHOUT_DASK())
     if options.scheduler and jobs is not None:
-        raise UserError(
-            f"{name}: a cluster runs as many at a time as its workers have threads: leave it out"
-        )
+        raise UserError(Kind.JOBS_OF_A_CLUSTER(option=name))
     return Place(default if jobs is None else jobs, options.scheduler)
 
 
@@ -105,11 +101,7 @@ def run(
             except TerminatedWorkerError:  # the others were ended with it
                 killed += 1
                 if killed == MOST_KILLED:
-                    raise UserError(
-                        f"a process was killed {killed} times, and none of the {len(left)} tasks "
-                        "that are left ended in between: is there enough memory? Run fewer at a "
-                        "time"
-                    ) from None
+                    raise UserError(Kind.KILLED_AGAIN(times=killed, left=len(left))) from None
 
 
 def _answers(sent: Sequence[Any], options: Mapping[str, Any]) -> Iterator[tuple[int, Any]]:

@@ -5,6 +5,7 @@ import subprocess
 from pathlib import Path
 
 from twincheck.common.system.errors import UserError
+from twincheck.extras.shared.kinds import Kind
 
 
 def link_entries(source: Path, target: Path) -> None:
@@ -20,7 +21,7 @@ def own_file(packages: Path, file: Path, target: Path) -> Path:
     Folders and links that are there already stay.  Raises UserError where there is no such file.
     """
     if not (packages / file).is_file():
-        raise UserError(f"{file}: there is no such file in {packages}")
+        raise UserError(Kind.NO_SUCH_FILE(file=str(file), folder=str(packages)))
     for folder in list(file.parents)[-2::-1]:
         own = target / folder
         if own.is_symlink() or not own.exists():

@@ -6,6 +6,7 @@ import os
 from twincheck.common.system.errors import UserError
 from twincheck.common.system.files import open_plain
 from twincheck.common.system.json_file import MAX_BYTES, parse_json
+from twincheck.extras.shared.kinds import Kind
 
 
 def load_sealed(path: str | os.PathLike) -> dict:
@@ -16,8 +17,5 @@ def load_sealed(path: str | os.PathLike) -> dict:
     head, seal = b'{\n "seal": "', content[12:76]
     rest = b"{" + content[78:]
     if content[:12] != head or hashlib.sha256(rest).hexdigest().encode() != seal:
-        raise UserError(
-            f"{path}: refused: it is torn, or was edited after it was written; run the check "
-            "again, or judge its logs again with --compare-only"
-        )
+        raise UserError(Kind.FILE_EDITED(path=str(path)))
     return value

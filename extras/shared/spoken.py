@@ -5,6 +5,7 @@ import sys
 
 from twincheck.common.system.door import NAME, in_help
 from twincheck.common.system.extras import in_language, languages
+from twincheck.extras.shared.kinds import Kind
 
 
 class Parser(argparse.ArgumentParser):
@@ -21,14 +22,12 @@ class Parser(argparse.ArgumentParser):
             formatter_class=next((one.Help for one in languages()), plain),
             allow_abbrev=False,
         )
-        self.add_argument(
-            "--lang", choices=("en", "zh"), help="language, or the locale's: --lang zh"
-        )
+        self.add_argument("--lang", choices=("en", "zh"), help=Kind.OPTION_LANG())
 
     def error(self, message: str) -> None:
         """Say it, and end with status 2."""
         asked = in_help(f"{self.prog} --help")
-        self.exit(2, in_language(f"error: {message} (`{asked}` lists what it takes)") + "\n")
+        self.exit(2, f"{in_language(Kind.CALL_REFUSED(reason=message, help=asked))}\n")
 
     def format_help(self) -> str:
         """The help, with its commands as they are typed here."""
@@ -42,4 +41,4 @@ def say(text: str) -> None:
 
 def say_error(sentence: str) -> None:
     """One sentence on standard error."""
-    print(in_language(f"error: {sentence}"), file=sys.stderr)
+    print(in_language(Kind.ERROR(reason=sentence)), file=sys.stderr)

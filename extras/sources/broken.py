@@ -1,7 +1,10 @@
 """Lines of a data file that cannot be used: they are counted, and a note names the first few."""
 
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
+
+from twincheck.extras.sources.kinds import Kind
 
 NAMED = 3  # lines that a note names
 
@@ -19,8 +22,9 @@ class BrokenLines:
         """One line, counted from 1, or a file as a whole, that is left out."""
         self.counts[why] += 1
         if len(self.first) < NAMED:
-            place = name or self.path.name
-            self.first.append(f"{place}{f':{line}' if line else ''} ({why})")
+            of = {"file": name or self.path.name, "why": why}
+            told = Kind.LINE_LEFT_OUT(line=line, **of) if line else Kind.FILE_LEFT_OUT(**of)
+            self.first.append(told)
 
     def state(self) -> dict:
         """What a progress file keeps; BrokenLines(path, state) is the same again."""
@@ -31,10 +35,10 @@ class BrokenLines:
         """How many were left out."""
         return sum(self.counts.values())
 
-    def notes(self, of: str = "lines") -> list[str]:
+    def notes(self, left_out: Callable[..., str] = Kind.LINES_LEFT_OUT) -> list[str]:
         """One note, or none where nothing was left out."""
         if not self.total:
             return []
-        more = ", …" if self.total > len(self.first) else ""
-        reasons = ", ".join(f"{count:,} {why}" for why, count in self.counts.most_common())
-        return [f"data: {self.total:,} {of} left out ({reasons}): {', '.join(self.first)}{more}"]
+        first = self.first + ["…"] * (self.total > len(self.first))
+        reasons = [Kind.LEFT_OUT_BECAUSE(count=n, why=w) for w, n in self.counts.most_common()]
+        return [Kind.DATA(what=left_out(count=self.total, reasons=reasons, first=first))]

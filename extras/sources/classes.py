@@ -29,6 +29,7 @@ from twincheck.common.pair.sources.request import Dataset, Source, SourceRequest
 from twincheck.common.pair.tape import Tape
 from twincheck.common.system.errors import UserError
 from twincheck.extras.sources.broken import BrokenLines
+from twincheck.extras.sources.kinds import Kind
 from twincheck.extras.sources.words import class_counts, labelled
 
 _NUMBER = re.compile(r"-?[0-9]{1,18}")
@@ -43,21 +44,20 @@ def build(request: SourceRequest, progress: Path) -> Dataset:
     path = request.path
     train, test, notes = _read(request)
     if not train:
-        reason = f": {notes[-1].removeprefix('data: ')}" if notes else ""
-        raise UserError(f"--data {path}: no labelled text that can be used{reason}")
+        none = Kind.TEXTS_NONE(path=str(path))
+        why = notes[-1].fields["what"] if notes else ""
+        raise UserError(Kind.TEXTS_ALL_LEFT_OUT(none=none, why=why) if why else none)
     if test is None:
         train, test = _split(train, request.seed)
-        notes.append(f"data: one in {TEST_SHARE} of each class is the test set, under the seed")
+        notes.append(Kind.TEST_SET_DRAWN(share=TEST_SHARE))
     if not test:
-        raise UserError(f"--data {path}: too few texts for a test set: each class needs 2")
+        raise UserError(Kind.TEXTS_FEW(path=str(path)))
     names = sorted({label for label, _ in train + test})
     if all(_NUMBER.fullmatch(name) for name in names):
         names.sort(key=int)
     if not 2 <= len(names) <= MAX_CLASSES:
-        raise UserError(
-            f"--data {path}: {len(names):,} different labels; a classification has 2 to "
-            f"{MAX_CLASSES:,}: is that the labels' column?"
-        )
+        counts = {"count": len(names), "most": MAX_CLASSES}
+        raise UserError(Kind.LABELS_COUNT(path=str(path), **counts))
     numbers = {name: i for i, name in enumerate(names)}
     parts = {
         part: [(numbers[label], text) for label, text in samples]
@@ -110,14 +110,14 @@ def _folder(path: Path, request: SourceRequest) -> tuple[Samples, list[str]]:
     broken, samples = BrokenLines(path), []
     for number, file in enumerate(sorted(path.glob("*/*.txt"))):
         if number % _PROGRESS_EVERY == 0:
-            request.on_progress(f"data: {number:,} files of {path.name} read")
+            request.on_progress(Kind.NOW_FILES(count=number, folder=path.name))
         try:
             samples.append((file.parent.name, file.read_bytes().decode("utf-8")))
         except UnicodeDecodeError:
-            broken.add(None, "no UTF-8", f"{file.parent.name}/{file.name}")
+            broken.add(None, Kind.NO_UTF8(), f"{file.parent.name}/{file.name}")
         except OSError as error:
             broken.add(None, str(error.strerror), f"{file.parent.name}/{file.name}")
-    return samples, broken.notes("files")
+    return samples, broken.notes(Kind.FILES_LEFT_OUT)
 
 
 # ---- tables -------------------------------------------------------------------------------------
@@ -134,18 +134,18 @@ def _table(path: Path, request: SourceRequest) -> tuple[Samples, list[str]]:
             if is_header:
                 continue
         if len(row) != width:
-            broken.add(line, f"not {width} columns")
+            broken.add(line, Kind.COLUMNS_DIFFER(count=width))
             continue
         if any("\udc80" <= mark <= "\udcff" for cell in row for mark in cell):
-            broken.add(line, "no UTF-8")
+            broken.add(line, Kind.NO_UTF8())
             continue
         label = row[columns[0]].strip()
         if not label:
-            broken.add(line, "no label")
+            broken.add(line, Kind.NO_LABEL())
             continue
         samples.append((label, " ".join(row[i] for i in columns[1])))
         if len(samples) % _PROGRESS_EVERY == 0:
-            request.on_progress(f"data: {len(samples):,} rows of {path.name} read")
+            request.on_progress(Kind.NOW_ROWS(count=len(samples), file=path.name))
     return samples, broken.notes()
 
 
@@ -181,16 +181,15 @@ def _columns(path: Path, first: list[str], settings: dict | None) -> tuple[tuple
     else:
         columns, is_header = [n for n in (label, *texts) if isinstance(n, int)], False
         if named and settings:
-            raise UserError(f"--data {path}: no column {', '.join(named)} in its first line")
+            raise UserError(Kind.COLUMNS_MISSING(path=str(path), names=named))
     if not columns or max(columns) >= len(first):
-        raise UserError(f"--data {path}: {len(first)} column(s); a label and a text are needed")
+        raise UserError(Kind.COLUMNS_FEW(path=str(path), count=len(first)))
     return (columns[0], columns[1:]), is_header
 
 
 SOURCE = Source(
-    "texts with labels: a folder with train.csv and test.csv, one CSV or TSV file, or a folder "
-    "with a subfolder of .txt files for each class",
-    "AG News: https://huggingface.co/datasets/fancyzhx/ag_news (class,title,description)",
+    Kind.CLASSES(),
+    Kind.CLASSES_ORIGIN(),
     "ag_news",
     ("length", "eval_length", "lower", "columns", "vocabulary"),
     build,

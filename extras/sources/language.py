@@ -21,6 +21,7 @@ from twincheck.common.pair.data import BYTE_OFFSET, PADDING, TEXT_VOCABULARY, te
 from twincheck.common.pair.sentencepieces import load_processor
 from twincheck.common.pair.sources.request import Dataset, Source, SourceRequest
 from twincheck.common.system.errors import UserError
+from twincheck.extras.sources.kinds import Kind
 
 SHARES = {"train": (0, 90), "validation": (90, 95), "test": (95, 100)}  # per cent, from and to
 IGNORED = -100  # a label that no loss counts
@@ -38,13 +39,13 @@ def build(request: SourceRequest, progress: Path) -> Dataset:
         notes += more
     tokens = content if pieces is None else pieces
     if len(tokens) < len(SHARES):
-        raise UserError(f"--data {request.path}: {len(tokens)} tokens are no text to train on")
+        raise UserError(Kind.TEXT_TOO_SHORT(path=str(request.path), count=len(tokens)))
     ends = {part: [len(tokens) * e // 100 for e in ends] for part, ends in SHARES.items()}
     padded = any(end - start < length for start, end in ends.values())
     arrays: dict[str, np.ndarray] = {}
     sizes = []
     for part, (start, end) in ends.items():
-        request.on_progress(f"data: {part} to rows of {length:,}")
+        request.on_progress(Kind.NOW_PART(part=part, length=length))
         rows = -(-(end - start) // length) if padded else (end - start) // length
         kept = tokens[start : min(end, start + rows * length)]
         if pieces is None:
@@ -60,12 +61,13 @@ def build(request: SourceRequest, progress: Path) -> Dataset:
             mask = (np.arange(rows * length) < rows * length - missing).reshape(rows, length)
             arrays[f"{part}/attention_mask"] = mask.astype(np.int8)
             arrays[f"{part}/labels"] = np.where(mask, ids, IGNORED).astype(ids.dtype)
-        rest = f", {missing:,} of them padding" if padded else f", {end - start - len(kept):,} left"
-        sizes.append(f"{part} {rows:,} rows{rest}")
+        count = missing if padded else end - start - len(kept)
+        of_part = Kind.PART_PADDED if padded else Kind.PART_CUT
+        sizes.append(of_part(part=part, rows=rows, count=count))
     name = request.settings.get("vocabulary", "vocab_size")
     entries = {name: size} if request.config.get(name, 0) < size else {}
-    kind = "bytes" if pieces is None else f"pieces of {request.tokenizer.name}"
-    notes.append(f"data: {len(tokens):,} {kind} in rows of {length:,}: {'; '.join(sizes)}")
+    what = Kind.BYTES() if pieces is None else Kind.PIECES_OF(tokenizer=request.tokenizer.name)
+    notes.append(Kind.IN_ROWS(count=len(tokens), what=what, length=length, parts=sizes))
     return Dataset(arrays, entries, notes)
 
 
@@ -74,25 +76,23 @@ def _content(request: SourceRequest) -> tuple[np.ndarray, list[str]]:
     path = request.path
     if path is None:
         whole = text()["values"] - BYTE_OFFSET
-        return whole.astype(np.uint8), ["data: the text is Python's own help; --data reads another"]
+        return whole.astype(np.uint8), [Kind.TEXT_OF_PYTHON()]
     if path.is_dir():
         files = [file for file in sorted(path.rglob("*.txt")) if file.is_file()]
         if not files:
-            raise UserError(f"--data {path}: there is no .txt file in this folder")
+            raise UserError(Kind.FOLDER_WITHOUT_TEXTS(path=str(path)))
         content = np.concatenate([np.fromfile(file, np.uint8) for file in files])
-        return _non_empty(path, content), [
-            f"data: {len(files):,} .txt files, in the order of names"
-        ]
+        return _non_empty(path, content), [Kind.TEXTS_IN_ORDER(count=len(files))]
     if not zipfile.is_zipfile(path):
         return _non_empty(path, np.fromfile(path, np.uint8)), []
     try:
         with zipfile.ZipFile(path) as archive:
             members = [member for member in archive.infolist() if not member.is_dir()]
             if len(members) != 1:
-                raise UserError(f"--data {path}: it holds {len(members)} files; unpack the text")
+                raise UserError(Kind.ARCHIVE_OF_SEVERAL(path=str(path), count=len(members)))
             content = _unpacked(archive, members[0], request)
     except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError) as error:
-        raise UserError(f"--data {path}: damaged or cut off ({error}): get it again") from None
+        raise UserError(Kind.DATA_DAMAGED(path=str(path), error=str(error))) from None
     return _non_empty(path, content), []
 
 
@@ -105,13 +105,13 @@ def _unpacked(
         while chunk := stream.read(_CHUNK_BYTES):
             parts.append(chunk)
             done += len(chunk)
-            request.on_progress(f"data: {done >> 20:,} MiB of {member.filename} unpacked")
+            request.on_progress(Kind.NOW_UNPACKED(size=done >> 20, file=member.filename))
     return np.frombuffer(b"".join(parts), np.uint8)
 
 
 def _non_empty(path: Path, content: np.ndarray) -> np.ndarray:
     if not content.size:
-        raise UserError(f"--data {path}: empty: there is no text in it")
+        raise UserError(Kind.DATA_EMPTY(path=str(path)))
     return content
 
 
@@ -129,8 +129,8 @@ def _pieces(request: SourceRequest, content: np.ndarray) -> tuple[np.ndarray, in
         lines = processor.encode(decoded.split("\n"))
         ids.append(np.fromiter(chain.from_iterable(lines), np.int32))
         done += len(chunk)
-        request.on_progress(f"data: {100 * done // len(content)} % of the text to pieces")
-    notes = [f"data: {replaced:,} bytes that are no UTF-8 were replaced"] if replaced else []
+        request.on_progress(Kind.NOW_PIECES(percent=100 * done // len(content)))
+    notes = [Kind.BYTES_REPLACED(count=replaced)] if replaced else []
     return np.concatenate(ids), processor.get_piece_size(), notes
 
 
@@ -149,15 +149,15 @@ def _lines(content: np.ndarray) -> Iterator[bytes]:
 
 
 ENWIK8 = Source(
-    "enwik8, the first 100,000,000 bytes of a dump of Wikipedia",
+    Kind.ENWIK8(),
     "https://mattmahoney.net/dc/enwik8.zip",
     "enwik8.txt",
     ("length", "vocabulary"),
     build,
 )
 TEXT = Source(
-    "a text: a file, or a folder of .txt files",
-    "https://www.gutenberg.org, for one",
+    Kind.TEXT(),
+    Kind.TEXT_ORIGIN(),
     "enwik8.txt",
     ("length", "vocabulary", "default"),
     build,

@@ -28,12 +28,14 @@ from twincheck.common.pair.sources.request import Dataset, Source, SourceRequest
 from twincheck.common.pair.tape import Tape
 from twincheck.common.system.errors import UserError
 from twincheck.common.system.files import whole
+from twincheck.common.system.reasons import reason_of
 from twincheck.common.system.signals import put_off
 from twincheck.extras.sources.broken import BrokenLines
+from twincheck.extras.sources.kinds import Kind
 from twincheck.extras.sources.words import class_counts, labelled
 
 CLASSES = 5
-STARS = [f"{star} star" for star in range(1, CLASSES + 1)]
+STARS = [Kind.STAR(number=star) for star in range(1, CLASSES + 1)]
 SIZES = {"balanced": [8000, 1000], "random": [40000, 5000, 5000]}
 SAVE_EVERY_S = 10.0
 MAX_LINE_BYTES = 1 << 22  # a longer one is no review
@@ -70,21 +72,20 @@ class Balanced:
         if all(self.parts):
             train, test = self.parts
             short = min(self.counts[1]) < self.sizes[1]
-            note = "data: the file ends before the test set has its share of every class"
-            return {"train": train, "test": test}, [note] if short else []
+            return {"train": train, "test": test}, [Kind.TEST_SET_SHORT()] if short else []
         # Too few even for the training set: the rarest class's reviews, split in the same shares.
         rarest = min(self.counts[0])
         test = max(1, rarest * self.sizes[1] // sum(self.sizes))
         if rarest - test < 1:
             star = STARS[self.counts[0].index(rarest)]
-            raise UserError(f"has {rarest} reviews with {star}; a balanced split needs 2 or more")
+            raise UserError(Kind.STARS_FEW(count=rarest, star=star))
         caps, parts, seen = (rarest - test, test), ([], []), [0] * CLASSES
         for label, text in self.parts[0]:
             part = 0 if seen[label] < caps[0] else 1
             seen[label] += 1
             if seen[label] <= rarest:
                 parts[part].append([label, text])
-        note = f"data: too few reviews for {self.sizes[0]:,} of each class: {caps[0]:,} are taken"
+        note = Kind.STARS_TAKEN(wanted=self.sizes[0], count=caps[0])
         return {"train": parts[0], "test": parts[1]}, [note]
 
 
@@ -129,8 +130,8 @@ class Random:
             smaller = [len(drawn) * size // sum(sizes) for size in sizes[1:]]
             sizes = [len(drawn) - sum(smaller), *smaller]
             if min(sizes) < 1:
-                raise UserError(f"has {len(drawn)} reviews that can be read; a split needs 10")
-            notes = [f"data: fewer than {sum(self.sizes):,} reviews: all {len(drawn):,} are taken"]
+                raise UserError(Kind.REVIEWS_FEW(count=len(drawn)))
+            notes = [Kind.REVIEWS_TAKEN(wanted=sum(self.sizes), count=len(drawn))]
         ends = [0, sizes[0], sizes[0] + sizes[1], sum(sizes)]
         names = ("train", "validation", "test")
         return {n: drawn[a:b] for n, a, b in zip(names, ends, ends[1:], strict=False)}, notes
@@ -142,27 +143,27 @@ SPLITS = {"balanced": Balanced, "random": Random}
 def build(request: SourceRequest, progress: Path) -> Dataset:
     """Read, split and tokenize; raises UserError where no review is left or the file is damaged."""
     settings, path = request.settings, request.path
-    kind = settings.get("split", "balanced")
-    if kind not in SPLITS:
-        raise UserError(f"DATA in case.py: split is {kind!r}; allowed: {', '.join(SPLITS)}")
+    split = settings.get("split", "balanced")
+    if split not in SPLITS:
+        raise UserError(Kind.SPLIT_UNKNOWN(split=split, splits=list(SPLITS)))
     if path.is_dir():
-        raise UserError(f"--data {path}: a folder; give the file of reviews in it")
-    sizes = settings.get("sizes", SIZES[kind])
-    if len(sizes) != len(SIZES[kind]) or any(type(n) is not int or n < 1 for n in sizes):
-        wanted = f"{len(SIZES[kind])} integers from 1"
-        raise UserError(f"DATA in case.py: sizes is {sizes!r}; allowed with {kind}: {wanted}")
-    collector, broken, lines = _collected(request, SPLITS[kind], sizes, progress)
+        raise UserError(Kind.REVIEWS_IN_FOLDER(path=str(path)))
+    sizes = settings.get("sizes", SIZES[split])
+    if len(sizes) != len(SIZES[split]) or any(type(n) is not int or n < 1 for n in sizes):
+        said = {"sizes": repr(sizes), "split": split, "count": len(SIZES[split])}
+        raise UserError(Kind.SIZES_REFUSED(**said))
+    collector, broken, lines = _collected(request, SPLITS[split], sizes, progress)
     if lines and broken.total == lines:
-        raise UserError(f"--data {path}: no line is a review: {', '.join(broken.first)}")
+        raise UserError(Kind.REVIEWS_NONE(path=str(path), lines=broken.first))
     try:
         parts, notes = collector.split()
     except UserError as error:
-        raise UserError(f"--data {path} {error}") from None
+        raise UserError(Kind.DATA_REFUSED(path=str(path), why=reason_of(error))) from None
     length = settings["length"]
     lengths = dict.fromkeys(parts, settings.get("eval_length", length)) | {"train": length}
     arrays, size = labelled(parts, False, lengths, request.on_progress)
     entries = {settings.get("vocabulary", "vocab_size"): size, "num_labels": CLASSES}
-    read = f"data: {lines:,} lines of {path.name} read"
+    read = Kind.NOW_LINES(count=lines, file=path.name)
     return Dataset(arrays, entries, [read, class_counts(parts, STARS), *notes, *broken.notes()])
 
 
@@ -195,7 +196,7 @@ def _collected(request: SourceRequest, kind, sizes, progress: Path):
                         collector.add(*parsed)
                     offset, number = offset + bytes_read, number + 1
                 more = number - before == _LINES_AT_ONCE
-            request.on_progress(f"data: {number:,} lines of {request.path.name} read")
+            request.on_progress(Kind.NOW_LINES(count=number, file=request.path.name))
             if time.monotonic() - saved_s > SAVE_EVERY_S:
                 save()
                 saved_s, at_save = time.monotonic(), number
@@ -204,10 +205,8 @@ def _collected(request: SourceRequest, kind, sizes, progress: Path):
             save()
         raise
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-        raise UserError(
-            f"--data {request.path}: damaged or cut off after line {number:,} ({error}): "
-            "get it again"
-        ) from None
+        said = {"path": str(request.path), "line": number, "error": str(error)}
+        raise UserError(Kind.DATA_DAMAGED_AFTER(**said)) from None
     return collector, broken, number
 
 
@@ -227,7 +226,7 @@ def _lines(request: SourceRequest, offset: int) -> Iterator[tuple[bytes | None, 
         plain.seek(0)
         file = gzip.GzipFile(fileobj=plain) if packed else plain
         if offset:
-            request.on_progress("data: going on where the last run stopped")
+            request.on_progress(Kind.NOW_GOING_ON())
             file.seek(offset)
         while line := file.readline(MAX_LINE_BYTES):
             count = len(line)
@@ -246,29 +245,29 @@ def review(line: bytes | None) -> tuple[int, str] | str:
     Older dumps of the same site hold Python literals, with single quotes, instead of JSON.
     """
     if line is None:
-        return f"longer than {MAX_LINE_BYTES:,} bytes"
+        return Kind.LINE_TOO_LONG(count=MAX_LINE_BYTES)
     try:
         text = line.decode("utf-8")
     except UnicodeDecodeError:
-        return "no UTF-8"
+        return Kind.NO_UTF8()
     try:
         record = json.loads(text)
     except (ValueError, RecursionError):
         try:
             record = ast.literal_eval(text.strip())
         except (ValueError, SyntaxError, RecursionError, MemoryError):
-            return "no JSON"
+            return Kind.NO_JSON()
     if not isinstance(record, dict) or not isinstance(record.get("reviewText"), str):
-        return "no reviewText"
+        return Kind.NO_REVIEW_TEXT()
     stars = record.get("overall")
     if type(stars) not in (int, float) or stars not in range(1, CLASSES + 1):
-        return "overall is not 1 to 5"
+        return Kind.NO_STARS()
     return int(stars) - 1, record["reviewText"]
 
 
 SOURCE = Source(
-    "Amazon's Electronics reviews, reviews_Electronics_5.json.gz",
-    "https://jmcauley.ucsd.edu/data/amazon/ (Amazon product data of 2014, 5-core)",
+    Kind.REVIEWS(),
+    Kind.REVIEWS_ORIGIN(),
     "reviews_Electronics_5.json.gz",
     ("split", "sizes", "length", "eval_length", "vocabulary"),
     build,

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from twincheck.common.pair.data import PADDING
+from twincheck.extras.sources.kinds import Kind
 
 _WORD = re.compile(r"\w+|[^\w\s]+")  # letters and digits, or a run of other marks
 _PROGRESS_EVERY = 5000  # texts
@@ -35,7 +36,7 @@ class Vocabulary:
         known = self.ids
         for row, text in enumerate(texts):
             if row % _PROGRESS_EVERY == 0:
-                on_progress(f"data: {row:,} of {len(texts):,} texts to words")
+                on_progress(Kind.NOW_WORDS(count=row, texts=len(texts)))
             words = _WORD.findall(text.lower() if self.lower else text)
             kept = [known.setdefault(word, len(known) + 1) for word in words][:length]
             ids[row, : len(kept)] = kept
@@ -68,7 +69,8 @@ def class_counts(parts: dict[str, list[tuple[int, str]]], names: Sequence[object
     sizes = []
     for part, samples in parts.items():
         counts = np.bincount([label for label, _ in samples], minlength=len(names))
-        shown = ", ".join(f"{n} {c:,}" for n, c in zip(names, counts, strict=True))
-        sizes.append(f"{part} {len(samples):,} ({shown})")
+        counted = zip(names, counts.tolist(), strict=True)
+        classes = [Kind.CLASS_OF(name=name, count=count) for name, count in counted]
+        sizes.append(Kind.PART_OF_CLASSES(part=part, count=len(samples), classes=classes))
     empty = sum(not text.strip() for samples in parts.values() for _, text in samples)
-    return f"data: {'; '.join(sizes)}" + (f"; {empty:,} texts are empty" if empty else "")
+    return Kind.DATA(what=sizes + [Kind.TEXTS_EMPTY(count=empty)] * (empty > 0))

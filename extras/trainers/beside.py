@@ -30,9 +30,11 @@ from twincheck.common.system.errors import UserError
 from twincheck.common.system.frameworks import SIDES
 from twincheck.common.system.json_file import write_json
 from twincheck.common.system.npz import read_npz
+from twincheck.common.system.reasons import reason_of
 from twincheck.extras.shared.sides import asked, only_pair
 from twincheck.extras.trainers import trainers
 from twincheck.extras.trainers.first_loss import BATCH, Candidate, candidates
+from twincheck.extras.trainers.kinds import Kind
 from twincheck.extras.trainers.loss_logs import Curve, read_losses, together, told
 from twincheck.extras.trainers.trainers import Envelope, Judged, Precision
 from twincheck.step5_train.envelope import runs_of
@@ -49,7 +51,7 @@ def to_train(options: CheckOptions) -> str:
 def beside(step: Step, given: Namespace) -> int:
     """Judge logged trainings of one model, as the command line says; returns the exit status."""
     options = CheckOptions.of(given)
-    pair = only_pair(options, "name the one --model that was trained: --model FOLDER")
+    pair = only_pair(options, Kind.MODEL_MISSING())
     base = base_folder(step, options)
     files = {"torch": given.torch_losses, "paddle": given.paddle_losses}
     curves = {side: read_losses(path, given.losses_name) for side, path in files.items() if path}
@@ -57,20 +59,20 @@ def beside(step: Step, given: Namespace) -> int:
     for side in SIDES:
         if side not in curves:
             if ran is None:
-                raise UserError(
-                    f"there is no {side} training to compare with: give --{side}-losses FILE, or "
-                    f"let step 5 train here first: `{to_train(options)}`"
-                )
+                said = {"side": side, "command": to_train(options)}
+                raise UserError(Kind.SIDES_TRAINING_MISSING(**said))
             curves[side] = ran[0][side]
     curves = {side: curves[side] for side in SIDES}
     precision = Precision(curves["torch"], curves["paddle"], given.losses_dtype)
     found = together(curves["torch"], curves["paddle"], precision.alike)
     how = trainers.smoothed(found, precision)
     if how:
-        raise UserError(f"{how}, which hides single steps: log the loss of each step")
+        raise UserError(Kind.SMOOTHED_HIDES(fact=how))
     envelope, notes = _envelope(ran, curves, precision)
     judged = trainers.judge(found, precision, envelope)
-    of_curves = [f"{side}: {note}" for side, curve in curves.items() for note in curve.notes]
+    of_curves = [
+        Kind.SIDES_NOTE(side=s, note=n) for s, curve in curves.items() for n in curve.notes
+    ]
     judged.notes = [*of_curves, *judged.notes, *notes]
     made: list[Candidate] = []
     if judged.rows[0].key == "train/first" and judged.rows[0].verdict == "DIVERGED":
@@ -81,10 +83,7 @@ def beside(step: Step, given: Namespace) -> int:
         judged.cause = trainers.why(found, precision, made, own)
         off = abs(own.get("torch", 0.0) - own.get("paddle", 0.0))
         if len(own) == 2 and off > precision.allowed(own["torch"]):
-            judged.notes.append(
-                f"the port's own loss of this batch is {own['paddle']:.7g}, the reference's "
-                f"{own['torch']:.7g}: step 3 shows where they part"
-            )
+            judged.notes.append(Kind.OWN_LOSSES_DIFFER(**own))
     result = {
         "schema": trainers.SCHEMA,
         "model": pair.name,
@@ -132,15 +131,11 @@ def here(folder: Path, pair: Pair) -> tuple[dict[str, Curve], Envelope | None] |
 
 def _envelope(ran, curves, precision: Precision):
     """(the self-twins' envelope, notes); None where step 5 ran another training, or none."""
-    how = "let step 5 train the pair here with the same data, and give this command again"
     if ran is None:
-        return None, [f"judged by the first loss alone: for a verdict on the others, {how}"]
+        return None, [Kind.BY_FIRST_ALONE(how=Kind.TRAIN_HERE())]
     own, envelope = ran
     if envelope is None:
-        return None, [
-            "judged by the first loss alone: step 5 ran no self-twins of this preset here, whose "
-            "envelope is stored: --seeds 2 has it run them"
-        ]
+        return None, [Kind.BY_FIRST_WITHOUT_TWINS()]
     if curves["torch"].path == "":
         return envelope, []
     ours = Precision(curves["torch"], own["torch"], precision.dtype)
@@ -150,10 +145,7 @@ def _envelope(ran, curves, precision: Precision):
     except UserError:
         same = None
     if same is None or same.by != "self-twin" or any(r.verdict == "DIVERGED" for r in same.rows):
-        return None, [
-            "judged by the first loss alone: the torch training that step 5 ran here is another "
-            f"one; for a verdict on the others, {how}"
-        ]
+        return None, [Kind.BY_FIRST_OF_ANOTHER(how=Kind.TRAIN_HERE())]
     return envelope, []
 
 
@@ -171,13 +163,13 @@ def _candidates(base: Path, pair: Pair, options: CheckOptions, file: Path | None
     except UserError as error:
         if file is not None:
             raise
-        return [], {}, [f"what the first loss could be was not computed: {error}"]
+        return [], {}, [Kind.FIRST_NOT_COMPUTED(why=reason_of(error))]
     with (
         report.progress() as on_progress,
         asked(pair, options, base, mode=EVAL) as one,
         one.sides("twincheck.extras.trainers.first_loss", STEM) as sides,
     ):
-        on_progress("step 5: what the first loss could be")
+        on_progress(Kind.NOW_FIRST_LOSS())
         sides.folder.mkdir(parents=True, exist_ok=True)
         for number, batch in enumerate(batches):
             np.savez(sides.folder / f"{BATCH}_{number}.npz", **batch)
@@ -203,10 +195,10 @@ def _candidates(base: Path, pair: Pair, options: CheckOptions, file: Path | None
                 made += candidates(number, losses, kept)
                 if f"{prefix}loss" in logged:
                     of_pair = float(logged[f"{prefix}loss"])
-                    made.append(Candidate(number, None, "case.py's own loss", of_pair))
+                    made.append(Candidate(number, None, Kind.OWN_LOSS(), of_pair))
         notes += one.notes
     if options.run.weights is None:
-        notes.append("candidates are of the seed's initial weights: --weights names others")
+        notes.append(Kind.CANDIDATES_OF_THE_SEED())
     return made, own, notes
 
 
@@ -216,10 +208,11 @@ def _batches(pair: Pair, options: CheckOptions, file: Path | None) -> list[dict[
         try:
             return [dict(read_npz(file))]
         except (ValueError, FileNotFoundError) as error:
-            raise UserError(f"--first-batch {file}: no .npz of numbers: {error}") from None
+            said = {"path": str(file), "error": reason_of(error)}
+            raise UserError(Kind.FIRST_BATCH_UNREADABLE(**said)) from None
     preset = data_preset(pair, options.run.preset)
     if reads_file(pair, preset):
-        raise UserError("give the first step's batch: --first-batch FILE.npz")
+        raise UserError(Kind.FIRST_BATCH_MISSING())
     samples = make_data(pair, preset, options.run.seed)["train"]
     size = training(pair, pair.config(preset), preset)["batch_size"]
     count = len(next(iter(samples.values())))
@@ -233,23 +226,25 @@ def _batches(pair: Pair, options: CheckOptions, file: Path | None) -> list[dict[
 
 def show(result: dict, curves: Mapping[str, Curve], judged: Judged, place: Path) -> None:
     """What was read, the rows, the cause, and what two curves cannot show."""
-    report.say(f"{result['model']}, trainings beside each other: {result['verdict']}")
+    report.say(Kind.BESIDE(model=result["model"], verdict=result["verdict"]))
     for side, curve in curves.items():
-        means = ", each the mean since the last" if curve.means and curve.every != 1 else ""
-        where = f"{curve.path} ({report.visible(curve.name)}, {curve.format})"
-        where = where if curve.path else "trained here by step 5"
-        report.say(f"{side}: {where}: {told(curve)}{means}")
+        means = Kind.EACH_A_MEAN() if curve.means and curve.every != 1 else ""
+        of = {"file": curve.path, "name": report.visible(curve.name), "format": curve.format}
+        where = Kind.IN_FILE(**of) if curve.path else Kind.TRAINED_HERE()
+        report.say(Kind.CURVE(side=side, where=where, losses=told(curve), means=means))
     table = Table(box=None, pad_edge=False)
-    for heading in ("row", "verdict", "difference", "allowed", "note"):
+    numbers = Kind.COLUMN_DIFFERENCE(), Kind.COLUMN_ALLOWED()
+    for heading in (Kind.COLUMN_ROW(), Kind.COLUMN_VERDICT(), *numbers, Kind.COLUMN_NOTE()):
         table.add_column(heading, overflow="fold")
     for row in judged.rows:
         numbers = (report.number(value) for value in (row.gap, row.allowed))
         table.add_row(row.key, row.verdict, *numbers, report.visible(row.note))
     report.show_table(table)
     if judged.cause:
-        report.say(f"cause: {judged.cause['kind']}: {judged.cause['said']}")
+        report.say(Kind.CAUSE(what=judged.cause["kind"], said=judged.cause["said"]))
     for made in [each for each in result["candidates"] if each["matches"]]:
-        report.say(f"{' and '.join(made['matches'])}: {made['name']} gives {made['loss']:.7g}")
+        of = {"name": made["name"], "loss": made["loss"]}
+        report.say(Kind.MATCHES(sides=made["matches"], **of))
     for note in [*judged.notes, *judged.cannot_show]:
         report.say(note)
-    report.say(f"result: {shown(place)}")
+    report.say(Kind.WRITTEN(path=shown(place)))

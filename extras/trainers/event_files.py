@@ -16,6 +16,7 @@ from pathlib import Path
 
 from twincheck.common.system.errors import UserError
 from twincheck.common.system.files import open_plain
+from twincheck.extras.trainers.kinds import Kind
 
 MAX_RECORD = 1 << 28  # bytes: an image is one, too; more is no such file
 
@@ -27,8 +28,8 @@ def scalars(path: Path, visualdl: bool) -> Iterator[tuple[str, int, float]]:
         for content in _records(path, visualdl):
             yield from read(content)
     except (struct.error, ValueError, IndexError, UnicodeDecodeError):
-        kind = "VisualDL records" if visualdl else "TensorBoard events"
-        raise UserError(f"{path}: no {kind}, or damaged: log the losses once more") from None
+        none = Kind.NO_VISUALDL if visualdl else Kind.NO_TENSORBOARD
+        raise UserError(none(path=str(path))) from None
 
 
 def _records(path: Path, visualdl: bool) -> Iterator[memoryview]:

@@ -11,15 +11,15 @@ import numpy as np
 
 from twincheck.common.pair.data import LABELS
 from twincheck.common.system.npz import read_npz
+from twincheck.common.system.reasons import is_of
 from twincheck.common.system.tree import named_leaves
 from twincheck.extras.shared.one_case import asked_precision, data_case
+from twincheck.extras.trainers.kinds import Kind
 
 IGNORED = -100
-SHIFTS = {0: "not shifted", 1: "shifted once", 2: "shifted twice"}
+SHIFTS = {0: Kind.NOT_SHIFTED(), 1: Kind.SHIFTED_ONCE(), 2: Kind.SHIFTED_TWICE()}
 OF_IDS = "ids_"  # before shift_K: of the ids themselves, where some of the labels are ignored
 BATCH = "batch"  # stem of the files with batches: batch_0.npz, …
-ROWS = "mean over rows"
-TOKENS = "mean over tokens"
 
 
 @dataclass(frozen=True)
@@ -34,9 +34,9 @@ class Candidate:
     @property
     def name(self) -> str:
         """In words."""
-        shift = "" if self.shift is None else f"labels {SHIFTS[self.shift]}, "
-        of = f", batch {self.batch + 1}" if self.batch else ""
-        return f"{shift}{self.reduction}{of}"
+        shift = "" if self.shift is None else SHIFTS[self.shift]
+        of = Kind.OF_BATCH(number=self.batch + 1) if self.batch else ""
+        return Kind.CANDIDATE(parts=[shift, self.reduction, of])
 
 
 def token_losses(logits: np.ndarray, labels: np.ndarray) -> dict[str, np.ndarray]:
@@ -87,35 +87,35 @@ def candidates(number: int, losses: Mapping[str, np.ndarray], mask) -> Iterator[
         kept = np.isfinite(values)
         ways = {"": kept}
         if key.startswith(OF_IDS):
-            yield from _reduced(number, shift, ", padding counted", values, kept)
+            yield from _reduced(number, shift, Kind.PADDING_COUNTED(), values, kept)
             continue
         if mask is not None and shift is not None and mask.shape[1] - shift == values.shape[1]:
             without = kept & mask[:, shift:]
             if without.any() and (without != kept).any():
-                ways = {" that are no padding": without, ", padding counted": kept}
-        for said, counted in ways.items():
-            yield from _reduced(number, shift, said, values, counted)
+                ways = {Kind.NO_PADDING(): without, Kind.PADDING_COUNTED(): kept}
+        for which, counted in ways.items():
+            yield from _reduced(number, shift, which, values, counted)
 
 
-def _reduced(number: int, shift, said: str, values: np.ndarray, kept: np.ndarray):
+def _reduced(number: int, shift, which: str, values: np.ndarray, kept: np.ndarray):
     if not kept.any():
         return
     total = float(np.where(kept, values, 0.0).sum())
     rows = len(values)
     if shift is None:
-        yield Candidate(number, shift, ROWS, total / int(kept.sum()))
-        yield Candidate(number, shift, "sum over rows", total)
+        yield Candidate(number, shift, Kind.MEAN_OVER_ROWS(), total / int(kept.sum()))
+        yield Candidate(number, shift, Kind.SUM_OVER_ROWS(), total)
         return
-    yield Candidate(number, shift, f"{TOKENS}{said}", total / int(kept.sum()))
+    yield Candidate(number, shift, Kind.MEAN_OVER_TOKENS(which=which), total / int(kept.sum()))
     counts = kept.sum(axis=1)
     means = np.where(kept, values, 0.0).sum(axis=1)[counts > 0] / counts[counts > 0]
     if len(set(counts.tolist())) > 1:
-        yield Candidate(number, shift, f"{ROWS} of their means{said}", float(means.mean()))
-    yield Candidate(number, shift, f"sum over tokens{said}", total)
-    yield Candidate(number, shift, f"sum over tokens{said}, divided by {rows} rows", total / rows)
-    if said == ", padding counted" or kept.all():
+        yield Candidate(number, shift, Kind.MEAN_OF_MEANS(which=which), float(means.mean()))
+    yield Candidate(number, shift, Kind.SUM_OVER_TOKENS(which=which), total)
+    yield Candidate(number, shift, Kind.SUM_BY_ROWS(which=which, rows=rows), total / rows)
+    if is_of(which, Kind.PADDING_COUNTED) or kept.all():
         return
-    of = f"sum over tokens{said}, divided by all {kept.size} places"
+    of = Kind.SUM_BY_PLACES(which=which, places=kept.size)
     yield Candidate(number, shift, of, total / kept.size)
 
 

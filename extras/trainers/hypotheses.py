@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 
 from twincheck.common.pair.data import LABELS
+from twincheck.extras.trainers.kinds import Kind
 
 RANKS = (2, 4, 8)  # processes, micro-batches of an update
 BETAS = ((0.9, 0.95), (0.9, 0.98), (0.9, 0.99), (0.8, 0.999), (0.95, 0.999), (0.5, 0.999))
@@ -60,73 +61,69 @@ def _loss(samples: Mapping[str, np.ndarray], ratio: float) -> Iterator[tuple[str
     labels = samples.get(LABELS)
     if labels is not None and labels.dtype.kind in "iu":
         if labels.ndim > 1:
-            yield "labels shifted by one place more", {"labels": "next"}
-            yield "labels shifted by one place less", {"labels": "previous"}
+            yield Kind.LABELS_PLACE_MORE(), {"labels": "next"}
+            yield Kind.LABELS_PLACE_LESS(), {"labels": "previous"}
             rows = {"count": 0, "rows": "together", "loss": "mean", "shown": "mean"}
-            yield "the loss is the mean over rows of each row's own mean", {"parts": rows}
+            yield Kind.MEAN_OF_ROWS_MEANS(), {"parts": rows}
         if (labels == IGNORED).any():
-            yield "ignored labels are counted in the mean, as zeros", {"factor": "places"}
+            yield Kind.IGNORED_COUNTED(), {"factor": "places"}
             if "input_ids" in samples and samples["input_ids"].shape == labels.shape:
-                yield "ignored labels are trained on, as the ids there", {"labels": "ids"}
-        yield "the loss is a sum over the labels", {"factor": "labels"}
+                yield Kind.IGNORED_TRAINED(), {"labels": "ids"}
+        yield Kind.SUM_OVER_LABELS(), {"factor": "labels"}
         for share in (0.1, 0.05, 0.2):
-            yield f"labels are smoothed by {share}", {"smoothing": share}
+            yield Kind.SMOOTHED_LABELS(share=share), {"smoothing": share}
     if abs(ratio - 1) > 1e-3 and np.isfinite(ratio) and ratio > 0:
-        said = f"{ratio:.6g} times the loss"
-        yield f"{said}, gradients too", {"factor": ratio, "shown": ratio, "made_of": 1}
-        said = f"{said} is logged, gradients are of the loss itself"
-        yield said, {"shown": ratio, "made_of": 1}
+        shown = {"shown": ratio, "made_of": 1}
+        yield Kind.TIMES_THE_LOSS(ratio=ratio), {"factor": ratio, **shown}
+        yield Kind.TIMES_THE_LOSS_LOGGED(ratio=ratio), shown
     for count in (*RANKS, 16, 32):
-        yield f"gradients are of {count} times the loss that is logged", {"factor": float(count)}
-        yield f"gradients are of 1/{count} of the loss that is logged", {"factor": 1.0 / count}
-    yield "the loss is logged after the update", {"shown": "after"}
-    yield "the mean of all losses so far is logged", {"shown": "so far"}
+        yield Kind.GRADIENTS_TIMES(count=count), {"factor": float(count)}
+        yield Kind.GRADIENTS_PART(count=count), {"factor": 1.0 / count}
+    yield Kind.LOGGED_AFTER(), {"shown": "after"}
+    yield Kind.LOGGED_SO_FAR(), {"shown": "so far"}
 
 
 def _together(settings: Mapping) -> Iterator[tuple[str, dict]]:
     size = settings["batch_size"]
     for count in RANKS:
         if count <= size:
-            for rows, of in (("together", "micro-batches"), ("apart", "ranks")):
+            for rows, of in (("together", Kind.MICRO_BATCHES()), ("apart", Kind.RANKS())):
                 parts = {"count": count, "rows": rows, "loss": "mean", "shown": "mean"}
-                said = f"each of {count} {of} takes its own mean"
-                yield f"{said}, and these are averaged", {"parts": parts}
+                said = {"count": count, "of": of}
+                yield Kind.MEANS_AVERAGED(**said), {"parts": parts}
                 summed = {**parts, "loss": "sum"}
-                yield f"{said}, and gradients of all are added", {"parts": summed}
+                yield Kind.MEANS_GRADIENTS_ADDED(**said), {"parts": summed}
                 shown = {**summed, "shown": "sum"}
-                yield f"{said}, and these are added, in the log too", {"parts": shown}
+                yield Kind.MEANS_ADDED(**said), {"parts": shown}
                 first = {**parts, "shown": "first"}
-                yield f"{said}, and the first one's is logged", {"parts": first}
-        for loss in ("sum", "mean"):
-            every = {"every": {"count": count, "loss": loss}}
-            yield f"weights are updated after {count} batches alone, by their {loss}", every
+                yield Kind.MEANS_FIRST_LOGGED(**said), {"parts": first}
+        for loss, said in (("sum", Kind.UPDATED_BY_SUM), ("mean", Kind.UPDATED_BY_MEAN)):
+            yield said(count=count), {"every": {"count": count, "loss": loss}}
     for other in (2 * size, 4 * size, max(1, size // 2), max(1, size // 4)):
-        yield f"batches of {other}", {"settings": {"batch_size": other}}
-    yield "gradients are not cleared: they add up over all steps", {"kept": 1 << 30}
+        yield Kind.BATCHES_OF(size=other), {"settings": {"batch_size": other}}
+    yield Kind.NEVER_CLEARED(), {"kept": 1 << 30}
     for count in (2, 4):
-        yield f"gradients are cleared after {count} updates alone", {"kept": count}
-    yield "the first step updates nothing", {"skipped": 1}
+        yield Kind.CLEARED_AFTER(count=count), {"kept": count}
+    yield Kind.FIRST_STEP_IDLE(), {"skipped": 1}
 
 
 def _clipped(settings: Mapping) -> Iterator[tuple[str, dict]]:
     norm = settings["clip_norm"]
     if norm is not None:
-        yield "gradients are not clipped", {"settings": {"clip_norm": None}}
-        yield f"each element of a gradient is clipped to {norm:g}", _clip(norm, "value")
-        yield f"each tensor's gradient is clipped to {norm:g} by itself", _clip(norm, "each")
-        said = f"gradients are clipped to {norm:g} by the norm of what decays alone"
-        yield said, _clip(norm, "decayed")
+        yield Kind.NOT_CLIPPED(), {"settings": {"clip_norm": None}}
+        yield Kind.ELEMENTS_CLIPPED(norm=norm), _clip(norm, "value")
+        yield Kind.TENSORS_CLIPPED(norm=norm), _clip(norm, "each")
+        yield Kind.CLIPPED_BY_DECAYING(norm=norm), _clip(norm, "decayed")
         for count in RANKS:
             parts = {"count": count, "rows": "together", "loss": "mean", "shown": "mean"}
-            said = f"each of {count} micro-batches is clipped to {norm:g} before they are added"
+            said = Kind.MICRO_BATCHES_CLIPPED(count=count, norm=norm)
             yield said, {"parts": parts, **_clip(norm, "parts")}
     for other in CLIPS:
         if other != norm:
-            said = f"gradients are clipped to a norm of {other:g}"
-            yield said, {"settings": {"clip_norm": other}}
+            yield Kind.CLIPPED_TO(norm=other), {"settings": {"clip_norm": other}}
     if norm is None:
         for other in CLIPS[:2]:
-            yield f"each element of a gradient is clipped to {other:g}", _clip(other, "value")
+            yield Kind.ELEMENTS_CLIPPED(norm=other), _clip(other, "value")
 
 
 def _clip(norm: float, of: str) -> dict:
@@ -136,114 +133,105 @@ def _clip(norm: float, of: str) -> dict:
 def _decay(settings: Mapping) -> Iterator[tuple[str, dict]]:
     own = settings["weight_decay"] if settings["optimizer"] == "adamw" else 0.0
     if own:
-        yield "everything decays, biases and norms too", {"decayed": "all"}
-        yield "embeddings do not decay", {"decayed": "emb"}
-        said = f"decay of {own:g} is added to the gradients (Adam with L2)"
-        yield said, {"rule": {"coupled": True}}
-        said = f"{said}, of biases and norms too"
-        yield said, {"rule": {"coupled": True}, "decayed": "all"}
-        yield "decay is not multiplied by the learning rate", {"rule": {"by_rate": False}}
+        yield Kind.EVERYTHING_DECAYS(), {"decayed": "all"}
+        yield Kind.EMBEDDINGS_KEPT(), {"decayed": "emb"}
+        coupled = {"rule": {"coupled": True}}
+        yield Kind.DECAY_TO_GRADIENTS(decay=own), coupled
+        yield Kind.DECAY_TO_ALL_GRADIENTS(decay=own), {**coupled, "decayed": "all"}
+        yield Kind.DECAY_WITHOUT_RATE(), {"rule": {"by_rate": False}}
     for other in DECAYS:
         if other != own:
             change = {"rule": {"weight_decay": other, **({} if own else {"coupled": True})}}
-            kind = "" if own else ", added to the gradients"
-            yield f"weight decay of {other:g}{kind}", change
+            yield (Kind.DECAY_OF if own else Kind.DECAY_ADDED)(decay=other), change
             if not own and other:
                 change = {"settings": {"optimizer": "adamw", "weight_decay": other}}
-                yield f"weight decay of {other:g}, decoupled (AdamW)", change
-                said = f"weight decay of {other:g}, decoupled (AdamW), of biases and norms too"
-                yield said, {**change, "decayed": "all"}
+                yield Kind.DECAY_DECOUPLED(decay=other), change
+                yield Kind.DECAY_DECOUPLED_OF_ALL(decay=other), {**change, "decayed": "all"}
 
 
 def _rule(settings: Mapping) -> Iterator[tuple[str, dict]]:
-    kind = settings["optimizer"]
-    for other in ("adam", "adamw", "sgd"):
-        if other != kind:
-            name = {"adam": "Adam", "adamw": "AdamW", "sgd": "SGD with momentum 0.9"}[other]
-            yield f"the optimizer is {name}", {"settings": {"optimizer": other}}
-    if kind == "sgd":
-        yield "SGD without momentum", {"rule": {"momentum": 0.0}}
-        yield "SGD with momentum 0.99", {"rule": {"momentum": 0.99}}
-        yield "SGD with Nesterov's momentum", {"rule": {"nesterov": True}}
-        yield "SGD with a dampening of 0.9", {"rule": {"dampening": 0.9}}
+    said = {"adam": Kind.OPTIMIZER_ADAM, "adamw": Kind.OPTIMIZER_ADAMW, "sgd": Kind.OPTIMIZER_SGD}
+    for other in said:
+        if other != settings["optimizer"]:
+            yield said[other](), {"settings": {"optimizer": other}}
+    if settings["optimizer"] == "sgd":
+        yield Kind.SGD_WITHOUT_MOMENTUM(), {"rule": {"momentum": 0.0}}
+        yield Kind.SGD_MORE_MOMENTUM(), {"rule": {"momentum": 0.99}}
+        yield Kind.SGD_NESTEROV(), {"rule": {"nesterov": True}}
+        yield Kind.SGD_DAMPENED(), {"rule": {"dampening": 0.9}}
         return
-    yield "SGD without momentum", {"rule": {"kind": "sgd", "momentum": 0.0}}
+    yield Kind.SGD_WITHOUT_MOMENTUM(), {"rule": {"kind": "sgd", "momentum": 0.0}}
     for betas in BETAS:
-        yield f"Adam's betas are {betas[0]:g} and {betas[1]:g}", {"rule": {"betas": betas}}
+        yield Kind.ADAM_BETAS(first=betas[0], second=betas[1]), {"rule": {"betas": betas}}
     for eps in EPSILONS:
-        yield f"Adam's epsilon is {eps:g}", {"rule": {"eps": eps}}
-    yield "Adam's moments are not corrected for their start", {"rule": {"corrected": False}}
-    yield "Adam's epsilon stands inside the root", {"rule": {"inside": True}}
+        yield Kind.ADAM_EPSILON(eps=eps), {"rule": {"eps": eps}}
+    yield Kind.ADAM_NOT_CORRECTED(), {"rule": {"corrected": False}}
+    yield Kind.ADAM_EPSILON_INSIDE(), {"rule": {"inside": True}}
 
 
 def _rate(settings: Mapping, per_epoch: int) -> Iterator[tuple[str, dict]]:
     lr, warmup, schedule = (settings[name] for name in ("lr", "warmup_steps", "schedule"))
     for other in RATES:
-        yield f"a learning rate of {lr * other:g}", {"settings": {"lr": lr * other}}
+        yield Kind.RATE_OF(rate=lr * other), {"settings": {"lr": lr * other}}
     for count in RANKS:
-        yield f"{count} times the learning rate, as for {count} ranks", {"rate": ("times", count)}
-        yield f"1/{count} of the learning rate", {"rate": ("times", 1 / count)}
-        yield f"the schedule goes on {count} times a step", {"rate": ("often", count)}
-        yield f"the schedule goes on after {count} steps alone", {"rate": ("seldom", count)}
+        yield Kind.RATE_TIMES(count=count), {"rate": ("times", count)}
+        yield Kind.RATE_PART(count=count), {"rate": ("times", 1 / count)}
+        yield Kind.SCHEDULE_OFTEN(count=count), {"rate": ("often", count)}
+        yield Kind.SCHEDULE_SELDOM(count=count), {"rate": ("seldom", count)}
     if warmup:
-        yield "no warm-up", {"settings": {"warmup_steps": 0}}
-        yield "the warm-up begins at a learning rate of zero", {"rate": ("from zero", 1)}
-        for other in (warmup + 1, max(1, warmup - 1), 2 * warmup, max(1, warmup // 2)):
-            yield f"a warm-up of {other} steps", {"settings": {"warmup_steps": other}}
+        yield Kind.NO_WARM_UP(), {"settings": {"warmup_steps": 0}}
+        yield Kind.WARM_UP_FROM_ZERO(), {"rate": ("from zero", 1)}
+        others = warmup + 1, max(1, warmup - 1), 2 * warmup, max(1, warmup // 2)
     else:
-        for other in (max(1, per_epoch // 10), 100, 500, 1000):
-            yield f"a warm-up of {other} steps", {"settings": {"warmup_steps": other}}
-    yield "the schedule is one step ahead", {"rate": ("early", 1)}
-    yield "the schedule is one step behind", {"rate": ("late", 1)}
-    yield "the schedule goes on after an epoch, by one step", {"rate": ("by epoch", 1)}
-    yield "the schedule goes on after an epoch, by an epoch's steps", {"rate": ("at epochs", 1)}
-    yield "the schedule ends with the first epoch", {"total": per_epoch}
+        others = max(1, per_epoch // 10), 100, 500, 1000
+    for other in others:
+        yield Kind.WARM_UP_OF(count=other), {"settings": {"warmup_steps": other}}
+    yield Kind.SCHEDULE_AHEAD(), {"rate": ("early", 1)}
+    yield Kind.SCHEDULE_BEHIND(), {"rate": ("late", 1)}
+    yield Kind.SCHEDULE_BY_EPOCH(), {"rate": ("by epoch", 1)}
+    yield Kind.SCHEDULE_AT_EPOCHS(), {"rate": ("at epochs", 1)}
+    yield Kind.SCHEDULE_ONE_EPOCH(), {"total": per_epoch}
     if schedule != "constant":
-        yield "a constant learning rate after the warm-up", {"settings": {"schedule": "constant"}}
-    for other in ("linear", "cosine"):
+        yield Kind.RATE_CONSTANT(), {"settings": {"schedule": "constant"}}
+    for other, said in (("linear", Kind.RATE_LINEAR), ("cosine", Kind.RATE_COSINE)):
         if other != schedule:
-            said = "a learning rate that falls to zero "
-            said += "in a straight line" if other == "linear" else "by half a cosine"
-            yield said, {"settings": {"schedule": other}}
+            yield said(), {"settings": {"schedule": other}}
 
 
 def _order(settings: Mapping, seed: int) -> Iterator[tuple[str, dict]]:
-    yield "samples are not shuffled", {"order": "in turn"}
-    yield "samples come from the last to the first", {"order": "backwards"}
-    yield "every epoch has the first one's order", {"order": "each epoch alike"}
-    yield "orders are of epochs counted from 1", {"order": "from one"}
+    yield Kind.NOT_SHUFFLED(), {"order": "in turn"}
+    yield Kind.BACKWARDS(), {"order": "backwards"}
+    yield Kind.EPOCHS_ALIKE(), {"order": "each epoch alike"}
+    yield Kind.EPOCHS_FROM_ONE(), {"order": "from one"}
     for other in range(seed + 1, seed + 1 + SEEDS):
-        yield f"the order of samples is seed {other}'s", {"order": other}
+        yield Kind.ORDER_OF_SEED(seed=other), {"order": other}
     other = not settings["drop_last"]
-    said = "left out" if other else "trained on"
-    yield (
-        f"an epoch's last batch, which is not whole, is {said}",
-        {"settings": {"drop_last": other}},
-    )
+    said = Kind.LAST_BATCH_LEFT_OUT if other else Kind.LAST_BATCH_TRAINED_ON
+    yield said(), {"settings": {"drop_last": other}}
 
 
 def _model(weights: Sequence[str], dropouts: Sequence[str]) -> Iterator[tuple[str, dict]]:
-    yield "nothing is dropped (dropout off)", {"mode": "no dropout"}
-    yield "the model trains in eval mode", {"mode": "evaluated"}
+    yield Kind.NO_DROPOUT(), {"mode": "no dropout"}
+    yield Kind.EVAL_MODE(), {"mode": "evaluated"}
     for name in dropouts if len(dropouts) > 1 else ():
-        yield f"{name} drops nothing", {"undropped": [name]}
-    yield "dropout draws the same at each step", {"draws": "each step alike"}
-    yield "dropout draws what a step later does", {"draws": "a step later"}
+        yield Kind.DROPS_NOTHING(name=name), {"undropped": [name]}
+    yield Kind.DROPOUT_ALIKE(), {"draws": "each step alike"}
+    yield Kind.DROPOUT_LATER(), {"draws": "a step later"}
     children = list(dict.fromkeys(name.split(".")[0] for name in weights))
     for child in children[:CHILDREN] if len(children) > 1 else ():
-        yield f"{child} does not learn", {"frozen": f"{child}."}
+        yield Kind.LEARNS_NOT(name=child), {"frozen": f"{child}."}
     for name in weights:
         if (
             "emb" in name
             and name.endswith("weight")
             and name.removesuffix(".weight") not in children
         ):
-            yield f"{name} does not learn", {"frozen": name}
+            yield Kind.LEARNS_NOT(name=name), {"frozen": name}
 
 
 def _precision() -> Iterator[tuple[str, dict]]:
-    yield "the loss is computed in bfloat16", {"logits": "lowered"}
-    yield "logits are rounded to bfloat16", {"logits": "rounded"}
-    yield "activations in bfloat16 (autocast, O1)", {"half": "activations"}
-    yield "weights in bfloat16, without master weights", {"half": "weights"}
-    yield "weights in bfloat16, of master weights in float32 (O2)", {"half": "copies"}
+    yield Kind.LOSS_IN_BFLOAT16(), {"logits": "lowered"}
+    yield Kind.LOGITS_ROUNDED(), {"logits": "rounded"}
+    yield Kind.ACTIVATIONS_IN_BFLOAT16(), {"half": "activations"}
+    yield Kind.WEIGHTS_IN_BFLOAT16(), {"half": "weights"}
+    yield Kind.MASTER_WEIGHTS(), {"half": "copies"}

@@ -28,6 +28,7 @@ from twincheck.common.system.errors import UserError
 from twincheck.common.system.files import open_plain
 from twincheck.common.system.words import did_you_mean
 from twincheck.extras.trainers.event_files import scalars
+from twincheck.extras.trainers.kinds import Kind
 
 STEPS = ("step", "global_step", "steps", "iteration", "iter", "it", "global_step/max_steps")
 NAMES = ("loss", "train/loss", "train_loss", "training_loss", "loss/train", "value")
@@ -71,23 +72,20 @@ def read_losses(path: Path, name: str | None = None) -> Curve:
     if path.is_dir():
         found = sorted(p for p in path.iterdir() if "tfevents" in p.name or "vdlrecords" in p.name)
         if not found:
-            raise UserError(f"{path}: no event file of TensorBoard or VisualDL is in this folder")
+            raise UserError(Kind.EVENTS_NOT_IN_FOLDER(path=str(path)))
         return _of_events(path, found, name)
     if not path.exists():
-        raise UserError(f"{path}: there is no such file")
+        raise UserError(Kind.FILE_MISSING(path=str(path)))
     if "tfevents" in path.name or "vdlrecords" in path.name:
         return _of_events(path, [path], name)
     with open_plain(path, links=True) as file:
         content = file.read(MAX_BYTES + 1)
     if len(content) > MAX_BYTES:
-        raise UserError(f"{path}: more than {MAX_BYTES >> 20} MiB: no log of losses")
+        raise UserError(Kind.FILE_TOO_LARGE(path=str(path), size=MAX_BYTES >> 20))
     try:
         text = content.decode("utf-8-sig")
     except UnicodeDecodeError:
-        raise UserError(
-            f"{path}: no text, and its name says neither tfevents nor vdlrecords: give a CSV, "
-            "JSON lines, trainer_state.json, or an event file under its own name"
-        ) from None
+        raise UserError(Kind.FILE_NO_TEXT(path=str(path))) from None
     if re.match(r"\s*(\{|\[\s*\{)", text):  # a text's line may begin with [, too
         return _of_json(path, text, name)
     first = text.lstrip().partition("\n")[0]
@@ -105,7 +103,7 @@ def _of_csv(path: Path, text: str, name: str | None) -> Curve:
     try:
         rows = list(csv.DictReader(io.StringIO(text.lstrip()), delimiter=delimiter))
     except csv.Error as error:
-        raise UserError(f"{path}: no proper CSV: {error}") from None
+        raise UserError(Kind.NO_CSV(path=str(path), error=str(error))) from None
     return _of_rows(path, "csv", rows, name)
 
 
@@ -119,7 +117,7 @@ def _of_json(path: Path, text: str, name: str | None) -> Curve:
         wanted = name or "loss"
         rows = [row for row in rows if wanted in row]
         if not rows:
-            raise UserError(f"{path}: no entry of its log_history has {wanted}")
+            raise UserError(Kind.NO_ENTRY(path=str(path), name=wanted))
         return replace(_of_rows(path, "trainer_state", rows, wanted), means=True)
     rows = whole if isinstance(whole, list) else [whole] if isinstance(whole, dict) else []
     for number, line in enumerate([] if rows else text.splitlines(), 1):
@@ -128,14 +126,14 @@ def _of_json(path: Path, text: str, name: str | None) -> Curve:
         try:
             rows.append(json.loads(line))
         except (ValueError, RecursionError):
-            raise UserError(f"{path}: line {number} is no JSON") from None
+            raise UserError(Kind.NO_JSON(path=str(path), line=number)) from None
     rows = [row for row in rows if isinstance(row, dict)]
     return _of_rows(path, "jsonl", rows, name)
 
 
 def _of_text(path: Path, text: str, name: str | None) -> Curve:
     if name not in (None, "loss"):
-        raise UserError(f"{path}: of a text only what is called loss is read, not {name}")
+        raise UserError(Kind.TEXT_OF_LOSS_ALONE(path=str(path), name=name))
     rows = []
     for line in text.splitlines():
         found = _TEXT.search(line)
@@ -149,7 +147,7 @@ def _of_text(path: Path, text: str, name: str | None) -> Curve:
             elif step:
                 rows[-1]["step"] = step.group(1)
     if not rows:
-        raise UserError(f"{path}: no line of it says `loss: NUMBER`")
+        raise UserError(Kind.TEXT_WITHOUT_LOSS(path=str(path)))
     if not all("step" in row for row in rows):
         rows = [{"loss": row["loss"]} for row in rows]
     return _of_rows(path, "training log", rows, "loss")
@@ -181,13 +179,13 @@ def _of_rows(path: Path, kind: str, rows: Sequence[dict], name: str | None) -> C
     kept = [row for row in rows if row.get(name) not in (None, "")]
     losses = [_number(path, name, row[name]) for row in kept]
     if not losses:
-        raise UserError(f"{path}: column {name} has no number")
+        raise UserError(Kind.COLUMN_EMPTY(path=str(path), name=name))
     others = [c for c in columns if c != name and _is_loss(c)]
     if others:
-        notes.append(f"read {name}; also there: {', '.join(others)}")
+        notes.append(Kind.ALSO_THERE(name=name, others=others))
     if step is None:
         steps = list(range(1, len(losses) + 1))
-        notes.append("it names no steps: its losses are numbered from 1")
+        notes.append(Kind.STEPS_NUMBERED())
     else:
         steps = [_whole(path, step, row.get(step)) for row in kept]
     digits = _step_of_values([str(row[name]) for row in kept])
@@ -200,25 +198,24 @@ def _of_rows(path: Path, kind: str, rows: Sequence[dict], name: str | None) -> C
 
 def _chosen(path: Path, columns: Sequence[str], name: str | None) -> str:
     """The column of losses; raises UserError that lists them where it is not plain which."""
+    of_file = {"path": str(path), "columns": _some(columns)}
     if name is not None:
         if name not in columns:
             hint = did_you_mean(name, columns)
-            raise UserError(f"{path}: it has no {name}; it has {_some(columns)}{hint}")
+            raise UserError(Kind.COLUMN_MISSING(name=name, hint=hint, **of_file))
         return name
     candidates = [column for column in columns if _is_loss(column)]
     raw = [column for column in candidates if not _SMOOTH.search(column.lower())]
     if candidates and not raw:
-        raise UserError(
-            f"{path}: {_some(candidates)} is smoothed by its name, which hides single steps: log "
-            "the loss of each step"
-        )
+        raise UserError(Kind.COLUMN_SMOOTHED(path=str(path), columns=_some(candidates)))
     best = [c for known in NAMES for c in raw if c.strip().lower() == known]
     raw = best[:1] or raw
     if len(raw) == 1:
         return raw[0]
     if raw:
-        raise UserError(f"{path}: several losses: {_some(raw)}; say which: --losses-name {raw[0]}")
-    raise UserError(f"{path}: none of {_some(columns)} is a loss; say which: --losses-name NAME")
+        of_file["columns"] = _some(raw)
+        raise UserError(Kind.COLUMNS_SEVERAL(first=raw[0], **of_file))
+    raise UserError(Kind.COLUMNS_NO_LOSS(**of_file))
 
 
 def _is_loss(column: str) -> bool:
@@ -227,14 +224,16 @@ def _is_loss(column: str) -> bool:
 
 
 def _some(names: Sequence[str]) -> str:
-    return ", ".join(names[:8]) + (" …" if len(names) > 8 else "") if names else "nothing"
+    some = Kind.NAMES_AND_MORE if len(names) > 8 else Kind.NAMES
+    return some(names=list(names[:8])) if names else Kind.NOTHING()
 
 
 def _number(path: Path, name: str, value: object) -> float:
     try:
         return float(value)
     except (TypeError, ValueError):
-        raise UserError(f"{path}: {name} is {str(value)[:40]!r}, not a number") from None
+        said = {"path": str(path), "name": name, "value": str(value)[:40]}
+        raise UserError(Kind.NOT_A_NUMBER(**said)) from None
 
 
 def _whole(path: Path, name: str, value: object) -> int:
@@ -245,7 +244,8 @@ def _whole(path: Path, name: str, value: object) -> int:
             raise ValueError
         return int(number)
     except (ValueError, OverflowError):
-        raise UserError(f"{path}: {name} is {str(value)[:40]!r}, not a step") from None
+        said = {"path": str(path), "name": name, "value": str(value)[:40]}
+        raise UserError(Kind.NOT_A_STEP(**said)) from None
 
 
 def _step_of_values(texts: Sequence[str]) -> float:
@@ -272,7 +272,7 @@ def _in_order(path: Path, steps: list[int], losses: list[float], epochs: list[st
     notes = []
     goes_back = [i for i in range(1, len(steps)) if steps[i] < steps[i - 1]]
     if goes_back and epochs and all(epochs[i] != epochs[i - 1] for i in goes_back):
-        notes.append("its steps begin anew in each epoch: they were numbered on")
+        notes.append(Kind.STEPS_JOINED())
         offset, joined = 0, []
         for i, step in enumerate(steps):
             if i in set(goes_back):
@@ -283,18 +283,15 @@ def _in_order(path: Path, steps: list[int], losses: list[float], epochs: list[st
     for i, (step, loss) in enumerate(zip(steps, losses, strict=True)):
         if i in goes_back:
             again = sum(1 for former in found if former >= step)
-            notes.append(f"it begins again at step {step}: {again} earlier losses were left out")
+            notes.append(Kind.BEGINS_AGAIN(step=step, count=again))
             found = {former: values for former, values in found.items() if former < step}
         found.setdefault(step, []).append(loss)
     counts = {len(values) for values in found.values()}
     if counts != {1}:
         if len(counts) > 1:
             twice = next(step for step, values in found.items() if len(values) > 1)
-            raise UserError(
-                f"{path}: step {twice} has several losses, and others have not as many: log one "
-                "loss a step"
-            )
-        notes.append(f"each step has {counts.pop()} losses: their mean is taken (micro-batches)")
+            raise UserError(Kind.STEP_OF_SEVERAL(path=str(path), step=twice))
+        notes.append(Kind.MEAN_TAKEN(count=counts.pop()))
     ordered = sorted(found)
     return ordered, [math.fsum(found[s]) / len(found[s]) for s in ordered], notes
 
@@ -323,26 +320,24 @@ def together(torch: Curve, paddle: Curve, alike: Callable[[float, float], bool])
     shift = int(torch.steps[0] - paddle.steps[0])
     if abs(shift) == 1 and torch.every == paddle.every:
         paddle = replace(paddle, steps=paddle.steps + shift)
-        notes.append(f"the sides number their steps from another start: paddle's {shift:+d}")
+        notes.append(Kind.STEPS_FROM_ANOTHER(shift=shift))
     elif torch.every != paddle.every:
         torch, paddle = _from_one(torch, paddle), _from_one(paddle, torch)
     ways = [(a, b) for a in _ways(torch) for b in _ways(paddle)]
     tried = [each for each in (_over(a, b, torch, paddle) for a, b in ways) if each.steps.size]
+    both = {"torch": told(torch), "paddle": told(paddle)}
     if not tried:
-        raise UserError(
-            f"no step is in both logs: torch {told(torch)}, paddle {told(paddle)}: log every step"
-        )
+        raise UserError(Kind.NO_STEP_IN_BOTH(**both))
     equal = [np.mean([alike(a, b) for a, b in zip(e.torch, e.paddle, strict=True)]) for e in tried]
     found = tried[max(range(len(tried)), key=lambda i: (equal[i], tried[i].steps.size))]
     if len(tried) > 1 and torch.every != paddle.every:
-        word = "as" if max(equal) else "although neither is equal, as"
-        means = "the mean since the last" if found.widths.max() > 1 else "the loss of its own step"
-        notes.append(f"a loss of the log that has fewer was taken {word} {means}")
+        taken = Kind.TAKEN_AS if max(equal) else Kind.TAKEN_ALTHOUGH
+        what = Kind.MEAN_SINCE_LAST if found.widths.max() > 1 else Kind.LOSS_OF_STEP
+        notes.append(taken(what=what()))
     if torch.every != paddle.every or torch.every is None:
-        notes.append(f"torch has {told(torch)}, paddle {told(paddle)}")
+        notes.append(Kind.SIDES_HAVE(**both))
     if torch.every == paddle.every and torch.steps.size != paddle.steps.size:
-        both = f"torch {told(torch)}, paddle {told(paddle)}"
-        notes.append(f"{found.steps.size} are in both: {both}")
+        notes.append(Kind.IN_BOTH(count=found.steps.size, **both))
     begins = [int(c.steps[0]) - _windows(c)[int(c.steps[0])][0] for c in (torch, paddle)]
     own = found.widths.max() == 1 and 1 in (torch.every, paddle.every)
     begins = [b for b, c in zip(begins, (torch, paddle), strict=True) if c.every == 1 or not own]
@@ -409,10 +404,11 @@ def _mean(windows: dict[int, tuple[int, float]], begin: int | None, end: int):
 
 def told(curve: Curve) -> str:
     """How many losses of which steps."""
-    every = {1: "of every step", None: "at irregular steps"}.get(
-        curve.every, f"of every {curve.every} steps"
-    )
-    return f"{curve.steps.size:,} losses {every} from {curve.steps[0]} to {curve.steps[-1]}"
+    which = Kind.OF_EVERY_STEP() if curve.every else Kind.AT_IRREGULAR_STEPS()
+    if curve.every not in (1, None):
+        which = Kind.OF_EVERY_STEPS(count=curve.every)
+    places = {"first": int(curve.steps[0]), "last": int(curve.steps[-1])}
+    return Kind.LOSSES(count=curve.steps.size, which=which, **places)
 
 
 # ---- smoothing ----------------------------------------------------------------------------------
@@ -428,11 +424,11 @@ def smoothing(raw: np.ndarray, other: np.ndarray, allowed: float) -> str:
     if count < 4 or np.abs(a - b).max() <= 10 * allowed or abs(a[0] - b[0]) > allowed:
         return ""
     if np.abs(np.cumsum(a) / np.arange(1, count + 1) - b).max() <= 2 * allowed:
-        return "the mean of all losses since the start"
+        return Kind.MEAN_SINCE_START()
     # TensorBoard's begins at 0, and divides by what has come together of the weights.
-    for words, weight, start, divided in (
-        ("a moving average", (b[1] - a[1]) / (a[0] - a[1]), a[0], False),
-        ("TensorBoard's smoothing", (a[1] - b[1]) / (b[1] - a[0]), 0.0, True),
+    for how, weight, start, divided in (
+        (Kind.MOVING_AVERAGE, (b[1] - a[1]) / (a[0] - a[1]), a[0], False),
+        (Kind.TENSORBOARDS_SMOOTHING, (a[1] - b[1]) / (b[1] - a[0]), 0.0, True),
     ):
         if LEAST_WEIGHT < weight < 1.0:
             guess = _moving(a, weight, start)
@@ -441,7 +437,7 @@ def smoothing(raw: np.ndarray, other: np.ndarray, allowed: float) -> str:
             # The weight comes from two values, which are written with few digits.
             slack = allowed * (2.0 + 4.0 * np.abs(a - a[0]).max() / abs(a[0] - a[1]))
             if near <= slack:
-                return f"{words} of weight {weight:.2g}"
+                return how(weight=float(weight))
     return ""
 
 

@@ -45,6 +45,7 @@ import numpy as np
 
 from twincheck.common.verdict.row import Row, claim, exit_code, worst
 from twincheck.extras.trainers.first_loss import Candidate
+from twincheck.extras.trainers.kinds import Kind
 from twincheck.extras.trainers.loss_logs import Curve, Together, smoothing
 from twincheck.step5_train import envelope as envelopes
 from twincheck.step5_train.envelope import parts_of
@@ -56,12 +57,7 @@ MOST_POINTS = 2000
 # In half precision it is the format's own epsilon.
 ALLOWED = {"float32": 1e-5, "float16": 2.0**-11, "bfloat16": 2.0**-8}
 MOST_OF_A_COUNT = 0.1  # a ratio of two losses that is a count is known to so much of 1 at least
-CANNOT = (
-    "Equal first losses show that weights, batch, labels and reduction are the same at one step; "
-    "not the gradients, the optimizer, the schedule or the later batches.",
-    "Losses that run close together later show little: a lasting error of a few per cent in a "
-    "gradient, a learning rate or a weight decay can hide in them; steps 4 and 5 show those.",
-)
+CANNOT = Kind.FIRST_SHOWS_LITTLE(), Kind.LATER_SHOW_LITTLE()
 
 
 @dataclass
@@ -120,7 +116,7 @@ def smoothed(found: Together, precision: Precision) -> str:
         ):
             how = smoothing(raw, other, allowed)
             if how:
-                return f"{side}'s losses are smoothed ({how} of the other side's)"
+                return Kind.SMOOTHED(side=side, how=how)
     return ""
 
 
@@ -130,8 +126,7 @@ def judge(found: Together, precision: Precision, envelope: Envelope | None) -> J
     torch, paddle = found.torch, found.paddle
     bad = ~(np.isfinite(torch) & np.isfinite(paddle))
     if bad.any():
-        first = int(found.steps[np.flatnonzero(bad)[0]])
-        note = f"losses that are no numbers, from step {first} on"
+        note = Kind.LOSSES_NOT_FINITE(step=int(found.steps[np.flatnonzero(bad)[0]]))
         judged.rows = [
             Row("train/losses", "INVALID", size=int(bad.sum()), reasons=(note,), origin=True)
         ]
@@ -142,7 +137,7 @@ def judge(found: Together, precision: Precision, envelope: Envelope | None) -> J
     apart = np.abs(torch - paddle)
     equal = [precision.alike(a, b) for a, b in zip(torch, paddle, strict=True)]
     run = equal.index(False) if False in equal else len(equal)
-    judged.notes.append(f"the first {run} of {len(equal)} losses are equal but for rounding")
+    judged.notes.append(Kind.LOSSES_EQUAL(count=run, size=len(equal)))
     aligned = over(found, envelope) if envelope is not None else None
     if aligned is None:
         gap = float((apart / np.maximum(np.abs(torch), 1e-300)).max(initial=0.0))
@@ -150,13 +145,13 @@ def judge(found: Together, precision: Precision, envelope: Envelope | None) -> J
         row = Row("train/later", verdict, gap=gap, size=torch.size)
         if apart.any():
             row.measure = "max"
-            row.add(f"at most {row.gap:.1e} of the loss apart, which alone proves nothing")
+            row.add(Kind.LOSSES_APART(gap=row.gap))
         judged.rows.append(row)
         return judged
     judged.by = "self-twin"
     count = aligned[0][0].size
     if count < torch.size:
-        judged.notes.append(f"step 5's own training ends before: {count} of {torch.size} losses")
+        judged.notes.append(Kind.TRAINING_ENDS(count=count, size=torch.size))
     apart_steps = np.diff(found.steps, prepend=found.start)
     places = max(1, envelope.per_epoch // int(np.median(apart_steps)))
     parts = parts_of(count, places)
@@ -172,12 +167,12 @@ def first_row(found: Together, precision: Precision) -> Row:
     """The row train/first: are both first losses equal but for rounding?"""
     a, b, width = float(found.torch[0]), float(found.paddle[0]), int(found.widths[0])
     allowed = precision.allowed(max(abs(a), abs(b))) * width
-    note = f"torch {a:.7g}, paddle {b:.7g}"
-    if found.steps[0] - found.start > width:
-        note += f"; of step {found.steps[0] - found.start}, behind the first"
+    reasons, step = [Kind.FIRST_LOSSES(torch=a, paddle=b)], int(found.steps[0] - found.start)
+    if step > width:
+        reasons.append(Kind.FIRST_OF_STEP(step=step))
     if width > 1:
-        note += f"; means of {width} steps, in which rounding has grown: log the first step alone"
-    return claim("train/first", abs(a - b), allowed, note)
+        reasons.append(Kind.FIRST_OF_MEANS(count=width))
+    return claim("train/first", abs(a - b), allowed, *reasons)
 
 
 def over(found: Together, envelope: Envelope) -> list[list[np.ndarray]] | None:
@@ -210,12 +205,8 @@ def why(
     for early, late in (("torch", "paddle"), ("paddle", "torch")):
         pairs = list(zip(sides[early][1:4], sides[late][:3], strict=False))
         if len(pairs) == 3 and all(precision.alike(x, y) for x, y in pairs):
-            return _cause(
-                "other step numbers",
-                f"{late}'s losses are {early}'s one step later: its first step is not logged, or "
-                "under another number",
-                late,
-            )
+            said = Kind.ONE_STEP_LATER(late=late, early=early)
+            return _cause(Kind.OTHER_STEPS(), said, late)
     matches = {
         side: [each for each in candidates if precision.alike(each.loss, loss)]
         for side, loss in (("torch", a), ("paddle", b))
@@ -225,35 +216,17 @@ def why(
     counted = _count(a, b, precision)
     if counted:
         more, less = ("paddle", "torch") if abs(b) > abs(a) else ("torch", "paddle")
-        return _cause(
-            "other reduction",
-            f"{more}'s first loss is exactly {counted} times {less}'s: a sum where the other takes "
-            f"a mean (over {counted} rows, tokens or processes), or {counted} micro-batches of an "
-            "accumulation that are not divided",
-            more,
-        )
+        said = Kind.TIMES_THE_OTHER(more=more, less=less, count=counted)
+        return _cause(Kind.OTHER_REDUCTION(), said, more)
+    unexplained = Kind.UNEXPLAINED()
     if not candidates:
-        return _cause(
-            "unexplained",
-            "other data, other labels, another reduction or a bug: two curves alone do not tell "
-            "which; give the first step's batch: --first-batch FILE.npz",
-            "",
-        )
+        return _cause(unexplained, Kind.TWO_CURVES_ALONE(), "")
     for side, other in (("paddle", "torch"), ("torch", "paddle")):
         if matches[other]:
-            return _cause(
-                "unexplained",
-                f"{other}'s is what the reference's model gives for this batch "
-                f"({matches[other][0].name}); {side}'s is none of {len(candidates)} candidates: "
-                "other data, or a bug; if it was fed this batch, step 3 shows the bug",
-                side,
-            )
-    return _cause(
-        "unexplained",
-        f"neither is one of {len(candidates)} candidates: both began with other weights or another "
-        "batch than these, or with dropout",
-        "",
-    )
+            found_on = {"other": other, "name": matches[other][0].name}
+            said = Kind.NONE_OF_ONE_SIDE(**found_on, side=side, count=len(candidates))
+            return _cause(unexplained, said, side)
+    return _cause(unexplained, Kind.NONE_OF_BOTH(count=len(candidates)), "")
 
 
 def _told_apart(matches, candidates, own, precision: Precision) -> dict[str, str]:
@@ -270,14 +243,14 @@ def _told_apart(matches, candidates, own, precision: Precision) -> dict[str, str
     of = "paddle"
     if right and paddle.name in {each.name for each in right}:
         of = "torch"
-    said = f"torch's is {torch.name}; paddle's is {paddle.name}"
+    said = Kind.FOUND_ON_BOTH(torch=torch.name, paddle=paddle.name)
     if right:
-        said += f"; case.py's own loss is {right[0].name}"
+        said = Kind.FOUND_AND_OWN(found=said, own=right[0].name)
     if torch.shift != paddle.shift:
-        return _cause("labels shifted", said, of)
+        return _cause(Kind.LABELS_SHIFTED(), said, of)
     if torch.batch != paddle.batch:
-        return _cause("other data", f"the sides do not see the batches in one order: {said}", of)
-    return _cause("other reduction", said, of)
+        return _cause(Kind.OTHER_DATA(), Kind.BATCHES_IN_ANOTHER_ORDER(found=said), of)
+    return _cause(Kind.OTHER_REDUCTION(), said, of)
 
 
 def _count(a: float, b: float, precision: Precision) -> int:

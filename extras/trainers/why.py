@@ -46,9 +46,11 @@ from twincheck.common.system.door import to_type
 from twincheck.common.system.errors import UserError
 from twincheck.common.system.frameworks import SIDES
 from twincheck.common.system.json_file import load_json, write_json
+from twincheck.common.system.reasons import is_of
 from twincheck.extras.shared.sides import answered, asked, only_pair
 from twincheck.extras.trainers.beside import here, to_train
 from twincheck.extras.trainers.hypotheses import hypotheses
+from twincheck.extras.trainers.kinds import Kind
 from twincheck.extras.trainers.loss_logs import Curve, Together, read_losses, together
 from twincheck.extras.trainers.option import add_logs
 from twincheck.extras.trainers.trainers import Precision, at_places
@@ -65,7 +67,6 @@ SHOWN = 5  # of the changes that fit, and of those that do not
 BASES = 8  # of the changes that help are tried together with others
 TOGETHER = 3  # changes at most
 PATIENCE_S = 60.0  # for changes together; as long as the others took, where that is more
-AND = "; and "
 
 
 @dataclass(frozen=True)
@@ -226,7 +227,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = Parser(__doc__, "why")
     taken = "model", "out", "preset", "data", "tokenizer", "seed", "weights", "epochs", "json"
     add_logs(parser.take(*taken))
-    said = f"look at so many first steps at most; {MOST_STEPS} by default: --steps 50"
+    said = Kind.HELP_STEPS(steps=MOST_STEPS)
     parser.take_other("steps", type=positive, default=MOST_STEPS, help=said)
     given = parser.take("torch-python", "debug").parse_args(arguments)
     return guarded(given.debug, lambda: why(given))
@@ -236,7 +237,7 @@ def why(given: Namespace) -> int:
     """Explain the losses that the command line names; returns the exit status."""
     steps, given.steps = given.steps, None
     options = CheckOptions.of(given)
-    pair = only_pair(options, f"name the one model that was trained: `{to_type('why', 'DIR')}`")
+    pair = only_pair(options, Kind.MODEL_MISSING_TO_WHY(command=to_type("why", "DIR")))
     base = base_folder(STEP, options)
     folder = base / pair.name
     options, curves = _other_trainings(pair, folder, options, given)
@@ -265,7 +266,7 @@ def why(given: Namespace) -> int:
     for each in explained:
         show(pair.name, each, result)
     taken = time.monotonic() - started
-    report.say(f"result: {shown(folder / FILE)}, {taken:.0f} s")
+    report.say(Kind.WRITTEN_AFTER(path=shown(folder / FILE), seconds=taken))
     return int(any(each.parted is not None for each in explained))
 
 
@@ -280,10 +281,7 @@ def _other_trainings(pair: Pair, folder: Path, options: CheckOptions, given: Nam
         options = replace(options, run=replace(options.run, **before))
     if not curves:
         if ran is None:
-            raise UserError(
-                "there is no training of the pair as it is now: let step 5 train it "
-                f"(`{to_train(options)}`), or give --paddle-losses FILE"
-            )
+            raise UserError(Kind.TRAINING_MISSING(command=to_train(options)))
         curves = {"paddle": ran[0]["paddle"]}
     return options, curves
 
@@ -294,7 +292,7 @@ def _same_data(former: Path, made: Path, curves: Mapping[str, Curve]) -> None:
         return
     logs = [ResultFolder(former).log("train_full", "torch"), ResultFolder(made).log(STEM, "torch")]
     if len({sidecar_of(log).inputs_sha256 for log in logs}) > 1:
-        raise UserError("these are not the data that step 5 trained on: give --data as it had it")
+        raise UserError(Kind.DATA_OF_ANOTHER())
 
 
 def explain(
@@ -422,14 +420,23 @@ class Search:
         each_s = (now - self.started) / max(1, self.trained) * FIRST
         most = (self.until - now) / each_s
         both: dict[str, dict] = {}
+        places = {said: place for place, said in enumerate(self.changes)}
         for first, second in pairs:
             if len(both) >= most:
                 break
             change = merge(self.changes[first], self.changes[second])
-            if second not in first.split(AND) and change is not None:
-                words = AND.join(sorted([*first.split(AND), second], key=list(self.changes).index))
-                both.setdefault(words, change)
+            if second not in _parts(first) and change is not None:
+                said, *others = sorted([*_parts(first), second], key=places.__getitem__)
+                for one in (part for other in others for part in _parts(other)):
+                    said = Kind.BOTH(first=said, second=one)
+                both.setdefault(said, change)
         return both
+
+
+def _parts(said: str) -> list[str]:
+    """The changes of which one is made."""
+    both = is_of(said, Kind.BOTH)
+    return [*_parts(said.fields["first"]), said.fields["second"]] if both else [said]
 
 
 def merge(first: Mapping, second: Mapping) -> dict | None:
@@ -449,32 +456,27 @@ def merge(first: Mapping, second: Mapping) -> dict | None:
 
 def show(model: str, one: Explained, result: Mapping) -> None:
     """Where the losses part, what reproduces them, and what comes nearest."""
-    whose = f"the losses in {one.curve.path}" if one.curve.path else f"{one.side}'s losses"
+    path = one.curve.path
+    whose = {"losses": Kind.LOSSES_IN(path=path) if path else Kind.LOSSES_OF(side=one.side)}
+    whose["model"] = model
     if one.parted is None:
-        said = f"do not part from the reference's up to step {result['steps']}"
-        report.say(f"{model}: {whose} {said}: {one.usual.of} were compared")
+        report.say(Kind.DO_NOT_PART(**whose, step=result["steps"], count=one.usual.of))
         return
-    report.say(
-        f"{model}: {whose} part from the reference's at step {one.parted}: "
-        f"{one.torch:.7g} in the reference, {one.other:.7g} there"
-    )
+    report.say(Kind.PART(**whose, step=one.parted, torch=one.torch, other=one.other))
     fitting, others = one.fitting, [trial for trial in one.trials if not trial.fits]
     for trial in fitting[:SHOWN]:
-        until = f", up to step {trial.off_at}," if trial.off_at else ""
-        digits = f"{trial.agreed} losses{until} to {trial.digits:.1f} digits"
-        report.say(f"  reproduces {digits}: {trial.said}")
+        of = {"count": trial.agreed, "digits": trial.digits, "said": trial.said}
+        until = Kind.UP_TO(step=trial.off_at) if trial.off_at else ""
+        report.say(Kind.REPRODUCES(**of, until=until))
     if len(fitting) > SHOWN:
-        report.say(f"  and so do {len(fitting) - SHOWN} others, which why.json lists")
+        report.say(Kind.OTHERS_REPRODUCE(count=len(fitting) - SHOWN))
     if not fitting:
-        report.say(
-            f"none of {len(others)} changes to the reference's training reproduces them; what is "
-            "no part of it, such as the model itself, steps 1 to 4 show"
-        )
+        report.say(Kind.NONE_REPRODUCES(count=len(others)))
     for trial in others[:SHOWN]:
-        off = f"{trial.off_digits:.1f} digits at step {trial.off_at}"
-        report.say(f"  not it, {trial.agreed} losses agree, {off}: {trial.said}")
+        off = {"digits": trial.off_digits, "step": trial.off_at}
+        report.say(Kind.NOT_IT(count=trial.agreed, **off, said=trial.said))
     if len(others) > SHOWN:
-        report.say(f"  nor {len(others) - SHOWN} others, which why.json lists")
+        report.say(Kind.NOR_OTHERS(count=len(others) - SHOWN))
 
 
 def _number(value: float) -> float | None:

@@ -22,6 +22,7 @@ from twincheck.common.pair.sources.request import DataFile, Source, SourceReques
 from twincheck.common.system import extras
 from twincheck.common.system.checkout import FAKE_DATA, ROOT
 from twincheck.common.system.errors import UserError
+from twincheck.common.system.reasons import Kind
 
 SOURCES = "twincheck.sources"  # kind -> its Source
 _SERIES = "ett"  # that of a built-in model, which needs no extra
@@ -41,19 +42,22 @@ def source_settings(pair: Pair, preset: str) -> dict | None:
     settings, where = table[preset], f'{pair.folder / "case.py"}: DATA["{preset}"]'
     kinds = sorted([*extras.entry_points(SOURCES), _SERIES])
     if not isinstance(settings, dict) or settings.get("source") not in kinds:
-        raise UserError(f'{where} must be a dict whose "source" is one of {", ".join(kinds)}')
+        raise UserError(Kind.SOURCE_UNKNOWN(where=where, names=kinds))
     source = source_of(settings)
     allowed = {"source", *source.settings}
-    unknown = ", ".join(sorted(map(str, set(settings) - allowed)))
+    unknown = sorted(map(str, set(settings) - allowed))
     if unknown:
-        raise UserError(f"{where}: unknown {unknown}; known: {', '.join(sorted(allowed))}")
+        told = {"where": where, "unknown": unknown, "known": sorted(allowed)}
+        raise UserError(Kind.SETTINGS_UNKNOWN(**told))
     split = settings.get("split")
     if source is ett.SOURCE and split not in ett.SPLITS:
-        raise UserError(f"{where}: split is {split!r}; allowed: {', '.join(ett.SPLITS)}")
+        told = {"where": where, "name": "split", "value": repr(split)}
+        raise UserError(Kind.SETTING_REFUSED(**told, allowed=", ".join(ett.SPLITS)))
     for key in {"length", "eval_length"} & set(source.settings):
         value = settings.get(key, 1 if key == "eval_length" else None)
         if type(value) is not int or value < 1:
-            raise UserError(f"{where}: {key} is {value!r}; allowed: an integer from 1")
+            told = {"where": where, "name": key, "value": repr(value)}
+            raise UserError(Kind.SETTING_REFUSED(**told, allowed=Kind.INTEGER_FROM(least=1)))
     return settings
 
 
@@ -79,11 +83,10 @@ def prepare(
     source = source_of(settings)
     path = path or default_file(settings)
     if path is None and settings.get("default") != "help":
-        raise UserError(f"--data: preset {preset} of {pair.name} reads {_description(source)}")
+        told = {"preset": preset, "model": pair.name, "source": _description(source)}
+        raise UserError(Kind.SOURCE_NOT_GIVEN(**told))
     if path is not None and not path.exists():
-        raise UserError(
-            f"--data {path}: there is no such file; it should be {_description(source)}"
-        )
+        raise UserError(Kind.SOURCE_MISSING(path=str(path), source=_description(source)))
     if tokenizer is not None and not source.cuts:
         tokenizer = None  # these presets have tokens of their own; step 2 alone uses the tokenizer
     request = SourceRequest(path, settings, pair.config(preset), seed, tokenizer, on_progress)
@@ -98,8 +101,5 @@ def default_file(settings: dict) -> Path | None:
 
 def _description(source: Source) -> str:
     """What the file of a source is, where it comes from and how to give it."""
-    sample = (FAKE_DATA / source.sample).relative_to(ROOT)
-    return (
-        f"{source.what}, from {source.origin}: give its path with --data PATH; {sample} is a small "
-        "one of the same form, to try with"
-    )
+    sample = str((FAKE_DATA / source.sample).relative_to(ROOT))
+    return Kind.SOURCE_DESCRIBED(what=source.what, origin=source.origin, sample=sample)

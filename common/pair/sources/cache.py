@@ -23,6 +23,7 @@ from twincheck.common.system.errors import UserError
 from twincheck.common.system.files import whole
 from twincheck.common.system.hashes import file_sha256
 from twincheck.common.system.json_file import load_json
+from twincheck.common.system.reasons import Kind, read_reason, reasons_json
 
 FOLDER_VARIABLE = "ALIGNMENT_DATA"
 _CHUNK_BYTES = 1 << 24
@@ -61,20 +62,21 @@ def cached(request: SourceRequest, build: Callable[[SourceRequest, Path], Datase
     notes = []
     if entries_file.is_file():
         try:
-            request.on_progress("data: looking at what is kept")
+            request.on_progress(Kind.DATA_LOOKED_AT())
             load_arrays(file)  # raises UserError where it was damaged since
             kept = load_json(entries_file)
-            again = f"data: taken from {_shown(file)}, made from the same source before"
-            return DataFile(file, kept["entries"], [*kept["notes"], again])
-        except (UserError, KeyError):
-            notes = [f"data: {_shown(file)} was damaged, and was made again"]
+            notes = [*map(read_reason, kept["notes"]), Kind.DATA_KEPT(file=_shown(file))]
+            return DataFile(file, kept["entries"], notes)
+        except (UserError, KeyError, ValueError):
+            notes = [Kind.DATA_DAMAGED(file=_shown(file))]
     file.parent.mkdir(parents=True, exist_ok=True)
     progress = file.with_suffix(".part")
     dataset = build(request, progress)
-    request.on_progress("data: writing")
+    request.on_progress(Kind.DATA_WRITTEN())
     save_arrays(file, dataset.arrays, packed=False)
     with whole(entries_file) as temporary:
-        temporary.write_text(json.dumps({"entries": dataset.entries, "notes": dataset.notes}))
+        kept = {"entries": dataset.entries, "notes": reasons_json(dataset.notes)}
+        temporary.write_text(json.dumps(kept))
     progress.unlink(missing_ok=True)
     return DataFile(file, dataset.entries, dataset.notes + notes)
 
@@ -113,7 +115,8 @@ def source_sha256(request: SourceRequest) -> str:
             while chunk := stream.read(_CHUNK_BYTES):
                 own.update(chunk)
                 done += len(chunk)
-                request.on_progress(f"data: {path.name} is hashed: {100 * done // max(1, total)} %")
+                percent = 100 * done // max(1, total)
+                request.on_progress(Kind.DATA_HASHED(name=path.name, percent=percent))
         digest.update(own.digest())
     remembered.parent.mkdir(parents=True, exist_ok=True)
     with whole(remembered) as temporary:
@@ -130,7 +133,7 @@ def source_files(path: Path) -> list[Path]:
     files = sorted(f for f in path.rglob("*") if f.suffix in (".txt", ".csv", ".tsv"))
     files = [f for f in files if f.is_file()]
     if not files:
-        raise UserError(f"--data {path}: there is no .txt, .csv or .tsv file in this folder")
+        raise UserError(Kind.SOURCE_FOLDER_EMPTY(path=str(path)))
     return files
 
 

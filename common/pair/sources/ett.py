@@ -27,6 +27,7 @@ import numpy as np
 from twincheck.common.pair.sources.request import Dataset, Source, SourceRequest
 from twincheck.common.pair.windows import STARTS
 from twincheck.common.system.errors import UserError
+from twincheck.common.system.reasons import Kind
 
 _MONTH = 30 * 24  # hours, as the reference counts
 _MONTHS = {"train": 12, "validation": 4, "test": 4}
@@ -71,7 +72,7 @@ _TABLES = ("month", "day", "weekday", "hour")  # rows of tables; and quarters of
 def build(request: SourceRequest, progress: Path) -> Dataset:
     """The file's series, scaled, its times, and where the samples of each part start."""
     config, path = told(request.config), request.path
-    request.on_progress(f"data: {path.name} is read")
+    request.on_progress(Kind.SERIES_READ(name=path.name))
     dates, names, values = read_series(path)
     values, names = chosen_columns(path, values, names, config, request.settings["split"])
     parts = borders(path, len(values), request.settings["split"], config["seq_len"])
@@ -91,16 +92,15 @@ def build(request: SourceRequest, progress: Path) -> Dataset:
     for part, (first, end) in parts.items():
         count = end - first - config["seq_len"] - config["pred_len"] + 1
         if count < 1:
-            raise UserError(
-                f"--data {path}: its {part} part has {end - first} rows; a sample takes "
-                f"{config['seq_len']} rows that are read and {config['pred_len']} to forecast"
-            )
+            said = {"rows": end - first, "read": config["seq_len"], "ahead": config["pred_len"]}
+            raise UserError(Kind.SERIES_PART_TOO_SHORT(path=str(path), part=part, **said))
         arrays[f"{part}/{STARTS}"] = first + np.arange(count, dtype=np.int64)
-        counts.append(f"{part} {count:,} samples of rows {first:,} to {end:,}")
+        counts.append(Kind.SERIES_PART(part=part, count=count, first=first, end=end))
     entries = {"enc_in": values.shape[1], "dec_in": values.shape[1], "c_out": targets}
-    notes = [f"data: {path.name}: {len(values):,} rows of {', '.join(names)}; {'; '.join(counts)}"]
+    said = {"name": path.name, "count": len(values), "names": ", ".join(names)}
+    notes = [Kind.SERIES_HOLDS(**said, parts=counts)]
     if parts["test"][1] < len(values):
-        notes.append(f"data: {len(values) - parts['test'][1]:,} rows behind the test are not used")
+        notes.append(Kind.SERIES_UNUSED(count=len(values) - parts["test"][1]))
     return Dataset(arrays, entries, notes + uneven(dates))
 
 
@@ -111,10 +111,12 @@ def told(config: dict) -> dict:
     found["freq"] = "t" if freq.endswith("min") else freq[-1:]
     for key, known in (("freq", FEATURES), ("features", ("M", "S", "MS"))):
         if found[key] not in known:
-            raise UserError(f"--data: {key} is {found[key]!r}; allowed: {', '.join(known)}")
+            told = {"name": key, "value": repr(found[key]), "allowed": ", ".join(known)}
+            raise UserError(Kind.SERIES_SETTING_REFUSED(**told))
     for key in ("seq_len", "label_len", "pred_len"):
         if type(found.get(key)) is not int or found[key] < 0:
-            raise UserError(f"--data: {key} is {found.get(key)!r}; allowed: a number of rows")
+            told = {"name": key, "value": repr(found.get(key)), "allowed": Kind.NUMBER_OF_ROWS()}
+            raise UserError(Kind.SERIES_SETTING_REFUSED(**told))
     return found
 
 
@@ -137,7 +139,7 @@ def read_series(path: Path) -> tuple[np.ndarray, list[str], np.ndarray]:
     Raises UserError with the line for what is no date or no number, and for dates that go back.
     """
     if path.is_dir():
-        raise UserError(f"--data {path}: this is a folder; give the CSV file, such as ETTh1.csv")
+        raise UserError(Kind.SERIES_IS_FOLDER(path=str(path)))
     dates, rows = [], []
     try:
         with open(path, newline="", encoding="utf-8-sig") as file:
@@ -145,32 +147,26 @@ def read_series(path: Path) -> tuple[np.ndarray, list[str], np.ndarray]:
             header = [name.strip() for name in next(lines, [])]
             lower = [name.lower() for name in header]
             if "date" not in lower or len(header) < 2:
-                raise UserError(
-                    f"--data {path}: its first line must name a column date and at least one "
-                    f"more; it has {', '.join(header[:8]) or 'nothing'}"
-                )
+                told = ", ".join(header[:8]) or Kind.NOTHING()
+                raise UserError(Kind.SERIES_HEADER_REFUSED(path=str(path), names=told))
             at = lower.index("date")
             for row in lines:
                 if not row:
                     continue
                 if len(row) != len(header):
-                    raise UserError(
-                        f"--data {path}, line {lines.line_num}: {len(row)} cells; the first line "
-                        f"names {len(header)} columns"
-                    )
+                    told = {"line": lines.line_num, "cells": len(row), "columns": len(header)}
+                    raise UserError(Kind.SERIES_CELLS_DIFFER(path=str(path), **told))
                 dates.append(_date(path, lines.line_num, row.pop(at)))
                 rows.append([_number(path, lines.line_num, cell) for cell in row])
     except (UnicodeDecodeError, csv.Error) as error:
-        raise UserError(f"--data {path}: this is no CSV file in UTF-8: {error}") from None
+        raise UserError(Kind.SERIES_NO_CSV(path=str(path), error=str(error))) from None
     if not rows:
-        raise UserError(f"--data {path}: there is no row below its first line")
+        raise UserError(Kind.SERIES_EMPTY(path=str(path)))
     times = np.array(dates, "datetime64[s]")
     back = np.flatnonzero(np.diff(times) <= np.timedelta64(0, "s"))
     if back.size:
-        raise UserError(
-            f"--data {path}: the dates must go on from row to row; row {back[0] + 2:,} is "
-            f"{times[back[0] + 1]}, after {times[back[0]]}"
-        )
+        told = {"date": str(times[back[0] + 1]), "former": str(times[back[0]])}
+        raise UserError(Kind.SERIES_GOES_BACK(path=str(path), row=back[0] + 2, **told))
     return times, [name for i, name in enumerate(header) if i != at], np.array(rows)
 
 
@@ -179,9 +175,7 @@ def _date(path: Path, line: int, text: str) -> str:
     with suppress(ValueError):
         if found:
             return datetime.datetime(*(int(part or 0) for part in found.groups())).isoformat()
-    raise UserError(
-        f"--data {path}, line {line}: {text[:40]!r} is no date; write 2016-07-01 00:00:00"
-    )
+    raise UserError(Kind.SERIES_NO_DATE(path=str(path), line=line, cell=text[:40]))
 
 
 def _number(path: Path, line: int, cell: str) -> float:
@@ -191,7 +185,7 @@ def _number(path: Path, line: int, cell: str) -> float:
         value = math.nan
     if math.isfinite(value):
         return value
-    raise UserError(f"--data {path}, line {line}: {cell[:40]!r} is no number; fill or drop the row")
+    raise UserError(Kind.SERIES_NO_NUMBER(path=str(path), line=line, cell=cell[:40]))
 
 
 def chosen_columns(
@@ -200,14 +194,15 @@ def chosen_columns(
     """The columns that `features` takes; the target is the last of them."""
     target = config["target"]
     if target not in names:
-        raise UserError(f"--data {path}: target is {target!r}; it has {', '.join(names)}")
+        told = {"target": target, "names": ", ".join(names)}
+        raise UserError(Kind.SERIES_WITHOUT_TARGET(path=str(path), **told))
     order = [i for i, name in enumerate(names) if name != target] + [names.index(target)]
     if config["features"] == "S":
         order = order[-1:]
     elif split != "share":
         order = list(range(len(names)))  # the reference leaves ETT's columns as they are
         if config["features"] == "MS" and names[-1] != target:
-            raise UserError(f"--data {path}: with MS the target {target!r} must be the last column")
+            raise UserError(Kind.SERIES_TARGET_NOT_LAST(path=str(path), target=target))
     return values[:, order], [names[i] for i in order]
 
 
@@ -218,10 +213,8 @@ def uneven(dates: np.ndarray) -> list[str]:
     other = np.flatnonzero(steps != usual)
     if not other.size or usual >= 28 * 86400:  # months and years differ in length
         return []
-    return [
-        f"data: {other.size:,} rows are not {usual:,} s after the row before, first "
-        f"{dates[other[0] + 1]}: the model does not see gaps"
-    ]
+    told = {"count": other.size, "seconds": usual, "date": str(dates[other[0] + 1])}
+    return [Kind.SERIES_UNEVEN(**told)]
 
 
 def borders(path: Path, rows: int, split: str, seq_len: int) -> dict[str, tuple[int, int]]:
@@ -236,10 +229,7 @@ def borders(path: Path, rows: int, split: str, seq_len: int) -> dict[str, tuple[
             end = first + months * _MONTH * _ROWS_OF_HOUR[split]
             ends[part], first = (first, end), end
         if first > rows:
-            raise UserError(
-                f"--data {path}: {rows:,} rows; its 20 months of 30 days are {first:,} rows: a "
-                'preset whose "split" is "share" takes shorter files, such as --preset csv'
-            )
+            raise UserError(Kind.SERIES_TOO_SHORT(path=str(path), rows=rows, needed=first))
     return {
         part: (max(0, first - seq_len) if part != "train" else first, end)
         for part, (first, end) in ends.items()
@@ -287,8 +277,8 @@ def parts_of(dates: np.ndarray) -> dict[str, np.ndarray]:
 
 
 SOURCE = Source(
-    "a series: a CSV file with a date column, such as ETTh1.csv",
-    "https://github.com/zhouhaoyi/ETDataset (hourly and minute files of two transformers)",
+    Kind.SERIES(),
+    Kind.SERIES_OF_ETT(),
     "seasons.csv",
     ("split", "default"),
     build,

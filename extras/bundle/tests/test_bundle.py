@@ -22,6 +22,7 @@ from logged import PAIR as SMALL
 from twincheck.common import check_all
 from twincheck.extras.bundle import command, verify
 from twincheck.extras.bundle import write as writing
+from twincheck.extras.bundle.kinds import Kind
 from twincheck.extras.bundle.submission import NoReport, read_report
 from twincheck.extras.bundle.tests.bundled import (
     BACKWARD,
@@ -30,7 +31,7 @@ from twincheck.extras.bundle.tests.bundled import (
     make_bundle,
     seed_everywhere,
 )
-from twincheck.extras.bundle.verification import NO_TENSORS, verify_bundle
+from twincheck.extras.bundle.verification import verify_bundle
 from twincheck.extras.shared.archive import MANIFEST, Archive, ArchiveError, is_safe
 
 NLP, CV, SAMPLES = (f"submission/small_cnn/{name}" for name in ("nlp/log_reprod", "cv", "samples"))
@@ -495,7 +496,7 @@ def test_what_is_found_is_told_in_chinese(bundle, tmp_path, capsys, monkeypatch)
     assert "：完好；" in said and "行由其张量重新推导" in said and "根哈希" in said
     said = re.sub(r"\S*[/_]\S*|--\w+|[0-9a-f]{40,}", "", said)
     assert set(re.findall(r"[a-z]{3,}", said)) <= {"commit"}, said
-    assert NO_TENSORS in (tmp_path / "found.json").read_text()  # what programs read
+    assert Kind.NO_TENSORS() in (tmp_path / "found.json").read_text()  # what programs read
     wrong = printed(capsys, 1, verify.main([str(bundle), "--root", "abc"])).out
     assert "不是 abc：这是另一个提交包" in wrong
     none = printed(capsys, 2, verify.main([str(tmp_path / "none.zip")])).err

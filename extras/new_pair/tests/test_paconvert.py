@@ -225,7 +225,7 @@ def test_what_was_left_in_torch_is_listed_with_both_lines(tmp_path, stand_in):
     assert "sys.path" not in text and ">>>>>>" not in text
     left = [(one.api, one.line, one.translated_line) for one in made.untranslated]
     assert left == [("torch.fancy", 8, 8), ("torch.other.thing", 8, 8), ("*.plain", 9, 10)]
-    assert str(made.untranslated[0]).startswith(f"{tmp_path}/net.py:8: torch.fancy (in ")
+    assert made.untranslated[0].reason.startswith(f"{tmp_path}/net.py:8: torch.fancy (in ")
     told = made.explained(f"NameError at {tmp_path}/translated/net.py:8: name 'torch'")
     assert "PaConvert left this in torch: " in told and "net.py:8: torch.fancy" in told
     told = made.explained(f"AttributeError at {tmp_path}/translated/net.py:7: …")

@@ -53,6 +53,7 @@ from twincheck.common.sides.worker import Script, main
 from twincheck.common.system.json_file import load_json
 from twincheck.extras.mend.distances import compared, distances
 from twincheck.extras.mend.edits import CASE, MAPPING
+from twincheck.extras.mend.kinds import Kind
 from twincheck.extras.shared.one_case import asked_precision
 
 GROUP = side.join_group()
@@ -239,7 +240,7 @@ def _in_time(seconds: float) -> Iterator[None]:
     """
 
     def ended(number, frame):
-        raise TimeoutError(f"longer than {seconds:g} s")
+        raise TimeoutError(Kind.TRIAL_TOO_LONG(seconds=seconds))
 
     former = signal.signal(signal.SIGALRM, ended)
     signal.setitimer(signal.ITIMER_REAL, seconds)
