@@ -55,10 +55,10 @@ class Words:
         return self.either([_escaped(one, text) for one in self.languages], capital)
 
     def either(self, texts: Sequence[str], capital: bool = False) -> "Markup":
-        """Return a text that is there in each language."""
+        """Return a text that is there in each language, English first."""
         from markupsafe import Markup, escape
 
-        texts = list(map(escape, texts))
+        texts = [escape(text) for text, _ in zip(texts, self.languages, strict=False)]
         if capital:
             texts = [one[:1].upper() + one[1:] for one in texts]
         first, *others = dict.fromkeys(texts)
@@ -149,6 +149,6 @@ def readers() -> Words:
 
 
 def of_script(script: str, words: Words) -> dict[str, Sequence[str]]:
-    """Kind -> its template in each language, of those that a script says: Kind.NAME({ field })."""
+    """Kind -> its template in each language, of those that a script says."""
     used = sorted(set(_USED.findall(script)))
     return {name: [one.template(Kind[name].template) for one in words.languages] for name in used}

@@ -20,6 +20,7 @@ _WORD = re.compile(
     r"(?<![\w./\"'`=-])(?<!--candidate )(?<!--against )(torch|[Pp]addle)(?![\w./\"`-]|'(?!s\b))",
     re.A,
 )
+_FIELD = re.compile(r"(\{[^{}]*\})")
 _STYLE = re.compile(r"(\x1b\[[\d;]*m)")  # a terminal's
 
 
@@ -34,11 +35,13 @@ def call_sides(backends: Sequence[str]) -> None:
 
 
 def named(template: str, said: Callable[[str], str] = str) -> str:
-    """A template, before its fields are filled in, with the sides' names, in `said`'s language."""
+    """Return a template with the sides' names in its words, as `said` has them in its language."""
     if not any(_names.values()):
         return template
     names = {side: said(name) for side, name in _names.items()}
-    return _WORD.sub(lambda found: names[found[0].lower()], template)
+    parts = _FIELD.split(template)
+    parts[::2] = [_WORD.sub(lambda found: names[found[0].lower()], part) for part in parts[::2]]
+    return "".join(parts)
 
 
 def by_their_names(text: str, said: Callable[[str], str] = str) -> str:

@@ -6,8 +6,6 @@ sentence itself, else the template that it was made by, whose fields are its nam
     {n}, {n2}     a whole number           {x}, {x2}     a figure
     {v}           words in capitals        {w}           one word
     {name}        a name, kept             {SAID}        a text that is looked up too, or nothing
-
-The page's script (page.js) does the same with the same tables.
 """
 
 import ast

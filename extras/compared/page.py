@@ -83,7 +83,8 @@ def page(found: Compared, differing: Sequence[Difference], alike: Sequence[str])
 @cache
 def _template():
     made = html_page.templates(_HERE, words=html_words.readers)
-    made.globals.update(Kind=Kind, note_of=_note)
+    sides = {"": lambda: "–", "both": Kind.PAGE_BOTH_SIDES} | html_words.SIDE_NAMES
+    made.globals.update(Kind=Kind, note_of=_note, sides=sides)
     return made.get_template("page.html.j2")
 
 
