@@ -28,7 +28,7 @@ from twincheck.common.check.steps import Step
 from twincheck.common.check_all import all_steps
 from twincheck.common.logs.pickle_machine import printable
 from twincheck.common.logs.reader import read_log
-from twincheck.common.logs.result_folder import FLOAT32, FLOAT64, ResultFolder
+from twincheck.common.logs.result_folder import ResultFolder
 from twincheck.common.logs.sidecar import sidecar_of
 from twincheck.common.logs.sums import sample_of
 from twincheck.common.report.findings import place_of
@@ -37,12 +37,13 @@ from twincheck.common.system.errors import UserError
 from twincheck.common.system.extras import in_language
 from twincheck.common.system.frameworks import SIDES
 from twincheck.common.system.reasons import Kind
+from twincheck.common.system.run_kind import RunKind
 from twincheck.common.system.words import call_sides
 from twincheck.common.verdict.judge import judge_folder
 from twincheck.common.verdict.row import Row
 
 # Column -> side and run of its log, reference first.
-_RUNS = {"32": FLOAT32, "64": FLOAT64}
+_RUNS = {"32": RunKind.PLAIN, "64": RunKind.FLOAT64}
 LOGS = {f"{side}{bits}": (side, run) for bits, run in _RUNS.items() for side in SIDES}
 AROUND = 4  # elements on each side of the worst
 CANDIDATES = 12  # keys that a sentence lists

@@ -26,9 +26,10 @@ from twincheck.common.check.guard import guarded
 from twincheck.common.check.options import CheckOptions, Parser
 from twincheck.common.check.steps import Launch, Step
 from twincheck.common.logs.reader import read_log
-from twincheck.common.logs.result_folder import FLOAT32, FLOAT64, ResultFolder
+from twincheck.common.logs.result_folder import ResultFolder
 from twincheck.common.system.frameworks import SIDES
 from twincheck.common.system.reasons import Kind
+from twincheck.common.system.run_kind import RunKind
 from twincheck.common.verdict.judge import judge_logs
 from twincheck.common.verdict.row import Row, claim
 
@@ -48,7 +49,8 @@ def several(
     stems  of one process's logs, and of theirs
     """
     files = ResultFolder(folder)
-    logs = [files.log(stem, side, run) for run in (FLOAT32, FLOAT64) for stem in stems]
+    runs = (RunKind.PLAIN, RunKind.FLOAT64)
+    logs = [files.log(stem, side, run) for run in runs for stem in stems]
     rows = [row for row in judge_logs(*logs, step=step, model=model).rows if row.key != "spread"]
     with read_log(files.log(stems[1], side)) as log:
         apart = float(log["spread"].max())

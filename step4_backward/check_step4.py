@@ -19,11 +19,12 @@ from twincheck.common.check.command_line import check_main
 from twincheck.common.check.steps import Launch, Step
 from twincheck.common.logs.pickle_machine import printable
 from twincheck.common.logs.reader import read_log
-from twincheck.common.logs.result_folder import FLOAT64, ResultFolder
+from twincheck.common.logs.result_folder import ResultFolder
 from twincheck.common.logs.sidecar import sidecar_of, sidecar_path
 from twincheck.common.system.errors import UserError
 from twincheck.common.system.frameworks import SIDES
 from twincheck.common.system.reasons import Kind
+from twincheck.common.system.run_kind import RunKind
 from twincheck.common.verdict.row import Row, claim, exit_code
 from twincheck.step4_backward.setups import SETUPS
 
@@ -46,7 +47,7 @@ def witnesses(folder: Path, pair) -> tuple[list[Row], list[str]]:
     found: dict[str, dict[str, dict]] = {}  # case -> side -> what was seen; what is no number: NaN
     rows, biases, taken = [], [], []
     for side in SIDES:
-        path = ResultFolder(folder).log("bp_align_all", side, FLOAT64)
+        path = ResultFolder(folder).log("bp_align_all", side, RunKind.FLOAT64)
         if not path.is_file():
             continue  # a pair without a float64 path, which a note says
         sidecar = sidecar_of(path)

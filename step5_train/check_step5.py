@@ -28,7 +28,7 @@ from twincheck.common.check.command_line import check_main
 from twincheck.common.check.options import Parser, of, positive
 from twincheck.common.check.steps import Step
 from twincheck.common.logs.reader import read_log
-from twincheck.common.logs.result_folder import FLOAT64, ResultFolder
+from twincheck.common.logs.result_folder import ResultFolder
 from twincheck.common.logs.sidecar import sidecar_of
 from twincheck.common.pair.case_hooks import CURVES, best_score, data_preset, training
 from twincheck.common.pair.metrics import RELATIVE
@@ -39,6 +39,7 @@ from twincheck.common.report.terminal import guide_word
 from twincheck.common.system.errors import UserError
 from twincheck.common.system.frameworks import SIDES
 from twincheck.common.system.reasons import Kind
+from twincheck.common.system.run_kind import RunKind
 from twincheck.common.verdict.row import FAILING, Row, claim, first_bad_row, worst
 from twincheck.step4_backward.rates import Watch
 from twincheck.step5_train.as_one import as_one, launches_of
@@ -71,7 +72,7 @@ def trained_alike(folder: Path, pair) -> tuple[list[Row], list[str]]:
     patient = bool(settings["patience"])
     with ExitStack() as stack:
         logs = [stack.enter_context(read_log(files.log("train_full", side))) for side in SIDES]
-        paths = [files.log("train_full", side, FLOAT64) for side in SIDES]
+        paths = [files.log("train_full", side, RunKind.FLOAT64) for side in SIDES]
         exact = [stack.enter_context(read_log(path)) for path in paths if path.is_file()]
         envelope, parts, notes = envelope_of(folder, pair)
         # Causes first: the first row that is off is where to look.
@@ -259,7 +260,7 @@ def _learnt(side: str, log) -> Row:
 
 def _rate_too_high(folder: Path) -> list[str]:
     """A note where the pair's own learning rate makes the loss blow up: the user's to lower."""
-    path = ResultFolder(folder).log("train_first", "torch", FLOAT64)
+    path = ResultFolder(folder).log("train_first", "torch", RunKind.FLOAT64)
     watch = Watch()
     if path.is_file():
         with read_log(path) as log:
@@ -342,8 +343,9 @@ def further(result, folder: Path) -> dict[str, object]:
         return {"seeds": seeds + 1, "resume": True} if wanted else {}
     wanted = all(key.startswith((*DRIFTED, "seeds/")) for key in off)
     for side, car in zip(SIDES, cars, strict=True):
-        wanted &= car.dtype == "float32" and files.log("train_first", side, FLOAT64).is_file()
-    there = files.log("train_full", "paddle", FLOAT64).is_file()
+        first = files.log("train_first", side, RunKind.FLOAT64)
+        wanted &= car.dtype == "float32" and first.is_file()
+    there = files.log("train_full", "paddle", RunKind.FLOAT64).is_file()
     return {"phase": "float64"} if wanted and not there else {}
 
 

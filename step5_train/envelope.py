@@ -36,7 +36,7 @@ from pathlib import Path
 import numpy as np
 
 from twincheck.common.logs.reader import read_log
-from twincheck.common.logs.result_folder import FLOAT64, ResultFolder
+from twincheck.common.logs.result_folder import ResultFolder
 from twincheck.common.logs.sidecar import sidecar_of
 from twincheck.common.pair.pairs import Pair
 from twincheck.common.pair.request import RunRequest
@@ -45,6 +45,7 @@ from twincheck.common.system.frameworks import SIDES
 from twincheck.common.system.hashes import file_sha256
 from twincheck.common.system.json_file import load_json
 from twincheck.common.system.reasons import Kind
+from twincheck.common.system.run_kind import RunKind
 from twincheck.common.verdict.measures import rms
 from twincheck.common.verdict.row import Row, claim
 
@@ -301,7 +302,8 @@ def first_noise(folder: Path, ends: str) -> float:
     """
     total = 0.0
     for side in SIDES:
-        paths = [ResultFolder(folder).log("train_first", side, run) for run in ("", FLOAT64)]
+        runs = (RunKind.PLAIN, RunKind.FLOAT64)
+        paths = [ResultFolder(folder).log("train_first", side, run) for run in runs]
         if not all(path.is_file() for path in paths):
             return 0.0
         with read_log(paths[0]) as float32, read_log(paths[1]) as float64:

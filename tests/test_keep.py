@@ -11,13 +11,14 @@ from checkout import change
 
 from twincheck.common.logs.guide_pair import has_pair
 from twincheck.common.logs.reader import read_log
-from twincheck.common.logs.result_folder import FLOAT64, ResultFolder
+from twincheck.common.logs.result_folder import ResultFolder
 from twincheck.common.logs.sidecar import Sidecar, read_sidecar, write_sidecar
 from twincheck.common.pair.pairs import Case
 from twincheck.common.pair.request import RunRequest
 from twincheck.common.sides import write_log
 from twincheck.common.sides.job import Job
 from twincheck.common.system.errors import UserError
+from twincheck.common.system.run_kind import RunKind
 
 PAIR, CODED = translated("wide"), translated("coded")
 STEMS = {1: "forward_all", 4: "bp_align_all"}
@@ -69,7 +70,8 @@ def test_a_correct_pair_passes_on_sums(checkout, tmp_path, step):
             continue
         assert sums["first"] == [2, 72, 128] and "logits" not in sums
     if step == 1:
-        assert ResultFolder(folder).log("forward_all", "torch", FLOAT64).stat().st_size < 10**6
+        log = ResultFolder(folder).log("forward_all", "torch", RunKind.FLOAT64)
+        assert log.stat().st_size < 10**6
     first = next(row for row in rows if row["key"] == "first")
     assert (first["shape"], first["size"]) == ([2, 72, 128], 2 * 72 * 128)
 
@@ -125,7 +127,7 @@ def test_of_a_choice_among_many_the_largest_scores_are_kept(checkout, tmp_path):
         told = "2 choices among many were judged by the 8 largest scores of each"
         assert (told in " ".join(done.stdout.split())) == (keep == "rows")
         flips.append([row for row in rows if row["verdict"] == "FLIP"])
-        with read_log(ResultFolder(folder).log("forward_all", "paddle", FLOAT64)) as log:
+        with read_log(ResultFolder(folder).log("forward_all", "paddle", RunKind.FLOAT64)) as log:
             sizes.append(log["argmax:scores"].size)
             assert ("argmax:places" in log) == (keep == "rows")
         assert not any(row["key"].endswith(":places") for row in rows)
@@ -140,7 +142,7 @@ def test_all_runs_keep_what_the_first_keeps(tmp_path, kept):
     """Where nothing but the scores of choices is large, there are no sums."""
     choices = {"hash": {"scores": "hash:scores", "margin": "hash:margin"} | kept}
     told = Sidecar(sums=kept["sums"]) if "sums" in kept else Sidecar(choices=choices)
-    first = ResultFolder(tmp_path).log("forward_all", "torch", FLOAT64)
+    first = ResultFolder(tmp_path).log("forward_all", "torch", RunKind.FLOAT64)
     np.save(first, np.array(0))
     write_sidecar(first, told)
     job = of_model_a(RunRequest(model="a"), tmp_path)

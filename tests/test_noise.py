@@ -15,12 +15,12 @@ from twincheck.common.check.workers import Workers
 from twincheck.common.logs.noise import SEEDS, SIZES, distance, distances
 from twincheck.common.logs.of_a_run import AGAIN
 from twincheck.common.logs.reader import read_log
-from twincheck.common.logs.result_folder import FLOAT64
 from twincheck.common.logs.result_folder import NOISE as NOISE_LOG
 from twincheck.common.logs.sidecar import read_sidecar, write_sidecar
 from twincheck.common.pair.task import Again, Noise
 from twincheck.common.sides.noise_in_torch import BLOCK, Moved, measure
 from twincheck.common.sides.run import beside
+from twincheck.common.system.run_kind import RunKind
 from twincheck.common.verdict.context import Context
 from twincheck.common.verdict.judge import judge_logs
 from twincheck.common.verdict.tensor import judge_tensor
@@ -253,7 +253,7 @@ def test_a_moment_that_is_no_number_in_one_moved_run_is_measured_by_the_others(t
         write_log(files.log("x", "torch", run), {"m": values, "ever": [np.nan]}, told)
 
     told = {"batches": {"": None}}
-    write_log(files.log("x", "torch", FLOAT64), {"m": [1.0, 2.0, 3.0], "ever": [1.0]}, told)
+    write_log(files.log("x", "torch", RunKind.FLOAT64), {"m": [1.0, 2.0, 3.0], "ever": [1.0]}, told)
     for further in (False, True):
         measure(SimpleNamespace(files=files, stem="x"), Noise(further=further), write)
     with read_log(files.log("x", "torch", NOISE_LOG)) as log:

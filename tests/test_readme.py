@@ -13,7 +13,8 @@ import tools.readme
 from tools import page_tables
 from tools.readme import main
 from twincheck.common.logs.reader import read_log
-from twincheck.common.logs.result_folder import FLOAT64, ResultFolder
+from twincheck.common.logs.result_folder import ResultFolder
+from twincheck.common.system.run_kind import RunKind
 from twincheck.common.verdict.measures import rms
 from twincheck.extras.bundle.verification import verify_bundle
 
@@ -112,7 +113,7 @@ def test_gap_is_tiny_against_the_noise_wherever_no_constant_is_in_float32(checko
         files = ResultFolder(checkout.logs(4, model))
         with (
             read_log(files.log("bp_align_all", "torch")) as log,
-            read_log(files.log("bp_align_all", "torch", FLOAT64)) as exact,
+            read_log(files.log("bp_align_all", "torch", RunKind.FLOAT64)) as exact,
         ):
             for row in report["rows"]:
                 key = row["key"]

@@ -63,7 +63,9 @@ def test_fields_are_counted_joined_and_checked(tmp_path):
         with pytest.raises(TypeError):
             own.ROWS(**fields)
     # Of an extra's kind, which another process may not know, the sentence is kept too.
-    assert read_reason(own.ROWS(count=1, size=2).as_json()) == "1 row of 2"
+    told = own.ROWS(count=1, size=2).as_json()
+    assert read_reason(told).kind is own.ROWS
+    assert read_reason(told | {"list": "of_another"}) == told["english"] == "1 row of 2"
     (tmp_path / "twice.toml").write_text('ROWS = "again"\n')
     with pytest.raises(ValueError, match="ROWS"):
         kinds_of(tmp_path / "own.toml", tmp_path / "twice.toml")
@@ -84,7 +86,7 @@ def test_a_file_with_other_fields_is_no_reason(told):
 
 def test_text_of_another_version_stays_text():
     assert read_reason("as it was") == "as it was" == reasons_json(["as it was"])[0]["text"]
-    assert read_reason({"kind": "OF_LATER", "text": "later"}) == "later"
+    assert read_reason({"kind": "OF_LATER", "english": "later"}) == "later"
     assert read_reason({"kind": ["odd"]}) == "['odd']"
 
 

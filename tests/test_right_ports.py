@@ -12,8 +12,9 @@ from checkout import CHECKS, ROOT, Checkout, change
 
 from faults.fault import USERS
 from twincheck.common.logs.reader import read_log
-from twincheck.common.logs.result_folder import EXACT, TEACHER_FORCED, ResultFolder
+from twincheck.common.logs.result_folder import ResultFolder
 from twincheck.common.logs.sidecar import read_sidecar
+from twincheck.common.system.run_kind import RunKind
 
 
 class Checked:
@@ -48,11 +49,12 @@ def test_an_operator_that_is_inexact_explains_what_it_makes_of_trained_weights(c
     copy = wrong("conformer", tmp_path, "momentum=0.9", "momentum=0.9, epsilon=1.0001e-5")
     bad = Checked(5, copy, tmp_path / "bad", once, checkout.root)
     assert bad.status == 1 and bad.first == "train/000/loss", bad.said
-    runs = {run: bad.files.log("train_first", "paddle", run) for run in (TEACHER_FORCED, EXACT)}
-    seen = read_sidecar(runs[TEACHER_FORCED]).inexact
+    fed = (RunKind.TEACHER_FORCED, RunKind.EXACT)
+    runs = {run: bad.files.log("train_first", "paddle", run) for run in fed}
+    seen = read_sidecar(runs[RunKind.TEACHER_FORCED]).inexact
     assert "batch_norm" in seen["train/000/blocks.0.conv.batch_norm"]
     assert "layer_norm" in seen["train/000/blocks.1.norm"]
-    with read_log(runs[TEACHER_FORCED]) as own, read_log(runs[EXACT]) as exact:
+    with read_log(runs[RunKind.TEACHER_FORCED]) as own, read_log(runs[RunKind.EXACT]) as exact:
         assert float(own["train/002/loss"]) != float(exact["train/002/loss"])
 
 
@@ -123,7 +125,7 @@ def test_no_right_port_is_red_by_what_it_is_fed(checkout, tmp_path, seed):
     found = Checked(4 if seed % 2 else 1, pair, tmp_path / "out", root=checkout.root)
     assert found.status == 0, found.said
     stem = "bp_align_all" if seed % 2 else "forward_all"
-    assert found.files.log(stem, "paddle", TEACHER_FORCED).is_file()
+    assert found.files.log(stem, "paddle", RunKind.TEACHER_FORCED).is_file()
 
 
 @pytest.mark.slow

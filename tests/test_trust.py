@@ -77,8 +77,8 @@ def a_lie_about_the_side(folder):
 
 def own_operators_as_exact_ones(folder):
     """The teacher-forced run that shows which differences are Paddle's must be what it says."""
-    copy(folder, "forward_all_paddle_fp64", f"{TEACHER_FORCED}_exact")
-    entries(folder, f"{TEACHER_FORCED}_exact", teacher_forced=True)
+    copy(folder, "forward_all_paddle_fp64", "forward_all_paddle_fp64_exact")
+    entries(folder, "forward_all_paddle_fp64_exact", teacher_forced=True)
 
 
 TEACHER_FORCED = "forward_all_paddle_fp64_teacher_forced"

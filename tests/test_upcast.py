@@ -12,9 +12,10 @@ from builders import ended, judged, python
 from checkout import ROOT, Checkout, change
 from upcast_calls import EXPRESSIONS
 
-from twincheck.common.logs.result_folder import FLOAT64, ResultFolder
+from twincheck.common.logs.result_folder import ResultFolder
 from twincheck.common.logs.sidecar import read_sidecar
 from twincheck.common.system.frameworks import SIDES
+from twincheck.common.system.run_kind import RunKind
 
 PAIR = ROOT / "faults" / "pairs" / "casts"
 AGREEING = {"IDENTICAL", "ROUNDING"}
@@ -95,7 +96,7 @@ def test_every_row_of_models_that_cast_is_rounding(checkout, tmp_path):
     assert "casts to float32 (or less) inside the model are casts to float64" in done.stdout
     files = ResultFolder(checkout.logs(1, "casts"))
     for side in SIDES:
-        upcast = read_sidecar(files.log("forward_all", side, FLOAT64)).upcast
+        upcast = read_sidecar(files.log("forward_all", side, RunKind.FLOAT64)).upcast
         lines = (PAIR / f"{side}_model.py").read_text().splitlines()
         norm = next(i for i, line in enumerate(lines, 1) if line.startswith("        wide = x."))
         (calls,) = (whats for place, whats in upcast.items() if place.endswith(f".py:{norm}"))

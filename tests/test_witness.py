@@ -8,7 +8,8 @@ import pytest
 from builders import ended, judged, write_log
 from checkout import change
 
-from twincheck.common.logs.result_folder import FLOAT64, ResultFolder
+from twincheck.common.logs.result_folder import ResultFolder
+from twincheck.common.system.run_kind import RunKind
 from twincheck.step4_backward.backward import finite_difference
 from twincheck.step4_backward.check_step4 import witnesses
 
@@ -25,7 +26,7 @@ def found(folder, **off):
         seen = {"sgd_worst": "weight", "sgd_off": 0.0, "largest_gradient": 1.0}
         seen |= {"gradient_norm": 0.1, "largest_weight": 1.0, "directional": SLOPE}
         seen |= {"finite_difference": SLOPE + by, "finite_step": 1e-5, "loss_noise": NOISE[side]}
-        path = ResultFolder(folder).log("bp_align_all", side, FLOAT64)
+        path = ResultFolder(folder).log("bp_align_all", side, RunKind.FLOAT64)
         write_log(path, {"grad/weight": np.ones(2)}, {"witness": {"main": seen}})
     rows, notes = witnesses(folder, None)
     kept = {r.key.removeprefix("main/witness/"): r for r in rows if "finite" in r.key}

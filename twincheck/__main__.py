@@ -75,10 +75,10 @@ def main(arguments=None):
     """The command; returns the exit status."""
     words = list(sys.argv[1:] if arguments is None else arguments)
     if not words or words[0] in ("-h", "--help", "help"):
-        from twincheck.common.system.extras import in_language
+        from twincheck.common.system.extras import described
 
         speak(words)
-        print(in_help(in_language(__doc__.strip())))
+        print(in_help(described(__doc__.strip())))
         return 0
     command, *words = words
     begin(*_NEEDS.get(command, ("numpy", "rich")))

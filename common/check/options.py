@@ -253,7 +253,7 @@ class Parser(argparse.ArgumentParser):
             message = kind(options=", ".join(names), meant=did_you_mean(names[0], taken))
         asked = in_help(f"{self.prog} --help")
         refused = Kind.COMMAND_LINE_REFUSED(why=escaped(message), help=asked)
-        self.exit(2, in_language(f"error: {refused}\n"))
+        self.exit(2, f"{in_language(Kind.ERROR_SAID(sentence=refused))}\n")
 
     def format_help(self) -> str:
         """The help, with its commands as they are typed here."""

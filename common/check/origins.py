@@ -20,10 +20,11 @@ from twincheck.common.check.workers import Workers
 from twincheck.common.logs.key import Key, in_any_layer
 from twincheck.common.logs.of_a_run import Logs
 from twincheck.common.logs.reference import teacher_values
-from twincheck.common.logs.result_folder import FREE_EXACT, TEACHER_FORCED, ResultFolder
+from twincheck.common.logs.result_folder import ResultFolder
 from twincheck.common.logs.sidecar import sidecar_path
 from twincheck.common.pair.pairs import Pair
 from twincheck.common.system.reasons import Kind
+from twincheck.common.system.run_kind import RunKind
 from twincheck.common.verdict.comparisons import Comparisons
 from twincheck.common.verdict.inside import VALUES, is_off, made_inside
 from twincheck.common.verdict.judge import Judgement
@@ -148,7 +149,7 @@ def _effect(
         if not fed or workers.feed(pair, proof, fed, cases):
             return Effect(0, 0, 1.0)
         logs = {name: files.judged_logs(stem)[name] for name in ("ref32", "ref64")}
-        logs["free"] = ResultFolder(proof).log(stem, "paddle", TEACHER_FORCED)
+        logs["free"] = ResultFolder(proof).log(stem, "paddle", RunKind.TEACHER_FORCED)
         opened = Logs(stack, logs)
         keys = [Key.parse(row.key, opened.cases) for row in rows]
         again = Comparisons(opened, keys)
@@ -188,7 +189,7 @@ def run_with_exact_operators(workers: Workers, pair: Pair, folder: Path) -> None
         if workers.feed(pair, proof):
             return
         for stem in workers.step.judged:
-            log = ResultFolder(proof).log(stem, "paddle", FREE_EXACT)
+            log = ResultFolder(proof).log(stem, "paddle", RunKind.FREE)
             for path in (log, sidecar_path(log)):
                 os.replace(path, folder / path.name)
 

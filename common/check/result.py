@@ -13,7 +13,7 @@ from twincheck.common.logs.guide_pair import has_pair, pair_problems
 from twincheck.common.logs.independence import folder_problems, two_environments
 from twincheck.common.logs.pickle_machine import escaped
 from twincheck.common.logs.reader import read_log
-from twincheck.common.logs.result_folder import FLOAT32, FLOAT64, ResultFolder
+from twincheck.common.logs.result_folder import ResultFolder
 from twincheck.common.logs.sidecar import Sidecar, sidecar_of
 from twincheck.common.pair.pairs import EVAL, SAME, TRAIN, Pair
 from twincheck.common.pair.provenance import changed_sources
@@ -24,6 +24,7 @@ from twincheck.common.system.errors import UserError
 from twincheck.common.system.extras import load
 from twincheck.common.system.frameworks import SIDES
 from twincheck.common.system.reasons import Kind
+from twincheck.common.system.run_kind import RunKind
 from twincheck.common.transplant.table import TRANSPLANTS
 from twincheck.common.verdict.comparisons import Memo
 from twincheck.common.verdict.initial import Start, draws, judge_initial, starts
@@ -371,7 +372,7 @@ def _named_cases(cases: Sequence[str]) -> str:
     return Kind.CASES_ALONE(cases=names) if len(cases) > 1 else Kind.CASE_ALONE(case=names)
 
 
-def _sidecars(folder: Path, step: Step, side: str, run: str = FLOAT32) -> list[Sidecar]:
+def _sidecars(folder: Path, step: Step, side: str, run: str = RunKind.PLAIN) -> list[Sidecar]:
     """The sidecars of a side's judged logs."""
     logs = [ResultFolder(folder).log(stem, side, run) for stem in step.judged]
     return [sidecar_of(log) for log in logs]
@@ -381,7 +382,7 @@ def _upcasts(folder: Path, step: Step) -> list[str]:
     """A note of the models' own casts to float32, which the float64 runs made casts to float64."""
     found = []
     for side in SIDES:
-        upcast = [sidecar.upcast for sidecar in _sidecars(folder, step, side, FLOAT64)]
+        upcast = [sidecar.upcast for sidecar in _sidecars(folder, step, side, RunKind.FLOAT64)]
         lines = {line for places in upcast for line in places}
         calls = sum(sum(whats.values()) for places in upcast for whats in places.values())
         if lines:

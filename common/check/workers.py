@@ -14,7 +14,7 @@ from twincheck.common.check.inputs import Inputs
 from twincheck.common.check.options import CheckOptions
 from twincheck.common.check.steps import Launch, Step
 from twincheck.common.logs.reference import unlike
-from twincheck.common.logs.result_folder import FLOAT64, HALF_STEP64, WHOLE, LogName, ResultFolder
+from twincheck.common.logs.result_folder import LogName, ResultFolder
 from twincheck.common.logs.sidecar import read_sidecar, sidecar_of, sidecar_path
 from twincheck.common.pair.pairs import Pair
 from twincheck.common.pair.request import FIRST, RunRequest, error_file, rank_folder
@@ -25,6 +25,7 @@ from twincheck.common.system.frameworks import SIDES, is_graph
 from twincheck.common.system.half import HALF
 from twincheck.common.system.processes import Told
 from twincheck.common.system.reasons import Kind
+from twincheck.common.system.run_kind import RunKind
 from twincheck.common.system.shared_arrays import SharedFile
 from twincheck.common.transplant.table import SMALLEST
 from twincheck.common.weights import states
@@ -226,7 +227,7 @@ class Workers:
         """Have torch's modules fed what Paddle's can be fed, where that is less than was fed."""
         files, launches = ResultFolder(self.work / pair.name), []
         for launch, stem in zip(self.step.launches, self.step.judged, strict=False):
-            former = read_sidecar(files.log(stem, "torch", HALF_STEP64))
+            former = read_sidecar(files.log(stem, "torch", RunKind.HALF_STEP64))
             if former is not None and former.not_forced != unlike(files, stem):
                 launches.append(launch)
         if launches and "torch" in self.pythons:  # else the logs are somebody else's
@@ -250,8 +251,8 @@ class Workers:
         """Have the torch side log whole what its float64 logs hold as sums; once."""
         files, launches = ResultFolder(self.work / pair.name), []
         for launch, stem in zip(self.step.launches, self.step.judged, strict=False):
-            log = files.log(stem, "torch", FLOAT64)
-            if sidecar_of(log).sums and not files.log(stem, "torch", WHOLE).is_file():
+            log = files.log(stem, "torch", RunKind.FLOAT64)
+            if sidecar_of(log).sums and not files.log(stem, "torch", RunKind.WHOLE).is_file():
                 if "torch" not in self.pythons:  # somebody else's logs
                     return Kind.SUMS_NOT_FED(log=log.name)
                 launches.append(launch)
@@ -286,7 +287,7 @@ class Workers:
 
     def forget_whole(self, pair: Pair) -> None:
         """Remove what was logged whole for teacher-forced runs."""
-        self._forget(pair, lambda name: name.run == WHOLE)
+        self._forget(pair, lambda name: name.run == RunKind.WHOLE)
         (self.work / pair.name / "request_torch_whole.json").unlink(missing_ok=True)
 
     def _forget(self, pair: Pair, which: Callable[[LogName], bool]) -> None:

@@ -30,7 +30,7 @@ from twincheck.common.system.errors import LogError
 from twincheck.common.system.reasons import Kind
 
 LOGS = {name: called(side=side) for name, (side, _, called) in result_folder.JUDGED.items()}
-AGAIN = tuple(run.strip("_") for run in result_folder.AGAIN)
+AGAIN = tuple(run.name.lower() for run in result_folder.AGAIN)
 _FLOAT32 = ("ref32", "cand32")
 STATISTICS = ("running_mean", "running_var")  # of a BatchNorm
 

@@ -15,8 +15,9 @@ import numpy as np
 from twincheck.common.logs.key import Key
 from twincheck.common.logs.match import likeness, same_elements
 from twincheck.common.logs.reader import Log, read_log
-from twincheck.common.logs.result_folder import FLOAT64, HALF_STEP, WHOLE, ResultFolder
+from twincheck.common.logs.result_folder import ResultFolder
 from twincheck.common.logs.sidecar import sidecar_of
+from twincheck.common.system.run_kind import RunKind
 
 
 class Values(Mapping):
@@ -128,7 +129,7 @@ def _another_mask(value: np.ndarray, own: np.ndarray) -> bool:
 def reference_values(
     files: ResultFolder,
     stem: str,
-    runs: Sequence[str] = (WHOLE, FLOAT64),
+    runs: Sequence[str] = (RunKind.WHOLE, RunKind.FLOAT64),
     without: Collection[str] = (),
     side: str = "torch",
 ) -> Iterator[Values]:
@@ -149,8 +150,8 @@ def reference_values(
 @contextmanager
 def teacher_values(files: ResultFolder, stem: str) -> Iterator[TeacherValues]:
     """What a float64 run of the Paddle side can be fed of torch's values."""
-    own = reference_values(files, stem, (FLOAT64,), side="paddle")
-    told = sidecar_of(files.log(stem, "paddle", FLOAT64))
+    own = reference_values(files, stem, (RunKind.FLOAT64,), side="paddle")
+    told = sidecar_of(files.log(stem, "paddle", RunKind.FLOAT64))
     inside = {} if told.built_in else told.classes  # twins mean the same, line by line
     with reference_values(files, stem) as values, own as others:
         yield TeacherValues(values, others, inside)
@@ -162,7 +163,7 @@ def unlike(files: ResultFolder, stem: str) -> list[str]:
     A model that has a module for what the other computes in its own code goes fewer operators from
     one fed value to the next, which is no precision: neither side is fed what one alone has.
     """
-    paths = files.log(stem, "torch"), files.log(stem, "paddle", HALF_STEP)
+    paths = files.log(stem, "torch"), files.log(stem, "paddle", RunKind.HALF_STEP)
     if not all(path.is_file() for path in paths):
         return []
     with read_log(paths[0]) as torch, read_log(paths[1]) as paddle:

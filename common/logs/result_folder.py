@@ -6,7 +6,7 @@ forward_all, metric_all, loss_all, bp_align_all, train_align_all; train_first, g
 STEM_SIDE.npy                      a log of the float32 run; beside each log its sidecar, .json
 STEM_SIDE_fp64.npy                 of the float64 run
 STEM_paddle_fp64_teacher_forced.npy  of a float64 run whose modules are fed torch's values
-STEM_paddle_fp64_teacher_forced_exact.npy   the same, with what Paddle computes inexactly made exact
+STEM_paddle_fp64_exact.npy         the same, with what Paddle computes inexactly made exact
 STEM_paddle_fp64_free.npy          of a float64 run that is fed nothing, with that made exact
 STEM_torch_fp64_whole.npy          of the float64 run again, all tensors whole; while it is needed
 STEM_torch_fp64_noise.npy          how far rounding moves each tensor (common/logs/noise.py)
@@ -34,30 +34,23 @@ from pathlib import Path
 
 from twincheck.common.system.files import link_or_copy
 from twincheck.common.system.reasons import Kind
-
-# Which run a log is of: what its name has behind the side.
-FLOAT32, FLOAT64, TEACHER_FORCED, UNFORCED = "", "_fp64", "_fp64_teacher_forced", "_unforced"
-WHOLE = "_fp64_whole"
-AGAIN = ("_again1", "_again2", "_again3")
-NOISE, MOVED, ROUNDED = "_fp64_noise", "_fp64_moved", "_fp64_rounded"
-HALF_STEP, HALF_STEP64 = "_half_step", "_fp64_half_step"
-EXACT, FREE_EXACT = f"{TEACHER_FORCED}_exact", "_fp64_free"
+from twincheck.common.system.run_kind import AGAIN, EXACTLY, FED, RunKind
 
 # Name of a log that is judged -> its side, its run, and what it is called with its side.
 JUDGED = {
-    "ref32": ("torch", FLOAT32, Kind.LOG_FLOAT32),
-    "cand32": ("paddle", FLOAT32, Kind.LOG_FLOAT32),
-    "ref64": ("torch", FLOAT64, Kind.LOG_FLOAT64),
-    "cand64": ("paddle", FLOAT64, Kind.LOG_FLOAT64),
-    "teacher_forced": ("paddle", TEACHER_FORCED, Kind.LOG_TEACHER_FORCED),
-    "exact": ("paddle", EXACT, Kind.LOG_TEACHER_FORCED_EXACT),
-    "free": ("paddle", FREE_EXACT, Kind.LOG_FREE_EXACT),
-    "noise": ("torch", NOISE, Kind.LOG_NOISE),
-    "rounded": ("torch", ROUNDED, Kind.LOG_ROUNDED),
-    "step_ref64": ("torch", HALF_STEP64, Kind.LOG_SINGLE_STEPS),
-    "step_cand64": ("paddle", HALF_STEP64, Kind.LOG_SINGLE_STEPS),
-    "step_cand": ("paddle", HALF_STEP, Kind.LOG_HALF_STEPS),
-    **{run.strip("_"): ("paddle", run, Kind.LOG_REPEATED) for run in AGAIN},
+    "ref32": ("torch", RunKind.PLAIN, Kind.LOG_FLOAT32),
+    "cand32": ("paddle", RunKind.PLAIN, Kind.LOG_FLOAT32),
+    "ref64": ("torch", RunKind.FLOAT64, Kind.LOG_FLOAT64),
+    "cand64": ("paddle", RunKind.FLOAT64, Kind.LOG_FLOAT64),
+    "teacher_forced": ("paddle", RunKind.TEACHER_FORCED, Kind.LOG_TEACHER_FORCED),
+    "exact": ("paddle", RunKind.EXACT, Kind.LOG_TEACHER_FORCED_EXACT),
+    "free": ("paddle", RunKind.FREE, Kind.LOG_FREE_EXACT),
+    "noise": ("torch", RunKind.NOISE, Kind.LOG_NOISE),
+    "rounded": ("torch", RunKind.ROUNDED, Kind.LOG_ROUNDED),
+    "step_ref64": ("torch", RunKind.HALF_STEP64, Kind.LOG_SINGLE_STEPS),
+    "step_cand64": ("paddle", RunKind.HALF_STEP64, Kind.LOG_SINGLE_STEPS),
+    "step_cand": ("paddle", RunKind.HALF_STEP, Kind.LOG_HALF_STEPS),
+    **{run.name.lower(): ("paddle", run, Kind.LOG_REPEATED) for run in AGAIN},
 }
 
 RESULT_FILE = "result.json"  # what a check has found of a model
@@ -81,7 +74,7 @@ class LogName:
 
     stem: str  # forward_all, metric_all, loss_all, bp_align_all, train_full, …; forward, …
     side: str  # torch or paddle
-    run: str = FLOAT32  # or another of the above; a name that a later version adds is kept
+    run: str = RunKind.PLAIN  # or another of the above; a name that a later version adds is kept
 
     @classmethod
     def parse(cls, file: str) -> "LogName | None":
@@ -100,12 +93,12 @@ class LogName:
     @property
     def teacher_forced(self) -> bool:
         """True for a run whose modules are fed the reference's values."""
-        return self.run in (TEACHER_FORCED, EXACT, HALF_STEP, HALF_STEP64)
+        return self.run in FED
 
     @property
     def exact(self) -> bool:
         """True for a run in which Paddle's inexact operators are made exact."""
-        return self.run in (EXACT, FREE_EXACT)
+        return self.run in EXACTLY
 
 
 @dataclass(frozen=True)
@@ -114,7 +107,7 @@ class ResultFolder:
 
     path: Path
 
-    def log(self, stem: str, side: str, run: str = FLOAT32) -> Path:
+    def log(self, stem: str, side: str, run: str = RunKind.PLAIN) -> Path:
         """A log."""
         return self.path / str(LogName(stem, side, run))
 

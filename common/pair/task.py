@@ -7,6 +7,8 @@ import re
 from dataclasses import dataclass, field
 from typing import get_args
 
+from twincheck.common.system.run_kind import RunKind
+
 ROUND_TRIP = ("save", "read", "compare")
 SEE, TRY = "see", "try"
 
@@ -90,8 +92,9 @@ Task = _Logged | Describe | Inspect | RoundTrip | Save
 
 def label(task: Task) -> str:
     """A task's name as that of its request's file ends."""
-    name = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", type(task).__name__).lower()
-    return f"{name}_exact" if getattr(task, "exact", False) else name
+    if isinstance(task, TeacherForced) and task.exact:
+        return (RunKind.FREE if task.free else RunKind.EXACT).word
+    return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", type(task).__name__).lower()
 
 
 TASKS = {kind.__name__: kind for kind in get_args(Task)}

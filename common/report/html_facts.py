@@ -10,13 +10,14 @@ from types import SimpleNamespace
 import numpy as np
 
 from twincheck.common.logs.reader import read_log
-from twincheck.common.logs.result_folder import FLOAT32, FLOAT64, ResultFolder
+from twincheck.common.logs.result_folder import ResultFolder
 from twincheck.common.logs.sidecar import Sidecar, read_sidecar, sidecar_of
 from twincheck.common.report.html_rows import reasons_of
 from twincheck.common.report.html_words import visible
 from twincheck.common.system.errors import LogError, UserError
 from twincheck.common.system.frameworks import SIDES
 from twincheck.common.system.reasons import Kind
+from twincheck.common.system.run_kind import RunKind
 from twincheck.common.verdict.row import Row
 
 # What reading a log or a sidecar of anybody's may raise.
@@ -135,8 +136,8 @@ def choices_of(
 
 
 def _margins(files: ResultFolder, stem: str, wanted: Sequence[str]) -> dict[str, float]:
-    path = files.log(stem, "torch", FLOAT64)
-    path = path if path.is_file() else files.log(stem, "torch", FLOAT32)
+    path = files.log(stem, "torch", RunKind.FLOAT64)
+    path = path if path.is_file() else files.log(stem, "torch", RunKind.PLAIN)
     ledger = sidecar_of(path).choices
     found = {}
     with read_log(path) as log:

@@ -14,9 +14,10 @@ import numpy as np
 
 from twincheck.common.logs.key import Key
 from twincheck.common.logs.reader import Log, read_log
-from twincheck.common.logs.result_folder import FLOAT32, FLOAT64, ResultFolder
+from twincheck.common.logs.result_folder import ResultFolder
 from twincheck.common.report.html_facts import UNREADABLE
 from twincheck.common.report.html_words import visible
+from twincheck.common.system.run_kind import RunKind
 
 MOST_ELEMENTS = 20_000_000  # that are read of a result
 LAST = 6  # values of one shape that may have been added
@@ -31,7 +32,7 @@ def flow_of(result, indices: Sequence[int]) -> dict[int, list[str]]:
         return {}
     files, found = ResultFolder(result.folder), {}
     for stem in result.step.judged:
-        logs = [files.log(stem, "torch", run) for run in (FLOAT64, FLOAT32)]
+        logs = [files.log(stem, "torch", run) for run in (RunKind.FLOAT64, RunKind.PLAIN)]
         for path in [path for path in logs if path.is_file()][:1]:
             with suppress(*UNREADABLE), read_log(path) as log:
                 for key, sources in _fed(log, [key for _, key in passing.values()]):

@@ -9,10 +9,11 @@ from contextlib import ExitStack, suppress
 import numpy as np
 
 from twincheck.common.logs.reader import Log, read_log
-from twincheck.common.logs.result_folder import FLOAT32, FLOAT64, ResultFolder
+from twincheck.common.logs.result_folder import ResultFolder
 from twincheck.common.report.html_facts import UNREADABLE
 from twincheck.common.report.terminal import origins_first
 from twincheck.common.system.frameworks import SIDES
+from twincheck.common.system.run_kind import RunKind
 from twincheck.common.verdict.row import AGREEING
 
 MOST_VALUES = 240  # rows of a page
@@ -39,8 +40,8 @@ def values_of(result, indices: Sequence[int], of: Sequence[int], most: int) -> d
 def _read(result, wanted: Mapping[int, str]) -> Iterator[tuple[int, object]]:
     files, left = ResultFolder(result.folder), 10 * MOST_ELEMENTS
     for stem in result.step.judged:
-        kept = all(files.log(stem, side, FLOAT64).is_file() for side in SIDES)
-        run, word = (FLOAT64, "float64") if kept else (FLOAT32, "float32")
+        kept = all(files.log(stem, side, RunKind.FLOAT64).is_file() for side in SIDES)
+        run, word = (RunKind.FLOAT64, "float64") if kept else (RunKind.PLAIN, "float32")
         with ExitStack() as stack, suppress(*UNREADABLE):
             logs = [stack.enter_context(read_log(files.log(stem, side, run))) for side in SIDES]
             for n, key in wanted.items():

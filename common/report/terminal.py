@@ -10,6 +10,7 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from copy import copy
 
 from rich.console import Console
 from rich.markup import escape
@@ -28,9 +29,8 @@ from twincheck.common.report.scores import allowed, figure, scores_of
 from twincheck.common.report.sentences import folded, listed, named, number
 from twincheck.common.report.source_lines import source_context
 from twincheck.common.system.checkout import ROOT
-from twincheck.common.system.extras import in_language, languages
+from twincheck.common.system.extras import in_language
 from twincheck.common.system.reasons import Kind, Reason, is_of
-from twincheck.common.system.words import by_their_names
 from twincheck.common.verdict.row import (
     AGREEING,
     Row,
@@ -56,7 +56,7 @@ WIDTH_OF_AN_END = 24  # characters of a shortened key
 SHOWN_ROWS = 10  # of a table of rows: the worst
 SHOWN_ORIGINS = 5
 # What ends a check, where it is the port's.
-DOES_NOT_RUN = (Kind.WORKER_CRASHED, Kind.WORKER_ENDED)
+DOES_NOT_RUN = (Kind.WORKER_CRASHED, Kind.WORKER_ENDED, Kind.WEIGHTS_NOT_CARRIED)
 SHOWN_NOTES = 8
 WIDTH_OF_PLAIN_TEXT = 110
 WIDTH_OF_A_PIPE = 140  # columns, where the output is no terminal
@@ -86,29 +86,27 @@ class _Console(Console):
         raise BrokenPipeError
 
     def print(self, *objects: object, **options: object) -> None:
-        """Print in the language that people read, all but lines of source, which do not wrap."""
-        for language in () if options.get("no_wrap") else languages():
-            objects = map(language.shown, objects)
-        super().print(*objects, **options)
+        """Print reasons, and those in a table, in the language that people read."""
+        super().print(*map(_spoken, objects), **options)
 
 
-class _Named:
-    """A stream in whose texts the sides have their names; all else is the stream's own."""
-
-    def __init__(self, stream):
-        self._stream = stream
-
-    def write(self, text: str) -> int:
-        return self._stream.write(by_their_names(text, in_language))
-
-    def __getattr__(self, name: str) -> object:
-        return getattr(self._stream, name)
+def _spoken(what: object) -> object:
+    """What a console prints, its reasons in the language that people read."""
+    if isinstance(what, Reason):
+        return in_language(what)
+    if isinstance(what, Table):
+        what = copy(what)
+        what.title = what.title and _spoken(what.title)
+        what.columns = [copy(column) for column in what.columns]
+        for column in what.columns:
+            column.header = _spoken(column.header)
+            column._cells = [_spoken(cell) for cell in column._cells]
+    return what
 
 
 def _console(stderr: bool = False) -> Console:
     stream = sys.stderr if stderr else sys.stdout
     return _Console(
-        file=_Named(stream),
         stderr=stderr,
         width=None if stream.isatty() else WIDTH_OF_A_PIPE,
         highlight=False,

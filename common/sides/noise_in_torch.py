@@ -22,10 +22,10 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from twincheck.common.logs.noise import SEEDS, SIZES, distances
 from twincheck.common.logs.reader import read_log
-from twincheck.common.logs.result_folder import FLOAT64, MOVED, NOISE, ROUNDED
 from twincheck.common.logs.sidecar import Sidecar, read_sidecar, seal, sidecar_path, write_sidecar
 from twincheck.common.logs.writer import LogWriter
 from twincheck.common.pair.task import Noise
+from twincheck.common.system.run_kind import RunKind
 
 # What they return was there before, or is exact: nothing is rounded.
 EXACT = frozenset(
@@ -241,13 +241,13 @@ def measure(job, task: Noise, write: Callable) -> None:
     write   (name of the run, dtype, moved=) makes one more log of the job
     """
     files = job.files
-    moved = files.log(job.stem, "torch", MOVED)
+    moved = files.log(job.stem, "torch", RunKind.MOVED)
     found: list[dict[str, np.ndarray]] = [{} for _ in SIZES]
     lost: dict[str, int] = {}
-    with read_log(files.log(job.stem, "torch", FLOAT64)) as plain:
+    with read_log(files.log(job.stem, "torch", RunKind.FLOAT64)) as plain:
         for largest, size, seeds in zip(found, SIZES, SEEDS, strict=True):
             for seed in range(1, seeds) if task.further else (0,):
-                write(MOVED, "float64", moved=Moved(seed, size))
+                write(RunKind.MOVED, "float64", moved=Moved(seed, size))
                 told = read_sidecar(moved)
                 with read_log(moved) as log:
                     for key, off in distances(plain, log, told.batches):
@@ -258,11 +258,11 @@ def measure(job, task: Noise, write: Callable) -> None:
     passes = (f"{case}{setup}" for case in told.batches for setup in ("", *task.setups))
     runs = dict.fromkeys(passes, SEEDS[0] if task.further else 1)
     told = replace(told, sums={}, booleans=[], moved=runs, lost=lost)
-    _join(files.log(job.stem, "torch", NOISE), measured, told, np.fmax)
+    _join(files.log(job.stem, "torch", RunKind.NOISE), measured, told, np.fmax)
     if not task.further:
-        write(MOVED, "float64", moved=Rounded())
+        write(RunKind.MOVED, "float64", moved=Rounded())
         with read_log(moved) as log:
-            _join(files.log(job.stem, "torch", ROUNDED), log, read_sidecar(moved))
+            _join(files.log(job.stem, "torch", RunKind.ROUNDED), log, read_sidecar(moved))
     for path in (moved, sidecar_path(moved)):
         path.unlink()
 

@@ -29,7 +29,6 @@ from types import ModuleType
 
 import numpy as np
 
-from twincheck.common.logs import result_folder as runs
 from twincheck.common.logs.reference import reference_values, teacher_values, unlike
 from twincheck.common.logs.sidecar import note_not_forced, read_sidecar, write_sidecar
 from twincheck.common.pair import task as tasks
@@ -77,6 +76,7 @@ from twincheck.common.system.memory import (
 from twincheck.common.system.npz import read_npz
 from twincheck.common.system.processes import leave, watch, watch_launcher
 from twincheck.common.system.reasons import Kind, reasons_json
+from twincheck.common.system.run_kind import AGAIN, RunKind
 from twincheck.common.transplant.table import TRANSPLANTS
 from twincheck.common.weights import states as weights
 from twincheck.common.weights.layout import LayoutError
@@ -386,12 +386,12 @@ class _Logs:
         if self.request.offload:
             map_weights(job)
         if isinstance(task, tasks.Whole):
-            self.write(runs.WHOLE, "float64", None)
+            self.write(RunKind.WHOLE, "float64", None)
         elif isinstance(task, tasks.ForcedAlike):
             not_forced = unlike(self.files, job.stem)
-            with reference_values(self.files, job.stem, (runs.FLOAT32,), not_forced) as reference:
-                self.write(runs.HALF_STEP64, "float64", _load_choices(self.choices), reference)
-            note_not_forced(self.files.log(job.stem, self.side, runs.HALF_STEP64), not_forced)
+            with reference_values(self.files, job.stem, (RunKind.PLAIN,), not_forced) as reference:
+                self.write(RunKind.HALF_STEP64, "float64", _load_choices(self.choices), reference)
+            note_not_forced(self.files.log(job.stem, self.side, RunKind.HALF_STEP64), not_forced)
         elif isinstance(task, tasks.Noise):
             moving = importlib.import_module("twincheck.common.sides.noise_in_torch")
             moving.measure(job, task, partial(self.write, forced=_load_choices(self.choices)))
@@ -409,7 +409,7 @@ class _Logs:
             read_folders(self.job)
             forced = _load_choices(self.choices) if self.aligned else None
         if isinstance(task, tasks.Again):
-            for number, run in enumerate(runs.AGAIN, 1):
+            for number, run in enumerate(AGAIN, 1):
                 if task.further == (number > 1):
                     self.write(run, "float32", forced, again=number)
         elif isinstance(task, tasks.TeacherForced):
@@ -418,9 +418,9 @@ class _Logs:
             self._usual(forced)
 
     def _teacher_forced(self, task: tasks.TeacherForced, forced) -> None:
-        run = runs.EXACT if task.exact else runs.TEACHER_FORCED
+        run = RunKind.EXACT if task.exact else RunKind.TEACHER_FORCED
         if task.free:
-            self.write(runs.FREE_EXACT, "float64", forced, {})
+            self.write(RunKind.FREE, "float64", forced, {})
         elif task.feed:
             self.write(run, "float64", forced, read_npz(self.job.folder / task.feed))
         else:
@@ -435,7 +435,7 @@ class _Logs:
         waiting = list(dtypes[-1:] if self.request.only_float32 else dtypes)
         while waiting:
             dtype = waiting.pop(0)
-            run = runs.FLOAT64 if dtype == "float64" else runs.FLOAT32
+            run = RunKind.FLOAT64 if dtype == "float64" else RunKind.PLAIN
             try:
                 session = self.write(run, dtype, forced)
             except Unsuited:
@@ -456,13 +456,13 @@ class _Logs:
                 forced = session.choices
                 weights.save_state(self.choices, forced)
             if dtype != "float64" and session.flips:
-                self.write(runs.UNFORCED, dtype, None, probing=False)
+                self.write(RunKind.UNFORCED, dtype, None, probing=False)
         if self.request.dtype in HALF and self.aligned and not no_float64:
             # What each module makes by itself of the reference's values in half precision.
-            with reference_values(self.files, self.job.stem, (runs.FLOAT32,)) as reference:
-                self.write(runs.HALF_STEP64, "float64", forced, reference)
+            with reference_values(self.files, self.job.stem, (RunKind.PLAIN,)) as reference:
+                self.write(RunKind.HALF_STEP64, "float64", forced, reference)
                 if not self.job.is_reference:
-                    self.write(runs.HALF_STEP, self.request.dtype, forced, reference)
+                    self.write(RunKind.HALF_STEP, self.request.dtype, forced, reference)
 
 
 def _exact():

@@ -16,7 +16,7 @@ import numpy as np
 
 from twincheck.common.logs.draws import Groups
 from twincheck.common.logs.key import PLACES
-from twincheck.common.logs.result_folder import FLOAT32, FLOAT64, LogName, ResultFolder
+from twincheck.common.logs.result_folder import LogName, ResultFolder
 from twincheck.common.logs.sidecar import (
     SCHEMA,
     Sidecar,
@@ -46,6 +46,7 @@ from twincheck.common.system.frameworks import SETTINGS, SIDES, is_graph
 from twincheck.common.system.half import HALF
 from twincheck.common.system.hashes import arrays_sha256
 from twincheck.common.system.reasons import Kind
+from twincheck.common.system.run_kind import RunKind
 
 # Of the reference's float64 log, the first to be written: a step of a model has four, which come to
 # three times that, and at most two of teacher-forced runs.
@@ -286,7 +287,7 @@ def _kept(job: Job, path: Path) -> dict[str, object]:
         return {}
     if keep == "rows":
         return {"summing": True}
-    for run in (FLOAT64, FLOAT32):
+    for run in (RunKind.FLOAT64, RunKind.PLAIN):
         first = files.log(job.stem, "torch", run)
         if first != path and first.is_file():
             told = sidecar_of(first)
@@ -322,7 +323,7 @@ def _listed_by_reference(job: Job, case: str, what: str) -> Groups:
     if job.is_reference:
         return ()
     files = job.files
-    logs = [files.log(job.stem, "torch", run) for run in (FLOAT64, FLOAT32)]
+    logs = [files.log(job.stem, "torch", run) for run in (RunKind.FLOAT64, RunKind.PLAIN)]
     logs += [path for path, name in files.logs() if name.side == "torch"]
     for log in logs:
         listed = getattr(sidecar_of(log), what)

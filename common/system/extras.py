@@ -9,13 +9,15 @@ import re
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from functools import cache, partial
 from importlib import metadata
 
 from twincheck import IN_A_CHECKOUT
 from twincheck.common.system.checkout import ROOT
 from twincheck.common.system.errors import UserError
-from twincheck.common.system.reasons import Kind
+from twincheck.common.system.reasons import ENGLISH, Kind, Reason
+from twincheck.common.system.words import named
 
 COMMANDS = "twincheck.commands"  # name -> a function of the arguments; gives the status
 
@@ -60,10 +62,22 @@ languages = cache(partial(load_all, "twincheck.languages"))
 
 
 def in_language(text: str) -> str:
-    """A text in the language that people read; report/terminal.py has what a console prints."""
-    for language in languages():
-        text = language.said(text)
-    return text
+    """Return a reason, or a constant text, in the language that people read; names stay."""
+    speaking = next((one.LANGUAGE for one in languages() if one.speaks()), ENGLISH)
+    if not isinstance(text, Reason):
+        return speaking.said(text)
+    by_names = lambda english: named(speaking.template(english), speaking.said)  # noqa: E731
+    return replace(speaking, template=by_names).said(text)
+
+
+def described(doc: str) -> str:
+    """Return a program's docstring in the language that people read, by paragraphs and lines."""
+    parts = re.split(r"(\s*\n\s*\n\s*)", doc)
+    for i, part in enumerate(parts):
+        said = in_language(part)
+        by_line = said == part
+        parts[i] = re.sub(r"\S.*\S", lambda line: in_language(line[0]), part) if by_line else said
+    return "".join(parts)
 
 
 def run(name: str, arguments: Sequence[str] | None = None) -> int:

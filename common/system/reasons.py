@@ -42,9 +42,9 @@ class Language(string.Formatter):
     joints: Mapping[str, str] = field(default_factory=lambda: _JOINTS)
 
     def said(self, text: str) -> str:
-        """Return a reason in this language; a text that is none as it is."""
+        """Return a reason in this language, or a constant text of several words; names stay."""
         if not isinstance(text, Reason):
-            return text
+            return self.template(text) if " " in text else text
         return self.vformat(self.template(text.kind.template), (), text.fields)
 
     def format_field(self, value: object, spec: str) -> str:
@@ -103,9 +103,12 @@ def kinds_of(*paths: Path) -> type[_Listed]:
                 raise ValueError(f"{path.name}: {name} is there twice")
             found[name] = json.loads(text)
     module = sys._getframe(1).f_globals["__name__"]  # under whose name it is pickled
-    return _Listed("Kind", {name: (name, text) for name, text in found.items()}, module=module)
+    templates = {name: (name, text) for name, text in found.items()}
+    _LISTS[module] = _Listed("Kind", templates, module=module)
+    return _LISTS[module]
 
 
+_LISTS: dict[str, type[_Listed]] = {}  # those that this process has read, by their modules
 Kind = kinds_of(*sorted(SENTENCES.glob("*.toml")))
 
 
@@ -139,9 +142,11 @@ class Reason(str):
         return Reason, (self.kind, self.fields)
 
     def as_json(self) -> dict[str, object]:
-        """Return kind and fields as plain values; of an extra's the sentence too."""
+        """Return kind and fields as plain values; of an extra's its list and the sentence too."""
         told = {"kind": self.kind.name} | {n: _plain(value) for n, value in self.fields.items()}
-        return told if isinstance(self.kind, Kind) else told | {"text": str(self)}
+        if isinstance(self.kind, Kind):
+            return told
+        return told | {"list": type(self.kind).__module__, "english": plain(self)}
 
 
 ENGLISH = Language()
@@ -168,16 +173,18 @@ def is_of(text: str, *kinds: Kind) -> bool:
 
 
 def read_reason(told: object) -> str:
-    """Return a reason from its JSON; of an extra's, and of another version's, the text.
+    """Return a reason from its JSON; of a list that was not read, or a later version's, its text.
 
     Raises ValueError for fields that its kind has not.
     """
     if not isinstance(told, dict):
         return str(told)
-    if str(told.get("kind")) not in Kind.__members__:
-        return str(told.get("text", told.get("kind")))
-    kind = Kind[told["kind"]]
-    fields = {name: _read_field(value) for name, value in told.items() if name != "kind"}
+    members = getattr(_LISTS.get(str(told.get("list", __name__))), "__members__", {})
+    kind = members.get(str(told.get("kind")))
+    if kind is None:
+        return str(told.get("english", told.get("kind")))
+    about = ("kind", "list", "english")
+    fields = {name: _read_field(value) for name, value in told.items() if name not in about}
     for name in [name for name, of in kind.fields.items() if of is tuple and name in fields]:
         fields[name] = tuple(fields[name])
     for name, of in kind.fields.items():

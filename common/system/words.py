@@ -21,7 +21,6 @@ _WORD = re.compile(
     re.A,
 )
 _FIELD = re.compile(r"(\{[^{}]*\})")
-_STYLE = re.compile(r"(\x1b\[[\d;]*m)")  # a terminal's
 
 
 def call_sides(backends: Sequence[str]) -> None:
@@ -41,13 +40,6 @@ def named(template: str, said: Callable[[str], str] = str) -> str:
     names = {side: said(name) for side, name in _names.items()}
     parts = _FIELD.split(template)
     parts[::2] = [_WORD.sub(lambda found: names[found[0].lower()], part) for part in parts[::2]]
-    return "".join(parts)
-
-
-def by_their_names(text: str, said: Callable[[str], str] = str) -> str:
-    """A text for people, with the sides' names in it, as `said` has them in its language."""
-    parts = _STYLE.split(text)
-    parts[::2] = [named(part, said) for part in parts[::2]]
     return "".join(parts)
 
 

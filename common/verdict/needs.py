@@ -3,6 +3,8 @@
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
+from twincheck.common.system.run_kind import RunKind
+
 
 class Need(NamedTuple):
     """A further run that would show more."""
@@ -16,7 +18,8 @@ class Need(NamedTuple):
 # The order in which they are to be had.  Teacher-forced runs come last: a row that noise or a
 # repeated run shows to be rounding's has no origin.  Those with exact operators, one run each, are
 # needed where teacher-forced ones are there.
-ORDER = ("exact", "free", "noise", "again", "teacher_forced")
+_ORDER = (RunKind.EXACT, RunKind.FREE, RunKind.NOISE, RunKind.AGAIN1, RunKind.TEACHER_FORCED)
+ORDER = tuple(run.word for run in _ORDER)
 
 
 def together(several: Iterable[Mapping[str, Need]]) -> dict[str, Need]:

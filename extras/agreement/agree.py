@@ -34,7 +34,6 @@ from twincheck.common.system.errors import UserError
 from twincheck.common.system.frameworks import SIDES
 from twincheck.common.system.json_file import load_json, write_json
 from twincheck.common.system.npz import read_npz
-from twincheck.common.system.reasons import reason_of
 from twincheck.extras.agreement import agreement
 from twincheck.extras.agreement.agreement import Found
 from twincheck.extras.agreement.choosing import ANSWERS, BATCHES, answer_file
@@ -123,7 +122,7 @@ class Agreeing:
         try:
             total = agreement.summed([self.parts[number] for number in sorted(self.parts)])
         except ValueError as error:
-            raise UserError(Kind.DATA_REFUSED(path=str(path), error=reason_of(error))) from None
+            raise UserError(Kind.DATA_REFUSED(path=str(path), error=str(error))) from None
         run, pair = self.sides.run, self.sides.pair
         cars = {side: self.sides.sidecar(side) for side in SIDES}
         fed = hashlib.sha256("".join(p["fed"] for _, p in sorted(self.parts.items())).encode())
@@ -252,9 +251,7 @@ class Agreeing:
                 counts, found = agreement.compare(*answers, batch.mask)
             except ValueError as error:
                 where = {"first": batch.first, "last": batch.first + count - 1}
-                raise UserError(
-                    Kind.EXAMPLES_NOT_COMPARED(**where, error=reason_of(error))
-                ) from None
+                raise UserError(Kind.EXAMPLES_NOT_COMPARED(**where, error=str(error))) from None
             self.parts[number] = {
                 "identity": chunk.identities[number],
                 "fed": answers[0]["fed"].tobytes().hex(),

@@ -26,7 +26,7 @@ from twincheck.common.pair.pairs import Case, Pair
 from twincheck.common.system.errors import UserError
 from twincheck.common.system.files import open_plain, read_into
 from twincheck.common.system.npz import read_header
-from twincheck.common.system.reasons import Reason, reason_of
+from twincheck.common.system.reasons import Reason
 from twincheck.extras.agreement.kinds import Kind
 from twincheck.extras.shared.coders import tokenizer
 
@@ -221,7 +221,7 @@ class Files(Examples):
                     call_hook(self.pair, READ_EXAMPLE, self.pair.case.read_example, path)
                 )
             except UserError as error:
-                said = {"path": str(path), "error": reason_of(error)}
+                said = {"path": str(path), "error": str(error)}
                 raise UserError(Kind.FILE_UNREADABLE(**said)) from None
         names = [path.relative_to(self.path).as_posix() for path in files]
         where = hook_place(self.pair, READ_EXAMPLE)
@@ -329,7 +329,7 @@ def _listed(names) -> list[str]:
 
 
 def _reason(error: Exception) -> str:
-    told = reason_of(error)
+    told = str(error)
     return (
         told if isinstance(told, Reason) else " ".join(told.split())[:200] or type(error).__name__
     )

@@ -26,7 +26,6 @@ from twincheck.common.system.checkout import ROOT
 from twincheck.common.system.errors import UserError
 from twincheck.common.system.files import write_text
 from twincheck.common.system.json_file import load_json, write_json
-from twincheck.common.system.reasons import reason_of
 from twincheck.extras.bench import page
 from twincheck.extras.bench.comparisons import OWN, Comparison, Series, comparisons, series
 from twincheck.extras.bench.kinds import Kind
@@ -105,7 +104,7 @@ def _measure(chosen: dict, repetitions: int, options: argparse.Namespace, result
                 else:
                     found = measure_series(one, pythons, Path(name))
             except BenchError as error:
-                missing.append(Kind.NOT_MEASURED(row=row, why=reason_of(error)))
+                missing.append(Kind.NOT_MEASURED(row=row, why=str(error)))
                 continue
             results[row] = found | {"machine": page.machine()}
             (options.out / RESULTS).parent.mkdir(parents=True, exist_ok=True)

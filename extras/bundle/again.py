@@ -19,7 +19,7 @@ from twincheck.common.check.runner import run_step
 from twincheck.common.check_all import all_steps
 from twincheck.common.logs.pickle_machine import printable
 from twincheck.common.logs.reader import read_log
-from twincheck.common.logs.result_folder import FLOAT32, FLOAT64, ResultFolder
+from twincheck.common.logs.result_folder import ResultFolder
 from twincheck.common.logs.sidecar import sidecar_of
 from twincheck.common.pair.pairs import MODELS, built_in_models, is_checkpoint, load_pair
 from twincheck.common.pair.request import RunRequest
@@ -28,7 +28,7 @@ from twincheck.common.system.errors import UserError
 from twincheck.common.system.frameworks import SIDES
 from twincheck.common.system.hashes import same_bits
 from twincheck.common.system.json_file import parse_json
-from twincheck.common.system.reasons import reason_of
+from twincheck.common.system.run_kind import RunKind
 from twincheck.common.verdict.context import Context
 from twincheck.common.verdict.row import AGREEING
 from twincheck.common.verdict.tensor import judge_tensor
@@ -68,7 +68,7 @@ def rerun(bundle: Path, pairs: Sequence[Path], found: Verification) -> None:
                 if result.error:
                     raise UserError(result.error)
             except UserError as error:
-                found.notes.append(Kind.NOT_RUN_AGAIN(part=title, reason=reason_of(error)))
+                found.notes.append(Kind.NOT_RUN_AGAIN(part=title, reason=str(error)))
                 continue
             _compare(part, folder / "bundle", result, title, found)
 
@@ -133,7 +133,7 @@ def _compare_tensors(part, folder: Path, result: Result, title: str, found: Veri
         with ExitStack() as stack:
             paths = [
                 ResultFolder(base).log(stem, side, run)
-                for run in (FLOAT32, FLOAT64)
+                for run in (RunKind.PLAIN, RunKind.FLOAT64)
                 for base in (folder, result.folder)
             ]
             logs = [stack.enter_context(read_log(p)) if p.is_file() else {} for p in paths]

@@ -23,7 +23,6 @@ from twincheck.common.logs.result_folder import ResultFolder
 from twincheck.common.logs.sidecar import Sidecar, read_sidecar, sidecar_path
 from twincheck.common.system.frameworks import SIDES
 from twincheck.common.system.hashes import file_sha256, same_bits
-from twincheck.common.system.reasons import reason_of
 from twincheck.extras.bundle import plan
 from twincheck.extras.bundle.kinds import Kind
 
@@ -93,7 +92,7 @@ def report_problems(text: str, torch: Log, paddle: Log, threshold: float) -> lis
     try:
         lines, all_passed = read_report(text)
     except NoReport as error:
-        return [reason_of(error)]
+        return [str(error)]
     problems = []
     common = [key for key in torch if key in paddle]
     if list(lines) != common:

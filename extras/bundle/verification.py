@@ -19,13 +19,14 @@ import numpy as np
 from twincheck.common.logs.guide_pair import full_stem
 from twincheck.common.logs.independence import sidecar_problems
 from twincheck.common.logs.pickle_machine import printable
-from twincheck.common.logs.result_folder import FLOAT64, LogName, ResultFolder
+from twincheck.common.logs.result_folder import LogName, ResultFolder
 from twincheck.common.logs.sidecar import CHOICE, Sidecar, read_sidecar
 from twincheck.common.system.errors import UserError
 from twincheck.common.system.frameworks import SIDES
 from twincheck.common.system.hashes import file_sha256
 from twincheck.common.system.json_file import parse_json
-from twincheck.common.system.reasons import Reason, reason_of
+from twincheck.common.system.reasons import Reason
+from twincheck.common.system.run_kind import RunKind
 from twincheck.common.verdict.comparisons import OWN
 from twincheck.common.verdict.measures import scale_of
 from twincheck.common.verdict.row import AGREEING, exit_code, worst
@@ -96,7 +97,7 @@ def verify_bundle(path: Path, root: str = "") -> Verification:
         try:
             _verify_parts(manifest, folder, found)
         except plan.Odd as error:
-            found.problems.append(Kind.PROBLEM_OF(of=MANIFEST, problem=reason_of(error)))
+            found.problems.append(Kind.PROBLEM_OF(of=MANIFEST, problem=str(error)))
     return found
 
 
@@ -119,7 +120,7 @@ def _verify_parts(manifest: Mapping, folder: Path, found: Verification) -> None:
         try:
             part.verify()
         except (plan.Odd, UserError, OSError) as error:
-            part.problem(_below(reason_of(error), folder))
+            part.problem(_below(str(error), folder))
         except _ODD_JSON as error:
             said = f"{type(error).__name__}: {error}"[:269]
             part.problem(Kind.NOT_OF_A_BUNDLE_WHY(error=said))
@@ -313,7 +314,7 @@ class _Part:
             if parts is None:
                 continue
             key = printable(row["key"])
-            file = LogName(full_stem(self.guide), parts["side"], FLOAT64)
+            file = LogName(full_stem(self.guide), parts["side"], RunKind.FLOAT64)
             seen = self.sidecars.get(str(file), Sidecar()).witness.get(parts["case"])
             if seen is None:
                 self.problem(Kind.WITNESS_UNTOLD(key=key), plan.ROWS)

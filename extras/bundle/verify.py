@@ -16,7 +16,6 @@ from twincheck.common.logs.pickle_machine import escaped
 from twincheck.common.system.errors import UserError
 from twincheck.common.system.files import fill_standard_streams
 from twincheck.common.system.json_file import write_json
-from twincheck.common.system.reasons import reason_of
 from twincheck.extras.bundle.kinds import Kind
 from twincheck.extras.bundle.verification import Verification, verify_bundle
 from twincheck.extras.shared.spoken import Parser, say, say_error
@@ -34,7 +33,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except BrokenPipeError:  # nobody reads on; nor may Python complain of it when it ends
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
     except UserError as error:
-        say_error(escaped(reason_of(error)))
+        say_error(escaped(str(error)))
     except OSError as error:
         say_error(f"{error.strerror or error}: {error.filename}")
     except KeyboardInterrupt:

@@ -45,7 +45,7 @@ from rich.table import Table
 
 from twincheck.common.check.guard import guarded
 from twincheck.common.check.options import CheckOptions, Parser
-from twincheck.common.logs.result_folder import CERTIFICATE_FILE, FLOAT32, FLOAT64, ResultFolder
+from twincheck.common.logs.result_folder import CERTIFICATE_FILE, ResultFolder
 from twincheck.common.logs.sidecar import Sidecar, sidecar_of
 from twincheck.common.pair.pairs import EVAL, Pair, is_checkpoint, load_pairs, python_for
 from twincheck.common.pair.request import RunRequest
@@ -59,6 +59,7 @@ from twincheck.common.system.files import write_text
 from twincheck.common.system.frameworks import SIDES
 from twincheck.common.system.json_file import load_json, write_json
 from twincheck.common.system.reasons import read_reason
+from twincheck.common.system.run_kind import RunKind
 from twincheck.common.verdict.judge import judge_folder
 from twincheck.common.verdict.row import HARMLESS, Row, exit_code, worst
 from twincheck.common.weights.checkpoint import FOLDER, Checkpoint, prepare
@@ -253,19 +254,19 @@ def _read_logs(certificate: Certificate, folder: Path) -> None:
     sidecars = {
         (side, run): sidecar_of(ResultFolder(folder).log("forward_all", side, run))
         for side in SIDES
-        for run in (FLOAT32, FLOAT64)
+        for run in (RunKind.PLAIN, RunKind.FLOAT64)
     }
-    read_layout(certificate, sidecars["paddle", FLOAT32].certificate)
-    told = {side: sidecars[side, FLOAT32] for side in SIDES}
+    read_layout(certificate, sidecars["paddle", RunKind.PLAIN].certificate)
+    told = {side: sidecars[side, RunKind.PLAIN] for side in SIDES}
     certificate.made_by = {
         **made_by(told),
         **{name: getattr(told["torch"], name) for name in ("preset", "seed", "weights")},
         "time": told["paddle"].time,
     }
-    for told in sidecars["paddle", FLOAT32].loader.values():
+    for told in sidecars["paddle", RunKind.PLAIN].loader.values():
         _add(certificate.notes, told)
     _read_back(certificate, sidecars)
-    _read_probes(certificate, _judged(folder), sidecars["torch", FLOAT32])
+    _read_probes(certificate, _judged(folder), sidecars["torch", RunKind.PLAIN])
 
 
 def _started(side: str, pythons: Mapping[str, str], run: RunRequest, on_progress) -> WorkerProcess:
@@ -321,7 +322,7 @@ def _read_back(certificate: Certificate, sidecars: Mapping[tuple[str, str], Side
             raise UserError(Kind.READ_BACK_UNTOLD(model=certificate.model, side=side))
         for keys in sidecar.read_back.values():
             changed.update(keys)
-    paddle = sidecars["paddle", FLOAT32]
+    paddle = sidecars["paddle", RunKind.PLAIN]
     one_way = {key for keys in paddle.paddle_to_torch.values() for key in keys}
     for keys in paddle.hidden_rows.values():
         for key in keys:

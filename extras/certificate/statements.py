@@ -14,7 +14,6 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from twincheck.common.system.reasons import reason_of
 from twincheck.extras.certificate.kinds import Kind
 
 Shape = Sequence[int]
@@ -140,7 +139,7 @@ class _Program:
             sources = [self._get(name) for name in left]
             arrays = self._moved([source.values for source in sources], right, move.attributes)
         except (ValueError, IndexError, TypeError, np.exceptions.AxisError) as error:
-            problem = Kind.SAID_OF(name=move.text, said=reason_of(error))
+            problem = Kind.SAID_OF(name=move.text, said=str(error))
             self.done.problems.setdefault(move.statement, problem)
             return
         through = frozenset({move.statement}).union(*(source.statements for source in sources))

@@ -23,7 +23,6 @@ from twincheck.common.report.commands import shown
 from twincheck.common.system.errors import UserError
 from twincheck.common.system.extras import in_language
 from twincheck.common.system.json_file import write_json
-from twincheck.common.system.reasons import reason_of
 from twincheck.extras.compared import page, words
 from twincheck.extras.compared.compare import compare
 from twincheck.extras.compared.document import document, refused
@@ -89,6 +88,6 @@ def _write_page(path: Path | None, found, differing, same) -> Path | None:
     try:
         page.write(path, found, differing, same)
     except UserError as error:
-        terminal.say(Kind.PAGE_MISSING(why=reason_of(error)))
+        terminal.say(Kind.PAGE_MISSING(why=str(error)))
         return None
     return path

@@ -13,7 +13,6 @@ from twincheck.common.system.checkout import PATH
 from twincheck.common.system.errors import UserError
 from twincheck.common.system.interpreters import find_interpreter
 from twincheck.common.system.processes import environment, how_it_ended
-from twincheck.common.system.reasons import reason_of
 from twincheck.extras.doctor.kinds import Kind
 
 PATIENCE_S = 120.0  # a cold disk; on an idle machine it takes two seconds
@@ -73,7 +72,7 @@ def examine(side: str, path: str, within_s: float = PATIENCE_S) -> Framework:
     try:
         found = find_interpreter(side, path, environment(), PATH)
     except UserError as error:
-        return Framework(side, path, problem=reason_of(error))
+        return Framework(side, path, problem=str(error))
     try:
         done = subprocess.run(
             [found.path, "-W", "ignore", "-c", _QUESTION, side],

@@ -30,7 +30,7 @@ from twincheck.common.check.result import overall_exit
 from twincheck.common.check.runner import base_folder, run_step
 from twincheck.common.check.steps import Launch, Step
 from twincheck.common.logs.reader import read_log
-from twincheck.common.logs.result_folder import FLOAT64, GENERATION_FILE, UNFORCED, ResultFolder
+from twincheck.common.logs.result_folder import GENERATION_FILE, ResultFolder
 from twincheck.common.pair.pairs import MODELS, WORDS, folder_of, load_pairs
 from twincheck.common.report import terminal as report
 from twincheck.common.report.commands import whole
@@ -40,6 +40,7 @@ from twincheck.common.system.errors import UserError
 from twincheck.common.system.files import write_text
 from twincheck.common.system.frameworks import SIDES
 from twincheck.common.system.json_file import load_json, write_json
+from twincheck.common.system.run_kind import RunKind
 from twincheck.common.verdict.row import Row, claim
 from twincheck.common.weights.checkpoint import configured
 from twincheck.extras.generation import prompts
@@ -84,7 +85,7 @@ def own_ids(folder: Path, side: str) -> np.ndarray:
     There is such a log where one of them fell otherwise; else the one with forced choices is it.
     """
     files = ResultFolder(folder)
-    unforced = files.log("generate", side, UNFORCED)
+    unforced = files.log("generate", side, RunKind.UNFORCED)
     with read_log(unforced if unforced.is_file() else files.log("generate", side)) as log:
         return log["ids"]
 
@@ -93,9 +94,8 @@ def _first_difference(folder: Path, torch_ids, paddle_ids, first: int) -> str:
     """Names the first token that differs: its margin, and how far apart the float64 logits are."""
     files = ResultFolder(folder)
     with ExitStack() as stack:
-        torch_log, paddle_log = (
-            stack.enter_context(read_log(files.log("generate", side, FLOAT64))) for side in SIDES
-        )
+        logs = (files.log("generate", side, RunKind.FLOAT64) for side in SIDES)
+        torch_log, paddle_log = (stack.enter_context(read_log(log)) for log in logs)
         number = first - torch_log["prompt"].size
         own = {"torch": torch_ids, "paddle": paddle_ids}
         tokens = {s: ids[first] if first < ids.size else Kind.NO_TOKEN() for s, ids in own.items()}

@@ -27,7 +27,6 @@ from twincheck.common.pair.nested import flat
 from twincheck.common.sides.session import Session, current, using
 from twincheck.common.sides.worker import error_sentence
 from twincheck.common.system.errors import UserError
-from twincheck.common.system.reasons import reason_of
 from twincheck.common.system.tree import tree_leaves
 from twincheck.extras.generation.generation import (
     CACHE,
@@ -167,7 +166,7 @@ class Decoder:
                 except UserError:
                     raise
                 except LeftOut as error:
-                    self._leave_out(way, reason_of(error))
+                    self._leave_out(way, str(error))
                 except Exception as error:  # of the model's own: it is what this way came to
                     self.failed[way] = error_sentence(error)
 

@@ -53,10 +53,11 @@ from pathlib import Path
 import numpy as np
 
 from twincheck.common.logs.reader import read_log
-from twincheck.common.logs.result_folder import FLOAT32, FLOAT64, UNFORCED, ResultFolder
+from twincheck.common.logs.result_folder import ResultFolder
 from twincheck.common.logs.sidecar import Sidecar, sidecar_of
 from twincheck.common.pair.pairs import PERTURBED
 from twincheck.common.system.frameworks import SIDES
+from twincheck.common.system.run_kind import RunKind
 from twincheck.common.verdict.choices import Choice, judge_choice
 from twincheck.common.verdict.row import Row
 from twincheck.common.verdict.rule import rounding_bound
@@ -123,7 +124,7 @@ class Generated:
                 found.prompts.append(ids[: -margin.size])
                 found.reference.append(ids[-margin.size :])
             for side in SIDES:
-                own = logs[side, UNFORCED if (side, UNFORCED) in logs else FLOAT32]
+                own = logs.get((side, RunKind.UNFORCED), logs[side, RunKind.PLAIN])
                 found.free[side] = [
                     own[f"prompt_{number}/ids"][prompt.size :]
                     for number, prompt in enumerate(found.prompts)
@@ -143,16 +144,18 @@ class Generated:
 
     def best(self, side: str) -> tuple[str, str]:
         """The most exact run of a side."""
-        return (side, FLOAT64) if (side, FLOAT64) in self.sidecars else (side, FLOAT32)
+        in_float64 = (side, RunKind.FLOAT64)
+        return in_float64 if in_float64 in self.sidecars else (side, RunKind.PLAIN)
 
     @property
     def in_float64(self) -> bool:
         """Whether both sides have a float64 run."""
-        return all((side, FLOAT64) in self.sidecars for side in SIDES)
+        return all((side, RunKind.FLOAT64) in self.sidecars for side in SIDES)
 
     def noise(self, side: str, number: int) -> np.ndarray:
         """How far a side's float32 logits are from its float64 ones, at most, token by token."""
-        return _largest_gap(*(self.logits[side, run][number] for run in (FLOAT32, FLOAT64)))
+        runs = (RunKind.PLAIN, RunKind.FLOAT64)
+        return _largest_gap(*(self.logits[side, run][number] for run in runs))
 
     def notes(self, entry: str, side: str, run: str):
         """An entry of a run's sidecar."""
@@ -160,7 +163,7 @@ class Generated:
         return getattr(sidecar, entry).get(CASE, {})
 
 
-_RUNS = (FLOAT64, FLOAT32, UNFORCED)
+_RUNS = (RunKind.FLOAT64, RunKind.PLAIN, RunKind.UNFORCED)
 
 
 def _largest_gap(a: np.ndarray, b: np.ndarray) -> np.ndarray:
@@ -176,7 +179,7 @@ def itself_rows(found: Generated) -> list[Row]:
     for side in SIDES:
         ways = dict.fromkeys(
             key.partition("/")[0]
-            for run in (FLOAT64, FLOAT32)
+            for run in (RunKind.FLOAT64, RunKind.PLAIN)
             for entry in ("generated", "failed")
             for key in found.notes(entry, side, run)
         )
@@ -195,7 +198,7 @@ def itself_rows(found: Generated) -> list[Row]:
 def _itself(found: Generated, side: str, way: str) -> Row:
     row = Row(f"itself/{side}/{way.replace(' ', '_')}", "IDENTICAL", gap=0.0, allowed=0.0, size=1)
     row.measure = "claim"
-    errors = [found.notes("failed", side, run).get(way) for run in (FLOAT64, FLOAT32)]
+    errors = [found.notes("failed", side, run).get(way) for run in (RunKind.FLOAT64, RunKind.PLAIN)]
     error = next(filter(None, errors), None)
     if error:
         failed = Kind.WAY_FAILED(way=_CALLED[way](side=side), error=error)
@@ -247,7 +250,7 @@ def _by_logits(found: Generated, side: str, way: str, row: Row) -> Row:
     return row.decided(decided, said, _why(found, side, way, number, n))
 
 
-_JUDGED = (FLOAT64, FLOAT32)
+_JUDGED = (RunKind.FLOAT64, RunKind.PLAIN)
 _ALIKE = 1e-6  # of how far the first wrong token is off: float64 leaves 1e-15
 _POSITIONS = {
     "-1": Kind.POSITIONS_TOO_SMALL(),
@@ -305,7 +308,7 @@ def _by_ids(found: Generated, side: str, way: str, row: Row) -> Row:
             for n in np.flatnonzero((ids != own) & (ids >= 0)).tolist():
                 lost = float(scores[n, own[n]] - scores[n, min(ids[n], scores.shape[1] - 1)])
                 noise = float(found.noise(side, number)[n]) if found.in_float64 else 0.0
-                if run == FLOAT64:
+                if run == RunKind.FLOAT64:
                     scale = np.abs(scores[n]).max()
                     noise = min(noise, float(rounding_bound(noise, scale, scale)))
                 at = {"position": found.prompts[number].size + n, "prompt": number, "token": n}
@@ -325,9 +328,9 @@ def _by_ids(found: Generated, side: str, way: str, row: Row) -> Row:
 def differences(found: Generated, number: int) -> list[dict[str, object]]:
     """Where a run would have gone on with another token than the reference, in order."""
     best = found.best("torch")
-    runs = {"torch": ("torch", FLOAT32), "paddle": ("paddle", FLOAT32)}
+    runs = {"torch": ("torch", RunKind.PLAIN), "paddle": ("paddle", RunKind.PLAIN)}
     if found.in_float64:
-        runs["paddle_float64"] = ("paddle", FLOAT64)
+        runs["paddle_float64"] = ("paddle", RunKind.FLOAT64)
     chosen = {name: found.choices[run][number] for name, run in runs.items()}
     reference = found.choices[best][number]
     told = []
@@ -339,7 +342,7 @@ def differences(found: Generated, number: int) -> list[dict[str, object]]:
         one = [Choice(c.choice[n : n + 1], c.scores[n : n + 1]) for c in each]
         one += [None] * (4 - len(one))
         margin = found.margins[number][n : n + 1]
-        own_run = None if best[1] == FLOAT32 else one[1]
+        own_run = None if best[1] == RunKind.PLAIN else one[1]
         row = judge_choice("", one[0], margin, own_run, one[2], one[3])
         told.append(
             {
@@ -365,10 +368,10 @@ def _score_noise(found: Generated, side: str, number: int, n: int) -> float | No
 
 def document(found: Generated, verdict: str, exit_code: int, rows: Sequence[Row], **more) -> dict:
     """generation.json, as the module's docstring has it; `more` is what the logs do not say."""
-    first = found.sidecars["torch", FLOAT32]
+    first = found.sidecars["torch", RunKind.PLAIN]
     prompts = [_of_prompt(found, number) for number in range(len(found.prompts))]
     equal, tokens = (sum(prompt[name] for prompt in prompts) for name in ("equal", "tokens"))
-    ran = {side: found.sidecars[side, FLOAT32] for side in SIDES}
+    ran = {side: found.sidecars[side, RunKind.PLAIN] for side in SIDES}
     return {
         "schema": 1,
         "model": first.model,
@@ -392,9 +395,9 @@ def document(found: Generated, verdict: str, exit_code: int, rows: Sequence[Row]
 
 
 def _of_prompt(found: Generated, number: int) -> dict[str, object]:
-    own = {side: found.choices[side, FLOAT32][number].choice for side in SIDES}
+    own = {side: found.choices[side, RunKind.PLAIN][number].choice for side in SIDES}
     told = differences(found, number)
-    logits = [found.logits[side, FLOAT32][number][0].astype(np.float64) for side in SIDES]
+    logits = [found.logits[side, RunKind.PLAIN][number][0].astype(np.float64) for side in SIDES]
     top = {side: order_of(v, TOP).tolist() for side, v in zip(SIDES, logits, strict=True)}
     norms = np.prod([np.linalg.norm(values) for values in logits])
     cosine = float(logits[0] @ logits[1] / norms) if norms > 0 else None
@@ -438,7 +441,7 @@ def left_out(found: Generated) -> list[str]:
     """Sentences on ways of generating that a side's model does not have."""
     told = []
     for side in SIDES:
-        told += found.sidecars[side, FLOAT32].left_out.get(CASE, [])
+        told += found.sidecars[side, RunKind.PLAIN].left_out.get(CASE, [])
     return told
 
 

@@ -43,7 +43,6 @@ from twincheck.common.system.folders import remove_abandoned, working_folder
 from twincheck.common.system.frameworks import SIDES
 from twincheck.common.system.interpreters import interpreter
 from twincheck.common.system.json_file import load_json, write_json
-from twincheck.common.system.reasons import reason_of
 from twincheck.common.verdict.row import AGREEING, FAILING
 from twincheck.extras.issue.kinds import Kind
 from twincheck.extras.issue.program import (
@@ -97,7 +96,7 @@ def _issue(given: Namespace) -> int:
             try:
                 shows = _program(pair, options, work, step, result, finding, on_progress)
             except NoProgram as error:
-                lines.append(Kind.PROGRAM_MISSING(why=reason_of(error)))
+                lines.append(Kind.PROGRAM_MISSING(why=str(error)))
             else:
                 break
         if shows:

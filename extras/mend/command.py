@@ -46,7 +46,7 @@ from twincheck.common.check.options import CheckOptions, Parser, positive
 from twincheck.common.check.result import Result, shown
 from twincheck.common.check.steps import Step
 from twincheck.common.check.workers import Processes
-from twincheck.common.logs.result_folder import FLOAT32, FLOAT64, ResultFolder
+from twincheck.common.logs.result_folder import ResultFolder
 from twincheck.common.logs.sidecar import sidecar_of
 from twincheck.common.pair.pairs import Pair, load_pair, python_for
 from twincheck.common.pair.request import RunRequest
@@ -59,7 +59,8 @@ from twincheck.common.system.files import whole
 from twincheck.common.system.folders import remove_abandoned, working_folder
 from twincheck.common.system.half import HALF
 from twincheck.common.system.json_file import write_json
-from twincheck.common.system.reasons import Reason, reason_of
+from twincheck.common.system.reasons import Reason
+from twincheck.common.system.run_kind import RunKind
 from twincheck.common.verdict.row import AGREEING, FAILING
 from twincheck.extras.mend.beginnings import beginnings
 from twincheck.extras.mend.distances import FARTHEST, NEARER, OFF
@@ -310,7 +311,7 @@ class Search:
             if result is None:
                 # What it names in full is gone with the copy.
                 failure = getattr(error, "failure", None)
-                told = failure.reason if failure else reason_of(error)
+                told = failure.reason if failure else str(error)
                 self.told = _renamed(told, str(self.copy), shown(self.pair.folder))
                 if not self.mended:
                     raise UserError(self.told) from None
@@ -662,7 +663,7 @@ class Search:
         with WorkerProcess(python, step.module("torch"), None) as torch:
             answered(torch, run, work / "request_torch.json")
         files, stem = ResultFolder(work), step.judged[0]
-        log = files.log(stem, "torch", FLOAT32 if self.rounded else FLOAT64)
+        log = files.log(stem, "torch", RunKind.PLAIN if self.rounded else RunKind.FLOAT64)
         if not log.is_file():
             raise UserError(Kind.FLOAT64_MISSING())
         if files.choices(stem).is_file():

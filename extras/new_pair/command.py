@@ -37,7 +37,7 @@ from twincheck.common.system.errors import UserError
 from twincheck.common.system.extras import in_language
 from twincheck.common.system.frameworks import SIDES
 from twincheck.common.system.interpreters import interpreter
-from twincheck.common.system.reasons import Reason, reason_of
+from twincheck.common.system.reasons import Reason
 from twincheck.extras.new_pair.described import Asked
 from twincheck.extras.new_pair.inputs import parse_inputs
 from twincheck.extras.new_pair.kinds import Kind
@@ -224,7 +224,7 @@ def _work_beside(target: Path) -> Iterator[Path]:
         said = {"place": str(target), "error": str(error.strerror)}
         raise UserError(Kind.PLACE_NOT_WRITTEN(**said)) from None
     except UserError as error:  # nobody knows the folder that it happened in
-        raise UserError(_moved(reason_of(error), work, target)) from None
+        raise UserError(_moved(str(error), work, target)) from None
     finally:
         shutil.rmtree(work, ignore_errors=True)
 

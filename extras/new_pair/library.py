@@ -32,7 +32,7 @@ from twincheck.common.sides import without_gpu
 from twincheck.common.sides.places import error_sentence
 from twincheck.common.system.errors import UserError
 from twincheck.common.system.json_file import load_json, write_json
-from twincheck.common.system.reasons import reason_of, reasons_json
+from twincheck.common.system.reasons import reasons_json
 from twincheck.common.system.tree import children, tree_leaves
 from twincheck.common.system.words import did_you_mean
 from twincheck.extras.new_pair.kinds import Kind
@@ -59,7 +59,7 @@ def main(path: Path) -> int:
         answer = describe(side, request)
         answer["unknown"] = reasons_json(answer["unknown"])
     except UserError as error:
-        answer = {"error": reasons_json([reason_of(error)])[0]}
+        answer = {"error": reasons_json([str(error)])[0]}
     except Exception as error:
         text = "".join(traceback.format_exception(error))
         said = Kind.OF_SPEC(spec=request["spec"], why=error_sentence(error))

@@ -15,7 +15,6 @@ from twincheck.common.check.workers import Processes
 from twincheck.common.pair.pairs import own_folder
 from twincheck.common.system.errors import UserError
 from twincheck.common.system.frameworks import SIDES
-from twincheck.common.system.reasons import reason_of
 from twincheck.extras.new_pair.described import Asked, Described, describe
 from twincheck.extras.new_pair.inputs import Input, proposals
 from twincheck.extras.new_pair.kinds import Kind
@@ -74,7 +73,7 @@ def make_pair(
                 translated = {"paddle": specs["paddle"]}
                 sides |= describe(translated, asked, drawn, Path(answers), processes)
             except UserError as error:  # the user mends the translation, and goes on from there
-                problem = translation.explained(reason_of(error))
+                problem = translation.explained(str(error))
                 sides["paddle"] = replace(
                     sides["torch"], side="paddle", spec=specs["paddle"], stand_in=None, bare={}
                 )

@@ -21,7 +21,6 @@ from twincheck.common.pair.task import SEE, TRY, Inspect
 from twincheck.common.system.errors import UserError
 from twincheck.common.system.frameworks import SIDES
 from twincheck.common.system.interpreters import interpreter
-from twincheck.common.system.reasons import reason_of
 from twincheck.common.weights.layers import COMPAT, torch_locals
 from twincheck.common.weights.layout import Layout
 from twincheck.extras.new_pair.align import align, similarity, words
@@ -102,7 +101,7 @@ def _not_carried(models: Models, rename: Mapping[str, str], convert: str) -> str
     try:
         Layout(models.torch.owners, models.paddle.owners, rename, made.get("convert"))
     except UserError as error:
-        return reason_of(error)
+        return str(error)
     return ""
 
 

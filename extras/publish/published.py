@@ -12,7 +12,7 @@ import numpy as np
 
 from twincheck.common.logs.key import Key
 from twincheck.common.logs.reader import read_log
-from twincheck.common.logs.result_folder import FLOAT32, UNFORCED, ResultFolder
+from twincheck.common.logs.result_folder import ResultFolder
 from twincheck.common.logs.sidecar import read_sidecar
 from twincheck.common.pair.pairs import (
     PERTURBED,
@@ -25,6 +25,7 @@ from twincheck.common.pair.pairs import (
 from twincheck.common.pair.request import RunRequest
 from twincheck.common.system.errors import UserError
 from twincheck.common.system.frameworks import SETTINGS
+from twincheck.common.system.run_kind import RunKind
 from twincheck.common.weights.checkpoint import FOLDER, Checkpoint, describe, prepare, run_side
 from twincheck.common.weights.layout import Layout
 from twincheck.common.weights.states import load_owners, load_state
@@ -128,8 +129,8 @@ def _in_both_layouts(pair, preset, case: Case, folder: Path, pythons, work: Path
 def _logged(folder: Path, case: Case) -> dict[str, object]:
     """What the Paddle model's log says: outputs, with its own discrete choices, and versions."""
     files = ResultFolder(folder)
-    alone = files.log(STEM, "paddle", UNFORCED)
-    path = alone if alone.is_file() else files.log(STEM, "paddle", FLOAT32)
+    alone = files.log(STEM, "paddle", RunKind.UNFORCED)
+    path = alone if alone.is_file() else files.log(STEM, "paddle", RunKind.PLAIN)
     sidecar = read_sidecar(path)
     prefix = f"{case.name}/" if case.name else ""
     with read_log(path) as log:

@@ -11,7 +11,6 @@ from twincheck.common.pair.data import load_arrays
 from twincheck.common.pair.pairs import Case, Pair
 from twincheck.common.pair.windows import part_of
 from twincheck.common.system.errors import UserError
-from twincheck.common.system.reasons import reason_of
 from twincheck.extras.publish.kinds import Kind
 
 # More than that is not put into a repository: its first samples are, and the README says so.
@@ -62,7 +61,7 @@ def samples_of(
         except UserError as error:
             if path is not None:
                 raise
-            return None, reason_of(error)
+            return None, str(error)
         arrays = load_arrays(made.file)
         parts = {part: part_of(arrays, part) for part in ("train", "test")}
     else:

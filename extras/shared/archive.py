@@ -22,7 +22,6 @@ from twincheck.common.system.errors import UserError
 from twincheck.common.system.files import open_plain, whole
 from twincheck.common.system.json_file import MAX_BYTES as MAX_BYTES_OF_JSON
 from twincheck.common.system.json_file import parse_json
-from twincheck.common.system.reasons import reason_of
 from twincheck.extras.shared.kinds import Kind
 
 MANIFEST = "manifest.json"
@@ -146,7 +145,7 @@ class Archive:
                 self.entries = {info.filename: info for info in self._refuse(self._zip.infolist())}
                 self._refuse_other_bytes()
             except UserError as error:
-                raise ArchiveError(reason_of(error)) from None
+                raise ArchiveError(str(error)) from None
             except _NO_ARCHIVE as error:
                 reason = " ".join(str(error).split())[:200] or type(error).__name__
                 raise ArchiveError(Kind.ARCHIVE_UNREADABLE(path=str(path), reason=reason)) from None
@@ -237,7 +236,7 @@ class Archive:
                 if left:
                     raise ValueError(Kind.FILE_SHORTER())
         except (zipfile.BadZipFile, zlib.error, ValueError, EOFError) as error:
-            reason = Kind.FILE_UNREADABLE(name=info.filename, reason=reason_of(error))
+            reason = Kind.FILE_UNREADABLE(name=info.filename, reason=str(error))
             raise self._error(reason) from None
 
     def unpack(self, name: str, target: Path) -> tuple[str, str]:
@@ -263,7 +262,7 @@ class Archive:
         try:
             manifest = parse_json(content, f"{self.path}: {MANIFEST}")
         except UserError as error:
-            raise ArchiveError(reason_of(error)) from None
+            raise ArchiveError(str(error)) from None
         if manifest.get("schema") != SCHEMA:
             shown = ascii(str(manifest.get("schema"))[:40])
             raise self._error(Kind.ARCHIVE_SCHEMA(found=shown, known=SCHEMA))
@@ -285,7 +284,7 @@ def file_problems(manifest: Mapping, archive: Archive, target: Path) -> list[str
         try:
             sha256, packed = archive.unpack(name, target)
         except ArchiveError as error:
-            problems.append(reason_of(error))
+            problems.append(str(error))
             with suppress(OSError):
                 (target / name).unlink()
             continue

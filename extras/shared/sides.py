@@ -13,7 +13,7 @@ from pathlib import Path
 from twincheck.common.check.options import CheckOptions
 from twincheck.common.check.steps import Step
 from twincheck.common.logs.key import Key
-from twincheck.common.logs.result_folder import FLOAT32, FLOAT64, ResultFolder
+from twincheck.common.logs.result_folder import ResultFolder
 from twincheck.common.logs.sidecar import Sidecar, sidecar_of
 from twincheck.common.pair.case_hooks import data_preset
 from twincheck.common.pair.pairs import (
@@ -31,6 +31,7 @@ from twincheck.common.system.errors import UserError
 from twincheck.common.system.folders import remove_abandoned, working_folder
 from twincheck.common.system.frameworks import SIDES
 from twincheck.common.system.processes import Told
+from twincheck.common.system.run_kind import RunKind
 from twincheck.common.system.shared_arrays import SharedFile
 from twincheck.common.weights import checkpoint
 from twincheck.extras.shared.one_case import data_case
@@ -147,7 +148,8 @@ class Sides:
         run = replace(self.run, only_float32=dtype == "float32")
         at_once = dtype == "float32" and run.device == "cpu"
         for side in SIDES:
-            if side == "paddle" and dtype == "float64" and not self.has_log("torch", FLOAT64):
+            behind = side == "paddle" and dtype == "float64"
+            if behind and not self.has_log("torch", RunKind.FLOAT64):
                 break
             own = run if side == "paddle" else replace(run, transplant=None)
             name = f"request_{side}{'' if dtype == 'float32' else '_fp64'}.json"
@@ -158,7 +160,7 @@ class Sides:
         if at_once:
             self._wait(SIDES)
         if dtype == "float64":
-            self.exact = all(self.has_log(side, FLOAT64) for side in SIDES)
+            self.exact = all(self.has_log(side, RunKind.FLOAT64) for side in SIDES)
         return made
 
     def _wait(self, sides: Sequence[str]) -> None:
@@ -171,4 +173,4 @@ class Sides:
 
     def sidecar(self, side: str) -> Sidecar:
         """What a side's last float32 log says of itself."""
-        return sidecar_of(ResultFolder(self.folder).log(self.stem, side, FLOAT32))
+        return sidecar_of(ResultFolder(self.folder).log(self.stem, side, RunKind.PLAIN))

@@ -28,7 +28,6 @@ from twincheck.common.pair.sources.request import Dataset, Source, SourceRequest
 from twincheck.common.pair.tape import Tape
 from twincheck.common.system.errors import UserError
 from twincheck.common.system.files import whole
-from twincheck.common.system.reasons import reason_of
 from twincheck.common.system.signals import put_off
 from twincheck.extras.sources.broken import BrokenLines
 from twincheck.extras.sources.kinds import Kind
@@ -158,7 +157,7 @@ def build(request: SourceRequest, progress: Path) -> Dataset:
     try:
         parts, notes = collector.split()
     except UserError as error:
-        raise UserError(Kind.DATA_REFUSED(path=str(path), why=reason_of(error))) from None
+        raise UserError(Kind.DATA_REFUSED(path=str(path), why=str(error))) from None
     length = settings["length"]
     lengths = dict.fromkeys(parts, settings.get("eval_length", length)) | {"train": length}
     arrays, size = labelled(parts, False, lengths, request.on_progress)

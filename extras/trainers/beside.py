@@ -18,7 +18,7 @@ from twincheck.common.check.result import shown
 from twincheck.common.check.runner import base_folder
 from twincheck.common.check.steps import Step
 from twincheck.common.logs.reader import read_log
-from twincheck.common.logs.result_folder import FLOAT64, TRAINERS_FILE, ResultFolder
+from twincheck.common.logs.result_folder import TRAINERS_FILE, ResultFolder
 from twincheck.common.logs.sidecar import sidecar_of
 from twincheck.common.pair.case_hooks import data_preset, make_data, reads_file, training
 from twincheck.common.pair.pairs import EVAL, Pair
@@ -30,7 +30,7 @@ from twincheck.common.system.errors import UserError
 from twincheck.common.system.frameworks import SIDES
 from twincheck.common.system.json_file import write_json
 from twincheck.common.system.npz import read_npz
-from twincheck.common.system.reasons import reason_of
+from twincheck.common.system.run_kind import RunKind
 from twincheck.extras.shared.sides import asked, only_pair
 from twincheck.extras.trainers import trainers
 from twincheck.extras.trainers.first_loss import BATCH, Candidate, candidates
@@ -163,7 +163,7 @@ def _candidates(base: Path, pair: Pair, options: CheckOptions, file: Path | None
     except UserError as error:
         if file is not None:
             raise
-        return [], {}, [Kind.FIRST_NOT_COMPUTED(why=reason_of(error))]
+        return [], {}, [Kind.FIRST_NOT_COMPUTED(why=str(error))]
     with (
         report.progress() as on_progress,
         asked(pair, options, base, mode=EVAL) as one,
@@ -178,7 +178,7 @@ def _candidates(base: Path, pair: Pair, options: CheckOptions, file: Path | None
             sides.answer("float32")
         made, own = [], {}
         for side in SIDES:
-            run = FLOAT64 if sides.exact else ""
+            run = RunKind.FLOAT64 if sides.exact else ""
             with read_log(ResultFolder(sides.folder).log(STEM, side, run)) as log:
                 logged = {key: log[key] for key in log}
             if f"{BATCH}_0/loss" in logged:
@@ -208,7 +208,7 @@ def _batches(pair: Pair, options: CheckOptions, file: Path | None) -> list[dict[
         try:
             return [dict(read_npz(file))]
         except (ValueError, FileNotFoundError) as error:
-            said = {"path": str(file), "error": reason_of(error)}
+            said = {"path": str(file), "error": str(error)}
             raise UserError(Kind.FIRST_BATCH_UNREADABLE(**said)) from None
     preset = data_preset(pair, options.run.preset)
     if reads_file(pair, preset):

@@ -11,12 +11,12 @@ import pytest
 import torch
 from checkout import ROOT, Checkout
 
-from twincheck.common.logs.result_folder import FLOAT32, FLOAT64
 from twincheck.common.logs.sidecar import Sidecar
 from twincheck.common.pair.pairs import load_pair
 from twincheck.common.sides import torch_side
 from twincheck.common.sides.session import Session, using
 from twincheck.common.system.errors import UserError
+from twincheck.common.system.run_kind import RunKind
 from twincheck.common.verdict.choices import Choice
 from twincheck.extras.generation import decoding, prompts
 from twincheck.extras.generation.generation import BY, CACHE, LIBRARY, PADDED, PADDED_CACHE, Request
@@ -136,7 +136,7 @@ class Drawn:
 
     def judged(self, **asked):
         """Key -> row of what the side comes to against itself."""
-        for dtype, run in (("float64", FLOAT64), ("float32", FLOAT32)):
+        for dtype, run in (("float64", RunKind.FLOAT64), ("float32", RunKind.PLAIN)):
             decoder, logs = self.run(dtype, **asked)
             key = "torch", run
             sidecar = {"generated": {"main": decoder.found}, "failed": {"main": decoder.failed}}
@@ -211,12 +211,12 @@ def by_hand(**scores):
     """One prompt of one token; scores (V) of torch64, torch32, paddle64, paddle32."""
     found = Generated(None, prompts=[np.array([1, 2])])
     for name, values in scores.items():
-        key = name[:-2], FLOAT64 if name.endswith("64") else FLOAT32
+        key = name[:-2], RunKind.FLOAT64 if name.endswith("64") else RunKind.PLAIN
         row = np.array([values])
         found.sidecars[key] = Sidecar()
         found.choices[key] = [Choice(row.argmax(-1), row)]
         found.logits[key] = [row]
-    best = found.choices["torch", FLOAT64][0]
+    best = found.choices["torch", RunKind.FLOAT64][0]
     ordered = np.sort(best.scores, axis=-1)
     found.margins = [ordered[:, -1] - ordered[:, -2]]
     found.reference = [best.choice]
