@@ -34,7 +34,7 @@ from twincheck.common.system.files import link_or_copy, write_text
 from twincheck.common.system.folders import put_in_place, remove_abandoned, version, working_folder
 from twincheck.common.system.frameworks import SIDES
 from twincheck.common.system.half import HALF
-from twincheck.common.system.reasons import Kind, Reason
+from twincheck.common.system.reasons import Kind, renamed
 from twincheck.common.system.words import call_sides
 from twincheck.common.transplant.table import SMALLEST, TRANSPLANTS
 from twincheck.common.verdict.judge import judge_folder
@@ -135,7 +135,7 @@ def _conclude(
     result.elapsed_s += workers.elapsed_s(pair.name)
     result.notes += workers.inputs.notes[pair.name]
     if result.error:  # nothing was compared: the former result stays
-        result.error = _renamed(result.error, shown(made), Kind.NEW_LOGS())
+        result.error = renamed(result.error, shown(made), Kind.NEW_LOGS())
         return result
     if options.run.transplant == SMALLEST:
         green = result.exit_code == 0
@@ -151,16 +151,6 @@ def _conclude(
     workers.inputs.unfinished.forget(pair)
     error_file.unlink(missing_ok=True)
     return result
-
-
-def _renamed(told: object, path: str, name: str) -> object:
-    """A reason, or one of its fields, with a name in a path's place."""
-    if isinstance(told, list):
-        return [_renamed(one, path, name) for one in told]
-    if isinstance(told, Reason):
-        fields = {field: _renamed(value, path, name) for field, value in told.fields.items()}
-        return Reason(told.kind, fields)
-    return told.replace(path, name) if isinstance(told, str) else told
 
 
 def _judge_in_place(

@@ -172,6 +172,15 @@ def is_of(text: str, *kinds: Kind) -> bool:
     return isinstance(text, Reason) and text.kind in kinds
 
 
+def renamed(told: object, old: str, new: str) -> object:
+    """Return a text, a reason by its fields, or a list of these, with `new` in `old`'s place."""
+    if isinstance(told, list):
+        return [renamed(one, old, new) for one in told]
+    if isinstance(told, Reason):
+        return Reason(told.kind, {n: renamed(value, old, new) for n, value in told.fields.items()})
+    return told.replace(old, new) if isinstance(told, str) else told
+
+
 def read_reason(told: object) -> str:
     """Return a reason from its JSON; of a list that was not read, or a later version's, its text.
 

@@ -25,7 +25,7 @@ from twincheck.common.system.errors import UserError
 from twincheck.common.system.frameworks import SIDES
 from twincheck.common.system.hashes import file_sha256
 from twincheck.common.system.json_file import parse_json
-from twincheck.common.system.reasons import Reason
+from twincheck.common.system.reasons import renamed
 from twincheck.common.system.run_kind import RunKind
 from twincheck.common.verdict.comparisons import OWN
 from twincheck.common.verdict.measures import scale_of
@@ -120,7 +120,7 @@ def _verify_parts(manifest: Mapping, folder: Path, found: Verification) -> None:
         try:
             part.verify()
         except (plan.Odd, UserError, OSError) as error:
-            part.problem(_below(str(error), folder))
+            part.problem(renamed(str(error), f"{folder}/", ""))
         except _ODD_JSON as error:
             said = f"{type(error).__name__}: {error}"[:269]
             part.problem(Kind.NOT_OF_A_BUNDLE_WHY(error=said))
@@ -471,13 +471,6 @@ class _Part:
                 self.problem(Kind.SCALE_OF_NO_ROW(**told, most=most[group]), plan.SCALES)
             if holder is not None and holder not in log:
                 self.problem(Kind.SCALE_HOLDER_NOT_INSIDE(key=printable(holder)), plan.SCALES)
-
-
-def _below(told: object, folder: Path) -> object:
-    """A text, or a reason by its fields, in which files of the folder have their names alone."""
-    if isinstance(told, Reason):
-        return told.kind(**{name: _below(value, folder) for name, value in told.fields.items()})
-    return told.replace(f"{folder}/", "") if isinstance(told, str) else told
 
 
 def _shown(value: object) -> str:

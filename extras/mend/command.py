@@ -59,7 +59,7 @@ from twincheck.common.system.files import whole
 from twincheck.common.system.folders import remove_abandoned, working_folder
 from twincheck.common.system.half import HALF
 from twincheck.common.system.json_file import write_json
-from twincheck.common.system.reasons import Reason
+from twincheck.common.system.reasons import renamed
 from twincheck.common.system.run_kind import RunKind
 from twincheck.common.verdict.row import AGREEING, FAILING
 from twincheck.extras.mend.beginnings import beginnings
@@ -312,7 +312,7 @@ class Search:
                 # What it names in full is gone with the copy.
                 failure = getattr(error, "failure", None)
                 told = failure.reason if failure else str(error)
-                self.told = _renamed(told, str(self.copy), shown(self.pair.folder))
+                self.told = renamed(told, str(self.copy), shown(self.pair.folder))
                 if not self.mended:
                     raise UserError(self.told) from None
                 return False
@@ -951,15 +951,6 @@ def _show(search: Search) -> None:
 
 def _red(step: int, row: str) -> str:
     return Kind.RED_ROW(step=step, row=row) if row else Kind.RED_STEP(step=step)
-
-
-def _renamed(told: object, old: str, new: str) -> object:
-    """A reason, or a field of one, in whose texts a path is called otherwise."""
-    if isinstance(told, Reason):
-        return Reason(told.kind, {n: _renamed(v, old, new) for n, v in told.fields.items()})
-    if isinstance(told, list):
-        return [_renamed(one, old, new) for one in told]
-    return told.replace(old, new) if isinstance(told, str) else told
 
 
 def _write(search: Search) -> None:

@@ -37,7 +37,7 @@ from twincheck.common.system.errors import UserError
 from twincheck.common.system.extras import in_language
 from twincheck.common.system.frameworks import SIDES
 from twincheck.common.system.interpreters import interpreter
-from twincheck.common.system.reasons import Reason
+from twincheck.common.system.reasons import renamed
 from twincheck.extras.new_pair.described import Asked
 from twincheck.extras.new_pair.inputs import parse_inputs
 from twincheck.extras.new_pair.kinds import Kind
@@ -135,12 +135,12 @@ def _of_two(given: argparse.Namespace, processes: Processes) -> int:
     made_so = Kind.SET_UP_AGAIN if given.update else Kind.MADE
     report.say(made_so(folder=str(target), files=list(made.texts)))
     for line in [*(Kind.FILE_KEPT(file=str(target / name)) for name in kept), *made.lines]:
-        report.say(Kind.INDENTED(line=_moved(line, work, target)))
+        report.say(Kind.INDENTED(line=renamed(line, str(work), str(target))))
     words: list[str] = []
     if made.problem:
         folder = () if given.folder == Path() else ("--folder", given.folder)
         again = to_type("new", given.name, "--update", *folder)
-        problem = _moved(made.problem, work, target)
+        problem = renamed(made.problem, str(work), str(target))
         raise UserError(Kind.SET_UP_WITH(problem=problem, command=again))
     if given.no_check:
         report.say(f"  {to_type('step1', target, *words)}")
@@ -224,18 +224,9 @@ def _work_beside(target: Path) -> Iterator[Path]:
         said = {"place": str(target), "error": str(error.strerror)}
         raise UserError(Kind.PLACE_NOT_WRITTEN(**said)) from None
     except UserError as error:  # nobody knows the folder that it happened in
-        raise UserError(_moved(str(error), work, target)) from None
+        raise UserError(renamed(str(error), str(work), str(target))) from None
     finally:
         shutil.rmtree(work, ignore_errors=True)
-
-
-def _moved(told: object, work: Path, target: Path) -> object:
-    """What was said of a folder, which is called otherwise now; of a reason, in its fields."""
-    if isinstance(told, list):
-        return [_moved(one, work, target) for one in told]
-    if isinstance(told, Reason):
-        return told.kind(**{n: _moved(value, work, target) for n, value in told.fields.items()})
-    return told.replace(str(work), str(target)) if isinstance(told, str) else told
 
 
 def _put(work: Path, target: Path) -> None:
