@@ -18,11 +18,11 @@ import pytest
 
 from twincheck.common.check import command_line
 from twincheck.common.check.result import Result
-from twincheck.common.report import html_page, html_rows
+from twincheck.common.report import html_page, html_rows, html_words
 from twincheck.common.report.sentences import decided
 from twincheck.common.report.source_lines import source_context
 from twincheck.common.report.terminal import number
-from twincheck.common.system.reasons import Kind
+from twincheck.common.system.reasons import ENGLISH, Kind
 from twincheck.common.verdict.row import Row, claim
 from twincheck.step1_forward.check_step1 import STEP as FORWARD
 from twincheck.step4_backward.check_step4 import STEP as BACKWARD
@@ -245,7 +245,7 @@ ELSEWHERE = '<link rel="stylesheet" href="https://localhost/a.css">'
 @pytest.mark.parametrize(
     ("file", "old", "new"),
     [
-        ("report.html.j2", "{{ note | visible }}", "{{ note | safe }}"),
+        ("report.html.j2", "{{ note | say }}", "{{ note | safe }}"),
         ("report.html.j2", "<style>", f"{ELSEWHERE}<style>"),
         ("page.js", 'button.append(element("bdi", {}, row.key))', "button.innerHTML = row.key"),
         ("tree.js", 'element("bdi", { class: "key" }, row.key)', "html(row.key)"),
@@ -480,17 +480,19 @@ def test_a_row_says_what_decided_it_as_a_terminal_does(tmp_path):
     rows[2].verdict, rows[2].gap = "DIVERGED", 0.5
     rows[3].key, rows[3].gap = "main/grad/d", 0.0
     result = Result(FORWARD, "one", rows=rows, folder=tmp_path, cases=("main/",))
-    packed = html_rows.PackedRows()
+    packed = html_rows.PackedRows(html_words.Words(ENGLISH))
     packed.add("step1/one", "", result, range(4), "", set())
     data = json.loads(json.dumps(packed.as_json()))
     (one,) = data["results"]
     for i, row in enumerate(rows):
         numbers = {name: of[i] for name, of in one["numbers"].items()}
-        told = one["decided"][i].format(**{name: number(value) for name, value in numbers.items()})
+        (said,) = data["texts"][one["decided"][i]]
+        told = said.format(**{name: number(value) for name, value in numbers.items()})
         assert told == decided(row)
     assert len(set(one["decided"])) == 3 and "0.00e+00" in told
-    assert one["digits"] == {str(i): "6.1 of 6.2 digits" for i in range(3)}
-    assert "outputs share 6.1 of 6.2 digits" in html_page.page(
+    shared = {i: data["texts"][said] for i, said in one["digits"].items()}
+    assert shared == {str(i): ["6.1 of 6.2 digits"] for i in range(3)}
+    assert ">outputs share 6.1 of 6.2 digits<" in html_page.page(
         [result], "twincheck check", "step 1"
     )
 

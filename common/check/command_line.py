@@ -19,6 +19,7 @@ from twincheck.common.check.workers import Processes
 from twincheck.common.report import html_page
 from twincheck.common.report import terminal as report
 from twincheck.common.report.commands import whole
+from twincheck.common.report.sentences import step_title
 from twincheck.common.report.summary import last_line
 from twincheck.common.system.errors import UserError
 from twincheck.common.system.files import write_text
@@ -97,7 +98,7 @@ def write_step_page(step: Step, options: CheckOptions, results: Sequence[Result]
     """Write the page of a step beside its results, unless --no-report was given; returns it."""
     if options.no_report:
         return None
-    name = Kind.STEP_NAMED(step=step.number, name=step.other or step.title)
+    name = Kind.STEP_NAMED(step=step.number, name=step_title(step))
     command = whole(step.command, options.typed)
     return write_page(base_folder(step, options), results, command, name)
 

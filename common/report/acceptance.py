@@ -82,14 +82,19 @@ def questions(results: Sequence) -> list[tuple[str, Answer]]:
     rule = _PASSED if guided else ("–", "quiet", "")
     if failing:
         rule = _FAIL if any(result.exit_code for result in failing) else _EXCUSED
-    modes = " and ".join(sorted({mode for result in results for mode in result.ran}))
+    modes = sorted({mode for result in results for mode in result.ran})
     alone = [r.modes for r in results if is_of(r.modes, Kind.MODE_ALONE, Kind.MODE_ALONE_BECAUSE)]
     mode = ("mind", "PRECISION") if alone else ("good", "ROUNDING") if modes else ("quiet", "")
     return [
         (Kind.ASKS_FUNCTION(), together(function)),
         (Kind.ASKS_TRAINING(), together(training)),
         (Kind.ASKS_GUIDE(), Answer(*rule, said, failing[0] if failing else None)),
-        (Kind.ASKS_MODES(), Answer(modes or "–", *mode, alone[0] if alone else "")),
+        (
+            Kind.ASKS_MODES(),
+            Answer(
+                Kind.PAGE_MODES(modes=modes) if modes else "–", *mode, alone[0] if alone else ""
+            ),
+        ),
     ]
 
 

@@ -15,8 +15,9 @@ from twincheck.common.logs.key import Key
 from twincheck.common.logs.reader import read_log
 from twincheck.common.logs.result_folder import ResultFolder
 from twincheck.common.pair.case_hooks import CURVES
-from twincheck.common.report.html_rows import visible
+from twincheck.common.report.html_words import SIDE_NAMES, visible
 from twincheck.common.system.frameworks import SIDES
+from twincheck.common.system.reasons import Kind, Reason
 from twincheck.common.verdict.row import FAILING, Row
 
 LEFT, RIGHT, TOP, BOTTOM = 58, 12, 10, 40  # margins
@@ -120,13 +121,13 @@ class _Axes:
 
         told     the same in words, for who does not see it
         labels   of x and y
-        hover    x, y, what is told there, or the key of the row that tells it
+        hover    x, y, the lines that are told there, or the key of the row that tells it
         first    what x counts from
         table    the numbers, headings first
         """
         live = {"x": (self.x_low + first, self.x_high + first), "y": (self.zero, self.y_high)}
         at = ((self.x(x), self.y(y), *said) for x, y, *said in hover if math.isfinite(y))
-        live |= {"log": self.log, "hover": [(x, y, text, visible(key)) for x, y, text, key in at]}
+        live |= {"log": self.log, "hover": [(x, y, lines, visible(key)) for x, y, lines, key in at]}
         y_ticks = self.y_ticks() + ([(self.y(0.0), "0")] if self.log else [])
         about = {"title": title, "told": told, "x_label": labels[0], "y_label": labels[1]}
         about |= {"width": self.width, "height": self.height, "x_ticks": self.x_ticks(first)}
@@ -176,13 +177,13 @@ def _depth(case: str, rows: Sequence[Row], kind: str) -> Chart:
         ]
 
     difference, gap, allowed = relative("mean_abs"), relative("gap"), relative("allowed")
-    shown = [("allowed for the float64 gap", "bar", "allowed", allowed)]
+    shown = [(Kind.CHART_ALLOWED(), "bar", "allowed", allowed)]
     if kind:
-        shown.append(("float32 noise, torch", "circle", "torch", relative("noise_ref")))
-        shown.append(("float32 noise, paddle", "diamond", "noise", relative("noise_cand")))
+        shown.append((Kind.CHART_NOISE_TORCH(), "circle", "torch", relative("noise_ref")))
+        shown.append((Kind.CHART_NOISE_PADDLE(), "diamond", "noise", relative("noise_cand")))
     else:
-        shown.append(("float32 difference, mean", "circle", "noise", difference))
-    shown.append(("float64 gap", "square", "good" if kind else "gap", gap))
+        shown.append((Kind.CHART_DIFFERENCE(), "circle", "noise", difference))
+    shown.append((Kind.CHART_GAP(), "square", "good" if kind else "gap", gap))
     every = [value for *_, values in shown for value in values]
     told = [d if math.isnan(g) else g for g, d in zip(gap, difference, strict=True)]
     axes = _Axes(760, 280, (0, max(1, len(rows) - 1)), every, log=True)
@@ -190,16 +191,16 @@ def _depth(case: str, rows: Sequence[Row], kind: str) -> Chart:
     xs = [row for row in kept if row in set(bad)]
     off = [gap[i] for i, row in enumerate(kept) if row in set(bad)]
     if bad:
-        series.append(axes.marks("does not agree", "cross", "bad", xs, off))
-    order = "gradients in the order of the log" if kind else "tensors in the order of the forward"
-    first = f"; the first that does not agree is {visible(rows[bad[0]].key)}" if bad else ""
+        series.append(axes.marks(Kind.CHART_OFF(), "cross", "bad", xs, off))
+    order = Kind.CHART_GRADIENTS() if kind else Kind.CHART_TENSORS()
+    first = Kind.CHART_FIRST_OFF(key=rows[bad[0]].key) if bad else ""
+    most = {"difference": _most(difference), "gap": _most(gap)}
     return axes.chart(
-        f"Case {case}" if case else "All tensors",
-        f"{len(rows)} {order}, each relative to its size: the "
-        f"float32 difference reaches {_most(difference)}, the float64 gap {_most(gap)}{first}.",
-        (order, "relative to the tensor’s size"),
+        Kind.CHART_CASE(case=case) if case else Kind.CHART_OF_ALL(),
+        Kind.CHART_DEPTH_TOLD(count=len(rows), order=order, **most, first=first),
+        (order, Kind.CHART_RELATIVE_TO_SIZE()),
         *series,
-        hover=[(i, y, "", rows[i].key) for i, y in zip(kept, told, strict=True)],
+        hover=[(i, y, [], rows[i].key) for i, y in zip(kept, told, strict=True)],
     )
 
 
@@ -222,10 +223,10 @@ def _most(values: Sequence[float]) -> str:
 
 # Kind of a row, and what is drawn of it -> how that is called, its mark and its tone.
 _DRIFTING = {
-    ("grad", "mean_abs"): ("gradients, mean float32 difference", "circle", "noise"),
-    ("grad", "gap"): ("gradients, float64 gap", "triangle", "gap"),
-    ("weight", "mean_abs"): ("weights, mean float32 difference", "square", "noise"),
-    ("weight", "gap"): ("weights, float64 gap", "diamond", "gap"),
+    ("grad", "mean_abs"): (Kind.CHART_GRADIENTS_DIFFERENCE(), "circle", "noise"),
+    ("grad", "gap"): (Kind.CHART_GRADIENTS_GAP(), "triangle", "gap"),
+    ("weight", "mean_abs"): (Kind.CHART_WEIGHTS_DIFFERENCE(), "square", "noise"),
+    ("weight", "gap"): (Kind.CHART_WEIGHTS_GAP(), "diamond", "gap"),
 }
 
 
@@ -253,20 +254,24 @@ def _drift(name: str, found: Sequence[tuple[int, str, Row]]) -> Chart:
     every = [value for series in values.values() for value in series]
     axes = _Axes(380, 230, (steps[0], max(steps[-1], steps[0] + 1)), every, log=True)
     series = [axes.marks(*_DRIFTING[of], steps, ys) for of, ys in values.items()]
-    table = [("step", *(one.name for one in series))]
+    table = [(Kind.HEADING_STEP(), *(one.name for one in series))]
     for i, step in enumerate(steps):
         numbers = (ys[i] for ys in values.values())
         table.append((str(step + 1), *(f"{v:.1e}" if math.isfinite(v) else "–" for v in numbers)))
     return axes.chart(
-        f"Set-up {name}",
-        f"The largest difference of any gradient and of any weight after each of {len(steps)} "
-        "steps, relative to the largest tensor of its kind.",
-        ("optimizer step", "relative difference"),
+        Kind.CHART_SETUP(setup=name),
+        Kind.CHART_DRIFT_TOLD(count=len(steps)),
+        (Kind.CHART_OPTIMIZER_STEP(), Kind.CHART_RELATIVE_DIFFERENCE()),
         *series,
         first=1,
         table=table,
         hover=[
-            (step, gap, "\n".join(map(": ".join, zip(table[0], line, strict=True))), "")
+            (
+                step,
+                gap,
+                [Kind.NOTE_OF(whose=w, note=n) for w, n in zip(table[0], line, strict=True)],
+                "",
+            )
             for step, gap, line in zip(steps, values["grad", "gap"], table[1:], strict=True)
         ],
     )
@@ -281,6 +286,10 @@ def _largest(found, step: int, kind: str, of: str) -> float:
 
 
 # ---- the curves of a training --------------------------------------------------------------------
+
+# How what x counts is called, what is said at the end, and at a point.
+_STEPS = Kind.HEADING_STEP, Kind.CHART_STEPS_TOLD, Kind.CHART_STEP_TOLD
+_EPOCHS = Kind.CHART_EPOCH, Kind.CHART_EPOCHS_TOLD, Kind.CHART_EPOCH_TOLD
 
 
 def training_charts(folder: Path, rows: Sequence[Row]) -> Iterator[Chart]:
@@ -304,36 +313,43 @@ def training_charts(folder: Path, rows: Sequence[Row]) -> Iterator[Chart]:
     if steps:
         limits = np.repeat([r.allowed or 0.0 for r in judged], [r.size for r in judged])
         losses = [curve[:steps] for curve in losses]
-        yield _two_curves("Training loss", "step", losses, limits)
+        titles = Kind.CHART_LOSS(), Kind.CHART_LOSS_AXIS()
+        yield _two_curves(titles, _STEPS, losses, limits)
     if judged and all(row.size for row in judged):
         yield _drift_of_losses(judged)
     for name, (a, b) in scores.items():
         epochs = min(a.size, b.size)
         if epochs and a.ndim == 1 and b.ndim == 1:
-            title = f"Test {visible(name).replace('_', ' ')}"
-            yield _two_curves(title, "epoch", [a[:epochs], b[:epochs]])
+            name = visible(name).replace("_", " ")
+            titles = Kind.CHART_SCORE(name=name), Kind.CHART_SCORE_AXIS(name=name.lower())
+            yield _two_curves(titles, _EPOCHS, [a[:epochs], b[:epochs]])
 
 
 def _two_curves(
-    title: str, x_label: str, curves: Sequence[np.ndarray], limits: np.ndarray | tuple = ()
+    titles: tuple[Reason, Reason],
+    words: tuple[Kind, Kind, Kind],
+    curves: Sequence[np.ndarray],
+    limits: np.ndarray | tuple = (),
 ) -> Chart:
+    """Both sides' curve; titles: of the chart and of its y axis; words: of what x counts."""
     count = curves[0].size  # at most so many of its steps, spread evenly, first and last among them
     kept = np.unique(np.linspace(0, count - 1, min(count, MOST_POINTS)).round().astype(int))
     axes = _Axes(380, 230, (0, max(1, count - 1)), np.concatenate(curves), log=False)
-    styles = zip(SIDES, ("line", "dashed"), curves, strict=True)
-    series = [Series(side, style, side, axes.line(kept, c[kept])) for side, style, c in styles]
+    styles = zip(SIDE_NAMES.values(), SIDES, ("line", "dashed"), curves, strict=True)
+    series = [Series(name(), mark, of, axes.line(kept, c[kept])) for name, of, mark, c in styles]
     band = kept[kept < len(limits)]
     if band.size:
         edges = [curves[0][band] + sign * limits[band] for sign in (1, -1)]
         path = axes.line([*band, *band[::-1]], [*edges[0], *edges[1][::-1]]) + "z"
-        series.insert(0, Series("torch ± the self-twins’ envelope", "band", "allowed", path))
-    last = ", ".join(f"{s.name} {c[-1]:.4g}" for s, c in zip(series[-2:], curves, strict=True))
-    told = f"{count} {x_label}s; at the end {last}."
+        series.insert(0, Series(Kind.CHART_ENVELOPE(), "band", "allowed", path))
+    of_axis, at_end, at_point = words
+    told = at_end(count=count, torch=curves[0][-1], paddle=curves[1][-1])
     hover = [
-        (i, a, f"{x_label} {i + 1}: torch {a:.6g}, paddle {b:.6g}, apart {a - b:.1e}", "")
+        (i, a, [at_point(number=i + 1, torch=a, paddle=b, apart=a - b)], "")
         for i, a, b in zip(kept.tolist(), *(c[kept] for c in curves), strict=True)
     ]
-    return axes.chart(title, told, (x_label, title.lower()), *series, first=1, hover=hover)
+    labels = of_axis(), titles[1]
+    return axes.chart(titles[0], told, labels, *series, first=1, hover=hover)
 
 
 def _drift_of_losses(rows: Sequence[Row]) -> Chart:
@@ -345,12 +361,11 @@ def _drift_of_losses(rows: Sequence[Row]) -> Chart:
     band = f"{outline}L{axes.x(edges[-1])} {floor}L{axes.x(edges[0])} {floor}z" if outline else ""
     middle = [float(end - row.size / 2) for row, end in zip(rows, ends, strict=True)]
     return axes.chart(
-        "Difference of the losses",
-        f"The sides’ losses come {_most(drift)} apart (rms of a part of the "
-        f"training); self-twins allow up to {_most(limits)}.",
-        ("step", "difference of the losses, rms"),
-        Series("allowed: the self-twins’ envelope", "band", "torch", band),
-        Series("torch − paddle", "dashed", "paddle", axes.line(middle, drift)),
+        Kind.CHART_LOSSES(),
+        Kind.CHART_LOSSES_TOLD(apart=_most(drift), allowed=_most(limits)),
+        (Kind.HEADING_STEP(), Kind.CHART_LOSSES_AXIS()),
+        Series(Kind.CHART_LOSSES_ALLOWED(), "band", "torch", band),
+        Series(Kind.CHART_LOSSES_APART(), "dashed", "paddle", axes.line(middle, drift)),
         first=1,
-        hover=[(x, y, "", row.key) for x, y, row in zip(middle, drift, rows, strict=True)],
+        hover=[(x, y, [], row.key) for x, y, row in zip(middle, drift, rows, strict=True)],
     )

@@ -12,9 +12,11 @@ import numpy as np
 from twincheck.common.logs.reader import read_log
 from twincheck.common.logs.result_folder import ResultFolder
 from twincheck.common.logs.sidecar import Sidecar, read_sidecar, sidecar_of
-from twincheck.common.report.html_rows import visible
+from twincheck.common.report.html_rows import reasons_of
+from twincheck.common.report.html_words import visible
 from twincheck.common.system.errors import LogError, UserError
 from twincheck.common.system.frameworks import SIDES
+from twincheck.common.system.reasons import Kind
 from twincheck.common.system.run_kind import RunKind
 from twincheck.common.verdict.row import Row
 
@@ -28,18 +30,18 @@ SHOWN_CHOICES = 25
 
 # Sidecar field, and what the page calls it: of an environment, and of a result alone.
 _ENVIRONMENT = (
-    ("framework", "framework"),
-    ("framework_version", "version"),
-    ("framework_file", "imported from"),
-    ("device", "device"),
+    ("framework", Kind.PAGE_FRAMEWORK()),
+    ("framework_version", Kind.PAGE_VERSION()),
+    ("framework_file", Kind.PAGE_IMPORTED_FROM()),
+    ("device", Kind.PAGE_DEVICE()),
 )
 _OF_A_RESULT = (
-    ("preset", "preset"),
-    ("seed", "seed"),
-    ("weights", "weights"),
-    ("inputs_sha256", "inputs, SHA-256"),
-    ("weights_sha256", "weights, SHA-256"),
-    ("time", "ended"),
+    ("preset", Kind.PAGE_PRESET()),
+    ("seed", Kind.PAGE_SEED()),
+    ("weights", Kind.PAGE_WEIGHTS()),
+    ("inputs_sha256", Kind.PAGE_INPUTS_HASH()),
+    ("weights_sha256", Kind.PAGE_WEIGHTS_HASH()),
+    ("time", Kind.PAGE_ENDED()),
 )
 _OF_THE_HOST = {"python": "Python", "numpy": "NumPy"}
 
@@ -96,7 +98,7 @@ def diff_log_words(path: Path) -> list[str]:
         return []
     lines = _text_lines(head) + _text_lines(tail)
     if len(lines) > MOST_LINES or size > 2 * _MOST_BYTES:
-        lines = [*lines[: MOST_LINES - 2], f"… (the rest is in {path.name})", lines[-1]]
+        lines = [*lines[: MOST_LINES - 2], Kind.PAGE_REST_IN(file=path.name), lines[-1]]
     return lines
 
 
@@ -122,10 +124,10 @@ def choices_of(
         try:
             margins |= _margins(ResultFolder(folder), stem, read[:MOST_CHOICES])
         except UNREADABLE as error:
-            problem = f"the margins could not be read: {visible(str(error))}"
+            problem = Kind.PAGE_MARGINS_UNREADABLE(error=str(error))
     found = []
     for key, row in chosen.items():
-        flips = visible(row.note) if row.verdict != "IDENTICAL" else ""
+        flips = reasons_of(row) if row.verdict != "IDENTICAL" else ""
         about = {"key": key, "verdict": row.verdict, "count": row.size, "flips": flips}
         found.append(SimpleNamespace(margin=margins.get(key), **about))
     # What has no margin comes last.

@@ -16,7 +16,7 @@ from twincheck.common.logs.key import Key
 from twincheck.common.logs.reader import Log, read_log
 from twincheck.common.logs.result_folder import ResultFolder
 from twincheck.common.report.html_facts import UNREADABLE
-from twincheck.common.report.html_rows import visible
+from twincheck.common.report.html_words import visible
 from twincheck.common.system.run_kind import RunKind
 
 MOST_ELEMENTS = 20_000_000  # that are read of a result

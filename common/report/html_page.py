@@ -11,8 +11,8 @@ import hashlib
 import json
 import os
 import time
-from collections.abc import Mapping, Sequence
-from functools import cache
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache, partial
 from pathlib import Path
 from textwrap import dedent
 from types import SimpleNamespace
@@ -21,25 +21,25 @@ from urllib.parse import quote
 from twincheck.common.logs.sidecar import Sidecar
 from twincheck.common.report import html_charts as charts
 from twincheck.common.report import html_facts as facts
-from twincheck.common.report import terminal
+from twincheck.common.report import html_words, terminal
 from twincheck.common.report.acceptance import met, questions, together
 from twincheck.common.report.commands import look, mend_of_start, next_commands
 from twincheck.common.report.findings import beside, findings_of
 from twincheck.common.report.html_flow import flow_of
-from twincheck.common.report.html_rows import PackedRows, rows_shown, visible
+from twincheck.common.report.html_rows import PackedRows, reasons_of, rows_shown
 from twincheck.common.report.html_tree import tree_of
 from twincheck.common.report.html_values import DECADES, MOST_VALUES, values_of
+from twincheck.common.report.html_words import visible
 from twincheck.common.report.initial import RECIPE
 from twincheck.common.report.scores import figure, scores_of
-from twincheck.common.report.sentences import fewest_digits, number
+from twincheck.common.report.sentences import fewest_digits, number, step_title
 from twincheck.common.report.source_lines import source_context
-from twincheck.common.report.summary import outcome
+from twincheck.common.report.summary import ALIGNED, NOT_ALIGNED, NOT_COMPARED, UNDECIDED, outcome
 from twincheck.common.system.door import to_install
 from twincheck.common.system.errors import UserError
-from twincheck.common.system.extras import languages
 from twincheck.common.system.files import write_text
 from twincheck.common.system.frameworks import SIDES
-from twincheck.common.system.words import by_their_names
+from twincheck.common.system.reasons import Kind, is_of
 from twincheck.common.verdict.row import AGREEING, FAILING, SEVERITY, count_verdicts, worst_row
 
 FILE = "report.html"
@@ -49,18 +49,24 @@ _PAGE = Path(__file__).parent / "page"
 
 # What each verdict means, in a few words; the page's key to them.
 MEANINGS = {
-    "IDENTICAL": "the same bits",
-    "ROUNDING": "the same function: what differs is float32’s rounding, as the float64 runs show; "
-    "beyond the steps that ran in float64 no more than a training’s self-twins differ",
-    "INSIDE": "other values inside the model that reach no result; does not decide",
-    "CLOSE": "only float32 logs: within the guide’s rule, nothing better can be said",
-    "FLIP": "a choice between two nearly equal scores differed",
-    "CONSTANT": "the same function but for a constant that one side keeps in float32",
-    "CARRIED": "wrong only because what it was fed is wrong",
-    "UNDECIDED": "what ran cannot tell: it is neither shown to be alike nor shown to differ",
-    "PRECISION": "the same function, but Paddle’s float32 is much less exact",
-    "DIVERGED": "not the same function",
-    "INVALID": "cannot be compared: missing, another shape, NaN",
+    "IDENTICAL": Kind.MEANS_IDENTICAL(),
+    "ROUNDING": Kind.MEANS_ROUNDING(),
+    "INSIDE": Kind.MEANS_INSIDE(),
+    "CLOSE": Kind.MEANS_CLOSE(),
+    "FLIP": Kind.MEANS_FLIP(),
+    "CONSTANT": Kind.MEANS_CONSTANT(),
+    "CARRIED": Kind.MEANS_CARRIED(),
+    "UNDECIDED": Kind.MEANS_UNDECIDED(),
+    "PRECISION": Kind.MEANS_PRECISION(),
+    "DIVERGED": Kind.MEANS_DIVERGED(),
+    "INVALID": Kind.MEANS_INVALID(),
+}
+# A check's outcome, as a heading begins with it.
+_OUTCOMES = {
+    ALIGNED: Kind.PAGE_ALIGNED(),
+    NOT_ALIGNED: Kind.PAGE_NOT_ALIGNED(),
+    UNDECIDED: Kind.PAGE_UNDECIDED(),
+    NOT_COMPARED: Kind.PAGE_NOT_COMPARED(),
 }
 
 
@@ -78,12 +84,14 @@ def write_page(path: Path, results: Sequence, command: str, base: str) -> None:
 
 def page(results: Sequence, command: str, base: str) -> str:
     """The page's text."""
-    packed, told, sides = PackedRows(), [], []
+    words = html_words.both()
+    packed, told, sides = PackedRows(words), [], []
+    text = packed.texts.number
     shown = rows_shown(results)
     for index, result in enumerate(results):
         step, name = result.step, _name(result)
-        of_step = f"{step.number} {step.other or step.title}"
-        title = f"Step {of_step} · {visible(result.model)}"
+        of_step = Kind.STEP_ROW(number=step.number, title=step_title(step))
+        title = Kind.PAGE_STEP_OF(step=of_step, model=result.model)
         found = {s: list(facts.sidecars_of(result.folder, step.judged, s)) for s in SIDES}
         tree = tree_of(result.rows, shown[index], result, found)
         values = values_of(result, shown[index], tree["of"], MOST_VALUES // len(results))
@@ -91,16 +99,21 @@ def page(results: Sequence, command: str, base: str) -> str:
         told.append(_tell(index, name, title, result, found, of_step))
         packed.add(name, title, result, shown[index], visible(look(result, "KEY")), _ledger(found))
         more = {"values": values, "flow": flow_of(result, shown[index])}
+        for chart in told[-1].live:
+            chart["hover"] = [(*at, [*map(text, said)], key) for *at, said, key in chart["hover"]]
         packed.results[-1] |= {"tree": tree, "charts": told[-1].live} | more
     passed = all(one.passed for one in told) and bool(told)
     models = list(dict.fromkeys(visible(result.model) for result in results))
     style = (_PAGE / "style.css").read_text("utf-8")
     script = "".join((_PAGE / name).read_text("utf-8") for name in SCRIPTS)
-    data = packed.as_json() | dict(tones=terminal.TONES, meanings=MEANINGS, decades=[*DECADES])
-    for added, more in (part for each in languages() for part in each.on_a_page()):
-        script, data = script + added, data | more
-    data = json.dumps(data, separators=(",", ":"), allow_nan=False)
-    data = by_their_names(data).encode()
+    data = packed.as_json() | {
+        "tones": terminal.TONES,
+        "meanings": {verdict: text(said) for verdict, said in MEANINGS.items()},
+        "decades": [*DECADES],
+        "words": html_words.of_script(script, words),
+        "turned": html_words.read() is not None,
+    }
+    data = json.dumps(data, separators=(",", ":"), allow_nan=False).encode()
     # Packed by gzip, as letters that end no script element.
     data = base64.b64encode(gzip.compress(data, 6, mtime=0)).decode()
     return _template().render(
@@ -113,7 +126,9 @@ def page(results: Sequence, command: str, base: str) -> str:
         models=models,
         passed=passed,
         clean=passed and not any(result.guide_passed is False for result in results),
-        outcome=outcome(results).capitalize(),
+        outcome=_OUTCOMES[outcome(results)],
+        undecided=outcome(results) == UNDECIDED,
+        language=html_words.beside(),
         acceptance=met(results),
         remarks=_remarks(told),
         asked=[questions([r for r in results if visible(r.model) == model]) for model in models],
@@ -136,8 +151,11 @@ def _template():
     return templates().get_template("report.html.j2")
 
 
-def templates(*folders: Path):
-    """What makes pages, with further folders of templates; Jinja2 is imported here, not before."""
+def templates(*folders: Path, words: Callable[[], html_words.Words] = html_words.both):
+    """What makes pages, with further folders of templates; Jinja2 is imported here, not before.
+
+    words  gives the languages that they have
+    """
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
     environment = Environment(
@@ -146,16 +164,23 @@ def templates(*folders: Path):
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
-        finalize=lambda value: by_their_names(value) if type(value) is str else value,
     )
+    for name in ("say", "text", "either", "label"):
+        environment.filters[name] = partial(_said, name, words)
     environment.filters.update(number=number, anchor=_anchor, figure=figure, visible=visible)
     environment.filters.update(lines=_lines, facts=terminal.facts_of, words=facts.diff_log_words)
     environment.filters.update(guide=terminal.guide_word, used=terminal.used_part)
     environment.filters.update(id=id, hash=_hash)
+    environment.globals.update(Kind=Kind, sides=html_words.SIDE_NAMES)
     environment.globals.update(meanings=MEANINGS, tones=terminal.TONES)
-    environment.globals.update(severity=SEVERITY, failing=FAILING, count_of=count_verdicts)
+    environment.globals.update(severity=SEVERITY, count_of=count_verdicts)
     environment.globals.update(shown_origins=terminal.SHOWN_ORIGINS, recipe=RECIPE)
     return environment
+
+
+def _said(name: str, words: Callable[[], html_words.Words], *of: object, **how: object) -> str:
+    """A text in the words of now."""
+    return getattr(words(), name)(*of, **how)
 
 
 def _hash(text: str) -> str:
@@ -185,7 +210,7 @@ def _tell(index: int, name: str, title: str, result, sidecars, of_step: str) -> 
         try:
             curves += charts.training_charts(result.folder, result.rows)
         except facts.UNREADABLE as error:
-            problems.append(f"the curves could not be drawn: {visible(str(error))}")
+            problems.append(Kind.PAGE_CURVES_UNDRAWN(error=str(error)))
     step, rows, off = result.step, result.rows, findings_of(result)
     first_of = {side: found[0] for side, found in sidecars.items() if found}
     kind = {1: "", 4: "grad"}.get(step.number)
@@ -202,6 +227,9 @@ def _tell(index: int, name: str, title: str, result, sidecars, of_step: str) -> 
         result=result,
         passed=result.exit_code == 0,
         worst=worst_row(rows, result.allow),
+        failing=[
+            f"{n:,} {verdict}" for verdict, n in count_verdicts(rows).items() if verdict in FAILING
+        ],
         above=sum(row.guide_passed is False for row in rows),
         digits=fewest_digits(rows, result.cases),
         scores=scores_of(result.folder, step.guide_stem, step.guide_threshold),
@@ -209,7 +237,7 @@ def _tell(index: int, name: str, title: str, result, sidecars, of_step: str) -> 
         beside=[] if off else beside(result),
         diff_log=result.guide_report and result.folder / result.guide_report,
         live=[chart["live"] for chart in drawn],
-        depth_title="Gradients: noise and gap" if kind else "Error against depth",
+        depth_title=Kind.PAGE_NOISE_AND_GAP() if kind else Kind.PAGE_ERROR_AGAINST_DEPTH(),
         depth=depth,
         drift=drift,
         training=curves,
@@ -231,12 +259,13 @@ def _remarks(told: Sequence[SimpleNamespace]) -> list[tuple]:
         passed_over = {*AGREEING, *(FAILING if one.findings else ())}
         for verdict in {row.verdict for row in one.result.rows} - passed_over:
             of = [row for row in one.result.rows if row.verdict == verdict]
-            found.append((one, of[0], verdict, of[0].note, len(of)))
+            found.append((one, of[0], verdict, reasons_of(of[0]), len(of)))
     return sorted(found, key=lambda entry: (-SEVERITY.index(entry[2]), entry[0].index))
 
 
 def _lines(place: str) -> tuple:
     """The lines of source around a place: number, text, whether it is the place itself."""
+    place = place.fields["line"] if is_of(place, Kind.WHERE_USED) else place
     lines = source_context(place)
     texts = dedent("\n".join(visible(line.text.expandtabs()) for line in lines)).split("\n")
     return tuple((line.number, text, line.here) for line, text in zip(lines, texts, strict=False))

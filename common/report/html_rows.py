@@ -8,30 +8,26 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 
 from twincheck.common.report.findings import place_of
+from twincheck.common.report.html_words import Texts, Words, visible
 from twincheck.common.report.sentences import decided_text, digits, is_output
 from twincheck.common.report.source_lines import SourceLine, source_context
 from twincheck.common.report.terminal import describe, origins_first
 from twincheck.common.system.frameworks import SIDES
+from twincheck.common.system.reasons import Kind, is_of
 from twincheck.common.verdict.row import AGREEING, FAILING, SEVERITY, Row
 
 NUMBERS = ("mean_abs", "max_abs", "noise_ref", "noise_cand", "gap", "scale", "allowed")
 
 MOST_ROWS = 60_000  # in one page; further ones that agree are left out
 MOST_DESCRIBED = 1_500  # rows that do not agree and have their sentences in the page
-MOST_CHARACTERS = 2_000  # of a note
 _FLAGS = ("origin", "inside", "noise_only", "capped", "guide_passed")
 
 
-def visible(text: str) -> str:
-    """Anybody's text with what cannot be seen, or turns the direction of a line, spelled out."""
-    if text.isprintable():
-        return text
-    return "".join(letter if letter.isprintable() else _spelled(letter) for letter in text)
-
-
-def _spelled(letter: str) -> str:
-    code = ord(letter)
-    return f"\\u{code:04x}" if code < 1 << 16 else f"\\U{code:08x}"
+def reasons_of(row: Row) -> str:
+    """A row's reasons as one; empty for none."""
+    if len(row.reasons) == 1:
+        return row.reasons[0]
+    return Kind.TEXT(text=list(row.reasons)) if row.reasons else ""
 
 
 def three_digits(value: float | None) -> float | int | None:
@@ -47,14 +43,15 @@ def three_digits(value: float | None) -> float | int | None:
 class PackedRows:
     """The rows of several results as one value for JSON."""
 
-    def __init__(self):
+    def __init__(self, words: Words):
         self.results: list[dict[str, object]] = []
+        self.texts = Texts(words)
         self._described = 0
 
     def add(
         self, name: str, title: str, result, shown: Sequence[int], look: str, choices: set[str]
     ) -> None:
-        """Add a result's rows.
+        """Add a result's rows, with the numbers of the texts that they say.
 
         name     what a link to a row begins with: step1/fastformer
         shown    the indices of the rows that are packed, in the log's order
@@ -64,16 +61,17 @@ class PackedRows:
         kept = [result.rows[i] for i in shown]
         places = {side: result.places.get(side, {}) for side in SIDES}
         places = {side: [self._place(own, row) for row in kept] for side, own in places.items()}
+        number = self.texts.number
         self.results.append(
             {
                 "name": name,
-                "title": title,
+                "title": number(title),
                 "look": look,
                 "count": len(kept),
                 "order": None if len(kept) == len(result.rows) else shown,
                 "verdicts": [row.verdict for row in kept],
                 "keys": [visible(row.key) for row in kept],
-                "notes": [visible(row.note[:MOST_CHARACTERS]) for row in kept],
+                "notes": [number(reasons_of(row)) for row in kept],
                 "shapes": [" × ".join(map(str, row.shape)) for row in kept],
                 "flags": {
                     name: [v if v is None else bool(v) for v in (getattr(r, name) for r in kept)]
@@ -84,8 +82,12 @@ class PackedRows:
                 },
                 "places": places,
                 "described": self._describe(kept),
-                "decided": list(map(decided_text, kept)),
-                "digits": {i: digits(r) for i, r in enumerate(kept) if is_output(r, result.cases)},
+                "decided": [number(decided_text(row)) for row in kept],
+                "digits": {
+                    i: number(digits(row))
+                    for i, row in enumerate(kept)
+                    if is_output(row, result.cases)
+                },
                 "choices": [i for i, row in enumerate(kept) if row.key in choices],
                 "claims": [i for i, row in enumerate(kept) if row.measure == "claim"],
             }
@@ -95,20 +97,18 @@ class PackedRows:
         """`file:line`, with a mark behind it where it only uses the module of a parameter."""
         if row.measure == "claim":
             return ""
-        place = visible(place_of(places, row.key))
-        if place.endswith(" is used)"):
-            return f"{place.partition(' (where ')[0]}*"
-        return place if ":" in place else ""
+        place = place_of(places, row.key)
+        if is_of(place, Kind.WHERE_USED):
+            return f"{visible(place.fields['line'])}*"
+        return visible(place) if ":" in place else ""
 
-    def _describe(self, rows: Sequence[Row]) -> dict[str, list[str]]:
+    def _describe(self, rows: Sequence[Row]) -> dict[str, list[int]]:
         """The sentences on rows that do not agree, origins first, while there is room for them."""
         off = [i for i, row in enumerate(rows) if row.verdict not in AGREEING]
         off.sort(key=lambda i: (not rows[i].origin, -SEVERITY.index(rows[i].verdict)))
         off = off[: max(0, MOST_DESCRIBED - self._described)]
         self._described += len(off)
-        return {
-            str(i): [visible(line[:MOST_CHARACTERS]) for line in describe(rows[i])] for i in off
-        }
+        return {str(i): list(map(self.texts.number, describe(rows[i]))) for i in off}
 
     def as_json(self) -> dict[str, object]:
         """Tables and columns, and the lines of source that the places name."""
@@ -123,6 +123,7 @@ class PackedRows:
                 for place in (*one["places"][side], *one.get("tree", one)["places"][side])
             ),
             "results": self.results,
+            "texts": self.texts.table,
         }
 
 

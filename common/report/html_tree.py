@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from twincheck.common.logs.key import BUFFER, Key, parent_of
 from twincheck.common.logs.sidecar import Sidecar, setting_text
 from twincheck.common.report.findings import bare
-from twincheck.common.report.html_rows import visible
+from twincheck.common.report.html_words import visible
 from twincheck.common.system.frameworks import SIDES
 from twincheck.common.verdict.row import Row
 

@@ -30,6 +30,14 @@ _CLAIMS = {
     "seeds/": Kind.SCORES_BEYOND_CHANCE,
     "text": Kind.OTHER_TEXTS,
 }
+_TITLES = {
+    "forward": Kind.TITLE_FORWARD,
+    "metric": Kind.TITLE_METRIC,
+    "loss": Kind.TITLE_LOSS,
+    "backward": Kind.TITLE_BACKWARD,
+    "train": Kind.TITLE_TRAIN,
+    "parallel": Kind.TITLE_PARALLEL,
+}
 _SEED = re.compile(r"^seed_\d+/")
 _NUMBER = re.compile(r"(?<![\w.])\d[\d.,]*(e[-+]?\d+)?(?![\w])")
 
@@ -240,6 +248,12 @@ def is_output(row: Row, cases: Collection[str]) -> bool:
     key = Key.parse(row.key, cases)
     parts = key.kind or key.run or key.local or key.choice
     return row.difference is not None and not (row.inside or row.noise_only or parts)
+
+
+def step_title(step) -> str:
+    """Return what a step, or a further check in its folder, is called."""
+    title = step.other or step.title
+    return _TITLES[title]() if title in _TITLES else title
 
 
 def named(results) -> Reason:

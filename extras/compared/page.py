@@ -5,14 +5,15 @@ It has no script.  All that comes from a result is put in as text, which Jinja2 
 
 import time
 from collections.abc import Sequence
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 
-from twincheck.common.report import html_page
+from twincheck.common.report import html_page, html_words
+from twincheck.common.report.html_rows import reasons_of
 from twincheck.common.system.door import to_install
 from twincheck.common.system.errors import UserError
-from twincheck.common.system.extras import languages
 from twincheck.common.system.files import whole
+from twincheck.common.verdict.row import Row
 from twincheck.extras.compared import compare as c
 from twincheck.extras.compared import words
 from twincheck.extras.compared.compare import Compared
@@ -21,6 +22,7 @@ from twincheck.extras.compared.surroundings import Difference
 
 FILE = "compared.html"
 FIRST_ROWS, MOST_ROWS = 10, 300  # of a section: open, and folded too; --json has all
+MOST_CHARACTERS = 600  # of a note
 _HERE = Path(__file__).parent
 _REPORT = Path(html_page.__file__).parent / "page"
 # What a row is that became that, as the page's style has it; of another its verdict says it.
@@ -33,10 +35,7 @@ def write(
 ) -> None:
     """Write the page, whole or not at all; raises UserError where it cannot."""
     try:
-        text = page(found, differing, alike)
-        for language in languages():
-            text = language.written(text)
-        content = text.encode()
+        content = page(found, differing, alike).encode()
         path.parent.mkdir(parents=True, exist_ok=True)
         with whole(path) as temporary:
             temporary.write_bytes(content)
@@ -55,7 +54,9 @@ def page(found: Compared, differing: Sequence[Difference], alike: Sequence[str])
         for what, heading in words.HEADINGS.items()
         if (changes := found.of(what))
     ]
+    titled = partial(c.titled, more_models=len(found.models) > 1)
     return _template().render(
+        lang=getattr(html_words.read(), "TAG", "en"),
         found=found,
         differing=differing,
         alike=alike,
@@ -66,7 +67,8 @@ def page(found: Compared, differing: Sequence[Difference], alike: Sequence[str])
         mended=[cause for cause in found.causes if cause.what == c.FOUND_NO_MORE],
         names=words.worst_first(found),
         pairs=found.models,
-        titled=lambda name: html_page.visible(c.titled(name, len(found.models) > 1)),
+        titled=titled,
+        titled_all=lambda names: list(map(titled, names)),
         mark_of=_MARKS[found.tone],
         tone_of_rows=_TONES,
         worse=c.WORSE,
@@ -80,6 +82,11 @@ def page(found: Compared, differing: Sequence[Difference], alike: Sequence[str])
 
 @cache
 def _template():
-    made = html_page.templates(_HERE)
-    made.filters["capitalize_first"] = lambda text: text[:1].upper() + text[1:]
+    made = html_page.templates(_HERE, words=html_words.readers)
+    sides = {"": lambda: "–", "both": Kind.PAGE_BOTH_SIDES} | html_words.SIDE_NAMES
+    made.globals.update(Kind=Kind, note_of=_note, sides=sides)
     return made.get_template("page.html.j2")
+
+
+def _note(row: Row) -> str:
+    return html_words.readers().texts(reasons_of(row))[0][:MOST_CHARACTERS]

@@ -1,6 +1,6 @@
 // The charts answer: what a point is, and which row; a part is enlarged by dragging.  Python has drawn
 // them (common/report/html_charts.py): only the places of an SVG path's points are moved here.
-function liveCharts({ data, all, element, shown }) {
+function liveCharts({ data, all, Kind, element, setText, shown }) {
   const LEFT = 58, RIGHT = 12, TOP = 10, BOTTOM = 40, NEAR = 40, FEWEST = 8, TICKS = 5;
   const svgElement = (name, attributes) => {
     const made = document.createElementNS("http://www.w3.org/2000/svg", name);
@@ -17,7 +17,7 @@ function liveCharts({ data, all, element, shown }) {
     const figure = svg.closest("figure"), plot = svg.querySelector(".plot"), axes = svg.querySelector(".axes");
     const first = { axes: [...axes.childNodes], paths: [...plot.querySelectorAll("path")].map((path) => [path, path.getAttribute("d")]) };
     const tip = element("p", { class: "tip", hidden: true });
-    const all = element("button", { type: "button", class: "whole", hidden: true }, "Show all of it");
+    const all = element("button", { type: "button", class: "whole", hidden: true }, Kind.CHART_WHOLE());
     const ring = svgElement("circle", { class: "ring", r: 6, visibility: "hidden" });
     const frame = svgElement("rect", { class: "frame", visibility: "hidden" });
     plot.append(ring, frame);
@@ -54,10 +54,11 @@ function liveCharts({ data, all, element, shown }) {
       }
       return found;
     }
-    function told([, , text, key]) {
+    function told([, , lines, key]) {
       const row = rows.get(key);
-      if (!row) return text || key;
-      return `${row.key}\n${row.verdict}: float64 gap ${shown(row.number("gap"))}, allowed ${shown(row.number("allowed"))}; float32 mean difference ${shown(row.number("mean_abs"))}`;
+      if (row) return Kind.CHART_POINT({ key, verdict: row.verdict, gap: shown(row.number("gap")), allowed: shown(row.number("allowed")), mean: shown(row.number("mean_abs")) });
+      const texts = lines.map((line) => data.texts[line]);
+      return lines.length ? [0, 1].map((n) => texts.map((text) => text[n] ?? text[0]).join("\n")) : [key];
     }
     function hover(at, event) {
       const apart = (point) => Math.hypot(x(point[0]) - at.x, (y(point[1]) - at.y) / 4);
@@ -69,7 +70,7 @@ function liveCharts({ data, all, element, shown }) {
       if (!near) return;
       ring.setAttribute("cx", x(near[0]));
       ring.setAttribute("cy", y(near[1]));
-      tip.textContent = told(near);
+      setText(tip, told(near));
       tip.style.top = `${event.clientY - figure.getBoundingClientRect().top + 16}px`;
     }
     svg.addEventListener("pointermove", (event) => {

@@ -2,7 +2,7 @@
 // Every text is put in by textContent, so that what came from a log is never markup.
 (async () => {
   if (!self.DecompressionStream) {
-    document.querySelector("footer p").append(" This browser is too old to show the list of tensors.");
+    document.getElementById("too-old").hidden = false;
     return;
   }
   const packed = atob(document.getElementById("data").textContent);
@@ -18,12 +18,12 @@
     get key() { return this.result.keys[this.i]; }
     get verdict() { return this.result.verdicts[this.i]; }
     get severity() { return data.severity.indexOf(this.verdict); }
-    get note() { return this.result.notes[this.i]; }
+    get note() { return data.texts[this.result.notes[this.i]]; }
     get shape() { return this.result.shapes[this.i]; }
     get order() { return this.result.order ? this.result.order[this.i] : this.i; }
     flag(name) { return this.result.flags[name][this.i]; }
     get origin() { return this.flag("origin") && !AGREEING.has(this.verdict); }
-    get guide() { return { true: "passed", false: "FAIL", null: "–" }[this.flag("guide_passed")]; }
+    get guide() { return { true: Kind.GUIDE_PASSED(), false: Kind.GUIDE_FAILED(), null: ["–"] }[this.flag("guide_passed")]; }
     number(name) {
       if (name === "share") {
         const gap = this.number("gap"), allowed = this.number("allowed");
@@ -33,10 +33,10 @@
     }
     get decided() { // what decided it, as a terminal says it (common/report/sentences.py)
       const figure = (value) => (value === 0 ? "0.00e+00" : shown(value));
-      return this.result.decided[this.i].replace(/\{(\w+)\}/g, (_, name) => figure(this.number(name)));
+      return data.texts[this.result.decided[this.i]].map((text) => text.replace(/\{(\w+)\}/g, (_, name) => figure(this.number(name))));
     }
     place(side) { return this.result.places[side][this.i]; }
-    get words() { return this.text ??= (this.key + " " + this.note).toLowerCase(); }
+    get words() { return this.text ??= [this.key, ...this.note].join(" ").toLowerCase(); }
     get href() { return "#" + encoded(this.result.name + "/" + this.key); }
   }
   const encoded = (text) => text.split("/").map((part) => {
@@ -46,13 +46,47 @@
 
   // ---- small helpers --------------------------------------------------------------------------
   const $ = (id) => document.getElementById(id);
+  // What people read is a list: its English, and the other language's text where that is another.
+  // A sentence is told by its kind (common/report/reasons/page.toml) and fields.
+  const Kind = Object.fromEntries(Object.entries(data.words).map(([name, templates]) => [name, (fields = {}) => {
+    const said = [0, 1].map((n) => inTurn(templates, n).replace(/\{(\w+):?([^{}]*)\}/g, (_, field, words) => {
+      const value = fields[field], [one, many] = words.split("|");
+      const text = Array.isArray(value) ? inTurn(value, n) : typeof value === "number" ? counted(value) : value;
+      return many ? `${text} ${value === 1 ? one : many}` : text;
+    }));
+    return said[0] === said[1] ? said.slice(1) : said;
+  }]));
+  const inTurn = (texts, n) => texts[n] ?? texts[0];
+  let turned = 0; // whether the other language is shown
+  function setText(node, text) {
+    node.textContent = inTurn(text, turned);
+    delete node.dataset.other;
+    if (text[1]) node.dataset.other = inTurn(text, 1 - turned);
+  }
   function element(name, attributes = {}, ...children) {
     const made = document.createElement(name);
     for (const [attribute, value] of Object.entries(attributes)) {
-      if (value !== false && value !== null) made.setAttribute(attribute, value === true ? "" : value);
+      if (Array.isArray(value)) {
+        made.setAttribute(attribute, inTurn(value, turned));
+        if (value[1]) made.setAttribute("data-other-" + attribute, inTurn(value, 1 - turned));
+      } else if (value !== false && value !== null) made.setAttribute(attribute, value === true ? "" : value);
     }
-    made.append(...children);
+    if (children.length === 1 && Array.isArray(children[0])) setText(made, children[0]);
+    else made.append(...children.map((one) => (Array.isArray(one) ? element("span", {}, one) : one)));
     return made;
+  }
+  const attributes = ["lang", "aria-label", "title", "data-label"];
+  function changeLanguage() {
+    turned = 1 - turned;
+    for (const one of document.querySelectorAll("[data-other]")) [one.textContent, one.dataset.other] = [one.dataset.other, one.textContent];
+    for (const one of document.querySelectorAll(".either")) one.hidden = !one.hidden;
+    for (const [here, there] of attributes.map((name) => [name, "data-other-" + name])) {
+      for (const one of document.querySelectorAll(`[${there}]`)) {
+        const now = one.getAttribute(here);
+        one.setAttribute(here, one.getAttribute(there));
+        one.setAttribute(there, now);
+      }
+    }
   }
   function mark(verdict) {
     const svg = document.createElementNS("http://www.w3.org/2000/svg", "svg");
@@ -72,15 +106,15 @@
 
   // ---- the controls ---------------------------------------------------------------------------
   const COLUMNS = [
-    { id: "order", label: "#", long: "# in the order of the log", figure: true },
-    { id: "verdict", label: "Verdict" },
-    { id: "key", label: "Tensor" },
-    { id: "mean_abs", label: "Mean diff", long: "Mean difference", figure: true },
-    { id: "max_abs", label: "Max diff", long: "Max difference", figure: true },
-    { id: "noise_ref", label: "Noise torch", figure: true },
-    { id: "noise_cand", label: "Noise paddle", figure: true },
-    { id: "gap", label: "Float64 gap", figure: true },
-    { id: "share", label: "Share", long: "Share of what is allowed", figure: true },
+    { id: "order", label: ["#"], long: Kind.COLUMN_ORDER(), figure: true },
+    { id: "verdict", label: Kind.COLUMN_VERDICT() },
+    { id: "key", label: Kind.COLUMN_TENSOR() },
+    { id: "mean_abs", label: Kind.COLUMN_MEAN(), long: Kind.COLUMN_MEAN_LONG(), figure: true },
+    { id: "max_abs", label: Kind.COLUMN_MAX(), long: Kind.COLUMN_MAX_LONG(), figure: true },
+    { id: "noise_ref", label: Kind.COLUMN_NOISE_TORCH(), figure: true },
+    { id: "noise_cand", label: Kind.COLUMN_NOISE_PADDLE(), figure: true },
+    { id: "gap", label: Kind.COLUMN_GAP(), figure: true },
+    { id: "share", label: Kind.COLUMN_SHARE(), long: Kind.COLUMN_SHARE_LONG(), figure: true },
   ];
   const isRed = (result) => data.failing.some((verdict) => result.verdicts.includes(verdict));
   const red = data.results.some(isRed);
@@ -89,18 +123,18 @@
   if (red) state.result = Math.max(0, data.results.findIndex(isRed));
 
   const chosen = $("f-result");
-  if (data.results.length > 1) chosen.append(new Option("all results", "-1"));
-  data.results.forEach((result, r) => chosen.append(new Option(`${result.title} (${counted(result.count)})`, r)));
+  const titleOf = (result) => data.texts[result.title];
+  if (data.results.length > 1) chosen.append(element("option", { value: "-1" }, Kind.PAGE_ALL_RESULTS()));
+  data.results.forEach((result, r) => chosen.append(element("option", { value: r }, Kind.PAGE_RESULT_COUNTED({ title: titleOf(result), count: result.count }))));
   const sortBy = $("f-sort");
   for (const { id, label, long } of COLUMNS) {
-    const name = long ?? label;
-    if (id === "order" || id === "key") sortBy.append(new Option(name, id + " up"));
-    else sortBy.append(new Option(name + ", " + (id === "verdict" ? "worst first" : "largest first"), id + " down"));
+    const column = long ?? label;
+    if (id === "order" || id === "key") sortBy.append(element("option", { value: id + " up" }, column));
+    else sortBy.append(element("option", { value: id + " down" }, id === "verdict" ? Kind.PAGE_WORST_FIRST({ column }) : Kind.PAGE_LARGEST_FIRST({ column })));
   }
   const heads = $("heads");
   for (const { id, label, long, figure } of COLUMNS) {
-    const button = element("button", { type: "button" }, label, element("span", { class: "arrow", "aria-hidden": "true" }));
-    if (long) button.title = long;
+    const button = element("button", { type: "button", title: long ?? null }, label, element("span", { class: "arrow", "aria-hidden": "true" }));
     button.addEventListener("click", () => {
       const downFirst = id !== "order" && id !== "key";
       state.up = state.sort === id ? !state.up : !downFirst;
@@ -136,7 +170,7 @@
       origins: (row) => row.origin,
       choices: (row) => row.result.choices.includes(row.i),
       claims: (row) => row.result.claims.includes(row.i),
-      guide: (row) => row.guide === "FAIL",
+      guide: (row) => row.flag("guide_passed") === false,
     }[kind];
     list = pool().filter((row) => !off.has(row.verdict) && wanted(row) && words.every((word) => row.words.includes(word)));
     const sign = state.up ? 1 : -1;
@@ -174,7 +208,7 @@
     }
     sortBy.value = state.sort + (state.up ? " up" : " down");
     const last = state.first + part.length;
-    $("page").textContent = list.length ? `${counted(state.first + 1)} to ${counted(last)} of ${counted(list.length)}` : "no rows";
+    setText($("page"), list.length ? Kind.PAGE_PART_OF_ROWS({ first: state.first + 1, last, count: list.length }) : Kind.PAGE_NO_ROWS());
     $("previous").disabled = state.first === 0;
     $("next").disabled = last >= list.length;
   }
@@ -194,12 +228,12 @@
       drawn[0].querySelector("button").focus();
     });
     const name = element("td", { role: "cell", class: "key" }, button);
-    if (state.result < 0) name.append(element("span", { class: "small" }, row.result.title));
+    if (state.result < 0) name.append(element("span", { class: "small" }, titleOf(row.result)));
     const figures = COLUMNS.slice(3).map(({ id, label }) =>
       element("td", { role: "cell", class: "figure", "data-label": label }, shown(row.number(id))));
     const line = element("tr", { role: "row", class: [row.origin && "origin", isOpen && "opened", state.target === row && "target"].filter(Boolean).join(" ") },
       element("td", { role: "cell", class: "figure quiet", "data-label": "#" }, counted(row.order + 1)),
-      element("td", { role: "cell", "data-label": "Verdict" }, verdictWord(verdict)), name, ...figures);
+      element("td", { role: "cell", "data-label": COLUMNS[1].label }, verdictWord(verdict)), name, ...figures);
     if (!isOpen) return [line];
     const detail = element("td", { role: "cell", class: "detail", colspan: COLUMNS.length, id });
     detail.append(...drawDetail(row));
@@ -208,23 +242,22 @@
   function drawDetail(row) {
     const facts = element("dl");
     const add = (what, text) => {
-      if (text) facts.append(element("dt", {}, what), element("dd", {}, text));
+      if (text[0]) facts.append(element("dt", {}, what), element("dd", {}, text));
     };
-    add("verdict", `${row.verdict}: ${data.meanings[row.verdict]}`);
-    if (row.origin) add("origin", "what is wrong starts here");
+    add(Kind.HEADING_VERDICT(), Kind.ROW_MEANS({ verdict: row.verdict, meaning: data.texts[data.meanings[row.verdict]] }));
+    if (row.origin) add(Kind.ROW_ORIGIN(), Kind.ROW_STARTS_HERE());
     const described = row.result.described[row.i];
-    if (described) described.forEach((line, n) => add(n ? "" : "in numbers", line));
-    for (const dt of facts.querySelectorAll("dt")) if (!dt.textContent) dt.textContent = "\u00a0";
-    if (!described) {
-      add("in numbers", row.decided);
-      add("digits shared", row.result.digits[row.i]);
-      add("guide’s rule", row.guide);
+    if (described) described.forEach((line, n) => add(n ? ["\u00a0"] : Kind.ROW_IN_NUMBERS(), data.texts[line]));
+    else {
+      add(Kind.ROW_IN_NUMBERS(), row.decided);
+      add(Kind.ROW_DIGITS(), data.texts[row.result.digits[row.i] ?? 0]);
+      add(Kind.ROW_GUIDE(), row.guide);
     }
-    add("shape", row.shape || "a single number");
-    if (row.flag("inside")) add("inside", "a value inside the model: it locates, and decides nothing");
-    if (row.flag("noise_only")) add("zero", "zero in exact arithmetic: its agreement shows nothing");
-    if (row.flag("capped")) add("capped", "its noise was above the cap, so that it did not excuse all it could");
-    if (!described) add("note", row.note);
+    add(Kind.ROW_SHAPE(), row.shape ? [row.shape] : Kind.ROW_SCALAR());
+    if (row.flag("inside")) add(Kind.ROW_INSIDE(), Kind.ROW_IS_INSIDE());
+    if (row.flag("noise_only")) add(Kind.ROW_ZERO_IS(), Kind.ROW_IS_ZERO());
+    if (row.flag("capped")) add(Kind.ROW_CAPPED(), Kind.ROW_IS_CAPPED());
+    if (!described) add(Kind.NOTE(), row.note);
     const parts = [facts, ...drawValues(row)];
     const sources = element("div", { class: "sources" });
     for (const side of ["torch", "paddle"]) {
@@ -232,7 +265,7 @@
       if (place) sources.append(drawSource(side, place));
     }
     if (sources.children.length) parts.push(sources);
-    const link = element("a", { href: row.href }, "Link to this row");
+    const link = element("a", { href: row.href }, Kind.ROW_LINK());
     parts.push(element("p", {}, link));
     if (!row.result.claims.includes(row.i)) {
       const command = row.result.look.replace(/\bKEY\b/, () => quoted(row.key));
@@ -246,12 +279,12 @@
     if (!values) return [];
     const parts = [];
     if (values.worst.length) {
-      const table = element("table", {}, element("caption", {}, `The worst elements, ${values.run}`));
-      const head = ["at", "torch", "paddle", "apart"].map((word) => element("th", { scope: "col" }, word));
+      const table = element("table", {}, element("caption", {}, Kind.ROW_WORST_IN({ run: values.run })));
+      const head = [Kind.ROW_AT(), Kind.HEADING_TORCH(), Kind.HEADING_PADDLE(), Kind.ROW_APART()].map((word) => element("th", { scope: "col" }, word));
       const lines = values.worst.map(([at, ...numbers]) =>
         element("tr", {}, ...[`[${at.join(", ")}]`, ...numbers].map((text) => element("td", {}, text))));
       table.append(element("thead", {}, element("tr", {}, ...head)), element("tbody", {}, ...lines));
-      parts.push(element("div", { class: "scroll", role: "region", tabindex: "0", "aria-label": "the worst elements" }, table));
+      parts.push(element("div", { class: "scroll", role: "region", tabindex: "0", "aria-label": Kind.ROW_WORST() }, table));
     }
     const seen = values.sizes.map((count, n) => [count, data.decades[n]]).filter(([count]) => count);
     if (seen.length) {
@@ -260,29 +293,30 @@
       const bars = element("span", { class: "bars" });
       for (let power = low; power <= high; power += 1) {
         const count = values.sizes[data.decades.indexOf(power)];
-        const bar = element("i", { title: `${counted(count)} between 1e${power} and 1e${power + 1}` });
+        const bar = element("i", { title: Kind.ROW_BAR({ count, low: power, high: power + 1 }) });
         bar.style.height = `${count ? Math.max(4, (100 * count) / most) : 0}%`;
         bars.append(element("span", {}, bar));
       }
       parts.push(element("figure", { class: "histogram" }, bars, element("figcaption", {},
-        `Differences of elements, from 1e${low} to 1e${high + 1}, by their power of ten; ${counted(values.alike)} are 0 (${values.run})`)));
+        Kind.ROW_SIZES({ low, high: high + 1, alike: values.alike, run: values.run }))));
     }
     return parts;
   }
   const quoted = (text) => (/^[\w@%+=:,./-]+$/.test(text) ? text : `'${text.replaceAll("'", `'"'"'`)}'`);
+  const sides = { torch: Kind.HEADING_TORCH(), paddle: Kind.HEADING_PADDLE() };
   function drawSource(side, place) {
     const uses = place.endsWith("*");
     const name = uses ? place.slice(0, -1) : place;
     const cut = name.lastIndexOf(":");
     const lines = data.sources[name.slice(0, cut)] ?? {};
     const here = Number(name.slice(cut + 1));
-    const caption = element("figcaption", {}, element("strong", {}, side), " ", element("bdi", {}, name), uses ? " (where its module is used)" : "");
+    const caption = element("figcaption", {}, element("strong", {}, sides[side]), " ", element("bdi", {}, name), ...(uses ? [" ", Kind.PAGE_WHERE_USED()] : []));
     const figure = element("figure", { class: "source " + side }, caption);
     if (!(here in lines)) {
-      figure.append(element("p", { class: "quiet" }, "The source could not be read where this page was written."));
+      figure.append(element("p", { class: "quiet" }, Kind.PAGE_SOURCE_UNREADABLE()));
       return figure;
     }
-    const code = element("pre", { tabindex: "0", "aria-label": `source of the ${side} side` });
+    const code = element("pre", { tabindex: "0", "aria-label": Kind.PAGE_SOURCE_OF({ side: sides[side] }) });
     const numbers = [-2, -1, 0, 1, 2].map((by) => here + by).filter((number) => number in lines);
     const indents = numbers.filter((number) => lines[number].trim()).map((number) => lines[number].search(/\S/));
     const indent = Math.min(...indents);
@@ -294,7 +328,7 @@
     return figure;
   }
   function copyable(command) {
-    const button = element("button", { type: "button", class: "copy" }, "Copy");
+    const button = element("button", { type: "button", class: "copy" }, Kind.PAGE_COPY());
     return element("span", { class: "command" }, element("code", {}, command), button);
   }
 
@@ -304,9 +338,9 @@
     if (state.first >= list.length) state.first = 0;
     draw();
     const off = list.reduce((sum, row) => sum + !AGREEING.has(row.verdict), 0);
-    const where = state.result < 0 ? "all results" : data.results[state.result].title;
-    $("found").textContent = `${counted(list.length)} of ${counted(pool().length)} rows of ${where}` +
-      (off ? `, ${counted(off)} of them neither IDENTICAL nor ROUNDING` : "");
+    const where = state.result < 0 ? Kind.PAGE_ALL_RESULTS() : titleOf(data.results[state.result]);
+    const counts = { count: list.length, all: pool().length, where, off };
+    setText($("found"), off ? Kind.PAGE_FOUND_OFF(counts) : Kind.PAGE_FOUND(counts));
   }
   function choose(result) {
     state.result = result;
@@ -357,9 +391,9 @@
     const selection = getSelection();
     selection.removeAllRanges();
     selection.addRange(range);
-    try { await navigator.clipboard.writeText(code.textContent); button.textContent = "Copied"; }
-    catch { button.textContent = document.execCommand?.("copy") ? "Copied" : "Selected"; }
-    setTimeout(() => { button.textContent = "Copy"; }, 1500);
+    try { await navigator.clipboard.writeText(code.textContent); setText(button, Kind.PAGE_COPIED()); }
+    catch { setText(button, document.execCommand?.("copy") ? Kind.PAGE_COPIED() : Kind.PAGE_SELECTED()); }
+    setTimeout(() => setText(button, Kind.PAGE_COPY()), 1500);
   }
 
   function listOf(r, words) {
@@ -394,7 +428,7 @@
     state.kind = $("f-kind").value = "";
     if (!row) {
       update();
-      $("found").textContent = `no row of ${data.results[r].title} is called ${key}`;
+      setText($("found"), Kind.PAGE_NO_SUCH_ROW({ title: titleOf(data.results[r]), key }));
       $("h-tensors").scrollIntoView();
       return;
     }
@@ -420,7 +454,7 @@
     draw(PRINTED_ROWS);
     state.first = first;
     if (list.length > PRINTED_ROWS) {
-      const text = `and ${counted(list.length - PRINTED_ROWS)} further rows, which are not printed`;
+      const text = Kind.PAGE_NOT_PRINTED({ count: list.length - PRINTED_ROWS });
       $("rows").append(element("tr", { role: "row" }, element("td", { role: "cell", colspan: COLUMNS.length }, text)));
     }
   }
@@ -437,9 +471,10 @@
   for (const one of document.querySelectorAll(".scripted, .copy")) one.hidden = false;
   choose(state.result);
   update();
-  const showTree = modelTree({ data, all, $, element, verdictWord, mark, shown, counted, drawDetail, drawSource, listOf });
+  const showTree = modelTree({ data, all, $, Kind, element, titleOf, verdictWord, mark, counted, drawDetail, drawSource, listOf });
   showTree(Math.max(0, state.result));
-  liveCharts({ data, all, element, shown });
+  liveCharts({ data, all, Kind, element, setText, shown });
   follow();
-  self.speak?.({ data, $, element }); // another language, of an extra
+  document.querySelector(".language button")?.addEventListener("click", changeLanguage);
+  if (data.turned) changeLanguage();
 })();

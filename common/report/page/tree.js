@@ -2,7 +2,7 @@
 // The model as a tree (common/report/html_tree.py): both sides' modules line by line, what is alike
 // folded, what is red open; a module's rows, sources and values beside it.  The keys are those of
 // ARIA's tree pattern.
-function modelTree({ data, all, $, element, verdictWord, mark, shown, counted, drawDetail, drawSource, listOf }) {
+function modelTree({ data, all, $, Kind, element, titleOf, verdictWord, mark, counted, drawDetail, drawSource, listOf }) {
   const SIDES = ["torch", "paddle"], FEWEST_FOLDED = 3, MOST_ROWS = 80, MOST_OPENED = 5;
   const AGREEING = new Set(data.agreeing), FAILING = new Set(data.failing);
   const trees = new Map();
@@ -21,7 +21,7 @@ function modelTree({ data, all, $, element, verdictWord, mark, shown, counted, d
       const [torch, paddle] = SIDES.map((s) => of.parameters[s][i] !== null);
       return { id: "m" + i, i, of, name, parent: name ? numbers.get(around) : -1, below: [], rows: [], counts: {}, total: 0,
         worst: 0, share: NaN, origin: false, only: told && torch !== paddle ? (torch ? "torch" : "paddle") : "",
-        label: around ? name.slice(around.length + 1) : name || "the model" };
+        label: around ? name.slice(around.length + 1) : name };
     });
     all[r].forEach((row, n) => modules[of.of[n]].rows.push(row));
     const depth = (one) => (one.name ? one.name.split(".").length : 0);
@@ -93,18 +93,18 @@ function modelTree({ data, all, $, element, verdictWord, mark, shown, counted, d
   }
   function side(one, of, other) {
     if (one.only && one.only !== of) {
-      return element("span", { class: "side none" }, "not in " + of);
+      return element("span", { class: "side none" }, of === "torch" ? Kind.PAGE_NOT_IN_TORCH() : Kind.PAGE_NOT_IN_PADDLE());
     }
-    const name = (of === "paddle" && one.of.paddle_names[one.i]) || one.label;
+    const name = (of === "paddle" && one.of.paddle_names[one.i]) || one.label || Kind.PAGE_MODEL_ITSELF();
     const shape = one.of.shapes[one.i], count = one.of.parameters[of][one.i], calls = one.of.calls[one.i];
-    const facts = [count ? `${counted(count)} param${count > 1 ? "s" : ""}` : "", other ? "" : shape, !other && calls > 1 ? `${calls} calls` : ""];
+    const facts = [count && Kind.PAGE_PARAMETERS({ count }), !other && shape, !other && calls > 1 && Kind.PAGE_CALLS({ count: calls })];
     return element("span", { class: "side" }, element("span", {}, element("bdi", { class: "name" }, name), " ",
       element("bdi", { class: "class" }, one.of.classes[of][one.i]), " ",
       ...facts.filter(Boolean).map((fact) => element("span", { class: "quiet fact" }, fact))));
   }
   function said(one) {
     const verdict = verdictOf(one);
-    return AGREEING.has(verdict) ? `${counted(one.total)} tensor${one.total === 1 ? "" : "s"} agree`
+    return AGREEING.has(verdict) ? Kind.PAGE_TENSORS_AGREE({ count: one.total })
       : [...data.severity].reverse().filter((v) => one.counts[v] && !AGREEING.has(v)).map((v) => [v, one.counts[v]]).map(([v, n]) => `${counted(n)} ${v}`).join(", ");
   }
   function line(item) {
@@ -133,7 +133,7 @@ function modelTree({ data, all, $, element, verdictWord, mark, shown, counted, d
     if (!silent) marked(verdict);
     if (item.run) {
       const [first, last] = [item.run[0].label, item.run.at(-1).label.match(/\d+$/)[0]];
-      made.append(element("span", { class: "side fold" }, start, element("span", {}, element("bdi", { class: "name told" }, `${first} to ${last}`), `: ${said(whole)}`)));
+      made.append(element("span", { class: "side fold" }, start, element("span", {}, element("bdi", { class: "name" }, Kind.PAGE_FROM_TO({ first, last })), Kind.PAGE_SAID({ said: said(whole) }))));
     } else {
       const torch = side(item, "torch");
       torch.prepend(start);
@@ -144,7 +144,7 @@ function modelTree({ data, all, $, element, verdictWord, mark, shown, counted, d
       made.append(torch, paddle);
     }
     made.append(element("span", { class: "said " + (silent ? "quiet" : tone(verdict)) },
-      silent ? (item.only ? "no counterpart" : "") : item.run ? "" : said(whole)), silent ? element("span") : bar(whole.share, tone(verdict)));
+      silent ? (item.only ? Kind.PAGE_NO_COUNTERPART() : "") : item.run ? "" : said(whole)), silent ? element("span") : bar(whole.share, tone(verdict)));
     if (whole.origin && !item.below?.some((one) => one.origin)) made.classList.add("origin");
     return made;
   }
@@ -170,18 +170,18 @@ function modelTree({ data, all, $, element, verdictWord, mark, shown, counted, d
     const rows = item.row ? [item.row] : item.run ? item.run.flatMap((one) => one.rows) : item.rows;
     if (item.of) {
       const { of, i } = item;
-      parts.push(element("h3", {}, element("bdi", {}, item.name || "the model")));
-      if (item.only) parts.push(element("p", { class: "error" }, `Only ${item.only === "torch" ? "torch" : "Paddle"} has this module: the other side has no counterpart for it.`));
+      parts.push(element("h3", {}, element("bdi", {}, item.name || Kind.PAGE_MODEL_ITSELF())));
+      if (item.only) parts.push(element("p", { class: "error" }, item.only === "torch" ? Kind.PAGE_IN_TORCH_ALONE() : Kind.PAGE_IN_PADDLE_ALONE()));
       const [built, mine] = SIDES.map((s) => of.settings[s][i]);
       const off = Object.entries(built).map(([name, torch]) => [name, torch, mine[name] ?? torch]);
-      for (const [name, torch, paddle] of off.filter(([, a, b]) => a !== b)) parts.push(element("p", {}, `${name}: `, element("strong", {}, `${torch} in torch, ${paddle} in Paddle`)));
+      for (const [name, torch, paddle] of off.filter(([, a, b]) => a !== b)) parts.push(element("p", {}, `${name}: `, element("strong", {}, Kind.PAGE_SETTING({ torch, paddle }))));
       const sources = SIDES.filter((s) => of.places[s][i]).map((s) => drawSource(s, of.places[s][i]));
       if (sources.length) parts.push(element("div", { class: "sources" }, ...sources));
       for (const row of item.rows.filter((one) => fed(one).length)) {
         parts.push(element("p", { class: "quiet" }, element("bdi", {}, row.key.slice(row.key.indexOf(":in/") + 1)), " ", ...fed(row)));
       }
     } else if (item.run) {
-      parts.push(element("h3", {}, element("bdi", { class: "told" }, `${item.run[0].name} to ${item.run.at(-1).name}`)));
+      parts.push(element("h3", {}, element("bdi", {}, Kind.PAGE_FROM_TO({ first: item.run[0].name, last: item.run.at(-1).name }))));
     }
     const sorted = [...rows].sort((a, b) => b.origin - a.origin || b.severity - a.severity || a.i - b.i);
     for (const row of sorted.slice(0, MOST_ROWS)) {
@@ -191,9 +191,9 @@ function modelTree({ data, all, $, element, verdictWord, mark, shown, counted, d
       one.open = item.row !== undefined || (row === sorted[0] && starts(row));
       parts.push(one);
     }
-    if (!rows.length) parts.push(element("p", { class: "quiet" }, "It has no rows of its own."));
+    if (!rows.length) parts.push(element("p", { class: "quiet" }, Kind.PAGE_NO_ROWS_OF_ITS_OWN()));
     if (!item.row) {
-      const button = element("button", { type: "button" }, `All ${counted(item.total ?? rows.length)} rows from here on, in the list`);
+      const button = element("button", { type: "button" }, Kind.PAGE_ROWS_FROM_HERE({ count: item.total ?? rows.length }));
       button.addEventListener("click", () => listOf(state.r, item.name ?? ""));
       if (item.name) parts.push(element("p", {}, button));
     }
@@ -260,7 +260,7 @@ function modelTree({ data, all, $, element, verdictWord, mark, shown, counted, d
     panel(target ?? modules[0]);
     draw();
   }
-  data.results.forEach((result, r) => $("t-result").append(new Option(result.title, r)));
+  data.results.forEach((result, r) => $("t-result").append(element("option", { value: r }, titleOf(result))));
   $("t-result").addEventListener("change", () => show(Number($("t-result").value)));
   return show;
 }

@@ -12,22 +12,14 @@ import builders
 import pytest
 from rich.table import Table
 from rich.text import Text
-from test_report_page import (
-    EVIL,
-    OPEN_ALL,
-    OVERFLOW,
-    backward_result,
-    open_page,  # noqa: F401
-    train_result,
-)
-from test_report_tree import forward_of
+from test_report_page import backward_result, open_page  # noqa: F401
 
 from twincheck.__main__ import main
 from twincheck.common.check.options import Parser
 from twincheck.common.report import html_page, terminal
-from twincheck.common.report.html_rows import visible
 from twincheck.common.system import extras
 from twincheck.common.system.checkout import ROOT
+from twincheck.common.system.reasons import Kind
 from twincheck.extras.chinese import spoken
 from twincheck.extras.chinese.catalogue import FIELD, catalogue
 from twincheck.extras.chinese.spoken import language, translated
@@ -44,18 +36,6 @@ TERMS = set(
 # A path, a key, an option, an element's place; a name as the page marks it.
 NAME = re.compile(r"--[\w-]+|[\w.<>*…-]*[/_.\[][\w./:\[\]*, -]*|[-\d.]+e[-+]?\d+")
 CHINESE = re.compile("[\u4e00-\u9fff]")
-# The page's texts, and its labels, but for what it marks as names, code and figures.
-TEXTS = """() => {
-  const kept = "bdi:not(.told), code, pre, script, style, noscript, span.key, .tick, .number, "
-    + ".language";
-  const texts = [], walk = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
-  for (let text = walk.nextNode(); text; text = walk.nextNode())
-    if (!text.parentElement.closest(kept)) texts.push(text.data);
-  for (const one of document.querySelectorAll("body *"))
-    for (const name of ["aria-label", "title", "data-label"])
-      texts.push(one.getAttribute(name) ?? "");
-  return [document.title, ...texts].map((text) => text.trim().replace(/\\s+/g, " "));
-}"""
 
 
 def english_in(lines, *names):
@@ -265,106 +245,23 @@ def test_each_message_is_found_by_what_it_makes():
 # ---- the page ------------------------------------------------------------------------------------
 
 
-@pytest.fixture(scope="module")
-def page(tmp_path_factory):
-    """A page of a red and of two green results, in Chinese to begin with."""
-    folder = tmp_path_factory.mktemp("page")
-    made = [forward_of(folder / "red", only=("layers.3.extra",)), backward_result(folder / "back")]
-    made.append(train_result(folder / "train"))
-    made[-1].answers = {}
-    made[-1].rows[0].reasons = ("the sides write other texts",)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("LANGUAGE", "zh")
-        html_page.write_page(folder / "report.html", made, "twincheck check", "steps 1 to 5")
-    return folder / "report.html"
-
-
-def looked_through(shown):
-    """All texts of a page of which everything was opened: rows, modules, values."""
-    shown.page.evaluate(OPEN_ALL)
-    for button in shown.page.locator("#rows td.key button").all()[:3]:
-        button.click()
-    for line in ("1", "3", "5"):
-        shown.page.locator("#tree [role=treeitem]").nth(int(line)).click()
-    shown.page.locator("#t-flow").click()
-    shown.page.locator("#f-kind").select_option("guide")
-    return shown.page.evaluate(TEXTS)
+def test_a_page_begins_in_the_language_of_who_wrote_it(chinese, tmp_path, open_page):  # noqa: F811
+    """tests/test_page_language.py has what is on it."""
+    results = [backward_result(tmp_path / "back")]
+    html_page.write_page(tmp_path / "report.html", results, "twincheck check", Kind.STEPS_ALL())
+    shown = open_page(tmp_path / "report.html")
+    headline = Kind.PAGE_HEADLINE(outcome=Kind.PAGE_ALIGNED(), base=Kind.STEPS_ALL())
+    heading, html = shown.page.locator("h1"), shown.page.locator("html")
+    button = shown.page.locator(".language button")
+    assert heading.inner_text() == spoken.LANGUAGE.said(headline)
+    assert html.get_attribute("lang") == "zh-CN" and button.inner_text() == "English"
+    button.click()
+    assert heading.inner_text() == headline and html.get_attribute("lang") == "en"
+    assert button.inner_text() == "中文" and shown.faults() == []
 
 
 @pytest.mark.slow
-def test_no_english_is_left_on_a_page(page, open_page):  # noqa: F811
-    shown = open_page(page)
-    names = (visible(EVIL), "Layer", "deep", "green", "main", "fall")
-    assert english_in(looked_through(shown), *names) == []
-    assert shown.page.locator("html").get_attribute("lang") == "zh-CN" and shown.faults() == []
-    assert shown.page.locator("h1").inner_text() == "未对齐：第 1 至 5 步"
-    shown.page.evaluate("document.querySelector('main').append('This is not in the catalogue.')")
-    assert english_in(shown.page.evaluate(TEXTS), *names) == ["This is not in the catalogue."]
-
-
-@pytest.mark.slow
-def test_the_page_of_a_check_has_none_left(red, open_page):  # noqa: F811
+def test_the_page_of_a_check_is_in_chinese(red, open_page):  # noqa: F811
     shown = open_page(red[1] / "report.html")
-    names = ("fastformer", "LayerNorm", "padding", "masked_rows", "holes", "Linear")
-    assert english_in(looked_through(shown), *names) == []
-
-
-def test_the_button_changes_the_language_and_changes_it_back(page, open_page):  # noqa: F811
-    shown = open_page(page)
-    button, body = (
-        shown.page.locator(".language button"),
-        "document.querySelector('main').outerHTML",
-    )
-    assert button.inner_text() == "English"
-    button.click()
-    english = shown.page.evaluate(body)
-    assert not CHINESE.search(english) and "1 of 3 results does not agree" in shown.page.inner_text(
-        "header"
-    )
-    assert (
-        button.inner_text() == "中文" and shown.page.locator("html").get_attribute("lang") == "en"
-    )
-    button.click()
-    assert shown.page.locator("h1").inner_text() == "未对齐：第 1 至 5 步"
-    assert "4 项" not in shown.page.inner_text(
-        "header"
-    ) and "3 项结果中有 1 项" in shown.page.inner_text("header")
-    button.click()
-    assert shown.page.evaluate(body) == english
-
-
-def test_the_page_says_what_the_terminal_says(page, open_page):  # noqa: F811
-    shown, texts = open_page(page), list(samples(spoken.is_on_pages))
-    shown.page.evaluate(
-        """(texts) => {
-          const all = document.createElement("div");
-          all.id = "said";
-          for (const text of texts) {
-            const one = document.createElement("p");
-            one.textContent = text;
-            all.append(one);
-          }
-          document.querySelector("main").append(all);
-        }""",
-        texts,
-    )
-    said = shown.page.locator("#said p").all_text_contents()
-    apart = {
-        text: (mine, translated(text))
-        for text, mine in zip(texts, said, strict=True)
-        if mine != translated(text)
-    }
-    assert apart == {} and len(said) > 500
-
-
-@pytest.mark.slow
-def test_a_page_in_chinese_is_whole_on_a_phone_and_to_a_screen_reader(page, open_page):  # noqa: F811
-    shown = open_page(page, viewport={"width": 360, "height": 740})
-    shown.page.evaluate(OPEN_ALL)
-    assert shown.page.evaluate(OVERFLOW) == 0
-    assert shown.axe() == []
-
-
-def test_without_its_script_a_page_is_english(page, open_page):  # noqa: F811
-    shown = open_page(page, java_script_enabled=False)
-    assert "1 of 3 results does not agree" in shown.page.inner_text("header")
+    said = spoken.LANGUAGE.said(Kind.PAGE_OVERVIEW())
+    assert shown.page.locator("#h-overview").inner_text() == said and shown.faults() == []
