@@ -5,10 +5,12 @@ import sys
 
 import pytest
 from builders import ended, python
-from checkout import ROOT, Checkout
+from checkout import Checkout
 
 from twincheck.common.logs.independence import folder_problems
-from twincheck.common.system.words import by_their_names, call_sides
+from twincheck.common.system.extras import in_language
+from twincheck.common.system.reasons import Kind
+from twincheck.common.system.words import call_sides, named
 
 CASE = """
 import numpy as np
@@ -254,14 +256,16 @@ def test_torchs_optimizers_import_no_compiler_and_compute_the_same():
 
 
 def test_names_stand_in_sentences_alone():
-    text = "torch's x and Paddle's; paddle_model.py, torch.nn, --torch-python, a/torch/b, `torch`"
+    text = "torch's {torch} and Paddle's; paddle_model.py, torch.nn, --torch-python, `torch`"
     try:
         call_sides(("torch", "torch-compiled"))
-        named = by_their_names(text)
+        told = named(text)
+        said = in_language(Kind.DROPOUT_RATES(dropout="a.torch", torch=0.1, paddle=0.2))
         call_sides(("paddle", "paddle"))
-        again = by_their_names("--candidate torch: \x1b[1mtorch\x1b[0m and Paddle")
+        again = named("--candidate torch: torch and Paddle")
     finally:
         call_sides(("torch", "paddle"))
-    assert named == text.replace("Paddle's", "compiled torch's")
-    assert again == "--candidate torch: \x1b[1mthe reference\x1b[0m and the candidate"
-    assert by_their_names(text) == text and ROOT
+    assert told == text.replace("Paddle's", "compiled torch's")
+    assert said == "the dropout a.torch has the rate 0.1 in torch and 0.2 in compiled torch"
+    assert again == "--candidate torch: the reference and the candidate"
+    assert named(text) == text

@@ -22,6 +22,7 @@ from twincheck.common.system.reasons import ENGLISH, Kind, Language
 from twincheck.common.system.words import call_sides
 
 WORD = "字"
+TEMPLATES = {kind.template for kind in Kind}
 # The page's texts, and its labels, but for what it marks as names, code and figures.
 TEXTS = """() => {
   const kept = "bdi, code, pre, script, style, noscript, span.key, .tick, .number, .language";
@@ -42,6 +43,8 @@ NAMES += tuple("Layer deep green main fall accuracy float64 epsilon torch eval t
 
 def template(english):
     """A template of which each word is one letter, outside its fields and in what they count."""
+    if english not in TEMPLATES:
+        return english  # somebody's
     parts = re.split(r"(\{\w+[^{}|]*\})", english)
     parts[::2] = [re.sub(r"(?<!\{)\b[A-Za-z][\w’']*", WORD, part) for part in parts[::2]]
     return "".join(parts)

@@ -231,7 +231,7 @@ def counted(rows: Sequence[Row]) -> str:
 
 def show_step(step, results) -> None:
     """The table of one step, a row a model, then the details of what is red."""
-    title = Kind.STEP_TITLE(number=step.number, title=step.other or step.title)
+    title = Kind.STEP_TITLE(number=step.number, title=sentences.step_title(step))
     table = Table(title=in_language(title), title_justify="left")
     gap = "\n" if _console().width < WIDTH_OF_PLAIN_TEXT else " "
     numbers = Kind.HEADING_GAP(space=gap), Kind.HEADING_DIGITS(space=gap)
@@ -356,7 +356,7 @@ def _table_of_all(steps, cells, models: Sequence[str], said: Callable[[str], str
     for step in steps:
         row = [cells.get((step.number, model)) for model in models]
         row = ["–" if cell is None else _cell(cell, said) for cell in row]
-        title = said(Kind.STEP_ROW(number=step.number, title=step.title))
+        title = said(Kind.STEP_ROW(number=step.number, title=sentences.step_title(step)))
         table.add_row(title, *row, end_section=True)
     return table
 

@@ -53,7 +53,7 @@ class Language(string.Formatter):
             return f"{value:,} {spec.split('|')[value != 1]}"
         if isinstance(value, list):
             return self.joined(map(self.said, value), spec)
-        return format(self.said(value), spec)
+        return format(self.said(value) if isinstance(value, str) else value, spec)
 
     def joined(self, parts: Iterable[str], joint: str) -> str:
         """Return the parts that are not empty as one text."""

@@ -11,7 +11,6 @@ import sys
 import builders
 import pytest
 from rich.table import Table
-from rich.text import Text
 from test_report_page import backward_result, open_page  # noqa: F401
 
 from twincheck.__main__ import main
@@ -19,10 +18,10 @@ from twincheck.common.check.options import Parser
 from twincheck.common.report import html_page, terminal
 from twincheck.common.system import extras
 from twincheck.common.system.checkout import ROOT
+from twincheck.common.system.extras import in_language
 from twincheck.common.system.reasons import Kind
 from twincheck.extras.chinese import spoken
-from twincheck.extras.chinese.catalogue import FIELD, catalogue
-from twincheck.extras.chinese.spoken import language, translated
+from twincheck.extras.chinese.spoken import language
 
 # Words that Chinese readers of this field have in English: names of frameworks, formats and modes,
 # and what is called as programs call it.  Verdicts are in capitals.
@@ -135,38 +134,29 @@ def test_every_command_takes_the_option(monkeypatch, capsys, command):
     assert "列出可用选项" in said and "--lang" not in said
 
 
-def test_tables_have_their_styles_and_names(chinese, capsys):
-    table = Table(title="step 1: loss")
-    for heading in ("model", "verdict", "worst tensor"):
+def test_what_is_printed_is_said_by_its_reasons(chinese, capsys):
+    """Names, text that is no reason and lines of source stay; a table is kept in English."""
+    table = Table(title=Kind.STEP_TITLE(number=1, title=Kind.TITLE_FORWARD()))
+    for heading in (Kind.HEADING_MODEL(), Kind.HEADING_WORST()):
         table.add_column(heading)
-    table.add_row("model", "[red]DIVERGED[/red] in 1,234 rows", "main/shape")
+    table.add_row("the loss is off", Kind.LOSS_OFF())
     terminal.show_table(table)
-    printed = capsys.readouterr().out
-    assert "第 1 步：损失函数对齐" in printed and "最差的张量" in printed
-    assert re.search(r"│ model +│ DIVERGED，1,234 行 +│ main/shape", printed)
-    assert table.columns[0].header == "model" and table.title == "step 1: loss"  # as it was
-    said = spoken.shown(Text.assemble(("NOT ALIGNED", "bold red"), " (eval and train)"))
-    assert said.plain == "NOT ALIGNED（eval 和 train）"
-    assert [(s.start, s.end, s.style) for s in said.spans] == [(0, 11, "bold red")]
-    assert (
-        spoken.shown("[red]error:[/red] the loss is off").markup == "[red]错误[/red]：loss 不一致"
-    )
-    assert spoken.shown("[red]the loss is off[/red]").markup == "[red]loss 不一致[/red]"
-
-
-def test_a_line_of_source_is_no_sentence(chinese, capsys):
-    terminal._console().print("the same bits", no_wrap=True)
-    terminal.say("the same bits")
-    assert capsys.readouterr().out.split() == ["the", "same", "bits", "逐位一致"]
+    terminal.say(Kind.NOTE_OF(whose="loss", note=Kind.LOSS_OFF()))
+    terminal.say_error(Kind.LOSS_OFF())
+    printed, error = capsys.readouterr()
+    assert "第 1 步：前向" in printed and "最差的张量" in printed
+    assert re.search(r"│ the loss is off +│ loss 不一致 +│", printed)
+    assert printed.endswith("loss：loss 不一致\n") and error == "错误： loss 不一致\n"
+    assert table.columns[1].header == "worst tensor", "as it was"
 
 
 def test_an_output_without_chinese_letters_is_english(chinese, monkeypatch):
     class Latin:
         encoding = "latin-1"
 
-    assert spoken.shown("the same bits").plain == "逐位一致"
+    assert in_language(Kind.LOSS_OFF()) == "loss 不一致"
     monkeypatch.setattr(sys, "stdout", Latin())
-    assert spoken.shown("the same bits") == "the same bits"
+    assert in_language(Kind.LOSS_OFF()) == "the loss is off"
 
 
 # ---- which language ------------------------------------------------------------------------------
@@ -201,45 +191,14 @@ def test_the_option_goes_before_the_locale(monkeypatch):
 # ---- a sentence ----------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    "english, expected",
-    [
-        ("the same bits", "逐位一致"),
-        ("The same bits.", "逐位一致。"),
-        ("the gradient of a.b is off after step 3 of adam", "adam 第 3 步之后 a.b 的梯度不一致"),
-        (
-            "constant; zero in exact arithmetic: noise on both sides",
-            "常数；理论值为 0：两侧都是噪声",
-        ),
-        (
-            "step 1, one and two: DIVERGED at main/loss, port.py:3 · guide 1/2",
-            "第 1 步，one and two：DIVERGED，位于 main/loss, port.py:3 · 指南 1/2",
-        ),
-        ("no sentence of ours; the loss is off", "no sentence of ours；loss 不一致"),
-        ("Case train.", "用例 train。"),
-        ("main/the same bits", "main/the same bits"),
-        ("", ""),
-    ],
-)
-def test_a_sentence_is_found_by_the_template_that_made_it(english, expected):
-    assert translated(english) == expected
-
-
-def samples(kind=lambda entry: True):
-    """English -> Chinese of each message, its fields filled with numbers and names."""
-    filled = {"n": "1,234", "x": "5.01e-07", "v": "DIVERGED", "w": "acc"}
-
-    def fill(text):
-        return FIELD.sub(lambda match: filled.get(match[1].rstrip("0123456789"), "main/a.b"), text)
-
-    entries = filter(kind, catalogue().entries)
-    return {fill(text): fill(one.chinese) for one in entries for text in one.english}
-
-
-def test_each_message_is_found_by_what_it_makes():
-    """None is hidden behind another template, or taken apart."""
-    apart = {text: (translated(text), said) for text, said in samples().items()}
-    assert {text: both for text, both in apart.items() if both[0] != both[1]} == {}
+def test_a_reason_is_said_by_its_template_and_its_fields():
+    step = Kind.STEP_NUMBER_OF(number="3", setup="adam")
+    off = Kind.OFF_AFTER_STEP(what=Kind.STEP_GRADIENT(), weight="loss", step=step)
+    two = Kind.TEXT(text=[off, Kind.ALL_ZERO(), "the rest"])
+    assert spoken.LANGUAGE.said(two) == "adam 第 3 步之后 loss 的梯度不一致；全为零；the rest"
+    listed = Kind.NAMED_STEPS(steps=["1", "3"], models=["a", "b", "c"])
+    assert spoken.LANGUAGE.said(listed) == "第 1和3 步，a、b和c"
+    assert two == f"{off}; all zero; the rest", "kept in English"
 
 
 # ---- the page ------------------------------------------------------------------------------------
