@@ -223,7 +223,7 @@ def test_each_sentence_of_the_page_is_given_its_fields():
     ("reason", "said"),
     [
         (Kind.LOSS_OFF(), '<span data-other="字 字 字 字">the loss is off</span>'),
-        ("as it is", "as it is"),
+        ("as they were", "as they were"),
         ("<b>", "&lt;b&gt;"),
         (Kind.TEXT(text="a <b>"), "a &lt;b&gt;"),
         (
