@@ -13,6 +13,7 @@ from twincheck.common.report.findings import Finding, beside, class_of, findings
 from twincheck.common.report.sentences import counted_digits
 from twincheck.common.report.source_lines import source_context
 from twincheck.common.system.frameworks import SIDES
+from twincheck.common.system.reasons import reasons_json
 from twincheck.common.verdict.row import count_verdicts
 from twincheck.extras.programs.edits import edits_of
 from twincheck.extras.programs.kinds import Kind
@@ -70,7 +71,7 @@ def _findings(results: Sequence[Result]) -> list[dict]:
 def _error(step: int | None, model: str | None, sentence: str) -> dict[str, object]:
     """What could not be compared; no step, no model: nothing could."""
     told = {"step": step, "model": model, "sentence": sentence, **_OF_AN_ERROR}
-    return told | {"edits": [], "further": [], "commands": []}
+    return told | {"reasons": reasons_json([sentence]), "edits": [], "further": [], "commands": []}
 
 
 def _finding(result: Result, one: Finding) -> dict[str, object]:
@@ -88,6 +89,7 @@ def _finding(result: Result, one: Finding) -> dict[str, object]:
         "module": module_of(result, row.key) or None,
         "sentence": one.sentence,
         "note": row.note,
+        "reasons": reasons_json([one.sentence, *row.reasons]),
         "numbers": numbers,
         "settings": [_setting(*each) for each in one.differing],
         **{side: _source(result, side, one) for side in SIDES},
