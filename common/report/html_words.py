@@ -99,7 +99,8 @@ def _escaped(language: Language, text: str) -> "Markup":
     if not (isinstance(text, Reason) and _has_elements(text)):
         return escape(visible(language.said(text)))
     fields = {name: _field(language, value) for name, value in text.fields.items()}
-    return Markup(language.vformat(escape(language.template(text.kind.template)), (), fields))
+    template = escape(language.template(text.kind.template))
+    return Markup(replace(language, template=str).vformat(template, (), fields))
 
 
 def _has_elements(reason: Reason) -> bool:

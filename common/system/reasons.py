@@ -44,7 +44,7 @@ class Language(string.Formatter):
     def said(self, text: str) -> str:
         """Return a reason in this language, or a constant text of several words; names stay."""
         if not isinstance(text, Reason):
-            return self.template(text) if " " in text else text
+            return self.template(text) if isinstance(text, str) and " " in text else text
         return self.vformat(self.template(text.kind.template), (), text.fields)
 
     def format_field(self, value: object, spec: str) -> str:
