@@ -15,7 +15,6 @@ from twincheck.common.check.workers import Workers
 from twincheck.common.logs.noise import SEEDS, SIZES, distance, distances
 from twincheck.common.logs.of_a_run import AGAIN
 from twincheck.common.logs.reader import read_log
-from twincheck.common.logs.result_folder import NOISE as NOISE_LOG
 from twincheck.common.logs.sidecar import read_sidecar, write_sidecar
 from twincheck.common.pair.task import Again, Noise
 from twincheck.common.sides.noise_in_torch import BLOCK, Moved, measure
@@ -256,9 +255,9 @@ def test_a_moment_that_is_no_number_in_one_moved_run_is_measured_by_the_others(t
     write_log(files.log("x", "torch", RunKind.FLOAT64), {"m": [1.0, 2.0, 3.0], "ever": [1.0]}, told)
     for further in (False, True):
         measure(SimpleNamespace(files=files, stem="x"), Noise(further=further), write)
-    with read_log(files.log("x", "torch", NOISE_LOG)) as log:
+    with read_log(files.log("x", "torch", RunKind.NOISE)) as log:
         assert np.allclose(log["m"][:, 1], 1e-7) and np.isnan(log["ever"]).all()
-    assert read_sidecar(files.log("x", "torch", NOISE_LOG)).lost == {"m": 1, "ever": sum(SEEDS)}
+    assert read_sidecar(files.log("x", "torch", RunKind.NOISE)).lost == {"m": 1, "ever": sum(SEEDS)}
 
 
 def test_distances_are_of_floats_that_both_runs_have_in_one_shape():

@@ -227,7 +227,9 @@ class Parser(argparse.ArgumentParser):
                 action.required = False
             self.exit(show_values(asked, super().parse_args(others)))
         usual = {action.dest: _Usual() for action in self._actions if action.dest != HELP}
-        told = super().parse_args(words, argparse.Namespace(**usual))
+        told, unknown = self.parse_known_args(words, argparse.Namespace(**usual))
+        if unknown:
+            self._refuse(unknown)
         given = vars(told)
         typed = tuple(
             (option.removeprefix("--"), tuple(_words(option, action, given[action.dest])))
@@ -243,17 +245,17 @@ class Parser(argparse.ArgumentParser):
 
     def error(self, message: str) -> NoReturn:
         """End with one sentence on what was typed, and status 2."""
-        unknown = message.removeprefix("unrecognized arguments: ")
-        if unknown != message:
-            names = [word.partition("=")[0] for word in unknown.split()]
-            names = [name for name in names if name.startswith("-")] or names
-            taken = [option for action in self._actions for option in action.option_strings]
-            elsewhere = all(name.removeprefix("--") in OPTIONS for name in names)
-            kind = Kind.OPTION_HAS_NO_USE_HERE if elsewhere else Kind.OPTION_UNKNOWN
-            message = kind(options=", ".join(names), meant=did_you_mean(names[0], taken))
         asked = in_help(f"{self.prog} --help")
         refused = Kind.COMMAND_LINE_REFUSED(why=escaped(message), help=asked)
         self.exit(2, f"{in_language(Kind.ERROR_SAID(sentence=refused))}\n")
+
+    def _refuse(self, unknown: Sequence[str]) -> NoReturn:
+        names = [word.partition("=")[0] for text in unknown for word in text.split()]
+        names = [name for name in names if name.startswith("-")] or names
+        taken = [option for action in self._actions for option in action.option_strings]
+        elsewhere = all(name.removeprefix("--") in OPTIONS for name in names)
+        kind = Kind.OPTION_HAS_NO_USE_HERE if elsewhere else Kind.OPTION_UNKNOWN
+        self.error(kind(options=", ".join(names), meant=did_you_mean(names[0], taken)))
 
     def format_help(self) -> str:
         """The help, with its commands as they are typed here."""

@@ -28,6 +28,7 @@ from twincheck.common.system.errors import UserError
 from twincheck.common.system.frameworks import SIDES
 from twincheck.common.system.hashes import file_sha256
 from twincheck.common.system.json_file import write_sealed
+from twincheck.common.system.reasons import reasons_json
 
 # Of a request, what makes other results -> the option that says it.
 ASKED = {dest: one.name for dest, one in options_of(RunRequest).items() if one.kept}
@@ -53,6 +54,7 @@ def write_record(folder: Path, result: Result, options: CheckOptions, pair: Pair
             told["files"] |= {name: sidecar.log_sha256, about.name: file_sha256(about)}
     if first is not None:
         told |= {"headline": first.headline, "places": first.places}
+        told["headline_reasons"] = reasons_json([first.headline])
     outputs = sidecars[files.log(step.judged[0], "torch").name].outputs
     names = {key for keys in outputs.values() for key in keys}
     told["outputs"] = {row.key: row.as_json() for row in result.rows if row.key in names}

@@ -142,8 +142,9 @@ def _line(marked_up: str) -> None:
 
 def say_error(sentence: str) -> None:
     """One sentence on standard error."""
-    said = f"[red]{in_language(Kind.ERROR())}[/red] {escape(in_language(sentence))}"
-    _console(stderr=True).print(said, soft_wrap=True)
+    line = Text(in_language(Kind.ERROR_SAID(sentence=sentence)))
+    line.stylize("red", 0, len(in_language(Kind.ERROR_SAID(sentence="")).rstrip()))
+    _console(stderr=True).print(line, soft_wrap=True)
 
 
 def show_table(table: Table) -> None:

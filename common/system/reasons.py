@@ -174,11 +174,16 @@ def is_of(text: str, *kinds: Kind) -> bool:
 
 def renamed(told: object, old: str, new: str) -> object:
     """Return a text, a reason by its fields, or a list of these, with `new` in `old`'s place."""
+    return mapped(told, lambda text: text.replace(old, new))
+
+
+def mapped(told: object, change: Callable[[str], str]) -> object:
+    """Return a text changed by a function, a reason by its fields, or a list of these."""
     if isinstance(told, list):
-        return [renamed(one, old, new) for one in told]
+        return [mapped(one, change) for one in told]
     if isinstance(told, Reason):
-        return Reason(told.kind, {n: renamed(value, old, new) for n, value in told.fields.items()})
-    return told.replace(old, new) if isinstance(told, str) else told
+        return Reason(told.kind, {n: mapped(value, change) for n, value in told.fields.items()})
+    return change(told) if isinstance(told, str) else told
 
 
 def read_reason(told: object) -> str:
@@ -193,7 +198,7 @@ def read_reason(told: object) -> str:
     if kind is None:
         return str(told.get("english", told.get("kind")))
     about = ("kind", "list", "english")
-    fields = {name: _read_field(value) for name, value in told.items() if name not in about}
+    fields = {name: read_value(value) for name, value in told.items() if name not in about}
     for name in [name for name, of in kind.fields.items() if of is tuple and name in fields]:
         fields[name] = tuple(fields[name])
     for name, of in kind.fields.items():
@@ -205,9 +210,10 @@ def read_reason(told: object) -> str:
         raise ValueError(str(error)) from None
 
 
-def _read_field(value: object) -> object:
+def read_value(value: object) -> object:
+    """Return a field from its JSON: a reason, a list, or a plain value."""
     if isinstance(value, list):
-        return [_read_field(one) for one in value]
+        return [read_value(one) for one in value]
     return read_reason(value) if isinstance(value, dict) else value
 
 

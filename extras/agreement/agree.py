@@ -34,6 +34,7 @@ from twincheck.common.system.errors import UserError
 from twincheck.common.system.frameworks import SIDES
 from twincheck.common.system.json_file import load_json, write_json
 from twincheck.common.system.npz import read_npz
+from twincheck.common.system.reasons import reasons_json
 from twincheck.extras.agreement import agreement
 from twincheck.extras.agreement.agreement import Found
 from twincheck.extras.agreement.choosing import ANSWERS, BATCHES, answer_file
@@ -151,6 +152,7 @@ class Agreeing:
             },
             **total,
             "notes": notes,
+            "reasons": reasons_json(notes),
         }
 
     # ---- the course of it -----------------------------------------------------------------------

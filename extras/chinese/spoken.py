@@ -74,11 +74,6 @@ def speaks() -> bool:
 class Help(argparse.RawDescriptionHelpFormatter):
     """A command's --help, in the language that people read."""
 
-    def __init__(self, *arguments: object, **options: object):
-        super().__init__(*arguments, **options)
-        if speaks():
-            argparse._ = template  # whose own messages argparse looks up so
-
     def start_section(self, heading):
         """A group of options."""
         super().start_section(heading and in_language(heading))
@@ -92,3 +87,7 @@ class Help(argparse.RawDescriptionHelpFormatter):
     def _split_lines(self, text, width):
         cells = sum(2 if east_asian_width(letter) in "WF" else 1 for letter in text)
         return super()._split_lines(text, width * len(text) // max(1, cells))
+
+
+# Where argparse looks up its own messages.
+argparse._ = lambda english: template(english) if speaks() else english

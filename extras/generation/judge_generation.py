@@ -57,6 +57,7 @@ from twincheck.common.logs.result_folder import ResultFolder
 from twincheck.common.logs.sidecar import Sidecar, sidecar_of
 from twincheck.common.pair.pairs import PERTURBED
 from twincheck.common.system.frameworks import SIDES
+from twincheck.common.system.reasons import reasons_json
 from twincheck.common.system.run_kind import RunKind
 from twincheck.common.verdict.choices import Choice, judge_choice
 from twincheck.common.verdict.row import Row
@@ -391,6 +392,7 @@ def document(found: Generated, verdict: str, exit_code: int, rows: Sequence[Row]
         "prompts": prompts,
         "itself": [_of_row(found, row) for row in rows if row.key.startswith("itself/")],
         "notes": left_out(found),
+        "reasons": reasons_json(left_out(found)),
     }
 
 

@@ -20,6 +20,7 @@ import numpy as np
 
 import twincheck
 from twincheck.common.system.door import to_type
+from twincheck.common.system.reasons import read_reason
 from twincheck.extras.live import cells, forked, held
 from twincheck.extras.live.kinds import Kind
 from twincheck.extras.live.result import NotChecked, Result
@@ -117,7 +118,7 @@ def check(
         held.CELLS.clear()
     if document["exit_code"] == _NOT_COMPARED:
         error = next(each for each in document["findings"] if each["kind"] == "error")
-        raise NotChecked(error["sentence"])
+        raise NotChecked(read_reason(*error["reasons"]))
     return Result(document, folder)
 
 
@@ -269,7 +270,7 @@ def _judged(asked: Mapping, folder: Path, patience_s: float) -> dict:
     if answer.is_file():
         document = json.loads(answer.read_text(encoding="utf-8"))
         if "error" in document:
-            raise NotChecked(document["error"])
+            raise NotChecked(read_reason(document["error"]))
         return document
     lines = [line.removeprefix("error: ") for line in told.splitlines() if line.strip()]
     raise NotChecked(lines[-1] if lines else Kind.JUDGE_SILENT())

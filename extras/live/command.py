@@ -30,6 +30,7 @@ from twincheck.common.system.extras import load
 from twincheck.common.system.files import write_text
 from twincheck.common.system.frameworks import SIDES
 from twincheck.common.system.json_file import load_json, write_json
+from twincheck.common.system.reasons import reasons_json
 from twincheck.common.verdict.row import Row, claim
 from twincheck.common.weights.layout import Layout, LayoutError
 from twincheck.common.weights.states import load_owners
@@ -64,7 +65,7 @@ def _of_one(path: Path) -> int:
         with terminal.progress() as on_progress:
             text = _judged(asked, on_progress)
     except UserError as error:
-        write_text(answer, json.dumps({"error": str(error)}))
+        write_text(answer, json.dumps({"error": reasons_json([str(error)])[0]}))
         return 2
     write_text(answer, text)
     return 0

@@ -12,6 +12,9 @@ from twincheck.common.check_all import all_steps
 from twincheck.common.pair.pairs import load_pair
 from twincheck.common.system.door import to_type
 from twincheck.common.system.errors import UserError
+from twincheck.common.system.extras import in_language
+from twincheck.common.system.reasons import Kind as CoreKind
+from twincheck.common.system.reasons import mapped, read_reason
 from twincheck.extras.live.kinds import Kind
 from twincheck.extras.live.reference import verify
 from twincheck.extras.live.result import NotChecked, Result, shown
@@ -38,7 +41,7 @@ def checked(
         if reference is not None:
             more += ["--reference", str(_verified(Path(reference), pair, map(steps.get, numbers)))]
     except UserError as error:
-        raise NotChecked(shown(str(error))) from None
+        raise NotChecked(mapped(str(error), shown)) from None
     for number in numbers:
         yield Result(_document(number, folder, more), out / steps[number].name)
 
@@ -76,9 +79,10 @@ def _document(number: int, folder: Path, words: Sequence[str]) -> dict:
         done = subprocess.run(command, capture_output=True, text=True)
         document = json.loads(answer.read_text(encoding="utf-8")) if answer.is_file() else None
     if document is None:  # the command line could not be read
-        told = done.stderr.strip().rpartition("\n")[2].removeprefix("error: ")
+        error = in_language(CoreKind.ERROR_SAID(sentence=""))
+        told = done.stderr.strip().rpartition("\n")[2].removeprefix(error)
         raise NotChecked(Kind.OF_STEP(step=number, said=shown(told)))
     if document["exit_code"] == 2:
-        told = document["findings"][0]["sentence"]
-        raise NotChecked(Kind.OF_STEP(step=number, said=shown(told)))
+        told = read_reason(*document["findings"][0]["reasons"])
+        raise NotChecked(Kind.OF_STEP(step=number, said=mapped(told, shown)))
     return document

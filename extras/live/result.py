@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from twincheck.common.system.reasons import read_reason
 from twincheck.extras.live.cells import in_words
 from twincheck.extras.live.kinds import Kind
 
@@ -74,7 +75,8 @@ class Finding:
     @classmethod
     def of(cls, told: Mapping) -> "Finding":
         """A finding of the document."""
-        values = {name: told[name] for name in ("sentence", "verdict", "step", "key", "module")}
+        values = {name: told[name] for name in ("verdict", "step", "key", "module")}
+        values["sentence"] = read_reason(told["reasons"][0])
         values |= {side: _place(told[side]) for side in _SIDES}
         lists = {name: tuple(told[name]) for name in ("settings", "edits", "commands", "further")}
         return cls(**values, numbers=told["numbers"], **lists)

@@ -14,7 +14,7 @@ from twincheck.common.check.workers import Processes
 from twincheck.common.pair.request import FIRST
 from twincheck.common.system.errors import UserError
 from twincheck.common.system.json_file import load_json, write_json
-from twincheck.common.system.reasons import read_reason
+from twincheck.common.system.reasons import read_value
 from twincheck.extras.new_pair.inputs import LABELS, Input
 from twincheck.extras.new_pair.kinds import Kind
 from twincheck.extras.new_pair.spec import Arguments, Spec
@@ -140,8 +140,8 @@ def request_for(side: str, spec: Spec, asked: Asked, work: Path) -> dict:
 def _described(side: str, spec: Spec, work: Path) -> Described:
     answer = load_json(work / f"{side}_answer.json")
     if "error" in answer:
-        raise UserError(_read(answer["error"]))
-    unknown = _read(answer.pop("unknown"))
+        raise UserError(read_value(answer["error"]))
+    unknown = read_value(answer.pop("unknown"))
     outputs = answer.pop("outputs")
     leaves = [(tuple(path), tuple(shape), floats) for path, shape, floats in outputs["leaves"]]
     config, module = answer.pop("config"), answer.pop("module")
@@ -154,13 +154,3 @@ def _described(side: str, spec: Spec, work: Path) -> Described:
         unknown=unknown,
         **answer,
     )
-
-
-def _read(told: object) -> object:
-    """A reason of this list from its JSON, with those of the core in it."""
-    if isinstance(told, list):
-        return [_read(one) for one in told]
-    if not isinstance(told, dict) or told["kind"] not in Kind.__members__:
-        return read_reason(told) if isinstance(told, dict) else told
-    fields = {name: _read(value) for name, value in told.items() if name not in ("kind", "text")}
-    return Kind[told["kind"]](**fields)

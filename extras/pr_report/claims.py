@@ -18,6 +18,7 @@ from twincheck.common.logs.result_folder import (
 )
 from twincheck.common.system.checkout import ROOT
 from twincheck.common.system.door import for_others
+from twincheck.common.system.reasons import read_reason
 from twincheck.common.verdict.row import FAILING
 from twincheck.extras.pr_report import kinds, tables
 from twincheck.extras.pr_report.results import Found, Run
@@ -128,7 +129,7 @@ def _claim(
     said = run.said
     return Claim(
         *(evidence, run.name, measured, limit, passed),
-        *(said["verdict"], run.red, said.get("headline", "")),
+        *(said["verdict"], run.red, read_reason(*said.get("headline_reasons", [""]))),
     )
 
 

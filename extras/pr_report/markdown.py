@@ -10,6 +10,7 @@ from urllib.parse import quote
 from twincheck.common.report import marks
 from twincheck.common.system.extras import languages
 from twincheck.common.system.files import whole
+from twincheck.common.system.reasons import ENGLISH, read_reason
 from twincheck.extras.pr_report import claims, tables
 from twincheck.extras.pr_report.results import Found, Run
 from twincheck.extras.pr_report.words import heading, words
@@ -23,7 +24,8 @@ def markdown(found: Found, kind: str, language: str, stem: str) -> tuple[str, di
     from jinja2 import Environment, StrictUndefined
 
     speak, limits = partial(words, language), claims.KINDS[kind]
-    others = languages() if language != "en" else ()
+    spoken = languages() if language != "en" else ()
+    others = next((one.LANGUAGE for one in spoken), ENGLISH)
     pictures: dict[str, object] = {}
 
     def picture(source: object) -> str:
@@ -48,8 +50,9 @@ def markdown(found: Found, kind: str, language: str, stem: str) -> tuple[str, di
         percent=lambda share: "–" if share is None else f"{100 * share:.4f}%",
         plain=lambda text: text.replace("\n", "⏎").replace("|", "¦").replace("`", "ʼ"),
         plain_name=claims.plain_name,
-        # What a check said is English in its result.
-        spoken=lambda text: next((other.translated(text) for other in others), text),
+        # What a check said, of which its result has the reasons too.
+        notes_of=lambda said: said.get("guide", [{}])[0].get("notes") or said.get("notes"),
+        spoken=lambda told: others.said(read_reason(told)),
         told=told,
         value=lambda number: "–" if number is None else f"{number:.9g}",  # as float32 has digits
         verdict=lambda verdict: speak(f"v_{verdict}"),

@@ -43,6 +43,7 @@ from pathlib import Path
 
 import numpy as np
 
+from twincheck.common.system.reasons import reasons_json
 from twincheck.common.verdict.row import Row, claim, exit_code, worst
 from twincheck.extras.trainers.first_loss import Candidate
 from twincheck.extras.trainers.kinds import Kind
@@ -308,6 +309,7 @@ def as_json(
         ],
         "cannot_show": judged.cannot_show,
         "notes": judged.notes,
+        "reasons": reasons_json(judged.notes),
     }
 
 

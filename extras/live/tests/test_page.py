@@ -9,7 +9,9 @@ from pathlib import Path
 import pytest
 
 import twincheck
+from twincheck.common.system.reasons import reasons_json
 from twincheck.extras.live.calls import check
+from twincheck.extras.live.kinds import Kind
 from twincheck.extras.live.result import NotChecked, Result
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -71,10 +73,8 @@ def test_what_people_read_is_in_their_language_and_what_programs_read_is_not(mon
     finding = {"sentence": "a weight is off", "verdict": "DIVERGED", "step": 1, "key": "weights/w"}
     finding |= {"module": None, "torch": None, "paddle": None, "numbers": {"gap": 1, "allowed": 0}}
     finding |= {"settings": [], "edits": [], "commands": [], "further": []}
-    told = {
-        "sentence": 'a weight is not torch\'s, such as w: up to 7.8e-01 apart; carry="torch" puts'
-    }
-    told["sentence"] += " torch's into a copy of the Paddle model, which was judged here"
+    told = {"sentence": Kind.WEIGHT_NOT_TORCHS(key="w", gap=0.78)}
+    told["reasons"] = reasons_json([told["sentence"]])
     step = {"step": 1, "title": "forward", "overall": "NOT ALIGNED", "counts": {"DIVERGED": 1}}
     document = {
         "overall": "NOT ALIGNED",
@@ -83,7 +83,7 @@ def test_what_people_read_is_in_their_language_and_what_programs_read_is_not(mon
         "findings": [finding | told],
     }
     document |= {"steps": [step | {"modes": ["eval"]}], "summary": "NOT ALIGNED"}
-    result, error = Result(document, Path.cwd()), NotChecked("inputs: there is no array among them")
+    result, error = Result(document, Path.cwd()), NotChecked(Kind.INPUTS_WITHOUT_ARRAY())
     assert result.message().startswith("NOT ALIGNED\nstep 1: a weight is not torch's")
     assert str(error) == error.args[0]
     monkeypatch.setenv("LANGUAGE", "zh")

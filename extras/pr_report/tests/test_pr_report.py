@@ -24,6 +24,7 @@ from twincheck.common.logs.sidecar import read_sidecar, seal, write_sidecar
 from twincheck.common.logs.writer import LogWriter
 from twincheck.common.pair.pairs import load_pairs
 from twincheck.common.system.json_file import load_json, write_json, write_sealed
+from twincheck.common.system.reasons import Kind, reasons_json
 from twincheck.common.verdict.row import FAILING, claim
 from twincheck.extras.pr_report import claims, markdown
 from twincheck.extras.pr_report import command as pr_report
@@ -282,18 +283,18 @@ def test_every_word_is_there_in_both_languages_with_the_same_fields():
 
 def test_what_a_check_said_is_in_the_reports_language(base, monkeypatch):
     """As a red result's headline and as its note; a command is nobody's sentence."""
-    said = "LayerNorm's epsilon is 1e-12 in torch and 1e-06 in Paddle; it starts at main/norm"
-    found = find([base], None)
-    found.runs[0].said.update(exit_code=1, headline=said, notes=[said])
-    monkeypatch.setattr(claims, "commands", lambda found: [said])
-    english, chinese = (markdown.markdown(found, "formers", lang, "x")[0] for lang in LANGUAGES)
-    assert english.count(said) == 3 and chinese.count(said) == 1
-    assert (
-        chinese.count(
-            "LayerNorm 的 epsilon 在 torch 中为 1e-12，在 Paddle 中为 1e-06；始于 main/norm"
-        )
-        == 2
+    kinds = Kind.SETTING_DIFFERS(setting="epsilon", torch="1e-12", paddle="1e-06")
+    told = Kind.STARTS_AT(
+        sentence=Kind.LAYER_DIFFERS(layer="LayerNorm", settings=kinds), key="main/norm"
     )
+    found = find([base], None)
+    notes = {"headline_reasons": reasons_json([told]), "guide": [{"notes": reasons_json([told])}]}
+    found.runs[0].said.update(exit_code=1, headline=told, notes=[told], **notes)
+    monkeypatch.setattr(claims, "commands", lambda found: [told])
+    english, chinese = (markdown.markdown(found, "formers", lang, "x")[0] for lang in LANGUAGES)
+    assert english.count(told) == 3 and chinese.count(told) == 1
+    said = "LayerNorm 的 epsilon 在 torch 中为 1e-12，在 Paddle 中为 1e-06；始于 main/norm"
+    assert chinese.count(said) == 2
 
 
 def test_each_sentence_says_all_that_it_is_given(base, monkeypatch):
