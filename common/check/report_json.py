@@ -44,6 +44,8 @@ def json_text(
     added: dict[str, object] = {}
     for told in extras.load_all(_ADDED):
         added |= told(results, error)
+    if "summary" in more:
+        more["summary_reasons"] = reasons_json([more["summary"]])
     return report_text(results, short, **added, **more)
 
 

@@ -252,7 +252,11 @@ def is_output(row: Row, cases: Collection[str]) -> bool:
 
 def step_title(step) -> str:
     """Return what a step, or a further check in its folder, is called."""
-    title = step.other or step.title
+    return titled(step.other or step.title)
+
+
+def titled(title: str) -> str:
+    """Return a step's title, as its folder and JSON have it, as a reason."""
     return _TITLES[title]() if title in _TITLES else title
 
 

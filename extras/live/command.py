@@ -119,7 +119,8 @@ def _with_weights_first(findings: list[dict], rows: Sequence[Row]) -> list[dict]
     if rows[1:]:
         sentence = Kind.WEIGHTS_NOT_TORCHS(**said, count=len(rows))
     further = [{"step": 1, "key": row.key} for row in rows[1:]]
-    return [of_weights[0] | {"sentence": sentence, "further": further, "commands": []}, *others]
+    told = {"sentence": sentence, "reasons": reasons_json([sentence])}
+    return [of_weights[0] | told | {"further": further, "commands": []}, *others]
 
 
 def bring_together(folder: Path, asked: Mapping) -> None:

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from twincheck.common.system.reasons import read_reason
+from twincheck.common.system.reasons import mapped, read_reason
 from twincheck.extras.live.cells import in_words
 from twincheck.extras.live.kinds import Kind
 
@@ -145,7 +145,7 @@ class Result:
     @property
     def summary(self) -> str:
         """The result in a line."""
-        return shown(self.document["summary"])
+        return mapped(read_reason(self.document["summary_reasons"][0]), shown)
 
     def message(self) -> str:
         """What a failing test says: the first finding with both lines, and where to look."""
@@ -163,10 +163,12 @@ class Result:
 
     def _repr_html_(self) -> str:
         """A table of the steps, the first finding with both sources, and a link to the page."""
+        from twincheck.common.report.sentences import titled
+
         heads = Kind.HEADING_STEP, Kind.HEADING_RESULT, Kind.HEADING_TENSORS, Kind.HEADING_MODES
         head = f"<tr>{''.join(f'<th>{_spoken(head())}' for head in heads)}</tr>"
         rows = "".join(
-            f"<tr><td>{_spoken(Kind.STEP_NAMED(step=one['step'], title=one['title']))}"
+            f"<tr><td>{_spoken(Kind.STEP_NAMED(step=one['step'], title=titled(one['title'])))}"
             f"<td>{html.escape(one['overall'])}"
             f"<td>{_counts(one['counts'])}<td>{', '.join(one['modes'])}</tr>"
             for one in self.document["steps"]

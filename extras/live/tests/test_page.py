@@ -82,7 +82,7 @@ def test_what_people_read_is_in_their_language_and_what_programs_read_is_not(mon
         "modes": ["eval"],
         "findings": [finding | told],
     }
-    document |= {"steps": [step | {"modes": ["eval"]}], "summary": "NOT ALIGNED"}
+    document |= {"steps": [step | {"modes": ["eval"]}], "summary_reasons": ["NOT ALIGNED"]}
     result, error = Result(document, Path.cwd()), NotChecked(Kind.INPUTS_WITHOUT_ARRAY())
     assert result.message().startswith("NOT ALIGNED\nstep 1: a weight is not torch's")
     assert str(error) == error.args[0]
