@@ -54,7 +54,7 @@ def test_fields_are_counted_joined_and_checked(tmp_path):
         'ROWS = "{count:row|rows} of {size:,}"\n'
         'NAMES = "{names:and} at {x:.1e}"\n'
     )
-    own = kinds_of(tmp_path / "own.toml")
+    own = kinds_of("own", tmp_path / "own.toml")
     assert own.ROWS(count=1, size=2048) == "1 row of 2,048"
     assert own.ROWS(count=3000, size=0) == "3,000 rows of 0"
     assert own.NAMES(names=["a", "", "b"], x=1e-3) == "a and b at 1.0e-03"
@@ -68,7 +68,7 @@ def test_fields_are_counted_joined_and_checked(tmp_path):
     assert read_reason(told | {"list": "of_another"}) == told["english"] == "1 row of 2"
     (tmp_path / "twice.toml").write_text('ROWS = "again"\n')
     with pytest.raises(ValueError, match="ROWS"):
-        kinds_of(tmp_path / "own.toml", tmp_path / "twice.toml")
+        kinds_of("own", tmp_path / "own.toml", tmp_path / "twice.toml")
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,6 @@
 allow is found."""
 
 import shutil
-from collections import Counter
 
 import pytest
 from checkout import ROOT
@@ -93,7 +92,7 @@ def test_a_circle_is_found(copy):
 
 def test_more_lines_than_the_ceiling_are_found(copy, monkeypatch, capsys):
     assert rooms.main([str(copy)]) == 0
-    most = rooms.counted(copy).total() - 1
+    most = rooms.lines(copy) - 1
     monkeypatch.setattr(rooms, "CEILING", most)
     assert rooms.main([str(copy)]) == 1
     said = f"{most + 1:,} lines of Python, above the ceiling of {most:,}"
@@ -107,4 +106,4 @@ def test_which_lines_are_counted(tmp_path):
     file.write_text('"""Of a file."""\n\n# why\nX = 1\n')
     (file.parent / "tests" / "test_words.py").write_text("import os\n")
     (tmp_path / "mine" / "port.py").write_text("import os\n")
-    assert rooms.counted(tmp_path) == Counter({"extras/one": 4, "extras' tests": 1})
+    assert rooms.lines(tmp_path) == 5

@@ -1,7 +1,7 @@
 """The rooms of this house: which may import which, and how many lines the house may have.
 
-    python -m tools.rooms            the counts, and what is wrong: an import that the table of
-                                     rooms does not allow, more lines of Python than CEILING
+    python -m tools.rooms            what is wrong: an import that the table of rooms does not
+                                     allow, more lines of Python than CEILING
     python -m tools.rooms ROOT       the same of another checkout
 
 A room is a folder of common/, or a file beside the folders, which is a command.  Imports are read
@@ -23,7 +23,6 @@ if __name__ == "__main__":  # by its path too, and under a Python that will not 
 
 import argparse
 import ast
-from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -220,24 +219,11 @@ CEILING = 131_311  # of all folders of the checkout together
 _TOPS = (PACKAGE, INSTALLED, EXTRAS, "examples", "fake_data", "faults", "tests", "tools", "step*_*")
 
 
-def counted(root: Path = ROOT) -> Counter:
-    """Return the lines of Python of each room, and of each other folder at the top."""
-    found: Counter = Counter()
-    for path in (path for top in _TOPS for path in root.glob(f"{top}/**/*.py")):
-        parts = path.relative_to(root).parts
-        if "log" not in parts:
-            found[_room_with(parts)] += len(path.read_text(encoding="utf-8").splitlines())
-    return found
-
-
-def _room_with(parts: tuple[str, ...]) -> str:
-    """The room that a file of the checkout is counted in."""
-    top = parts[0]
-    if top == EXTRAS and "tests" in parts:
-        return "extras' tests"
-    if top in (PACKAGE, EXTRAS):
-        return "/".join(parts[: min(2, len(parts) - 1)])
-    return top
+def lines(root: Path = ROOT) -> int:
+    """Return how many lines of Python the checkout has."""
+    paths = (path for top in _TOPS for path in root.glob(f"{top}/**/*.py"))
+    kept = (path for path in paths if "log" not in path.relative_to(root).parts)
+    return sum(len(path.read_text(encoding="utf-8").splitlines()) for path in kept)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -247,13 +233,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("root", nargs="?", type=Path, default=ROOT, metavar="ROOT")
     root = parser.parse_args(arguments).root.resolve()
-    lines = counted(root)
-    for room, count in sorted(lines.items()):
-        print(f"{room:20} {count:7,}")
-    print(f"{'in all':20} {lines.total():7,} of {CEILING:,}")
+    count = lines(root)
+    print(f"{count:,} lines of Python of {CEILING:,}")
     found = violations(root) if (root / PACKAGE / "system").is_dir() else []
-    if lines.total() > CEILING:
-        found.append(f"{lines.total():,} lines of Python, above the ceiling of {CEILING:,}")
+    if count > CEILING:
+        found.append(f"{count:,} lines of Python, above the ceiling of {CEILING:,}")
     print("\n".join(found) if found else "every import is one that the table allows")
     return 1 if found else 0
 

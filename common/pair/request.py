@@ -25,7 +25,6 @@ from twincheck.common.system.frameworks import BACKENDS, SIDES, framework_of
 from twincheck.common.system.half import HALF
 from twincheck.common.system.json_file import load_json, write_json
 from twincheck.common.system.reasons import Kind
-from twincheck.common.system.words import any_of
 
 PHASES = ("first", "full", "self", "shared", "alone", "float64")  # of step 5
 # What a process is started with that other scripts are asked of, too.
@@ -268,14 +267,14 @@ def _read(cls: type, entries: Mapping, unknown: Kind, path: str):
 def _problem(known: dataclasses.Field, kind: object, value: object) -> str:
     """What a field may hold, where its value is something else; empty where it is allowed."""
     if kind == Task:
-        return Kind.TASK_OF_NAMES(names=any_of(TASKS))
+        return Kind.TASK_OF_NAMES(names=list(TASKS))
     if isinstance(kind, types.UnionType):  # `str | None` and `int | None`
         if value is None:
             return ""
         kind = typing.get_args(kind)[0]
     choices = known.metadata.get("choices")
     if choices:
-        return "" if value in choices else any_of(choices)
+        return "" if value in choices else Kind.ONE_OF(choices=list(choices))
     if kind is int:
         least = 0 if known.default == 0 else 1
         fits = type(value) is int and value >= least

@@ -5,7 +5,7 @@ fields say by their format which type they are.  An extra has a list of its own 
 kind is one line: Python 3.10, which a side may have, reads no TOML.
 
     {key}             text, another reason, or a list of them, which "; " joins
-    {names:and}       a list, which " and " joins; or `comma`, `space`, `lines`, `dots`, `listed`
+    {names:and}       a list, which " and " joins; or `or`, `comma`, `space`, `lines`, `dots`, `listed`
     {shape!s}         a tuple, as Python prints it
     {count:,}         a whole number; {count:row|rows} counts what is named
     {gap:.1e}         a figure
@@ -26,8 +26,8 @@ SENTENCES = Path(__file__).resolve().parent.parent / "report" / "reasons"
 
 # What stands between the parts of a list, by the format of its field; `last` before the last one of
 # `listed`.
-_JOINTS = {"": "; ", "and": " and ", "comma": ", ", "space": " ", "lines": "\n", "dots": " · "}
-_JOINTS |= {"listed": ", ", "last": " and "}
+_JOINTS = {"": "; ", "and": " and ", "or": " or ", "comma": ", ", "space": " ", "lines": "\n"}
+_JOINTS |= {"dots": " · ", "listed": ", ", "last": " and "}
 
 
 @dataclass(frozen=True)
@@ -91,8 +91,11 @@ def _type_of(spec: str) -> type:
     return float if spec else str
 
 
-def kinds_of(*paths: Path) -> type[_Listed]:
-    """Return the list of kinds in these files; raises ValueError for one that is there twice."""
+def kinds_of(module: str, *paths: Path) -> type[_Listed]:
+    """Return the list of kinds in these files; raises ValueError for one that is there twice.
+
+    module   under whose name it is pickled
+    """
     found: dict[str, str] = {}
     for path in paths:
         for line in path.read_text(encoding="utf-8").splitlines():
@@ -102,14 +105,19 @@ def kinds_of(*paths: Path) -> type[_Listed]:
             if name in found:
                 raise ValueError(f"{path.name}: {name} is there twice")
             found[name] = json.loads(text)
-    module = sys._getframe(1).f_globals["__name__"]  # under whose name it is pickled
     templates = {name: (name, text) for name, text in found.items()}
     _LISTS[module] = _Listed("Kind", templates, module=module)
     return _LISTS[module]
 
 
+def own_kinds() -> type[_Listed]:
+    """Return an extra's list, reasons.toml beside the file that asks: its __init__.py."""
+    own = sys._getframe(1).f_globals
+    return kinds_of(own["__name__"], Path(own["__file__"]).with_name("reasons.toml"))
+
+
 _LISTS: dict[str, type[_Listed]] = {}  # those that this process has read, by their modules
-Kind = kinds_of(*sorted(SENTENCES.glob("*.toml")))
+Kind = kinds_of(__name__, *sorted(SENTENCES.glob("*.toml")))
 
 
 class Reason(str):

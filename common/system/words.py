@@ -3,7 +3,6 @@
 import re
 from collections.abc import Callable, Iterable, Sequence
 from difflib import get_close_matches
-from functools import reduce
 
 from twincheck.common.system.frameworks import SIDES
 from twincheck.common.system.reasons import Kind
@@ -47,14 +46,4 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
     """`; did you mean A or B?` of the names that are closest; empty where none is close."""
     names = {str(name).lower(): str(name) for name in known}
     near = get_close_matches(word.lower(), names, n=3, cutoff=0.6)
-    return Kind.DID_YOU_MEAN(names=any_of([names[name] for name in near])) if near else ""
-
-
-def any_of(words: Iterable[str]) -> str:
-    """`A or B or C`."""
-    return reduce(lambda one, other: Kind.OR(one=one, other=other), words)
-
-
-def number_of(count: int, what: str) -> str:
-    """`1 row`, `2,048 rows`."""
-    return (Kind.COUNT_OF_ONE if count == 1 else Kind.COUNT)(count=count, what=what)
+    return Kind.DID_YOU_MEAN(names=[names[name] for name in near]) if near else ""

@@ -35,11 +35,10 @@ from twincheck.common.system.frameworks import SIDES
 from twincheck.common.system.json_file import load_json, write_json
 from twincheck.common.system.npz import read_npz
 from twincheck.common.system.reasons import reasons_json
-from twincheck.extras.agreement import agreement
+from twincheck.extras.agreement import Kind, agreement
 from twincheck.extras.agreement.agreement import Found
 from twincheck.extras.agreement.choosing import ANSWERS, BATCHES, answer_file
 from twincheck.extras.agreement.examples import Batch, Examples, open_examples
-from twincheck.extras.agreement.kinds import Kind
 from twincheck.extras.shared.made_by import made_by
 from twincheck.extras.shared.sides import Sides, asked, only_pair
 

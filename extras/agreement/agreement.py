@@ -56,7 +56,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from twincheck.common.verdict.tolerances import tolerance
-from twincheck.extras.agreement.kinds import Kind
+from twincheck.extras.agreement import Kind
 
 SCHEMA = 1
 MAINTAINERS = 0.998  # of top-1, what reviewers of ports of vision models ask for

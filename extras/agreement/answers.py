@@ -13,8 +13,8 @@ from twincheck.common.system.files import whole
 from twincheck.common.system.hashes import arrays_sha256
 from twincheck.common.system.npz import read_npz
 from twincheck.common.system.tree import named_leaves
+from twincheck.extras.agreement import Kind
 from twincheck.extras.agreement.choosing import answer, answer_file, batch_files
-from twincheck.extras.agreement.kinds import Kind
 from twincheck.extras.shared.one_case import asked_precision, data_case
 
 

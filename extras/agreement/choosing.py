@@ -23,7 +23,7 @@ import numpy as np
 from twincheck.common.pair.case_hooks import call_hook, describe_arrays, hook_place
 from twincheck.common.pair.pairs import Pair
 from twincheck.common.system.errors import UserError
-from twincheck.extras.agreement.kinds import Kind
+from twincheck.extras.agreement import Kind
 
 BATCHES, ANSWERS = "batches", "answers"
 HOOK = "agreement"

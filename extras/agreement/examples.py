@@ -27,7 +27,7 @@ from twincheck.common.system.errors import UserError
 from twincheck.common.system.files import open_plain, read_into
 from twincheck.common.system.npz import read_header
 from twincheck.common.system.reasons import Reason
-from twincheck.extras.agreement.kinds import Kind
+from twincheck.extras.agreement import Kind
 from twincheck.extras.shared.coders import tokenizer
 
 READ_EXAMPLE, READ_TEXT = "read_example", "read_text"

@@ -11,8 +11,8 @@ from twincheck.common.check.added import Added
 from twincheck.common.check.options import CheckOptions, Parser, positive
 from twincheck.common.check.steps import Step
 from twincheck.common.system.errors import UserError
+from twincheck.extras.agreement import Kind
 from twincheck.extras.agreement.agree import BATCH_SIZE, agree
-from twincheck.extras.agreement.kinds import Kind
 
 # What --agree goes by; other options of this check mean nothing there.
 OF_AGREEMENT = (

@@ -26,9 +26,8 @@ from twincheck.common.system.checkout import ROOT
 from twincheck.common.system.errors import UserError
 from twincheck.common.system.files import write_text
 from twincheck.common.system.json_file import load_json, write_json
-from twincheck.extras.bench import page
+from twincheck.extras.bench import Kind, page
 from twincheck.extras.bench.comparisons import OWN, Comparison, Series, comparisons, series
-from twincheck.extras.bench.kinds import Kind
 from twincheck.extras.bench.turns import BenchError, measure_comparison, measure_series
 
 REPETITIONS, QUICKLY = 5, 2

@@ -5,7 +5,7 @@ The goals are those of the project; a ratio is of medians, its spread that of si
 
 from dataclasses import dataclass, field
 
-from twincheck.extras.bench.kinds import Kind
+from twincheck.extras.bench import Kind
 
 OWN = ""  # the environment that `make install` makes
 MEGA = 1e6

@@ -9,8 +9,8 @@ import numpy as np
 
 from tools.readme import fill
 from twincheck.common.report import marks
+from twincheck.extras.bench import Kind
 from twincheck.extras.bench.comparisons import MEGA, Comparison, Series
-from twincheck.extras.bench.kinds import Kind
 from twincheck.extras.bench.turns import CPU, MEMORY, WALL, passed
 
 MARKS = {

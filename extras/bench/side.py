@@ -23,8 +23,7 @@ import json
 import os
 import time
 
-from twincheck.extras.bench import programs
-from twincheck.extras.bench.kinds import Kind
+from twincheck.extras.bench import Kind, programs
 
 _STATUS = Path("/proc/self/status")
 

@@ -9,8 +9,8 @@ from pathlib import Path
 
 from twincheck.common.system.checkout import ROOT
 from twincheck.common.system.processes import environment
+from twincheck.extras.bench import Kind
 from twincheck.extras.bench.comparisons import MEGA, OF_GRADIENTS, Comparison, Program, Series
-from twincheck.extras.bench.kinds import Kind
 
 ONE_THREAD = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 # For memory, what is freed must go back to the system: large arrays one by one, at every size, or

@@ -48,8 +48,7 @@ from twincheck.common.system.errors import UserError
 from twincheck.common.system.frameworks import SIDES
 from twincheck.common.system.json_file import load_json, write_json
 from twincheck.common.system.npz import read_npz
-from twincheck.extras.bits import md5
-from twincheck.extras.bits.kinds import Kind
+from twincheck.extras.bits import Kind, md5
 from twincheck.extras.bits.operators import ALL, SAMPLES, TABLE
 from twincheck.extras.bits.orders import find, gradients_of, grouped, sampled, ways_of
 from twincheck.extras.bits.search import compare_bits, orders_of_parts

@@ -19,7 +19,7 @@ from pathlib import Path
 import numpy as np
 
 from twincheck.common.system.errors import UserError
-from twincheck.extras.bits.kinds import Kind
+from twincheck.extras.bits import Kind
 
 _LINE = re.compile(
     r"(?P<kind>final_loss|per_token_loss|gradient):\s*rank=(?P<rank>\d+)\s+"

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from twincheck.common.system.errors import UserError
 from twincheck.common.system.words import did_you_mean
 from twincheck.common.transplant.table import SMALLEST, Untaken, channels_first
-from twincheck.extras.bits.kinds import Kind
+from twincheck.extras.bits import Kind
 
 ALL = "all"
 # Names the folder in which the first call of each operator that differs is left.

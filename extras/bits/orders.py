@@ -14,7 +14,7 @@ from functools import partial
 
 import numpy as np
 
-from twincheck.extras.bits.kinds import Kind
+from twincheck.extras.bits import Kind
 
 MOST = 512  # elements of a result that are computed again
 LONGEST = 1 << 14  # terms of a sum

@@ -24,7 +24,7 @@ from twincheck.common.system.intercept import Intercept
 from twincheck.common.system.json_file import write_json
 from twincheck.common.system.tree import children, tree_leaves, tree_map
 from twincheck.common.transplant.table import Untaken, by_name
-from twincheck.extras.bits.kinds import Kind
+from twincheck.extras.bits import Kind
 from twincheck.extras.bits.operators import SAMPLES, TABLE
 
 

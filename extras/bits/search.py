@@ -25,7 +25,7 @@ from twincheck.common.pair.pairs import Pair
 from twincheck.common.system.errors import UserError
 from twincheck.common.system.frameworks import SIDES
 from twincheck.common.verdict.row import Row
-from twincheck.extras.bits.kinds import Kind
+from twincheck.extras.bits import Kind
 from twincheck.extras.bits.operators import ALL, TABLE
 
 

@@ -32,7 +32,7 @@ from twincheck.common.system.run_kind import RunKind
 from twincheck.common.verdict.context import Context
 from twincheck.common.verdict.row import AGREEING
 from twincheck.common.verdict.tensor import judge_tensor
-from twincheck.extras.bundle.kinds import Kind
+from twincheck.extras.bundle import Kind
 from twincheck.extras.bundle.plan import ROWS
 from twincheck.extras.bundle.verification import Verification
 from twincheck.extras.shared.archive import Archive

@@ -15,7 +15,7 @@ from twincheck.common.check.guard import guarded
 from twincheck.common.check.options import CheckOptions, Parser
 from twincheck.common.check_all import all_steps, judge_again
 from twincheck.common.system.checkout import for_logs
-from twincheck.extras.bundle.kinds import Kind
+from twincheck.extras.bundle import Kind
 from twincheck.extras.bundle.results import NAME, bundle_results, say_written
 
 

@@ -21,7 +21,7 @@ from twincheck.common.logs import entry_kinds as kinds
 from twincheck.common.logs.sidecar import Sidecar
 from twincheck.common.verdict.comparisons import LOGITS, OWN, RUNS, SKETCH
 from twincheck.common.verdict.row import AGREEING, count, exit_code, worst
-from twincheck.extras.bundle.kinds import Kind
+from twincheck.extras.bundle import Kind
 from twincheck.extras.shared.rows import FIELDS
 
 EVIDENCE, SUBMISSION, TRAINING, REPORTS = "evidence", "submission", "training", "reports"

@@ -15,7 +15,7 @@ from twincheck.common.report import html_page
 from twincheck.common.report import terminal as report
 from twincheck.common.system.door import to_type
 from twincheck.common.system.frameworks import SIDES
-from twincheck.extras.bundle.kinds import Kind
+from twincheck.extras.bundle import Kind
 from twincheck.extras.bundle.write import Part, Written, write_bundle
 from twincheck.extras.shared.made_by import commit
 

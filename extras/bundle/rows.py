@@ -19,7 +19,7 @@ from twincheck.common.verdict.comparisons import Comparisons, Memo
 from twincheck.common.verdict.row import Row, claim, read_row
 from twincheck.common.verdict.settle import Settling
 from twincheck.common.verdict.tolerances import tolerance
-from twincheck.extras.bundle.kinds import Kind
+from twincheck.extras.bundle import Kind
 
 # Of a number that is measured anew: another processor adds up in another order.
 SAME_NUMBER = 1e-6

@@ -23,8 +23,7 @@ from twincheck.common.logs.result_folder import ResultFolder
 from twincheck.common.logs.sidecar import Sidecar, read_sidecar, sidecar_path
 from twincheck.common.system.frameworks import SIDES
 from twincheck.common.system.hashes import file_sha256, same_bits
-from twincheck.extras.bundle import plan
-from twincheck.extras.bundle.kinds import Kind
+from twincheck.extras.bundle import Kind, plan
 
 NLP, CV, SAMPLES = "nlp", "cv", "samples"
 REPORT = "report"  # beside torch and paddle: which file of a stem

@@ -30,8 +30,7 @@ from twincheck.common.system.run_kind import RunKind
 from twincheck.common.verdict.comparisons import OWN
 from twincheck.common.verdict.measures import scale_of
 from twincheck.common.verdict.row import AGREEING, exit_code, worst
-from twincheck.extras.bundle import plan, submission
-from twincheck.extras.bundle.kinds import Kind
+from twincheck.extras.bundle import Kind, plan, submission
 from twincheck.extras.bundle.rows import (
     Watched,
     contradiction,

@@ -16,7 +16,7 @@ from twincheck.common.logs.pickle_machine import escaped
 from twincheck.common.system.errors import UserError
 from twincheck.common.system.files import fill_standard_streams
 from twincheck.common.system.json_file import write_json
-from twincheck.extras.bundle.kinds import Kind
+from twincheck.extras.bundle import Kind
 from twincheck.extras.bundle.verification import Verification, verify_bundle
 from twincheck.extras.shared.spoken import Parser, say, say_error
 

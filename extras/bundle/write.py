@@ -19,8 +19,7 @@ from twincheck.common.system.errors import UserError
 from twincheck.common.system.frameworks import SIDES
 from twincheck.common.verdict.comparisons import OWN
 from twincheck.common.verdict.measures import scale_of
-from twincheck.extras.bundle import plan, submission
-from twincheck.extras.bundle.kinds import Kind
+from twincheck.extras.bundle import Kind, plan, submission
 from twincheck.extras.bundle.rows import Reads, Watched, differences, made_of, same_made
 from twincheck.extras.shared.archive import SCHEMA, ArchiveWriter, safe_part
 

@@ -34,8 +34,7 @@ from twincheck.common.system.interpreters import find_interpreter
 from twincheck.common.system.processes import environment, how_it_ended
 from twincheck.common.system.reasons import read_reason
 from twincheck.common.verdict.judge import judge_logs
-from twincheck.extras.certificate import published
-from twincheck.extras.certificate.kinds import Kind
+from twincheck.extras.certificate import Kind, published
 from twincheck.extras.certificate.proof import OPEN, PROVEN, WRONG, Proof, repairs_of
 
 _PATIENCE_S = 600  # for a side's process; a small model takes seconds

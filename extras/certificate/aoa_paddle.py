@@ -32,7 +32,7 @@ from safetensors.numpy import load_file, save_file
 
 from twincheck.common.sides import narrow_in_paddle, upcast
 from twincheck.common.sides import paddle_side as side
-from twincheck.extras.certificate.kinds import Kind
+from twincheck.extras.certificate import Kind
 from twincheck.extras.certificate.named import (
     Named,
     configured,

@@ -65,8 +65,8 @@ from twincheck.common.verdict.row import HARMLESS, Row, exit_code, worst
 from twincheck.common.weights.checkpoint import FOLDER, Checkpoint, prepare
 from twincheck.common.weights.layout import BIASED, UNBIASED
 from twincheck.common.weights.loaded import LOADED
+from twincheck.extras.certificate import Kind
 from twincheck.extras.certificate.aoa import certify_statements
-from twincheck.extras.certificate.kinds import Kind
 from twincheck.extras.shared.made_by import made_by
 
 # Where each certificate is kept, for `twincheck pr-report`.

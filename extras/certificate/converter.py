@@ -34,8 +34,8 @@ from twincheck.common.system.frameworks import SIDES
 from twincheck.common.weights.checkpoint import Checkpoint, fill_in, prepare
 from twincheck.common.weights.read import CONFIG, find, parts, read
 from twincheck.common.weights.round_trip import one_way_keys
+from twincheck.extras.certificate import Kind
 from twincheck.extras.certificate.command import Certificate, read_checkpoint, read_layout, show
-from twincheck.extras.certificate.kinds import Kind
 from twincheck.extras.shared.write import FORMATS, write
 
 FOLDERS = {"torch": "model.safetensors", "paddle": "model_state.pdparams"}

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import SimpleNamespace
 
-from twincheck.extras.certificate.kinds import Kind
+from twincheck.extras.certificate import Kind
 
 
 class Named(Exception):

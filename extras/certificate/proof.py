@@ -6,7 +6,7 @@ from itertools import combinations
 
 import numpy as np
 
-from twincheck.extras.certificate.kinds import Kind
+from twincheck.extras.certificate import Kind
 from twincheck.extras.certificate.statements import Carried, Marks, Move, carry
 
 PROVEN, WRONG, OPEN = Kind.PROVEN(), Kind.WRONG(), Kind.OPEN()

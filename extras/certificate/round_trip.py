@@ -20,7 +20,7 @@ from twincheck.common.system.reasons import reasons_json
 from twincheck.common.weights import states as weights
 from twincheck.common.weights.loaded import PASSES, Marks
 from twincheck.common.weights.round_trip import same_bits
-from twincheck.extras.certificate.kinds import Kind
+from twincheck.extras.certificate import Kind
 
 BACK, OWN, AGAIN = "back", "own", "again"
 _OF_REFERENCE = ("*.safetensors", "pytorch_model*.bin")  # what its loader reads

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from twincheck.extras.certificate.kinds import Kind
+from twincheck.extras.certificate import Kind
 
 Shape = Sequence[int]
 

@@ -23,10 +23,9 @@ from twincheck.common.report.commands import shown
 from twincheck.common.system.errors import UserError
 from twincheck.common.system.extras import in_language
 from twincheck.common.system.json_file import write_json
-from twincheck.extras.compared import page, words
+from twincheck.extras.compared import Kind, page, words
 from twincheck.extras.compared.compare import compare
 from twincheck.extras.compared.document import document, refused
-from twincheck.extras.compared.kinds import Kind
 from twincheck.extras.compared.read import read
 from twincheck.extras.compared.show import show
 from twincheck.extras.compared.surroundings import alike, differences

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from twincheck.common.report.findings import Finding, findings_of
 from twincheck.common.system.errors import UserError
 from twincheck.common.verdict.row import AGREEING, FAILING, SEVERITY, Row, share
-from twincheck.extras.compared.kinds import Kind
+from twincheck.extras.compared import Kind
 from twincheck.extras.compared.read import Found, Name, Told
 
 # What became of a row, the worst first.

@@ -14,10 +14,9 @@ from twincheck.common.system.door import to_install
 from twincheck.common.system.errors import UserError
 from twincheck.common.system.files import whole
 from twincheck.common.verdict.row import Row
+from twincheck.extras.compared import Kind, words
 from twincheck.extras.compared import compare as c
-from twincheck.extras.compared import words
 from twincheck.extras.compared.compare import Compared
-from twincheck.extras.compared.kinds import Kind
 from twincheck.extras.compared.surroundings import Difference
 
 FILE = "compared.html"

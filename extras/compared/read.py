@@ -23,7 +23,7 @@ from twincheck.common.system.files import open_plain
 from twincheck.common.system.frameworks import SIDES
 from twincheck.common.system.json_file import MAX_BYTES, load_json, parse_json
 from twincheck.common.verdict.row import Row, exit_code, first_bad_row, read_row, worst
-from twincheck.extras.compared.kinds import Kind
+from twincheck.extras.compared import Kind
 from twincheck.extras.shared.archive import Archive
 from twincheck.extras.shared.rows import FIELDS
 from twincheck.extras.shared.sealed import load_sealed

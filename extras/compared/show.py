@@ -8,10 +8,9 @@ from rich.table import Table
 from twincheck.common.report import terminal
 from twincheck.common.report.terminal import visible
 from twincheck.common.system.extras import in_language
+from twincheck.extras.compared import Kind, words
 from twincheck.extras.compared import compare as c
-from twincheck.extras.compared import words
 from twincheck.extras.compared.compare import Change, Compared
-from twincheck.extras.compared.kinds import Kind
 from twincheck.extras.compared.surroundings import Difference
 
 SHOWN_CAUSES = 8

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from twincheck.common.logs.sidecar import Sidecar, setting_text
 from twincheck.common.system.frameworks import SIDES
 from twincheck.common.system.reasons import is_of
-from twincheck.extras.compared.kinds import Kind
+from twincheck.extras.compared import Kind
 from twincheck.extras.compared.read import Found, Name, Told
 
 BOTH = "both"

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 
 from twincheck.common.report.sentences import number
 from twincheck.common.verdict.row import AGREEING, Row, count
+from twincheck.extras.compared import Kind
 from twincheck.extras.compared import compare as c
 from twincheck.extras.compared.compare import Cause, Change, Compared
-from twincheck.extras.compared.kinds import Kind
 
 # What became of rows -> what is said of the first that are told, and of others.
 _SAID = {

@@ -19,8 +19,8 @@ from pathlib import Path
 
 from twincheck.common.system.frameworks import SIDES
 from twincheck.common.system.start import installed
+from twincheck.extras.doctor import Kind
 from twincheck.extras.doctor.frameworks import Framework, examine
-from twincheck.extras.doctor.kinds import Kind
 from twincheck.extras.doctor.machine import Machine, look
 from twincheck.extras.doctor.pythons import Python, other_pythons
 from twincheck.extras.doctor.sentences import next_command, sentences, what_to_install

@@ -13,7 +13,7 @@ from twincheck.common.system.checkout import PATH
 from twincheck.common.system.errors import UserError
 from twincheck.common.system.interpreters import find_interpreter
 from twincheck.common.system.processes import environment, how_it_ended
-from twincheck.extras.doctor.kinds import Kind
+from twincheck.extras.doctor import Kind
 
 PATIENCE_S = 120.0  # a cold disk; on an idle machine it takes two seconds
 _MARK = "@doctor "

@@ -14,8 +14,8 @@ from twincheck.common.system.extras import in_language
 from twincheck.common.system.frameworks import SIDES
 from twincheck.common.system.reasons import is_of
 from twincheck.common.system.start import OLDEST_PYTHON
+from twincheck.extras.doctor import Kind
 from twincheck.extras.doctor.frameworks import Framework
-from twincheck.extras.doctor.kinds import Kind
 from twincheck.extras.doctor.machine import Machine
 from twincheck.extras.doctor.pythons import Python
 from twincheck.extras.doctor.tried import TRIED, order, tried

@@ -2,7 +2,7 @@
 
 import re
 
-from twincheck.extras.doctor.kinds import Kind
+from twincheck.extras.doctor import Kind
 
 # In order.  extras/doctor/tests/test_doctor.py compares them with the page's table.
 TRIED = {

@@ -32,8 +32,8 @@ from twincheck.common.system.errors import UserError
 from twincheck.common.system.frameworks import SIDES
 from twincheck.common.system.json_file import write_json
 from twincheck.common.weights.checkpoint import configured
+from twincheck.extras.forecast import Kind
 from twincheck.extras.forecast.forecast import PART, draw, samples, write_table
-from twincheck.extras.forecast.kinds import Kind
 
 STEP = Step(
     number=5,

@@ -11,7 +11,7 @@ from twincheck.common.pair.sources import ett
 from twincheck.common.pair.windows import STARTS
 from twincheck.common.system.errors import UserError
 from twincheck.common.system.files import write_text
-from twincheck.extras.forecast.kinds import Kind
+from twincheck.extras.forecast import Kind
 
 PART = "predict"  # of the data file
 # Seconds between two rows.

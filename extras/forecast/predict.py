@@ -8,8 +8,8 @@ import numpy as np
 from twincheck.common.pair.case_hooks import data_entries
 from twincheck.common.pair.pairs import Case
 from twincheck.common.system.errors import UserError
+from twincheck.extras.forecast import Kind
 from twincheck.extras.forecast.forecast import PART, folder_of
-from twincheck.extras.forecast.kinds import Kind
 
 
 def predict(run):

@@ -43,7 +43,7 @@ from twincheck.common.system.json_file import load_json, write_json
 from twincheck.common.system.run_kind import RunKind
 from twincheck.common.verdict.row import Row, claim
 from twincheck.common.weights.checkpoint import configured
-from twincheck.extras.generation import prompts
+from twincheck.extras.generation import Kind, prompts
 from twincheck.extras.generation.generation import BY, CACHE, LIBRARY, LOOP, Request
 from twincheck.extras.generation.judge_generation import (
     Generated,
@@ -52,7 +52,6 @@ from twincheck.extras.generation.judge_generation import (
     left_out,
     varied,
 )
-from twincheck.extras.generation.kinds import Kind
 
 PROMPT = "The "
 TOKENS, PAIR_TOKENS = 64, 32

@@ -28,6 +28,7 @@ from twincheck.common.sides.session import Session, current, using
 from twincheck.common.sides.worker import error_sentence
 from twincheck.common.system.errors import UserError
 from twincheck.common.system.tree import tree_leaves
+from twincheck.extras.generation import Kind
 from twincheck.extras.generation.generation import (
     CACHE,
     LIBRARY,
@@ -38,7 +39,6 @@ from twincheck.extras.generation.generation import (
     Request,
     choose,
 )
-from twincheck.extras.generation.kinds import Kind
 
 IDS, MASK, POSITIONS = "input_ids", "attention_mask", "position_ids"
 NAMES = {IDS: IDS, MASK: MASK, POSITIONS: POSITIONS}

@@ -9,9 +9,9 @@ import numpy as np
 from twincheck.common.pair.pairs import PERTURBED, Case
 from twincheck.common.sides.session import current
 from twincheck.common.system.errors import UserError
+from twincheck.extras.generation import Kind
 from twincheck.extras.generation.decoding import decode
 from twincheck.extras.generation.generation import SITE, Request, draw_scores, order_of
-from twincheck.extras.generation.kinds import Kind
 
 
 def generate(run):

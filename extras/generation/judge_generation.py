@@ -63,6 +63,7 @@ from twincheck.common.verdict.choices import Choice, judge_choice
 from twincheck.common.verdict.row import Row
 from twincheck.common.verdict.rule import rounding_bound
 from twincheck.common.verdict.tolerances import tolerance
+from twincheck.extras.generation import Kind
 from twincheck.extras.generation.generation import (
     CACHE,
     LIBRARY,
@@ -71,7 +72,6 @@ from twincheck.extras.generation.generation import (
     PADDED_LIBRARY,
     order_of,
 )
-from twincheck.extras.generation.kinds import Kind
 from twincheck.extras.shared.made_by import made_by
 
 STEM = "generate"

@@ -15,7 +15,7 @@ from twincheck.common.pair.nested import flat
 from twincheck.common.pair.pairs import Pair
 from twincheck.common.pair.sentencepieces import MODEL
 from twincheck.common.system.errors import UserError
-from twincheck.extras.generation.kinds import Kind
+from twincheck.extras.generation import Kind
 from twincheck.extras.shared.coders import PIECES, decoded, tokenizer
 
 OWN_ROWS = 4  # of a pair's inputs, at most, where no prompt is given

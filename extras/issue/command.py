@@ -44,7 +44,7 @@ from twincheck.common.system.frameworks import SIDES
 from twincheck.common.system.interpreters import interpreter
 from twincheck.common.system.json_file import load_json, write_json
 from twincheck.common.verdict.row import AGREEING, FAILING
-from twincheck.extras.issue.kinds import Kind
+from twincheck.extras.issue import Kind
 from twincheck.extras.issue.program import (
     LINES,
     NoProgram,

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from twincheck.common.system.frameworks import SIDES
-from twincheck.extras.issue.kinds import Kind
+from twincheck.extras.issue import Kind
 from twincheck.extras.issue.taken import FURTHER, ORIGIN, TARGET
 from twincheck.extras.issue.tape import Operator, Tape, part
 

@@ -21,8 +21,7 @@ import numpy as np
 import twincheck
 from twincheck.common.system.door import to_type
 from twincheck.common.system.reasons import read_reason
-from twincheck.extras.live import cells, forked, held
-from twincheck.extras.live.kinds import Kind
+from twincheck.extras.live import Kind, cells, forked, held
 from twincheck.extras.live.result import NotChecked, Result
 from twincheck.extras.live.serve import Hung, Server
 

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from types import CodeType, FunctionType
 
-from twincheck.extras.live.kinds import Kind
+from twincheck.extras.live import Kind
 
 _TYPED = re.compile(r"<i?python-input-(\d+)\b.*>")
 _COPY = re.compile(r"[^\s'\"]*/pair/\w+/cell-(\d+)\.py(?::(\d+))?")

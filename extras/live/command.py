@@ -34,8 +34,8 @@ from twincheck.common.system.reasons import reasons_json
 from twincheck.common.verdict.row import Row, claim
 from twincheck.common.weights.layout import Layout, LayoutError
 from twincheck.common.weights.states import load_owners
+from twincheck.extras.live import Kind
 from twincheck.extras.live.held import state_file
-from twincheck.extras.live.kinds import Kind
 
 ALL = (1, 3, 4)
 ANSWER = "result.json"

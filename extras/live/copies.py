@@ -10,7 +10,7 @@ import copyreg
 import types
 from collections.abc import Callable, Iterator, Mapping
 
-from twincheck.extras.live.kinds import Kind
+from twincheck.extras.live import Kind
 
 _CONTAINERS = (list, tuple, set, dict)
 

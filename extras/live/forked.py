@@ -8,8 +8,7 @@ import warnings
 from collections.abc import Mapping
 from importlib.abc import MetaPathFinder
 
-from twincheck.extras.live import cells, held
-from twincheck.extras.live.kinds import Kind
+from twincheck.extras.live import Kind, cells, held
 
 
 def run(asked: Mapping) -> int:

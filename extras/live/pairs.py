@@ -15,7 +15,7 @@ from twincheck.common.system.errors import UserError
 from twincheck.common.system.extras import in_language
 from twincheck.common.system.reasons import Kind as CoreKind
 from twincheck.common.system.reasons import mapped, read_reason
-from twincheck.extras.live.kinds import Kind
+from twincheck.extras.live import Kind
 from twincheck.extras.live.reference import verify
 from twincheck.extras.live.result import NotChecked, Result, shown
 

@@ -70,7 +70,7 @@ class Checks:
         """The results that a function gives; fails at the first that is not aligned."""
         __tracebackhide__ = True
         from twincheck.common.system.extras import in_language
-        from twincheck.extras.live.kinds import Kind
+        from twincheck.extras.live import Kind
         from twincheck.extras.live.result import NotChecked
 
         found, told = [], ""

@@ -27,7 +27,7 @@ from twincheck.common.system.errors import UserError
 from twincheck.common.system.folders import put_in_place, working_folder
 from twincheck.common.system.hashes import file_sha256
 from twincheck.common.system.json_file import load_json, write_json
-from twincheck.extras.live.kinds import Kind
+from twincheck.extras.live import Kind
 
 MANIFEST = "manifest.json"
 STEPS = (1, 3, 4)  # those that take the pair's own inputs

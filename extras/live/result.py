@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from twincheck.common.system.reasons import mapped, read_reason
+from twincheck.extras.live import Kind
 from twincheck.extras.live.cells import in_words
-from twincheck.extras.live.kinds import Kind
 
 PAGE = "report.html"
 _SIDES = ("torch", "paddle")

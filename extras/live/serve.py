@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from twincheck.common.system.door import to_type
-from twincheck.extras.live.kinds import Kind
+from twincheck.extras.live import Kind
 
 HERE = Path(__file__).resolve().parent
 _LOOK_EVERY_S = 0.2

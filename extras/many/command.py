@@ -29,7 +29,7 @@ from twincheck.common.system.checkout import PATH
 from twincheck.common.system.door import VARIABLE as DOOR
 from twincheck.common.system.door import to_type
 from twincheck.common.system.errors import UserError
-from twincheck.extras.many.kinds import Kind
+from twincheck.extras.many import Kind
 from twincheck.extras.shared import jobs, task
 
 CHECK = "twincheck.common.check_all"

@@ -1,0 +1,3 @@
+from twincheck.common.system.reasons import own_kinds
+
+Kind = own_kinds()

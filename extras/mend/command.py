@@ -62,6 +62,7 @@ from twincheck.common.system.json_file import write_json
 from twincheck.common.system.reasons import renamed
 from twincheck.common.system.run_kind import RunKind
 from twincheck.common.verdict.row import AGREEING, FAILING
+from twincheck.extras.mend import Kind
 from twincheck.extras.mend.beginnings import beginnings
 from twincheck.extras.mend.distances import FARTHEST, NEARER, OFF
 from twincheck.extras.mend.edits import (
@@ -75,7 +76,6 @@ from twincheck.extras.mend.edits import (
     joined,
     of_mapping,
 )
-from twincheck.extras.mend.kinds import Kind
 from twincheck.extras.mend.reference import nearer
 from twincheck.extras.mend.settings import Setting, of_settings
 from twincheck.extras.shared.packages import environment_of, located, own_file, root_of

@@ -18,8 +18,8 @@ from twincheck.common.report.commands import OTHER
 from twincheck.common.system.errors import UserError
 from twincheck.common.system.extras import in_language
 from twincheck.common.system.json_file import load_json, write_json
+from twincheck.extras.mend import Kind
 from twincheck.extras.mend.command import PATIENCE_S, looked_for
-from twincheck.extras.mend.kinds import Kind
 from twincheck.extras.shared.sides import only_pair
 
 LEAST_S = 10  # of a small model's check

@@ -38,9 +38,9 @@ from twincheck.common.system.extras import in_language
 from twincheck.common.system.frameworks import SIDES
 from twincheck.common.system.interpreters import interpreter
 from twincheck.common.system.reasons import renamed
+from twincheck.extras.new_pair import Kind
 from twincheck.extras.new_pair.described import Asked
 from twincheck.extras.new_pair.inputs import parse_inputs
-from twincheck.extras.new_pair.kinds import Kind
 from twincheck.extras.new_pair.own_files import replace_links
 from twincheck.extras.new_pair.pair import COMPAT, PACONVERT, make_pair
 from twincheck.extras.new_pair.record import read_record, words_of, write_pair

@@ -15,8 +15,8 @@ from twincheck.common.pair.request import FIRST
 from twincheck.common.system.errors import UserError
 from twincheck.common.system.json_file import load_json, write_json
 from twincheck.common.system.reasons import read_value
+from twincheck.extras.new_pair import Kind
 from twincheck.extras.new_pair.inputs import LABELS, Input
-from twincheck.extras.new_pair.kinds import Kind
 from twincheck.extras.new_pair.spec import Arguments, Spec
 
 LIBRARY = "twincheck.extras.new_pair.library"

@@ -19,7 +19,7 @@ from itertools import combinations, islice, product
 from math import prod
 
 from twincheck.common.system.errors import UserError
-from twincheck.extras.new_pair.kinds import Kind
+from twincheck.extras.new_pair import Kind
 
 NORMAL = ("float32", "float64")
 POSITIVE, SORTED = "positive", "sorted"

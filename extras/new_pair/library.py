@@ -35,7 +35,7 @@ from twincheck.common.system.json_file import load_json, write_json
 from twincheck.common.system.reasons import reasons_json
 from twincheck.common.system.tree import children, tree_leaves
 from twincheck.common.system.words import did_you_mean
-from twincheck.extras.new_pair.kinds import Kind
+from twincheck.extras.new_pair import Kind
 from twincheck.extras.new_pair.whereabouts import Whereabouts, package_of
 
 # PyPI's torchvision is built for CUDA.  Beside a torch that is built for the CPU its operators are

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from twincheck.common.system.errors import UserError
+from twincheck.extras.new_pair import Kind
 from twincheck.extras.new_pair.inputs import LABELS, Input
-from twincheck.extras.new_pair.kinds import Kind
 from twincheck.extras.new_pair.outputs import Output
 
 # How the classes end whose logits are of the next token.

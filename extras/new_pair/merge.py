@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from twincheck.common.system.errors import UserError
-from twincheck.extras.new_pair.kinds import Kind
+from twincheck.extras.new_pair import Kind
 
 _MARKS = ("<<<<<<< yours", ">>>>>>> new translation")
 _NO_CONFLICT, _MOST_CONFLICTS = 0, 127  # git's exit status is how many there are

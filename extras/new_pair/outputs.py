@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from twincheck.common.system.errors import UserError
+from twincheck.extras.new_pair import Kind
 from twincheck.extras.new_pair.described import Described, Outputs
-from twincheck.extras.new_pair.kinds import Kind
 
 ALONE = "output"  # of two tensors without a name
 

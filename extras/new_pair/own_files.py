@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from twincheck.common.system.errors import UserError
-from twincheck.extras.new_pair.kinds import Kind
+from twincheck.extras.new_pair import Kind
 
 
 def make_links(links: Mapping[str, str], folder: Path, final: Path) -> None:

@@ -21,7 +21,7 @@ from twincheck.common.system.door import to_make, to_pip
 from twincheck.common.system.errors import UserError
 from twincheck.common.system.folders import put_in_place, working_folder
 from twincheck.common.system.processes import environment
-from twincheck.extras.new_pair.kinds import Kind
+from twincheck.extras.new_pair import Kind
 from twincheck.extras.new_pair.merge import Conflict, merge, texts_in
 from twincheck.extras.new_pair.spec import Spec
 from twincheck.extras.new_pair.torch_sources import KNOWN_TO_PACONVERT, TorchSources, gather

@@ -15,9 +15,9 @@ from twincheck.common.check.workers import Processes
 from twincheck.common.pair.pairs import own_folder
 from twincheck.common.system.errors import UserError
 from twincheck.common.system.frameworks import SIDES
+from twincheck.extras.new_pair import Kind
 from twincheck.extras.new_pair.described import Asked, Described, describe
 from twincheck.extras.new_pair.inputs import Input, proposals
-from twincheck.extras.new_pair.kinds import Kind
 from twincheck.extras.new_pair.loader import loader_lines
 from twincheck.extras.new_pair.loss import choose_loss
 from twincheck.extras.new_pair.outputs import match_outputs

@@ -8,9 +8,9 @@ from collections.abc import Iterator, Sequence
 
 from twincheck.common.logs.sidecar import setting_text
 from twincheck.common.system.reasons import is_of
+from twincheck.extras.new_pair import Kind
 from twincheck.extras.new_pair.align import Fused, Stack
 from twincheck.extras.new_pair.assignment import Models, alike, grouped, is_turned_by_class
-from twincheck.extras.new_pair.kinds import Kind
 from twincheck.extras.new_pair.search import Found
 from twincheck.extras.new_pair.structure import halved
 from twincheck.extras.new_pair.trials import CLOSE, Event

@@ -23,9 +23,9 @@ from twincheck.common.system.frameworks import SIDES
 from twincheck.common.system.interpreters import interpreter
 from twincheck.common.weights.layers import COMPAT, torch_locals
 from twincheck.common.weights.layout import Layout
+from twincheck.extras.new_pair import Kind
 from twincheck.extras.new_pair.align import align, similarity, words
 from twincheck.extras.new_pair.assignment import Assignment, Match, Models
-from twincheck.extras.new_pair.kinds import Kind
 from twincheck.extras.new_pair.proofs import open_questions, proofs
 from twincheck.extras.new_pair.rename import shortest
 from twincheck.extras.new_pair.search import Found, Search

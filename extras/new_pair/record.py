@@ -12,7 +12,7 @@ from twincheck.common.system.door import to_type
 from twincheck.common.system.errors import UserError
 from twincheck.common.system.files import write_text
 from twincheck.common.system.json_file import load_json, write_json
-from twincheck.extras.new_pair.kinds import Kind
+from twincheck.extras.new_pair import Kind
 from twincheck.extras.new_pair.spec import parse_spec
 
 _LISTS = ("input", "set", "torch_set", "paddle_set")

@@ -3,8 +3,8 @@
 from collections.abc import Iterator, Sequence
 
 from twincheck.common.system.frameworks import SIDES
+from twincheck.extras.new_pair import Kind
 from twincheck.extras.new_pair.inputs import SORTED, Input
-from twincheck.extras.new_pair.kinds import Kind
 from twincheck.extras.new_pair.paconvert import Translation
 from twincheck.extras.new_pair.thin import Plan
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from twincheck.common.system.errors import UserError
 from twincheck.common.system.frameworks import SIDES
 from twincheck.common.system.json_file import load_json
-from twincheck.extras.new_pair.kinds import Kind
+from twincheck.extras.new_pair import Kind
 
 _WORDS = {"True": True, "False": False, "None": None}
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from twincheck.common.system.errors import UserError
-from twincheck.extras.new_pair.kinds import Kind
+from twincheck.extras.new_pair import Kind
 from twincheck.extras.new_pair.spec import Spec
 
 # PaConvert knows the functions of these, one by one.

@@ -20,7 +20,8 @@ from twincheck.common.system.checkout import ROOT
 from twincheck.common.system.door import for_others
 from twincheck.common.system.reasons import read_reason
 from twincheck.common.verdict.row import FAILING
-from twincheck.extras.pr_report import kinds, tables
+from twincheck.extras import pr_report
+from twincheck.extras.pr_report import tables
 from twincheck.extras.pr_report.results import Found, Run
 
 AGREEMENT = 0.998
@@ -243,7 +244,7 @@ def _said(said: dict) -> str:
     told += [one["said"] for one in said.get("itself", []) if one["verdict"] in FAILING]
     wrong = [one for prompt in said.get("prompts", []) for one in prompt["differences"]]
     told += [
-        kinds.Kind.TOKEN_DIFFERS(
+        pr_report.Kind.TOKEN_DIFFERS(
             **{name: str(one[name]) for name in ("token", "torch", "paddle")},
             margin=number(one["margin"]),
         )

@@ -18,8 +18,8 @@ from twincheck.common.check.result import shown
 from twincheck.common.report import terminal as report
 from twincheck.common.system.checkout import for_logs
 from twincheck.common.system.files import write_text
+from twincheck.extras.pr_report import Kind
 from twincheck.extras.pr_report.claims import KINDS
-from twincheck.extras.pr_report.kinds import Kind
 from twincheck.extras.pr_report.markdown import markdown, save_picture
 from twincheck.extras.pr_report.results import find
 

@@ -21,8 +21,8 @@ from twincheck.common.system.frameworks import SETTINGS, SIDES
 from twincheck.common.system.hashes import file_sha256
 from twincheck.common.system.json_file import load_json
 from twincheck.common.verdict.row import FAILING
+from twincheck.extras.pr_report import Kind
 from twincheck.extras.pr_report.facts import facts
-from twincheck.extras.pr_report.kinds import Kind
 from twincheck.extras.shared.archive import Archive
 from twincheck.extras.shared.sealed import load_sealed
 

@@ -15,8 +15,8 @@ from twincheck.common.report.source_lines import source_context
 from twincheck.common.system.frameworks import SIDES
 from twincheck.common.system.reasons import reasons_json
 from twincheck.common.verdict.row import count_verdicts
+from twincheck.extras.programs import Kind
 from twincheck.extras.programs.edits import edits_of
-from twincheck.extras.programs.kinds import Kind
 
 SCHEMA = "twincheck-result/1"
 OVERALL = ("ALIGNED", "NOT ALIGNED", "NOT COMPARED")  # by exit status

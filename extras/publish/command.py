@@ -23,7 +23,7 @@ from twincheck.common.check.options import Parser
 from twincheck.common.pair.pairs import load_pair, python_for
 from twincheck.common.report import terminal as report
 from twincheck.common.system.frameworks import SIDES
-from twincheck.extras.publish.kinds import Kind
+from twincheck.extras.publish import Kind
 from twincheck.extras.publish.write import publish, refuse_place
 
 

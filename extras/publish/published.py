@@ -29,7 +29,7 @@ from twincheck.common.system.run_kind import RunKind
 from twincheck.common.weights.checkpoint import FOLDER, Checkpoint, describe, prepare, run_side
 from twincheck.common.weights.layout import Layout
 from twincheck.common.weights.states import load_owners, load_state
-from twincheck.extras.publish.kinds import Kind
+from twincheck.extras.publish import Kind
 from twincheck.extras.shared.write import write
 
 STEM = "forward_all"

@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-from twincheck.extras.publish.kinds import Kind
+from twincheck.extras.publish import Kind
 from twincheck.extras.publish.source import PROGRAMS
 
 _PAGES = {"README.md": "readme_en.txt", "README_cn.md": "readme_cn.txt"}

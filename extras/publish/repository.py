@@ -14,8 +14,7 @@ import numpy as np
 from twincheck.common.system.checkout import ROOT
 from twincheck.common.system.errors import UserError
 from twincheck.common.system.hashes import file_sha256
-from twincheck.extras.publish import readme
-from twincheck.extras.publish.kinds import Kind
+from twincheck.extras.publish import Kind, readme
 from twincheck.extras.publish.published import Published
 from twincheck.extras.publish.samples import Samples
 from twincheck.extras.publish.source import (

@@ -11,7 +11,7 @@ from twincheck.common.pair.data import load_arrays
 from twincheck.common.pair.pairs import Case, Pair
 from twincheck.common.pair.windows import part_of
 from twincheck.common.system.errors import UserError
-from twincheck.extras.publish.kinds import Kind
+from twincheck.extras.publish import Kind
 
 # More than that is not put into a repository: its first samples are, and the README says so.
 MOST_BYTES = 16 << 20

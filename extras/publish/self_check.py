@@ -13,7 +13,7 @@ import numpy as np
 from twincheck.common.system.errors import UserError
 from twincheck.common.system.npz import read_npz
 from twincheck.common.system.processes import Child, environment
-from twincheck.extras.publish.kinds import Kind
+from twincheck.extras.publish import Kind
 
 ALONE = Path(__file__).resolve().parent / "alone.py"
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from twincheck.common.system.checkout import ROOT
 from twincheck.common.system.errors import UserError
 from twincheck.common.system.reasons import Kind as CoreKind
-from twincheck.extras.publish.kinds import Kind
+from twincheck.extras.publish import Kind
 
 PROGRAMS = Path(__file__).resolve().parent / "programs"
 FACE = "twincheck.paddle_side"

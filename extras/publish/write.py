@@ -8,7 +8,7 @@ from twincheck.common.pair.pairs import Pair
 from twincheck.common.system.checkout import ROOT
 from twincheck.common.system.errors import UserError
 from twincheck.common.system.folders import put_in_place, working_folder
-from twincheck.extras.publish.kinds import Kind
+from twincheck.extras.publish import Kind
 from twincheck.extras.publish.published import run_both
 from twincheck.extras.publish.repository import (
     Settings,

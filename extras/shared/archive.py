@@ -22,7 +22,7 @@ from twincheck.common.system.errors import UserError
 from twincheck.common.system.files import open_plain, whole
 from twincheck.common.system.json_file import MAX_BYTES as MAX_BYTES_OF_JSON
 from twincheck.common.system.json_file import parse_json
-from twincheck.extras.shared.kinds import Kind
+from twincheck.extras.shared import Kind
 
 MANIFEST = "manifest.json"
 SCHEMA = 2  # 1: rows were judged by another rule

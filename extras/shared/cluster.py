@@ -16,7 +16,7 @@ from typing import Any
 from twincheck.common.system.checkout import PATH
 from twincheck.common.system.door import to_pip
 from twincheck.common.system.errors import UserError
-from twincheck.extras.shared.kinds import Kind
+from twincheck.extras.shared import Kind
 
 PATIENCE_S = 5.0  # for a scheduler's answer, and for its first worker
 WITHOUT_WORKER_S = 60.0  # for a worker to come, once all are gone

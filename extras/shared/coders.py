@@ -13,7 +13,7 @@ from twincheck.common.pair.data import BYTE_OFFSET
 from twincheck.common.pair.sentencepieces import MODEL, find_model, load_processor
 from twincheck.common.system.door import to_pip
 from twincheck.common.system.errors import UserError
-from twincheck.extras.shared.kinds import Kind
+from twincheck.extras.shared import Kind
 
 BYTES = "bytes"
 PIECES = "tokenizer.json"  # the file's name beside published weights

@@ -22,9 +22,8 @@ from joblib.externals.loky.process_executor import TerminatedWorkerError
 
 from twincheck.common.system.checkout import PATH
 from twincheck.common.system.errors import UserError
-from twincheck.extras.shared import cluster
+from twincheck.extras.shared import Kind, cluster
 from twincheck.extras.shared import task as in_a_task
-from twincheck.extras.shared.kinds import Kind
 
 BACKENDS = ("loky", "dask")
 MOST_KILLED = 3  # in a row, nothing having ended in between: the task itself kills it

@@ -5,7 +5,7 @@ import subprocess
 from pathlib import Path
 
 from twincheck.common.system.errors import UserError
-from twincheck.extras.shared.kinds import Kind
+from twincheck.extras.shared import Kind
 
 
 def link_entries(source: Path, target: Path) -> None:

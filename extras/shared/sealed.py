@@ -6,7 +6,7 @@ import os
 from twincheck.common.system.errors import UserError
 from twincheck.common.system.files import open_plain
 from twincheck.common.system.json_file import MAX_BYTES, parse_json
-from twincheck.extras.shared.kinds import Kind
+from twincheck.extras.shared import Kind
 
 
 def load_sealed(path: str | os.PathLike) -> dict:

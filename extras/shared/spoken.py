@@ -5,7 +5,7 @@ import sys
 
 from twincheck.common.system.door import NAME, in_help
 from twincheck.common.system.extras import in_language, languages
-from twincheck.extras.shared.kinds import Kind
+from twincheck.extras.shared import Kind
 
 
 class Parser(argparse.ArgumentParser):

@@ -9,7 +9,7 @@ from twincheck.common.check.steps import Step
 from twincheck.common.check.workers import Processes
 from twincheck.common.pair.worker_process import Failure
 from twincheck.common.system.errors import UserError
-from twincheck.extras.shared.kinds import Kind
+from twincheck.extras.shared import Kind
 from twincheck.step1_forward.check_step1 import STEP as FORWARD
 from twincheck.step2_metric.check_step2 import STEP as METRIC
 from twincheck.step3_loss.check_step3 import STEP as LOSS

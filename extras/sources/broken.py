@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 
-from twincheck.extras.sources.kinds import Kind
+from twincheck.extras.sources import Kind
 
 NAMED = 3  # lines that a note names
 

@@ -28,8 +28,8 @@ from pathlib import Path
 from twincheck.common.pair.sources.request import Dataset, Source, SourceRequest
 from twincheck.common.pair.tape import Tape
 from twincheck.common.system.errors import UserError
+from twincheck.extras.sources import Kind
 from twincheck.extras.sources.broken import BrokenLines
-from twincheck.extras.sources.kinds import Kind
 from twincheck.extras.sources.words import class_counts, labelled
 
 _NUMBER = re.compile(r"-?[0-9]{1,18}")

@@ -21,7 +21,7 @@ from twincheck.common.pair.data import BYTE_OFFSET, PADDING, TEXT_VOCABULARY, te
 from twincheck.common.pair.sentencepieces import load_processor
 from twincheck.common.pair.sources.request import Dataset, Source, SourceRequest
 from twincheck.common.system.errors import UserError
-from twincheck.extras.sources.kinds import Kind
+from twincheck.extras.sources import Kind
 
 SHARES = {"train": (0, 90), "validation": (90, 95), "test": (95, 100)}  # per cent, from and to
 IGNORED = -100  # a label that no loss counts

@@ -29,8 +29,8 @@ from twincheck.common.pair.tape import Tape
 from twincheck.common.system.errors import UserError
 from twincheck.common.system.files import whole
 from twincheck.common.system.signals import put_off
+from twincheck.extras.sources import Kind
 from twincheck.extras.sources.broken import BrokenLines
-from twincheck.extras.sources.kinds import Kind
 from twincheck.extras.sources.words import class_counts, labelled
 
 CLASSES = 5

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from twincheck.common.pair.data import PADDING
-from twincheck.extras.sources.kinds import Kind
+from twincheck.extras.sources import Kind
 
 _WORD = re.compile(r"\w+|[^\w\s]+")  # letters and digits, or a run of other marks
 _PROGRESS_EVERY = 5000  # texts

@@ -32,9 +32,8 @@ from twincheck.common.system.json_file import write_json
 from twincheck.common.system.npz import read_npz
 from twincheck.common.system.run_kind import RunKind
 from twincheck.extras.shared.sides import asked, only_pair
-from twincheck.extras.trainers import trainers
+from twincheck.extras.trainers import Kind, trainers
 from twincheck.extras.trainers.first_loss import BATCH, Candidate, candidates
-from twincheck.extras.trainers.kinds import Kind
 from twincheck.extras.trainers.loss_logs import Curve, read_losses, together, told
 from twincheck.extras.trainers.trainers import Envelope, Judged, Precision
 from twincheck.step5_train.envelope import runs_of

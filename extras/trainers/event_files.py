@@ -16,7 +16,7 @@ from pathlib import Path
 
 from twincheck.common.system.errors import UserError
 from twincheck.common.system.files import open_plain
-from twincheck.extras.trainers.kinds import Kind
+from twincheck.extras.trainers import Kind
 
 MAX_RECORD = 1 << 28  # bytes: an image is one, too; more is no such file
 

@@ -14,7 +14,7 @@ from twincheck.common.system.npz import read_npz
 from twincheck.common.system.reasons import is_of
 from twincheck.common.system.tree import named_leaves
 from twincheck.extras.shared.one_case import asked_precision, data_case
-from twincheck.extras.trainers.kinds import Kind
+from twincheck.extras.trainers import Kind
 
 IGNORED = -100
 SHIFTS = {0: Kind.NOT_SHIFTED(), 1: Kind.SHIFTED_ONCE(), 2: Kind.SHIFTED_TWICE()}

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 
 from twincheck.common.pair.data import LABELS
-from twincheck.extras.trainers.kinds import Kind
+from twincheck.extras.trainers import Kind
 
 RANKS = (2, 4, 8)  # processes, micro-batches of an update
 BETAS = ((0.9, 0.95), (0.9, 0.98), (0.9, 0.99), (0.8, 0.999), (0.95, 0.999), (0.5, 0.999))

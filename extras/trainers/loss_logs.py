@@ -27,8 +27,8 @@ import numpy as np
 from twincheck.common.system.errors import UserError
 from twincheck.common.system.files import open_plain
 from twincheck.common.system.words import did_you_mean
+from twincheck.extras.trainers import Kind
 from twincheck.extras.trainers.event_files import scalars
-from twincheck.extras.trainers.kinds import Kind
 
 STEPS = ("step", "global_step", "steps", "iteration", "iter", "it", "global_step/max_steps")
 NAMES = ("loss", "train/loss", "train_loss", "training_loss", "loss/train", "value")

@@ -10,8 +10,8 @@ from twincheck.common.check.added import Added
 from twincheck.common.check.options import Parser
 from twincheck.common.check.steps import Step
 from twincheck.common.system.errors import UserError
+from twincheck.extras.trainers import Kind
 from twincheck.extras.trainers.beside import beside
-from twincheck.extras.trainers.kinds import Kind
 from twincheck.extras.trainers.trainers import ALLOWED
 
 # What logged losses go by; other options of this check mean nothing there.

@@ -45,8 +45,8 @@ import numpy as np
 
 from twincheck.common.system.reasons import reasons_json
 from twincheck.common.verdict.row import Row, claim, exit_code, worst
+from twincheck.extras.trainers import Kind
 from twincheck.extras.trainers.first_loss import Candidate
-from twincheck.extras.trainers.kinds import Kind
 from twincheck.extras.trainers.loss_logs import Curve, Together, smoothing
 from twincheck.step5_train import envelope as envelopes
 from twincheck.step5_train.envelope import parts_of

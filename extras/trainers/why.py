@@ -48,9 +48,9 @@ from twincheck.common.system.frameworks import SIDES
 from twincheck.common.system.json_file import load_json, write_json
 from twincheck.common.system.reasons import is_of
 from twincheck.extras.shared.sides import answered, asked, only_pair
+from twincheck.extras.trainers import Kind
 from twincheck.extras.trainers.beside import here, to_train
 from twincheck.extras.trainers.hypotheses import hypotheses
-from twincheck.extras.trainers.kinds import Kind
 from twincheck.extras.trainers.loss_logs import Curve, Together, read_losses, together
 from twincheck.extras.trainers.option import add_logs
 from twincheck.extras.trainers.trainers import Precision, at_places

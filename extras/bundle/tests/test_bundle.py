@@ -20,9 +20,8 @@ from forged import gadgets, write_pickled
 from logged import PAIR as SMALL
 
 from twincheck.common import check_all
-from twincheck.extras.bundle import command, verify
+from twincheck.extras.bundle import Kind, command, verify
 from twincheck.extras.bundle import write as writing
-from twincheck.extras.bundle.kinds import Kind
 from twincheck.extras.bundle.submission import NoReport, read_report
 from twincheck.extras.bundle.tests.bundled import (
     BACKWARD,

@@ -15,7 +15,7 @@ from test_report_page import backward_result, open_page  # noqa: F401
 
 from twincheck.__main__ import main
 from twincheck.common.check.options import Parser
-from twincheck.common.report import html_page, terminal
+from twincheck.common.report import terminal
 from twincheck.common.system import extras
 from twincheck.common.system.checkout import ROOT
 from twincheck.common.system.extras import in_language
@@ -199,28 +199,3 @@ def test_a_reason_is_said_by_its_template_and_its_fields():
     listed = Kind.NAMED_STEPS(steps=["1", "3"], models=["a", "b", "c"])
     assert spoken.LANGUAGE.said(listed) == "第 1和3 步，a、b和c"
     assert two == f"{off}; all zero; the rest", "kept in English"
-
-
-# ---- the page ------------------------------------------------------------------------------------
-
-
-def test_a_page_begins_in_the_language_of_who_wrote_it(chinese, tmp_path, open_page):  # noqa: F811
-    """tests/test_page_language.py has what is on it."""
-    results = [backward_result(tmp_path / "back")]
-    html_page.write_page(tmp_path / "report.html", results, "twincheck check", Kind.STEPS_ALL())
-    shown = open_page(tmp_path / "report.html")
-    headline = Kind.PAGE_HEADLINE(outcome=Kind.PAGE_ALIGNED(), base=Kind.STEPS_ALL())
-    heading, html = shown.page.locator("h1"), shown.page.locator("html")
-    button = shown.page.locator(".language button")
-    assert heading.inner_text() == spoken.LANGUAGE.said(headline)
-    assert html.get_attribute("lang") == "zh-CN" and button.inner_text() == "English"
-    button.click()
-    assert heading.inner_text() == headline and html.get_attribute("lang") == "en"
-    assert button.inner_text() == "中文" and shown.faults() == []
-
-
-@pytest.mark.slow
-def test_the_page_of_a_check_is_in_chinese(red, open_page):  # noqa: F811
-    shown = open_page(red[1] / "report.html")
-    said = spoken.LANGUAGE.said(Kind.PAGE_OVERVIEW())
-    assert shown.page.locator("#h-overview").inner_text() == said and shown.faults() == []

@@ -10,8 +10,8 @@ import pytest
 
 import twincheck
 from twincheck.common.system.reasons import reasons_json
+from twincheck.extras.live import Kind
 from twincheck.extras.live.calls import check
-from twincheck.extras.live.kinds import Kind
 from twincheck.extras.live.result import NotChecked, Result
 
 ROOT = Path(__file__).resolve().parents[3]

@@ -53,7 +53,7 @@ from twincheck.common.sides.worker import Script, main
 from twincheck.common.system.json_file import load_json
 from twincheck.extras.mend.distances import compared, distances
 from twincheck.extras.mend.edits import CASE, MAPPING
-from twincheck.extras.mend.kinds import Kind
+from twincheck.extras.mend import Kind
 from twincheck.extras.shared.one_case import asked_precision
 
 GROUP = side.join_group()
