@@ -24,6 +24,7 @@ MAY = {
     "tests/journeys/": "a person's whole way",
     "tests/test_readme.py::test_make_check": "`make check`, which all tests of the file read",
     "tests/test_processes.py::test_a_process_that_dies": "trainings by several processes, thrice",
+    "tests/test_no_word_decides.py": "twenty faults, planted and found",
     "extras/live/tests/test_notebook.py": "the notebook from end to end",
     "extras/mend/tests/": "searches, each of which runs a check for every edit that it proves",
     "extras/trainers/tests/test_why.py": "trainings, which all tests of the file read",

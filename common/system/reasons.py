@@ -5,7 +5,8 @@ fields say by their format which type they are.  An extra has a list of its own 
 kind is one line: Python 3.10, which a side may have, reads no TOML.
 
     {key}             text, another reason, or a list of them, which "; " joins
-    {names:and}       a list, which " and " joins; or `or`, `comma`, `space`, `lines`, `dots`, `listed`
+    {names:and}       a list, which " and " joins; or `or`, `comma`, `space`, `lines`, `dots`, or
+                      `listed`: a, b and c
     {shape!s}         a tuple, as Python prints it
     {count:,}         a whole number; {count:row|rows} counts what is named
     {gap:.1e}         a figure

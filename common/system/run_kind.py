@@ -23,11 +23,6 @@ class RunKind(str, Enum):
     HALF_STEP64 = "_fp64_half_step"  # in float64, fed the same
 
     @property
-    def precision(self) -> str:
-        """float32, or what half precision the check is of, or float64."""
-        return "float64" if "fp64" in self.value else "float32"
-
-    @property
     def word(self) -> str:
         """Its name as people, JSON and options have it."""
         return self.name.lower().rstrip("123")
