@@ -26,7 +26,7 @@ def test_a_check_writes_its_page_and_says_where(checkout):
     last = checkout.first.stdout.splitlines()[-1]
     assert last == f"ALIGNED in step 1 (eval and train) · guide 1/1 · {page}"
     text = page.read_text()
-    assert "</span>Aligned: step 1, forward</h1>" in text and f"--model {MODEL}" in text
+    assert ">Aligned: step 1, forward</span></h1>" in text and f"--model {MODEL}" in text
     assert [path.name for path in page.parent.glob("*report*")] == ["report.html"]
 
 

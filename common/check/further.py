@@ -19,7 +19,7 @@ from twincheck.common.pair.pairs import Pair
 from twincheck.common.pair.task import Again, Noise
 from twincheck.common.system.reasons import Kind, Reason
 from twincheck.common.verdict.judge import Judgement
-from twincheck.common.verdict.needs import Need, together
+from twincheck.common.verdict.needs import NAMES, Need, together
 
 # Of a run that could not be had: what the verdict goes without.
 _WITHOUT = {
@@ -48,7 +48,7 @@ class Further:
             failed = self._get(run, need, found) if run in self.obtainable else None
             if failed is None:
                 continue
-            of = {"run": run.replace("_", " "), "key": need.key}
+            of = {"run": NAMES[run](), "key": need.key}
             self.way.append(Kind.RUN_FAILED(why=failed, **of) if failed else Kind.RUN_MADE(**of))
             if failed:
                 self._notes.append(_WITHOUT[run](why=failed))

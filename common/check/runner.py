@@ -38,7 +38,7 @@ from twincheck.common.system.reasons import Kind, renamed
 from twincheck.common.system.words import call_sides
 from twincheck.common.transplant.table import SMALLEST, TRANSPLANTS
 from twincheck.common.verdict.judge import judge_folder
-from twincheck.common.verdict.needs import together
+from twincheck.common.verdict.needs import NAMES, together
 
 
 def base_folder(step: Step, options: CheckOptions) -> Path:
@@ -216,9 +216,7 @@ def judge_model(
             further.close()
             result.way = further.way
         needs = together(one.needs for one in judgements.values())
-        result.way += [
-            Kind.RUN_WANTED(run=run.replace("_", " "), key=need.key) for run, need in needs.items()
-        ]
+        result.way += [Kind.RUN_WANTED(run=NAMES[r](), key=need.key) for r, need in needs.items()]
         result.take(judgements, folder, pair)
         if reporting:
             result.take_report(guide.wait(), guide.target)

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
+from twincheck.common.system.reasons import Kind
 from twincheck.common.system.run_kind import RunKind
 
 
@@ -20,6 +21,13 @@ class Need(NamedTuple):
 # needed where teacher-forced ones are there.
 _ORDER = (RunKind.EXACT, RunKind.FREE, RunKind.NOISE, RunKind.AGAIN1, RunKind.TEACHER_FORCED)
 ORDER = tuple(run.word for run in _ORDER)
+NAMES = {
+    "exact": Kind.NEED_EXACT,
+    "free": Kind.NEED_FREE,
+    "noise": Kind.NEED_NOISE,
+    "again": Kind.NEED_AGAIN,
+    "teacher_forced": Kind.NEED_TEACHER_FORCED,
+}
 
 
 def together(several: Iterable[Mapping[str, Need]]) -> dict[str, Need]:

@@ -146,7 +146,7 @@ def test_what_is_printed_is_said_by_its_reasons(chinese, capsys):
     printed, error = capsys.readouterr()
     assert "第 1 步：前向对齐" in printed and "最差的张量" in printed
     assert re.search(r"│ the loss is off +│ loss 不一致 +│", printed)
-    assert printed.endswith("loss：loss 不一致\n") and error == "错误： loss 不一致\n"
+    assert printed.endswith("loss：loss 不一致\n") and error == "错误：loss 不一致\n"
     assert table.columns[1].header == "worst tensor", "as it was"
 
 
