@@ -72,7 +72,7 @@ def in_language(text: str) -> str:
 
 def described(doc: str) -> str:
     """Return a program's docstring in the language that people read, by paragraphs and lines."""
-    parts = re.split(r"(\s*\n\s*\n\s*)", doc)
+    parts = re.split(r"(\s*\n\s*\n\s*)", doc.strip())
     for i, part in enumerate(parts):
         said = in_language(part)
         by_line = said == part

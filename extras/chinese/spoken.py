@@ -49,8 +49,8 @@ def template(english: str) -> str:
     return messages().get(english, english)
 
 
-_JOINTS = {"": "；", "and": "和", "or": "或", "comma": "、", "space": " ", "lines": "\n"}
-LANGUAGE = Language(template, _JOINTS | {"dots": " · ", "listed": "、", "last": "和"})
+_JOINTS = {"": "；", "and": " 和 ", "or": " 或 ", "comma": "、", "space": " ", "lines": "\n"}
+LANGUAGE = Language(template, _JOINTS | {"dots": " · ", "listed": "、", "last": " 和 "})
 
 
 def language() -> str:

@@ -197,5 +197,5 @@ def test_a_reason_is_said_by_its_template_and_its_fields():
     two = Kind.TEXT(text=[off, Kind.ALL_ZERO(), "the rest"])
     assert spoken.LANGUAGE.said(two) == "adam 第 3 步之后 loss 的梯度不一致；全为零；the rest"
     listed = Kind.NAMED_STEPS(steps=["1", "3"], models=["a", "b", "c"])
-    assert spoken.LANGUAGE.said(listed) == "第 1和3 步，a、b和c"
+    assert spoken.LANGUAGE.said(listed) == "第 1 和 3 步，a、b 和 c"
     assert two == f"{off}; all zero; the rest", "kept in English"
