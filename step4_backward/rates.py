@@ -19,7 +19,7 @@ LOSS_RATIO, LOSS = 3.0, 3.0
 # part of the largest, a second run from a start off by float32's rounding tells how much.
 RISE = 0.1
 # What that may move a loss, of the largest: as much noise as excuses a gap (`cap`, in
-# common/verdict/tolerances.py).
+# common/verdict/tolerances.json).
 MOVED = 1e-4
 # Ten steps at a momentum of 0.9 go 41 times as far as the first.  A large model's passes are dear:
 # where the first gradient says that so much would lower the loss by more than so many times itself

@@ -13,7 +13,7 @@ a sum or a scale that was rounded moves its whole vector by one factor.
 
 The sides may cast in another order.  How much more of the candidate's error passes depends on
 whether it is seen computing on a narrower type than the reference does there (its sidecar's
-`computed`): `tolerances.py` has the two factors.  NumPy only.
+`computed`): `tolerances.json` has the two factors.  NumPy only.
 """
 
 from collections.abc import Sequence

@@ -144,7 +144,7 @@ def noise(change: Change) -> str:
 def cause(one: Cause) -> str:
     """A cause in a sentence, and what it was before where that is another."""
     finding = one.after or one.before
-    key = finding.headline.removeprefix(f"{finding.sentence}; it starts at ")
+    key = finding.headline.fields["key"]
     said = Kind.CAUSE(found=_OF_A_CAUSE[one.what], cause=finding.sentence, key=key)
     if one.what != c.OTHERWISE:
         return said
