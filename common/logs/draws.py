@@ -28,7 +28,16 @@ class Draw:
     @property
     def key(self) -> str:
         """What draws of the same numbers have in common: lengths of 1 do not count."""
-        return f"{self.kind} {[length for length in self.shape if length != 1]}"
+        return _key(self.kind, self.shape)
+
+    @property
+    def key_of_sample(self) -> str:
+        """The same without the first axis, which may be that of a batch."""
+        return _key(self.kind, self.shape[1:])
+
+
+def _key(kind: str, shape: tuple[int, ...]) -> str:
+    return f"{kind} {[length for length in shape if length != 1]}"
 
 
 Groups = Sequence[Mapping[str, object]]  # as above
