@@ -39,7 +39,7 @@ from twincheck.common.system.frameworks import SIDES
 from twincheck.common.system.reasons import Kind
 from twincheck.common.system.run_kind import RunKind
 from twincheck.common.system.words import call_sides
-from twincheck.common.verdict.judge import judge_folder
+from twincheck.common.verdict.judge import judge_logs
 from twincheck.common.verdict.row import Row
 
 # Column -> side and run of its log, reference first.
@@ -161,10 +161,8 @@ def shown(source: StepLogs, key: str, around: int) -> list[str]:
         arrays = {column: log[key] for column, log in logs.items() if key in log}
     rows = []
     if {"torch32", "paddle32"} <= source.paths().keys():
-        judged = judge_folder(
-            source.folder, [source.stem], step=source.step.number, model=source.model
-        )
-        rows = judged[source.stem].rows
+        paths = ResultFolder(source.folder).judged_logs(source.stem)
+        rows = judge_logs(**paths, step=source.step.number, model=source.model).rows
     at = next((i for i, row in enumerate(rows) if row.key == key), None)
     row = rows[at] if at is not None else None
     verdict = Kind.PASSED_OVER() if rows else Kind.NOT_JUDGED()

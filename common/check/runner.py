@@ -215,8 +215,9 @@ def judge_model(
                 further.prove(judgements)
             further.close()
             result.way = further.way
-        needs = together(one.needs for one in judgements.values())
-        result.way += [Kind.RUN_WANTED(run=NAMES[r](), key=need.key) for r, need in needs.items()]
+        else:  # nothing runs here
+            needs = together(one.needs for one in judgements.values()).items()
+            result.way = [Kind.RUN_WANTED(run=NAMES[run](), key=need.key) for run, need in needs]
         result.take(judgements, folder, pair)
         if reporting:
             result.take_report(guide.wait(), guide.target)

@@ -60,7 +60,7 @@ from twincheck.common.system.frameworks import SIDES
 from twincheck.common.system.json_file import load_json, write_json
 from twincheck.common.system.reasons import read_reason
 from twincheck.common.system.run_kind import RunKind
-from twincheck.common.verdict.judge import judge_folder
+from twincheck.common.verdict.judge import judge_logs
 from twincheck.common.verdict.row import HARMLESS, Row, exit_code, worst
 from twincheck.common.weights.checkpoint import FOLDER, Checkpoint, prepare
 from twincheck.common.weights.layout import BIASED, UNBIASED
@@ -287,7 +287,7 @@ def _ask(
 
 def _judged(folder: Path) -> list[Row]:
     """The rows of step 1's logs in a folder."""
-    return judge_folder(folder, ["forward_all"])["forward_all"].rows
+    return judge_logs(**ResultFolder(folder).judged_logs("forward_all")).rows
 
 
 # ---- reading what the workers left ---------------------------------------------------------------
