@@ -1,4 +1,4 @@
-"""Step 4, both sides: the witnesses, then ten steps of each optimizer set-up."""
+"""Step 4, both sides: every gradient, the witnesses, then ten steps of each optimizer set-up."""
 
 import gc
 from functools import partial
@@ -28,11 +28,9 @@ WITNESS_STEPS = (1e-5, 1e-3, 1e-4, 1e-6, 1e-7, 1e-8)
 NOISE_STEPS = (1e-11, 3e-11, 1e-10, 1e-9, 1e-8, 1e-7)
 
 
-def behind(run, reached):
-    """Behind one case's gradients the witnesses; of the model's first case the optimizer steps.
-
-    reached  names of the parameters that have a gradient: the loss may not reach all
-    """
+def backward(run):
+    """Log one case's gradients and its witnesses; the model's first case also takes the steps."""
+    reached = gradients(run)
     # Whatever follows would read all weights again.
     if isinstance(run.request.task, Whole) or run.request.offload:
         return
@@ -57,6 +55,32 @@ def behind(run, reached):
             optimizer_steps(run, setup)
         if not run.is_suited:
             raise Unsuited
+
+
+def gradients(run):
+    """The gradient at every probe, in the order of the backward pass, and of every parameter.
+
+    Returns the names of the parameters that have one: the loss may not reach all.  Raises UserError
+    where no gradient can come back from the loss.
+    """
+    model = run.build()
+    run.learn_probed(model)
+    tensors = {key: run.side.watch(value) for key, value in run.tensors().items()}
+    own = {key: value.clone() for key, value in tensors.items()}  # it may write into them
+    arrived = watch_inputs(run, run.of_forward(model, own))
+    run.session.gradients, run.session.half = True, False
+    with run.side.probing(model):
+        outputs = run.call(model, own)
+        outputs = run.log_nested("", outputs)
+        loss = run.loss(outputs, tensors)
+        run.log("loss", loss)
+        if not (run.side.wants_gradient(loss) and run.parameters(model)):
+            raise UserError(Kind.GRADIENT_COMES_NOT_BACK())
+        run.session.in_backward = True
+        loss.backward()
+    run.session.gradients = run.session.in_backward = False
+    log_gradients(run, model, outputs, arrived)
+    return {name for name, value in run.parameters(model) if value.grad is not None}
 
 
 def takes_steps(run):
@@ -91,12 +115,6 @@ def taken(run):
     if known and not run.job.is_reference:
         return [setup for setup in SETUPS if setup in known]
     return setups_of(run.pair, run.case.config, run.data_preset, run.request.thorough)
-
-
-def demand_gradient(run, model, loss):
-    """Raise UserError where no gradient can come back from the loss."""
-    if not (run.side.wants_gradient(loss) and run.parameters(model)):
-        raise UserError(Kind.GRADIENT_COMES_NOT_BACK())
 
 
 def log_gradients(run, model, outputs, arrived):

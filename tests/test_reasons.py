@@ -3,6 +3,9 @@
 import copy
 import json
 import pickle
+import re
+from importlib import import_module
+from pathlib import Path
 
 import pytest
 
@@ -10,6 +13,7 @@ from tools import sentences as lint
 from twincheck.common.system.errors import UserError
 from twincheck.common.system.reasons import Kind, is_of, kinds_of, read_reason, reasons_json
 
+EXTRAS = Path(__file__).resolve().parent.parent / "extras"
 NESTED = Kind.INSIDE_BECAUSE(
     why=Kind.INSIDE_SHAPE(), notes=[Kind.SHAPES_DIFFER(torch=(2, 3), paddle=()), "as written"]
 )
@@ -38,6 +42,22 @@ def test_a_figure_that_is_not_finite_comes_back():
     endless = Kind.LOSS_GROWS(first=1.0, loss=float("inf"), step=3)
     told = json.dumps(endless.as_json(), allow_nan=False)
     assert read_reason(json.loads(told)) == endless == "the loss goes from 1 to inf by step 3"
+
+
+VALUES = {str: "of 3", int: 3, float: float("-inf"), tuple: (2, 3), object: None}
+
+
+@pytest.mark.parametrize("value", [0, None, "2016x", [1, "b"]])
+def test_every_kind_comes_back(value):
+    """Whatever stands in a field that is printed as Python prints it."""
+    names = [path.parent.name for path in EXTRAS.glob("*/reasons.toml")]
+    lists = [Kind, *(import_module(f"twincheck.extras.{name}").Kind for name in names)]
+    for kind in (kind for one in lists for kind in one):
+        joined = re.findall(r"{(\w+):(?:and|or|comma|space|lines|dots|listed)}", kind.template)
+        fields = {n: ["a", "b"] if n in joined else VALUES[of] for n, of in kind.fields.items()}
+        fields |= dict.fromkeys(re.findall(r"{(\w+)!r", kind.template), value)
+        told = read_reason(json.loads(json.dumps(kind(**fields).as_json(), allow_nan=False)))
+        assert told == kind(**fields) and told.fields == fields
 
 
 def test_two_kinds_with_one_sentence_are_two(monkeypatch):

@@ -51,7 +51,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--slowest", type=int, metavar="N", help="show so many, and find no fault")
     options = parser.parse_args(arguments)
     stored = options.root / ".pytest_cache" / "v" / COSTS
-    seconds = json.loads(stored.read_text()) if stored.is_file() else {}
+    kept = json.loads(stored.read_text()) if stored.is_file() else {}
+    seconds = {n: s for n, s in kept.items() if (options.root / n.partition("::")[0]).is_file()}
     if options.slowest is not None:
         for name, took in sorted(seconds.items(), key=lambda one: -one[1])[: options.slowest]:
             print(f"{took:7.1f} s  {name}")

@@ -79,9 +79,12 @@ class _Listed(Enum):
 
     @cached_property
     def fields(self) -> dict[str, type]:
-        """The fields of the template, in its order: text, whole numbers and figures."""
+        """The fields of the template, in its order, and their types; of !r any."""
         parts = string.Formatter().parse(self.value[1])
-        return {n: tuple if way else _type_of(spec) for _, n, spec, way in parts if n is not None}
+        return {n: _PRINTED.get(way, _type_of(spec)) for _, n, spec, way in parts if n is not None}
+
+
+_PRINTED = {"s": tuple, "r": object}  # of a field that is printed as Python prints it
 
 
 def _type_of(spec: str) -> type:
@@ -208,11 +211,9 @@ def read_reason(told: object) -> str:
         return str(told.get("english", told.get("kind")))
     about = ("kind", "list", "english")
     fields = {name: read_value(value) for name, value in told.items() if name not in about}
-    for name in [name for name, of in kind.fields.items() if of is tuple and name in fields]:
-        fields[name] = tuple(fields[name])
     for name, of in kind.fields.items():
-        if of is float and isinstance(fields.get(name), str):
-            fields[name] = float(fields[name])
+        if isinstance(fields.get(name), {tuple: list, float: str}.get(of, ())):
+            fields[name] = of(fields[name])
     try:
         return kind(**fields)
     except TypeError as error:

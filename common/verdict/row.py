@@ -121,7 +121,7 @@ class Row:
 
 
 def read_row(told: Mapping[str, object]) -> Row:
-    """Return a row from its JSON; raises ValueError or TypeError for what is none."""
+    """Return a row from its JSON; raises ValueError, TypeError or KeyError for what is none."""
     values = {name: value for name, value in told.items() if name not in ("excuse", "note")}
     for name, value in values.items():
         values[name] = tuple(value) if isinstance(value, list) else value

@@ -96,7 +96,7 @@ def compare(
         raise ValueError(Kind.FED_OTHERWISE())
     kinds = [{k for k in each if k.startswith(("top/", "hook/"))} for each in (torch, paddle)]
     if kinds[0] != kinds[1]:
-        raise ValueError(Kind.CHOSEN_FROM_OTHERS(outputs=sorted(kinds[0] ^ kinds[1])))
+        raise ValueError(Kind.CHOSEN_FROM_OTHERS(outputs=(*sorted(kinds[0] ^ kinds[1]),)))
     counts, found = {}, []
     for key in (key for key in torch if key in kinds[0]):
         by, _, name = key.partition("/")

@@ -58,7 +58,7 @@ from twincheck.common.system.extras import in_language
 from twincheck.common.system.files import write_text
 from twincheck.common.system.frameworks import SIDES
 from twincheck.common.system.json_file import load_json, write_json
-from twincheck.common.system.reasons import read_reason
+from twincheck.common.system.reasons import read_reason, reasons_json
 from twincheck.common.system.run_kind import RunKind
 from twincheck.common.verdict.judge import judge_logs
 from twincheck.common.verdict.row import HARMLESS, Row, exit_code, worst
@@ -102,6 +102,7 @@ class Certificate:
         """Everything, for --json."""
         told = {name: value for name, value in vars(self).items() if name != "made_by"}
         told |= {"certified": self.exit_code == 0, "exit_code": self.exit_code}
+        told["reasons"] = reasons_json([*self.problems, *self.notes])
         return {**told, **self.made_by}
 
 

@@ -204,9 +204,13 @@ def _row(record: object, where: object) -> Row:
     if not isinstance(record, dict):
         raise UserError(Kind.ROW_REFUSED_NO_DICT(path=str(where)))
     known = {name: record[name] for name in FIELDS if name in record}
+    refused = UserError(Kind.ROW_REFUSED(path=str(where), key=str(record.get("key"))[:80]))
     if not _is_row(known):
-        raise UserError(Kind.ROW_REFUSED(path=str(where), key=str(record.get("key"))[:80]))
-    return read_row(known)
+        raise refused
+    try:
+        return read_row(known)
+    except (ValueError, TypeError, KeyError):  # such as a reason with fields that its kind has not
+        raise refused from None
 
 
 # ---- a bundle -----------------------------------------------------------------------------------

@@ -31,7 +31,7 @@ def checked(
     steps = {step.number: step for step in all_steps()}
     unknown = [number for number in numbers if number not in steps]
     if unknown:
-        raise NotChecked(Kind.STEP_UNKNOWN(step=unknown[0]))
+        raise NotChecked(Kind.STEP_UNKNOWN(step=str(unknown[0])))
     out = report or folder / "log"
     more = [*words, "--out", str(out)]
     try:

@@ -130,7 +130,11 @@ def _claim(
     said = run.said
     return Claim(
         *(evidence, run.name, measured, limit, passed),
-        *(said["verdict"], run.red, read_reason(*said.get("headline_reasons", [""]))),
+        *(
+            said["verdict"],
+            run.red,
+            read_reason(*(said.get("headline_reasons") or [said.get("headline", "")])),
+        ),
     )
 
 
@@ -240,7 +244,9 @@ def _plain_claim(evidence, said, step, measured, limit, passed) -> Claim:
 
 def _said(said: dict) -> str:
     """What a red result of another command says first, in its own words."""
-    told = [*said.get("problems", []), (said.get("cause") or {}).get("said", "")]
+    told = said.get("reasons") or said["problems"] if said.get("problems") else []
+    cause = said.get("cause") or {}
+    told = [*told, cause.get("reason") or cause.get("said", "")]
     told += [one["said"] for one in said.get("itself", []) if one["verdict"] in FAILING]
     wrong = [one for prompt in said.get("prompts", []) for one in prompt["differences"]]
     told += [
@@ -253,7 +259,7 @@ def _said(said: dict) -> str:
     ]
     listed = said.get("disagreements", [])
     told += [one.get("said", "") for one in listed if one["verdict"] in FAILING]
-    return next(filter(None, told), "")
+    return read_reason(next(filter(None, told), ""))
 
 
 def _generation(found: Found, kind: Kind) -> Iterator[Claim]:

@@ -33,6 +33,9 @@ def markdown(found: Found, kind: str, language: str, stem: str) -> tuple[str, di
         pictures[name] = source
         return quote(name)
 
+    def spoken_of(told: object) -> str:
+        return others.said(read_reason(told))
+
     def told(measured: claims.Told) -> str:
         if measured is None:
             return "–"
@@ -51,8 +54,9 @@ def markdown(found: Found, kind: str, language: str, stem: str) -> tuple[str, di
         plain=lambda text: text.replace("\n", "⏎").replace("|", "¦").replace("`", "ʼ"),
         plain_name=claims.plain_name,
         # What a check said, of which its result has the reasons too.
-        notes_of=lambda said: said.get("guide", [{}])[0].get("notes") or said.get("notes"),
-        spoken=lambda told: others.said(read_reason(told)),
+        notes_of=lambda said: (said.get("guide") or [{}])[0].get("notes") or said.get("notes"),
+        note=lambda row: others.joined(map(spoken_of, row.get("reasons") or [row["note"]]), ""),
+        spoken=spoken_of,
         told=told,
         value=lambda number: "–" if number is None else f"{number:.9g}",  # as float32 has digits
         verdict=lambda verdict: speak(f"v_{verdict}"),

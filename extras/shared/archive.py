@@ -25,7 +25,7 @@ from twincheck.common.system.json_file import parse_json
 from twincheck.extras.shared import Kind
 
 MANIFEST = "manifest.json"
-SCHEMA = 2  # 1: rows were judged by another rule
+SCHEMA = 3  # 1: rows were judged by another rule; 2: they had sentences, no reasons
 
 MAX_FILES = 20_000
 MAX_RATIO = 200  # of one file: JSON lines of zeros and equal names pack to a hundredth

@@ -15,7 +15,7 @@ _OF_TYPE = {
     float | None: kinds.number_or_null,
     tuple[int, ...]: kinds.list_of(kinds.whole),
     tuple[int, ...] | None: kinds.or_null(kinds.list_of(kinds.whole)),
-    tuple[Kind, ...]: kinds.list_of(Kind.__members__.__contains__),
+    tuple[Kind, ...]: kinds.list_of(lambda value: str(value) in Kind.__members__),
     tuple[str, ...]: kinds.list_of(lambda value: isinstance(value, dict)),
     object: lambda value: True,
 }

@@ -43,7 +43,7 @@ from pathlib import Path
 
 import numpy as np
 
-from twincheck.common.system.reasons import reasons_json
+from twincheck.common.system.reasons import Reason, reasons_json
 from twincheck.common.verdict.row import Row, claim, exit_code, worst
 from twincheck.extras.trainers import Kind
 from twincheck.extras.trainers.first_loss import Candidate
@@ -266,8 +266,8 @@ def _count(a: float, b: float, precision: Precision) -> int:
     return count if count > 1 and close and open_to < MOST_OF_A_COUNT else 0
 
 
-def _cause(kind: str, said: str, of: str) -> dict[str, str]:
-    return {"kind": kind, "said": said, "of": of}
+def _cause(kind: str, said: Reason, of: str) -> dict[str, object]:
+    return {"kind": kind, "said": said, "reason": said.as_json(), "of": of}
 
 
 def as_json(

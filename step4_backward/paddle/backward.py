@@ -14,44 +14,7 @@ if __name__ == "__main__":  # by its path too; --help needs no framework
 
 from twincheck.common.sides import paddle_side as side
 from twincheck.common.sides.worker import Script, main
-from twincheck.step4_backward.backward import (
-    PER_WEIGHT,
-    behind,
-    demand_gradient,
-    log_gradients,
-    parts,
-    watch_inputs,
-)
-
-
-def backward(run):
-    """Log one case's gradients; the model's first case also takes the optimizer steps."""
-    behind(run, gradients(run))
-
-
-def gradients(run):
-    """The gradient at every probe, in the order of the backward pass, and of every parameter.
-
-    Returns the names of the parameters that have one: the loss may not reach all.
-    """
-    model = run.build()
-    run.learn_probed(model)
-    tensors = {key: side.watch(value) for key, value in run.tensors().items()}
-    own = {key: value.clone() for key, value in tensors.items()}  # it may write into them
-    arrived = watch_inputs(run, run.of_forward(model, own))
-    run.session.gradients, run.session.half = True, False
-    with side.probing(model):
-        outputs = run.call(model, own)
-        outputs = run.log_nested("", outputs)
-        loss = run.loss(outputs, tensors)
-        run.log("loss", loss)
-        demand_gradient(run, model, loss)
-        run.session.in_backward = True
-        loss.backward()
-    run.session.gradients = run.session.in_backward = False
-    log_gradients(run, model, outputs, arrived)
-    return {name for name, value in run.parameters(model) if value.grad is not None}
-
+from twincheck.step4_backward.backward import PER_WEIGHT, backward, parts
 
 SCRIPT = Script(side, "bp_align_all", backward, sums=True, per_weight=PER_WEIGHT, parts=parts)
 

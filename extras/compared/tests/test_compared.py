@@ -14,11 +14,12 @@ from twincheck import __main__ as door
 from twincheck.common.logs.sidecar import Sidecar
 from twincheck.common.report import terminal
 from twincheck.common.system import extras
+from twincheck.common.system.errors import UserError
 from twincheck.common.system.json_file import write_sealed
 from twincheck.common.verdict.row import Row
 from twincheck.extras.compared import command, compare, surroundings
 from twincheck.extras.compared import page as pages
-from twincheck.extras.compared.read import Found, Told, read
+from twincheck.extras.compared.read import Found, Told, _row, read
 from twincheck.extras.compared.tests.made import make, paddle_off, tensors, told
 from twincheck.step3_loss import check_step3
 
@@ -300,6 +301,16 @@ def test_bundles_say_what_their_folders_say(bundles, capsys):
     assert rows == [(row["key"], row["change"]) for row in folders["rows"]]
     assert document["counts"] == folders["counts"] and document["results"] == folders["results"]
     assert document["findings"] == folders["findings"]
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [{"reasons": [{"kind": "MEASURED", "x": 1}]}, {"excuses": ["LATER"]}, {"excuses": [[]]}],
+)
+def test_a_row_of_a_later_version_is_refused_in_a_sentence(wrong):
+    told = Row("main/out", "ROUNDING").as_json() | wrong
+    with pytest.raises(UserError, match="p: refused: 'main/out' is no row"):
+        _row(told, "p")
 
 
 def test_a_bundle_that_does_not_verify(bundles, capsys):

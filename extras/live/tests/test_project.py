@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from twincheck.common.logs.reader import read_log
-from twincheck.extras.live.pairs import _document
+from twincheck.extras.live.pairs import _document, checked
 from twincheck.extras.live.reference import MANIFEST, seal
 from twincheck.extras.live.result import NotChecked
 
@@ -154,6 +154,11 @@ def test_a_reference_is_made_again_and_gives_the_same_numbers(project):
             assert list(new) == list(old)
             for key in new:
                 assert abs(new[key] - old[key]).max() <= 1e-9, key
+
+
+def test_a_step_that_is_not_there_is_named(tmp_path):
+    with pytest.raises(NotChecked, match="there is no step 6: those are 1 to 5"):
+        list(checked(tmp_path, [], ("6",), None, None))
 
 
 def test_why_a_pair_was_not_checked_is_what_its_document_says(tmp_path, monkeypatch):

@@ -297,6 +297,25 @@ def test_what_a_check_said_is_in_the_reports_language(base, monkeypatch):
     assert chinese.count(said) == 2
 
 
+def test_what_other_commands_said_is_in_the_reports_language(base):
+    """A certificate's problem and note, the cause of losses apart, why a row is red."""
+    write_plain(base)
+    found = find([base], None)
+    told = Kind.SETTING_DIFFERS(setting="epsilon", torch="1e-12", paddle="1e-06")
+    ((_, certificate),) = found.plain["certificate.json"]
+    ((_, trained),) = found.plain["trainers.json"]
+    certificate |= {"problems": [told], "notes": [told], "reasons": reasons_json([told, told])}
+    certificate["exit_code"] = 1
+    trained["cause"] = {"kind": "other", "said": told, "reason": told.as_json(), "of": "torch"}
+    run = found.runs[0]
+    row = run.said["rows"][0]
+    row |= {"verdict": "DIVERGED", "note": told, "reasons": reasons_json([told])}
+    run.said["exit_code"] = 1
+    english, chinese = (markdown.markdown(found, "formers", lang, "x")[0] for lang in LANGUAGES)
+    assert english.count(told) >= 5 and told not in chinese
+    assert chinese.count("epsilon 在 torch 中为 1e-12") == english.count(told)
+
+
 def test_each_sentence_says_all_that_it_is_given(base, monkeypatch):
     """Two words of one name were one word, and what the author had let pass was not said."""
     write_plain(base, generation="DIVERGED", share=0.9)
