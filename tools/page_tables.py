@@ -55,7 +55,7 @@ STEPS: tuple[tuple[str, Words, Words], ...] = (
 # Which files to read, in which order, for those who want to change the workbench.
 FILES = (
     ("common/models/fastformer/torch_model.py", "the smallest pair"),
-    ("step1_forward/torch/forward.py", "a step, one side"),
+    ("step1_forward/forward.py", "a step"),
     ("common/sides/worker.py", "a side's process: the loop over requests and precisions"),
     ("common/sides/run.py", "what a step's script calls"),
     ("common/sides/bind.py", "probes, choices, dropout, weights, optimizers of a side"),

@@ -13,6 +13,7 @@ A field may be Markup, the elements of a sentence: it then stands there twice, a
 import re
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import cache
 from types import ModuleType
 from typing import TYPE_CHECKING
 
@@ -87,7 +88,7 @@ class Words:
 
 def _with_names(language: Language):
     """The language's templates, in which the sides have their names."""
-    return lambda english: named(language.template(english), language.said)
+    return cache(lambda english: named(language.template(english), language.said))
 
 
 def _escaped(language: Language, text: str) -> "Markup":
@@ -100,7 +101,7 @@ def _escaped(language: Language, text: str) -> "Markup":
         return escape(visible(language.said(text)))
     fields = {name: _field(language, value) for name, value in text.fields.items()}
     template = escape(language.template(text.kind.template))
-    return Markup(replace(language, template=str).vformat(template, (), fields))
+    return Markup(replace(language, template=str).filled(template, fields))
 
 
 def _has_elements(reason: Reason) -> bool:

@@ -19,7 +19,7 @@ import sys
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 
 SENTENCES = Path(__file__).resolve().parent.parent / "report" / "reasons"
@@ -32,7 +32,7 @@ _JOINTS |= {"dots": " · ", "listed": ", ", "last": " and "}
 
 
 @dataclass(frozen=True)
-class Language(string.Formatter):
+class Language:
     """How a language says a reason.
 
     template   gives its template, of the English one
@@ -46,7 +46,14 @@ class Language(string.Formatter):
         """Return a reason in this language, or a constant text of several words; names stay."""
         if not isinstance(text, Reason):
             return self.template(text) if isinstance(text, str) and " " in text else text
-        return self.vformat(self.template(text.kind.template), (), text.fields)
+        return self.filled(self.template(text.kind.template), text.fields)
+
+    def filled(self, template: str, fields: Mapping[str, object]) -> str:
+        """Return a template's text; string.Formatter takes three times as long."""
+        return "".join(
+            text if name is None else text + self.format_field(printed(fields[name]), spec)
+            for text, name, spec, printed in _parts(template)
+        )
 
     def format_field(self, value: object, spec: str) -> str:
         """Return a field's text."""
@@ -80,11 +87,17 @@ class _Listed(Enum):
     @cached_property
     def fields(self) -> dict[str, type]:
         """The fields of the template, in its order, and their types; of !r any."""
-        parts = string.Formatter().parse(self.value[1])
+        parts = _parts(self.value[1])
         return {n: _PRINTED.get(way, _type_of(spec)) for _, n, spec, way in parts if n is not None}
 
 
-_PRINTED = {"s": tuple, "r": object}  # of a field that is printed as Python prints it
+_PRINTED = {str: tuple, repr: object}  # of a field that is printed as Python prints it
+
+
+@cache
+def _parts(template: str) -> list[tuple]:
+    ways = {"s": str, "r": repr, None: lambda value: value}
+    return [(*part, ways[way]) for *part, way in string.Formatter().parse(template)]
 
 
 def _type_of(spec: str) -> type:
@@ -133,7 +146,7 @@ class Reason(str):
     __slots__ = ("fields", "kind")
 
     def __new__(cls, kind: Kind, fields: dict[str, object]) -> "Reason":
-        self = super().__new__(cls, ENGLISH.vformat(kind.template, (), fields))
+        self = super().__new__(cls, ENGLISH.filled(kind.template, fields))
         self.kind, self.fields = kind, fields
         return self
 

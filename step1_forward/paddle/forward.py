@@ -13,25 +13,8 @@ if __name__ == "__main__":  # by its path too; --help needs no framework
     begin_side("paddle", __doc__)
 
 from twincheck.common.sides import paddle_side as side
-from twincheck.common.sides.initial import log_initial
 from twincheck.common.sides.worker import Script, main
-from twincheck.step1_forward.decoding import decode
-
-
-def forward(run):
-    """Log one case's inputs and outputs of every module, named intermediates and outputs."""
-    model = run.build()
-    run.log_constants()
-    before = run.buffers(model)
-    with run.no_gradients(), side.probing(model):
-        if run.case.decode:
-            decode(run, model, run.tensors()["input_ids"])
-            return
-        outputs = run.call(model, run.tensors())
-    run.log_nested("", outputs, whole=True)
-    run.log_buffers(model, before)
-    log_initial(run, "forward_init")
-
+from twincheck.step1_forward.forward import forward
 
 SCRIPT = Script(side, "forward_all", forward, decodes=True, sums=True)
 
