@@ -21,8 +21,9 @@ from twincheck.common.system.frameworks import SIDES
 STEPS = sorted(path.name for path in ROOT.glob("step*_*"))
 # Step -> what its worker scripts import beside common/.
 READ_BY_WORKERS = {
-    "step1_forward": "step1_forward: decoding step5_train: initial",
+    "step1_forward": "step1_forward: forward decoding step5_train: initial",
     "step2_metric": "step2_metric: metric hard_texts tokenizers",
+    "step3_loss": "step3_loss: loss",
     "step4_backward": "step4_backward: backward parallel setups given rates",
     "step5_train": "step4_backward: setups step5_train: train training initial",
 }

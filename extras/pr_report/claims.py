@@ -128,13 +128,10 @@ def _claim(
 ) -> Claim:
     """A claim on a run: its verdict, and where it is red what its check said first."""
     said = run.said
+    told = said.get("headline_reasons") or [said.get("headline", "")]
     return Claim(
         *(evidence, run.name, measured, limit, passed),
-        *(
-            said["verdict"],
-            run.red,
-            read_reason(*(said.get("headline_reasons") or [said.get("headline", "")])),
-        ),
+        *(said["verdict"], run.red, read_reason(told[0])),
     )
 
 
