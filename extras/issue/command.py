@@ -172,7 +172,7 @@ def _tapes(
     red = [key for key in red if Key.parse(key, result.cases).case == case]
     lost = [row.key for row in result.rows if row.verdict == "INVALID"]
     told = {
-        "step": [step.module("{}"), function_of(step, origin)],
+        "step": function_of(step, origin),
         "origins": [_value_of(key) for key in red if Key.parse(key).is_gradient == gradient],
         "gradient": gradient,
         "given": [row.key for row in result.rows if row.verdict in AGREEING],

@@ -24,7 +24,7 @@ ORIGIN, TARGET, FURTHER = "origin", "target ", "further "  # how marks begin
 def take(run, recording) -> None:
     """Run it, and leave the tape beside the log."""
     side, told = run.side, load_json(run.folder / WANTED)
-    module = importlib.import_module(told["step"][0].format(side.NAME))
+    module = importlib.import_module(told["step"][0])
     recorder, built = Recorder(side, told["gradient"]), []
 
     def unseen(function, *words, **more):

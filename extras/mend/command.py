@@ -593,7 +593,7 @@ class Search:
         origin, rows = red.row, red.before.rows if red.before else ()
         told = {
             "file": str(path),
-            "step": [step.module("paddle"), function_of(step, origin)],
+            "step": function_of(step, origin),
             "origin": origin,
             "allowed": {
                 row.key: row.allowed / row.scale

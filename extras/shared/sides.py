@@ -111,9 +111,10 @@ def case_of(origin: str, pair: Pair, run: RunRequest) -> tuple[str, ...]:
     return (found,) if found else ()
 
 
-def function_of(step: Step, origin: str) -> str:
-    """What of the step's Paddle side runs: the optimizers' steps where the origin is in one."""
-    return "gradients" if step.number == 4 and not Key.parse(origin).is_step else step.script
+def function_of(step: Step, origin: str) -> tuple[str, str]:
+    """What of the step computes an origin, on both sides: its module and its name in there."""
+    alone = step.number == 4 and not Key.parse(origin).is_step  # without the optimizers' steps
+    return f"twincheck.{step.name}.{step.script}", "gradients" if alone else step.script
 
 
 def answered(process: WorkerProcess, run: RunRequest, path: Path) -> None:

@@ -15,7 +15,6 @@ if __name__ == "__main__":  # by its path too; --help needs no framework
 from twincheck.common.sides import paddle_side as side
 from twincheck.common.sides.worker import Script, main
 from twincheck.step4_backward.backward import PER_WEIGHT, backward, parts
-from twincheck.step4_backward.backward import gradients as gradients  # asked for alone by name
 
 SCRIPT = Script(side, "bp_align_all", backward, sums=True, per_weight=PER_WEIGHT, parts=parts)
 
