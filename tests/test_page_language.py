@@ -91,15 +91,15 @@ def page(made, tmp_path_factory):
     return write(tmp_path_factory.mktemp("page") / "report.html", made)
 
 
-def english_in(lines):
-    """Those lines that have English words in them, other than names and verdicts."""
+def english_in(lines, names=NAMES, terms=()):
+    """Those lines that have English words in them, other than names, terms and verdicts."""
     left = []
     for line in dict.fromkeys(lines):
         text = line
-        for name in NAMES:
+        for name in names:
             text = text.replace(name, "")
         words = re.findall(r"[A-Za-z][A-Za-z0-9_]+", NAME.sub(" ", text))
-        if [word for word in words if not word.isupper()]:
+        if [word for word in words if word.lower() not in terms and not word.isupper()]:
             left.append(line)
     return left
 

@@ -214,7 +214,7 @@ def _reached(room: str, files: dict[str, Path], imports: Sequence[Import]) -> se
 
 # ---- lines --------------------------------------------------------------------------------------
 
-CEILING = 131_393  # of all folders of the checkout together
+CEILING = 131_379  # of all folders of the checkout together
 # Named, so that a newcomer's own files beside them are not counted.
 _TOPS = (PACKAGE, INSTALLED, EXTRAS, "examples", "fake_data", "faults", "tests", "tools", "step*_*")
 

@@ -1,4 +1,4 @@
-"""Whether both models drew the same random numbers by themselves: reasons for a check's notes."""
+"""Compare which random numbers both models drew by themselves, for the notes of a check."""
 
 from collections import Counter
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""What one step found for one model: its logs trusted or refused, judged, with reasons for all."""
+"""The result of one step for one model: its logs are trusted or refused, judged and explained."""
 
 import os
 import shlex

@@ -160,7 +160,7 @@ def bring_pair(folder: Path, stem: str, anew: bool = False) -> bool:
 
 
 def pair_problems(folder: Path, stem: str) -> list[str]:
-    """What a pair holds, or says, that its full logs do not; nothing where all is so.
+    """Return what is wrong with a pair: what it holds, or says, and its full logs do not.
 
     A log of the pair that is missing, or was selected from another full log, is no problem: it is
     selected anew.

@@ -245,7 +245,7 @@ def _ways_to_split(shape: Sequence[int]) -> Iterator[tuple[int, int]]:
 
 
 def _arrangement(other: np.ndarray, values: np.ndarray) -> tuple[Arrange | None, str]:
-    """What turns `other` into `values`, and the reason for it; None where nothing plain does."""
+    """Return how `other` becomes `values`, and the reason; None where no plain way does."""
     numbers, shape = _numbers(values), values.shape
     if other.shape == shape and _near(numbers, _numbers(other)):
         return (lambda array: array), ""

@@ -152,7 +152,7 @@ def _template():
 
 
 def templates(*folders: Path, words: Callable[[], html_words.Words] = html_words.both):
-    """What makes pages, with further folders of templates; Jinja2 is imported here, not before.
+    """Return Jinja2's environment, with further folders of templates; it is imported here first.
 
     words  gives the languages that they have
     """

@@ -1,4 +1,4 @@
-"""What the page says: every sentence in English, and in a language beside it where there is one.
+"""The words of the page: each sentence in English, and in a second language where there is one.
 
 A reason is said by its template in both: finished text is never read.  The English stands in the
 page, and the other text with it, which the page's script puts in its place (page/page.js):

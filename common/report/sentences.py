@@ -205,7 +205,7 @@ def _decided(row: Row, numbers: Mapping[str, str]) -> str:
 
 
 def _way(row: Row) -> Kind:
-    """What decided a row of four runs."""
+    """Return the kind of sentence that says how a row of four runs was decided."""
     fed = row.by_itself or row.fed in (FED, NOT_FED)
     fed |= row.verdict == "CARRIED" and row.fed != NO_STEP
     if row.verdict == "INSIDE":

@@ -91,7 +91,7 @@ class _Console(Console):
 
 
 def _spoken(what: object) -> object:
-    """What a console prints, its reasons in the language that people read."""
+    """Return what a console is to print, its reasons in the language that people read."""
     if isinstance(what, Reason):
         return in_language(what)
     if isinstance(what, Table):

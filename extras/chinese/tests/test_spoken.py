@@ -11,6 +11,7 @@ import sys
 import builders
 import pytest
 from rich.table import Table
+from test_page_language import english_in
 from test_report_page import backward_result, open_page  # noqa: F401
 
 from twincheck.__main__ import main
@@ -32,22 +33,7 @@ TERMS = set(
     nan mean ips softmax logit logits docs english main log executable platform accuracy e0
     """.split()
 )
-# A path, a key, an option, an element's place; a name as the page marks it.
-NAME = re.compile(r"--[\w-]+|[\w.<>*…-]*[/_.\[][\w./:\[\]*, -]*|[-\d.]+e[-+]?\d+")
 CHINESE = re.compile("[\u4e00-\u9fff]")
-
-
-def english_in(lines, *names):
-    """Those lines that have English words in them, other than terms and names."""
-    left = []
-    for line in dict.fromkeys(lines):
-        text = line
-        for name in names:
-            text = text.replace(name, "")
-        words = re.findall(r"[A-Za-z][A-Za-z0-9_]+", NAME.sub(" ", text))
-        if [word for word in words if word.lower() not in TERMS and not word.isupper()]:
-            left.append(line)
-    return left
 
 
 @pytest.fixture
@@ -84,12 +70,12 @@ def sentences(printed):
 def test_a_red_check_is_told_in_chinese(red):
     printed, _ = red
     told = sentences(printed)
-    assert english_in(told, "fastformer", "LayerNorm") == []
+    assert english_in(told, ("fastformer", "LayerNorm"), TERMS) == []
     assert any(
         "LayerNorm 的 epsilon 在 torch 中为 1e-12，在 Paddle 中为 1e-06；始于 main/" in line
         for line in told
     )
-    assert english_in([*told, "  the loss is wrong here"], "fastformer", "LayerNorm")
+    assert english_in([*told, "  the loss is wrong here"], ("fastformer", "LayerNorm"), TERMS)
     assert "nn.LayerNorm(out_size, eps=layer_norm_eps)" in printed  # the source as it is
 
 
@@ -104,10 +90,10 @@ def test_a_red_check_is_told_in_chinese(red):
 def test_what_a_command_refuses_is_told_in_chinese(chinese, capsys, monkeypatch, words):
     command, *words = words.split()
     assert extras.run(command, words) == 2
-    assert english_in([capsys.readouterr().err], "fastformer", "digits", "npz") == []
+    assert english_in([capsys.readouterr().err], ("fastformer", "digits", "npz"), TERMS) == []
     monkeypatch.setenv("LANGUAGE", "en")
     assert extras.run(command, words) == 2
-    assert english_in([capsys.readouterr().err], "fastformer", "digits", "npz")
+    assert english_in([capsys.readouterr().err], ("fastformer", "digits", "npz"), TERMS)
 
 
 @pytest.mark.slow
