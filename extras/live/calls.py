@@ -20,10 +20,9 @@ import numpy as np
 
 import twincheck
 from twincheck.common.system.door import to_type
-from twincheck.common.system.reasons import Kind as CoreKind
 from twincheck.common.system.reasons import read_reason
 from twincheck.extras.live import Kind, cells, forked, held
-from twincheck.extras.live.result import NotChecked, Result
+from twincheck.extras.live.result import NotChecked, Result, last_said
 from twincheck.extras.live.serve import Hung, Server
 
 PATIENCE_S = 60.0
@@ -272,11 +271,7 @@ def _judged(asked: Mapping, folder: Path, patience_s: float) -> dict:
         if "error" in document:
             raise NotChecked(read_reason(document["error"]))
         return document
-    from twincheck.common.system.extras import in_language  # takes a while
-
-    error = in_language(CoreKind.ERROR_SAID(sentence=""))
-    lines = [line.removeprefix(error) for line in told.splitlines() if line.strip()]
-    raise NotChecked(lines[-1] if lines else Kind.JUDGE_SILENT())
+    raise NotChecked(last_said(told) or Kind.JUDGE_SILENT())
 
 
 def _shown_or(file):

@@ -12,12 +12,10 @@ from twincheck.common.check_all import all_steps
 from twincheck.common.pair.pairs import load_pair
 from twincheck.common.system.door import to_type
 from twincheck.common.system.errors import UserError
-from twincheck.common.system.extras import in_language
-from twincheck.common.system.reasons import Kind as CoreKind
 from twincheck.common.system.reasons import mapped, read_reason
 from twincheck.extras.live import Kind
 from twincheck.extras.live.reference import verify
-from twincheck.extras.live.result import NotChecked, Result, shown
+from twincheck.extras.live.result import NotChecked, Result, last_said, shown
 
 
 def checked(
@@ -79,9 +77,7 @@ def _document(number: int, folder: Path, words: Sequence[str]) -> dict:
         done = subprocess.run(command, capture_output=True, text=True)
         document = json.loads(answer.read_text(encoding="utf-8")) if answer.is_file() else None
     if document is None:  # the command line could not be read
-        error = in_language(CoreKind.ERROR_SAID(sentence=""))
-        told = done.stderr.strip().rpartition("\n")[2].removeprefix(error)
-        raise NotChecked(Kind.OF_STEP(step=number, said=shown(told)))
+        raise NotChecked(Kind.OF_STEP(step=number, said=shown(last_said(done.stderr))))
     if document["exit_code"] == 2:
         told = read_reason(*document["findings"][0]["reasons"])
         raise NotChecked(Kind.OF_STEP(step=number, said=mapped(told, shown)))

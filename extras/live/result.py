@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from twincheck.common.system.reasons import Kind as CoreKind
 from twincheck.common.system.reasons import mapped, read_reason
 from twincheck.extras.live import Kind
 from twincheck.extras.live.cells import in_words
@@ -27,6 +28,12 @@ def shown(text: str) -> str:
             text = text.replace(f"{folder}{os.sep}", "")
     text = _OF_A_PACKAGE.sub("", text)  # those of another Python
     return text.replace(f"{Path.cwd()}{os.sep}", "")
+
+
+def last_said(told: str) -> str:
+    """Return the last line that a check has left on standard error, without its "error:"."""
+    *_, last = ["", *filter(str.strip, told.splitlines())]
+    return last.removeprefix(_spoken(CoreKind.ERROR_SAID(sentence="")))
 
 
 def _spoken(text: str) -> str:

@@ -5,6 +5,7 @@ import sys
 
 from twincheck.common.system.door import NAME, in_help
 from twincheck.common.system.extras import in_language, languages
+from twincheck.common.system.reasons import Kind as CoreKind
 from twincheck.extras.shared import Kind
 
 
@@ -27,7 +28,8 @@ class Parser(argparse.ArgumentParser):
     def error(self, message: str) -> None:
         """Say it, and end with status 2."""
         asked = in_help(f"{self.prog} --help")
-        self.exit(2, f"{in_language(Kind.CALL_REFUSED(reason=message, help=asked))}\n")
+        say_error(CoreKind.COMMAND_LINE_REFUSED(why=message, help=asked))
+        self.exit(2)
 
     def format_help(self) -> str:
         """The help, with its commands as they are typed here."""
@@ -41,4 +43,4 @@ def say(text: str) -> None:
 
 def say_error(sentence: str) -> None:
     """One sentence on standard error."""
-    print(in_language(Kind.ERROR(reason=sentence)), file=sys.stderr)
+    print(in_language(CoreKind.ERROR_SAID(sentence=sentence)), file=sys.stderr)
