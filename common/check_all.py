@@ -130,7 +130,7 @@ def judge_again(
             if on_progress:
                 on_progress(Kind.STEP_NAMED(step=step.number, name=pair.name))
             told = sidecar_of(logs[0])
-            how = replace(options, run=request_of(told), compare_only=True)
+            how = replace(options, run=request_of(told), compare_only=True, no_report=True)
             result = judge_model(step, pair, folder, how)
             result.folder = folder
             if result.error:
