@@ -54,7 +54,7 @@ OF_THE_CORE = {
     "check-parallel": "twincheck.step4_backward.check_parallel",
     "gallery": "twincheck.examples.gallery.__main__",
 }
-_HIDDEN = ("live", "bench")  # what twincheck.check starts; what tools/bench.py starts
+_HIDDEN = ("live",)  # what twincheck.check starts
 _NEEDS = {"doctor": (), "verify": ("numpy",)}  # of the others NumPy and rich
 # How the folder that results are in is called where a command takes one.
 _OUT = *STEPS, "check", "report", "show", "why", "exact", "mend", "issue"
