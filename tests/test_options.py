@@ -39,8 +39,6 @@ def takers():
     yield "parallel", Parser("").take(*parallel.takes, "processes"), parallel
     generate = importlib.import_module("twincheck.extras.generation.check")
     yield "generate", generate.options_parser(), generate.STEP
-    predict = importlib.import_module("twincheck.extras.forecast.check")
-    yield "predict", predict.options_parser(), predict.STEP
 
 
 def example(action: argparse.Action) -> list[str]:

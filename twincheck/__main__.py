@@ -16,7 +16,7 @@
     twincheck why DIR              the change to step 5's training that makes its losses the others
     twincheck exact DIR            which values are the same bits, and which operators are not
     twincheck certificate, converter      weights: the proof, and a checkpoint for the other side
-    twincheck check-generate, check-predict, check-parallel   further checks of steps 4 and 5
+    twincheck check-generate, check-parallel   further checks of steps 4 and 5
     twincheck gallery              the published pairs
     twincheck doctor               which frameworks and Pythons are here, and what to do
 
@@ -58,7 +58,7 @@ _HIDDEN = ("live",)  # what twincheck.check starts
 _NEEDS = {"doctor": (), "verify": ("numpy",)}  # of the others NumPy and rich
 # How the folder that results are in is called where a command takes one.
 _OUT = *STEPS, "check", "report", "show", "why", "exact", "mend", "issue"
-_OUT += "check-generate", "check-predict", "check-parallel"
+_OUT += "check-generate", "check-parallel"
 _RESULTS = {**dict.fromkeys(_OUT, "--out"), "bundle": "--from"}
 _PAIRS = *_RESULTS, "certificate", "converter", "export"  # those that are given pairs by name
 

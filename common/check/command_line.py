@@ -4,7 +4,7 @@
 """
 
 import importlib
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
@@ -58,17 +58,14 @@ def parser_of(step: Step) -> Parser:
 def check(
     step: Step,
     options: CheckOptions,
-    beside: Callable[[Sequence[Result]], object] = lambda results: None,
     processes: Processes | None = None,
 ) -> int:
     """Run or judge one step, show it, write --json and the page; returns the exit status.
 
-    beside      what else is to be done with the results
-    processes   as run_step takes them
+    processes: as run_step takes them.
     """
     with told_in(options.json), report.progress() as on_progress:
         results = run_step(step, options, on_progress, processes)
-    beside(results)
     report.show_step(step, results)
     page = write_step_page(step, options, results)
     if options.json:
