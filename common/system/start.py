@@ -24,6 +24,9 @@ def begin(*packages):
     if problem:
         sys.stderr.write(f"error: {problem}: {_what_to_type(packages)}\n")
         sys.exit(2)
+    from twincheck.common.system.processes import watch  # another Python could not read it
+
+    watch()
 
 
 def speak(words):

@@ -36,7 +36,7 @@ from twincheck.common.system.hashes import file_sha256
 from twincheck.common.system.processes import environment
 from twincheck.common.verdict.inside import SHAPE
 from twincheck.common.verdict.row import SEVERITY, worst
-from twincheck.extras.shared import task
+from twincheck.extras.shared.jobs import program
 from twincheck.extras.shared.made_by import commit
 from twincheck.step1_forward.check_step1 import STEP as FORWARD
 from twincheck.step3_loss.check_step3 import STEP as LOSS
@@ -273,19 +273,18 @@ class Gallery:
         return check
 
     def _python(
-        self, words: Sequence[str], log: Path, warm: Sequence[Interpreters] = ()
+        self, words: Sequence[str], log: Path, warm: Sequence[Interpreters]
     ) -> tuple[int, float, float]:
         """Run this Python in the checkout, its words into a file: status, seconds, CPU seconds.
 
         warm   what its processes are forks of; the first stands for this Python
         """
-        python = warm[0].python if warm else sys.executable
         before = sum(each.cpu_seconds() for each in warm)
         began = time.monotonic()
         with open(log, "w") as file:
-            status, own = task.run([python, *words], file, env=environment(), cwd=ROOT)
+            status = program([warm[0].python, *words], file, env=environment(), cwd=ROOT)
         computed = sum(each.cpu_seconds() for each in warm) - before
-        return status, time.monotonic() - began, own + computed
+        return status, time.monotonic() - began, computed
 
 
 def _pythons(words: Sequence[str]) -> list[str]:

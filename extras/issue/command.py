@@ -55,9 +55,9 @@ from twincheck.extras.issue.program import (
 )
 from twincheck.extras.issue.taken import STEM, WANTED
 from twincheck.extras.issue.tape import Tape
+from twincheck.extras.shared.jobs import captured
 from twincheck.extras.shared.sides import asked, case_of, folder_of, function_of, only_pair
 from twincheck.extras.shared.steps import STEPS, checked
-from twincheck.extras.shared.task import captured
 
 PROGRAM, TEXT, ARRAYS = "reproduction.py", "issue.md", "arrays.npz"
 LEFT = (PROGRAM, ARRAYS, TEXT)
