@@ -414,14 +414,14 @@ def test_without_scripts_the_worst_rows_are_there(written, open_page):
 def test_charts_choices_and_environments_are_told(shown):
     page = shown.page
     page.evaluate(OPEN_ALL)
-    labels = page.locator(".chart > svg").evaluate_all("all => all.map(o => o.ariaLabel)")
+    labels = page.locator(".drawn > svg").evaluate_all("all => all.map(o => o.ariaLabel)")
     told = " ".join(labels)
     for words in (
         *("Error against depth", "Gradient and weight drift", "Difference of the losses"),
         *("come 1.0e-04 apart", "allow up to 1.0e-03", "Test accuracy", "at the end torch 0.9"),
     ):
         assert words in told, words
-    paths = page.locator(".chart > svg path").evaluate_all("all => all.map(o => o.outerHTML)")
+    paths = page.locator(".drawn > svg path").evaluate_all("all => all.map(o => o.outerHTML)")
     assert len(labels) >= 5 and not [path for path in paths if re.search("NaN|inf", path)]
     choices = page.get_by_role("table", name="Those that differ first").inner_text()
     assert "main/choice" in choices and "1.00e-09" in choices and "1 of 4 different" in choices

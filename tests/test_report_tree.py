@@ -398,7 +398,7 @@ def test_a_chart_tells_a_point_and_is_enlarged_by_dragging(red, open_page):  # n
 
     shown = open_page(red)
     page = shown.page
-    chart = page.locator("svg[data-chart='0']")
+    chart = page.locator(".drawn > svg").first
     chart.scroll_into_view_if_needed()
     box = chart.bounding_box()
     before = chart.locator(".plot path").first.get_attribute("d")
