@@ -66,9 +66,9 @@ environments: install
 	@WORKBENCH_ENVIRONMENTS=1 $(VENV_PYTHON) -m pytest -q tests/test_environments.py \
 		extras/publish/tests/test_export.py::test_in_an_environment_that_its_own_requirements_make
 
-# Installs the peers into .environments/gallery, once; python -m tools.bench --list names the rows.
+# Installs the peers into .environments/gallery, once; twincheck bench --list names the rows.
 bench: install
-	@$(VENV_PYTHON) -m tools.bench
+	@$(VENV_PYTHON) -m twincheck bench
 
 lint: install
 	@$(VENV_PYTHON) -m ruff check .

@@ -104,8 +104,8 @@ def test_whether_it_stops_follows_from_the_scores_of_a_checkpoint():
 def test_both_sides_forecast_what_comes_next(checkout, whole):
     best = whole[0] / "step5_train" / "informer" / "best_torch"
     out = checkout.elsewhere / "next"
-    script = str(checkout.path("step5_train/check_predict.py"))
-    done = checkout.python(script, "--weights", str(best), "--out", str(out), "--no-report")
+    predict = "twincheck", "check-predict"
+    done = checkout.module(*predict, "--weights", str(best), "--out", str(out), "--no-report")
     assert done.returncode == 0, done.stdout + done.stderr
     assert "6 rows behind seasons.csv, 2016-08-30T00:00:00 to 2016-08-30T05:00:00" in done.stdout
     folder = out / "step5_train" / "predict" / "informer"
@@ -116,7 +116,7 @@ def test_both_sides_forecast_what_comes_next(checkout, whole):
     assert forecast.shape == (2, 6, 4) and (folder / "forecast.png").stat().st_size > 10_000
     cell = float(lines[1].split(",")[-2])
     assert abs(cell - forecast[1, 0, 3]) < 1e-4 and 10 < cell < 40  # in the file's own units
-    missing = checkout.python(script, "--weights", str(best), "--data", "/nowhere.csv")
+    missing = checkout.module(*predict, "--weights", str(best), "--data", "/nowhere.csv")
     assert missing.returncode == 2 and "give the CSV file whose end is forecast" in missing.stderr
-    other = checkout.python(script, "--model", "fastformer")
+    other = checkout.module(*predict, "--model", "fastformer")
     assert other.returncode == 2 and "reads no series: nothing to forecast" in other.stderr

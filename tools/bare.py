@@ -10,22 +10,16 @@ steps of each optimizer's set-up that the check takes; in a model of more than `
 those of `given_if_large` update given gradients, the others run the model in each step.
 """
 
-import sys
-from pathlib import Path
-
-if __name__ == "__main__":  # by its path too; --help needs no framework
-    sys.path[0] = sys.path[0] if __package__ else str(Path(__file__).resolve().parent.parent)
-    from twincheck.common.system.start import begin, show_help
-
-    show_help(__doc__)
-    begin("numpy")
-
 import gc
 import inspect
 import json
+import sys
 import time
 from collections.abc import Callable
 from contextlib import contextmanager
+from pathlib import Path
+
+from twincheck.common.system.start import show_help
 
 DTYPES = ("float64", "float32")
 WITNESS_FORWARDS = 2  # of a finite difference, at least
@@ -197,6 +191,7 @@ def _imported(side_name: str, model: str):
 
 
 if __name__ == "__main__":
+    show_help(__doc__)
     if len(sys.argv) != 3:
         sys.exit(f"error: a side and a request's path are needed\n\n{__doc__}")
     asked = json.loads(Path(sys.argv[2]).read_text())

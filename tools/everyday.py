@@ -10,23 +10,16 @@ the same model bare, each framework alone (tools/bare.py), and prints the ratio 
 0: the check was measured, whatever it said; 2: it could not be.
 """
 
-import sys
-from pathlib import Path
-
-if __name__ == "__main__":  # by its path too, and under a Python that will not do
-    sys.path[0] = sys.path[0] if __package__ else str(Path(__file__).resolve().parent.parent)
-    from twincheck.common.system.start import begin
-
-    begin("numpy", "rich")
-
 import argparse
 import json
 import os
 import shutil
+import sys
 import tempfile
 from collections.abc import Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 
 from tools.measure import measure
 from twincheck.common.check.guard import guarded

@@ -1,4 +1,4 @@
-"""Speed and memory beside the peers: python -m tools.bench."""
+"""Speed and memory beside the peers: twincheck bench."""
 
 from twincheck.common.system.reasons import own_kinds
 

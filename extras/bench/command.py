@@ -1,8 +1,8 @@
 """How fast and how lean this workbench is, beside its peers: docs/performance.md.
 
     make bench                                  everything: an hour on two cores, 4 GB of packages
-    python -m tools.bench --only sides          one row or panel; the others stay as they are
-    python -m tools.bench --quick --out DIR     the smallest sizes, to try this program
+    twincheck bench --only sides          one row or panel; the others stay as they are
+    twincheck bench --quick --out DIR     the smallest sizes, to try this program
 
 Each peer is installed once, in its exact version, into an environment of its own.  Two sides are
 two processes with one thread each that take turns, A B A B, after a first step that is not counted;
@@ -18,14 +18,15 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from examples.gallery import environments
-from examples.gallery.__main__ import CACHE
 from twincheck.common.check.guard import guarded
 from twincheck.common.report import terminal as report
 from twincheck.common.system.checkout import ROOT
+from twincheck.common.system.door import to_type
 from twincheck.common.system.errors import UserError
 from twincheck.common.system.files import write_text
 from twincheck.common.system.json_file import load_json, write_json
+from twincheck.examples.gallery import environments
+from twincheck.examples.gallery.__main__ import CACHE
 from twincheck.extras.bench import Kind, page
 from twincheck.extras.bench.comparisons import OWN, Comparison, Series, comparisons, series
 from twincheck.extras.bench.turns import BenchError, measure_comparison, measure_series
@@ -37,7 +38,7 @@ PAGE, RESULTS, PICTURE = "docs/performance.md", "docs/performance.json", "pics/p
 def main(arguments: Sequence[str] | None = None) -> int:
     """See the module's docstring; returns the exit status."""
     parser = argparse.ArgumentParser(
-        prog="python -m tools.bench",
+        prog=to_type("bench"),
         description=__doc__,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )

@@ -1,4 +1,4 @@
-"""What both sides forecast behind a file's end: step5_train/check_predict.py."""
+"""What both sides forecast behind a file's end: twincheck check-predict."""
 
 from twincheck.common.system.reasons import own_kinds
 

@@ -29,6 +29,7 @@ from twincheck.common.pair.pairs import Pair, is_checkpoint, load_pairs
 from twincheck.common.pair.sources import ett
 from twincheck.common.report import terminal as report
 from twincheck.common.system.errors import UserError
+from twincheck.common.system.extras import of_pairs
 from twincheck.common.system.frameworks import SIDES
 from twincheck.common.system.json_file import write_json
 from twincheck.common.weights.checkpoint import configured
@@ -52,6 +53,7 @@ def options_parser() -> Parser:
     return Parser(__doc__, STEP.command).take(*OF_EVERY_CHECK, "transplant", "data")
 
 
+@of_pairs("--out")
 def main(arguments: Sequence[str] | None = None) -> int:
     """See the module's docstring; returns the exit status."""
     given = options_parser().parse_args(arguments)

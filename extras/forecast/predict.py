@@ -1,6 +1,6 @@
 """Step 5, both sides: forecast what comes behind a file's end, from a checkpoint.
 
-check_predict.py writes the samples: the last one whose truth the file holds, and the one behind it.
+The check writes the samples: the last one whose truth the file holds, and the one behind it.
 """
 
 import numpy as np
