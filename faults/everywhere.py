@@ -11,24 +11,17 @@ A setting that changes no bit of any log had no effect on this processor, and th
 Exit status 0: no false alarm and no fault lost on any path.
 """
 
-import sys
-from pathlib import Path
-
-if __name__ == "__main__":  # by its path too, and under a Python that will not do
-    sys.path[0] = sys.path[0] if __package__ else str(Path(__file__).resolve().parent.parent)
-    from twincheck.common.system.start import begin
-
-    begin("numpy", "rich")
-
 import argparse
 import hashlib
 import json
 import os
 import re
+import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
+from pathlib import Path
 
 from rich.console import Console
 from rich.table import Table

@@ -7,23 +7,16 @@ A pair is one case of a folder under faults/pairs, or of a built-in model, in on
 seed.  Exit status 0: no false alarm.
 """
 
-import sys
-from pathlib import Path
-
-if __name__ == "__main__":  # by its path too, and under a Python that will not do
-    sys.path[0] = sys.path[0] if __package__ else str(Path(__file__).resolve().parent.parent)
-    from twincheck.common.system.start import begin
-
-    begin("numpy", "rich")
-
 import argparse
 import json
 import os
 import shutil
+import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 
 from faults import portions
 from faults.checkout import CHECKS

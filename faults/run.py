@@ -8,20 +8,13 @@ counts as caught where that was green, and torch's logs of it serve all its faul
 every fault caught, at least 95 % with the right origin, no correct hard pair called wrong.
 """
 
-import sys
-from pathlib import Path
-
-if __name__ == "__main__":  # by its path too, and under a Python that will not do
-    sys.path[0] = sys.path[0] if __package__ else str(Path(__file__).resolve().parent.parent)
-    from twincheck.common.system.start import begin
-
-    begin("numpy", "rich")
-
 import argparse
 import json
 import os
+import sys
 import time
 from collections.abc import Callable, Sequence
+from pathlib import Path
 
 from faults import hard, portions, show
 from faults.catalogue import FAULTS

@@ -48,7 +48,7 @@ from twincheck.common.pair.worker_process import Failure, WorkerProcess
 from twincheck.common.report import terminal as report
 from twincheck.common.system.checkout import for_logs
 from twincheck.common.system.errors import UserError
-from twincheck.common.system.extras import in_language
+from twincheck.common.system.extras import in_language, of_pairs
 from twincheck.common.system.files import write_text
 from twincheck.common.system.frameworks import SIDES
 from twincheck.common.system.json_file import load_json, write_json
@@ -99,6 +99,7 @@ class Certificate:
         return {**told, **self.made_by}
 
 
+@of_pairs()
 def main(arguments: Sequence[str] | None = None) -> int:
     """The command line; see the module's docstring.  Returns the exit status."""
     parser = Parser(__doc__, "certificate")

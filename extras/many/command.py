@@ -29,7 +29,7 @@ from twincheck.common.system.errors import UserError
 from twincheck.extras.many import Kind
 from twincheck.extras.shared import jobs
 
-CHECK = "twincheck.common.check_all"
+CHECK = ("twincheck", "check")
 SAID = "check.txt"  # all that a check has said, beside its logs
 NEEDED_BYTES = 3 << 30  # by both sides of a pair of some hundred MB, roughly
 # What is told for all of them at once, or would be one file of several.
@@ -120,7 +120,7 @@ def check(pair: Pair, threads: int) -> Outcome:
     paths = [str(PATH), *filter(None, [os.environ.get("PYTHONPATH")])]
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(paths), DOOR: to_type()}
     environment.setdefault("OMP_NUM_THREADS", str(threads))
-    command = [sys.executable, "-m", CHECK, "--model", pair.model, "--out", str(pair.out)]
+    command = [sys.executable, "-m", *CHECK, "--model", pair.model, "--out", str(pair.out)]
     began = time.monotonic()
     pair.out.mkdir(parents=True, exist_ok=True)
     log = pair.out / SAID

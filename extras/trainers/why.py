@@ -44,6 +44,7 @@ from twincheck.common.pair.worker_process import WorkerProcess
 from twincheck.common.report import terminal as report
 from twincheck.common.system.door import to_type
 from twincheck.common.system.errors import UserError
+from twincheck.common.system.extras import of_pairs
 from twincheck.common.system.frameworks import SIDES
 from twincheck.common.system.json_file import load_json, write_json
 from twincheck.common.system.reasons import is_of
@@ -54,7 +55,7 @@ from twincheck.extras.trainers.hypotheses import hypotheses
 from twincheck.extras.trainers.loss_logs import Curve, Together, read_losses, together, trained_here
 from twincheck.extras.trainers.option import add_logs
 from twincheck.extras.trainers.trainers import Precision, at_places
-from twincheck.step5_train.check_step5 import STEP
+from twincheck.step5_train.step import STEP
 from twincheck.step5_train.train import batches_of
 from twincheck.step5_train.training import TWINS
 
@@ -209,6 +210,7 @@ class Judge:
         return int(enough[0] if enough.size else found.steps[-1])
 
 
+@of_pairs("--out")
 def main(arguments: Sequence[str] | None = None) -> int:
     """The command; returns the exit status."""
     parser = Parser(__doc__, "why")

@@ -9,22 +9,15 @@ A run is one step of one pair, in eval or in train mode.  The pairs of a step sh
 their processes start once.  Exit status 0: no false alarm.
 """
 
-import sys
-from pathlib import Path
-
-if __name__ == "__main__":  # by its path too, and under a Python that will not do
-    sys.path[0] = sys.path[0] if __package__ else str(Path(__file__).resolve().parents[2])
-    from twincheck.common.system.start import begin
-
-    begin("numpy", "rich")
-
 import argparse
 import json
 import os
 import shutil
+import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from faults import portions
 from faults.checkout import CHECKS

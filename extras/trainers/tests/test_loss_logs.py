@@ -168,7 +168,11 @@ def test_a_loss_that_is_nan_is_invalid(tmp_path):
 CAUSES = {  # paddle's losses -> (verdict of the first, kind of the cause, what is said of it)
     "eight": (LOSSES * 8, "other reduction", "exactly 8 times"),
     "late": (LOSSES[1:], "other step numbers", "one step later"),
-    "other": (LOSSES * 1.08, "unexplained", "--out out --torch-losses t.csv --paddle-losses p.csv` looks"),
+    "other": (
+        LOSSES * 1.08,
+        "unexplained",
+        "--out out --torch-losses t.csv --paddle-losses p.csv` looks",
+    ),
 }
 
 
