@@ -4,7 +4,7 @@
 """
 
 import importlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 
