@@ -9,16 +9,8 @@ no sidecars to say that two did, show nothing and are refused, unless --allow sa
 meant.  Exit status: 0 aligned, 1 not aligned, 2 could not be compared.
 """
 
-import sys
-from pathlib import Path
-
-if __name__ == "__main__":  # by its path too, and under a Python that will not do
-    sys.path[0] = sys.path[0] if __package__ else str(Path(__file__).resolve().parent.parent)
-    from twincheck.common.system.start import begin
-
-    begin("numpy", "rich")
-
 from collections.abc import Sequence
+from pathlib import Path
 
 from twincheck.common.check.guard import guarded
 from twincheck.common.check.options import Parser
@@ -97,7 +89,3 @@ def _show(judgement: Judgement, options) -> None:
             report.say(f"  {in_language(line)}")
     if judgement.rows:
         report.show_rows(judgement.rows)
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -23,7 +23,7 @@ from faults.portions import Portion
 from twincheck.common.logs.result_folder import ResultFolder
 from twincheck.common.logs.sidecar import read_sidecar
 from twincheck.common.verdict.row import HARMLESS
-from twincheck.extras.shared.task import captured, kept
+from twincheck.extras.shared.jobs import captured
 
 # Of the logs that the two other tools are given: every tensor that is compared here.
 STEMS = {1: "forward_all", 2: "metric_all", 3: "loss_all", 4: "bp_align_all", 5: "train_align_all"}
@@ -64,11 +64,27 @@ class Check:
         return Path(self.model).name
 
 
-def judge_portion(portion: Portion) -> tuple[list[dict], dict]:
-    """What was found of each fault of one check, and of its correct run."""
-    with kept(portion.base, lambda: Worker(portion.folder(), portion.python)) as worker:
-        found = [worker.judge(fault) for fault in portion.items]
-        return found, worker.controls[Check.of(portion.items[0])]
+class Workers:
+    """Workers that judge portions at the same time, each one portion after the other."""
+
+    def __init__(self):
+        self.idle: list[Worker] = []
+
+    def judge(self, portion: Portion) -> tuple[list[dict], dict]:
+        """Return what was found of each fault of one check, and of its correct run."""
+        worker = self.idle.pop() if self.idle else Worker(portion.folder(), portion.python)
+        try:
+            found = [worker.judge(fault) for fault in portion.items]
+            return found, worker.controls[Check.of(portion.items[0])]
+        finally:
+            self.idle.append(worker)
+
+    def __enter__(self) -> "Workers":
+        return self
+
+    def __exit__(self, *exception) -> None:
+        for worker in self.idle:
+            worker.close()
 
 
 class Worker:

@@ -9,7 +9,6 @@ from checkout import ROOT, change
 
 from faults import hard
 from twincheck.common.pair.pairs import MODELS, built_in_models
-from twincheck.extras.shared.jobs import Place
 
 PAIRS = ROOT / "faults" / "pairs"
 
@@ -63,7 +62,7 @@ def test_a_wrong_pair_is_a_false_alarm_there(tmp_path, monkeypatch):
     change(folder / "paddle_model.py", "F.silu(x)", "F.silu(x * 1.0001)")
     monkeypatch.setattr(hard, "PAIRS", tmp_path)
     seen = []
-    pairs = hard.run(Place(), seen.append, [hard.Run("operators", 1, "few")])
+    pairs = hard.run(1, seen.append, [hard.Run("operators", 1, "few")])
     found = {pair["name"]: pair for pair in pairs}
     assert set(found) == {"operators few/silu", "operators few/tanh_saturated"}
     wrong, right = found["operators few/silu"], found["operators few/tanh_saturated"]

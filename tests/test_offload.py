@@ -431,7 +431,7 @@ def test_a_check_of_one_blocks_gradients(decoder, wrong):
 )
 def test_what_cannot_go_with_it_is_refused(step, words, said, capsys, monkeypatch):
     title = {1: "forward", 4: "backward"}[step]
-    module = importlib.import_module(f"step{step}_{title}.check_step{step}")
+    module = importlib.import_module(f"twincheck.step{step}_{title}.step")
     monkeypatch.setattr("sys.modules", sys.modules | {"__main__": module})
     assert check_main(module.STEP, ["--model", str(DECODER), "--offload", *words]) == 2
     assert said in capsys.readouterr().err

@@ -24,9 +24,9 @@ from twincheck.common.report.source_lines import source_context
 from twincheck.common.report.terminal import number
 from twincheck.common.system.reasons import ENGLISH, Kind
 from twincheck.common.verdict.row import Row, claim
-from twincheck.step1_forward.check_step1 import STEP as FORWARD
-from twincheck.step4_backward.check_step4 import STEP as BACKWARD
-from twincheck.step5_train.check_step5 import STEP as TRAIN
+from twincheck.step1_forward.step import STEP as FORWARD
+from twincheck.step4_backward.step import STEP as BACKWARD
+from twincheck.step5_train.step import STEP as TRAIN
 
 EVIL = "</script><script>window.hacked = 1</script><img src=x onerror='window.hacked = 1'>"
 # Keys as anybody may write them into a log.

@@ -11,28 +11,19 @@ A part stands between `<!-- generated: NAME -->` and `<!-- end -->`, in one page
 Without log/red.json pics/verdicts.png stays as it is.  The red block is a pair's of the gallery.
 """
 
-import sys
-from pathlib import Path
-
-if __name__ == "__main__":  # by its path too, and under a Python that will not do
-    sys.path[0] = sys.path[0] if __package__ else str(Path(__file__).resolve().parent.parent)
-    from twincheck.common.system.start import begin
-
-    begin("numpy", "rich")
-
 import argparse
 import json
 import platform
 import re
 import shutil
+import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from importlib.metadata import version
 from itertools import count
+from pathlib import Path
 
-from examples.gallery.__main__ import RESULTS
-from examples.gallery.run import Result, read_result
 from tools import page_tables, red
 from tools.page_tables import cells, share
 from tools.twins import markdown_table
@@ -48,6 +39,8 @@ from twincheck.common.system.checkout import ROOT
 from twincheck.common.system.errors import UserError
 from twincheck.common.system.frameworks import SIDES
 from twincheck.common.verdict.row import worst
+from twincheck.examples.gallery.__main__ import RESULTS
+from twincheck.examples.gallery.run import Result, read_result
 from twincheck.step5_train.equivalence import GUIDE
 
 REPORT = ROOT / "log" / "report.json"

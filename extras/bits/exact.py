@@ -45,6 +45,7 @@ from twincheck.common.pair.worker_process import WorkerProcess
 from twincheck.common.report import terminal as report
 from twincheck.common.system.door import to_type
 from twincheck.common.system.errors import UserError
+from twincheck.common.system.extras import of_pairs
 from twincheck.common.system.frameworks import SIDES
 from twincheck.common.system.json_file import load_json, write_json
 from twincheck.common.system.npz import read_npz
@@ -54,9 +55,9 @@ from twincheck.extras.bits.orders import find, gradients_of, grouped, sampled, w
 from twincheck.extras.bits.search import compare_bits, orders_of_parts
 from twincheck.extras.bits.steps import STEM
 from twincheck.extras.shared.sides import answered, asked, folder_of, only_pair
-from twincheck.step1_forward.check_step1 import STEP as FORWARD
-from twincheck.step4_backward.check_step4 import STEP as BACKWARD
-from twincheck.step5_train.check_step5 import STEP as TRAIN
+from twincheck.step1_forward.step import STEP as FORWARD
+from twincheck.step4_backward.step import STEP as BACKWARD
+from twincheck.step5_train.step import STEP as TRAIN
 
 SCHEMA = 1
 FILE = "exact.json"
@@ -91,6 +92,7 @@ class Found:
     accumulated: str = ""  # of gradients of several consumers, how the first one that differs
 
 
+@of_pairs("--out")
 def main(arguments: Sequence[str] | None = None) -> int:
     """The command; returns the exit status."""
     parser = Parser(__doc__, "exact")

@@ -28,6 +28,7 @@ from twincheck.common.check.options import Parser
 from twincheck.common.pair.pairs import Pair, load_pair, python_for
 from twincheck.common.report import terminal as report
 from twincheck.common.system.errors import UserError
+from twincheck.common.system.extras import of_pairs
 from twincheck.common.system.files import write_text
 from twincheck.common.system.folders import put_in_place, working_folder
 from twincheck.common.system.frameworks import SIDES
@@ -41,6 +42,7 @@ from twincheck.extras.shared.write import FORMATS, write
 FOLDERS = {"torch": "model.safetensors", "paddle": "model_state.pdparams"}
 
 
+@of_pairs()
 def main(arguments: Sequence[str] | None = None) -> int:
     """The command line; see the module's docstring.  Returns the exit status."""
     parser = Parser(__doc__, "converter")

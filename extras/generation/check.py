@@ -37,6 +37,7 @@ from twincheck.common.report.commands import whole
 from twincheck.common.report.summary import last_line
 from twincheck.common.system.door import for_others
 from twincheck.common.system.errors import UserError
+from twincheck.common.system.extras import of_pairs
 from twincheck.common.system.files import write_text
 from twincheck.common.system.frameworks import SIDES
 from twincheck.common.system.json_file import load_json, write_json
@@ -150,6 +151,7 @@ def options_parser() -> Parser:
     return parser
 
 
+@of_pairs("--out")
 def main(arguments: Sequence[str] | None = None) -> int:
     """See the module's docstring; returns the exit status."""
     given = options_parser().parse_args(arguments)

@@ -1,7 +1,7 @@
 """Step 5, both sides: generate tokens behind a prompt.
 
 Each token is a discrete choice: the reference's float64 run chooses, the others go on with its
-tokens and log what they would have chosen.  check_generate.py writes what is to be generated.
+tokens and log what they would have chosen.  The check writes what is to be generated.
 """
 
 import numpy as np

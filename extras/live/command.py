@@ -18,7 +18,8 @@ from twincheck.common.check.report_json import json_text
 from twincheck.common.check.runner import run_step
 from twincheck.common.check.steps import Step
 from twincheck.common.check.workers import Processes
-from twincheck.common.check_all import all_steps, check_all, judge_again
+from twincheck.common.check_all import all_steps, check_all
+from twincheck.common.judge_again import judge_again
 from twincheck.common.logs.result_folder import ResultFolder
 from twincheck.common.pair.pairs import load_pair
 from twincheck.common.pair.request import FIRST, RunRequest

@@ -1,4 +1,4 @@
-"""`twincheck reference DIR`: torch's logs of a pair, made once, for checks where no torch is.
+"""Make torch's logs of a pair once, for checks where no torch is.
 
     twincheck reference DIR [--out DIR/reference] [--torch-python PATH]
 

@@ -55,6 +55,7 @@ from twincheck.common.report import terminal as report
 from twincheck.common.report.findings import class_of, findings_of
 from twincheck.common.system.door import to_type
 from twincheck.common.system.errors import UserError
+from twincheck.common.system.extras import of_pairs
 from twincheck.common.system.files import whole
 from twincheck.common.system.folders import remove_abandoned, working_folder
 from twincheck.common.system.half import HALF
@@ -178,6 +179,7 @@ class Mended:
     doubtful: bool = False  # with larger sizes it is red, or a later step cannot be run with it
 
 
+@of_pairs("--out")
 def main(arguments: Sequence[str] | None = None) -> int:
     """The command; returns the exit status."""
     parser = Parser(__doc__, "mend")

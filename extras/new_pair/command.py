@@ -148,7 +148,7 @@ def _of_two(given: argparse.Namespace, processes: Processes) -> int:
     words += ["--model", str(target), "--out", str(target / "log")]
     words += ["--seed", str(given.seed)] if given.seed else []
     words += ["--debug"] if given.debug else []
-    forward = importlib.import_module("twincheck.step1_forward.check_step1").STEP
+    forward = importlib.import_module("twincheck.step1_forward.step").STEP
     return check_main(forward, words, processes)
 
 

@@ -6,23 +6,15 @@ The same on both sides.  The request and the answer, both JSON, are described in
 extras/new_pair/described.py.
 """
 
-import sys
-from pathlib import Path
-
-if __name__ == "__main__":  # by its path too; --help needs no framework
-    sys.path[0] = sys.path[0] if __package__ else str(Path(__file__).resolve().parents[2])
-    from twincheck.common.system.start import begin, show_help
-
-    show_help(__doc__)
-    begin("numpy")
-
 import ast
 import gc
 import importlib
 import inspect
+import sys
 import traceback
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from types import ModuleType
 from unittest.mock import patch
 
@@ -33,6 +25,7 @@ from twincheck.common.sides.places import error_sentence
 from twincheck.common.system.errors import UserError
 from twincheck.common.system.json_file import load_json, write_json
 from twincheck.common.system.reasons import reasons_json
+from twincheck.common.system.start import show_help
 from twincheck.common.system.tree import children, tree_leaves
 from twincheck.common.system.words import did_you_mean
 from twincheck.extras.new_pair import Kind
@@ -385,4 +378,5 @@ def _kind(side: ModuleType, outputs) -> str:
 
 
 if __name__ == "__main__":
+    show_help(__doc__)
     sys.exit(main(Path(sys.argv[1])))

@@ -22,7 +22,7 @@ import math
 import time
 from argparse import Namespace
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
@@ -44,6 +44,7 @@ from twincheck.common.pair.worker_process import WorkerProcess
 from twincheck.common.report import terminal as report
 from twincheck.common.system.door import to_type
 from twincheck.common.system.errors import UserError
+from twincheck.common.system.extras import of_pairs
 from twincheck.common.system.frameworks import SIDES
 from twincheck.common.system.json_file import load_json, write_json
 from twincheck.common.system.reasons import is_of
@@ -51,10 +52,10 @@ from twincheck.extras.shared.sides import answered, asked, only_pair
 from twincheck.extras.trainers import Kind
 from twincheck.extras.trainers.beside import here, to_train
 from twincheck.extras.trainers.hypotheses import hypotheses
-from twincheck.extras.trainers.loss_logs import Curve, Together, read_losses, together
+from twincheck.extras.trainers.loss_logs import Curve, Together, read_losses, together, trained_here
 from twincheck.extras.trainers.option import add_logs
 from twincheck.extras.trainers.trainers import Precision, at_places
-from twincheck.step5_train.check_step5 import STEP
+from twincheck.step5_train.step import STEP
 from twincheck.step5_train.train import batches_of
 from twincheck.step5_train.training import TWINS
 
@@ -122,18 +123,7 @@ class Explained:
             "torch": _number(self.torch),
             "other": _number(self.other),
             "explained": bool(self.fitting),
-            "trials": [
-                {
-                    "said": trial.said,
-                    "agreed": trial.agreed,
-                    "of": trial.of,
-                    "off_at": trial.off_at,
-                    "digits": round(trial.digits, 2),
-                    "off_digits": round(trial.off_digits, 2),
-                    "fits": trial.fits,
-                }
-                for trial in self.trials
-            ],
+            "trials": [{**asdict(trial), "fits": trial.fits} for trial in self.trials],
             "left_out": self.left_out,
         }
 
@@ -182,8 +172,7 @@ class Judge:
 
     def together(self, losses: np.ndarray) -> tuple[Together, Precision]:
         """Both curves at the same places."""
-        steps = np.arange(1, losses.size + 1)
-        ours = Curve("", "step 5", "loss", steps, losses, True, 0.0)
+        ours = trained_here(losses)
         precision = Precision(ours, self.curve, self.dtype)
         return together(ours, self.curve, precision.alike), precision
 
@@ -200,7 +189,7 @@ class Judge:
         digits = float(shared[:agreed].min(initial=16.0)) if agreed else 0.0
         if not off.size:
             return Trial(said, agreed, agreed, digits)
-        step, there = int(found.steps[agreed] - found.start), float(shared[agreed])
+        step, there = int(found.steps[agreed]), float(shared[agreed])
         return Trial(said, agreed, found.steps.size, digits, step, there)
 
     def rounding(self, found: Together) -> np.ndarray:
@@ -217,11 +206,11 @@ class Judge:
     def steps(self, usual: Trial) -> int:
         """So many steps tell whether a change reproduces the losses."""
         found, _ = self.together(self.usual)
-        ends = found.steps - found.start
-        enough = ends[ends >= usual.off_at + BEHIND]
-        return int(enough[0] if enough.size else ends[-1])
+        enough = found.steps[found.steps >= usual.off_at + BEHIND]
+        return int(enough[0] if enough.size else found.steps[-1])
 
 
+@of_pairs("--out")
 def main(arguments: Sequence[str] | None = None) -> int:
     """The command; returns the exit status."""
     parser = Parser(__doc__, "why")

@@ -4,10 +4,8 @@ python -m step3_loss.torch.loss REQUEST.json
 """
 
 import sys
-from pathlib import Path
 
-if __name__ == "__main__":  # by its path too; --help needs no framework
-    sys.path[0] = sys.path[0] if __package__ else str(Path(__file__).resolve().parents[2])
+if __name__ == "__main__":  # --help needs no framework
     from twincheck.common.system.start import begin_side
 
     begin_side("torch", __doc__)

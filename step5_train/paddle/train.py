@@ -7,10 +7,8 @@ step5_train/train.py is the training, on both sides.
 """
 
 import sys
-from pathlib import Path
 
-if __name__ == "__main__":  # by its path too; --help needs no framework
-    sys.path[0] = sys.path[0] if __package__ else str(Path(__file__).resolve().parents[2])
+if __name__ == "__main__":  # --help needs no framework
     from twincheck.common.system.start import begin_side
 
     begin_side("paddle", __doc__)

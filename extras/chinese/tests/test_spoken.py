@@ -17,7 +17,6 @@ from test_report_page import backward_result, open_page  # noqa: F401
 from twincheck.__main__ import main
 from twincheck.common.check.options import Parser
 from twincheck.common.report import terminal
-from twincheck.common.system import extras
 from twincheck.common.system.checkout import ROOT
 from twincheck.common.system.extras import in_language
 from twincheck.common.system.reasons import Kind
@@ -84,15 +83,14 @@ def test_a_red_check_is_told_in_chinese(red):
     [
         "certificate --weights x --offload --round-trip",
         "converter --model reformer --weights x --out x.npz --to paddle",
-        "pr_report --for formers no/such",
+        "pr-report --for formers no/such",
     ],
 )
 def test_what_a_command_refuses_is_told_in_chinese(chinese, capsys, monkeypatch, words):
-    command, *words = words.split()
-    assert extras.run(command, words) == 2
+    assert main(words.split()) == 2
     assert english_in([capsys.readouterr().err], ("fastformer", "digits", "npz"), TERMS) == []
     monkeypatch.setenv("LANGUAGE", "en")
-    assert extras.run(command, words) == 2
+    assert main(words.split()) == 2
     assert english_in([capsys.readouterr().err], ("fastformer", "digits", "npz"), TERMS)
 
 

@@ -7,7 +7,7 @@ from logged import PAIR, write_logs
 
 from twincheck.common.check.command_line import check_main
 from twincheck.extras.compared import command
-from twincheck.step1_forward import check_step1
+from twincheck.step1_forward import step as step1
 
 
 def tensors(**off):
@@ -31,7 +31,7 @@ def paddle_off(values, part, noise=1.0):
     return tuple(np.asarray(run, kind) for run, kind in zip(runs, kinds, strict=True))
 
 
-def make(folder, values, check=check_step1, stem="forward_all", change=None, **told):
+def make(folder, values, check=step1, stem="forward_all", change=None, **told):
     """A folder of results: logs, judged; `change` edits their sidecars before."""
     logs = folder / f"step{check.STEP.number}_{check.STEP.title}" / "small_cnn"
     write_logs(logs, stem, values, **{"outputs": {"main": ["logits"]}} | told)

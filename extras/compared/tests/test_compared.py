@@ -13,15 +13,15 @@ from rich.color import ColorSystem
 from twincheck import __main__ as door
 from twincheck.common.logs.sidecar import Sidecar
 from twincheck.common.report import terminal
-from twincheck.common.system import extras
 from twincheck.common.system.errors import UserError
+from twincheck.common.system.extras import of_pairs
 from twincheck.common.system.json_file import write_sealed
 from twincheck.common.verdict.row import Row
 from twincheck.extras.compared import command, compare, surroundings
 from twincheck.extras.compared import page as pages
 from twincheck.extras.compared.read import Found, Told, _row, read
 from twincheck.extras.compared.tests.made import make, paddle_off, tensors, told
-from twincheck.step3_loss import check_step3
+from twincheck.step3_loss import step as step3
 
 STEP1 = "step1_forward/small_cnn"
 
@@ -148,7 +148,7 @@ def test_a_row_of_one_alone(tmp_path, capsys):
 def test_a_step_of_one_alone(results, capsys, part, status):
     values = {"loss": np.float64(1.5), "logits": tensors()["logits"]}
     values["loss"] = paddle_off(np.asarray([1.5]), part)
-    make(results / "same", values, check_step3, "loss_all")
+    make(results / "same", values, step3, "loss_all")
     found, said, document = told(capsys, results / "old", results / "same")
     assert "; step 3 is in the second alone" in said.splitlines()[-1]
     assert found == status == document["counts"]["new, fails"]
@@ -272,7 +272,7 @@ def test_hashes_of_each_step_are_one_line(results):
     for name, letter in (("old", "b"), ("same", "c")):
         make(results / name, tensors(), change=lambda t, x=letter: t.replace("1" * 64, x * 64))
         values = {"loss": np.float64(1.5), "logits": tensors()["logits"]}
-        make(results / name, values, check_step3, "loss_all")
+        make(results / name, values, step3, "loss_all")
     (one,) = surroundings.differences(read(results / "old"), read(results / "same"))
     assert one.what == "inputs, SHA-256" and one.before == "b" * 12
 
@@ -285,7 +285,7 @@ def bundles(results, monkeypatch):
     """Bundles of the first result and of the wrong one."""
     monkeypatch.chdir(results)
     for name in ("old", "wrong"):
-        assert extras.run("bundle", ["--from", name, "--model", PAIR, "--out", f"{name}.zip"]) == 0
+        assert door.main(["bundle", "--from", name, "--model", PAIR, "--out", f"{name}.zip"]) == 0
     return results
 
 
@@ -319,7 +319,7 @@ def test_a_bundle_that_does_not_verify(bundles, capsys):
     content[len(content) // 2] ^= 1
     path.write_bytes(content)
     capsys.readouterr()
-    verified = extras.run("verify", [str(path)])
+    verified = door.main(["verify", str(path)])
     said = capsys.readouterr()
     status, refused, document = told(capsys, bundles / "old", path)
     assert status == 2 and verified in (1, 2) and set(document) == {"schema", "exit_code", "error"}
@@ -381,7 +381,7 @@ def test_bad_input_is_a_sentence(results, capsys, plant, said):
 
 def test_no_step_in_common(tmp_path, capsys):
     make(tmp_path / "old", tensors())
-    make(tmp_path / "new", {"loss": np.float64(1.5)}, check_step3, "loss_all")
+    make(tmp_path / "new", {"loss": np.float64(1.5)}, step3, "loss_all")
     status, said, _ = told(capsys, tmp_path / "old", tmp_path / "new")
     assert status == 2 and "these have no step of a pair in common" in said
 
@@ -401,15 +401,16 @@ def test_what_is_being_written_is_no_result(results, capsys):
 
 def test_two_paths_go_here_and_all_else_as_before(results, monkeypatch):
     gone = []
-    monkeypatch.setattr(door, "_extra", lambda name, words: gone.append((name, words)) or 0)
-    core = "twincheck.common.check_all"
-    monkeypatch.setattr(f"{core}.main", lambda words, is_there: gone.append((core, words)) or 0)
+    core = "twincheck.common.judge_again"
+    for place in ("twincheck.extras.compared.command", core):
+        stand_in = of_pairs()(lambda words, place=place: gone.append((place, words)) or 0)
+        monkeypatch.setattr(f"{place}.main", stand_in)
     monkeypatch.setattr(door, "begin", lambda *packages: None)
     old, new = str(results / "old"), str(results / "wrong")
     door.main(["report", old, new, "--no-report"])
     door.main(["report", old])
     door.main(["report", "reformer", "fastformer"])
-    assert gone[0] == ("report", [old, new, "--no-report"])
+    assert gone[0] == ("twincheck.extras.compared.command", [old, new, "--no-report"])
     assert [name for name, _ in gone[1:]] == [core, core]
 
 

@@ -292,9 +292,8 @@ def generate(checkout, *arguments):
     told = out / "step5_train" / "decoder" / "generation.json"
     for path in (report, told):
         path.unlink(missing_ok=True)
-    script = str(checkout.path("step5_train/check_generate.py"))
     given = ["--model", str(checkout.path(PAIR)), "--out", str(out), "--no-report"]
-    done = checkout.python(script, *given, *arguments, "--json", str(report))
+    done = checkout.module("twincheck", "check-generate", *given, *arguments, "--json", str(report))
     read = [json.loads(path.read_text()) if path.is_file() else {} for path in (report, told)]
     return done, *read
 
