@@ -169,7 +169,7 @@ def of_bare(side: str, pair: Everyday, options: argparse.Namespace, folder: Path
     )
     weights = dict(zip(pair.options, pair.options[1:], strict=False)).get("--weights")
     typed = dict(zip(options.options, options.options[1:], strict=False))
-    mode = "train" if "--train" in options.options else typed.get("--mode", RunRequest.mode)
+    mode = typed.get("--mode", RunRequest.mode)
     asked = {
         "model": str(ROOT / pair.model) if "/" in pair.model else pair.model,
         "preset": pair.preset,
