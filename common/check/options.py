@@ -7,6 +7,7 @@ option that a command does not take is an error there, and not in its --help.
 import argparse
 import sys
 from collections.abc import Callable, Sequence
+from copy import copy
 from dataclasses import dataclass, replace
 from functools import partial, reduce
 from pathlib import Path
@@ -217,8 +218,6 @@ class Parser(argparse.ArgumentParser):
         """What a command line gives; `--preset help` and its like list values, and end there."""
         words = list(sys.argv[1:] if args is None else args)
         speak(words)
-        if "--mode" in self._option_string_actions:  # as it was called before
-            words = ["--mode=train" if word == "--train" else word for word in words]
         asked, others = self._values_asked_for(words)
         if asked:
             from twincheck.common.check.listing import show_values
@@ -226,22 +225,20 @@ class Parser(argparse.ArgumentParser):
             for action in self._actions:
                 action.required = False
             self.exit(show_values(asked, super().parse_args(others)))
-        usual = {action.dest: _Usual() for action in self._actions if action.dest != HELP}
+        # None till it is typed, which no option's value is.
+        usual = dict.fromkeys(action.dest for action in self._actions if action.dest != HELP)
         told, unknown = self.parse_known_args(words, argparse.Namespace(**usual))
         if unknown:
             self._refuse(unknown)
-        given = vars(told)
+        given = {dest: value for dest, value in vars(told).items() if value is not None}
         typed = tuple(
             (option.removeprefix("--"), tuple(_words(option, action, given[action.dest])))
             for action in self._actions
             for option in action.option_strings[-1:]
-            if action.dest in given and given[action.dest] is not usual[action.dest]
+            if action.dest in given
         )
-        for dest, value in given.items():
-            default = self.get_default(dest) if value is usual[dest] else value
-            given[dest] = list(default) if isinstance(default, list) else default
-        told.typed = typed
-        return told
+        usual = {dest: copy(self.get_default(dest)) for dest in usual}
+        return argparse.Namespace(**usual | given, typed=typed)
 
     def error(self, message: str) -> NoReturn:
         """End with one sentence on what was typed, and status 2."""
@@ -276,10 +273,6 @@ class Parser(argparse.ArgumentParser):
             else:
                 others.append(word)
         return asked, others
-
-
-class _Usual(list):
-    """In the place of an option's default till it is typed: what several are added to."""
 
 
 def _words(option: str, action: argparse.Action, value: object) -> list[str]:

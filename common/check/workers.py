@@ -26,7 +26,7 @@ from twincheck.common.system.half import HALF
 from twincheck.common.system.processes import Told
 from twincheck.common.system.reasons import Kind
 from twincheck.common.system.run_kind import RunKind
-from twincheck.common.system.shared_arrays import SharedFile
+from twincheck.common.system.shared_arrays import shared_file
 from twincheck.common.transplant.table import SMALLEST
 from twincheck.common.weights import states
 
@@ -114,7 +114,7 @@ class Workers:
         self._models = 1
         self._shares: dict[tuple[str, str], float] = {}  # side, model -> how much is done
         self._stack = ExitStack()  # of the memory
-        self._memory: dict[str, SharedFile] = {}  # model -> where its large states are handed over
+        self._memory: dict[str, str] = {}  # model -> where its large states are handed over
 
     def __enter__(self) -> "Workers":
         return self
@@ -366,8 +366,8 @@ class Workers:
             told["data"] = str(inputs.data)
         if launch.processes == 1:  # several would write at once
             if pair.name not in self._memory:
-                self._memory[pair.name] = self._stack.enter_context(SharedFile(self.work))
-            told["memory"] = self._memory[pair.name].address
+                self._memory[pair.name] = self._stack.enter_context(shared_file())
+            told["memory"] = self._memory[pair.name]
         if self.step.trains:
             told["checkpoints"] = str(inputs.unfinished.folder)
         return replace(run, **told | launch.request | more)

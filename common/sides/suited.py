@@ -14,13 +14,17 @@ from twincheck.common.logs import entry_kinds as kinds
 from twincheck.common.logs.result_folder import ResultFolder
 from twincheck.common.system.errors import UserError
 from twincheck.common.system.json_file import load_json, write_json
+from twincheck.common.system.json_kinds import check_of
 from twincheck.common.system.reasons import Kind
 
-_KINDS = {
-    "noise": kinds.NOISES,
-    "rates": kinds.FACTORS,
-    "given_gradients": kinds.GIVEN,
-    "modes": kinds.NAMED_TEXTS,
+_CHECKS = {
+    name: check_of(of)
+    for name, of in {
+        "noise": dict[str, kinds.Noise],
+        "rates": dict[str, dict[str, kinds.Factor]],
+        "given_gradients": dict[str, kinds.Given],
+        "modes": dict[str, str],
+    }.items()
 }
 
 
@@ -35,11 +39,11 @@ class Suited:
         """`new` forgets what a former run has left in the folder."""
         self._path = ResultFolder(folder).suited()
         entries = load_json(self._path) if self._path.is_file() and not new else {}
-        self._chosen = {name: entries.get(name, {}) for name in _KINDS}
-        for name, kind in _KINDS.items():
-            if not kind.fits(self._chosen[name]):
-                path = str(self._path)
-                raise UserError(Kind.SUITED_UNREADABLE(path=path, name=name, expected=kind.name))
+        self._chosen = {name: entries.get(name, {}) for name in _CHECKS}
+        for name, fits in _CHECKS.items():
+            if not fits(self._chosen[name]):
+                said = {"path": str(self._path), "entry": name, "value": Kind.OTHER_VALUES()}
+                raise UserError(Kind.SIDECAR_ENTRY_REFUSED(**said))
         # case -> level, because; case -> set-up -> factor, because; case -> values of its
         # parameters, set-ups; case for train mode -> why it does not run, empty where it does
         self.noise, self.rates, self.given, self.modes = self._chosen.values()

@@ -1,13 +1,12 @@
 """Named groups of arrays in one file that several processes map, without zip and without disk.
 
-    with SharedFile(folder) as shared:           the check's process: a file of memory, its own
-        append(shared.address, "main", arrays)   any process: behind what is there
-        read(shared.address, "main")             any process: views of the file, read-only
+    with shared_file() as address:       the check's process: a file of memory, its own
+        append(address, "main", arrays)  any process: behind what is there
+        read(address, "main")            any process: views of the file, read-only
 
 The file is of memory (memfd_create) and has no name: it is gone when the process that made it and
-those that map it have ended, however they ended.  Where the system has no such files, a plain one
-stands in a folder that is given.  An address names the file and what it must begin with, so that a
-number that another process has since got leads to nobody else's.
+those that map it have ended, however they ended.  An address names the file and what it must begin
+with, so that a number that another process has since got leads to nobody else's.
 
 A file is a line that says what it is, then groups, each at a multiple of a page:
 
@@ -27,7 +26,6 @@ import stat
 import struct
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from pathlib import Path
 
 import numpy as np
 
@@ -39,41 +37,18 @@ _KIND = b"arrays of the alignment workbench "
 _HEAD = struct.Struct("<QQ")
 _MOST_AXES = 32
 _LONGEST_WRITE = 1 << 30  # a system call takes no more than 2 GB
-_CLOSE, _NO_WAITING = getattr(os, "O_CLOEXEC", 0), getattr(os, "O_NONBLOCK", 0)
 
 
-class SharedFile:
-    """A file for `append` and `read`, of this process: `address` says where, also to others.
-
-    folder   where a plain file stands in, on a system that has no files of memory
-    """
-
-    def __init__(self, folder: Path):
-        token = secrets.token_hex(12)
-        self._path: Path | None = None
-        try:
-            self._file = os.memfd_create("alignment-workbench", os.MFD_CLOEXEC)
-            path = f"/proc/{os.getpid()}/fd/{self._file}"
-        except (AttributeError, OSError):
-            self._path = folder / f".states-{token}"
-            self._file = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
-            path = str(self._path)
-        self.address = f"{path}#{token}"
-        _write(self._file, _first_line(token), 0)
-
-    def close(self) -> None:
-        """Let the file go; it is gone when nobody maps it any more."""
-        if self._file is not None:
-            os.close(self._file)
-            self._file = None
-            if self._path is not None:
-                self._path.unlink(missing_ok=True)
-
-    def __enter__(self) -> "SharedFile":
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self.close()
+@contextmanager
+def shared_file() -> Iterator[str]:
+    """Make a file for `append` and `read`; gives its address, also for other processes."""
+    token = secrets.token_hex(12)
+    file = os.memfd_create("alignment-workbench", os.MFD_CLOEXEC)
+    try:
+        _write(file, _first_line(token), 0)
+        yield f"/proc/{os.getpid()}/fd/{file}#{token}"
+    finally:
+        os.close(file)  # it is gone when nobody maps it any more
 
 
 def append(address: str, name: str, arrays: Mapping[str, np.ndarray]) -> bool:
@@ -158,7 +133,7 @@ def _opened(address: str, flags: int) -> Iterator[int | None]:
     """The file of an address; None where it is not there, or is not what it was."""
     path, _, token = address.rpartition("#")
     try:
-        file = os.open(path, flags | _CLOSE | _NO_WAITING)
+        file = os.open(path, flags | os.O_CLOEXEC | os.O_NONBLOCK)
     except (OSError, ValueError):
         yield None
         return
