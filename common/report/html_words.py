@@ -92,15 +92,12 @@ def _escaped(language: Language, text: str) -> "Markup":
 
     if isinstance(text, Markup):
         return text
-    if not (isinstance(text, Reason) and _has_elements(text)):
+    given = text.fields if isinstance(text, Reason) else {}
+    if not any(hasattr(value, "__html__") for value in given.values()):
         return escape(visible(language.said(text)))
-    fields = {name: _field(language, value) for name, value in text.fields.items()}
+    fields = {name: _field(language, value) for name, value in given.items()}
     template = escape(language.template(text.kind.template))
     return Markup(replace(language, template=str).filled(template, fields))
-
-
-def _has_elements(reason: Reason) -> bool:
-    return any(hasattr(value, "__html__") for value in reason.fields.values())
 
 
 def _field(language: Language, value: object) -> object:
