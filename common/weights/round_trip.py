@@ -7,9 +7,9 @@ from collections.abc import Iterable, Mapping
 
 import numpy as np
 
+from twincheck.common.system import hashes
+from twincheck.common.system.matrices import contiguous
 from twincheck.common.weights.layout import Layout, SameLayout
-
-_BLOCK = 1 << 16  # values that are compared at a time: they stay in the processor's cache
 
 
 def changed_keys(
@@ -38,19 +38,9 @@ def is_one_way(layout: Layout, key: str, values: np.ndarray) -> bool:
 
 def same_bits(values: np.ndarray, expected: np.ndarray) -> bool:
     """Whether both are the same in the precision of `values`, zeros' signs and NaNs included."""
-    if values.shape != expected.shape:
-        return False
-    if expected.dtype != values.dtype and expected.dtype.kind != "f":
-        return False
-    if not values.size:
-        return True
-    values, expected = np.atleast_1d(values), np.atleast_1d(expected)
-    rows = max(1, _BLOCK * len(values) // values.size)
-    parts = (slice(start, start + rows) for start in range(0, len(values), rows))
-    dtype = values.dtype
-    return all(
-        values[part].tobytes() == np.asarray(expected[part], dtype).tobytes() for part in parts
-    )
+    if expected.dtype != values.dtype and expected.dtype.kind == "f":
+        expected = expected.astype(values.dtype)
+    return hashes.same_bits(contiguous(values), contiguous(expected))
 
 
 def filled_padding_rows(layout: Layout, state: Mapping[str, np.ndarray]) -> list[str]:
