@@ -272,10 +272,8 @@ def test_distances_are_of_floats_that_both_runs_have_in_one_shape():
 NOISE, ROUNDED = 1e-5, 1e-14  # of a tensor of size 1 in float32, and in float64
 
 
-def four(noise_ref=NOISE, noise_cand=NOISE, gap=0.0, shape=(4, 30), size=1.0):
-    rng = np.random.default_rng(0)
-    exact, one, two, other = (rng.standard_normal(shape) for _ in range(4))
-    exact = size * exact
+def four(noise_ref=NOISE, noise_cand=NOISE, gap=0.0):
+    exact, one, two, other = np.random.default_rng(0).standard_normal((4, 4, 30))
     return [exact + noise_ref * one, exact + gap * other + noise_cand * two, exact,
             exact + gap * other]  # fmt: skip
 
