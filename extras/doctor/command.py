@@ -78,7 +78,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def find(side: str, others: Sequence[Python]) -> Framework:
-    """Return the framework of this Python, or the first of another's that works; else what is wrong."""
+    """Return the framework of this Python, or of another in which it works; else what is wrong."""
     paths = [sys.executable] if installed(side) else []
     fit = [python for python in others if python.can_run(side)]
     # Those of the working folder first, then the newest framework.
