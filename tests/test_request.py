@@ -166,13 +166,6 @@ def test_one_process_answers_the_teacher_forced_request_too(checkout, tmp_path):
     assert (checkout.logs(1, "small_cnn") / f"{TEACHER_FORCED}.npy").is_file()
 
 
-@pytest.mark.slow
-def test_a_python_that_hands_on_no_standard_input_does(checkout, tmp_path):
-    """As a wrapper may that runs it in a container: each request then has a process of its own."""
-    python = wrapper(tmp_path / "python", f'exec "{sys.executable}" "$@" < /dev/null')
-    ended(0, checkout.check(1, "--model", str(PAIR), "--no-report", f"--paddle-python={python}"))
-
-
 def test_a_waiting_process_ends_with_the_one_that_started_it():
     script = (
         "import sys, time\nfrom twincheck.common.pair.worker_process import WorkerProcess\n"

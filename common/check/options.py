@@ -13,19 +13,23 @@ from functools import partial, reduce
 from pathlib import Path
 from typing import NoReturn
 
+from twincheck.common.check.guard import guarded
 from twincheck.common.logs.pickle_machine import escaped
+from twincheck.common.pair.case_hooks import reads_file
 from twincheck.common.pair.option import Option, option, options_of
-from twincheck.common.pair.pairs import is_checkpoint
+from twincheck.common.pair.pairs import BOTH, Pair, built_in_models, is_checkpoint, load_pairs
 from twincheck.common.pair.request import RunRequest
+from twincheck.common.report import terminal as report
 from twincheck.common.system.checkout import for_logs
 from twincheck.common.system.door import NAME, in_help
 from twincheck.common.system.errors import UserError
-from twincheck.common.system.extras import in_language, languages
+from twincheck.common.system.extras import in_language, languages, load
 from twincheck.common.system.frameworks import SIDES, is_graph
 from twincheck.common.system.half import HALF
 from twincheck.common.system.reasons import Kind
 from twincheck.common.system.start import speak
 from twincheck.common.system.words import did_you_mean
+from twincheck.common.transplant.table import TRANSPLANTS
 
 # Groups of options that some steps do not take.
 _OF_STEPS = ("cases", "half", "probes", "training", "optimizers")
@@ -220,11 +224,9 @@ class Parser(argparse.ArgumentParser):
         speak(words)
         asked, others = self._values_asked_for(words)
         if asked:
-            from twincheck.common.check.listing import show_values
-
             for action in self._actions:
                 action.required = False
-            self.exit(show_values(asked, super().parse_args(others)))
+            self.exit(_show_values(asked, super().parse_args(others)))
         # None till it is typed, which no option's value is.
         usual = dict.fromkeys(action.dest for action in self._actions if action.dest != HELP)
         told, unknown = self.parse_known_args(words, argparse.Namespace(**usual))
@@ -283,3 +285,44 @@ def _words(option: str, action: argparse.Action, value: object) -> list[str]:
     for text in map(str, value if isinstance(value, list) else [value]):
         words += [f"{option}={text}"] if text.startswith("-") else [option, text]
     return words
+
+
+def _show_values(asked: Sequence[Option], told: argparse.Namespace) -> int:
+    """Print what options take; returns the exit status.
+
+    told     what the rest of the command line says
+    """
+
+    def show() -> int:
+        for one in asked:
+            for line in _lines(one, told):
+                report.say(line)
+        return 0
+
+    return guarded(getattr(told, "debug", False), show)
+
+
+def _lines(one: Option, told: argparse.Namespace) -> list[str]:
+    name = one.name
+    if name == "model":
+        return [Kind.MODELS_LISTED(models=", ".join(built_in_models()))]
+    if name == "transplant":
+        return [f"--transplant: {load(TRANSPLANTS, 'listed')()}"]
+    if name in ("preset", "case"):
+        models = told.model if isinstance(told.model, list) else [told.model or "all"]
+        preset = getattr(told, "preset", "default")
+        return [_of_model(name, pair, preset, told) for pair in load_pairs(models)]
+    return [f"--{name}: {', '.join(one.told['choices'])}"]
+
+
+def _of_model(name: str, pair: Pair, preset: str, told: argparse.Namespace) -> str:
+    if name == "preset":
+        values = [
+            Kind.PRESET_READS_FILE(preset=str(known)) if reads_file(pair, known) else str(known)
+            for known in pair.case.CONFIGS
+        ]
+        return Kind.PRESETS_LISTED(model=pair.name, presets=", ".join(values))
+    weights, mode = getattr(told, "weights", None), getattr(told, "mode", BOTH)
+    cases = pair.cases(preset, weights, mode, decode=True)
+    names = ", ".join(case.name or "main" for case in cases)
+    return Kind.CASES_LISTED(model=pair.name, preset=preset, cases=names)

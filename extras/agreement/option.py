@@ -7,7 +7,7 @@ otherwise, and does rounding decide there?
 from argparse import Namespace
 from pathlib import Path
 
-from twincheck.common.check.added import Added
+from twincheck.common.check.command_line import Added
 from twincheck.common.check.options import CheckOptions, Parser, positive
 from twincheck.common.check.steps import Step
 from twincheck.common.system.errors import UserError
