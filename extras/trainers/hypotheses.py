@@ -65,6 +65,7 @@ def _loss(samples: Mapping[str, np.ndarray], ratio: float) -> Iterator[tuple[str
             yield Kind.LABELS_PLACE_LESS(), {"labels": "previous"}
             rows = {"count": 0, "rows": "together", "loss": "mean", "shown": "mean"}
             yield Kind.MEAN_OF_ROWS_MEANS(), {"parts": rows}
+            yield Kind.SUM_OVER_ROWS(), {"factor": "rows"}
         if (labels == IGNORED).any():
             yield Kind.IGNORED_COUNTED(), {"factor": "places"}
             if "input_ids" in samples and samples["input_ids"].shape == labels.shape:

@@ -22,7 +22,7 @@ import math
 import time
 from argparse import Namespace
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
@@ -51,7 +51,7 @@ from twincheck.extras.shared.sides import answered, asked, only_pair
 from twincheck.extras.trainers import Kind
 from twincheck.extras.trainers.beside import here, to_train
 from twincheck.extras.trainers.hypotheses import hypotheses
-from twincheck.extras.trainers.loss_logs import Curve, Together, read_losses, together
+from twincheck.extras.trainers.loss_logs import Curve, Together, read_losses, together, trained_here
 from twincheck.extras.trainers.option import add_logs
 from twincheck.extras.trainers.trainers import Precision, at_places
 from twincheck.step5_train.check_step5 import STEP
@@ -122,18 +122,7 @@ class Explained:
             "torch": _number(self.torch),
             "other": _number(self.other),
             "explained": bool(self.fitting),
-            "trials": [
-                {
-                    "said": trial.said,
-                    "agreed": trial.agreed,
-                    "of": trial.of,
-                    "off_at": trial.off_at,
-                    "digits": round(trial.digits, 2),
-                    "off_digits": round(trial.off_digits, 2),
-                    "fits": trial.fits,
-                }
-                for trial in self.trials
-            ],
+            "trials": [{**asdict(trial), "fits": trial.fits} for trial in self.trials],
             "left_out": self.left_out,
         }
 
@@ -182,8 +171,7 @@ class Judge:
 
     def together(self, losses: np.ndarray) -> tuple[Together, Precision]:
         """Both curves at the same places."""
-        steps = np.arange(1, losses.size + 1)
-        ours = Curve("", "step 5", "loss", steps, losses, True, 0.0)
+        ours = trained_here(losses)
         precision = Precision(ours, self.curve, self.dtype)
         return together(ours, self.curve, precision.alike), precision
 
@@ -200,7 +188,7 @@ class Judge:
         digits = float(shared[:agreed].min(initial=16.0)) if agreed else 0.0
         if not off.size:
             return Trial(said, agreed, agreed, digits)
-        step, there = int(found.steps[agreed] - found.start), float(shared[agreed])
+        step, there = int(found.steps[agreed]), float(shared[agreed])
         return Trial(said, agreed, found.steps.size, digits, step, there)
 
     def rounding(self, found: Together) -> np.ndarray:
@@ -217,9 +205,8 @@ class Judge:
     def steps(self, usual: Trial) -> int:
         """So many steps tell whether a change reproduces the losses."""
         found, _ = self.together(self.usual)
-        ends = found.steps - found.start
-        enough = ends[ends >= usual.off_at + BEHIND]
-        return int(enough[0] if enough.size else ends[-1])
+        enough = found.steps[found.steps >= usual.off_at + BEHIND]
+        return int(enough[0] if enough.size else found.steps[-1])
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

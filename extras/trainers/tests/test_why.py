@@ -35,6 +35,7 @@ GAPS = {
     "means of ranks": "each of 4 ranks takes its own mean, and these are averaged",
     "labels shifted": "labels shifted by one place more",
     "ignored tokens counted": "ignored labels are counted in the mean, as zeros",
+    "summed by rows": "the loss is a sum over the labels, divided by the rows",
     "labels smoothed": "labels are smoothed by 0.1",
     "no master weights": "weights in bfloat16, without master weights",
     "bfloat16 loss": "the loss is computed in bfloat16",

@@ -13,7 +13,7 @@ every      {count, loss}: an update after so many batches, of their losses' "mea
 labels     "next", "previous": one place further along the last axis; "ids": of places that are
            ignored, the ids that the model reads
 factor     of the loss that gradients are taken of; and of the logged one, too: "places" (as if
-           ignored places counted), "labels" (a sum over those that count)
+           ignored places counted), "labels" (a sum over those that count), "rows" (over these)
 shown      of the logged loss: a factor, "so far" (the mean of all) or "after" (the update)
 smoothing  of the labels
 logits     rounded to bfloat16: "lowered" (and the loss is computed in it) or "rounded"
@@ -200,7 +200,8 @@ class Retrained:
         factor = change.get("factor", 1.0)
         if isinstance(factor, str):
             kept = batch[LABELS] != IGNORED
-            loss, factor = loss * float(kept.mean() if factor == "places" else kept.sum()), 1.0
+            over = {"places": kept.size, "labels": 1, "rows": len(kept)}[factor]
+            loss, factor = loss * float(kept.sum() / over), 1.0
         return loss, factor
 
     def _lowered(self, _path, value):
