@@ -172,8 +172,8 @@ class RunRequest:
     in_train: bool = False
     # What to do with the model.
     task: Task = Usual()
-    # Where large weights and other large states of this model are handed over, in memory.
-    memory: str | None = None
+    # The folder in which large weights and other large states of this model are handed over.
+    states: str | None = None
     # Whether progress is reported on standard output, for the check to show.
     progress: bool = False
     debug: bool = option(False, Kind.HELP_DEBUG(), kept=False, of="output", judges=True)

@@ -252,7 +252,7 @@ class Worker:
             dtypes=dtypes,
             parts=len(cases) + script.parts(pair, every_case[0], request),
             group=script.group,
-            states=weights.States(None if request.keep == "all" else request.memory),
+            states=weights.States(None if request.keep == "all" else request.states),
         )
 
 

@@ -173,7 +173,7 @@ def of_step(step: Step, one, on_progress: Callable[[str], None]) -> Found:
     """Run a step's sides as they are, then Paddle with torch's operators in its own's place."""
     plain, fed = (one.work / f"{step.name}_{name}" for name in ("plain", "fed"))
     for side in SIDES:
-        run = replace(one.run, only_float32=side == "paddle", memory=None)
+        run = replace(one.run, only_float32=side == "paddle", states=None)
         _ask(step, side, run, plain, one.pythons[side], on_progress)
     fed.mkdir()
     ResultFolder(plain).take_over(fed)
@@ -181,7 +181,7 @@ def of_step(step: Step, one, on_progress: Callable[[str], None]) -> Found:
     samples.mkdir()
     os.environ[SAMPLES] = str(samples)
     try:
-        run = replace(one.run, only_float32=True, transplant=ALL, memory=None)
+        run = replace(one.run, only_float32=True, transplant=ALL, states=None)
         _ask(step, "paddle", run, fed, one.pythons["paddle"], on_progress)
     finally:
         del os.environ[SAMPLES]

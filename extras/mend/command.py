@@ -607,7 +607,7 @@ class Search:
         near, runs = max(OFF, told["allowed"].get(origin, 0.0)), red.before is not None
         pair = load_pair(str(self.copy))
         with asked(pair, self.options, self.copy.parent, keep="all") as one:
-            run = replace(one.run, memory=None, progress=False)
+            run = replace(one.run, states=None, progress=False)
             names = [(c.name or "main",) for c in pair.cases(run.preset, run.weights, run.modes)]
             names = [case_of(origin, pair, run) or names[0]] if runs else names
             work = one.work / step.name
