@@ -22,7 +22,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tools.measure import measure
-from twincheck.common.check.guard import guarded
 from twincheck.common.pair.pairs import built_in_models
 from twincheck.common.pair.request import RunRequest
 from twincheck.common.system.checkout import ROOT
@@ -31,6 +30,7 @@ from twincheck.common.system.files import write_text
 from twincheck.common.system.frameworks import SIDES
 from twincheck.common.system.interpreters import find_interpreter
 from twincheck.common.system.processes import environment
+from twincheck.common.system.program import Parser, guarded
 from twincheck.step4_backward import setups
 
 CHECKS = {
@@ -66,9 +66,7 @@ PAIRS = {
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """See the module's docstring; returns the exit status."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = Parser(__doc__)
     parser.add_argument(
         "--pair",
         required=True,

@@ -18,13 +18,12 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from twincheck.common.check.guard import guarded
 from twincheck.common.report import terminal as report
 from twincheck.common.system.checkout import ROOT
-from twincheck.common.system.door import to_type
 from twincheck.common.system.errors import UserError
 from twincheck.common.system.files import write_text
 from twincheck.common.system.json_file import load_json, write_json
+from twincheck.common.system.program import Parser, guarded, say_error
 from twincheck.examples.gallery import environments
 from twincheck.examples.gallery.__main__ import CACHE
 from twincheck.extras.bench import Kind, page
@@ -37,11 +36,7 @@ PAGE, RESULTS, PICTURE = "docs/performance.md", "docs/performance.json", "pics/p
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """See the module's docstring; returns the exit status."""
-    parser = argparse.ArgumentParser(
-        prog=to_type("bench"),
-        description=__doc__,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
-    )
+    parser = Parser(__doc__, "bench")
     turns, folder = Kind.HELP_REPETITIONS(turns=REPETITIONS), {"type": Path, "metavar": "DIR"}
     parser.add_argument("--only", action="append", metavar="NAME", help=Kind.HELP_ONLY())
     parser.add_argument("--list", action="store_true", help=Kind.HELP_LIST())
@@ -77,7 +72,7 @@ def _main(options: argparse.Namespace) -> int:
         missing = _measure(chosen, repetitions, options, results)
     _write(options, known, results)
     for sentence in missing:
-        report.say_error(sentence)
+        say_error(sentence)
     return 2 if missing else 0
 
 

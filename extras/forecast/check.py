@@ -16,7 +16,6 @@ from pathlib import Path
 import numpy as np
 
 from twincheck.common.check.command_line import check
-from twincheck.common.check.guard import guarded
 from twincheck.common.check.options import OF_EVERY_CHECK, CheckOptions, Parser
 from twincheck.common.check.result import Result
 from twincheck.common.check.steps import Launch, Step
@@ -32,6 +31,7 @@ from twincheck.common.system.errors import UserError
 from twincheck.common.system.extras import of_pairs
 from twincheck.common.system.frameworks import SIDES
 from twincheck.common.system.json_file import write_json
+from twincheck.common.system.program import guarded
 from twincheck.common.weights.checkpoint import configured
 from twincheck.extras.forecast import Kind
 from twincheck.extras.forecast.forecast import PART, draw, samples, write_table
