@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from twincheck.common.check.guard import guarded
 from twincheck.common.check.options import CheckOptions, Parser, of, positive
 from twincheck.common.check.report_json import json_text, told_in
 from twincheck.common.check.result import Result, overall_exit
@@ -29,6 +28,7 @@ from twincheck.common.system import extras
 from twincheck.common.system.errors import UserError
 from twincheck.common.system.extras import of_pairs
 from twincheck.common.system.files import write_text
+from twincheck.common.system.program import guarded
 from twincheck.common.system.reasons import Kind
 
 

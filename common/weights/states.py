@@ -13,7 +13,6 @@ from pathlib import Path
 
 import numpy as np
 
-from twincheck.common.logs.pickle_machine import printable
 from twincheck.common.pair.pairs import TRAINED_LIKE
 from twincheck.common.system.errors import UserError
 from twincheck.common.system.files import whole
@@ -21,6 +20,7 @@ from twincheck.common.system.hashes import arrays_sha256
 from twincheck.common.system.json_file import load_json, write_json
 from twincheck.common.system.npz import read_npz
 from twincheck.common.system.reasons import Kind
+from twincheck.common.system.words import printable
 from twincheck.common.weights.layers import Owner
 from twincheck.common.weights.mapped import Mapped
 

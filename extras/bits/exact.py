@@ -31,13 +31,11 @@ from pathlib import Path
 import numpy as np
 from rich.table import Table
 
-from twincheck.common.check.guard import guarded
 from twincheck.common.check.inputs import Inputs
 from twincheck.common.check.options import CheckOptions, Parser, positive
 from twincheck.common.check.result import shown
 from twincheck.common.check.steps import Step
 from twincheck.common.logs.key import Key
-from twincheck.common.logs.pickle_machine import printable
 from twincheck.common.logs.result_folder import ResultFolder
 from twincheck.common.logs.sidecar import sidecar_of
 from twincheck.common.pair.pairs import Pair
@@ -49,6 +47,8 @@ from twincheck.common.system.extras import of_pairs
 from twincheck.common.system.frameworks import SIDES
 from twincheck.common.system.json_file import load_json, write_json
 from twincheck.common.system.npz import read_npz
+from twincheck.common.system.program import guarded
+from twincheck.common.system.words import printable
 from twincheck.extras.bits import Kind, md5
 from twincheck.extras.bits.operators import ALL, SAMPLES, TABLE
 from twincheck.extras.bits.orders import find, gradients_of, grouped, sampled, ways_of

@@ -17,13 +17,13 @@ from pathlib import Path
 import numpy as np
 
 from twincheck.common.logs.key import Key, parent_of
-from twincheck.common.logs.pickle_machine import printable
 from twincheck.common.logs.reader import read_log
 from twincheck.common.logs.result_folder import ResultFolder
 from twincheck.common.logs.sidecar import sidecar_of
 from twincheck.common.pair.pairs import Pair
 from twincheck.common.system.errors import UserError
 from twincheck.common.system.frameworks import SIDES
+from twincheck.common.system.words import printable
 from twincheck.common.verdict.row import Row
 from twincheck.extras.bits import Kind
 from twincheck.extras.bits.operators import ALL, TABLE

@@ -16,13 +16,13 @@ from pathlib import Path
 
 from rich.text import Text
 
-from twincheck.common.check.guard import guarded
 from twincheck.common.check.options import Parser
 from twincheck.common.report import terminal
 from twincheck.common.report.commands import shown
 from twincheck.common.system.errors import UserError
 from twincheck.common.system.extras import in_language
 from twincheck.common.system.json_file import write_json
+from twincheck.common.system.program import guarded
 from twincheck.extras.compared import Kind, page, words
 from twincheck.extras.compared.compare import compare
 from twincheck.extras.compared.document import document, refused

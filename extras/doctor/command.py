@@ -11,13 +11,13 @@ Exit status: 0 both frameworks work, 1 one does not (what to install is said).
 
 import dataclasses
 import json
-import os
 import sys
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from twincheck.common.system.frameworks import SIDES
+from twincheck.common.system.program import Parser, guarded
 from twincheck.common.system.start import installed
 from twincheck.extras.doctor import Kind
 from twincheck.extras.doctor.frameworks import Framework, examine
@@ -25,7 +25,6 @@ from twincheck.extras.doctor.machine import Machine, look
 from twincheck.extras.doctor.pythons import Python, other_pythons
 from twincheck.extras.doctor.sentences import next_command, sentences, what_to_install
 from twincheck.extras.doctor.tried import order
-from twincheck.extras.shared.spoken import Parser
 
 SCHEMA = 1  # of --json; a later one may have more, and another number where a meaning changes
 _TRIES = 3  # Pythons that are asked for a framework that works
@@ -33,21 +32,22 @@ _TRIES = 3  # Pythons that are asked for a framework that works
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """The command; returns the exit status."""
-    parser = Parser("doctor", __doc__)
+    parser = Parser(__doc__, "doctor")
     parser.add_argument("--json", action="store_true", help=Kind.OPTION_JSON())
     options = parser.parse_args(arguments)
+    return guarded(False, lambda: _examine(options.json))
+
+
+def _examine(as_json: bool) -> int:
     others = other_pythons()
     with ThreadPoolExecutor(len(SIDES)) as threads:
         found = dict(zip(SIDES, threads.map(lambda side: find(side, others), SIDES), strict=True))
     machine = look()
-    if options.json:
-        lines = [json.dumps(as_json(found, others, machine), indent=2)]
+    if as_json:
+        lines = [json.dumps(_document(found, others, machine), indent=2)]
     else:
         lines = sentences(found, others, machine)
-    try:
-        print("\n".join(lines), flush=True)
-    except BrokenPipeError:  # nobody reads on; nor may Python complain of it when it ends
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+    print("\n".join(lines), flush=True)
     return 0 if all(each.works for each in found.values()) else 1
 
 
@@ -67,7 +67,7 @@ def find(side: str, others: Sequence[Python]) -> Framework:
     return asked[0] if asked else Framework(side, "", problem=Kind.NO_PYTHON_HAS_IT())
 
 
-def as_json(found: dict[str, Framework], others: Sequence[Python], machine: Machine) -> dict:
+def _document(found: dict[str, Framework], others: Sequence[Python], machine: Machine) -> dict:
     """What --json prints."""
     return {
         "schema": SCHEMA,

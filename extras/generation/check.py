@@ -23,7 +23,6 @@ from pathlib import Path
 import numpy as np
 
 from twincheck.common.check.command_line import write_step_page
-from twincheck.common.check.guard import guarded
 from twincheck.common.check.options import OF_EVERY_CHECK, OF_JUDGING, CheckOptions, Parser, of
 from twincheck.common.check.report_json import json_text
 from twincheck.common.check.result import overall_exit
@@ -41,6 +40,7 @@ from twincheck.common.system.extras import of_pairs
 from twincheck.common.system.files import write_text
 from twincheck.common.system.frameworks import SIDES
 from twincheck.common.system.json_file import load_json, write_json
+from twincheck.common.system.program import guarded
 from twincheck.common.system.run_kind import RunKind
 from twincheck.common.verdict.row import Row, claim
 from twincheck.common.weights.checkpoint import configured

@@ -18,7 +18,6 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from twincheck.common.check.guard import guarded
 from twincheck.common.check.options import OF_EVERY_CHECK, Parser, of, positive
 from twincheck.common.pair.pairs import MODELS, built_in_models, folder_of, load_pair
 from twincheck.common.report import terminal
@@ -26,6 +25,7 @@ from twincheck.common.system.checkout import PATH
 from twincheck.common.system.door import VARIABLE as DOOR
 from twincheck.common.system.door import to_type
 from twincheck.common.system.errors import UserError
+from twincheck.common.system.program import guarded
 from twincheck.extras.many import Kind
 from twincheck.extras.shared import jobs
 

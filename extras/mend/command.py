@@ -41,7 +41,6 @@ from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
-from twincheck.common.check.guard import guarded
 from twincheck.common.check.options import CheckOptions, Parser, positive
 from twincheck.common.check.result import Result, shown
 from twincheck.common.check.steps import Step
@@ -60,6 +59,7 @@ from twincheck.common.system.files import whole
 from twincheck.common.system.folders import remove_abandoned, working_folder
 from twincheck.common.system.half import HALF
 from twincheck.common.system.json_file import write_json
+from twincheck.common.system.program import guarded
 from twincheck.common.system.reasons import renamed
 from twincheck.common.system.run_kind import RunKind
 from twincheck.common.verdict.row import AGREEING, FAILING

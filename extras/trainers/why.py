@@ -27,7 +27,6 @@ from pathlib import Path
 
 import numpy as np
 
-from twincheck.common.check.guard import guarded
 from twincheck.common.check.inputs import Inputs
 from twincheck.common.check.options import CheckOptions, Parser, positive
 from twincheck.common.check.record import asked_of
@@ -47,6 +46,7 @@ from twincheck.common.system.errors import UserError
 from twincheck.common.system.extras import of_pairs
 from twincheck.common.system.frameworks import SIDES
 from twincheck.common.system.json_file import load_json, write_json
+from twincheck.common.system.program import guarded
 from twincheck.common.system.reasons import is_of
 from twincheck.extras.shared.sides import answered, asked, only_pair
 from twincheck.extras.trainers import Kind
