@@ -78,8 +78,14 @@ _texts = list_of(text)
 
 # What extras/bits/patch.py counts of one operator.
 _TALLY = record(
-    dict.fromkeys(("calls", "differed", "gradients", "gradients_differed"), whole)
-    | {"largest": _seconds, "where": text, "untaken": dict_of(whole)}
+    dict.fromkeys(("calls", "differed", "gradients", "gradients_differed", "order"), whole)
+    | {
+        "largest": _seconds,
+        "ulps": _seconds,
+        "where": text,
+        "place": text,
+        "untaken": dict_of(whole),
+    }
 )
 
 # What step 4's workers find of one case: one SGD step, and a finite difference of the loss.

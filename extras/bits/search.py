@@ -68,7 +68,7 @@ def transplant_notes(folder: Path, stems: Sequence[str], rows: Sequence[Row]) ->
     sidecar = sidecar_of(ResultFolder(folder).log(stems[0], "paddle"))
     if not sidecar.transplanted:
         return []
-    tally = _tally(folder, stems)
+    tally = tally_of(folder, stems)
     called = [name for name, counts in tally.items() if counts["calls"]]
     measured = [row for row in rows if row.max_abs is not None]
     off = [row.key for row in measured if row.max_abs]
@@ -76,11 +76,11 @@ def transplant_notes(folder: Path, stems: Sequence[str], rows: Sequence[Row]) ->
         Kind.TRANSPLANTED(count=len(called)),
         Kind.TENSORS_EQUAL(count=len(measured) - len(off), total=len(measured)),
     ]
-    differing = _differing(tally)
-    if differing:
+    needed = differing(tally)
+    if needed:
         notes.append(Kind.OTHER_BITS())
-        notes += [_counted(name, tally[name]) for name in differing]
-        notes.append(Kind.NEEDED_ALONE(operators=",".join(differing)))
+        notes += [_counted(name, tally[name]) for name in needed]
+        notes.append(Kind.NEEDED_ALONE(operators=",".join(needed)))
     untaken = [name for name, counts in tally.items() if counts["untaken"]]
     for name in untaken:
         reason, calls = max(tally[name]["untaken"].items(), key=lambda item: item[1])
@@ -151,7 +151,7 @@ def _counted(name: str, counts: dict) -> str:
     return Kind.OPERATOR_COUNTED(operator=name, counts=parts, largest=largest, where=where)
 
 
-def _tally(folder: Path, stems: Sequence[str]) -> dict[str, dict]:
+def tally_of(folder: Path, stems: Sequence[str]) -> dict[str, dict]:
     """Operator -> its counts, from the float32 sidecars of a transplanted run."""
     tally: dict[str, dict] = {}
     for stem in stems:
@@ -160,7 +160,7 @@ def _tally(folder: Path, stems: Sequence[str]) -> dict[str, dict]:
     return {name: counts for name, counts in tally.items() if name in TABLE}
 
 
-def _differing(tally: dict[str, dict]) -> list[str]:
+def differing(tally: dict[str, dict]) -> list[str]:
     """Operators whose own results differ, the largest difference first."""
     names = [n for n, counts in tally.items() if counts["differed"] or counts["gradients_differed"]]
     return sorted(names, key=lambda name: -tally[name]["largest"])
@@ -193,7 +193,7 @@ class Search:
         if self.green and not plain.off:
             return [Kind.ALL_EQUAL_ALREADY()]
         with_all = self.trial([ALL], count=True)
-        tally = _tally(self.trials, self.step.judged)
+        tally = tally_of(self.trials, self.step.judged)
         if self.green and with_all.off:
             # From Paddle's log of this trial and torch's, which are in one folder.
             self.first_reason = _reason(next(iter(with_all.off)), self.trials, self.step.judged)
@@ -211,7 +211,7 @@ class Search:
             counts = {"count": off, "total": off + len(with_all.same)}
             first = {"key": next(iter(with_all.off)), "why": self.first_reason}
             notes.append(Kind.DIFFER_WITH_ALL(**counts, **first))
-        chosen = _differing(tally)
+        chosen = differing(tally)
         if not self.wanted <= self.trial(chosen).same:
             chosen = [name for name, counts in tally.items() if counts["calls"]]
         without: dict[str, Bits] = {}  # of the trial without one operator
