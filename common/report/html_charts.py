@@ -15,6 +15,7 @@ from twincheck.common.logs.key import Key
 from twincheck.common.logs.reader import read_log
 from twincheck.common.logs.result_folder import ResultFolder
 from twincheck.common.pair.case_hooks import CURVES
+from twincheck.common.report.html_rows import plain_number
 from twincheck.common.report.html_words import SIDE_NAMES, visible
 from twincheck.common.system.frameworks import SIDES
 from twincheck.common.system.reasons import Kind
@@ -66,22 +67,20 @@ class Chart:
 
     def as_json(self, number) -> dict[str, object]:
         """Return plain values for the script; `number` gives a text's number."""
-        digits = 3 if self.log else 12  # of curves the difference is told
+
+        def plain(values: Sequence[float]) -> list:
+            # Of curves the difference is told.
+            return [plain_number(value, 3 if self.log else 12) for value in values]
+
         told = {"x": [int(x) for x in self.x], "log": self.log, "first": self.first}
         told |= {"epochs": self.epochs, "keys": [visible(key) for key in self.keys]}
         return told | {
             "series": [
                 {"name": number(one.name), "mark": one.mark, "tone": one.tone}
-                | {"values": _plain(one.values, digits), "low": _plain(one.low, digits)}
+                | {"values": plain(one.values), "low": plain(one.low)}
                 for one in self.series
             ]
         }
-
-
-def _plain(values: Sequence[float], digits: int) -> list[float | int | None]:
-    """Numbers for JSON: NaN as None, infinity as what no float holds."""
-    shown = (float(f"{value:.{digits}g}") for value in values)
-    return [None if v != v else v if math.isfinite(v) else 10**309 for v in shown]
 
 
 # ---- the error of each tensor in the order of the forward ---------------------------------------
