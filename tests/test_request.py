@@ -105,12 +105,9 @@ def checkout(tmp_path_factory):
     return copy
 
 
-def by_hand(checkout, side, request, by_path=False):
+def by_hand(checkout, side, request):
     """A side's script, run with a request's path by what runs this file's checks."""
     command = ("-W", "ignore", "-m", f"step1_forward.{side}.forward", request)
-    if by_path:  # from another folder, and nothing says where the checkout is
-        script = checkout.root / "step1_forward" / side / "forward.py"
-        return checkout.python("-W", "ignore", str(script), request, PYTHONUNBUFFERED="1")
     return checkout.python(*command, PYTHONPATH=str(checkout.root), PYTHONUNBUFFERED="1")
 
 
@@ -133,7 +130,7 @@ def test_a_side_runs_again_by_hand_with_the_same_bits(checkout, tmp_path):
     for name in ("torch", "paddle", "paddle_teacher_forced"):
         side = name.partition("_")[0]
         request = str(tmp_path / f"request_{name}.json")
-        ended(0, by_hand(checkout, side, request, by_path=name != "paddle"))
+        ended(0, by_hand(checkout, side, request))
     for log in (*LOGS, TEACHER_FORCED):
         assert (tmp_path / f"{log}.npy").read_bytes() == (made / f"{log}.npy").read_bytes(), log
         one, other = (json.loads((p / f"{log}.json").read_text()) for p in (tmp_path, made))
