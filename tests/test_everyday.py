@@ -164,7 +164,7 @@ def test_the_whole_command_on_a_tiny_pair(tmp_path, capsys):
 @pytest.mark.parametrize("driven, ran", [(["sgd", "adam"], 20), (["sgd"], 10), (None, 0)])
 def test_bare_passes_of_step_4_are_those_of_the_check(driven, ran):
     """The set-ups that run the model, updates of the others, and witnesses in float64 alone."""
-    from twincheck.common.sides import torch_side as side
+    from twincheck.common.sides.backend_torch import side
 
     request = {"step": 4, "setups": ["sgd", "adam"], "steps": 10}
     pair = load_pair(str(TINY))

@@ -191,7 +191,7 @@ def _imported(side_name: str, model: str):
 
     from twincheck.common.pair.pairs import load_pair
 
-    side = importlib.import_module(f"twincheck.common.sides.{side_name}_side")
+    side = importlib.import_module(f"twincheck.common.sides.backend_{side_name}").side
     pair = load_pair(model)
     return side, pair.side(side_name), pair
 

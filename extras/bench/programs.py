@@ -69,11 +69,11 @@ def _twin(side_name: str, tokens: int, **setting) -> Step:
 
     from twincheck.common.sides.session import current
 
-    side = importlib.import_module(f"twincheck.common.sides.{side_name}_side")
+    side = importlib.import_module(f"twincheck.common.sides.backend_{side_name}").side
     module = importlib.import_module(f"twincheck.common.models.reformer.{side_name}_model")
     side.set_up("float32", "cpu", 0)
     if side_name == "paddle":  # as a check has it
-        importlib.import_module("twincheck.common.sides.quick_in_paddle").make_quick(True)
+        side.compute_quickly(True)
     model = module.build(reformer_config(tokens, **setting) | {"head": "lm"})
     model.train()
     ids = side.tensor(token_ids(tokens))

@@ -30,8 +30,8 @@ from paddle.distributed.flex_checkpoint.aoa.parser import Parser
 from paddle.distributed.flex_checkpoint.dcp.sharded_weight import ShardedWeightDesc
 from safetensors.numpy import load_file, save_file
 
-from twincheck.common.sides import narrow_in_paddle, upcast
-from twincheck.common.sides import paddle_side as side
+from twincheck.common.sides import upcast
+from twincheck.common.sides.backend_paddle import side
 from twincheck.extras.certificate import Kind
 from twincheck.extras.certificate.named import (
     Named,
@@ -46,7 +46,7 @@ from twincheck.extras.certificate.statements import Marks, Move, carry
 def main(request_file: str) -> None:
     """Leave all that the docstring names in the request's folder."""
     request = json.loads(Path(request_file).read_text())
-    upcast.patch(side, narrow_in_paddle)
+    upcast.patch(side)
     port = _Port(request)
     if "repairs" in request:
         port.repair(request["repairs"])

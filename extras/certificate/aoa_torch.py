@@ -22,8 +22,8 @@ import json
 import numpy as np
 import torch
 
-from twincheck.common.sides import narrow_in_torch, upcast
-from twincheck.common.sides import torch_side as side
+from twincheck.common.sides import upcast
+from twincheck.common.sides.backend_torch import side
 from twincheck.extras.certificate.named import configured, load_class, logits_of, told_errors
 
 NOISE = 0.1  # added to every parameter: biases begin as 0 and gains as 1, and a swap would not show
@@ -33,7 +33,7 @@ def main(request_file: str) -> None:
     """Leave all that the docstring names in the request's folder."""
     request = json.loads(Path(request_file).read_text())
     folder = Path(request["folder"])
-    upcast.patch(side, narrow_in_torch)
+    upcast.patch(side)
     Class = load_class(request["reference"])
     config = configured(Class, request["config"])
     config._attn_implementation = "eager"  # written out, as Paddle's is on a CPU

@@ -50,7 +50,7 @@ def take(run, recording) -> None:
         record(key, values, **more)
 
     run.log, run.session.record = logged, recorded
-    with recorder.probes(), recording(recorder):
+    with recorder.at_probes(), recording(recorder):
         getattr(module, told["step"][1])(run)
     with recorder.pause():
         for model in built:

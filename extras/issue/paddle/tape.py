@@ -12,13 +12,14 @@ if __name__ == "__main__":  # by its path too; --help needs no framework
 
     begin_side("paddle", __doc__)
 
-from twincheck.common.sides import paddle_side as side
+from twincheck.common.sides.backend_paddle import side
+from twincheck.common.sides.group import join_group
 from twincheck.common.sides.worker import Script, main
 from twincheck.extras.issue.calls_in_paddle import recording
 from twincheck.extras.issue.taken import STEM, take
 from twincheck.extras.shared.one_case import asked_precision
 
-GROUP = side.join_group()
+GROUP = join_group(side)
 
 
 def taken(run):

@@ -12,13 +12,14 @@ if __name__ == "__main__":  # by its path too; --help needs no framework
 
     begin_side("torch", __doc__)
 
-from twincheck.common.sides import torch_side as side
+from twincheck.common.sides.backend_torch import side
+from twincheck.common.sides.group import join_group
 from twincheck.common.sides.worker import Script, main
 from twincheck.extras.issue.calls_in_torch import recording
 from twincheck.extras.issue.taken import STEM, take
 from twincheck.extras.shared.one_case import asked_precision
 
-GROUP = side.join_group()
+GROUP = join_group(side)
 
 
 def taken(run):

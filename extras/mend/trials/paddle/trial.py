@@ -40,12 +40,13 @@ from types import CodeType
 
 import numpy as np
 
+from twincheck.common.sides.group import join_group
 from twincheck.common.logs.key import Key
 from twincheck.common.logs.of_a_run import STATISTICS
 from twincheck.common.logs.reader import read_log
 from twincheck.common.logs.sidecar import sidecar_of
 from twincheck.common.sides import model_file
-from twincheck.common.sides import paddle_side as side
+from twincheck.common.sides.backend_paddle import side
 from twincheck.common.sides.draws import Draws, Dropouts, Restart
 from twincheck.common.sides.run import Run
 from twincheck.common.sides.session import Session, using
@@ -56,7 +57,7 @@ from twincheck.extras.mend.edits import CASE, MAPPING
 from twincheck.extras.mend import Kind
 from twincheck.extras.shared.one_case import asked_precision
 
-GROUP = side.join_group()
+GROUP = join_group(side)
 SLOWER = 20.0  # than the source as it is an edit may be
 
 

@@ -41,6 +41,7 @@ import torch
 
 from twincheck.common.pair.data import LABELS
 from twincheck.common.pair.tape import Tape
+from twincheck.common.sides.loader import Samples, batches
 from twincheck.common.system.tree import tree_map
 from twincheck.step5_train.train import batches_of, prepared, shuffled
 
@@ -244,7 +245,7 @@ class Retrained:
         elif way != "in turn":
             order = Tape(way).permutation("shuffle", epoch, count)
         size, whole = self.settings["batch_size"], self.settings["drop_last"]
-        return run.side.batches(run.side.Samples(self.samples), order, size, drop_last=whole)
+        return batches(run.side, Samples(self.samples), order, size, drop_last=whole)
 
     # ---- the optimizer --------------------------------------------------------------------------
 

@@ -18,14 +18,15 @@ if __name__ == "__main__":  # by its path too; --help needs no framework
     begin_side("torch", __doc__)
 
 from twincheck.common.pair.case_hooks import data_cases, training
-from twincheck.common.sides import torch_side as side
+from twincheck.common.sides.backend_torch import side
+from twincheck.common.sides.group import join_group
 from twincheck.common.sides.worker import Script, main
 from twincheck.common.system.json_file import load_json, write_json
 from twincheck.extras.shared.one_case import asked_precision
 from twincheck.extras.trainers.reference.torch.retrain import Retrained, dropouts
 from twincheck.step5_train.train import batches_of
 
-GROUP = side.join_group()
+GROUP = join_group(side)
 
 
 def retrained(run):
