@@ -121,7 +121,6 @@ TWIN_PATTERNS = (
     "twincheck/{}_side.py",
     "common/models/*/{}_model.py",
     "step*/{}/*.py",
-    "extras/*/{}/*.py",
 )
 
 _TWIN = re.compile(r"#\s*twin:(.*)$")
