@@ -181,7 +181,7 @@ def _tapes(
     }
     with asked(pair, options, work, keep="all") as one:
         one = replace(one, run=replace(one.run, cases=case_of(origin, pair, one.run)))
-        with one.sides("twincheck.extras.issue.{}.tape", STEM) as sides:
+        with one.sides("twincheck.extras.issue.taken", STEM) as sides:
             sides.folder.mkdir(parents=True, exist_ok=True)
             write_json(sides.folder / WANTED, told)
             sides.answer("float64")

@@ -13,7 +13,7 @@ from checkout import ROOT, Checkout
 
 from twincheck.common.logs.sidecar import Sidecar
 from twincheck.common.pair.pairs import load_pair
-from twincheck.common.sides import torch_side
+from twincheck.common.sides.backend_torch import side as torch_side
 from twincheck.common.sides.session import Session, using
 from twincheck.common.system.errors import UserError
 from twincheck.common.system.run_kind import RunKind
