@@ -3,21 +3,26 @@
 import atexit
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
 import tempfile
 from collections import defaultdict
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
 import numpy as np
-from checkout import ROOT, Checkout
+from checkout import ROOT, Checkout, change
 
 from tools.twins import translate
 from twincheck.common.logs.reader import read_log
-from twincheck.common.logs.sidecar import Sidecar, write_sidecar
+from twincheck.common.logs.sidecar import Sidecar, seal, write_sidecar
 from twincheck.common.logs.writer import LogWriter
+
+PAIRS = ROOT / "tests" / "pairs"
+SMALL_CNN = PAIRS / "small_cnn"
 
 
 def ended(status, run):
@@ -60,18 +65,60 @@ def write_log(path, arrays, told=None):
     return writer
 
 
+def sealed_log(path, arrays, side="torch", **told):
+    """A log as a side's process leaves it: its sidecar tells the side; hash and seal fit."""
+    told = {"side": side, "framework": side, "frameworks_loaded": [side]} | told
+    told = {"framework_file": f"/site-packages/{told['framework']}/__init__.py"} | told
+    car = Sidecar(log_sha256=write_log(path, arrays).sha256, **told)
+    write_sidecar(path, replace(car, seal=told.get("seal", seal(car))))
+    return path
+
+
 def arrays_of(path):
     """Key -> array of a log."""
     with read_log(path) as log:
         return {key: log[key].copy() for key in log}
 
 
-def write_pair(folder: Path, case, torch, paddle):
-    """A pair of somebody's own; its folder."""
+# Behind the table of the built-in twins: what their models do not have.
+_SPELT = {
+    r"\b(Conv|BatchNorm|InstanceNorm)(\d)d\b": r"\1\2D",
+    r"\bConvTranspose(\d)d\b": r"Conv\1DTranspose",
+    "MultiheadAttention": "MultiHeadAttention",
+    r"nn\.RNN\(": "nn.SimpleRNN(",
+    ", (batch_first|affine)=True": "",
+    r"paddle\.softmax": "F.softmax",
+    "running_mean": "_mean",
+    "running_var": "_variance",
+}
+
+
+def paddles(torch, *changes):
+    """A torch text in Paddle's words; changes: (old, new) of that text, where the port differs."""
+    text = translate(torch)
+    for pattern, words in _SPELT.items():
+        text = re.sub(pattern, words, text)
+    for old, new in changes:
+        assert text.count(old) == 1, old
+        text = text.replace(old, new)
+    return text
+
+
+def write_pair(folder: Path, case, torch, paddle=None):
+    """A pair of somebody's own, whose port may be the reference's text; its folder."""
+    paddle = paddles(torch) if paddle is None else paddle
     folder.mkdir(parents=True, exist_ok=True)
     for name, text in (("case", case), ("torch_model", torch), ("paddle_model", paddle)):
         (folder / f"{name}.py").write_text(text)
     return folder
+
+
+def copied(pair, folder, *changes, side="paddle"):
+    """A copy of a pair below a folder; changes: (old, new) of a side's model."""
+    made = shutil.copytree(pair, Path(folder) / Path(pair).name)
+    for old, new in changes:
+        change(made / f"{side}_model.py", old, new)
+    return made
 
 
 def edit_json(path, **entries):
@@ -114,14 +161,10 @@ def translated(name, *changes):
 
     changes   (old, new) of that text, where the port differs
     """
-    source = ROOT / "tests" / "pairs" / name
-    text = translate((source / "torch_model.py").read_text())
-    for old, new in changes:
-        assert text.count(old) == 1, old
-        text = text.replace(old, new)
     folder = Path(tempfile.mkdtemp(prefix="pairs-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    made = shutil.copytree(source, folder / name)
+    made = copied(PAIRS / name, folder)
+    text = paddles((made / "torch_model.py").read_text(), *changes)
     (made / "paddle_model.py").write_text(text)
     return made
 
@@ -155,3 +198,12 @@ def printed(capsys, status, found):
     told = capsys.readouterr()
     assert found == status, told.out + told.err
     return told
+
+
+def a_port(folder: Path, source: Path, *changes):
+    """A copy of a pair in a folder, without its logs, with changes (old, new) of its port."""
+    left_out = shutil.ignore_patterns("log", "__pycache__")
+    pair = shutil.copytree(source, folder / source.name, ignore=left_out)
+    for old, new in changes:
+        change(pair / "paddle_model.py", old, new)
+    return pair

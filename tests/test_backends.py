@@ -4,8 +4,7 @@ import shutil
 import sys
 
 import pytest
-from builders import ended, python
-from checkout import Checkout
+from builders import ended, python, write_pair
 
 from twincheck.common.logs.independence import folder_problems
 from twincheck.common.system.extras import in_language
@@ -91,20 +90,16 @@ OTHERWISE = PADDLE.replace(
 assert OTHERWISE != PADDLE and NEW.count("self.act") == 2
 
 
-@pytest.fixture(scope="module")
-def checkout(tmp_path_factory):
-    return Checkout(tmp_path_factory.mktemp("backends"))
-
-
 @pytest.fixture
 def pair(tmp_path):
     """Writes the files of a pair; returns its folder."""
 
-    def write(**files):
-        folder = tmp_path / "a pair"
-        folder.mkdir()
-        for name, text in {"case": CASE, **files}.items():
-            (folder / f"{name}.py").write_text(text)
+    def write(torch=None, paddle=None, candidate=None, case=CASE):
+        folder = write_pair(tmp_path / "a pair", case, torch or "", paddle or "")
+        models = {"torch": torch, "paddle": paddle, "candidate": candidate}
+        for name, text in models.items():
+            path = folder / f"{name}_model.py"
+            path.unlink(missing_ok=True) if text is None else path.write_text(text)
         return str(folder)
 
     return write
@@ -113,21 +108,20 @@ def pair(tmp_path):
 @pytest.mark.slow
 def test_a_refactored_file_computes_the_same(checkout, pair, tmp_path):
     case = CASE + '\nRENAME = {"begin": "first"}\n'
-    folder, out = pair(case=case, torch_model=OLD, candidate_model=NEW), str(tmp_path / "out")
+    folder, out = pair(OLD, candidate=NEW, case=case), str(tmp_path / "out")
     asked = ("--model", folder, "--candidate", "torch", "--out", out)
     for step in (1, 4):
         done, report = ended(0, checkout.rows(step, *asked))
         assert "ALIGNED in step" in done.stdout and "Paddle" not in done.stdout
     assert {row["verdict"] for row in report["rows"]} <= {"IDENTICAL", "ROUNDING"}
     kept = tmp_path / "out" / "torch-against-torch" / "step1_forward"
-    assert (kept / "a pair" / "forward_all_paddle.npy").is_file() and (
-        kept / "report.html"
-    ).is_file()
+    files = (kept / "a pair" / "forward_all_paddle.npy", kept / "report.html")
+    assert all(file.is_file() for file in files)
     ended(0, checkout.check(1, *asked, "--compare-only"))
 
 
 def test_logs_of_one_framework_show_nothing_of_a_port(checkout, pair, tmp_path):
-    folder, out = pair(torch_model=OLD, candidate_model=OLD), tmp_path / "out"
+    folder, out = pair(OLD, candidate=OLD), tmp_path / "out"
     asked = ("--model", folder, "--out", str(out))
     ended(0, checkout.check(1, *asked, "--candidate", "torch"))
     logs = out / "torch-against-torch" / "step1_forward" / "a pair"
@@ -141,7 +135,7 @@ def test_logs_of_one_framework_show_nothing_of_a_port(checkout, pair, tmp_path):
 
 def test_what_differs_is_said_of_the_reference_and_the_candidate(checkout, pair):
     wrong = OLD.replace("nn.LayerNorm(width)", "nn.LayerNorm(width, eps=1e-3)")
-    folder = pair(torch_model=OLD, candidate_model=wrong)
+    folder = pair(OLD, candidate=wrong)
     done, report = ended(1, checkout.rows(1, "--model", folder, "--candidate", "torch"))
     assert "epsilon is 1e-05 in the reference and 0.001 in the candidate" in done.stdout
     assert "candidate_model.py:11" in done.stdout and "Paddle" not in done.stdout
@@ -151,26 +145,23 @@ def test_what_differs_is_said_of_the_reference_and_the_candidate(checkout, pair)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("step", [1, 4])
-def test_a_static_graph_is_the_function_that_runs_as_it_is(checkout, pair, step):
-    asked = ("--model", pair(paddle_model=PADDLE), "--candidate", "paddle-static")
-    done, report = ended(0, checkout.rows(step, *asked, "--against", "paddle"))
-    assert {row["verdict"] for row in report["rows"]} <= {"IDENTICAL", "ROUNDING"}
-    assert "train mode" in done.stdout or "eval and train" in done.stdout
-    assert any("train/" in row["key"] for row in report["rows"])
-
-
-@pytest.mark.slow
-def test_a_branch_that_a_graph_takes_otherwise_is_found(checkout, pair):
-    asked = ("--model", pair(paddle_model=OTHERWISE), "--candidate", "paddle-static")
-    done, report = ended(1, checkout.rows(1, *asked, "--against", "paddle"))
-    assert "NOT ALIGNED" in done.stdout and "static Paddle" in done.stdout
-    assert "DIVERGED" in {row["verdict"] for row in report["rows"]}
+@pytest.mark.parametrize(
+    ("step", "port", "status", "said"),
+    [(1, PADDLE, 0, "train"), (4, PADDLE, 0, "train"), (1, OTHERWISE, 1, "static Paddle")],
+)
+def test_a_static_graph_is_the_function_that_runs_as_it_is(
+    checkout, pair, step, port, status, said
+):
+    """A branch that the graph takes otherwise is found."""
+    asked = ("--model", pair(paddle=port), "--candidate", "paddle-static", "--against", "paddle")
+    done, report = ended(status, checkout.rows(step, *asked))
+    assert ("DIVERGED" in {row["verdict"] for row in report["rows"]}) == bool(status)
+    assert said in done.stdout and any("train/" in row["key"] for row in report["rows"])
 
 
 def test_a_model_that_no_graph_can_be_made_of_is_a_sentence(checkout, pair):
     listed = PADDLE.replace("if h.mean() > 0.1:", "if sum(sum(h.tolist(), [])) > 0.1:")
-    asked = ("--model", pair(paddle_model=listed), "--candidate", "paddle-static")
+    asked = ("--model", pair(paddle=listed), "--candidate", "paddle-static")
     done = ended(2, checkout.check(1, *asked, "--against", "paddle"))
     assert "paddle-static: no graph can be made of this model: " in done.stderr
 
@@ -182,7 +173,7 @@ COMPILES = pytest.mark.skipif(" " in sys.prefix, reason=f"torch compiles nothing
 @pytest.mark.slow
 @COMPILES
 def test_a_compiled_model_is_the_function_that_runs_as_it_is(checkout, pair):
-    asked = ("--model", pair(torch_model=OLD), "--candidate", "torch-compiled")
+    asked = ("--model", pair(OLD), "--candidate", "torch-compiled")
     done, report = ended(0, checkout.rows(3, *asked))
     assert {row["verdict"] for row in report["rows"]} <= {"IDENTICAL", "ROUNDING"}
     assert "`torch-compiled` (torch_model.py)" in done.stdout
@@ -191,15 +182,10 @@ def test_a_compiled_model_is_the_function_that_runs_as_it_is(checkout, pair):
 @pytest.mark.slow
 @COMPILES
 def test_a_compiled_model_that_differs_is_found(checkout, pair):
-    otherwise = OLD.replace(
-        "return self.last(self.drop(",
-        "x = x * (1.001 if torch.compiler.is_compiling() else 1)\n        "
-        "return self.last(self.drop(",
-    )
-    done = checkout.check(
-        1, "--model", pair(torch_model=otherwise), "--candidate", "torch-compiled"
-    )
-    assert "torch and compiled torch share" in ended(1, done).stdout
+    factor = "x = x * (1.001 if torch.compiler.is_compiling() else 1)\n        return self.last("
+    otherwise = OLD.replace("return self.last(", factor)
+    asked = ("--model", pair(otherwise), "--candidate", "torch-compiled")
+    assert "torch and compiled torch share" in ended(1, checkout.check(1, *asked)).stdout
 
 
 @pytest.mark.parametrize(
@@ -212,7 +198,7 @@ def test_a_compiled_model_that_differs_is_found(checkout, pair):
     ],
 )
 def test_what_cannot_be_compared_is_refused(checkout, pair, typed, said):
-    folder = pair(torch_model=OLD, paddle_model=PADDLE)
+    folder = pair(OLD, PADDLE)
     done = ended(2, checkout.check(1, "--model", folder, *typed))
     assert said in done.stderr and len(done.stderr.splitlines()) == 1
 
@@ -220,7 +206,7 @@ def test_what_cannot_be_compared_is_refused(checkout, pair, typed, said):
 OPTIMIZERS = """
 import sys
 import torch
-from twincheck.common.sides import backend_torch as side
+from twincheck.common.sides.backend_torch import side
 
 def trained(rule_of):
     torch.manual_seed(0)

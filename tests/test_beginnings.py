@@ -3,8 +3,7 @@
 import textwrap
 
 import pytest
-from builders import ended
-from checkout import Checkout
+from builders import ended, paddles, write_pair
 
 from twincheck.common.verdict.initial import Drawn, Part, Start
 from twincheck.common.verdict.row import Row
@@ -17,7 +16,7 @@ CONFIGS = {"default": {}}
 def make_inputs(config, seed):
     return {"ids": np.random.default_rng(seed).integers(0, 30, (4, 7))}
 """
-TORCH = """
+TORCH = """\
 import torch
 from torch import nn
 class Net(nn.Module):
@@ -41,43 +40,13 @@ class Net(nn.Module):
 def build(config):
     return Net()
 """
-PADDLE = """
-import paddle
-from paddle import nn
-class Net(nn.Layer):
-    def __init__(self):
-        super().__init__()
-        self.words = nn.Embedding(30, 16, padding_idx=0)
-        self.lstm = nn.LSTM(16, 16)
-        self.attend = nn.MultiHeadAttention(16, 2)
-        self.norm = nn.LayerNorm(16)
-        self.wide = nn.Linear(16, 40)
-        self.act = nn.PReLU()
-        self.back = nn.Linear(40, 16, bias_attr=False)
-        self.conv = nn.Conv1D(16, 8, 3, padding=1, groups=2)
-        self.up = nn.Conv1DTranspose(8, 6, 2, stride=2)
-        self.token = self.create_parameter([1, 1, 16])
-        # more
-    def forward(self, ids):
-        x = self.lstm(self.words(ids) + self.token)[0]
-        x = self.norm(x + self.attend(x, x, x))
-        return self.up(self.conv(self.back(self.act(self.wide(x))).transpose([0, 2, 1])))
-def build(config):
-    return Net()
-"""
+PADDLE = paddles(
+    TORCH,
+    ("nn.Parameter(paddle.randn(1, 1, 16) * 0.02)", "self.create_parameter([1, 1, 16])"),
+    (", need_weights=False)[0])", "))"),
+    ("transpose(1, 2)", "transpose([0, 2, 1])"),
+)
 MORE = "        # more\n"
-
-
-@pytest.fixture(scope="module")
-def checkout(tmp_path_factory):
-    return Checkout(tmp_path_factory.mktemp("beginnings"))
-
-
-def a_pair(folder, torch=TORCH, paddle=PADDLE):
-    folder.mkdir()
-    for name, text in (("case", CASE), ("torch_model", torch), ("paddle_model", paddle)):
-        (folder / f"{name}.py").write_text(text.lstrip())
-    return folder
 
 
 def checked(checkout, pair):
@@ -88,7 +57,7 @@ def checked(checkout, pair):
 @pytest.mark.slow
 def test_every_default_that_differs_has_its_line_and_what_sets_it(checkout, tmp_path):
     """The lines that are printed make it green: Paddle's defaults of ten kinds of layers."""
-    pair = a_pair(tmp_path / "my net")
+    pair = write_pair(tmp_path / "my net", CASE, TORCH, PADDLE)
     said, document = checked(checkout, pair)
     assert document["overall"] == "ALIGNED" and not document["findings"]
     told = {one["sentence"].partition(" begins")[0]: one for one in document["initial"]}
@@ -106,7 +75,7 @@ def test_every_default_that_differs_has_its_line_and_what_sets_it(checkout, tmp_
     assert any("(1.5 / layer.weight.shape[0]) ** 0.5" in line for line in recipes)
     lines = [line for one in document["initial"] for line in one["recipe"]]
     pasted = textwrap.indent("\n".join(lines), " " * 8).replace("model", "self")
-    (pair / "paddle_model.py").write_text(PADDLE.lstrip().replace(MORE, f"{pasted}\n"))
+    (pair / "paddle_model.py").write_text(PADDLE.replace(MORE, f"{pasted}\n"))
     said, document = checked(checkout, pair)
     assert not document["initial"] and "initial values" not in said
 

@@ -1,7 +1,6 @@
 """The checks as people run them: exit statuses, sentences, what they leave behind."""
 
 import json
-import shutil
 
 import numpy as np
 import pytest
@@ -53,44 +52,39 @@ def test_green_from_another_folder_with_a_space_in_the_path(checkout):
     assert not list(folder.parent.glob(".*")), "working folders are removed"
 
 
+REPROD_LOG = """
+import json, sys
+from reprod_log import ReprodDiffHelper as H
+h = H(); a, b = h.load_info(sys.argv[1]), h.load_info(sys.argv[2])
+h.compare_info(a, b); h.report(path=sys.argv[3])
+print(json.dumps([list(a), {k: float(v['mean']) for k, v in h.diff_dict.items()}]))
+"""
+
+
+def by_reprod_log(checkout, stem):
+    """The keys that reprod_log reads, its means, and what it says of them."""
+    folder, report = checkout.path("step1_forward/log") / MODEL, checkout.elsewhere / "its.log"
+    logs = [str(folder / f"{stem}_{side}.npy") for side in ("torch", "paddle")]
+    done = checkout.python("-W", "ignore", "-c", REPROD_LOG, *logs, str(report))
+    keys, means = json.loads(done.stdout.splitlines()[-1])
+    return keys, means, [line.partition("INFO: ")[2] for line in report.read_text().splitlines()]
+
+
 @pytest.mark.slow
 @pytest.mark.usefixtures("warm")
 def test_reprod_log_reads_the_logs_and_finds_our_means(checkout):
-    folder = checkout.path("step1_forward/log") / MODEL
-    report = checkout.elsewhere / "means.json"
-    checkout.check(1, "--model", MODEL, "--compare-only", "--json", str(report))
-    ours = {row["key"]: row["mean_abs"] for row in json.loads(report.read_text())["rows"]}
-    script = (
-        "import sys, json; from reprod_log import ReprodDiffHelper as H\n"
-        "h = H(); a, b = h.load_info(sys.argv[1]), h.load_info(sys.argv[2])\n"
-        "h.compare_info(a, b)\n"
-        "print(json.dumps({k: float(v['mean']) for k, v in h.diff_dict.items()}))\n"
-    )
-    logs = [str(folder / f"forward_all_{side}.npy") for side in ("torch", "paddle")]
-    done = checkout.python("-W", "ignore", "-c", script, *logs)
-    theirs = json.loads(done.stdout.splitlines()[-1])
-    assert theirs == ours
+    _, report = checkout.rows(1, "--model", MODEL, "--compare-only")
+    ours = {row["key"]: row["mean_abs"] for row in report["rows"]}
+    assert by_reprod_log(checkout, "forward_all")[1] == ours
 
 
 def test_the_hand_in_is_what_reprod_log_reads_and_says(checkout):
     """The guide's keys alone, and in forward_diff.log reprod_log's own words on them."""
-    folder = checkout.path("step1_forward/log") / MODEL
-    script = (
-        "import sys, json; from reprod_log import ReprodDiffHelper as H\n"
-        "h = H(); a, b = h.load_info(sys.argv[1]), h.load_info(sys.argv[2])\n"
-        "h.compare_info(a, b); h.report(path=sys.argv[3])\n"
-        "print(json.dumps(list(a)))\n"
-    )
-    logs = [str(folder / f"forward_{side}.npy") for side in ("torch", "paddle")]
-    report = checkout.elsewhere / "its report.log"
-    done = checkout.python("-W", "ignore", "-c", script, *logs, str(report))
-    keys = json.loads(done.stdout.splitlines()[-1])
+    keys, _, theirs = by_reprod_log(checkout, "forward")
     cases = ("padding", "masked_rows", "train", "holes")
     assert keys == ["logits", *(f"{case}/logits" for case in cases)]
-    here, theirs = (
-        [line.partition("INFO: ")[2] for line in path.read_text().splitlines()]
-        for path in (folder / "forward_diff.log", report)
-    )
+    ours = checkout.path("step1_forward/log") / MODEL / "forward_diff.log"
+    here = [line.partition("INFO: ")[2] for line in ours.read_text().splitlines()]
     assert here == theirs and here[0] == "logits: " and here[-1] == "diff check passed"
 
 
@@ -147,25 +141,3 @@ def test_a_failed_run_leaves_the_former_logs_as_they_were(checkout):
         path.write_text(text)
     says(done, 2, "the paddle worker", "planted")
     assert before == {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}
-
-
-@pytest.fixture
-def logs(checkout, tmp_path):
-    """A copy of the green logs, to be spoilt, with the option that names it."""
-    target = tmp_path / "out" / "step1_forward" / MODEL
-    shutil.copytree(checkout.path("step1_forward/log") / MODEL, target)
-    return target
-
-
-def judged(checkout, logs):
-    out = logs.parent.parent
-    return checkout.check(1, "--model", MODEL, "--compare-only", "--out", str(out))
-
-
-@pytest.mark.usefixtures("warm")
-def test_one_sides_logs_given_twice_are_refused(checkout, logs):
-    for suffix in ("", "_fp64"):
-        for ending in (".npy", ".json"):
-            source = logs / f"forward_all_torch{suffix}{ending}"
-            shutil.copy(source, logs / f"forward_all_paddle{suffix}{ending}")
-    says(judged(checkout, logs), 2, "made by torch, not paddle")

@@ -10,7 +10,7 @@ import time
 from pathlib import Path
 
 import pytest
-from builders import ended
+from builders import SMALL_CNN, ended
 from forged import write_result
 
 from twincheck.common.check.command_line import check_main
@@ -24,7 +24,7 @@ from twincheck.common.system.frameworks import SIDES
 from twincheck.common.system.processes import Process
 from twincheck.common.system.signals import Beside, Stopped, put_off, stoppable
 
-PAIR = str(ROOT / "tests" / "pairs" / "small_cnn")
+PAIR = str(SMALL_CNN)
 CHECK = [sys.executable, str(ROOT / "step1_forward" / "check_step1.py"), "--model", PAIR]
 SOON_S = 20.0  # what takes a tenth of a second may take longer on a busy machine
 
@@ -101,16 +101,6 @@ def test_a_worker_and_what_it_started_end_with_a_check_that_is_killed():
     parent.kill()
     parent.wait()
     wait_for(lambda: not any(map(alive, pids)))
-    parent.stdout.close()
-
-
-def test_without_the_watch_they_would_go_on():
-    parent, pids = started(WORKER.replace("watch()\n", "\n"))
-    parent.kill()
-    parent.wait()
-    time.sleep(0.5)
-    assert all(map(alive, pids))
-    os.killpg(pids[0], signal.SIGKILL)
     parent.stdout.close()
 
 
@@ -263,12 +253,11 @@ def test_make_check_stopped_while_it_trains_beside_the_other_steps(tmp_path):
 
 
 def test_a_swap_that_cannot_be_done_brings_the_former_result_back(tmp_path, monkeypatch):
-    (tmp_path / "model").mkdir()
-    (tmp_path / "model" / "which").write_text("former")
+    make_results(tmp_path, "model")
     monkeypatch.setattr("twincheck.common.system.folders._PAUSE_S", 0.0)
     with pytest.raises(UserError, match="No such file or directory; the former result is still"):
         put_in_place(tmp_path / "absent", tmp_path / "model")
-    assert (tmp_path / "model" / "which").read_text() == "former"
+    assert (tmp_path / "model" / "which").read_text() == "model"
     assert os.listdir(tmp_path) == ["model"]
 
 

@@ -4,13 +4,12 @@ import numpy as np
 import pytest
 from builders import ended, judged, translated
 
-DTYPE = "paddle.get_default_dtype()"
 PAIR = translated(
     "rotary",
     ("def __init__(self, width):", "def __init__(self, width, kept, base):"),
     ("Rotary(width)\n", "Rotary(width, kept, base)\n"),
     ("(10000.0 **", "(base **"),
-    ("2).float()", f"2).astype({DTYPE})"),
+    ("2).float()", "2).astype(paddle.get_default_dtype())"),
     ('"inv_freq", inv_freq)', '"inv_freq", inv_freq, persistable=kept)'),
     (".unsqueeze(1) *", ".unsqueeze(1).astype(x.dtype) *"),
     ("paddle.randn(width)", "paddle.randn([width])"),

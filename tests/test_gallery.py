@@ -7,14 +7,14 @@ import pytest
 from builders import ended
 from checkout import Checkout
 
-from examples.gallery import __main__ as gallery
-from examples.gallery import environments, page, run
-from examples.gallery.run import Check, Gallery, Outcome, Result
-from examples.gallery.table import HERE, Edit, Finding, read_findings, read_lines
 from faults.warm import Interpreters
 from twincheck.common.system.checkout import ROOT
 from twincheck.common.system.errors import UserError
 from twincheck.common.system.processes import environment
+from twincheck.examples.gallery import __main__ as gallery
+from twincheck.examples.gallery import environments, page, run
+from twincheck.examples.gallery.run import Check, Gallery, Outcome, Result
+from twincheck.examples.gallery.table import HERE, Edit, Finding, read_findings, read_lines
 
 LINES, FINDINGS = read_lines(), read_findings()
 RESULTS = [run.read_result(gallery.RESULTS / f"{line.name}.json") for line in LINES]

@@ -96,7 +96,8 @@ def test_a_recurrent_layer_s_dropout_is_compared_in_training(checkout, tmp_path)
     for side, rate in (("torch", 0.3), ("paddle", 0.1)):
         change(pair / f"{side}_model.py", "num_layers=2, ", f"num_layers=2, dropout={rate}, ")
     assert checkout.check(1, "--model", str(pair), "--no-report").returncode == 0
-    done, report = ended(1, checkout.rows(1, "--model", str(pair), "--no-report", "--train"))
+    words = "--model", str(pair), "--mode", "train", "--no-report"
+    done, report = ended(1, checkout.rows(1, *words))
     assert report["first_diverged"] == "lstm:p"
 
 

@@ -229,7 +229,7 @@ ALL = "w mean memory losses rates orders scores log"  # the epochs are others
     [
         ('self.optimizer.load_state(parts["optimizer/"])', "w memory losses scores log"),
         ('self.run.side.load_state(self.model, parts["model/"])', "w losses scores log"),
-        ('self.run.side.recall_statistics(self.model, parts["seen/"])', "mean"),
+        ('recall_statistics(self.run.side, self.model, parts["seen/"])', "mean"),
         ('self._digest = arrays["digest"].tobytes()', "orders"),
         ('self.step_of_epoch = int(arrays["step_of_epoch"])', ALL),
         ("self.scores = scores", ALL),
@@ -375,8 +375,8 @@ def test_a_language_model_is_trained_scored_and_writes_the_same_text_on_both_sid
     scored = [row for row in report["rows"] if row["key"] == "bits_per_byte"]
     assert scored and scored[0]["verdict"] in ("IDENTICAL", "ROUNDING")
     for more in ([], ["--sample", "--no-cache"]):
-        done = checkout.python(
-            str(checkout.path("step5_train/check_generate.py")),
+        done = checkout.module(
+            *("twincheck", "check-generate"),
             *["--weights", best, "--tokens", "6", "--no-report", "--out", str(out), *more],
         )
         assert done.returncode == 0, done.stdout + done.stderr

@@ -49,14 +49,6 @@ def begin_side(framework, doc):
     gc.disable()  # an import makes much and drops little; common/sides/worker.py enables it
 
 
-def forward(name):
-    """Run the command of an extra, whose --help says what it takes; returns the exit status."""
-    begin("numpy", "rich")
-    from twincheck.common.system.extras import run
-
-    return run(name)
-
-
 def what_is_missing(packages):
     """What is wrong with this Python, in words; empty where nothing is."""
     version = ".".join(map(str, sys.version_info[:3]))

@@ -11,28 +11,21 @@ results/NAME.json, docs/gallery.md and docs/gallery.html.
 Exit status: 0 every pair is aligned or has a finding that says why not, 1 not, 2 could not be run.
 """
 
-import sys
-from pathlib import Path
-
-if __name__ == "__main__":  # by its path too, and under a Python that will not do
-    sys.path[0] = sys.path[0] if __package__ else str(Path(__file__).resolve().parent.parent.parent)
-    from twincheck.common.system.start import begin
-
-    begin("numpy", "rich", "jinja2")
-
 import os
 import signal
+import sys
 from collections.abc import Sequence
+from pathlib import Path
 
-from examples.gallery import environments, page, run
-from examples.gallery.run import Gallery, Result, read_result, write_result
-from examples.gallery.table import HERE, Line, read_findings, read_lines
-from twincheck.common.check.guard import guarded
 from twincheck.common.check.options import Parser, positive
 from twincheck.common.report import terminal
 from twincheck.common.system.checkout import ROOT
 from twincheck.common.system.errors import UserError
+from twincheck.common.system.program import guarded
 from twincheck.common.system.words import did_you_mean
+from twincheck.examples.gallery import environments, page, run
+from twincheck.examples.gallery.run import Gallery, Result, read_result, write_result
+from twincheck.examples.gallery.table import HERE, Line, read_findings, read_lines
 from twincheck.extras.shared.jobs import run as run_jobs
 
 CACHE = ROOT / ".environments" / "gallery"

@@ -19,8 +19,6 @@ from pathlib import Path
 
 import numpy as np
 
-from examples.gallery import environments
-from examples.gallery.table import HERE, Edit, Finding, Line, sha256
 from faults.warm import Interpreters
 from tools.red import behind_table
 from twincheck.common.check.steps import Step
@@ -36,11 +34,13 @@ from twincheck.common.system.hashes import file_sha256
 from twincheck.common.system.processes import environment
 from twincheck.common.verdict.inside import SHAPE
 from twincheck.common.verdict.row import SEVERITY, worst
+from twincheck.examples.gallery import environments
+from twincheck.examples.gallery.table import HERE, Edit, Finding, Line, sha256
 from twincheck.extras.shared.jobs import program
 from twincheck.extras.shared.made_by import commit
-from twincheck.step1_forward.check_step1 import STEP as FORWARD
-from twincheck.step3_loss.check_step3 import STEP as LOSS
-from twincheck.step4_backward.check_step4 import STEP as BACKWARD
+from twincheck.step1_forward.step import STEP as FORWARD
+from twincheck.step3_loss.step import STEP as LOSS
+from twincheck.step4_backward.step import STEP as BACKWARD
 
 STEPS = (FORWARD, LOSS, BACKWARD)
 NEW = ("-m", "twincheck", "new")

@@ -21,7 +21,7 @@ from pathlib import Path
 import numpy as np
 from rich.table import Table
 
-from twincheck.common.check.added import Added
+from twincheck.common.check.command_line import Added
 from twincheck.common.check.options import CheckOptions, Parser, positive
 from twincheck.common.check.result import shown
 from twincheck.common.check.runner import base_folder

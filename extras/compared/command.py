@@ -19,7 +19,6 @@ from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
-from twincheck.common.check.guard import guarded
 from twincheck.common.check.options import Parser
 from twincheck.common.report import terminal
 from twincheck.common.report.sentences import number
@@ -27,6 +26,7 @@ from twincheck.common.report.terminal import COLOURS, SHOWN_ROWS, guide_word, vi
 from twincheck.common.system.errors import UserError
 from twincheck.common.system.extras import in_language
 from twincheck.common.system.json_file import write_json
+from twincheck.common.system.program import guarded
 from twincheck.common.verdict.row import AGREEING
 from twincheck.extras.compared import Kind
 from twincheck.extras.compared import compare as c

@@ -14,10 +14,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from twincheck.common.logs import entry_kinds as kinds
 from twincheck.common.logs.result_folder import RESULT_FILE, LogName
 from twincheck.common.logs.sidecar import Sidecar, setting_text, sidecar_path
 from twincheck.common.system import extras
+from twincheck.common.system import json_kinds as kinds
 from twincheck.common.system.door import to_type
 from twincheck.common.system.errors import UserError
 from twincheck.common.system.files import open_plain

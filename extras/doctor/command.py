@@ -25,11 +25,11 @@ from twincheck import IN_A_CHECKOUT
 from twincheck.common.system.door import joined, to_make, to_pip, to_type
 from twincheck.common.system.extras import in_language
 from twincheck.common.system.frameworks import SIDES
+from twincheck.common.system.program import Parser, guarded
 from twincheck.common.system.start import OLDEST_PYTHON, installed
 from twincheck.extras.doctor import Kind
 from twincheck.extras.doctor.frameworks import Framework, examine
 from twincheck.extras.doctor.pythons import TRIED, Python, order, other_pythons
-from twincheck.extras.shared.spoken import Parser
 
 SCHEMA = 1  # of --json; a later one may have more, and another number where a meaning changes
 _TRIES = 3  # Pythons that are asked for a framework that works
@@ -56,21 +56,22 @@ class Machine:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """The command; returns the exit status."""
-    parser = Parser("doctor", __doc__)
+    parser = Parser(__doc__, "doctor")
     parser.add_argument("--json", action="store_true", help=Kind.OPTION_JSON())
     options = parser.parse_args(arguments)
+    return guarded(False, lambda: _examine(options.json))
+
+
+def _examine(as_json: bool) -> int:
     others = other_pythons()
     with ThreadPoolExecutor(len(SIDES)) as threads:
         found = dict(zip(SIDES, threads.map(lambda side: find(side, others), SIDES), strict=True))
     machine = look()
-    if options.json:
-        lines = [json.dumps(as_json(found, others, machine), indent=2)]
+    if as_json:
+        lines = [json.dumps(_document(found, others, machine), indent=2)]
     else:
         lines = sentences(found, others, machine)
-    try:
-        print("\n".join(lines), flush=True)
-    except BrokenPipeError:  # nobody reads on; nor may Python complain of it when it ends
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+    print("\n".join(lines), flush=True)
     return 0 if all(each.works for each in found.values()) else 1
 
 
@@ -111,7 +112,7 @@ def look() -> Machine:
     )
 
 
-def as_json(found: dict[str, Framework], others: Sequence[Python], machine: Machine) -> dict:
+def _document(found: dict[str, Framework], others: Sequence[Python], machine: Machine) -> dict:
     """Return what --json prints."""
     return {
         "schema": SCHEMA,

@@ -18,7 +18,6 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from twincheck.common.check.guard import guarded
 from twincheck.common.check.options import OF_EVERY_CHECK, Parser, of, positive
 from twincheck.common.pair.pairs import MODELS, built_in_models, folder_of, load_pair
 from twincheck.common.report import terminal
@@ -26,10 +25,11 @@ from twincheck.common.system.checkout import PATH
 from twincheck.common.system.door import VARIABLE as DOOR
 from twincheck.common.system.door import to_type
 from twincheck.common.system.errors import UserError
+from twincheck.common.system.program import guarded
 from twincheck.extras.many import Kind
 from twincheck.extras.shared import jobs
 
-CHECK = "twincheck.common.check_all"
+CHECK = ("twincheck", "check")
 SAID = "check.txt"  # all that a check has said, beside its logs
 NEEDED_BYTES = 3 << 30  # by both sides of a pair of some hundred MB, roughly
 # What is told for all of them at once, or would be one file of several.
@@ -121,7 +121,7 @@ def check(pair: Pair, threads: int) -> Outcome:
     paths = [str(PATH), *filter(None, [os.environ.get("PYTHONPATH")])]
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(paths), DOOR: to_type()}
     environment.setdefault("OMP_NUM_THREADS", str(threads))
-    command = [sys.executable, "-m", CHECK, "--model", pair.model, "--out", str(pair.out)]
+    command = [sys.executable, "-m", *CHECK, "--model", pair.model, "--out", str(pair.out)]
     began = time.monotonic()
     pair.out.mkdir(parents=True, exist_ok=True)
     log = pair.out / SAID

@@ -16,8 +16,8 @@ from twincheck.common.system import extras
 from twincheck.common.system.json_file import write_sealed
 from twincheck.extras.compared import command, compare
 from twincheck.extras.compared.read import Found
-from twincheck.step1_forward import check_step1
-from twincheck.step3_loss import check_step3
+from twincheck.step1_forward import step as step1
+from twincheck.step3_loss import step as step3
 
 STEP1 = "step1_forward/small_cnn"
 LOSS = {"loss": np.float64(1.5), "logits": np.arange(12.0).reshape(3, 4)}
@@ -39,7 +39,7 @@ def is_off(values, part):
     return tuple(np.asarray(values * by, kind) for by, kind in zip(exact, kinds, strict=True))
 
 
-def make(folder, values, check=check_step1, stem="forward_all", change=None, **told):
+def make(folder, values, check=step1, stem="forward_all", change=None, **told):
     """A folder of results: logs, judged; `change` edits their sidecars before."""
     logs = folder / f"step{check.STEP.number}_{check.STEP.title}" / "small_cnn"
     write_logs(logs, stem, values, **{"outputs": {"main": ["logits"]}} | told)
@@ -154,7 +154,7 @@ def test_what_became_of_a_row(was, now, what):
 
 @pytest.mark.parametrize(("part", "status"), [(0.0, 0), (1e-3, 1)])
 def test_a_step_of_one_alone(results, told, part, status):
-    make(results / "same", LOSS | {"loss": is_off(np.ones(1), part)}, check_step3, "loss_all")
+    make(results / "same", LOSS | {"loss": is_off(np.ones(1), part)}, step3, "loss_all")
     found, said, document = told("old", "same")
     assert "step 3, small_cnn in the second alone" in said.splitlines()[-1]
     assert found == status == document["counts"]["new, fails"]
@@ -190,7 +190,7 @@ def bundles(results, monkeypatch):
     """Bundles of the first result and of the wrong one."""
     monkeypatch.chdir(results)
     for name in ("old", "wrong"):
-        assert extras.run("bundle", ["--from", name, "--model", PAIR, "--out", f"{name}.zip"]) == 0
+        assert door.main(["bundle", "--from", name, "--model", PAIR, "--out", f"{name}.zip"]) == 0
     return results
 
 
@@ -209,7 +209,7 @@ def test_a_bundle_that_does_not_verify(bundles, told, capsys):
     content[len(content) // 2] ^= 1
     path.write_bytes(content)
     capsys.readouterr()
-    assert extras.run("verify", [str(path)]) in (1, 2)
+    assert door.main(["verify", str(path)]) in (1, 2)
     said = capsys.readouterr()
     status, refused, document = told("old", "wrong.zip")
     assert status == 2 and set(document) == {"schema", "exit_code", "error"}
@@ -272,15 +272,16 @@ def test_three_results_and_one_that_is_being_written(results, told, capsys):
 
 def test_two_paths_go_here_and_all_else_as_before(results, monkeypatch):
     gone = []
-    monkeypatch.setattr(door, "_extra", lambda name, words: gone.append((name, words)) or 0)
-    core = "twincheck.common.check_all"
-    monkeypatch.setattr(f"{core}.main", lambda words, is_there: gone.append((core, words)) or 0)
+    core, here = "twincheck.common.judge_again", "twincheck.extras.compared.command"
+    for place in (here, core):
+        stand_in = extras.of_pairs()(lambda words, place=place: gone.append((place, words)) or 0)
+        monkeypatch.setattr(f"{place}.main", stand_in)
     monkeypatch.setattr(door, "begin", lambda *packages: None)
     old, new = str(results / "old"), str(results / "wrong")
     door.main(["report", old, new])
     door.main(["report", old])
     door.main(["report", "reformer", "fastformer"])
-    assert gone[0] == ("report", [old, new]) and [name for name, _ in gone[1:]] == [core, core]
+    assert gone[0] == (here, [old, new]) and [name for name, _ in gone[1:]] == [core, core]
 
 
 def test_a_pair_s_own_folder(results, told):

@@ -6,7 +6,7 @@ import shutil
 import pytest
 from checkout import ROOT
 
-from twincheck.common.system import extras
+from twincheck import __main__ as door
 from twincheck.extras.many import command
 
 PAIR = ROOT / "tests" / "pairs" / "small_cnn"
@@ -26,7 +26,7 @@ def folders(tmp_path, monkeypatch):
     """Pairs and a check that stands for the real one, in the working directory."""
     (tmp_path / "stand_in.py").write_text(STAND_IN)
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
-    monkeypatch.setattr(command, "CHECK", "stand_in")
+    monkeypatch.setattr(command, "CHECK", ("stand_in",))
     monkeypatch.chdir(tmp_path)
 
     def made(**told):
@@ -118,7 +118,7 @@ def test_pairs_are_checked_beside_each_other(tmp_path, capfd):
     assert "paddle.tanh(" in text
     port.write_text(text.replace("paddle.tanh(", "paddle.sin("))
     (made["bad"] / "paddle_model.py").unlink()
-    assert extras.run("check", [*map(str, made.values()), "--jobs", "2", "--no-report"]) == 2
+    assert door.main(["check", *map(str, made.values()), "--jobs", "2", "--no-report"]) == 2
     lines = capfd.readouterr().out.splitlines()
     assert len(lines) == 4
     line = {
