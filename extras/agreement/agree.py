@@ -340,11 +340,11 @@ def show(result: dict, place: Path) -> None:
         for heading in (Kind.COLUMN_EXAMPLE(), Kind.COLUMN_RANK(), *SIDES, *numbers):
             table.add_column(heading, overflow="fold")
         for each in result["disagreements"][:SHOWN]:
-            place = [str(each["example"]), *map(str, each["position"])]
-            place = Kind.EXAMPLE_AT(place=[*place, report.visible(each["source"])])
+            where = [str(each["example"]), *map(str, each["position"])]
+            where = Kind.EXAMPLE_AT(place=[*where, report.visible(each["source"])])
             chosen = [str(each[side]) for side in SIDES]
             numbers = [report.number(each[key]) for key in ("margin", "allowed")]
-            table.add_row(place, str(each["rank"]), *chosen, *numbers, each["verdict"])
+            table.add_row(where, str(each["rank"]), *chosen, *numbers, each["verdict"])
         report.show_table(table)
         for said in dict.fromkeys(each["said"] for each in result["disagreements"][:SHOWN]):
             report.say(said)
