@@ -54,7 +54,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = Parser(__doc__, "report")
     for name in ("old", "new"):
         parser.add_argument(name, type=Path, metavar=name.upper(), help=Kind.OPTION_RESULT())
-    parser.add_argument("further", nargs="*", help=argparse.SUPPRESS)
     parser.take_other("json", help=Kind.OPTION_JSON()).take("debug")
     given = parser.parse_args(arguments)
     return guarded(given.debug, lambda: _told(given))
@@ -63,8 +62,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _told(given: argparse.Namespace) -> int:
     """Compare; where that cannot be done, a program finds that in its file too."""
     try:
-        if given.further:
-            raise UserError(Kind.RESULTS_NOT_TWO(count=2 + len(given.further)))
         paths = (given.old, given.new)
         found = c.compare(*map(read, paths), *paths)
     except UserError as error:
