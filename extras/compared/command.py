@@ -144,7 +144,8 @@ def show(found: c.Compared, differing: Sequence[c.Difference]) -> None:
     for one in differing:
         is_all = len(one.of) == len(found.common)
         steps = Kind.STEPS_ALL() if is_all else Kind.TOLD(parts=list(map(c.titled, one.of)))
-        rows.append((one.what, one.side or c.WITHOUT, one.before, one.after, steps))
+        side = Kind.BOTH_SIDES() if one.side == c.BOTH else one.side or c.WITHOUT
+        rows.append((one.what, side, one.before, one.after, steps))
     _table(Kind.TABLE_AROUND(), around, rows)
     if not differing:
         terminal.say(Kind.AROUND_NOTHING())
