@@ -17,7 +17,6 @@ from functools import partial
 from pathlib import Path
 
 from twincheck.common.check.command_line import write_page
-from twincheck.common.check.guard import guarded
 from twincheck.common.check.options import OF_EVERY_CHECK, CheckOptions, Parser, of
 from twincheck.common.check.report_json import json_text, told_in
 from twincheck.common.check.result import Result, overall_exit
@@ -32,6 +31,7 @@ from twincheck.common.system import extras
 from twincheck.common.system.checkout import ROOT, for_logs
 from twincheck.common.system.extras import of_pairs
 from twincheck.common.system.files import write_text
+from twincheck.common.system.program import guarded
 from twincheck.common.system.reasons import Kind
 from twincheck.common.system.signals import Beside
 

@@ -12,7 +12,6 @@ meant.  Exit status: 0 aligned, 1 not aligned, 2 could not be compared.
 from collections.abc import Sequence
 from pathlib import Path
 
-from twincheck.common.check.guard import guarded
 from twincheck.common.check.options import Parser
 from twincheck.common.logs.independence import check_independence, from_one_side
 from twincheck.common.logs.sidecar import Sidecar, sidecar_of
@@ -20,6 +19,7 @@ from twincheck.common.report import terminal as report
 from twincheck.common.system.errors import UserError
 from twincheck.common.system.extras import in_language
 from twincheck.common.system.json_file import write_json
+from twincheck.common.system.program import guarded
 from twincheck.common.system.reasons import Kind
 from twincheck.common.verdict.judge import Judgement, judge_logs
 from twincheck.common.verdict.row import first_bad_row

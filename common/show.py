@@ -15,11 +15,9 @@ from pathlib import Path
 
 import numpy as np
 
-from twincheck.common.check.guard import guarded
 from twincheck.common.check.options import Parser, natural
 from twincheck.common.check.steps import Step
 from twincheck.common.check_all import all_steps
-from twincheck.common.logs.pickle_machine import printable
 from twincheck.common.logs.reader import read_log
 from twincheck.common.logs.result_folder import ResultFolder
 from twincheck.common.logs.sidecar import sidecar_of
@@ -29,9 +27,10 @@ from twincheck.common.report.terminal import describe, say
 from twincheck.common.system.errors import UserError
 from twincheck.common.system.extras import in_language, of_pairs
 from twincheck.common.system.frameworks import SIDES
+from twincheck.common.system.program import guarded
 from twincheck.common.system.reasons import Kind
 from twincheck.common.system.run_kind import RunKind
-from twincheck.common.system.words import call_sides
+from twincheck.common.system.words import call_sides, printable
 from twincheck.common.verdict.judge import judge_logs
 from twincheck.common.verdict.row import Row
 

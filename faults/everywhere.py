@@ -31,11 +31,11 @@ from faults.catalogue import FAULTS
 from faults.fault import USERS, Fault
 from faults.warm import Interpreters
 from faults.worker import Check
-from twincheck.common.check.guard import guarded
 from twincheck.common.check.options import positive
 from twincheck.common.system.errors import UserError
 from twincheck.common.system.files import write_text
 from twincheck.common.system.half import EPSILONS
+from twincheck.common.system.program import Parser, guarded
 from twincheck.common.verdict.tolerances import tolerance
 
 USUAL = "OMP_NUM_THREADS=1"  # what tests and `make faults` run under; the others are compared to it
@@ -271,9 +271,7 @@ def show(outcomes: Sequence[Outcome], console: Console) -> None:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """See the module's docstring; returns the exit status."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = Parser(__doc__)
     parser.add_argument("--path", action="append", choices=PATHS, metavar="NAME=VALUE")
     parser.add_argument("--only", action="append", metavar="FOLDER", help="its pairs, no catalogue")
     parser.add_argument("--step", type=int, action="append", help="of this step alone")

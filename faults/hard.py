@@ -22,9 +22,9 @@ from faults import portions
 from faults.checkout import CHECKS
 from faults.portions import Portion
 from faults.warm import Interpreters
-from twincheck.common.check.guard import guarded
 from twincheck.common.system.checkout import ROOT
 from twincheck.common.system.errors import UserError
+from twincheck.common.system.program import Parser, guarded
 from twincheck.common.verdict.row import exit_code, worst
 from twincheck.extras.shared.jobs import captured
 
@@ -178,9 +178,7 @@ def _summary(name: str, step: int, rows: list[dict], seconds: float) -> dict:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """See the module's docstring; returns the exit status."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = Parser(__doc__)
     parser.add_argument("--only", action="append", metavar="FOLDER", help="pairs of this folder")
     parser.add_argument("--step", type=int, action="append", help="pairs of this step alone")
     portions.take_options(parser)

@@ -23,11 +23,11 @@ from faults.portions import Portion
 from faults.users import run as users
 from faults.warm import Interpreters
 from faults.worker import Check, Workers
-from twincheck.common.check.guard import guarded
 from twincheck.common.report import terminal as report
 from twincheck.common.system.checkout import ROOT
 from twincheck.common.system.errors import UserError
 from twincheck.common.system.files import write_text
+from twincheck.common.system.program import Parser, guarded
 
 ORIGINS_WANTED = 0.95
 # Faults of one check that a worker takes at a time: each worker makes a correct run of its own.
@@ -39,9 +39,7 @@ COST = {1: 1, 2: 3, 3: 1, 4: 3, 5: 4}
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """See the module's docstring; returns the exit status."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = Parser(__doc__)
     parser.add_argument("--only", action="append", metavar="ID", help="this fault alone")
     parser.add_argument("--model", action="append", help="faults of this model alone")
     parser.add_argument("--step", type=int, action="append", help="faults of this step alone")

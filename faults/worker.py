@@ -1,6 +1,5 @@
 """A copy of the checkout in which faults are planted, one at a time, and what each check says."""
 
-import re
 import shutil
 import sys
 import time
@@ -22,6 +21,7 @@ from faults.fault import (
 from faults.portions import Portion
 from twincheck.common.logs.result_folder import ResultFolder
 from twincheck.common.logs.sidecar import read_sidecar
+from twincheck.common.system.frameworks import SIDES
 from twincheck.common.verdict.row import HARMLESS
 from twincheck.extras.shared.jobs import captured
 
@@ -276,22 +276,18 @@ globals().update(vars(import_module(f"{{__package__}}.{{own}}")))
 def plant(path: Path, text: str, side: str = "paddle") -> Callable[[], None]:
     """Put a changed text in a file's place; returns what takes it back out.
 
-    What both sides share, a step's scripts or the instruments that a side binds, is changed for one
-    side alone: in a copy beside it, which that side's file imports or binds from then on.
+    What both sides share, a step's scripts or an instrument, is changed for one side alone: in a
+    copy beside it, which that side's script imports, or that side's process.
     """
     other, right = (path.with_stem(f"{path.stem}_of_{of}") for of in (side, "the_other"))
-    script, binds = path.parent / side / path.name, path.parent / "bind.py"
+    script = path.parent / side / path.name
     here, there = (f"{path.parent.name}.{each.stem} import" for each in (path, other))
-    if binds.is_file() and re.search(rf"(?m)^    {path.stem},$", binds.read_text()):
-        script = path.parent / f"{side}_side.py"
-        here = "bind(sys.modules[__name__])\n"
-        there = f"{here}from twincheck.common.sides import {other.stem}\n"
-        there += f"bind(sys.modules[__name__], ({other.stem},))\n"
+    instrument = path.parent.name == "sides" and not path.stem.endswith(SIDES)
     clean = script.read_text() if script.is_file() else ""
     alike, copies = path.read_text(), {other: text}
     if here in clean:
         planted = clean.replace(here, there)
-    elif "\nSCRIPT = {" in alike:  # one script of both sides: each side's process runs its own
+    elif instrument or "\nSCRIPT = {" in alike:  # each side's process imports its own
         copies[right] = clean = alike
         script, planted = path, OF_ITS_SIDE.format(side, other.stem, right.stem)
     else:

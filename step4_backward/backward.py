@@ -8,8 +8,10 @@ import numpy as np
 from twincheck.common.pair.case_hooks import data_preset
 from twincheck.common.pair.data import LABELS
 from twincheck.common.pair.task import Again, Noise, TeacherForced, Whole
+from twincheck.common.sides.job import Unsuited
+from twincheck.common.sides.optimizer import Optimizer
+from twincheck.common.sides.probes import probing
 from twincheck.common.sides.session import Session, using
-from twincheck.common.sides.suited import Unsuited
 from twincheck.common.system.errors import UserError
 from twincheck.common.system.half import HALF
 from twincheck.common.system.reasons import Kind
@@ -69,7 +71,7 @@ def gradients(run):
     own = {key: value.clone() for key, value in tensors.items()}  # it may write into them
     arrived = watch_inputs(run, run.of_forward(model, own))
     run.session.gradients, run.session.half = True, False
-    with run.side.probing(model):
+    with probing(run.side, model):
         outputs = run.call(model, own)
         outputs = run.log_nested("", outputs)
         loss = run.loss(outputs, tensors)
@@ -89,7 +91,7 @@ def takes_steps(run):
     Not of weights in half precision, in whose rounding an update is lost; and not where each
     would have to be fed with the reference's weights, and its log has sums of them.
     """
-    if run.case.name != run.first_case and run.case.like is None:
+    if run.case.name != run.job.first_case and run.case.like is None:
         return False
     teacher_forced = run.request.teacher_forced
     asked = teacher_forced or TeacherForced()
@@ -153,7 +155,7 @@ def hand_over(run, model):
     reached = [(name, value) for name, value in run.parameters(model) if value.grad is not None]
     run.stored_gradients.parent.mkdir(exist_ok=True)
     found = {name: run.side.gradient(value) for name, value in reached}
-    run.states.save(run.stored_gradients, normalised(found))
+    run.job.states.save(run.stored_gradients, normalised(found))
     chosen = {"values": run.job.values(run.case), "setups": given}
     run.suited.choose("given_gradients", case, chosen)
 
@@ -264,7 +266,7 @@ def optimizer_steps(run, setup):
 
     What was logged of a rate that does not suit the model is taken back out of the log.
     """
-    case, first = run.case.name, run.first_case or "main"
+    case, first = run.case.name, run.job.first_case or "main"
     factor = run.suited.rates.get(case or "main", {}).get(setup, {}).get("factor")
     if factor is None and run.chooses:
         because, most = "", FACTORS[0]
@@ -322,7 +324,7 @@ def steps(run, setup, factor, watch=None, to_the_end=True):
     model = run.build()
     parameters = run.parameters(model)
     settings = SETUPS[setup] | {"lr": SETUPS[setup]["lr"] * factor}
-    optimizer = run.side.Optimizer(parameters, **settings, decayed=run.decayed(model))
+    optimizer = Optimizer(run.side, parameters, **settings, decayed=run.decayed(model))
     before = run.buffers(model)
     tensors = run.tensors()
     run.session.probing = False
@@ -392,7 +394,7 @@ def given_steps(run, setups, reached):
             run.load(model, run.start())
         optimizer = None  # not two at a time; Paddle's refer to themselves
         gc.collect()
-        optimizer = run.side.Optimizer(parameters, **SETUPS[setup], decayed=run.decayed(model))
+        optimizer = Optimizer(run.side, parameters, **SETUPS[setup], decayed=run.decayed(model))
         for step, scale in enumerate(SCALES):
             path = f"{setup}/{step:03d}"
             for name, value in parameters:
@@ -405,7 +407,7 @@ def given_steps(run, setups, reached):
 def given_gradients(run, parameters, reached):
     """Name -> tensor of what the reference has left, for the parameters that get a gradient."""
     try:
-        stored = run.states.load(run.stored_gradients)
+        stored = run.job.states.load(run.stored_gradients)
     except UserError:
         told = Kind.GRADIENTS_NOT_HANDED_OVER(path=str(run.stored_gradients))
         raise UserError(told) from None

@@ -13,13 +13,13 @@ from dataclasses import replace
 from pathlib import Path
 
 from twincheck.common.check.command_line import check
-from twincheck.common.check.guard import guarded
 from twincheck.common.check.options import CheckOptions, Parser
 from twincheck.common.check.steps import Launch, Step
 from twincheck.common.logs.reader import read_log
 from twincheck.common.logs.result_folder import ResultFolder
 from twincheck.common.system.extras import of_pairs
 from twincheck.common.system.frameworks import SIDES
+from twincheck.common.system.program import guarded
 from twincheck.common.system.reasons import Kind
 from twincheck.common.system.run_kind import RunKind
 from twincheck.common.verdict.judge import judge_logs

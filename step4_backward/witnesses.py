@@ -4,7 +4,6 @@ from pathlib import Path
 
 import numpy as np
 
-from twincheck.common.logs.pickle_machine import printable
 from twincheck.common.logs.reader import read_log
 from twincheck.common.logs.result_folder import ResultFolder
 from twincheck.common.logs.sidecar import sidecar_of, sidecar_path
@@ -12,6 +11,7 @@ from twincheck.common.system.errors import UserError
 from twincheck.common.system.frameworks import SIDES
 from twincheck.common.system.reasons import Kind
 from twincheck.common.system.run_kind import RunKind
+from twincheck.common.system.words import printable
 from twincheck.common.verdict.row import Row, claim, exit_code
 from twincheck.step4_backward.setups import SETUPS
 

@@ -32,30 +32,30 @@ def write_logs(folder: Path, stem: str, tensors: dict, **entries) -> None:
             for key, values in tensors.items()
         }
         writer = write_log(path, arrays)
-        sidecar = Sidecar(
-            schema=1,
-            step=stem,
-            model="small_cnn",
-            side=side,
-            framework=side,
-            framework_version="1.0",
-            framework_file=f"/site-packages/{side}/__init__.py",
-            frameworks_loaded=[side],
-            device="cpu",
-            preset="default",
-            seed=0,
-            mode="both",
-            dtype=np.dtype(dtype).name,
-            inputs_sha256="1" * 64,
-            weights_sha256="2" * 64,
-            log_sha256=writer.sha256,
-            teacher_forced=False,
-            batches={"": 5},
-            places={key: "torch_model.py:1" for key in tensors},
-            environment={"python": "3.11", "numpy": "2"},
-            command="python -m twin",
-            **entries,
-        )
+        told = {
+            "schema": 1,
+            "step": stem,
+            "model": "small_cnn",
+            "side": side,
+            "framework": side,
+            "framework_version": "1.0",
+            "framework_file": f"/site-packages/{side}/__init__.py",
+            "frameworks_loaded": [side],
+            "device": "cpu",
+            "preset": "default",
+            "seed": 0,
+            "mode": "both",
+            "dtype": np.dtype(dtype).name,
+            "inputs_sha256": "1" * 64,
+            "weights_sha256": "2" * 64,
+            "log_sha256": writer.sha256,
+            "teacher_forced": False,
+            "batches": {"": 5},
+            "places": {key: "torch_model.py:1" for key in tensors},
+            "environment": {"python": "3.11", "numpy": "2"},
+            "command": "python -m twin",
+        }
+        sidecar = Sidecar(**told | entries)
         write_sidecar(path, replace(sidecar, seal=seal(sidecar)))
     if has_pair(stem.removesuffix("_all")):
         bring_pair(folder, stem.removesuffix("_all"))

@@ -30,7 +30,7 @@ def owner(model, key):
 
 def main(side_name):
     """Answer requests until there are no more."""
-    side = importlib.import_module(f"twincheck.{side_name}_side")
+    side = importlib.import_module(f"twincheck.common.sides.backend_{side_name}").side
     for line in sys.stdin:
         model_name, request_path, answer_path = line.rstrip("\n").split("\t")
         models = importlib.import_module(f"twincheck.common.models.{model_name}.{side_name}_model")

@@ -13,6 +13,7 @@ import sys
 import numpy as np
 
 from twincheck.common.pair.schedules import warm_up
+from twincheck.common.sides.optimizer import Optimizer
 
 NAMES = ("first.weight", "first.bias", "second")
 SHAPES = ((3, 4), (4,), (4, 2))
@@ -29,7 +30,7 @@ def steps(side, parameters, optimizer, first, last):
 
 def main(name):
     """See the module's docstring."""
-    side = importlib.import_module(f"twincheck.{name}_side")
+    side = importlib.import_module(f"twincheck.common.sides.backend_{name}").side
     side.set_up("float32", "cpu", 0)
     found = {}
     for kind in ("adam", "adamw", "sgd"):
@@ -38,7 +39,7 @@ def main(name):
         def made(start, kind=kind, more=more):
             values = [side.watch(side.tensor(array)) for array in start]
             parameters = list(zip(NAMES, values, strict=True))
-            return parameters, side.Optimizer(parameters, kind, 0.1, warm_up(4), **more)
+            return parameters, Optimizer(side, parameters, kind, 0.1, warm_up(4), **more)
 
         rng = np.random.default_rng(0)
         start = [rng.standard_normal(shape).astype(np.float32) for shape in SHAPES]

@@ -106,16 +106,16 @@ def test_a_view_is_what_the_array_is():
     """Values of tensors of all kinds; those of usual floats are seen where they are."""
     import paddle
 
-    from twincheck.common.sides.paddle_side import array, view
+    from twincheck.common.sides.backend_paddle import side
 
     values = paddle.to_tensor(np.arange(12.0).reshape(3, 4))
     kinds = [values.astype(kind) for kind in ("float32", "bfloat16", "int64", "bool", "complex64")]
     for tensor in (values, values.t(), values[1:, ::2], values[:0], values.sum(), *kinds):
-        seen = view(tensor)
-        assert seen.dtype == array(tensor).dtype and seen.shape == array(tensor).shape
-        np.testing.assert_array_equal(seen, array(tensor))
+        seen = side.view(tensor)
+        assert seen.dtype == side.array(tensor).dtype and seen.shape == side.array(tensor).shape
+        np.testing.assert_array_equal(seen, side.array(tensor))
     values.stop_gradient = False
-    seen = view(values)
+    seen = side.view(values)
     with paddle.no_grad():
         values.add_(paddle.ones_like(values))
     assert seen[0, 0] == 1.0

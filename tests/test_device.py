@@ -24,7 +24,8 @@ import json, sys
 import numpy as np
 import torch
 from twincheck.common.pair.request import RunRequest
-from twincheck.common.sides import backend_torch, torch_side as side
+from twincheck.common.sides import backend_torch
+from twincheck.common.sides.backend_torch import side
 from twincheck.common.sides.worker import Script, Worker
 
 Worker(Script(side, "x", None))._prepare(RunRequest(model="x"))

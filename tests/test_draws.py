@@ -345,10 +345,11 @@ def frameworks():
     import paddle
     import torch
 
-    from twincheck.common.sides import dropouts, paddle_side, random_functions, torch_side
+    from twincheck.common.sides import backend_paddle, backend_torch, dropouts, random_functions
 
     def evaluate(name, expression, dtype, taking=True):
-        framework, side = {"torch": (torch, torch_side), "paddle": (paddle, paddle_side)}[name]
+        framework = {"torch": torch, "paddle": paddle}[name]
+        side = {"torch": backend_torch, "paddle": backend_paddle}[name].side
         dropouts.patch(side)
         random_functions.patch(side)
         usual = framework.get_default_dtype()

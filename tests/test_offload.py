@@ -24,8 +24,7 @@ from twincheck.common.pair.pairs import Case, load_pair
 from twincheck.common.pair.request import RunRequest
 from twincheck.common.sides.job import Job
 from twincheck.common.sides.run import Run
-from twincheck.common.sides.selection import Selection
-from twincheck.common.sides.session import Session, using
+from twincheck.common.sides.session import Selection, Session, using
 from twincheck.common.sides.shared_weights import make_weights, map_weights
 from twincheck.common.sides.worker import _asks_for_gradients
 from twincheck.common.system.errors import UserError
@@ -119,7 +118,7 @@ KINDS = ("plain", "norm", "root", "list", "gru", "shared", "tied")
 
 @cache
 def of(side: str):
-    return importlib.import_module(f"twincheck.common.sides.{side}_side")
+    return importlib.import_module(f"twincheck.common.sides.backend_{side}").side
 
 
 @pytest.fixture(scope="module")

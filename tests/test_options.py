@@ -10,8 +10,7 @@ import pytest
 from checkout import ROOT
 
 from twincheck.__main__ import main
-from twincheck.common.check.added import added_to
-from twincheck.common.check.command_line import check_main
+from twincheck.common.check.command_line import added_to, check_main
 from twincheck.common.check.options import LISTED, OF_JUDGING, OPTIONS, CheckOptions, Parser, of
 from twincheck.common.check.result import Result
 from twincheck.common.check_all import all_steps

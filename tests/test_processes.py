@@ -114,7 +114,7 @@ OWN_ORDER = (TRAIN, '"shuffle", epoch,', '"shuffle", epoch + 7 * run.group.rank,
 # Every process drops the same, the first rows' dropout.
 SAME_DROPOUT = (GROUP, "tape.share = share if", "tape.share = Share(0, self.count, rows) if")
 # A BatchNorm knows its own process's samples alone.
-OWN_STATISTICS = (TRAIN, "        run.side.share_statistics(model, run.group)\n", "")
+OWN_STATISTICS = (TRAIN, "        share_statistics(run.side, model, run.group)\n", "")
 RED = {
     SUMMED: {"000/grad"},
     OWN_ORDER: {"000/loss", "000/grad"},

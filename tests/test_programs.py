@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from checkout import CHECKS, ROOT
 
-from twincheck.common.check.guard import guarded
+from twincheck.common.system.program import guarded
 
 LEFT_OUT = set(".venv .paconvert .environments .git log tests __pycache__ programs".split())
 DOOR = "twincheck/__main__.py"

@@ -17,6 +17,7 @@ from twincheck.common.models.reformer.case import (
     complete,
     make_inputs,
 )
+from twincheck.common.sides.probes import probing
 from twincheck.common.sides.session import Session, using
 
 HERE = Path(__file__).resolve().parent
@@ -39,7 +40,7 @@ class Side:
 
     def __init__(self, name):
         self.name = name
-        self.side = importlib.import_module(f"twincheck.{name}_side")
+        self.side = importlib.import_module(f"twincheck.common.sides.backend_{name}").side
         self.models = importlib.import_module(f"twincheck.common.models.reformer.{name}_model")
         self.framework = importlib.import_module(name)
 
@@ -84,7 +85,7 @@ class Side:
         """Every array of one forward and backward pass."""
         model = self.build(config, state, dtype, train)
         inputs = self.tensors(inputs)
-        with using(Session(seed, record=record)), self.side.probing(model):
+        with using(Session(seed, record=record)), probing(self.side, model):
             outputs = self.call(model, inputs)
             loss = self.models.loss(outputs, inputs)
             losses = self.models.losses(outputs, inputs)

@@ -18,6 +18,7 @@ from twincheck.common.report import terminal
 from twincheck.common.report.findings import findings_of
 from twincheck.common.report.scores import scores_of
 from twincheck.common.report.sentences import decided, digits, fewest_digits
+from twincheck.common.system.program import say_error
 from twincheck.common.system.reasons import Kind
 from twincheck.common.verdict.row import FED, NO_STEP, OF_OPERATORS, Row, claim
 
@@ -319,7 +320,7 @@ def test_keys_notes_and_sources_cannot_drive_the_terminal(capsys, pair):
 
 
 def test_a_file_and_its_class_are_no_emoji(capsys):
-    terminal.say_error("--torch a.py:X: there is no file")
+    say_error("--torch a.py:X: there is no file")
     terminal.say("a.py:X: as it is")
     said = capsys.readouterr()
     assert "a.py:X: there" in said.err and "a.py:X: as" in said.out

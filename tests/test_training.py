@@ -229,7 +229,7 @@ ALL = "w mean memory losses rates orders scores log"  # the epochs are others
     [
         ('self.optimizer.load_state(parts["optimizer/"])', "w memory losses scores log"),
         ('self.run.side.load_state(self.model, parts["model/"])', "w losses scores log"),
-        ('self.run.side.recall_statistics(self.model, parts["seen/"])', "mean"),
+        ('recall_statistics(self.run.side, self.model, parts["seen/"])', "mean"),
         ('self._digest = arrays["digest"].tobytes()', "orders"),
         ('self.step_of_epoch = int(arrays["step_of_epoch"])', ALL),
         ("self.scores = scores", ALL),

@@ -136,11 +136,12 @@ def main(name, unknown=""):
     before = names_of_paddle() if name == "paddle" else None
     from twincheck.common.sides import upcast
 
-    narrow = importlib.import_module(f"twincheck.common.sides.narrow_in_{name}")
-    narrow.ASKED = [known for known in narrow.ASKED if known.rpartition(".")[2] != unknown]
-    narrow.CALLED.pop(unknown, None)
-    side = importlib.import_module(f"twincheck.common.sides.{name}_side")
-    upcast.patch(side, narrow)
+    side = importlib.import_module(f"twincheck.common.sides.backend_{name}").side
+    side.ASKED_FOR_DTYPE = [
+        known for known in side.ASKED_FOR_DTYPE if known.rpartition(".")[2] != unknown
+    ]
+    side.CALLED_AFTER_DTYPE.pop(unknown, None)
+    upcast.patch(side)
     make, names = before or names_of_torch()
     expressions = EXPRESSIONS[name].strip().replace("\n", "|").split("|")
     made = {text: [] for text in expressions}

@@ -21,7 +21,6 @@ from pathlib import Path
 
 import numpy as np
 
-from twincheck.common.check.guard import guarded
 from twincheck.common.check.options import Parser, positive
 from twincheck.common.pair.pairs import load_pair, python_for
 from twincheck.common.pair.tape import Tape
@@ -29,6 +28,7 @@ from twincheck.common.report import terminal as report
 from twincheck.common.system.errors import UserError
 from twincheck.common.system.folders import put_in_place
 from twincheck.common.system.json_file import write_json
+from twincheck.common.system.program import guarded
 from twincheck.common.weights.checkpoint import FOLDER, describe
 from twincheck.common.weights.layers import Owner, count_values
 

@@ -10,7 +10,6 @@ Runs step 5 with self-twins of both sides, some minutes a model, and writes what
 with all that it depends on.  Step 5 then runs no self-twins of that preset, until that changes.
 """
 
-import argparse
 import platform
 import subprocess
 import sys
@@ -30,6 +29,7 @@ from twincheck.common.system.checkout import ROOT
 from twincheck.common.system.errors import UserError
 from twincheck.common.system.half import rounded
 from twincheck.common.system.json_file import write_json
+from twincheck.common.system.program import Parser
 from twincheck.common.weights.states import load_state
 from twincheck.step5_train.envelope import depends_on, stored_file
 from twincheck.step5_train.trained import envelope_of
@@ -72,8 +72,7 @@ def keep_learnt(made: ResultFolder, path: Path) -> None:
 
 def main() -> int:
     """See the module's docstring; returns the exit status."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser = Parser(__doc__)
     parser.add_argument("--model", action="append", default=[], help="a built-in model's name")
     given = parser.parse_args()
     try:

@@ -30,11 +30,11 @@ from pathlib import Path
 import numpy as np
 
 from tools.readme import fill
-from twincheck.common.check.guard import guarded
 from twincheck.common.system.checkout import ROOT
 from twincheck.common.system.errors import UserError
 from twincheck.common.system.files import write_text
 from twincheck.common.system.json_file import load_json
+from twincheck.common.system.program import Parser, guarded
 from twincheck.common.verdict.operators import TABLE, Operator, read_table
 
 SAME = 1e-2  # of a size: how far two measurements of one operator may part
@@ -477,9 +477,7 @@ def document(lines: Mapping[str, Mapping], forms_off: Mapping[str, list]) -> dic
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """See the module's docstring; returns the exit status."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = Parser(__doc__)
     parser.add_argument("--only", action="append", metavar="OPERATOR", help="measure this one")
     parser.add_argument("--write", action="store_true", help="write the table")
     parser.add_argument("--debug", action="store_true")

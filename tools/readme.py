@@ -11,7 +11,6 @@ A part stands between `<!-- generated: NAME -->` and `<!-- end -->`, in one page
 Without log/red.json pics/verdicts.png stays as it is.  The red block is a pair's of the gallery.
 """
 
-import argparse
 import json
 import platform
 import re
@@ -38,6 +37,7 @@ from twincheck.common.report.terminal import COLOURS, guide_word
 from twincheck.common.system.checkout import ROOT
 from twincheck.common.system.errors import UserError
 from twincheck.common.system.frameworks import SIDES
+from twincheck.common.system.program import Parser
 from twincheck.common.verdict.row import worst
 from twincheck.examples.gallery.__main__ import RESULTS
 from twincheck.examples.gallery.run import Result, read_result
@@ -50,9 +50,7 @@ RED_EXAMPLE = "gpt_oss_paddleformers"  # of the gallery: what the READMEs show o
 
 def main(arguments: list[str] | None = None) -> int:
     """See the module's docstring; returns the exit status."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = Parser(__doc__)
     parser.add_argument("--report", type=Path, default=REPORT)
     parser.add_argument("--faults", type=Path, metavar="FILE")
     parser.add_argument("--seeds", type=Path, metavar="DIR")

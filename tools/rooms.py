@@ -12,7 +12,6 @@ Lines are counted as they stand, in all folders of the checkout; CEILING is only
 status 1 where an import is not allowed, and where there are more lines.
 """
 
-import argparse
 import ast
 import sys
 from collections.abc import Iterable, Sequence
@@ -20,6 +19,8 @@ from dataclasses import dataclass
 from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
+
+from twincheck.common.system.program import Parser
 
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = "common"
@@ -221,9 +222,7 @@ def lines(root: Path = ROOT) -> int:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """The command; returns the exit status."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = Parser(__doc__)
     parser.add_argument("root", nargs="?", type=Path, default=ROOT, metavar="ROOT")
     root = parser.parse_args(arguments).root.resolve()
     count = lines(root)

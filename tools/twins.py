@@ -111,11 +111,9 @@ SPELLINGS: tuple[Spelling, ...] = (
 
 # Where the pairs are; {} stands for the side's name.
 TWIN_PATTERNS = (
-    "common/{}_side.py",
-    "common/sides/{}_*.py",
+    "twincheck/{}_side.py",
     "common/models/*/{}_model.py",
     "step*/{}/*.py",
-    "extras/*/{}/*.py",
 )
 
 _TWIN = re.compile(r"#\s*twin:(.*)$")

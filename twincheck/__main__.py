@@ -53,6 +53,7 @@ def main(arguments=None):
         return 0
     from twincheck.common.system.errors import UserError
     from twincheck.common.system.extras import COMMANDS, load, loaded
+    from twincheck.common.system.program import say_error
     from twincheck.common.system.reasons import Kind
     from twincheck.common.system.words import did_you_mean
 
@@ -74,7 +75,8 @@ def main(arguments=None):
         if len(pairs) > 1 and (command == "check" or compared):
             return load(COMMANDS, command)([*pairs, *words])
     except UserError as error:
-        return _refused(str(error))
+        say_error(str(error))
+        return 2
     except ModuleNotFoundError as error:
         begin(error.name.partition(".")[0])
         raise
@@ -93,14 +95,6 @@ def _help():
     ]
     first, *parts = __doc__.strip().split("\n\n")
     return "\n\n".join([described(first), "\n".join(lines), *map(described, parts)])
-
-
-def _refused(sentence):
-    from twincheck.common.system.extras import in_language
-    from twincheck.common.system.reasons import Kind
-
-    print(in_language(Kind.ERROR_SAID(sentence=sentence)), file=sys.stderr)
-    return 2
 
 
 def _pairs(run, words):

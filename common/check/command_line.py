@@ -1,15 +1,18 @@
 """The command line of every check: parse it, run the step, show it, write --json and a page.
 
-`of_step` makes a step's command.
+`of_step` makes a step's command.  What extras add to a check are entry points in the group of its
+command, twincheck.check_step2 for one; each has the name of an option that it adds, and several may
+name the same.
 """
 
+import argparse
 import importlib
+from argparse import Namespace
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from twincheck.common.check.added import added_to
-from twincheck.common.check.guard import guarded
 from twincheck.common.check.options import CheckOptions, Parser, of, positive
 from twincheck.common.check.report_json import json_text, told_in
 from twincheck.common.check.result import Result, overall_exit
@@ -21,10 +24,47 @@ from twincheck.common.report import terminal as report
 from twincheck.common.report.commands import whole
 from twincheck.common.report.sentences import step_title
 from twincheck.common.report.summary import last_line
+from twincheck.common.system import extras
 from twincheck.common.system.errors import UserError
 from twincheck.common.system.extras import of_pairs
 from twincheck.common.system.files import write_text
+from twincheck.common.system.program import guarded
 from twincheck.common.system.reasons import Kind
+
+
+@dataclass(frozen=True)
+class Added:
+    """What an extra adds to a check."""
+
+    add: Callable[[Parser], None]  # gives the check's parser its options
+    options: tuple[str, ...]  # those of them that ask for it
+    run: Callable[[Step, Namespace], int]  # returns the exit status
+    hint: str = ""  # what to say where the user stopped it
+
+
+def added_to(step: Step, parser: Parser) -> list[Added]:
+    """What extras add to a step's check, whose parser has their options now.
+
+    An option of an extra that is not there ends the check with a sentence that says so.
+    """
+    group = f"twincheck.check_{step.other or step.command}"
+    added = []
+    for name in extras.entry_points(group):
+        try:
+            added.append(extras.load(group, name))
+        except UserError as error:
+            parser.add_argument(f"--{name}", action=_Absent, const=error, help=argparse.SUPPRESS)
+    added = list(dict.fromkeys(added))
+    for each in added:
+        each.add(parser)
+    return added
+
+
+class _Absent(argparse.Action):
+    """An option that its extra would have given; `const` says why it is not there."""
+
+    def __call__(self, parser, *given: object) -> None:
+        parser.exit(2, extras.in_language(f"error: {self.const}\n"))
 
 
 def check_main(

@@ -16,6 +16,7 @@ import numpy as np
 
 from twincheck.common.system.memory import no_collections
 from twincheck.common.system.reasons import Kind
+from twincheck.common.system.words import printable
 
 CHUNK_BYTES = 1 << 20
 
@@ -442,16 +443,6 @@ class Machine:
         b"R": lambda self: self.reduce(),
         b"b": lambda self: self.build(),
     }
-
-
-def printable(text: str) -> str:
-    """Text from a file, shortened and without control characters, for a message."""
-    return escaped(text if len(text) <= 80 else f"{text[:77]}...")
-
-
-def escaped(text: str) -> str:
-    """Text from a file without control characters, which may be commands to a terminal."""
-    return text if text.isprintable() else ascii(text)
 
 
 def _describe(value: object) -> str:

@@ -13,7 +13,6 @@ import math
 import os
 import struct
 import warnings
-from collections import Counter, OrderedDict
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
@@ -25,7 +24,6 @@ from twincheck.common.logs.pickle_machine import (
     Refused,
     StoredArray,
     flatten,
-    printable,
     stored_bytes,
 )
 from twincheck.common.system.errors import LogError, UserError
@@ -37,10 +35,10 @@ from twincheck.common.system.files import (
     version_of,
 )
 from twincheck.common.system.reasons import Kind
+from twincheck.common.system.words import printable
 
 PLAIN = "array"  # the key of what is in a file that holds one plain array
 _MAX_HEADER_BYTES = 1024
-_KEPT_BYTES = 1 << 27  # of arrays that have several keys, while a log is read
 
 
 class Log(Mapping):
@@ -50,15 +48,10 @@ class Log(Mapping):
         self.path = path
         self._file = file
         self._arrays = arrays
-        counts = Counter(arrays.values())
-        self._shared = {array for array, count in counts.items() if count > 1}
         self._as_opened = os.fstat(file.fileno())
-        self._kept: OrderedDict[StoredArray, np.ndarray] = OrderedDict()  # those read last
 
     def __getitem__(self, key: str) -> np.ndarray:
         array = self._arrays[key]
-        if array in self._kept:
-            return self._kept[array].view()
         try:
             flat = self._read(array)
             if not array.dtype.isnative:
@@ -68,13 +61,7 @@ class Log(Mapping):
             raise self._error(key, reason) from None
         if not same_file(self._as_opened, self._file):
             raise self._error(key, Kind.FILE_CHANGED_MEANWHILE())
-        values = flat.reshape(array.shape, order="F" if array.fortran else "C")
-        if array in self._shared:  # of several keys: it is asked for again soon
-            values.flags.writeable = False
-            self._kept[array] = values
-            while sum(kept.nbytes for kept in self._kept.values()) > _KEPT_BYTES:
-                self._kept.popitem(last=False)
-        return values
+        return flat.reshape(array.shape, order="F" if array.fortran else "C")
 
     def _read(self, array: StoredArray) -> np.ndarray:
         """An array's values, flat; what is not read in full is found out by the caller."""

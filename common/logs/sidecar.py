@@ -14,12 +14,12 @@ from pathlib import Path
 from typing import Annotated, get_args, get_origin
 
 from twincheck.common.logs import entry_kinds as kinds
-from twincheck.common.logs.pickle_machine import printable
 from twincheck.common.system.errors import LogError, UserError
 from twincheck.common.system.files import LastRead, version_of
 from twincheck.common.system.json_file import load_json, write_json
 from twincheck.common.system.json_kinds import check_of
 from twincheck.common.system.reasons import Kind
+from twincheck.common.system.words import printable
 
 SCHEMA = 1
 # What the numbers 0, 1, … of a layer's setting stand for.

@@ -24,7 +24,6 @@ from rich.progress import (
 from rich.table import Column, Table
 from rich.text import Text
 
-from twincheck.common.logs.pickle_machine import escaped as visible
 from twincheck.common.logs.sums import shape_of_sums
 from twincheck.common.report import sentences
 from twincheck.common.report.commands import PAGE, extra, mend_of_start, next_commands, shown
@@ -35,7 +34,9 @@ from twincheck.common.report.sentences import folded, listed, named, number
 from twincheck.common.report.source_lines import source_context
 from twincheck.common.system.checkout import ROOT
 from twincheck.common.system.extras import in_language
+from twincheck.common.system.program import say_error
 from twincheck.common.system.reasons import Kind, Reason, is_of
+from twincheck.common.system.words import escaped as visible
 from twincheck.common.verdict.row import (
     AGREEING,
     Row,
@@ -136,13 +137,6 @@ def in_colour(text: str) -> Text:
 
 def _line(marked_up: str) -> None:
     _console().print(marked_up, soft_wrap=True)
-
-
-def say_error(sentence: str) -> None:
-    """One sentence on standard error."""
-    line = Text(in_language(Kind.ERROR_SAID(sentence=sentence)))
-    line.stylize("red", 0, len(in_language(Kind.ERROR_SAID(sentence="")).rstrip()))
-    _console(stderr=True).print(line, soft_wrap=True)
 
 
 def show_table(table: Table) -> None:

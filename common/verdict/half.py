@@ -23,9 +23,9 @@ import numpy as np
 from twincheck.common.logs.computed import narrower_operators
 from twincheck.common.logs.key import Key, parent_code
 from twincheck.common.logs.of_a_run import Logs
-from twincheck.common.logs.pickle_machine import printable
 from twincheck.common.system.half import EPSILONS, HALF, SMALLEST
 from twincheck.common.system.reasons import Kind
+from twincheck.common.system.words import printable
 from twincheck.common.verdict.measures import rms
 from twincheck.common.verdict.row import AGREEING, Row
 from twincheck.common.verdict.tolerances import tolerance

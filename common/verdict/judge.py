@@ -16,10 +16,10 @@ from twincheck.common.logs.independence import ENOUGH_FLOATS
 from twincheck.common.logs.key import Key
 from twincheck.common.logs.noise import SEEDS
 from twincheck.common.logs.of_a_run import AGAIN, LOGS, Logs, not_judged
-from twincheck.common.logs.pickle_machine import escaped
 from twincheck.common.logs.result_folder import ResultFolder
 from twincheck.common.system.half import HALF
 from twincheck.common.system.reasons import Kind
+from twincheck.common.system.words import escaped
 from twincheck.common.verdict.comparisons import OWN, Comparisons, Memo
 from twincheck.common.verdict.half import Half
 from twincheck.common.verdict.inside import Inside

@@ -14,7 +14,6 @@ from typing import get_type_hints
 
 import numpy as np
 
-from twincheck.common.logs.pickle_machine import printable
 from twincheck.common.pair.pairs import TRAINED_LIKE
 from twincheck.common.system.errors import UserError
 from twincheck.common.system.files import whole
@@ -23,6 +22,7 @@ from twincheck.common.system.json_file import load_json, write_json
 from twincheck.common.system.json_kinds import check_of, record
 from twincheck.common.system.npz import read_npz
 from twincheck.common.system.reasons import Kind
+from twincheck.common.system.words import printable
 from twincheck.common.weights.layers import Owner
 from twincheck.common.weights.mapped import Mapped
 

@@ -17,11 +17,11 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from twincheck.common.check.guard import guarded
 from twincheck.common.check.options import Parser, positive
 from twincheck.common.report import terminal
 from twincheck.common.system.checkout import ROOT
 from twincheck.common.system.errors import UserError
+from twincheck.common.system.program import guarded
 from twincheck.common.system.words import did_you_mean
 from twincheck.examples.gallery import environments, page, run
 from twincheck.examples.gallery.run import Gallery, Result, read_result, write_result

@@ -37,7 +37,6 @@ from pathlib import Path
 from rich.markup import escape
 from rich.table import Table
 
-from twincheck.common.check.guard import guarded
 from twincheck.common.check.options import CheckOptions, Parser
 from twincheck.common.logs.result_folder import CERTIFICATE_FILE, ResultFolder
 from twincheck.common.logs.sidecar import Sidecar, sidecar_of
@@ -52,6 +51,7 @@ from twincheck.common.system.extras import in_language, of_pairs
 from twincheck.common.system.files import write_text
 from twincheck.common.system.frameworks import SIDES
 from twincheck.common.system.json_file import load_json, write_json
+from twincheck.common.system.program import guarded
 from twincheck.common.system.reasons import read_reason, reasons_json
 from twincheck.common.system.run_kind import RunKind
 from twincheck.common.verdict.judge import judge_logs

@@ -24,7 +24,6 @@ from pathlib import Path
 
 import numpy as np
 
-from twincheck.common.check.guard import guarded
 from twincheck.common.check.options import CheckOptions, Parser
 from twincheck.common.check.result import Result, shown
 from twincheck.common.check.steps import Step
@@ -43,6 +42,7 @@ from twincheck.common.system.folders import remove_abandoned, working_folder
 from twincheck.common.system.frameworks import SIDES
 from twincheck.common.system.interpreters import interpreter
 from twincheck.common.system.json_file import load_json, write_json
+from twincheck.common.system.program import guarded
 from twincheck.common.verdict.row import AGREEING, FAILING
 from twincheck.extras.issue import Kind
 from twincheck.extras.issue.program import (
@@ -181,7 +181,7 @@ def _tapes(
     }
     with asked(pair, options, work, keep="all") as one:
         one = replace(one, run=replace(one.run, cases=case_of(origin, pair, one.run)))
-        with one.sides("twincheck.extras.issue.{}.tape", STEM) as sides:
+        with one.sides("twincheck.extras.issue.taken", STEM) as sides:
             sides.folder.mkdir(parents=True, exist_ok=True)
             write_json(sides.folder / WANTED, told)
             sides.answer("float64")

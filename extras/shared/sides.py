@@ -140,10 +140,9 @@ class Sides:
         if told.what.startswith("batch "):
             self.on_batch(side)
 
-    def answer(self, dtype: str, meanwhile: Callable[[], object] = lambda: None) -> object:
+    def answer(self, dtype: str) -> None:
         """Have both sides run in a precision; raises UserError where one fails.
 
-        meanwhile   is called while they do; what it returns is returned
         In float32 both compute at once, where they do not share a GPU.
         """
         run = replace(self.run, only_float32=dtype == "float32")
@@ -157,12 +156,10 @@ class Sides:
             self.processes[side].ask(own, self.folder / name)
             if not at_once:
                 self._wait([side])
-        made = meanwhile()
         if at_once:
             self._wait(SIDES)
         if dtype == "float64":
             self.exact = all(self.has_log(side, RunKind.FLOAT64) for side in SIDES)
-        return made
 
     def _wait(self, sides: Sequence[str]) -> None:
         for side in sides:

@@ -1,6 +1,6 @@
 """What commonly makes two trainings' losses part, each as a change to the reference's training.
 
-NumPy only.  What a change holds, reference/torch/retrain.py says; here is what is tried, under the
+NumPy only.  What a change holds, retrain.py says; here is what is tried, under the
 words that people read.  Every one is a habit of trainers in use: a setting's other value, a loss
 that is summed where it should be averaged, a schedule that is asked at another time.
 """

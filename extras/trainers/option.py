@@ -6,7 +6,7 @@ With them nothing is trained: losses of somebody else's trainer are judged.
 from argparse import Namespace
 from pathlib import Path
 
-from twincheck.common.check.added import Added
+from twincheck.common.check.command_line import Added
 from twincheck.common.check.options import Parser
 from twincheck.common.check.steps import Step
 from twincheck.common.system.errors import UserError

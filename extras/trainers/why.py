@@ -27,7 +27,6 @@ from pathlib import Path
 
 import numpy as np
 
-from twincheck.common.check.guard import guarded
 from twincheck.common.check.inputs import Inputs
 from twincheck.common.check.options import CheckOptions, Parser, positive
 from twincheck.common.check.record import asked_of
@@ -39,6 +38,7 @@ from twincheck.common.logs.sidecar import sidecar_of
 from twincheck.common.pair.case_hooks import data_preset, training
 from twincheck.common.pair.data import load_arrays
 from twincheck.common.pair.pairs import Pair
+from twincheck.common.pair.request import FIRST
 from twincheck.common.pair.windows import part_of
 from twincheck.common.pair.worker_process import WorkerProcess
 from twincheck.common.report import terminal as report
@@ -47,6 +47,7 @@ from twincheck.common.system.errors import UserError
 from twincheck.common.system.extras import of_pairs
 from twincheck.common.system.frameworks import SIDES
 from twincheck.common.system.json_file import load_json, write_json
+from twincheck.common.system.program import guarded
 from twincheck.common.system.reasons import is_of
 from twincheck.extras.shared.sides import answered, asked, only_pair
 from twincheck.extras.trainers import Kind
@@ -63,7 +64,8 @@ SCHEMA = 1
 FILE, CHANGES, STEM = "why.json", "changes.json", "why"
 MOST_STEPS = 300  # that are trained to find where the losses part
 BEHIND = 8  # steps behind that place which a change must reproduce, too
-FIRST = 3  # steps after which most changes are known not to
+RETRAIN = "twincheck.extras.trainers.retrain"  # what the torch side runs
+SURE = 3  # steps after which most changes are known not to
 SHOWN = 5  # of the changes that fit, and of those that do not
 BASES = 8  # of the changes that help are tried together with others
 TOGETHER = 3  # changes at most
@@ -239,8 +241,9 @@ def why(given: Namespace) -> int:
         if not inputs.make_data(one.pair):
             raise UserError(inputs.errors[pair.name].sentence)
         run = replace(one.run, data=str(inputs.data))
-        module = "twincheck.extras.trainers.reference.torch.why"
-        with WorkerProcess(one.pythons["torch"], module, on_progress, run.device) as process:
+        first = FIRST.format("torch")
+        with WorkerProcess(one.pythons["torch"], first, on_progress, run.device) as process:
+            process.module = RETRAIN
             trainings = Trainings(process, run, one.work / pair.name)
             told = explain(one.pair, trainings, inputs.data, curves, steps, given.losses_dtype)
         _same_data(folder, trainings.folder, curves)
@@ -376,8 +379,8 @@ class Search:
     def tried(self, changes: dict, steps: int) -> list[Trial]:
         """Every change for some steps, and those that are not off by then for all."""
         kept, out = changes, []
-        first = self.judge.logs_first_steps and steps > FIRST
-        for taken in (FIRST, steps) if first else (steps,):
+        first = self.judge.logs_first_steps and steps > SURE
+        for taken in (SURE, steps) if first else (steps,):
             curves = self.trainings.curves(kept, taken) if kept else {}
             self.trained += taken * len(curves)
             trials = [self.judge.trial(said, losses) for said, losses in curves.items()]
@@ -406,7 +409,7 @@ class Search:
     def merged(self, pairs) -> dict[str, dict]:
         """Two changes as one, of each of some pairs; as many as there is time for."""
         now = time.monotonic()
-        each_s = (now - self.started) / max(1, self.trained) * FIRST
+        each_s = (now - self.started) / max(1, self.trained) * SURE
         most = (self.until - now) / each_s
         both: dict[str, dict] = {}
         places = {said: place for place, said in enumerate(self.changes)}

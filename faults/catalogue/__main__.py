@@ -3,11 +3,10 @@
 python -m faults.catalogue
 """
 
-import argparse
 import sys
 
 from faults.catalogue import FAULTS
-from twincheck.common.check.guard import guarded
+from twincheck.common.system.program import Parser, guarded
 
 
 def main() -> int:
@@ -18,7 +17,5 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    ).parse_args()
+    Parser(__doc__).parse_args()
     sys.exit(guarded(False, main))

@@ -24,9 +24,9 @@ from faults.checkout import CHECKS
 from faults.portions import Portion
 from faults.users.registry import KINDS, PAIRS, UserPair
 from faults.warm import Interpreters
-from twincheck.common.check.guard import guarded
 from twincheck.common.system.checkout import ROOT
 from twincheck.common.system.errors import UserError
+from twincheck.common.system.program import Parser, guarded
 from twincheck.common.verdict.row import exit_code, worst
 from twincheck.extras.shared.jobs import captured
 
@@ -154,9 +154,7 @@ def _pairs(options: Sequence[str]) -> list[tuple[str, str]]:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """See the module's docstring; returns the exit status."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = Parser(__doc__)
     parser.add_argument("--only", action="append", metavar="WORD", help="pairs so named")
     parser.add_argument("--kind", action="append", choices=sorted(KINDS), help="pairs of this kind")
     parser.add_argument("--step", type=int, action="append", help="this step alone")

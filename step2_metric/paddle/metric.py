@@ -11,7 +11,7 @@ if __name__ == "__main__":  # --help needs no framework
     begin_side("paddle", __doc__)
 
 from twincheck.common.pair.case_hooks import data_cases
-from twincheck.common.sides import paddle_side as side
+from twincheck.common.sides.backend_paddle import side
 from twincheck.common.sides.worker import Script, main
 from twincheck.step2_metric.metric import metric
 

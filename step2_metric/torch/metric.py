@@ -11,7 +11,7 @@ if __name__ == "__main__":  # --help needs no framework
     begin_side("torch", __doc__)
 
 from twincheck.common.pair.case_hooks import data_cases
-from twincheck.common.sides import torch_side as side
+from twincheck.common.sides.backend_torch import side
 from twincheck.common.sides.worker import Script, main
 from twincheck.step2_metric.metric import metric
 

@@ -10,7 +10,7 @@ if __name__ == "__main__":  # --help needs no framework
 
     begin_side("paddle", __doc__)
 
-from twincheck.common.sides import paddle_side as side
+from twincheck.common.sides.backend_paddle import side
 from twincheck.common.sides.worker import Script, main
 from twincheck.step3_loss.loss import loss
 

@@ -22,11 +22,12 @@ import paddle  # twin: what averages
 from paddle.distributed.fleet.utils import hybrid_parallel_util as hybrid  # twin: what averages
 
 from twincheck.common.pair.case_hooks import data_cases
-from twincheck.common.sides import paddle_side as side
+from twincheck.common.sides.backend_paddle import side
+from twincheck.common.sides.group import join_group
 from twincheck.common.sides.worker import Script, main
 from twincheck.step4_backward.parallel import parallel, stem
 
-GROUP = side.join_group()
+GROUP = join_group(side)
 
 
 def replicate(model):

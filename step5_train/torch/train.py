@@ -16,11 +16,12 @@ if __name__ == "__main__":  # --help needs no framework
 from functools import partial
 
 from twincheck.common.pair.case_hooks import data_cases
-from twincheck.common.sides import torch_side as side
+from twincheck.common.sides.backend_torch import side
+from twincheck.common.sides.group import join_group
 from twincheck.common.sides.worker import Script, main
 from twincheck.step5_train.train import precisions, stem, train
 
-GROUP = side.join_group()
+GROUP = join_group(side)
 
 SCRIPT = Script(side, partial(stem, GROUP.count), train, precisions, cases=data_cases, group=GROUP)
 

@@ -1,8 +1,6 @@
 """A cache of data files, each under a hash of what it was built from.
 
     log/data/reviews-1f0c….npz       the arrays; …json beside it is written last: the file is whole
-    log/data/reviews-1f0c….part      how far an interrupted run came
-    log/data/sources/…json           the SHA-256 of a source, valid while its files stay the same
 
 Every file is written whole or not at all.  Two runs at once build equal files, and the later one
 replaces the other's.  The folder is log/data, or what the environment's ALIGNMENT_DATA says.
@@ -13,7 +11,6 @@ import hashlib
 import json
 import os
 from collections.abc import Callable
-from contextlib import suppress
 from pathlib import Path
 
 from twincheck.common.pair.data import load_arrays, save_arrays
@@ -34,11 +31,8 @@ def folder() -> Path:
     return Path(os.environ.get(FOLDER_VARIABLE) or for_logs() / "log" / "data").absolute()
 
 
-def cached(request: SourceRequest, build: Callable[[SourceRequest, Path], Dataset]) -> DataFile:
-    """The request's data file: the cached one where there is one, else what `build` gives.
-
-    `build` is called with the request and a path for its own progress file.
-    """
+def cached(request: SourceRequest, build: Callable[[SourceRequest], Dataset]) -> DataFile:
+    """Return the request's data file: the cached one, or what `build` gives."""
     kind = request.settings["source"]
     if request.path is None:
         from pydoc_data.topics import topics
@@ -70,14 +64,12 @@ def cached(request: SourceRequest, build: Callable[[SourceRequest, Path], Datase
         except (UserError, KeyError, ValueError):
             notes = [Kind.DATA_DAMAGED(file=_shown(file))]
     file.parent.mkdir(parents=True, exist_ok=True)
-    progress = file.with_suffix(".part")
-    dataset = build(request, progress)
+    dataset = build(request)
     request.on_progress(Kind.DATA_WRITTEN())
     save_arrays(file, dataset.arrays, packed=False)
     with whole(entries_file) as temporary:
         kept = {"entries": dataset.entries, "notes": reasons_json(dataset.notes)}
         temporary.write_text(json.dumps(kept))
-    progress.unlink(missing_ok=True)
     return DataFile(file, dataset.entries, dataset.notes + notes)
 
 
@@ -94,23 +86,14 @@ def builders_sha256(folder: Path) -> str:
 
 
 def source_sha256(request: SourceRequest) -> str:
-    """The SHA-256 of a file's or folder's content, remembered while sizes and times stay the same.
-
-    A folder's is that of its files' names and contents.
-    """
+    """Return the SHA-256 of a file's content, or of the names and contents of a folder's files."""
     path = request.path.resolve()
     files = [path] if path.is_file() else source_files(path)
-    listed = [[str(f.relative_to(path)), f.stat().st_size, f.stat().st_mtime_ns] for f in files]
-    digest = hashlib.sha256(json.dumps([str(path), listed]).encode())
-    remembered = folder() / "sources" / f"{digest.hexdigest()[:24]}.json"
-    if remembered.is_file():
-        with suppress(UserError, KeyError):  # damaged: read the source again
-            return load_json(remembered)["sha256"]
-    total, done = sum(size for _, size, _ in listed), 0
+    total, done = sum(file.stat().st_size for file in files), 0
     digest = hashlib.sha256()
-    for file, (name, _, _) in zip(files, listed, strict=True):
+    for file in files:
+        name, own = str(file.relative_to(path)), hashlib.sha256()
         digest.update(f"{len(name)} {name}\n".encode("utf-8", "surrogateescape"))
-        own = hashlib.sha256()
         with open(file, "rb") as stream:
             while chunk := stream.read(_CHUNK_BYTES):
                 own.update(chunk)
@@ -118,10 +101,6 @@ def source_sha256(request: SourceRequest) -> str:
                 percent = 100 * done // max(1, total)
                 request.on_progress(Kind.DATA_HASHED(name=path.name, percent=percent))
         digest.update(own.digest())
-    remembered.parent.mkdir(parents=True, exist_ok=True)
-    with whole(remembered) as temporary:
-        record = {"sha256": digest.hexdigest(), "path": str(path), "bytes": total}
-        temporary.write_text(json.dumps(record))
     return digest.hexdigest()
 
 

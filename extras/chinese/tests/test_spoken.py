@@ -19,6 +19,7 @@ from twincheck.common.check.options import Parser
 from twincheck.common.report import terminal
 from twincheck.common.system.checkout import ROOT
 from twincheck.common.system.extras import in_language
+from twincheck.common.system.program import say_error
 from twincheck.common.system.reasons import Kind
 from twincheck.extras.chinese import spoken
 from twincheck.extras.chinese.spoken import language
@@ -126,7 +127,7 @@ def test_what_is_printed_is_said_by_its_reasons(chinese, capsys):
     table.add_row("the loss is off", Kind.LOSS_OFF())
     terminal.show_table(table)
     terminal.say(Kind.NOTE_OF(whose="loss", note=Kind.LOSS_OFF()))
-    terminal.say_error(Kind.LOSS_OFF())
+    say_error(Kind.LOSS_OFF())
     printed, error = capsys.readouterr()
     assert "第 1 步：前向对齐" in printed and "最差的张量" in printed
     assert re.search(r"│ the loss is off +│ loss 不一致 +│", printed)

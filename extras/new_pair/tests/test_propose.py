@@ -258,6 +258,15 @@ right(
     net(SHARED.format("a", "b", "c"), "return self.b(self.a(F.relu(self.a(x))))"),
     rename={"a": "shared", "b": "last", "c": "unused"},
 )
+right(  # what arrives at each tells them apart
+    "branches that are called in another order",
+    net(LINEARS, "return self.first(x) * 2 + self.second(x * x)"),
+    net(
+        "self.left = nn.Linear(8, 8); self.right = nn.Linear(8, 8)",
+        "y = self.right(x * x)\nreturn self.left(x) * 2 + y",
+    ),
+    rename={"left": "first", "right": "second"},
+)
 right(
     "layers that keep several weights, and a parameter that is a buffer on the other side",
     net(
@@ -649,7 +658,7 @@ def structure(side, error="", **linears):
     for name, shape in linears.items():
         key = f"{name}.weight"
         owners[key] = Owner("Linear", "weight", shape, True, key)
-    modules = [("", "Net", "model"), *((n, "Linear", f"{side}.nn") for n in linears)]
+    modules = {"": "Net", **dict.fromkeys(linears, "Linear")}
     return Structure(side, modules, owners, error=error)
 
 

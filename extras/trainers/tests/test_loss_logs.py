@@ -57,35 +57,18 @@ def test_a_trainers_state_holds_means_since_the_last_loss():
 
 
 ROWS = [
-    (
-        '{"global_step/max_steps": "1/3", "loss": 2.0}\n{"global_step/max_steps": "2/3", "loss": 1}',
-        "a.jsonl",
-        [1, 2],
-        [2.0, 1.0],
-    ),
-    (
-        '[{"iter": 0, "train_loss": 2.0}, {"iter": 1, "train_loss": 1}]',
-        "a.json",
-        [1, 2],
-        [2.0, 1.0],
-    ),
+    ('{"global_step/max_steps": "1/3", "loss": 2.0}\n{"global_step/max_steps": "2/3", "loss": 1}',
+     "a.jsonl", [1, 2], [2.0, 1.0]),
+    ('[{"iter": 0, "train_loss": 2.0}, {"iter": 1, "train_loss": 1}]', "a.json",
+     [1, 2], [2.0, 1.0]),
     ("Wall time,Step,Value\n1.5,1,2.0\n2.5,2,1.0\n", "tb.csv", [1, 2], [2.0, 1.0]),
-    (
-        "epoch\tstep\ttrain_loss\teval_loss\n1\t1\t4\t\n1\t2\t3\t9\n2\t1\t2\t\n",
-        "e.tsv",
-        [1, 2, 3],
-        [4.0, 3.0, 2.0],
-    ),
+    ("epoch\tstep\ttrain_loss\teval_loss\n1\t1\t4\t\n1\t2\t3\t9\n2\t1\t2\t\n", "e.tsv",
+     [1, 2, 3], [4.0, 3.0, 2.0]),
     ("step,loss\n1,4\n1,2\n2,2\n2,0\n", "micro.csv", [1, 2], [3.0, 1.0]),
     ("step,loss\n1,4\n2,3\n3,9\n2,2\n3,1\n", "again.csv", [1, 2, 3], [4.0, 2.0, 1.0]),
-    (
-        "[Train][Epoch 1/2][Iter: 1/1]lr: 0.1, loss: 2.0, ips: 1\n[Eval] loss: 9\n"
-        "[Train][Epoch 2/2][Iter: 1/1]lr: 0.1, loss: 1.5\n",
-        "train.log",
-        [1, 2],
-        [2.0, 1.5],
-    ),
-]
+    ("[Train][Epoch 1/2][Iter: 1/1]lr: 0.1, loss: 2.0, ips: 1\n[Eval] loss: 9\n"
+     "[Train][Epoch 2/2][Iter: 1/1]lr: 0.1, loss: 1.5\n", "train.log", [1, 2], [2.0, 1.5]),
+]  # fmt: skip
 
 
 @pytest.mark.parametrize(("text", "name", "steps", "losses"), ROWS, ids=lambda v: str(v)[:9])
@@ -186,11 +169,7 @@ def test_a_loss_that_is_nan_is_invalid(tmp_path):
 CAUSES = {  # paddle's losses -> (verdict of the first, kind of the cause, what is said of it)
     "eight": (LOSSES * 8, "other reduction", "exactly 8 times"),
     "late": (LOSSES[1:], "other step numbers", "one step later"),
-    "other": (
-        LOSSES * 1.08,
-        "unexplained",
-        "--out out --torch-losses t.csv --paddle-losses p.csv` looks",
-    ),
+    "other": (LOSSES * 1.08, "unexplained", "--torch-losses t.csv --paddle-losses p.csv` looks"),
 }
 
 

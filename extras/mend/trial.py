@@ -1,7 +1,5 @@
 """A step's Paddle side, once for each edit of its source: how far each is from torch's values.
 
-    python -m extras.mend.trials.paddle.trial REQUEST.json
-
 The request's folder has edits.json: file, the source that is edited; step, the module and the
 function of the step's Paddle side; torch, the log of its torch side; origin, a row's key; allowed,
 what rounding may make of each row, a part of its size; seconds for a trial, at most; edits, each
@@ -13,14 +11,6 @@ as it is, and where there are no edits it has the lines of the file that ran, an
 that were imported.  No file is changed.
 """
 
-import sys
-from pathlib import Path
-
-if __name__ == "__main__":  # --help needs no framework
-    from twincheck.common.system.start import begin_side
-
-    begin_side("paddle", __doc__)
-
 import faulthandler
 import importlib
 import inspect
@@ -29,12 +19,14 @@ import json
 import os
 import resource
 import signal
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from functools import cache, partial
 from importlib.machinery import SourceFileLoader
 from inspect import CO_OPTIMIZED
+from pathlib import Path
 from types import CodeType
 
 import numpy as np
@@ -44,18 +36,15 @@ from twincheck.common.logs.of_a_run import STATISTICS
 from twincheck.common.logs.reader import read_log
 from twincheck.common.logs.sidecar import sidecar_of
 from twincheck.common.sides import model_file
-from twincheck.common.sides import paddle_side as side
 from twincheck.common.sides.draws import Draws, Dropouts, Restart
 from twincheck.common.sides.run import Run
 from twincheck.common.sides.session import Session, using
-from twincheck.common.sides.worker import Script, main
 from twincheck.common.system.json_file import load_json
+from twincheck.extras.mend import Kind
 from twincheck.extras.mend.distances import compared, distances
 from twincheck.extras.mend.edits import CASE, MAPPING
-from twincheck.extras.mend import Kind
 from twincheck.extras.shared.one_case import asked_precision
 
-GROUP = side.join_group()
 SLOWER = 20.0  # than the source as it is an edit may be
 
 
@@ -267,7 +256,7 @@ def _values(run, function, learned: dict) -> dict[str, np.ndarray]:
     session.tape, session.selection = own.tape, own.selection
     session.draws = Draws(own.draws.reference)
     session.dropouts = Dropouts(own.dropouts.reference, learned, run.case.name)
-    side.set_up(run.dtype, request.device, request.seed + run.case.seed)
+    run.side.set_up(run.dtype, request.device, request.seed + run.case.seed)
     session.begin(prefix=run.prefix)
     try:
         with using(session):
@@ -280,7 +269,4 @@ def _values(run, function, learned: dict) -> dict[str, np.ndarray]:
     return found
 
 
-SCRIPT = Script(side, "mend", trial, asked_precision, group=GROUP)
-
-if __name__ == "__main__":
-    sys.exit(main(SCRIPT))
+SCRIPT = {"stem": "mend", "function": trial, "dtypes": asked_precision}

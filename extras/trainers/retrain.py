@@ -1,7 +1,9 @@
 """The reference's training with one thing in it done otherwise: the losses of its first steps.
 
 The loop is step 5's own: its model, start, batches and optimizer.  With no change it gives step 5's
-losses bit for bit.  A change is a mapping; what each entry does:
+losses bit for bit.  The request's folder has changes.json: {"steps": N, "changes": {name: change}};
+told.json has what the model or the data has no place for, left_out {name: why}, and the names of
+its weights and dropouts.  A change is a mapping; what each entry does:
 
 settings   entries of case.py's `optimizer`
 order      of the samples: "in turn", "backwards", "each epoch alike", "from one" (epochs counted
@@ -39,9 +41,13 @@ from contextlib import nullcontext
 import numpy as np
 import torch
 
+from twincheck.common.pair.case_hooks import data_cases, training
 from twincheck.common.pair.data import LABELS
 from twincheck.common.pair.tape import Tape
+from twincheck.common.sides.loader import Samples, batches
+from twincheck.common.system.json_file import load_json, write_json
 from twincheck.common.system.tree import tree_map
+from twincheck.extras.shared.one_case import asked_precision
 from twincheck.step5_train.train import batches_of, prepared, shuffled
 
 IGNORED = -100
@@ -245,7 +251,7 @@ class Retrained:
         elif way != "in turn":
             order = Tape(way).permutation("shuffle", epoch, count)
         size, whole = self.settings["batch_size"], self.settings["drop_last"]
-        return run.side.batches(run.side.Samples(self.samples), order, size, drop_last=whole)
+        return batches(run.side, Samples(self.samples), order, size, drop_last=whole)
 
     # ---- the optimizer --------------------------------------------------------------------------
 
@@ -348,3 +354,37 @@ def _scale(values, measured, norm):
     scale = torch.clamp(norm / (total + 1e-6), max=1.0)
     for value in values:
         value.grad.mul_(scale)
+
+
+def retrained(run):
+    """Train once for each change, and log the losses."""
+    told = load_json(run.folder / "changes.json")
+    settings = training(run.pair, run.case.config, run.data_preset)
+    per_epoch = batches_of(run.samples("train"), settings)
+    total = run.request.steps or per_epoch * (run.request.epochs or settings["epochs"])
+    left_out = {}
+    run.session.probing, run.session.watching = False, True
+    for number, (name, change) in enumerate(told["changes"].items(), 1):
+        run.progress(f"training {number} of {len(told['changes'])}, {told['steps']} steps each")
+        try:
+            with run.session.unrecorded():
+                one = Retrained(run, settings, change, total, change.get("twin", 0))
+                losses = one.losses(told["steps"])
+        except (ValueError, RuntimeError, TypeError, KeyError, IndexError) as error:
+            if not set(change) - {"twin"}:
+                raise
+            left_out[name] = f"{type(error).__name__}: {error}".splitlines()[0]
+            continue
+        run.session.begin(prefix=run.prefix)
+        run.log(f"curve/{name}", losses)
+    names = dict.fromkeys(name for name, _ in dropouts(run.build()))
+    told = {"left_out": left_out, "weights": list(run.start()), "dropouts": list(names)}
+    write_json(run.folder / "told.json", told)
+
+
+SCRIPT = {
+    "stem": "why",
+    "function": retrained,
+    "dtypes": asked_precision,
+    "cases": data_cases,
+}
