@@ -15,7 +15,7 @@ from tools.install import torch_index
 from twincheck.common.system.errors import UserError
 from twincheck.common.system.folders import lock_folder
 from twincheck.examples.gallery.table import HERE, Edit, sha256
-from twincheck.extras.shared.packages import link_entries, own_file
+from twincheck.extras.shared.packages import environment_of, own_file
 
 STAMP = "complete"
 SERVER = "https://github.com"  # of repositories
@@ -111,15 +111,10 @@ def _run(command: Sequence[str], problem: str) -> None:
 
 
 def mended(folder: Path, edits: Sequence[Edit], target: Path) -> Path:
-    """A copy of an environment with edits of its packages, made of links; returns `target`."""
+    """Make an environment in front of another, with edits of its packages; returns `target`."""
     shutil.rmtree(target, ignore_errors=True)
-    (target / "bin").mkdir(parents=True)
-    shutil.copy(folder / "pyvenv.cfg", target)
-    (target / "bin" / "python").symlink_to((folder / "bin" / "python").resolve())
     packages = next(folder.glob("lib/python*/site-packages"))
-    own = target / packages.relative_to(folder)
-    own.mkdir(parents=True)
-    link_entries(packages, own)
+    _, own = environment_of(python(folder), packages, target)
     for edit in edits:
         file = own_file(packages, Path(edit.file), own)
         file.write_text(edit.apply(file.read_text(encoding="utf-8")), encoding="utf-8")
