@@ -13,7 +13,7 @@ import math
 import os
 import struct
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 
 import numpy as np
@@ -39,6 +39,27 @@ from twincheck.common.system.words import printable
 
 PLAIN = "array"  # the key of what is in a file that holds one plain array
 _MAX_HEADER_BYTES = 1024
+
+
+class Lazily(Mapping):
+    """Key -> array, of some keys; each is read when it is asked for, by a function of its key."""
+
+    def __init__(self, keys: Iterable[str], read: Callable[[str], np.ndarray]):
+        self._keys, self._read = dict.fromkeys(keys), read
+
+    def __getitem__(self, key: str) -> np.ndarray:
+        if key not in self._keys:
+            raise KeyError(key)
+        return self._read(key)
+
+    def __contains__(self, key: object) -> bool:
+        return key in self._keys
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._keys)
+
+    def __len__(self) -> int:
+        return len(self._keys)
 
 
 class Log(Mapping):
