@@ -658,7 +658,7 @@ def structure(side, error="", **linears):
     for name, shape in linears.items():
         key = f"{name}.weight"
         owners[key] = Owner("Linear", "weight", shape, True, key)
-    modules = [("", "Net", "model"), *((n, "Linear", f"{side}.nn") for n in linears)]
+    modules = {"": "Net", **dict.fromkeys(linears, "Linear")}
     return Structure(side, modules, owners, error=error)
 
 

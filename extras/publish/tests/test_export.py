@@ -185,7 +185,6 @@ PART = '''"""Part."""
 import math
 
 A = {}
-
 # Changed in place.
 A["b"] = 2
 
