@@ -185,12 +185,11 @@ def test_what_moves_one_of_adams_setups_is_lowered_for_all(tmp_path, monkeypatch
     monkeypatch.setattr(backward, "moved_in_float32", lambda *_: "float32 moves it")
     run = SimpleNamespace(
         case=SimpleNamespace(name="", like=None),
-        first_case="",
         suited=suited,
         chooses=True,
         dtype="float32",
         session=SimpleNamespace(forced={}),
-        job=SimpleNamespace(losses={("", "adamw"): [1.0]}),
+        job=SimpleNamespace(losses={("", "adamw"): [1.0]}, first_case=""),
     )
     backward.optimizer_steps(run, "adamw")
     factors = {setup: rate["factor"] for setup, rate in Suited(tmp_path).rates["main"].items()}
