@@ -68,7 +68,7 @@ def beside(step: Step, given: Namespace) -> int:
     ]
     judged.notes = [*of_curves, *judged.notes, *notes]
     if judged.rows[0].key == "train/first" and judged.rows[0].verdict == "DIVERGED":
-        judged.cause = trainers.cause_of(found, precision, _to_explain(options))
+        judged.notes.append(Kind.FIRST_LOSSES_APART(command=_to_explain(options)))
     result = {
         "schema": trainers.SCHEMA,
         "model": pair.name,
@@ -152,8 +152,6 @@ def show(result: dict, curves: Mapping[str, Curve], judged: Judged, place: Path)
         numbers = (report.number(value) for value in (row.gap, row.allowed))
         table.add_row(row.key, row.verdict, *numbers, report.visible(row.note))
     report.show_table(table)
-    if judged.cause:
-        report.say(Kind.CAUSE(what=judged.cause["kind"], said=judged.cause["said"]))
     for note in [*judged.notes, *judged.cannot_show]:
         report.say(note)
     report.say(Kind.WRITTEN(path=shown(place)))

@@ -23,10 +23,7 @@ compared   steps [...] and {torch, paddle} losses [...] that were compared, both
            steps and means; at most 2,000 points
 first      {step, torch, paddle, difference, allowed, equal (bool), ratio}
 by         "self-twin" (the runs can be repeated here), or "first step"
-rows       a list of {key, verdict, gap, allowed, note}: train/first, train/drift/PART
-cause      where the first losses differ: {kind, said, of}, else null.  kind: "other reduction",
-           "other step numbers" or "unexplained"; `of`: the side it was found on ("torch", "paddle"
-           or ""); `twincheck why` looks for it
+rows       a list of {key, verdict, gap, allowed, note, reasons}: train/first, train/drift/PART
 cannot_show  sentences: what two logged curves do not say
 notes      sentences: what was left out, averaged or aligned
 
@@ -40,7 +37,7 @@ from pathlib import Path
 
 import numpy as np
 
-from twincheck.common.system.reasons import Reason, reasons_json
+from twincheck.common.system.reasons import reasons_json
 from twincheck.common.verdict.row import Row, claim, exit_code, worst
 from twincheck.extras.trainers import Kind
 from twincheck.extras.trainers.loss_logs import Curve, Together
@@ -53,7 +50,6 @@ MOST_POINTS = 2000
 # 1e-9 to 5e-7 of the loss apart in float32; labels shifted once more change a loss by 1e-2 and up.
 # In half precision it is the format's own epsilon.
 ALLOWED = {"float32": 1e-5, "float16": 2.0**-11, "bfloat16": 2.0**-8}
-MOST_OF_A_COUNT = 0.1  # a ratio of two losses that is a count is known to so much of 1 at least
 CANNOT = Kind.FIRST_SHOWS_LITTLE(), Kind.LATER_SHOW_LITTLE()
 
 
@@ -98,7 +94,6 @@ class Judged:
 
     rows: list[Row] = field(default_factory=list)
     by: str = "first step"
-    cause: dict[str, str] | None = None
     cannot_show: list[str] = field(default_factory=lambda: list(CANNOT))
     notes: list[str] = field(default_factory=list)
 
@@ -173,40 +168,6 @@ def at_places(found: Together, losses: np.ndarray) -> np.ndarray:
     return np.array([losses[end - width : end].mean() for end, width in places])
 
 
-def cause_of(found: Together, precision: Precision, command: str) -> dict[str, object]:
-    """Why first losses differ, as far as two curves alone tell: kind, said, of.
-
-    command   what looks for the cause by training
-    """
-    sides = {"torch": found.torch, "paddle": found.paddle}
-    for early, late in (("torch", "paddle"), ("paddle", "torch")):
-        pairs = list(zip(sides[early][1:4], sides[late][:3], strict=False))
-        if len(pairs) == 3 and all(precision.alike(x, y) for x, y in pairs):
-            said = Kind.ONE_STEP_LATER(late=late, early=early)
-            return _cause(Kind.OTHER_STEPS(), said, late)
-    less, more = sorted(sides, key=lambda side: abs(sides[side][0]))
-    count = _count(*(abs(float(sides[side][0])) for side in (less, more)), precision)
-    if count:
-        said = Kind.TIMES_THE_OTHER(more=more, less=less, count=count)
-        return _cause(Kind.OTHER_REDUCTION(), said, more)
-    return _cause(Kind.UNEXPLAINED(), Kind.TWO_CURVES_ALONE(command=command), "")
-
-
-def _count(small: float, large: float, precision: Precision) -> int:
-    """How many times the smaller loss the larger is, where that is a count; 0 where it is none."""
-    if not small:
-        return 0
-    ratio = large / small
-    count = round(ratio)
-    open_to = ratio * (precision.allowed(small) / small + precision.allowed(large) / large)
-    close = abs(ratio - count) <= open_to
-    return count if count > 1 and close and open_to < MOST_OF_A_COUNT else 0
-
-
-def _cause(kind: str, said: Reason, of: str) -> dict[str, object]:
-    return {"kind": kind, "said": said, "reason": said.as_json(), "of": of}
-
-
 def as_json(found: Together, sides: Mapping[str, Curve], judged: Judged) -> dict[str, object]:
     """trainers.json without the model: what was read, compared and found."""
     a, b = float(found.torch[0]), float(found.paddle[0])
@@ -232,7 +193,6 @@ def as_json(found: Together, sides: Mapping[str, Curve], judged: Judged) -> dict
         },
         "by": judged.by,
         "rows": [_row(row) for row in judged.rows],
-        "cause": judged.cause,
         "cannot_show": judged.cannot_show,
         "notes": judged.notes,
         "reasons": reasons_json(judged.notes),
@@ -241,7 +201,8 @@ def as_json(found: Together, sides: Mapping[str, Curve], judged: Judged) -> dict
 
 def _row(row: Row) -> dict[str, object]:
     numbers = {"gap": _number(row.gap), "allowed": _number(row.allowed)}
-    return {"key": row.key, "verdict": row.verdict, **numbers, "note": row.note}
+    told = {"note": row.note, "reasons": reasons_json(row.reasons)}
+    return {"key": row.key, "verdict": row.verdict, **numbers, **told}
 
 
 def _side(curve: Curve) -> dict[str, object]:

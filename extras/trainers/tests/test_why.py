@@ -36,6 +36,7 @@ GAPS = {
     "labels shifted": "labels shifted by one place more",
     "ignored tokens counted": "ignored labels are counted in the mean, as zeros",
     "summed by rows": "the loss is a sum over the labels, divided by the rows",
+    "first step not logged": "the first step is not logged",
     "labels smoothed": "labels are smoothed by 0.1",
     "no master weights": "weights in bfloat16, without master weights",
     "bfloat16 loss": "the loss is computed in bfloat16",
