@@ -21,27 +21,6 @@ HARD = "faults/pairs"
 STEPS_WITH_CASES = (1, 3, 4)  # whose checks take --case
 UNNAMED = "main"  # what --case calls a case whose keys begin with no name
 
-# What faults are about, in the order of the table and the picture.
-AREAS = (
-    "norms",
-    "activations",
-    "attention",
-    "masks",
-    "positions, padding",
-    "hashing, chunks",
-    "structure",
-    "weights",
-    "dropout",
-    "gradients",
-    "losses",
-    "optimizers",
-    "training",
-    "readers",
-    "words",
-    "scores",
-    "logs",
-)
-
 
 @dataclass(frozen=True)
 class Fault:
@@ -62,7 +41,7 @@ class Fault:
                the model's first where it is in none
     after      (log folder, another run's log folder) -> None: what is done to the logs of a correct
                run before they are judged again with --compare-only; the patch is applied then too
-    area       one of AREAS
+    area       what it is about
     check      of a further check in the step's folder, check_NAME.py, its name
     other      options of that other run, which `after` takes logs from; None: there is none
     """

@@ -7,9 +7,7 @@ import pytest
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.markers import MarkerStyle
-from matplotlib.patches import Patch
 
-from faults import show
 from tools.readme import END, verdicts_figure
 from twincheck.common.report import marks
 from twincheck.step5_train.curves import curves_figure
@@ -34,8 +32,6 @@ def confused(figure):
     found = 0
     for legend in legends(figure):
         handles = legend.legend_handles
-        if any(isinstance(handle, Patch) for handle in handles):
-            handles = legend.findobj(Line2D)  # the marks in the tiles
         shapes = [shape_of(handle) for handle in handles]
         assert len(shapes) == len(legend.get_texts()) > 1
         found += len(shapes) - len(set(shapes))
@@ -70,28 +66,7 @@ def curves(off=1e-6):
     return curves_figure("m", losses, "accuracy", scores, parts, [2e-6, 3e-6])
 
 
-def faults():
-    kinds = {
-        "origin": (True, True, "passes", "fails"),
-        "caught": (True, False, "no logs", "fails"),
-        "missed": (False, False, "fails", "passes"),
-    }
-    planted = [
-        {
-            "area": "norms",
-            "caught": caught,
-            "origin_right": right,
-            "patched_line": right,
-            "peers": {"reprod_log": said, "padiff": said},
-            "control_peers": {"reprod_log": correct, "padiff": "passes"},
-        }
-        for caught, right, said, correct in kinds.values()
-    ]
-    control = {"exit_code": 0, "peers": {"reprod_log": "passes", "padiff": "fails"}}
-    return show.faults_figure({"faults": planted, "controls": [control] * 60, "hard": []})
-
-
-FIGURES = pytest.mark.parametrize("make", [verdicts, curves, faults])
+FIGURES = pytest.mark.parametrize("make", [verdicts, curves])
 
 
 @FIGURES

@@ -16,7 +16,6 @@ from checkout import ROOT, Checkout
 from faults import warm
 from faults.warm import Interpreters
 from faults.warm.server import SET_BY_IMPORTS
-from tools import costs
 from twincheck.common.system.processes import Child
 
 SMALL_CNN = str(ROOT / "tests" / "pairs" / "small_cnn")
@@ -240,22 +239,6 @@ def test_a_run_ends_as_it_would_end_alone(interpreters, program, tmp_path, name)
     done = run(interpreters.python, module, tmp_path)
     assert (done.returncode, done.stdout) == (status, "out\n")
     assert done.stderr.startswith("said\n") and done.stderr.endswith(said), done.stderr
-
-
-def test_what_a_run_computes_is_counted_for_its_test(
-    interpreters, program, tmp_path, request, capsys
-):
-    text = "import time\nend = time.process_time() + 0.4\nwhile time.process_time() < end: pass"
-    run(interpreters.python, program("torch", text), tmp_path)
-    took = sum(s for test, s in interpreters.cpu_seconds_of_tests() if test == request.node.nodeid)
-    assert took >= 0.4
-    stored = tmp_path / ".pytest_cache" / "v" / costs.COSTS
-    stored.parent.mkdir(parents=True)
-    stored.write_text(json.dumps({"a": costs.MOST + took, "b": took}))
-    (tmp_path / "a").touch()  # of a test whose file is gone nothing is said
-    assert costs.main([str(tmp_path)]) == 1
-    [line] = capsys.readouterr().out.splitlines()
-    assert line.startswith("a: 20 s of CPU, where a test may take 20")
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL, signal.SIGINT])

@@ -10,21 +10,14 @@ Runs step 5 with self-twins of both sides, some minutes a model, and writes what
 with all that it depends on.  Step 5 then runs no self-twins of that preset, until that changes.
 """
 
-import sys
-from pathlib import Path
-
-if __name__ == "__main__":  # by its path too, and under a Python that will not do
-    sys.path[0] = sys.path[0] if __package__ else str(Path(__file__).resolve().parent.parent)
-    from twincheck.common.system.start import begin
-
-    begin("numpy", "rich")
-
 import argparse
 import platform
 import subprocess
+import sys
 import tempfile
 import time
 from dataclasses import asdict
+from pathlib import Path
 
 import numpy as np
 

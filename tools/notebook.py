@@ -5,18 +5,10 @@
 The test runs it too and compares words and verdicts (extras/live/tests/test_notebook.py).
 """
 
-import sys
-from pathlib import Path
-
-if __name__ == "__main__":  # by its path too, and under a Python that will not do
-    sys.path[0] = sys.path[0] if __package__ else str(Path(__file__).resolve().parent.parent)
-    from twincheck.common.system.start import begin, show_help
-
-    show_help(__doc__)
-    begin("nbformat", "nbclient")
-
+import argparse
 import os
 import tempfile
+from pathlib import Path
 
 import nbformat
 from nbclient import NotebookClient
@@ -42,5 +34,6 @@ def executed(folder: Path) -> nbformat.NotebookNode:
 
 
 if __name__ == "__main__":
+    argparse.ArgumentParser(description=__doc__).parse_args()
     with tempfile.TemporaryDirectory() as work:
         nbformat.write(executed(Path(work)), NOTEBOOK)

@@ -11,25 +11,18 @@ A part stands between `<!-- generated: NAME -->` and `<!-- end -->`, in one page
 Without log/red.json pics/verdicts.png stays as it is.  The red block is a pair's of the gallery.
 """
 
-import sys
-from pathlib import Path
-
-if __name__ == "__main__":  # by its path too, and under a Python that will not do
-    sys.path[0] = sys.path[0] if __package__ else str(Path(__file__).resolve().parent.parent)
-    from twincheck.common.system.start import begin
-
-    begin("numpy", "rich")
-
 import argparse
 import json
 import platform
 import re
 import shutil
+import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from importlib.metadata import version
 from itertools import count
+from pathlib import Path
 
 from examples.gallery.__main__ import RESULTS
 from examples.gallery.run import Result, read_result
@@ -102,7 +95,6 @@ def main(arguments: list[str] | None = None) -> int:
     if of_faults:
         from faults import show
 
-        show.draw(of_faults, PICS / "faults.png")
         parts["faults"] = show.as_markdown(of_faults)
     _write(english, parts | of_red | tables(found, day, of_faults, "en"))
     _write([ROOT / "README_cn.md"], of_red | tables(found, day, of_faults, "cn"))

@@ -7,20 +7,13 @@ The rows of both are left in log/red.json, and `python -m tools.readme` draws pi
 them.  Exit status 0 where both were found where they are.
 """
 
-import sys
-from pathlib import Path
-
-if __name__ == "__main__":  # by its path too, and under a Python that will not do
-    sys.path[0] = sys.path[0] if __package__ else str(Path(__file__).resolve().parent.parent)
-    from twincheck.common.system.start import begin
-
-    begin("numpy", "rich")
-
 import argparse
 import json
 import os
+import sys
 import tempfile
 from collections.abc import Sequence
+from pathlib import Path
 
 from faults.catalogue import FAULTS
 from faults.checkout import Checkout

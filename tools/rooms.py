@@ -12,21 +12,14 @@ Lines are counted as they stand, in all folders of the checkout; CEILING is only
 status 1 where an import is not allowed, and where there are more lines.
 """
 
-import sys
-from pathlib import Path
-
-if __name__ == "__main__":  # by its path too, and under a Python that will not do
-    sys.path[0] = sys.path[0] if __package__ else str(Path(__file__).resolve().parent.parent)
-    from twincheck.common.system.start import begin
-
-    begin()
-
 import argparse
 import ast
+import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from graphlib import CycleError, TopologicalSorter
+from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = "common"

@@ -10,21 +10,14 @@ docstring and a comment are for who reads the source, and a text that is split w
 list of names.  Exit status 1 where there is one.
 """
 
-import sys
-from pathlib import Path
-
-if __name__ == "__main__":  # by its path too, and under a Python that will not do
-    sys.path[0] = sys.path[0] if __package__ else str(Path(__file__).resolve().parent.parent)
-    from twincheck.common.system.start import begin
-
-    begin()
-
 import argparse
 import ast
 import re
+import sys
 import tomllib
 from collections.abc import Iterator, Sequence
 from functools import cache
+from pathlib import Path
 from string import Formatter
 
 ROOT = Path(__file__).resolve().parent.parent

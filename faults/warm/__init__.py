@@ -131,12 +131,6 @@ class Interpreters:
             shutil.rmtree(self.folder, ignore_errors=True)
         self.folder, self.python = None, self.real
 
-    def cpu_seconds_of_tests(self) -> list[tuple[str, float]]:
-        """Return the test and the seconds of each process that ran for a test of pytest."""
-        costs = self.folder / "costs" if self.folder else None
-        lines = costs.read_text().splitlines() if costs and costs.is_file() else []
-        return [(test, float(took)) for test, took in (line.rsplit("\t", 1) for line in lines)]
-
     def cpu_seconds(self) -> float:
         """What the servers have computed, with the processes that have ended."""
         ticks = 0

@@ -54,8 +54,6 @@ class Server:
         self.before = dict(os.environ)
         self.imported: dict[str, str | None] | None = None  # what importing did to the environment
         self.running: dict[int, _socket.socket] = {}  # process -> who waits for it
-        self.tests: dict[int, str] = {}  # process -> the test of pytest's that it runs for
-        self.costs = os.path.join(os.path.dirname(self.listener.getsockname()), "costs")
         self.wake, wake = os.pipe()
         os.set_blocking(wake, False)
         signal.set_wakeup_fd(wake, warn_on_full_buffer=False)
@@ -91,14 +89,11 @@ class Server:
         """Tell clients of processes that have ended."""
         while True:
             try:
-                pid, status, used = os.wait4(-1, os.WNOHANG)
+                pid, status = os.waitpid(-1, os.WNOHANG)
             except ChildProcessError:
                 return
             if not pid:
                 return
-            if test := self.tests.pop(pid, ""):
-                with open(self.costs, "a") as file:  # a line at a time: the servers share it
-                    file.write(f"{test}\t{used.ru_utime + used.ru_stime:.2f}\n")
             connection = self.running.pop(pid, None)
             if connection is not None:
                 tell(connection, status)
@@ -133,7 +128,6 @@ class Server:
         except OSError:
             pass
         self.running[pid] = connection
-        self.tests[pid] = request["environment"].get("PYTEST_CURRENT_TEST", "").rpartition(" ")[0]
         tell(connection, pid)
         close(files)
         return None
