@@ -20,13 +20,11 @@ from checkout import change
 import faults.worker as worker_module
 from faults import catalogue, correct, peers, run, show
 from faults.catalogue import FAULTS
-from faults.checkout import ROOT, Checkout
+from faults.checkout import ROOT
 from faults.correct import CORRECT, Correct
 from faults.fault import HARD, USERS, Fault
 from faults.worker import COLD, Check, Worker
-from tools import red
 from twincheck.common.pair.pairs import built_in_models
-from twincheck.common.system.errors import UserError
 from twincheck.extras.shared.jobs import Place
 
 BY_ID = {fault.id: fault for fault in FAULTS}
@@ -236,26 +234,6 @@ def test_result_is_written_as_a_table():
     assert "| 1 | fastformer | a fault | yes | `main/logits` | missed |" in show.as_markdown(
         _found()
     )
-
-
-@pytest.mark.slow
-def test_red_block_of_the_pages_is_what_a_check_says_of_a_planted_epsilon(tmp_path):
-    """The block that `python -m tools.red` shows: the mistake's own line, on both sides, and that
-    the guide's rule passes it."""
-    copy = Checkout(tmp_path)
-    fault = red.named(red.SHOWN)
-    text, report = red.planted(copy, fault, "--case", red.CASE)
-    assert report["first_diverged"] == fault.origin and report["guide_passed"] is True
-    assert fault.origin in text and len(text.splitlines()) < 40
-    for side in ("torch", "paddle"):
-        path, number = re.search(rf"(common/\S*/{side}_model\.py):(\d+)", text).groups()
-        line = (ROOT / path).read_text().splitlines()[int(number) - 1]
-        assert "self.LayerNorm = nn.LayerNorm(" in line
-    assert str(tmp_path) not in text and "┃" not in text, "the same text wherever it is run"
-    assert copy.path(fault.file).read_text() == (ROOT / fault.file).read_text()
-    unseen = dataclasses.replace(fault, new=fault.old)
-    with pytest.raises(UserError, match="layernorm-epsilon-small was not found"):
-        red.planted(copy, unseen, "--case", red.CASE)
 
 
 def test_unknown_fault_is_one_sentence(capsys):
