@@ -3,11 +3,14 @@
 import compileall
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
 from functools import partial
 from pathlib import Path
+
+from tools.twins import translate
 
 ROOT = Path(__file__).resolve().parent.parent
 CHECKS = {
@@ -25,6 +28,21 @@ def change(path: Path, old: str, new: str) -> None:
     text = path.read_text()
     assert old in text, f"{path.name} no longer holds {old!r}: plant this fault elsewhere"
     path.write_text(text.replace(old, new))
+
+
+def text_of(path: Path) -> str:
+    """Return a file's text; that of a port which is its reference's text is written from that."""
+    if path.is_file() or path.name != "paddle_model.py":
+        return path.read_text()
+    text = translate(path.with_name("torch_model.py").read_text())
+    return re.sub(r"\bnn\.(\w+?)([123])d\(", r"nn.\1\2D(", text)
+
+
+def complete(folder: Path) -> None:
+    """Write the ports that pairs in a folder lack, since they are their reference's text."""
+    for reference in folder.rglob("torch_model.py"):
+        port = reference.with_name("paddle_model.py")
+        port.write_text(text_of(port))
 
 
 class Checkout:
@@ -46,6 +64,8 @@ class Checkout:
             # The copy has the compiled files too, or each would be compiled once more.
             compileall.compile_dir(ROOT / name, quiet=2)
             shutil.copytree(ROOT / name, self.root / name, ignore=ignore)
+        for name in pairs:
+            complete(self.root / name)
         shutil.copy(ROOT / "LICENSE", self.root)  # of what is published
         shutil.copy(ROOT / "pyproject.toml", self.root)  # names the extras
 

@@ -2,7 +2,8 @@
 
 A folder of faults/pairs, or a built-in model, is judged case by case.  A folder of
 faults/users/pairs is a pair of a kind that users bring, each side written as another person would
-write it; faults/catalogue/users.toml plants faults in them.
+write it; faults/catalogue/users.toml plants faults in them.  A folder without paddle_model.py is
+one text: its port is the reference in Paddle's words (faults/checkout.py).
 """
 
 import json
@@ -13,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from faults.checkout import CHECKS
+from faults.checkout import CHECKS, complete
 from faults.fault import HARD, USERS
 from faults.portions import Portion
 from twincheck.common.system.checkout import ROOT
@@ -189,7 +190,10 @@ def judge_portion(portion: Portion) -> list[list[dict]]:
     report, start = out / "rows.json", time.perf_counter()
     command = [portion.python, "-W", "ignore", str(ROOT / CHECKS[chunk[0].step])]
     for one in chunk:
-        command += ["--model", str(PAIRS / one.model) if "/" in one.model else one.model]
+        if "/" in one.model:
+            shutil.copytree(PAIRS / one.model, out / one.model)
+        command += ["--model", str(out / one.model) if "/" in one.model else one.model]
+    complete(out)
     command += [*chunk[0].options, "--out", str(out), "--no-report", "--json", str(report)]
     done = captured(command, env={**os.environ, "PYTHONPATH": str(ROOT)})
     if report.is_file():

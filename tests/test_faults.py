@@ -20,7 +20,7 @@ from checkout import change
 import faults.worker as worker_module
 from faults import catalogue, correct, peers, run, show
 from faults.catalogue import FAULTS
-from faults.checkout import ROOT
+from faults.checkout import ROOT, text_of
 from faults.correct import CORRECT, Correct
 from faults.fault import HARD, USERS, Fault
 from faults.worker import COLD, Check, Worker
@@ -56,7 +56,7 @@ def test_fault_can_be_planted_and_says_what_it_wants(fault):
     assert fault.step in run.COST and fault.origin and fault.what and fault.area
     assert fault.file or fault.after is not None
     if fault.file:
-        text = (ROOT / fault.file).read_text()
+        text = text_of(ROOT / fault.file)
         assert fault.planted(text) != text
         assert "/torch" not in fault.file and not fault.file.startswith("common/torch")
 

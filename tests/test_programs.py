@@ -18,7 +18,7 @@ LEFT_OUT = set(".venv .paconvert .environments .git log tests __pycache__ progra
 LEFT_OUT |= {"faults", "tools"}  # a maintainer's, run as modules by the Python of make install
 # They need the standard library alone, or are started by a program that has looked.
 FOR_ANY_PYTHON = {
-    *("extras/publish/alone.py", "extras/live/client.py", "common/system/launched.py"),
+    *("extras/publish/alone.py", "extras/shared/fork_client.py", "common/system/launched.py"),
     "examples/transformers_paddlenlp_reformer/table.py",
 }
 # Runs every program in a fork of one process, in which their imports are made already.

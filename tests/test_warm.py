@@ -146,6 +146,8 @@ def test_a_worker_sees_what_it_would_see_in_a_process_of_its_own(
     assert cold.pop("parent") == os.getpid() != forked.pop("parent")
     assert set(forked.pop("modules")) <= set(cold.pop("modules"))
     assert forked.pop("first of its group") and not cold.pop("first of its group")
+    for each in (cold, forked):
+        each["environment"].pop("PWD", None)  # the client is a shell's
     assert forked == cold
     assert cold["threads"] == 1
 
@@ -265,19 +267,6 @@ def test_a_killed_server_takes_its_runs_and_their_clients_with_it(program, tmp_p
                 server.kill()
             assert run.wait(20) == -signal.SIGKILL
     assert has_ended(pid)
-
-
-@pytest.mark.slow
-def test_a_search_for_operators_runs_its_trials_where_torch_is_imported(
-    interpreters, program, tmp_path
-):
-    """Its first worker is Paddle's own: a log whose process holds torch too would be refused."""
-    worker = program("paddle", "import sys; print('torch' in sys.modules)")
-    for value, loaded in (("", "False"), ("all", "True"), (str(tmp_path / "first"), "False")):
-        environment = worker_environment() | {"WARM_TRANSPLANT": value}
-        done = run(interpreters.python, worker, tmp_path, env=environment)
-        assert done.stdout.strip() == loaded, done.stderr
-    assert run(interpreters.python, worker, tmp_path, env=environment).stdout.strip() == "True"
 
 
 @pytest.mark.slow
