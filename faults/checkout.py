@@ -7,6 +7,8 @@ import re
 import shutil
 import subprocess
 import sys
+import tomllib
+from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 
@@ -38,11 +40,28 @@ def text_of(path: Path) -> str:
     return re.sub(r"\bnn\.(\w+?)([123])d\(", r"nn.\1\2D(", text)
 
 
+def case_of(row: Mapping) -> str:
+    """Return the case.py that a row of faults/users/cases.toml stands for."""
+    row = dict(row)
+    what, config, rename = row.pop("what"), row.pop("config"), row.pop("rename", {})
+    inputs = [each for names in row for each in names.split(", ") if not each.startswith("_")]
+    lines = [f'"""{what}"""', "import numpy as np", f"CONFIGS = {{'default': {config!r}}}"]
+    lines += [f"RENAME = {rename!r}", "def make_inputs(config, seed):"]
+    lines += [f"    {name} = config[{name!r}]" for name in config]
+    lines += ["    rng = np.random.default_rng(seed)"]
+    lines += [f"    {names} = {made}" for names, made in row.items()]
+    return "\n".join([*lines, f"    return dict({', '.join(f'{n}={n}' for n in inputs)})\n"])
+
+
 def complete(folder: Path) -> None:
-    """Write the ports that pairs in a folder lack, since they are their reference's text."""
+    """Write what pairs below a folder lack: a row's case.py, a port that is the reference's."""
+    rows = tomllib.loads((ROOT / "faults" / "users" / "cases.toml").read_text(encoding="utf-8"))
     for reference in folder.rglob("torch_model.py"):
         port = reference.with_name("paddle_model.py")
         port.write_text(text_of(port))
+        case = reference.with_name("case.py")
+        if not case.exists():
+            case.write_text(case_of(rows[case.parent.name]))
 
 
 class Checkout:

@@ -2,8 +2,9 @@
 
 A folder of faults/pairs, or a built-in model, is judged case by case.  A folder of
 faults/users/pairs is a pair of a kind that users bring, each side written as another person would
-write it; faults/catalogue/users.toml plants faults in them.  A folder without paddle_model.py is
-one text: its port is the reference in Paddle's words (faults/checkout.py).
+write it; faults/catalogue/users.toml plants faults in them.  Without a case.py it has
+a row in faults/users/cases.toml; without paddle_model.py its port is the reference's own text in
+Paddle's words (faults/checkout.py).
 """
 
 import json

@@ -4,11 +4,14 @@ A fault is judged strictly: the step that it names must turn red, and the first 
 must be the one that it names (or, where the check must refuse, its sentence must hold the text).
 """
 
+import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
+from faults.checkout import complete
 from twincheck.common.pair.pairs import load_pair
 from twincheck.common.system.checkout import ROOT
 
@@ -101,5 +104,10 @@ def cases_of(model: str) -> tuple[str, ...]:
 @cache
 def _names(model: str) -> tuple[str, ...]:
     """The names of a model's cases; a pair's only one may have none."""
-    pair = load_pair(str(ROOT / model) if "/" in model else model)
-    return tuple(case.name for case in pair.cases("default"))
+    with TemporaryDirectory() as folder:
+        made = Path(folder, Path(model).name)
+        if "/" in model:
+            shutil.copytree(ROOT / model, made)
+            complete(made)
+        pair = load_pair(str(made) if "/" in model else model)
+        return tuple(case.name for case in pair.cases("default"))

@@ -19,7 +19,6 @@ LEFT_OUT |= {"faults", "tools"}  # a maintainer's, run as modules by the Python 
 # They need the standard library alone, or are started by a program that has looked.
 FOR_ANY_PYTHON = {
     *("extras/publish/alone.py", "extras/shared/fork_client.py", "common/system/launched.py"),
-    "examples/transformers_paddlenlp_reformer/table.py",
 }
 # Runs every program in a fork of one process, in which their imports are made already.
 DRIVER = """

@@ -15,7 +15,6 @@ from checkout import ROOT, Checkout
 
 from faults import warm
 from faults.warm import Interpreters
-from faults.warm.server import SET_BY_IMPORTS
 from twincheck.common.system.processes import Child
 
 SMALL_CNN = str(ROOT / "tests" / "pairs" / "small_cnn")
@@ -180,39 +179,6 @@ def test_a_shell_s_background_job_is_not_cold():
             assert signal.getsignal(signal.SIGINT) is not signal.SIG_IGN
     finally:
         signal.signal(signal.SIGINT, before)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", ["paddle", "sklearn"])
-def test_what_an_import_sets_does_not_make_the_runs_cold(interpreters, program, tmp_path, name):
-    """As in a worker of the tests, which has imported all that its files import."""
-    text = f"import json, os; import {name}; print(json.dumps(dict(os.environ)))"
-    command = [sys.executable, "-W", "ignore", "-c", text]
-    before = {k: v for k, v in os.environ.items() if k not in SET_BY_IMPORTS}
-    done = subprocess.run(command, capture_output=True, env=before)
-    after = json.loads(done.stdout.splitlines()[-1])
-    changed = {k: after.get(k) for k in after.keys() | before if after.get(k) != before.get(k)}
-    assert changed
-    module = program("torch", PROBE.replace("SIDE", "os"))
-    found = seen(interpreters.python, module, tmp_path, env=worker_environment() | changed)
-    assert found["parent"] != os.getpid()
-
-
-def test_what_a_computation_leaves_does_not_make_the_runs_cold(interpreters, program, tmp_path):
-    """Paddle's OpenMP sets a variable behind os.environ, and what is started inherits it."""
-    module = program("torch", PROBE.replace("SIDE", "os"))
-    text = (
-        "import paddle, subprocess, sys\n"
-        "x = paddle.ones([500, 500])\nx @ x\n"
-        "sys.exit(subprocess.run(sys.argv[1:]).returncode)\n"
-    )
-    asks = [interpreters.python, *QUIET, module, "an argument"]
-    starter = [sys.executable, "-W", "ignore", "-c", text, *map(str, asks)]
-    options = {"capture_output": True, "text": True, "env": worker_environment(), "input": ""}
-    done = ended(0, subprocess.run(starter, cwd=tmp_path, **options))
-    found = json.loads(done.stdout.splitlines()[-1])
-    assert any(name.startswith("__KMP_REGISTERED_LIB_") for name in found["environment"])
-    assert found["first of its group"]  # a fork
 
 
 def test_what_no_server_imports_runs_in_a_process_of_its_own(interpreters):

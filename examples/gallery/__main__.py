@@ -22,7 +22,6 @@ if __name__ == "__main__":  # by its path too, and under a Python that will not 
     begin("numpy", "rich", "jinja2")
 
 import os
-import signal
 from collections.abc import Sequence
 
 from examples.gallery import environments, page, run
@@ -63,9 +62,6 @@ def _main(given) -> int:
     place = jobs.place_of(given, given.jobs, 1, "--jobs")
     if not given.page:
         chosen = choose(lines, given.only, given.family, given.all)
-        # Ignored in the background, where warm processes could not be interrupted either.
-        if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
-            signal.signal(signal.SIGINT, signal.default_int_handler)
         # Small tensors gain nothing from threads; --jobs uses the other cores.
         os.environ.setdefault("OMP_NUM_THREADS", "1")
         os.environ["LANGUAGE"] = "en"  # its pages hold what checks print

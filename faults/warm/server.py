@@ -25,17 +25,11 @@ import fork_server  # noqa: E402
 
 del sys.path[0], sys.modules["fork_server"]  # a run is not to find it
 
-# Read after the start, if at all: a run may have its own.
-_FREE = ("PYTHONPATH", "PYTHONUNBUFFERED", "ALIGNMENT_WORKBENCH_PARENT", "COLUMNS", "LINES")
-_FREE += ("PWD", "OLDPWD", "SHLVL", "_")  # a shell's own: a wrapper of Python sets them anew
-_FREE += ("TWINCHECK_DOOR",)  # how who started a check types commands
-# An OpenMP runtime that has computed notes its process's number and address behind os.environ's
-# back, where only what is started without an environment of its own inherits it.
-_FREE_PREFIXES = ("PYTEST_", "__KMP_REGISTERED_LIB_")
-# Set by importing Paddle, scikit-learn and transformers: a test that did so hands them on, and
-# would be refused for it.  A process that imports these sets them itself.
-SET_BY_IMPORTS = ("CUSTOM_DEVICE_ROOT", "KMP_DUPLICATE_LIB_OK", "KMP_INIT_AT_FORK")
-SET_BY_IMPORTS += ("TORCHINDUCTOR_CACHE_DIR",)
+# What Python, a framework or another library reads at its start, or once, when it is imported.
+_READ = ("ATEN_", "CUDA_", "DNNL_", "FLAGS_", "GLOG_", "GOMP_", "HF_", "HOME", "LANG", "LC_", "LD_")
+_READ += ("MALLOC_", "MKL_", "MPL", "OMP_", "ONEDNN_", "OPENBLAS_", "PADDLE_", "PYTHON", "TORCH_")
+_READ += ("TRANSFORMERS_", "TZ")
+_FREE = ("PYTHONPATH", "PYTHONUNBUFFERED")  # a run may have its own
 
 
 class Server(fork_server.Server):
@@ -88,7 +82,7 @@ def wanted(environment: dict) -> dict:
     return {
         name: value
         for name, value in environment.items()
-        if name not in (*_FREE, *SET_BY_IMPORTS) and not name.startswith(_FREE_PREFIXES)
+        if name.startswith(_READ) and name not in _FREE
     }
 
 

@@ -16,7 +16,7 @@ import jsonschema
 import numpy as np
 import pytest
 from builders import twincheck
-from checkout import ROOT, change
+from checkout import ROOT, change, complete
 
 from twincheck.common.check.options import CheckOptions
 from twincheck.common.pair.pairs import load_pair
@@ -356,7 +356,9 @@ def a_users_pair(folder, name):
     """A copy of one of the pairs that users have made; its folder."""
     left_out = shutil.ignore_patterns("log", "__pycache__")
     pairs = ROOT / "faults" / "users" / "pairs"
-    return shutil.copytree(pairs / name, folder / name, ignore=left_out)
+    made = shutil.copytree(pairs / name, folder / name, ignore=left_out)
+    complete(made)
+    return made
 
 
 def linked(pair):
