@@ -2,14 +2,12 @@
 
 import re
 import shutil
-import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from faults import peers
-from faults.catalogue import FAULTS
 from faults.checkout import CHECKS, Checkout
 from faults.fault import HARD, SMALL_CNN, TEXT_CLASSIFIER, USERS, Fault, cases_of
 from faults.portions import Portion
@@ -25,11 +23,6 @@ QUICK = ("--reuse", "torch", "--no-report")
 QUICK_OTHER = ("--no-report",)  # of a further check
 PAIRS = (SMALL_CNN, TEXT_CLASSIFIER, USERS, HARD)
 SHOWN_ORIGINS = 8
-# One fault a step is always judged by processes that nothing was forked from.
-COLD = {
-    step: next(fault.id for fault in FAULTS if fault.step == step and fault.after is None)
-    for step in CHECKS
-}
 BAD = ("DIVERGED", "INVALID", "PRECISION")
 
 
@@ -63,13 +56,13 @@ def judge_portion(portion: Portion) -> list[tuple[dict, dict]]:
 class Worker:
     """Plants faults in a checkout of its own, in `folder`.
 
-    python   what runs the checks, but for those of COLD; by default what any copy's does
+    python   what runs the checks; by default what any copy's does
     """
 
     def __init__(self, folder: Path, python: str | None = None):
-        self.warm = (python,) if python else Checkout.interpreter
         self.folder = folder
         self.checkout = Checkout(folder, pairs=PAIRS)
+        self.checkout.interpreter = (python,) if python else Checkout.interpreter
         self.checkout.captured = captured
         self.scratch = folder / "scratch"
         self.clean = folder / "clean"  # logs of correct runs, for faults that change logs
@@ -101,10 +94,7 @@ class Worker:
     def judge(self, fault: Fault) -> dict:
         """Plant one fault, run its check, take the fault out again; what was found."""
         check = Check.of(fault)
-        self.checkout.interpreter = self.warm
         control = self.control(check)
-        if fault.id in COLD.values():
-            self.checkout.interpreter = (sys.executable,)
         start = time.perf_counter()
         earlier: dict[str, int] = {}
         if fault.after is not None:

@@ -4,26 +4,23 @@
 the rest.
 """
 
-import contextlib
 import dataclasses
 import json
 import re
 import shutil
 import sys
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
 from builders import few_digits, write_log
 from checkout import change
 
-import faults.worker as worker_module
 from faults import catalogue, correct, peers, run, show
 from faults.catalogue import FAULTS
 from faults.checkout import ROOT, text_of
 from faults.correct import CORRECT, Correct
 from faults.fault import HARD, USERS, Fault
-from faults.worker import COLD, Check, Worker
+from faults.worker import Check, Worker
 from twincheck.common.pair.pairs import built_in_models
 from twincheck.extras.shared.jobs import Place
 
@@ -91,29 +88,6 @@ def test_fault_is_caught_and_named(worker, name):
     assert found["control_is_green"], found
     assert found["caught"], found
     assert found["origin_right"], found
-
-
-def test_one_fault_a_step_is_judged_by_cold_processes(tmp_path, monkeypatch):
-    assert {BY_ID[name].step for name in COLD.values()} == set(COLD) == {1, 2, 3, 4, 5}
-    ran = []
-
-    class Planted(Worker):
-        def __init__(self, python):
-            self.checkout = SimpleNamespace(interpreter=None)
-            self.warm = (python,)
-            self.controls, self.ignored = {Check.of(BY_ID[COLD[1]]): {"exit_code": 0}}, {}
-
-        def run(self, check, *more):
-            ran.append(self.checkout.interpreter)
-            raise KeyboardInterrupt
-
-    monkeypatch.setattr(worker_module, "_Planted", lambda *_: contextlib.nullcontext())
-    for name in (COLD[1], "gelu-tanh"):
-        planted = Planted("a warm one")
-        planted.logs = lambda check: tmp_path
-        with pytest.raises(KeyboardInterrupt):
-            planted.judge(BY_ID[name])
-    assert ran == [(sys.executable,), ("a warm one",)]
 
 
 def test_change_that_is_no_fault_is_not_caught(worker):

@@ -9,7 +9,7 @@ from pathlib import Path
 from twincheck.common.system.files import whole
 
 ORANGE, GREEN, BLUE, RED = "#e69f00", "#009e73", "#0072b2", "#d55e00"
-GREY, BLACK = "#767676", "#000000"
+BLACK = "#000000"
 
 # Series -> what matplotlib's scatter takes of it.
 TORCH = {"color": ORANGE, "marker": "o"}
