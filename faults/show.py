@@ -1,10 +1,5 @@
 """What `make faults` found: on the terminal, and as a page's table."""
 
-from rich.console import Console
-from rich.markup import escape
-from rich.table import Table
-
-MARKS = {"caught": "[green]caught[/green]", "missed": "[red]MISSED[/red]"}
 TOOLS = {"reprod_log": "reprod_log, mean 1e-6", "padiff": "PaDiff, default"}
 
 
@@ -28,6 +23,7 @@ def rates(found: dict) -> dict[str, int]:
         "control_alarms": sum(control["exit_code"] != 0 for control in controls),
         "hard": len(found["hard"]),
         "hard_alarms": sum(pair["exit_code"] != 0 for pair in found["hard"]),
+        "guide_fails": sum(pair["guide_passed"] is False for pair in found["hard"]),
     }
     for tool in TOOLS:
         said = [peer(fault, tool) for fault in faults]
@@ -46,10 +42,9 @@ def sentences(found: dict) -> list[str]:
         f"{n['control_alarms']} false alarms in {n['controls']} correct runs of the same checks"
     ]
     if n["hard"]:
-        guide = sum(pair["guide_passed"] is False for pair in found["hard"])
         told.append(
             f"{n['hard_alarms']} false alarms in {n['hard']} correct hard pairs, of which the "
-            f"guide's rule fails {guide}"
+            f"guide's rule fails {n['guide_fails']}"
         )
     for tool, name in TOOLS.items():
         told.append(
@@ -61,48 +56,28 @@ def sentences(found: dict) -> list[str]:
 
 
 def on_terminal(found: dict) -> None:
-    """The table, what went wrong, and the sentences."""
-    console = Console()
-    console = console if console.is_terminal else Console(width=150)
-    table = Table(title="planted faults", title_justify="left")
-    for heading in ("step", "model", "fault", "verdict", "first row that is off"):
-        table.add_column(heading, overflow="fold")
-    for heading in ("origin", "reprod_log", "PaDiff"):
-        table.add_column(heading)
+    """A line for each fault, what went wrong, and the sentences."""
     for fault in found["faults"]:
+        verdict = "caught" if fault["caught"] else "MISSED"
         said = fault["first"] or fault["sentence"][:120]
-        table.add_row(
-            str(fault["step"]),
-            fault["model"],
-            f"{fault['id']}: {escape(fault['what'])}",
-            MARKS["caught" if fault["caught"] else "missed"],
-            escape(said),
-            "[green]right[/green]" if fault["origin_right"] else "[red]wrong[/red]",
-            peer(fault, "reprod_log"),
-            peer(fault, "padiff"),
-        )
-    console.print(table)
+        print(f"step {fault['step']}  {verdict}  {fault['id']}: {fault['what']}: {said}")
     for fault in found["faults"]:
         if not fault["origin_right"]:
-            console.print(
-                escape(
-                    f"{fault['id']}: wanted {fault['wanted']}; exit status {fault['exit_code']}, "
-                    f"first {fault['first']}, origins {fault['origins']} {fault['sentence']}"
-                ),
-                soft_wrap=True,
+            print(
+                f"{fault['id']}: wanted {fault['wanted']}; exit status {fault['exit_code']}, "
+                f"first {fault['first']}, origins {fault['origins']} {fault['sentence']}"
             )
         for step, status in fault["earlier"].items():
             if status != 0:
-                console.print(f"{fault['id']}: step {step} should have passed", soft_wrap=True)
+                print(f"{fault['id']}: step {step} should have passed")
     for control in found["controls"]:
         if control["exit_code"] != 0:
-            console.print(escape(f"a correct run is red: {control}"), soft_wrap=True)
+            print(f"a correct run is red: {control}")
     for pair in found["hard"]:
         if pair["exit_code"] != 0:
-            console.print(escape(f"a correct hard pair is red: {pair}"), soft_wrap=True)
-    for sentence in sentences(found):
-        console.print(escape(sentence), soft_wrap=True)
-    console.print(f"{found['seconds']:.0f} s, {found['cpu_seconds']:.0f} s of CPU")
+            print(f"a correct hard pair is red: {pair}")
+    print("\n".join(sentences(found)))
+    print(f"{found['seconds']:.0f} s, {found['cpu_seconds']:.0f} s of CPU")
 
 
 def as_markdown(found: dict) -> str:

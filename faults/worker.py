@@ -145,7 +145,6 @@ class Worker:
             "verdict": told.get("verdict", ""),
             "first": first,
             "origins": [row["key"] for row in rows[:SHOWN_ORIGINS]],
-            "origin_count": len(rows),
             "green_and_off": green[:SHOWN_ORIGINS],
             "sentence": sentence[:400] if done.returncode == 2 else "",
         }

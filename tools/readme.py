@@ -82,8 +82,7 @@ def tables(found: dict, day: str, of_faults: dict | None, language: str) -> dict
         "measured": page_tables.measured_table(found, day, language),
     }
     if of_faults:
-        guide = sum(pair["guide_passed"] is False for pair in of_faults["hard"])
-        parts["detects"] = page_tables.detects(show.rates(of_faults), guide, language)
+        parts["detects"] = page_tables.detects(of_faults, language)
     return parts
 
 
