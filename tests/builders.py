@@ -14,7 +14,7 @@ from functools import cache
 from pathlib import Path
 
 import numpy as np
-from checkout import ROOT, Checkout, change
+from checkout import ROOT, Checkout, change, complete
 
 from tools.twins import translate
 from twincheck.common.logs.reader import read_log
@@ -204,6 +204,7 @@ def a_port(folder: Path, source: Path, *changes):
     """A copy of a pair in a folder, without its logs, with changes (old, new) of its port."""
     left_out = shutil.ignore_patterns("log", "__pycache__")
     pair = shutil.copytree(source, folder / source.name, ignore=left_out)
+    complete(pair)
     for old, new in changes:
         change(pair / "paddle_model.py", old, new)
     return pair
