@@ -427,7 +427,7 @@ def write_plain(base: Path, generation: str = "ROUNDING", share: float = 0.999) 
     side |= {"last_step": 2}
     curve = {"steps": [1, 2], "torch": [2.5, 2.25], "paddle": [2.5, 2.125]}
     row = {"key": "train/first", "verdict": "CLOSE", "gap": 0.0, "allowed": 1e-6}
-    trainers = {"verdict": "CLOSE", "exit_code": 0, "by": "first step", "compared": curve}
+    trainers = {"verdict": "CLOSE", "exit_code": 0, "compared": curve}
     trainers |= {"first": {"step": 1, "difference": 0.0}, "rows": [row], "notes": []}
     trainers |= {"sides": {"torch": side, "paddle": side | {"file": None}}, "cannot_show": ["all"]}
     write_json(folder / "trainers.json", told | trainers)
