@@ -2,7 +2,8 @@
 
 import shutil
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -115,12 +116,12 @@ class Worker:
         earlier: dict[str, int] = {}
         if fault.after is not None:
             folder = self.tampered(fault, check)
-            with _Planted(self.checkout, fault):
+            with _planted(self.checkout, fault):
                 done, told = self.run(check, "--compare-only", "--out", str(self.scratch))
             says = self.ask_peers(check, folder)
         else:
             folder = self.logs(check)
-            with _Planted(self.checkout, fault):
+            with _planted(self.checkout, fault):
                 for step in fault.passes:
                     case = fault.case or cases_of(fault.model)[0]
                     done, _ = self.run(Check(step, fault.model, ("--case", case)))
@@ -221,57 +222,44 @@ def green_and_off(rows: Sequence[Mapping]) -> list[str]:
     ]
 
 
-class _Planted:
-    """A fault that is in the checkout for a while."""
-
-    def __init__(self, checkout: Checkout, fault: Fault):
-        self.path = checkout.path(fault.file) if fault.file else None
-        self.fault = fault
-
-    def __enter__(self):
-        if self.path:
-            self.undo = plant(self.path, self.fault.planted(self.path.read_text()))
-
-    def __exit__(self, *exception):
-        if self.path:
-            self.undo()
+@contextmanager
+def _planted(checkout: Checkout, fault: Fault) -> Iterator[None]:
+    """Have a fault in the checkout for a while."""
+    path = checkout.path(fault.file)
+    undo = plant(path, fault.planted(path.read_text())) if fault.file else lambda: None
+    try:
+        yield
+    finally:
+        undo()
 
 
-# A module that is another one where a framework has been imported.
+# What both sides share: its text is another one in the process of a side.
 OF_ITS_SIDE = """import sys
-from importlib import import_module
-own = "{1}" if "{0}" in sys.modules else "{2}"
-globals().update(vars(import_module(f"{{__package__}}.{{own}}")))
+from pathlib import Path
+own = "{0}" in sys.modules or ".{0}." in " ".join(sys.orig_argv)
+text = Path(__file__).with_suffix(".wrong" if own else ".right").read_text()
+exec(compile(text, __file__, "exec"))
 """
 
 
 def plant(path: Path, text: str, side: str = "paddle") -> Callable[[], None]:
     """Put a changed text in a file's place; returns what takes it back out.
 
-    What both sides share, a step's scripts or an instrument, is changed for one side alone: in a
-    copy beside it, which that side's script imports, or that side's process.
+    What both sides share, a step's script or an instrument, is changed for one side alone.
     """
-    other, right = (path.with_stem(f"{path.stem}_of_{of}") for of in (side, "the_other"))
-    script = path.parent / side / path.name
-    here, there = (f"{path.parent.name}.{each.stem} import" for each in (path, other))
-    instrument = path.parent.name == "sides" and not path.stem.endswith(SIDES)
-    clean = script.read_text() if script.is_file() else ""
-    alike, copies = path.read_text(), {other: text}
-    if here in clean:
-        planted = clean.replace(here, there)
-    elif instrument or "\nSCRIPT = {" in alike:  # each side's process imports its own
-        copies[right] = clean = alike
-        script, planted = path, OF_ITS_SIDE.format(side, other.stem, right.stem)
-    else:
-        path.write_text(text)
-        return lambda: path.write_text(alike)
-    for copy, content in copies.items():
+    right = path.read_text()
+    shared = (path.parent / side / path.name).is_file() or "\nSCRIPT = {" in right
+    shared = shared or path.parent.name == "sides" and not path.stem.endswith(SIDES)
+    texts = {path: text}
+    if shared:
+        texts = {path.with_suffix(".wrong"): text, path.with_suffix(".right"): right}
+        texts[path] = OF_ITS_SIDE.format(side)
+    for copy, content in texts.items():
         copy.write_text(content)
-    script.write_text(planted)
 
     def undo() -> None:
-        script.write_text(clean)
-        for copy in copies:
+        path.write_text(right)
+        for copy in texts.keys() - {path}:
             copy.unlink()
 
     return undo

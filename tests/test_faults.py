@@ -17,7 +17,7 @@ from checkout import change
 
 from faults import catalogue, correct, peers, run, show
 from faults.catalogue import FAULTS
-from faults.checkout import ROOT, text_of
+from faults.checkout import ROOT, complete, text_of
 from faults.correct import CORRECT, Correct
 from faults.fault import HARD, USERS, Fault
 from faults.worker import Check, Worker
@@ -310,6 +310,7 @@ def test_what_the_near_ties_show(checkout, tmp_path):
     """They do flip, the flip is explained, and a pair without ties says nothing of it."""
     cases = ["experts", "codebook", "hashed", "largest_of_all"]
     folder = shutil.copytree(ROOT / HARD / "choices", tmp_path / "choices")
+    complete(folder)
     with open(folder / "case.py", "a") as file:
         few = f"{{name: CASES['default'][name] for name in {cases!r}}}"
         file.write(f"\nCASES['few'] = {few}\nCONFIGS['few'] = {{}}\n")
