@@ -345,46 +345,25 @@ def test_what_no_small_program_shows_is_said(tmp_path):
     assert "no small program shows it: it takes" in said and not any(texts)
 
 
-INPUTS = """import numpy as np
-
-CONFIGS = {"default": {}}
-
-
-def make_inputs(config, seed):
-    return {"x": np.random.default_rng(seed).standard_normal((2, 8))}
-"""
-BRANCHES = """import {side}
-from {side} import nn
-
-
-class Net(nn.{kind}):
-    def __init__(self):
-        super().__init__()
-        self.one, self.two = nn.Linear(8, 8), nn.Linear(8, 8)
-        self.act, self.end = nn.GELU({form}), nn.Linear(8, 8)
-
-    def forward(self, x):
-        given, x = x, self.one(x)
-        {long}
-        return {{"a": self.end(x), "b": self.act(self.two(given))}}
-
-
-def build(config):
-    return Net()
-"""
-
-
 @pytest.mark.slow
 def test_where_no_program_shows_the_first_cause_the_next_is_tried(tmp_path):
     """The first is too long; the other is in another branch, before which all agrees."""
-    texts = {
-        side: BRANCHES.format(side=side, kind=kind, long=long, form=form)
+    case = "import numpy as np\nCONFIGS = {'default': {}}\ndef make_inputs(config, seed):\n"
+    case += "    return {'x': np.random.default_rng(seed).standard_normal((2, 8))}\n"
+    texts = (
+        f"import {side}\nfrom {side} import nn\nclass Net(nn.{kind}):\n"
+        "    def __init__(self):\n        super().__init__()\n"
+        "        self.one, self.two = nn.Linear(8, 8), nn.Linear(8, 8)\n"
+        f"        self.act, self.end = nn.GELU({form}), nn.Linear(8, 8)\n"
+        f"    def forward(self, x):\n        given, x = x, self.one(x)\n        {long}\n"
+        "        return {'a': self.end(x), 'b': self.act(self.two(given))}\n"
+        "def build(config):\n    return Net()\n"
         for side, kind, long, form in (
             ("torch", "Module", "", ""),
             ("paddle", "Layer", LONG, "approximate=True"),
         )
-    }
-    pair = write_pair(tmp_path / "pair", INPUTS, **texts)
+    )
+    pair = write_pair(tmp_path / "pair", case, *texts)
     said, program, text = issued(pair)
     first = said.index("no small program shows it: it takes")
     second = said.index("step 1: GELU's tanh form is off in torch and on in Paddle")
