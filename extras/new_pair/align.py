@@ -1,7 +1,7 @@
 """Which unit of one model may be which of the other, before any value is looked at.
 
-NumPy and SciPy only.  Of units of equal sizes those are paired whose names, kinds and places in the
-order of calls are the nearest, of all together.
+Of units of equal sizes those are paired whose names, kinds and places in the order of calls are the
+nearest, of all together.
 """
 
 import re

@@ -3,7 +3,7 @@
     of_pair(folder, chosen, seed)   builds both sides and asks them
     propose(torch, paddle)          of two structures
 
-NumPy only.  What is proposed is judged by twincheck certificate as any other.
+No framework is imported.  What is proposed is judged by twincheck certificate as any other.
 """
 
 import tempfile

@@ -1,4 +1,4 @@
-"""An assignment corrected by what its trials show, and what they prove of it.  NumPy only."""
+"""An assignment corrected by what its trials show, and what they prove of it."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace

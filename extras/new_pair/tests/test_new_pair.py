@@ -21,7 +21,6 @@ from twincheck.extras.new_pair.loss import choose_loss
 from twincheck.extras.new_pair.outputs import match_outputs
 from twincheck.extras.new_pair.remarks import remarks
 from twincheck.extras.new_pair.spec import (
-    Arguments,
     Spec,
     parse_settings,
     parse_spec,
@@ -73,7 +72,7 @@ def test_settings_are_json_or_text(tmp_path):
     (tmp_path / "config.json").write_text('{"a": 1, "b": 2}')
     sets = {"": ["b=3"], "torch": [], "paddle": ["c=4"]}
     asked = read_arguments(tmp_path / "config.json", sets)
-    assert asked == Arguments({"a": 1, "b": 3}, {"torch": {}, "paddle": {"c": 4}})
+    assert asked == {"": {"a": 1, "b": 3}, "torch": {}, "paddle": {"c": 4}}
     for word in ("a", "=1", "a b=1"):
         with pytest.raises(UserError, match="key=value"):
             parse_settings("--set", [word])
@@ -385,7 +384,7 @@ def ask(tmp_path, monkeypatch):
         inputs = parse_inputs(words)
         for number, tried in enumerate(proposals(inputs)):
             np.savez(tmp_path / f"inputs_{number:03}.npz", **drawn(tried))
-        arguments = Arguments(dict(shared), {side: dict(own)})
+        arguments = {"": dict(shared), side: dict(own)}
         asked = Asked({}, {side: config}, arguments, inputs, {}, {})
         request = request_for(side, spec, asked, tmp_path)
         module = importlib.import_module(f"twincheck.common.sides.backend_{side}").side
@@ -509,7 +508,7 @@ def test_a_file_whose_name_is_taken_is_refused(ask, tmp_path):
     (tmp_path / "yaml.py").write_text("Net = 1\n")
     spec = parse_spec("--torch", f"{tmp_path}/yaml.py:Net")
     importlib.import_module("yaml")
-    request = request_for("torch", spec, Asked({}, {}, Arguments(), [], {}, {}), tmp_path)
+    request = request_for("torch", spec, Asked({}, {}, {"": {}}, [], {}, {}), tmp_path)
     with pytest.raises(UserError, match="rename the file"):
         library.describe(backend_torch.side, request)
     (tmp_path / "json.py").touch()
