@@ -14,8 +14,9 @@ from checkout import ROOT
 
 from twincheck.common.check.guard import guarded
 
-LEFT_OUT = set(".venv .paconvert .environments .git log tests __pycache__ programs".split())
-LEFT_OUT |= {"faults", "tools"}  # a maintainer's, run as modules by the Python of make install
+NOT_COPIED = set(".venv .paconvert .environments .git log tests __pycache__ programs".split())
+# Beside these a maintainer's, which are run as modules by the Python of make install.
+LEFT_OUT = NOT_COPIED | {"faults", "tools"}
 # They need the standard library alone, or are started by a program that has looked.
 FOR_ANY_PYTHON = {
     *("extras/publish/alone.py", "extras/shared/fork_client.py", "common/system/launched.py"),
@@ -76,7 +77,7 @@ def programs(root: Path) -> list[str]:
 def copy(tmp_path_factory):
     """A copy of the checkout that nothing else writes into."""
     folder = tmp_path_factory.mktemp("programs") / "copy"
-    shutil.copytree(ROOT, folder, ignore=shutil.ignore_patterns(*LEFT_OUT), symlinks=True)
+    shutil.copytree(ROOT, folder, ignore=shutil.ignore_patterns(*NOT_COPIED), symlinks=True)
     return folder
 
 
