@@ -13,10 +13,11 @@ from checkout import CHECKS, ROOT
 
 from twincheck.common.system.program import guarded
 
-LEFT_OUT = set(".venv .paconvert .environments .git log tests __pycache__ programs".split())
+NOT_COPIED = set(".venv .paconvert .environments .git log tests __pycache__ programs".split())
+# Beside these a maintainer's, which are run as modules by the Python of make install.
+LEFT_OUT = NOT_COPIED | {"faults", "tools"}
 DOOR = "twincheck/__main__.py"
 CHECKED = sorted(CHECKS.values())  # called by their path, from any folder
-LEFT_OUT |= {"faults", "tools"}  # a maintainer's, run as modules by the Python of make install
 # Runs every program in a fork of one process, in which their imports are made already.
 DRIVER = """
 import contextlib, importlib, os, runpy, sys
@@ -73,7 +74,7 @@ def programs(root: Path) -> list[str]:
 def copy(tmp_path_factory):
     """A copy of the checkout that nothing else writes into."""
     folder = tmp_path_factory.mktemp("programs") / "copy"
-    shutil.copytree(ROOT, folder, ignore=shutil.ignore_patterns(*LEFT_OUT), symlinks=True)
+    shutil.copytree(ROOT, folder, ignore=shutil.ignore_patterns(*NOT_COPIED), symlinks=True)
     return folder
 
 
