@@ -313,14 +313,20 @@ def _read_back(certificate: Certificate, sidecars: Mapping[tuple[str, str], Side
     for keys in paddle.hidden_rows.values():
         for key in keys:
             _add(certificate.problems, Kind.PADDING_ROW_HIDDEN(key=key))
+    take_back(certificate, changed, one_way, Kind.READ_BACK_OTHER)
+
+
+def take_back(certificate: Certificate, changed: set[str], one_way: set[str], other: Kind) -> None:
+    """Take over which entries did not come back, and which do not survive the way to torch.
+
+    changed   keys of torch; `other` says of one that its bits are others
+    one_way   keys of Paddle
+    """
     for row in certificate.rows:
-        bad = bool(changed.intersection(row["torch_keys"]))
-        row["read_back"] = not bad
+        row["read_back"] = changed.isdisjoint([*row["torch_keys"], *row["also_in_torch"]])
         row["paddle_to_torch"] = row["paddle_key"] not in one_way
-        if bad:
-            certificate.problems.append(Kind.READ_BACK_OTHER(key=row["torch_key"]))
-        if not row["paddle_to_torch"]:
-            certificate.problems.append(Kind.ONE_WAY(key=row["paddle_key"]))
+    certificate.problems += [other(key=key) for key in sorted(changed)]
+    certificate.problems += [Kind.ONE_WAY(key=key) for key in sorted(one_way)]
 
 
 def _read_probes(certificate: Certificate, rows: list[Row], sidecar: Sidecar) -> None:

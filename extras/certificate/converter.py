@@ -36,7 +36,13 @@ from twincheck.common.weights.checkpoint import Checkpoint, fill_in, prepare
 from twincheck.common.weights.read import CONFIG, find, parts, read
 from twincheck.common.weights.round_trip import one_way_keys
 from twincheck.extras.certificate import Kind
-from twincheck.extras.certificate.command import Certificate, read_checkpoint, read_layout, show
+from twincheck.extras.certificate.command import (
+    Certificate,
+    read_checkpoint,
+    read_layout,
+    show,
+    take_back,
+)
 from twincheck.extras.shared.write import FORMATS, write
 
 FOLDERS = {"torch": "model.safetensors", "paddle": "model_state.pdparams"}
@@ -146,13 +152,8 @@ def certified(pair: Pair, checkpoint: Checkpoint, path: Path) -> Certificate:
     read_checkpoint(certificate, checkpoint)
     layout = checkpoint.layout
     read_layout(certificate, {"": layout.certificate()})
-    different = set(read_back(checkpoint, path))
     one_way = set(one_way_keys(layout, layout.to_paddle(checkpoint.state)))
-    for row in certificate.rows:
-        row["read_back"] = different.isdisjoint([*row["torch_keys"], *row["also_in_torch"]])
-        row["paddle_to_torch"] = row["paddle_key"] not in one_way
-    certificate.problems += [Kind.READ_AGAIN_OTHER(key=key) for key in sorted(different)]
-    certificate.problems += [Kind.ONE_WAY(key=key) for key in sorted(one_way)]
+    take_back(certificate, set(read_back(checkpoint, path)), one_way, Kind.READ_AGAIN_OTHER)
     return certificate
 
 

@@ -31,7 +31,7 @@ from twincheck.extras.bundle.tests.bundled import (
     seed_everywhere,
 )
 from twincheck.extras.bundle.verification import verify_bundle
-from twincheck.extras.shared.archive import MANIFEST, Archive, ArchiveError, is_safe
+from twincheck.extras.shared.archive import MANIFEST, Archive, ArchiveError
 
 NLP, CV, SAMPLES = (f"submission/small_cnn/{name}" for name in ("nlp/log_reprod", "cv", "samples"))
 LOG = f"{FORWARD}/forward_all_paddle_fp64.npy"
@@ -427,6 +427,8 @@ REFUSED = {
     "a folder": ([("evidence/", "")], "not a plain file"),
     "a path that climbs": ([("evidence/../../escaped", "x")], "may lead outside"),
     "a device": ([("evidence/con.npy", "x")], "may lead outside"),
+    "a path from the root": ([("/evidence/rows", "x")], "may lead outside"),
+    "an option": ([("-rf", "x")], "may lead outside"),
     "a name that looks like another": ([("evidence/rows\u202elnosj", "x")], "may lead outside"),
     "a name twice but for its case": ([("a/b", "x"), ("A/b", "y")], "one name twice"),
     "a file in a file": ([("a", "x"), ("a/b", "y")], "lies in a file"),
@@ -510,16 +512,6 @@ def test_a_link_to_a_bundle_is_not_followed(bundle, tmp_path):
     (tmp_path / "link.zip").symlink_to(bundle)
     with pytest.raises(ArchiveError, match="symbolic link"):
         verify_bundle(tmp_path / "link.zip")
-
-
-@pytest.mark.parametrize("name", ["a/b.npy", "A_1/x+y=2.json"])
-def test_names_of_a_bundle(name):
-    assert is_safe(name)
-
-
-@pytest.mark.parametrize("name", ["", "a//b", "a/", "/a", "a/./b", "-rf", "a b", "a/nul", "a."])
-def test_names_that_none_has(name):
-    assert not is_safe(name)
 
 
 @pytest.mark.parametrize("text", ["", "diff check passed\n", "x\n" * 3])
