@@ -88,11 +88,8 @@ def _help():
     """The docstring, and a line for each command."""
     from twincheck.common.system.extras import described, help_line, in_language
 
-    lines = [
-        f"    {name:<16}{in_language(said)}"
-        for name, value in commands().items()
-        if not name.startswith("_") and (said := help_line(value))
-    ]
+    helps = {name: help_line(value) for name, value in commands().items() if name[0] != "_"}
+    lines = [f"    {name:<16}{in_language(line)}" for name, line in helps.items() if line]
     first, *parts = __doc__.strip().split("\n\n")
     return "\n\n".join([described(first), "\n".join(lines), *map(described, parts)])
 
