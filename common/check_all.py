@@ -92,7 +92,7 @@ def check_all(
 
 
 def _named(results: Sequence[Result]) -> str:
-    """What the page calls these results: their steps."""
+    """Return what the page calls these results: all steps, or the numbers of some."""
     numbers = sorted({result.step.number for result in results})
     if len(numbers) == len(all_steps()):
         return Kind.STEPS_ALL()

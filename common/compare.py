@@ -59,7 +59,7 @@ def _compare(options) -> int:
 
 
 def _who_made_them(ref: Path, cand: Path) -> list[str]:
-    """What is known about who made two logs; notes here, where check_stepN.py would refuse."""
+    """Return problems and notes on who made two logs, where check_stepN.py would refuse."""
     sidecars = [sidecar_of(ref), sidecar_of(cand)]
     problems = check_independence(ref, cand, *sidecars)
     if sidecars != [Sidecar(), Sidecar()]:

@@ -177,7 +177,7 @@ def shown(source: StepLogs, key: str, around: int) -> list[str]:
 
 
 def _shapes(arrays: Mapping[str, np.ndarray], logs: Mapping) -> list[str]:
-    """What each log holds; one line where all are alike."""
+    """Describe the tensor in each log by dtype and shape; in one line where all are alike."""
     kinds = {(array.dtype.kind, array.shape) for array in arrays.values()}
     if len(kinds) == 1 and len(arrays) == len(logs):
         shape = list(next(iter(arrays.values())).shape)
@@ -219,7 +219,7 @@ def _values(arrays: Mapping[str, np.ndarray], row: Row | None, around: int) -> l
 
 
 def worst_index(arrays: Mapping[str, np.ndarray], row: Row | None = None) -> tuple[int, ...]:
-    """Where to look: the verdict's own worst element, else the first that is not finite on one
+    """Return where to look: the verdict's own worst element, else the first not finite on one
     side, else the largest difference."""
     shape = next(iter(arrays.values())).shape
     if row is not None and row.worst_index is not None and row.shape == shape:

@@ -93,7 +93,7 @@ class Checkout:
         return self.root / name
 
     def logs(self, step: int, model: str) -> Path:
-        """Where a step leaves a model's logs."""
+        """Return the folder where a step leaves a model's logs."""
         return self.path(CHECKS[step]).parent / "log" / model
 
     def replace(self, name: str, old: str, new: str) -> None:
@@ -116,7 +116,7 @@ class Checkout:
         return self.python(str(self.path(CHECKS.get(step, step))), *arguments)
 
     def rows(self, step: int | str, *arguments: str) -> tuple[subprocess.CompletedProcess, dict]:
-        """The same, and its --json report; {} where it wrote none."""
+        """Run `check`; return it and its --json report, {} where it wrote none."""
         report = self.elsewhere / "report.json"
         report.unlink(missing_ok=True)
         done = self.check(step, *arguments, "--json", str(report))

@@ -39,12 +39,12 @@ class Correct:
 
     @property
     def of_users(self) -> bool:
-        """Whether it is of a kind that users bring."""
+        """Return whether it is of a kind that users bring."""
         return self.model.startswith(USERS)
 
     @property
     def name(self) -> str:
-        """How it is named."""
+        """Return its name: the model's folder, and what its options give."""
         words = [Path(self.model).name, *(w for w in self.options if not w.startswith("--"))]
         return ("users/" if self.of_users else "") + " ".join(words)
 

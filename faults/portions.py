@@ -23,7 +23,7 @@ def take_options(parser: argparse.ArgumentParser) -> None:
 
 @dataclass(frozen=True)
 class Portion:
-    """What one check runs, or some, one after the other.
+    """A part of a work: the runs of one check, or of some, one after the other.
 
     work     the function that runs it: portion -> a result for each of the items
     cost     roughly: the long ones start first, or one worker would wait for another at the end

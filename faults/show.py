@@ -4,7 +4,7 @@ TOOLS = {"reprod_log": "reprod_log, mean 1e-6", "padiff": "PaDiff, default"}
 
 
 def peer(fault: dict, tool: str) -> str:
-    """What a tool's rule amounts to: caught, missed, blind (fails correct logs too), no logs."""
+    """Return a tool's outcome: caught, missed, blind (it fails correct logs too) or no logs."""
     if fault["peers"][tool] == "no logs":
         return "no logs"
     if fault["peers"][tool] == "passes":

@@ -139,7 +139,7 @@ class Worker:
         }
 
     def found(self, fault: Fault, control_is_green: bool, done, told: dict) -> dict:
-        """Whether the check turned red, and for the right reason."""
+        """Return the record of a fault: whether its check is red, and for the right reason."""
         first = told.get("first_diverged")
         sentence = " ".join(told.get("errors", {}).values()) or done.stderr.strip()
         wanted = 2 if fault.refused else 1
@@ -169,7 +169,7 @@ class Worker:
     # ---- the checkout ---------------------------------------------------------------------------
 
     def logs(self, check: Check) -> Path:
-        """Where a check leaves its logs."""
+        """Return the folder where a check leaves its logs."""
         return self.checkout.logs(check.step, str(Path(check.other) / check.name))
 
     def run(self, check: Check, *more: str) -> tuple:

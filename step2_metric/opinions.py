@@ -60,7 +60,7 @@ def score_opinion(folder: Path, pair) -> list[Row]:
 
 
 def scored(folder: Path, pair) -> tuple[dict[str, object], list[str]]:
-    """What was scored, and a note where a difference could not be seen in it."""
+    """Return what was scored, and a note where a difference could not be seen in it."""
     scores = scores_of(folder, STEM, THRESHOLD)
     found = what_is_scored(folder, pair, scores, "metric_all", "test/")
     hidden = what_hides(found)

@@ -76,7 +76,7 @@ KEYS = ("lengths", "input_ids", "attention_mask", "offsets", "all_ids", "all_off
 
 
 def arrays_of(tokens: list[Tokens], width: int) -> dict[str, np.ndarray]:
-    """What a side logs of these tokens, cut and padded on the right to `width`."""
+    """Return what a side logs of these tokens, cut and padded on the right to `width`."""
     rows = [(ids[:width], spans[:width]) for ids, spans in tokens]
     fill = [width - len(ids) for ids, _ in rows]
     cells = list(zip(rows, fill, strict=True))

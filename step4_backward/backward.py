@@ -180,7 +180,7 @@ def watch_inputs(run, inputs):
 
 
 def witnesses(run):
-    """What checks the gradient by two other ways: one SGD step, and a finite difference."""
+    """Check the gradient by two other ways: one SGD step, and a finite difference."""
     session = Session(run.session.tape.seed, reference=run.session.choices)
     session.rename = run.session.rename
     model = run.build()

@@ -29,7 +29,7 @@ TEN_STEPS, FALL = 41.0, 3.0
 
 
 class Watch:
-    """What one set-up's steps do to the loss, looked at as they are taken."""
+    """A watch of what one set-up's steps do to the loss, as they are taken."""
 
     def __init__(self):
         self.losses: list[float] = []
@@ -68,7 +68,7 @@ class Watch:
 
 
 def moved_in_float32(losses: Sequence[float], exact: Sequence[float]) -> str:
-    """Why a rate does not suit the model, by the losses of its float32 and float64 runs; "" if so.
+    """Say why a rate does not suit the model by its float32 and float64 losses; "" if it does.
 
     Where float32 has lost its digits after a few steps, float64 may have lost as many, and how many
     no longer shows.  What is off before the first step is not the rate's doing.

@@ -17,7 +17,7 @@ from twincheck.step5_train.trained import final_scores, guide_scores, preset_of,
 
 
 def answered(folder: Path, pair) -> tuple[dict[str, object], list[str]]:
-    """What says nothing about the port: whether its scores could, and the published number."""
+    """Return what says nothing about the port: what its scores can show, the published number."""
     scores = guide_scores(folder)
     found = what_is_scored(folder, pair, scores, "train_full")
     answers, notes = number_reached(folder, pair)
@@ -25,7 +25,7 @@ def answered(folder: Path, pair) -> tuple[dict[str, object], list[str]]:
 
 
 def number_reached(folder: Path, pair) -> tuple[dict[str, object], list[str]]:
-    """Whether each side reaches the published number."""
+    """Answer whether each side reaches the published number."""
     preset = preset_of(folder, pair)
     target = getattr(pair.case, "TARGETS", {}).get(preset)
     if target is None:
@@ -46,7 +46,7 @@ _SEED = re.compile(r"^seed_\d+/")
 
 
 def decided(result, folder: Path) -> dict[str, dict[str, str]]:
-    """What was found of a training, each by itself: name -> {verdict, said}."""
+    """Return what was found of a training, each by itself: name -> {verdict, said}."""
     first = [row for row in result.rows if _SEED.sub("", row.key).startswith(_FIRST)]
     whole = [row for row in result.rows if row not in first]
     answers = result.answers.get("targets", [])

@@ -24,7 +24,7 @@ ONE, SEVERAL, ALONE = "train_shared", "train_several", "train_alone"  # stems
 
 
 def launches_of(processes: int) -> tuple[Launch, ...]:
-    """What runs where so many processes of each side share its whole trainings.
+    """Return what runs where so many processes of each side share its whole trainings.
 
     The sides take turns; what one process makes for all others to be held to runs before.
     """
@@ -39,7 +39,7 @@ def launches_of(processes: int) -> tuple[Launch, ...]:
 
 
 def as_one(folder: Path, model: str) -> tuple[list[Row], list[str]]:
-    """What shows that several processes trained as one does, and a note; nothing of one process."""
+    """Show that several processes trained as one does: rows and a note; none of one process."""
     told = sidecar_of(ResultFolder(folder).log("train_full", "torch"))
     count = told.processes.get("main", 1)
     if count == 1:

@@ -67,7 +67,7 @@ _TRAINING = (
 
 @dataclass(frozen=True)
 class Spread:
-    """How runs of both sides scatter about their side's mean."""
+    """The scatter of both sides' runs about their side's mean."""
 
     # Of an element, the sides' added: the mean square that two runs, one of each side, are apart.
     variance: float
@@ -102,7 +102,7 @@ def spread(torch: Sequence[np.ndarray], paddle: Sequence[np.ndarray]) -> Spread:
 
 
 def spread_of_choices(torch: Sequence[np.ndarray], paddle: Sequence[np.ndarray]) -> Spread:
-    """The same of what runs choose: an element is a sample, 1 where two runs choose otherwise.
+    """Measure how runs' choices scatter: an element is a sample, 1 where two choose otherwise.
 
     As if one more pair of runs had differed in one sample: where none has, the next may.
     """
@@ -172,7 +172,7 @@ def measured(folder: Path, parts: Sequence[tuple[str, np.ndarray]]) -> Envelope:
 
 
 def spreads_of(torch, paddle, parts) -> Envelope:
-    """How the losses of each part scatter: `drift/PART` -> it; of each side the runs' losses."""
+    """Return `drift/PART` -> the spread of the losses of each part, over the runs of each side."""
     return {
         f"drift/{name}": spread(*([run[steps] for run in side] for side in (torch, paddle)))
         for name, steps in parts
@@ -194,7 +194,7 @@ def runs_of(folder: Path, side: str) -> list[dict[str, np.ndarray]]:
 
 
 def is_compared(key: str) -> bool:
-    """Whether the self-twins say how far apart two runs may come in what a training has logged."""
+    """Return whether self-twins say how far apart two runs may come in what is logged there."""
     return key in ("curve/loss", "predictions", "forecasts") or key.startswith("final/")
 
 
@@ -252,7 +252,7 @@ def drift(
 
 
 def stored_file(pair: Pair, preset: str) -> Path:
-    """Where the envelope of a built-in preset is, if there is one."""
+    """Return the path of a built-in preset's envelope, which may not be there."""
     return STORED / f"{pair.name}-{preset}.json"
 
 
@@ -286,7 +286,7 @@ def depends_on(folder: Path, request: RunRequest) -> dict[str, str]:
 
 
 def of_the_checkout(sources: Mapping[str, str]) -> dict[str, str]:
-    """What files an envelope depends on: the pair's, name -> hash, and the workbench's own."""
+    """Hash what an envelope depends on: the pair's files, by name -> hash, and the workbench's."""
     own = {name: file_sha256(ROOT / name) for name in _TRAINING}
     return {"model": _hash(sources), "workbench": _hash(own)}
 

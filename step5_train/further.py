@@ -26,7 +26,7 @@ def is_stored(launch, folder: Path, pair, request: RunRequest) -> bool:
 
 
 def further(result, folder: Path) -> dict[str, object]:
-    """What to ask for where these trainings do not decide; nothing where more would not either.
+    """Return what to ask for where these trainings do not decide; {} where more would not either.
 
     Where all is right but where float32 has taken whole trainings: these in float64.  Further seeds
     one by one, of short trainings alone, until the interval decides.

@@ -115,7 +115,7 @@ def _score_names(log) -> list[str]:
 
 
 def settings_of(folder: Path, pair) -> dict[str, object]:
-    """How the preset of these logs is trained."""
+    """Return how the preset of these logs is trained."""
     preset = preset_of(folder, pair)
     return training(pair, pair.config(preset), preset)
 

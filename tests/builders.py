@@ -194,7 +194,7 @@ def assert_gradients(found, expected):
 
 
 def printed(capsys, status, found):
-    """What a command that ended with `found` has printed: it is this status."""
+    """Return what a command has printed that ended with `found`, which is this status."""
     told = capsys.readouterr()
     assert found == status, told.out + told.err
     return told

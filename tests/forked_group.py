@@ -45,7 +45,7 @@ def main(words):
 
 
 def told(rank, ports):
-    """What torchrun and paddle.distributed.launch tell a process."""
+    """Return what torchrun and paddle.distributed.launch tell a process."""
     ends = [f"127.0.0.1:{port}" for port in ports]
     return {
         **{"RANK": str(rank), "LOCAL_RANK": str(rank), "WORLD_SIZE": str(len(ports))},

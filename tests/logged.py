@@ -63,7 +63,7 @@ def write_logs(folder: Path, stem: str, tensors: dict, **entries) -> None:
 
 
 def write_report(folder: Path, stem: str) -> None:
-    """What reprod_log writes of the guide's pair."""
+    """Write what reprod_log writes of the guide's pair."""
     stamp, lines, good = "[2026/11/22 21:00:00] root INFO: ", [], True
     with (
         read_log(folder / f"{stem}_torch.npy") as torch,

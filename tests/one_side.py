@@ -99,7 +99,7 @@ def run(side, models, meta, request, answer):
 
 
 def part(arrays, kind):
-    """Those below a kind, by what is behind it."""
+    """Return the arrays below a kind, by what is behind it."""
     return {key[len(kind) + 1 :]: v for key, v in arrays.items() if key.startswith(f"{kind}/")}
 
 

@@ -61,6 +61,6 @@ class Installed:
         return self.run(folder, self.python.parent / "twincheck", *words)
 
     def files(self) -> set[str]:
-        """What is in the environment, but what Python compiled."""
+        """Return the files in the environment, but what Python compiled."""
         found = (path for path in self.packages.rglob("*") if path.suffix != ".pyc")
         return {str(path.relative_to(self.packages)) for path in found if path.is_file()}

@@ -72,7 +72,7 @@ def dead_links(page: Path, text: str) -> list[str]:
 
 
 def anchors(text: str) -> list[str]:
-    """What GitHub calls a page's headings in links."""
+    """Return what GitHub calls a page's headings in links."""
     headings = re.findall(r"^#+ (.+)$", re.sub(r"```.*?```", "", text, flags=re.S), flags=re.M)
     return [re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings]
 
@@ -151,7 +151,7 @@ def wrong_options(command: list[str]) -> list[str]:
 
 
 def _wrong_of_the_door(words: list[str]) -> list[str]:
-    """The same of `twincheck COMMAND PAIR …`: of several pairs there are further options."""
+    """List the options that --help of `twincheck COMMAND PAIR …` lacks: several pairs have more."""
     if words[0].startswith("-"):
         return []
     given = set(_OPTION.findall(" ".join(words[1:])))

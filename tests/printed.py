@@ -59,7 +59,7 @@ class Printed:
 
     @property
     def is_form(self) -> bool:
-        """Whether a part of it stands for what the reader has, such as DIR or KEY."""
+        """Return whether a part of it stands for what the reader has, such as DIR or KEY."""
         return any(map(_PLACE.match, self.words))
 
 
@@ -74,7 +74,7 @@ _PYTHON = r"(?:'[^'\n]*/python[\d.]*'|(?:[^\s'`(（]*/)?python[\d.]*)"
 
 @cache
 def _begins() -> re.Pattern:
-    """How a command begins: the door and one of its commands, make, pip, pytest."""
+    """Return the pattern of how a command begins: a command of the door, make, pip, pytest."""
     names = "|".join(sorted(map(re.escape, _names()), key=len, reverse=True))
     door = rf"(?:{_PYTHON} (?:-m )?)?(?:'[^'\n]*/twincheck'|(?:[^\s'`(（]*/)?twincheck)"
     return re.compile(
@@ -139,7 +139,7 @@ def of_json(value: object, where: str = "json") -> Iterator[Printed]:
 
 
 def of_page(path: Path, part: str = "") -> Iterator[Printed]:
-    """What the Copy buttons of a page copy; part: only behind this text, up to the next heading.
+    """Give what a page's Copy buttons copy; part: only behind this text, up to the next heading.
 
     A command that a row's button makes has the row's key in the place of KEY: here it is the first
     row that has one.
@@ -154,7 +154,7 @@ def of_page(path: Path, part: str = "") -> Iterator[Printed]:
 
 
 def data_of(page: str) -> dict:
-    """What a page's script reads."""
+    """Return the data that a page's script reads."""
     (packed,) = re.findall(r'<script type="[^"]+" id="data"[^>]*>([^<]*)</script>', page)
     return json.loads(gzip.decompress(base64.b64decode(packed)))
 

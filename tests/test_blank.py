@@ -151,7 +151,7 @@ def of(side: str):
 
 
 def built(folder, kind: str, side: str, dtype: str, blank: bool, monkeypatch):
-    """What a loaded model holds, and whether it was built blank."""
+    """Return what a loaded model holds, and whether it was built blank."""
     work = folder / kind / "work"
     work.mkdir(exist_ok=True)
     pair, case = load_pair(str(folder / kind)), Case("", {"kind": kind})

@@ -251,7 +251,7 @@ def test_round_trips_through_every_format(made, whole, tmp_path):
 
 
 def loads(work, folder):
-    """What was written loads in transformers, torch and Paddle, nothing missing or too much."""
+    """Load what was written in transformers, torch and Paddle, nothing missing or too much."""
     done = command("-W", "ignore", "-c", LOADS_IN_TORCH, folder)
     assert done.returncode == 0 and not done.stdout + done.stderr, done.stdout + done.stderr
     ended(0, command("-W", "ignore", "-c", LOADS_IN_PADDLE, folder))

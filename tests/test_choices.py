@@ -12,7 +12,7 @@ def normal(*shape, seed=0):
 
 
 def top(scores, k=None):
-    """What a sound run chooses: the largest (k None), or the k largest in their order."""
+    """Return the choice of a sound run: the largest (k None), or the k largest in their order."""
     order = np.argsort(-scores, axis=-1, kind="stable")
     return Choice(order[..., 0] if k is None else order[..., :k], scores)
 
@@ -30,7 +30,7 @@ def near_ties():
 
 
 def in_float32(scores, seed):
-    """The same with the noise of float32."""
+    """Return scores with the noise of float32."""
     noise = 1e-7 * np.random.default_rng(seed).normal(size=scores.shape)
     return (scores + noise).astype(np.float32)
 
@@ -78,7 +78,7 @@ def test_near_ties_flip(k):
 
 
 def wrong_rules(scores, k):
-    """What other rules choose from the same scores."""
+    """Give each other rule, in words, and what it chooses from the same scores."""
     order = np.argsort(-scores, axis=-1, kind="stable")
     yield "the smallest", order[..., ::-1][..., :k]
     yield "one rank further", order[..., 1 : k + 1]

@@ -200,7 +200,7 @@ def test_gradients_and_optimizer_steps_of_two(checkout, tmp_path):
 
 @pytest.mark.slow
 def test_a_guard_and_a_port_without_one_behind_it(checkout, tmp_path):
-    """What one model has switched on is off for the next one in the same process."""
+    """A guard that one model has switched on is off for the next one in the same process."""
     plain = texts("rms", head="")
     pairs = {"guarded": texts("mlp", head=GUARDED), "on": texts("mlp"), "plain": plain}
     folders = [write_pair(tmp_path / name, **of) for name, of in pairs.items()]

@@ -51,7 +51,7 @@ def test_wrong_frequencies_stay_red(checkout):
 
 @pytest.mark.slow
 def test_a_checkpoint_s_buffers_are_what_it_says(checkout, tmp_path):
-    """What somebody else's program has made or trained is not what the code here makes."""
+    """A buffer that another program has made or trained is not what the code here makes."""
     check(checkout, 1, "--preset", "kept")
     state = arrays(checkout, "weights")["main"]
     state |= {name: state[name] * np.float32(1.5) for name in KEPT}

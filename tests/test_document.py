@@ -26,7 +26,7 @@ FAULTS = (
 
 
 def problems(document) -> list[str]:
-    """What of a document is not as the schema says."""
+    """List what of a document is not as the schema says."""
     return [error.message for error in VALIDATOR.iter_errors(document)]
 
 
@@ -48,7 +48,7 @@ def red_row(key: str, verdict: str = "DIVERGED", **more) -> Row:
 
 
 def told(*results: Result, **more) -> dict:
-    """What --json says of results, which is as the schema says."""
+    """Return what --json says of results, which is as the schema says."""
     document = json.loads(json_text(results, **more))
     assert problems(document) == []
     return document

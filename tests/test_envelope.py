@@ -158,7 +158,7 @@ def test_what_a_side_rounds_always_one_way_is_none_of_the_function(tmp_path):
 
 @pytest.mark.slow
 def test_trainings_that_drift_too_far_are_run_in_float64(tmp_path, monkeypatch, capsys):
-    """Where twins scatter too little for a right port, float64 shows that it is right."""
+    """If twins scatter too little for a right port, float64 shows that it is right."""
     monkeypatch.setattr(Spread, "allowed", lambda self, noise=0.0: 0.01 * np.sqrt(self.variance))
     words = ("--model", "examples/text_classifier", "--steps", "12", "--allow", "undecided")
     out = ("--out", str(tmp_path), "--json", str(tmp_path / "rows.json"))
@@ -179,7 +179,7 @@ def stored_pairs():
 
 @pytest.mark.parametrize("pair", stored_pairs(), ids=lambda pair: pair.name)
 def test_a_stored_envelope_is_of_the_training_as_it_is(pair):
-    """Where it is not: python -m tools.envelopes."""
+    """If it is not: python -m tools.envelopes."""
     told = load_json(envelope.stored_file(pair, "default"))["depends_on"]
     sources = {name: of for side in SIDES for name, of in model_sources(pair, side).items()}
     now = envelope.of_the_checkout(sources) | {

@@ -214,7 +214,7 @@ def test_what_shows_progress_ends_no_answers(monkeypatch, capsys):
 
 @pytest.fixture(scope="module")
 def installed_pythons():
-    """The same with REQUIREMENTS, installed by pip into .environments, where they stay."""
+    """Return Pythons with REQUIREMENTS, installed by pip into .environments, where they stay."""
     if not os.environ.get("WORKBENCH_ENVIRONMENTS"):
         pytest.skip("installs 2 GB of other versions: `make environments` runs it")
     return {

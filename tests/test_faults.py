@@ -154,7 +154,7 @@ def test_refusal_counts_by_what_its_sentence_says(worker, status, sentence, caug
     ],
 )
 def test_no_fault_is_found_while_an_output_that_is_off_is_green(worker, changes, green):
-    """Whatever is said of what lies before it: this is asked of every fault of the catalogue."""
+    """It is asked of every fault of the catalogue, whatever is said of what lies before it."""
     row = {"key": "main/logits", "verdict": "ROUNDING", "inside": False, "gap": 0.15}
     row |= {"allowed": 1e-8, "origin": False} | changes
     fault = BY_ID["layernorm-epsilon-small"]

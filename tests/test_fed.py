@@ -13,7 +13,7 @@ ROWS = VALUE.transpose(1, 0, 2).reshape(16, 6)  # time first, where torch has th
 
 
 def fed(value, own, **others):
-    """What is fed at `m:in/0`; None where it is left out.  others: torch's and Paddle's of `m`."""
+    """Return what is fed at `m:in/0`, None if left out.  others: torch's and Paddle's of `m`."""
     torch, paddle = {"m:in/0": value}, {"m:in/0": own}
     if others:
         torch["m"], paddle["m"] = others["made"]
@@ -61,7 +61,7 @@ def test_another_arrangement_is_undone_where_what_comes_of_it_is_alike():
 
 
 def test_a_wrong_order_of_axes_is_no_arrangement():
-    """What a module makes of it is off, so that it is fed what torch's was given."""
+    """The module's output of it is off, so that it is fed what torch's was given."""
     made = VALUE[..., :2], VALUE[..., 3:5]
     assert fed(VALUE, TURNED, made=made) is VALUE
 

@@ -43,7 +43,7 @@ def whole(checkout):
 
 
 def curves(out):
-    """What both sides' trainings left."""
+    """Return what both sides' trainings left."""
     return {
         f"{side}/{key}": values
         for side in ("torch", "paddle")

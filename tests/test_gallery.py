@@ -134,7 +134,7 @@ def test_findings_say_where_and_have_their_program():
 @pytest.mark.slow
 @pytest.mark.parametrize("name", [f.name for f in FINDINGS if f.kind == "theirs" and not f.program])
 def test_a_program_shows_what_its_finding_says(name):
-    """Those that need the two frameworks alone."""
+    """The programs here need the two frameworks alone."""
     script = HERE / "findings" / f"{name}.py"
     command = [*Checkout.interpreter, "-W", "ignore", str(script)]
     more = {"env": environment(), "timeout": 120}  # a worker's, as the warm interpreters have it

@@ -151,7 +151,7 @@ def zeros_npz(path):
 
 
 def changed(make, change):
-    """What another makes, with its bytes changed."""
+    """Return a writer of what `make` writes, with its bytes changed."""
 
     def write(path):
         make(path)
@@ -343,7 +343,7 @@ CASES = [
 
 @pytest.fixture(scope="module")
 def found(request, tmp_path_factory):
-    """What reading each file came to: (word, sentence, seconds), and the folder they lie in."""
+    """Return what reading each file came to: (word, sentence, seconds), and their folder."""
     folder = tmp_path_factory.mktemp("hostile")
     here = os.getcwd()
     files = []

@@ -44,7 +44,7 @@ class Side:
 
 
 def log_of(draws, salt):
-    """What a worker would log of such a model."""
+    """Return what a worker would log of such a model."""
     side = Side(draws, salt)
     run = SimpleNamespace(
         side=side,

@@ -61,7 +61,7 @@ def test_other_values_inside_are_no_fault_where_what_decides_agrees(logs):
 
 
 def test_what_is_cast_down_inside_decides_though_no_output_shows_it(logs):
-    """The same values in float64: nothing is built otherwise, it is less exact."""
+    """Its values are the same in float64: nothing is built otherwise, it is less exact."""
     logs.inside("attention", VALUES)
     ref32, cand32, *wide = logs.rows["attention"]
     logs.rows["attention"] = (ref32, cand32.astype(np.float16).astype(np.float32), *wide)

@@ -199,7 +199,7 @@ def made(root: Path, *words: str, **environment: str) -> subprocess.CompletedPro
 
 
 def found(root: Path, elsewhere: Path) -> list[str]:
-    """What .venv's Python imports in another folder: names that it should not, and the root."""
+    """Return what .venv's Python imports elsewhere: names that it should not, and the root."""
     done = called([root / ".venv/bin/python", "-c", FOUND], elsewhere)
     assert done.returncode == 0, done.stderr
     return done.stdout.splitlines()

@@ -39,7 +39,7 @@ def everything(framework):
 
 
 def test_a_call_that_is_wrong_by_itself_fails_as_it_would_alone(framework):
-    """Whatever a handler of the workbench's own makes of it; an error of the handler stays."""
+    """It does, whatever a handler of ours makes of it; an error of the handler stays."""
     said = "lambda own, given, options: given[0].shape"
     handle = eval(compile(said, f"{ROOT}/common/sides/mine.py", "eval"))
     with Intercept(framework, {"double": handle}):

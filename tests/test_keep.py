@@ -139,7 +139,7 @@ def test_of_a_choice_among_many_the_largest_scores_are_kept(checkout, tmp_path):
 
 @pytest.mark.parametrize("kept", [{}, {"sums": {"a": [200, 300]}}, {"places": "hash:places"}])
 def test_all_runs_keep_what_the_first_keeps(tmp_path, kept):
-    """Where nothing but the scores of choices is large, there are no sums."""
+    """There are no sums where nothing but the scores of choices is large."""
     choices = {"hash": {"scores": "hash:scores", "margin": "hash:margin"} | kept}
     told = Sidecar(sums=kept["sums"]) if "sums" in kept else Sidecar(choices=choices)
     first = ResultFolder(tmp_path).log("forward_all", "torch", RunKind.FLOAT64)
@@ -175,7 +175,7 @@ def test_wrong_scores_are_found_from_few_of_them(checkout, tmp_path, fault):
 
 
 def of_model_a(request, folder, per_weight=0):
-    """What a step's script would be asked to do with a model of one case."""
+    """Return what a step's script would be asked to do with a model of one case."""
     pair, cases = namedtuple("Named", "name")("a"), [Case("", {})]
     job = Job(None, "forward_all", None, request, pair, cases, "", folder, "", may_sum=True)
     return replace(job, per_weight=per_weight)

@@ -78,7 +78,7 @@ def keys_of(folder, run="_fp64"):
 
 
 def adam_steps(scales, norm, clip=None):
-    """What each step of Adam moves an element by, in learning rates, and its second moments."""
+    """Return each step's move of an element by Adam, in learning rates, and its second moments."""
     first, second, moves, seconds = 0.0, 0.0, [], []
     for step, scale in enumerate(scales, 1):
         gradient = scale * min(1.0, clip / (abs(scale) * norm)) if clip else scale

@@ -165,7 +165,7 @@ def write(path, dtype, seed, places=None, **options):
 
 @pytest.mark.parametrize("limit", [1, 300_000, 500_000])
 def test_a_log_that_grows_too_large_keeps_the_largest_scores(tmp_path, limit):
-    """Those too that were written whole before it did, as a log that began so."""
+    """Scores that were written in full before it did are cut too, as in a log that began so."""
     for name, how in {"grown": {"limit": limit}, "from the start": {"summing": True}}.items():
         write(tmp_path / f"{name}.npy", np.float64, 0, **how)
     grown, begun = ((tmp_path / f"{n}.npy").read_bytes() for n in ("grown", "from the start"))

@@ -224,7 +224,7 @@ def test_a_log_that_shrinks_while_it_is_open_is_an_error(tmp_path):
 
 @pytest.mark.parametrize("name", ["REDUCE", "STACK_GLOBAL", "INST", "OBJ", "dotted", "BUILD"])
 def test_the_gadgets_would_have_run(tmp_path, name):
-    """What test_hostile tries can fail: pickle executes these."""
+    """Pickle executes these, so that what test_hostile tries can fail."""
     sentinel = tmp_path / "executed"
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -325,7 +325,7 @@ def test_every_truncation_of_a_log_is_refused(tmp_path):
 
 
 def test_no_flipped_byte_crashes_the_reader(tmp_path):
-    """Whatever the bytes, a log is read or refused; nothing else may come out."""
+    """A log is read or refused, whatever its bytes; nothing else may come out."""
     np.save(tmp_path / "log.npy", {"a": np.ones(3), "n": {"b": np.arange(2)}})
     whole = bytearray((tmp_path / "log.npy").read_bytes())
     rng = np.random.default_rng(3)
@@ -342,7 +342,7 @@ def test_no_flipped_byte_crashes_the_reader(tmp_path):
 
 
 def saved(value) -> bytes:
-    """What np.save writes."""
+    """Return the bytes that np.save writes."""
     np.save(file := io.BytesIO(), value)
     return file.getvalue()
 

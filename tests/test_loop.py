@@ -100,7 +100,7 @@ def test_a_loop_mends_three_faults_from_the_document_alone(port, request):
 
 
 def without_findings(document):
-    """What a check tells a loop that is to fail: nothing of what it found."""
+    """Return a check's document with nothing of what it found, for a loop that is to fail."""
     return document | {"findings": []}
 
 

@@ -58,7 +58,7 @@ OPERATORS = {
 
 
 def of_operator(function, shape, dtype, seed=0):
-    """What an operator makes, and the gradient that comes back, as float64 arrays."""
+    """Return what an operator makes, and the gradient that comes back, as float64 arrays."""
     x = torch.randn(shape, generator=torch.Generator().manual_seed(seed)).to(dtype)
     x.requires_grad_()
     made = function(x)

@@ -162,7 +162,7 @@ def a_run(folder, tmp_path, kind: str, side: str, dtype: str, offload: bool, pro
 
 
 def with_and_without(function, *told, **more):
-    """What a function makes of a run of all weights in memory, and of one that leaves them."""
+    """Return what a function makes of a run with all weights in memory, and of one offloading."""
     return [function(*told, offload=offload, **more) for offload in (False, True)]
 
 
@@ -198,7 +198,7 @@ def note_presence(run, most):
 
 
 def in_memory(run) -> int:
-    """How many values of parameters have memory of their own now, as the framework sees it."""
+    """Count the values of parameters that have memory of their own now, as the framework has it."""
     values = [weight.value for weight in run.offload._weights.values()]
     if run.side.NAME == "torch":
         return sum(value.untyped_storage().nbytes() // value.element_size() for value in values)
@@ -440,7 +440,7 @@ OWNERS = {"a": Owner("", "a", (2, 3), True, "a"), "b": Owner("", "b", (4,), True
 
 
 def fitted(option):
-    """What the check's process does with a checkpoint, but for the process that it starts."""
+    """Do with a checkpoint as the check's process, but for the process that it starts."""
     found = checkpoints.Checkpoint(find(str(option)))
     checkpoints.fit(load_pair(str(DECODER)), found, lambda side: OWNERS, mapped=True)
     return found

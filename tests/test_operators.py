@@ -75,7 +75,7 @@ def test_classes_of_the_table_are_paddles():
 
 @pytest.mark.parametrize("operator", COMPUTED, ids=lambda operator: operator.name)
 def test_a_formula_gives_torchs_value_and_gradient(upcast, operator):
-    """What the table says to be off is not, once the formula computes it."""
+    """An operator that is off by the table is not, once the formula computes it."""
     assert max(operator.measure()) < EXACT
     upcast.begin("off")
     assert max(operator.measure()) > EXACT

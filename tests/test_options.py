@@ -117,7 +117,7 @@ def test_data_and_losses_say_what_has_no_use_with_them(capsys, monkeypatch):
 
 
 def test_every_option_either_judges_or_runs():
-    """What runs is refused with --compare-only: a new flag is on one side, and says so here."""
+    """A new flag says here on which side it is: what runs is refused with --compare-only."""
     runs = {
         *("preset", "device", "seed", "weights", "keep", "torch-python", "paddle-python", "data"),
         *("tokenizer", "reuse", "reference", "transplant", "mode", "processes"),
@@ -173,7 +173,7 @@ def test_a_tokenizer_is_no_mistake_where_another_step_uses_it():
 
 
 def listed(capsys, main, *words) -> str:
-    """What a command prints, which ends with 0 and runs nothing."""
+    """Return what a command prints, which ends with 0 and runs nothing."""
     with pytest.raises(SystemExit) as end:
         main(list(words))
     assert end.value.code == 0

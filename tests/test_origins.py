@@ -71,7 +71,7 @@ def test_the_pair_without_a_fault_is_aligned(reports, step):
 @pytest.mark.parametrize("strict", [False, True])
 @pytest.mark.parametrize(("step", "stem"), [(1, "forward_all"), (4, "bp_align_all")])
 def test_no_word_of_a_sentence_decides(reports, checkout, monkeypatch, step, stem, strict):
-    """Where each template is another text, rows have the same verdicts, origins and reasons."""
+    """Rows have the same verdicts, origins and reasons if each template is another text."""
 
     def facts():
         judged = judge_folder(checkout.logs(step, PAIR.name), [stem], strict=strict)[stem]

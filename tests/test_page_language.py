@@ -92,7 +92,7 @@ def page(made, tmp_path_factory):
 
 
 def english_in(lines, names=NAMES, terms=()):
-    """Those lines that have English words in them, other than names, terms and verdicts."""
+    """Return the lines that have English words in them, but names, terms and verdicts."""
     left = []
     for line in dict.fromkeys(lines):
         text = line
@@ -206,7 +206,7 @@ def script_calls(source):
 
 
 def template_calls(source):
-    """The same of a template."""
+    """Give (kind, its fields) of the calls in a template."""
     from jinja2 import Environment, nodes
 
     for call in Environment().parse(source).find_all(nodes.Call):

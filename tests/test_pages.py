@@ -114,7 +114,7 @@ def test_generated_parts_are_there(name, pages):
 
 
 def generated(name, page):
-    """What stands in the places of a generated part."""
+    """Return what stands in the places of a generated part."""
     pattern = rf"<!-- generated: {name} -->\n(.*?)<!-- end -->"
     return re.findall(pattern, page.read_text(), flags=re.S)
 
@@ -124,7 +124,7 @@ def test_the_table_of_spellings_is_the_one_in_force():
 
 
 def test_the_red_block_is_what_a_check_said_of_a_published_pair():
-    """What the gallery's last run has kept; nothing in it is of one machine alone."""
+    """The gallery's last run has kept it; nothing in it is of one machine alone."""
     told = red_block(read_result(RESULTS / f"{RED_EXAMPLE}.json")).strip()
     for page in (README, README_CN):
         assert [part.strip() for part in generated("red", page)] == [told], "python -m tools.readme"

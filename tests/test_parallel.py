@@ -65,7 +65,7 @@ TOGETHER = ((OWN_GRADIENTS, SAME_SAMPLES), (SAME_DROPOUT,))
 
 @pytest.fixture(scope="module", params=range(len(TOGETHER)), ids=["a side each", "both sides"])
 def spoilt(request, checkout):
-    """What was planted, and the keys of the rows that are off."""
+    """Return what was planted, and the keys of the rows that are off."""
     planted = TOGETHER[request.param]
     with ExitStack() as undone:
         for file, old, new in planted:

@@ -12,7 +12,7 @@ from twincheck.step5_train.curves import curves_figure
 
 
 def shape_of(handle):
-    """What is left of a legend's entry in a print in grey: its mark's outline, its line's style."""
+    """Return what grey print leaves of a legend's entry: its mark's outline, its line's style."""
     if isinstance(handle, Line2D):
         marker = MarkerStyle(handle.get_marker())
         outline = marker.get_path().transformed(marker.get_transform())
@@ -26,7 +26,7 @@ def legends(figure):
 
 
 def confused(figure):
-    """How many entries of a legend nothing but their colour tells from an earlier one."""
+    """Count the entries of a legend that only their colour tells from an earlier one."""
     found = 0
     for legend in legends(figure):
         handles = legend.legend_handles
@@ -37,7 +37,7 @@ def confused(figure):
 
 
 def covered(figure):
-    """Whether a legend lies on a panel."""
+    """Return whether a legend lies on a panel."""
     figure.savefig(io.BytesIO(), format="png")
     boxes = [axes.get_window_extent() for axes in figure.axes if axes.axison]
     return any(

@@ -88,7 +88,7 @@ def checkout(tmp_path_factory):
 
 
 def copied(by_one, folder, root=ROOT):
-    """The same, for several processes to be put beside."""
+    """Copy what one process left, for several processes to be put beside."""
     shutil.copytree(by_one, folder)
     return Shared(folder, root)
 

@@ -86,7 +86,7 @@ def files(root: Path) -> dict[str, tuple[int, int]]:
 
 
 def faults_of_help(root: Path, names: list[str]) -> list[str]:
-    """What is wrong with these programs' --help, as modules; of the five checks by path too."""
+    """List the faults of these programs' --help, as modules; of the five checks by path too."""
     before = files(root)
     finished = subprocess.run(
         [sys.executable, "-c", DRIVER, *names],

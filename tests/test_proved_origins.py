@@ -46,7 +46,7 @@ def test_what_makes_it_worse_in_all_layers_is_no_origin(monkeypatch, together):
 
 @pytest.mark.parametrize("together", [0.0, 2.0])
 def test_two_that_hide_each_other_in_part_are_tried_together(monkeypatch, together):
-    """Where that is worse too, neither is called right: what is off starts somewhere."""
+    """If that is worse too, neither is called right: what is off starts somewhere."""
     keys = ("a.norm", "b.mix")
     left = {keys[:1]: 2.0, keys[1:]: 2.0, keys: together}
     rows, tried = prove(monkeypatch, left, keys)

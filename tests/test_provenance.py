@@ -32,7 +32,7 @@ RUNS = [(side, step) for side in SIDES for step in STEPS]
 
 
 def may_change_a_log(file: Path, side: str, step: str) -> bool:
-    """Whether a change of a file, relative to the checkout, may change a side's logs of a step."""
+    """Return whether a change of a file of the checkout may change a side's logs of a step."""
     if file.name.startswith(f"{SIDES[1 - SIDES.index(side)]}_"):
         return False
     if file.parts[0] == "common":

@@ -30,7 +30,7 @@ def quick():
 
 
 def gradients(name, dtype="float32", x=None):
-    """What an operator gives, and the gradients of all that it takes, as arrays."""
+    """Return what an operator gives, and the gradients of all that it takes, as arrays."""
     rng = np.random.default_rng(0)
     shapes = {"linear": [(ROWS, WIDTH), (WIDTH, CLASSES), (CLASSES,)]}
     shapes["layer_norm"] = [(2, ROWS // 2, CLASSES), (CLASSES,), (CLASSES,)]

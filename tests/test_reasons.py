@@ -49,7 +49,7 @@ VALUES = {str: "of 3", int: 3, float: float("-inf"), tuple: (2, 3), object: None
 
 @pytest.mark.parametrize("value", [0, None, "2016x", [1, "b"]])
 def test_every_kind_comes_back(value):
-    """Whatever stands in a field that is printed as Python prints it."""
+    """Anything may stand in a field that is printed as Python prints it."""
     names = [path.parent.name for path in EXTRAS.glob("*/reasons.toml")]
     lists = [Kind, *(import_module(f"twincheck.extras.{name}").Kind for name in names)]
     for kind in (kind for one in lists for kind in one):

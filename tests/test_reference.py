@@ -30,7 +30,7 @@ def pair(tmp_path):
 
 
 def times(checkout):
-    """When each side's log was made."""
+    """Return when each side's log was made."""
     folder = checkout.path("step1_forward/log") / MODEL
     return [(folder / f"forward_all_{side}.npy").stat().st_mtime_ns for side in ("torch", "paddle")]
 

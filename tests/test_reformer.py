@@ -237,7 +237,7 @@ def training_config(**changes):
 
 
 def logged(one):
-    """Whatever is looked at in one run of the default."""
+    """Return all that is looked at in one run of the default."""
     log = {}
     one.run(SMALL, weights_for(SMALL), make_inputs(SMALL, 0), record=log.__setitem__)
     return log
@@ -340,7 +340,7 @@ def test_one_recomputation_a_layer(one, monkeypatch):
 
 
 def kept_floats(one, layers):
-    """How many numbers the forward pass keeps for the backward pass, in how many tensors."""
+    """Count the numbers that the forward pass keeps for the backward pass, and their tensors."""
     config = training_config(attn_layers=["lsh", "local"] * (layers // 2), head="none")
     model = one.build(config, train=True)
     inputs = one.tensors(make_inputs(config, 0, length=48))

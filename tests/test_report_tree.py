@@ -85,7 +85,7 @@ def green(tmp_path_factory):
 
 
 def lines(shown):
-    """What each visible line of the tree says, without the parts that are told by colour."""
+    """Return the text of each visible line of the tree, without what is told by colour."""
     return shown.page.locator("#tree [role=treeitem]").all_inner_texts()
 
 

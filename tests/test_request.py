@@ -195,7 +195,7 @@ def test_a_model_that_reads_and_prints_does_not_disturb_the_answers(checkout, tm
 @pytest.mark.slow
 @pytest.mark.parametrize(("side", "after_s"), [("torch", 4), ("paddle", 0)])
 def test_a_side_that_dies_takes_no_other_model_with_it(checkout, tmp_path, side, after_s):
-    """Whether the next model was handed to it already, as it is after a while, or not yet."""
+    """The next model is handed to it already, as after a while, or not yet."""
     pairs = [Path(shutil.copytree(PAIR, tmp_path / name)) for name in ("before", "dies", "after")]
     with open(pairs[1] / f"{side}_model.py", "a") as file:
         file.write("\nimport os, sys, time\nprint('ValueError: no more', file=sys.stderr)\n")

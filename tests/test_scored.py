@@ -32,7 +32,7 @@ ANSWER = {2: opinions.scored, 5: answers.answered}
 
 
 def said(folder, step, of_side, pair=FASTFORMER):
-    """What a step says of logs with these keys; of_side: side -> key -> values."""
+    """Return what a step says of logs with these keys; of_side: side -> key -> values."""
     for side, values in of_side.items():
         arrays = {"test/" * (step == 2) + name: v for name, v in values.items() if np.ndim(v)}
         single = {name: np.float64(v) for name, v in values.items() if not np.ndim(v)}

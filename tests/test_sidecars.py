@@ -123,7 +123,7 @@ class Results:
             sidecar_path(path).write_text(json.dumps(changed))
 
     def commands(self, quick=False):
-        """What reads the sidecars: (name, exit status); if quick, only what reads most."""
+        """Run what reads the sidecars: (name, exit status); if quick, only what reads most."""
         known = ["--model", PAIR, "--out", str(self.out)]
         for number in (4, 1):
             step = all_steps()[number - 1]
@@ -137,7 +137,7 @@ class Results:
         yield "common.show", show.main([self.key, "--step", "1", *known])
 
     def broken(self, capsys, quick=False):
-        """What goes wrong otherwise than it should with the sidecars as they are now."""
+        """Give what goes wrong otherwise than it should with the sidecars as they are now."""
         try:
             refused = [f"sidecar cannot be read: {sidecar_path(path)}" for path in self.sidecars]
             for folder in self.folders.values():

@@ -16,7 +16,7 @@ from twincheck.common.weights.states import States
 
 @pytest.fixture(autouse=True)
 def kilobytes(monkeypatch):
-    """What is large here: more than 1 KB."""
+    """Count what has more than 1 KB as large."""
     monkeypatch.setattr(states, "LARGE_BYTES", 1 << 10)
 
 

@@ -344,7 +344,7 @@ def test_large_noise_is_normal_and_the_same_however_many_threads_draw_it(monkeyp
 
 
 def alike(flat: np.ndarray, block: int) -> bool:
-    """Whether blocks of values begin alike."""
+    """Return whether blocks of values begin alike."""
     starts = [flat[i * block : i * block + 4096] for i in range(4)]
     return np.abs(np.corrcoef(starts) - np.eye(4)).max() > 0.1
 

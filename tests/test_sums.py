@@ -246,7 +246,7 @@ def test_a_float64_run_that_holds_float32_is_no_better_than_close(tmp_path):
 
 
 def test_adam_excuses_nothing_of_sums(tmp_path):
-    """What it makes of a gradient's noise is known of values, not of their sums."""
+    """Adam's effect on a gradient's noise is known of values, not of their sums."""
     row, _ = judged(tmp_path, runs(one_element), key="adam/003/weight/a.weight")
     assert row.verdict == "DIVERGED"
 

@@ -59,7 +59,7 @@ def red(pair, *rows: Row, step=STEPS[0], **more) -> Result:
 
 
 def settings(torch: float, paddle: float) -> dict:
-    """What both sides' sidecars say of one layer."""
+    """Return what both sides' sidecars say of one layer."""
     sides = {"torch": torch, "paddle": paddle}
     return {side: {KEY: {"epsilon": value, "momentum": 0.1}} for side, value in sides.items()}
 
@@ -72,7 +72,7 @@ def headline(row: Row, class_name: str = "", cases=(), built=None) -> str:
 
 
 def shown(capsys, result, step=STEPS[0]) -> str:
-    """What is printed where the output is no terminal."""
+    """Return what is printed where the output is no terminal."""
     terminal.show_step(step, [result])
     return capsys.readouterr().out
 

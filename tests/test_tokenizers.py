@@ -43,7 +43,7 @@ def model(tmp_path_factory):
 
 
 def logged(module, name, model=None):
-    """What step 2 logs of a tokenizer, with the names that it has there."""
+    """Return what step 2 logs of a tokenizer, with the names that it has there."""
     made = {
         "bytes": lambda: module.Bytes(),
         "words": lambda: module.Words(HALF),

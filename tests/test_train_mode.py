@@ -147,7 +147,7 @@ def modes(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def checked(checkout, modes):
-    """What step 1 says of all of them."""
+    """Return what step 1 says of all of them."""
     models = [word for name in PAIRS_OF_MODES for word in ("--model", str(modes / name))]
     return checkout.rows(1, *models, "--no-report")
 

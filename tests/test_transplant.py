@@ -113,7 +113,7 @@ def test_operators_are_named_and_unknown_ones_refused():
 
 @pytest.fixture(scope="module")
 def steady(checkout):
-    """The same where one library adds up in one order, in whichever process it is asked.
+    """Return a checkout where one library adds up in one order, in whichever process it is asked.
 
     With more threads than cores, or told to be alike on all processors, it looks at where an array
     lies in memory.
@@ -141,7 +141,7 @@ def test_every_tensor_of_the_reformer_has_the_same_bits(transplanted, checkout):
 
 
 def test_without_those_that_are_needed_a_tensor_differs(transplanted, checkout):
-    """Which these are is the processor's affair: on some both frameworks ask one library."""
+    """The processor decides which are needed: on some both frameworks ask one library."""
     lines = transplanted[0].stdout.splitlines()
     needed = next(line for line in lines if "these alone are needed" in line)
     others = set(operators.TABLE) - set(needed.rsplit(" ", 1)[-1].split(","))

@@ -41,7 +41,7 @@ UNDECIDED = {
 
 
 def found_in(draw):
-    """What is found of a model that draws so."""
+    """Return what is found of a model that draws so."""
     run = SimpleNamespace(side=side, request=SimpleNamespace(seed=5), case=None, unseeded_draws=[])
     run.job = SimpleNamespace(values=lambda case: 3)
 

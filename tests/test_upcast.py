@@ -23,7 +23,7 @@ WIDE = {"float64", "complex128"}
 
 
 def calls(side, unknown=""):
-    """What tests/upcast_calls.py prints."""
+    """Return what tests/upcast_calls.py prints."""
     return json.loads(python(str(ROOT / "tests" / "upcast_calls.py"), side, unknown))
 
 

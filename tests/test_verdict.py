@@ -474,7 +474,7 @@ def test_underflow_is_no_precision_alarm():
 
 
 def test_infinities_of_a_mask():
-    """The same on every side: left out, and the rest is judged."""
+    """Infinities that are the same on every side are left out, and the rest is judged."""
     arrays = four(VALUES)
     for array in arrays:
         array[:, ::2] = -np.inf

@@ -108,7 +108,7 @@ def run(python, module, folder, *arguments, **options):
 
 
 def seen(python, module, folder, **options):
-    """What PROBE prints."""
+    """Return what PROBE prints."""
     done = ended(0, run(python, module, folder, "an argument", input="a line\n", **options))
     return json.loads(done.stdout)
 

@@ -60,7 +60,7 @@ F.one_hot(i, 4)|Own.apply(x)|autocast(x)|default("float32")
 
 
 def names_of_torch():
-    """What the expressions use beside torch itself."""
+    """Return a maker of tensors, and the names the expressions use beside torch itself."""
     import torch
     from torch import nn  # noqa: F401
     from torch.nn import functional as F  # noqa: F401
@@ -102,7 +102,7 @@ def names_of_torch():
 
 
 def names_of_paddle():
-    """The same of Paddle."""
+    """Return a maker of tensors, and the names the expressions use beside Paddle itself."""
     import paddle
     from paddle import cast, nn, zeros  # noqa: F401
     from paddle.nn import functional as F  # noqa: F401

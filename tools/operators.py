@@ -130,7 +130,7 @@ def _is_trained(tensor) -> bool:
 
 
 def called(framework, text: str, arrays: Mapping, wanted: Sequence[str], alone=False, second=False):
-    """What a call gives: results, the wanted gradients, their own; None for one that is not there.
+    """Return a call's results, wanted gradients, their own; None for one that is not there.
 
     alone    the first of the wanted gradients is asked for by itself
     second   the gradients of the gradients too
@@ -167,7 +167,7 @@ def called(framework, text: str, arrays: Mapping, wanted: Sequence[str], alone=F
 
 
 def compared(torchs, paddles) -> tuple[float, float]:
-    """How far results and gradients are off; no gradient counts as zeros."""
+    """Return how far results and gradients are off; no gradient counts as zeros."""
     offs = []
     for exact, own in zip(torchs, paddles, strict=True):
         pairs = [pair for pair in zip(exact, own, strict=True) if pair[0] is not None]
@@ -199,7 +199,7 @@ class Measured:
 
 
 def differences_of(given: Mapping[str, str], torch: str, paddle: str = "", other: str = ""):
-    """How far the value and the gradient of a call are off.
+    """Measure how far the value and the gradient of a call are off.
 
     other   torch's own, which is off the exact call of torch's
     """
@@ -222,7 +222,7 @@ def _gradients() -> list[np.ndarray]:
 
 
 def _run_paddle(rule: Callable, dtype: str, gradients: Iterable[np.ndarray]) -> np.ndarray:
-    """Where zeros are after Paddle's optimizer has seen these gradients."""
+    """Step zeros by Paddle's optimizer with these gradients; return where they are then."""
     _, paddle = _frameworks()
     values = paddle.to_tensor(np.zeros(50, dtype), stop_gradient=False)
     weight = paddle.create_parameter([50], dtype)
@@ -235,7 +235,7 @@ def _run_paddle(rule: Callable, dtype: str, gradients: Iterable[np.ndarray]) -> 
 
 
 def _run_torch(rule: Callable, dtype: str, gradients: Iterable[np.ndarray]) -> np.ndarray:
-    """The same of torch's."""
+    """Step zeros by torch's optimizer with these gradients; return where they are then."""
     torch, _ = _frameworks()
     weight = torch.nn.Parameter(torch.zeros(50, dtype=getattr(torch, dtype)))
     optimizer = rule(torch, [weight])
@@ -368,7 +368,7 @@ _APART = _Apart()
 
 
 def _measured(form: Form, call: str, wanted: Sequence[str], how: Mapping):
-    """How far result and gradient of a form are off, 0 where a side has none; or why it stops."""
+    """Measure how far a form's result and gradient are off, 0 for none; or say why it stops."""
     torch, paddle = _frameworks()
     arrays = _arrays(form.given)
     try:

@@ -73,7 +73,7 @@ FILES = (
 
 @dataclass
 class Cell:
-    """What `make check` found for a step of a model."""
+    """The findings of `make check` for a step of a model."""
 
     verdict: str
     rows: list[dict]
@@ -96,7 +96,7 @@ def cells(rows: Sequence[dict], guide: Sequence[dict] = ()) -> dict[tuple[int, s
 
 
 def share(row: dict) -> float:
-    """How much of what a row is allowed it takes; 0 where that says nothing."""
+    """Return how much of what a row is allowed it takes; 0 where that says nothing."""
     gap, allowed = row.get("gap"), row.get("allowed")
     return gap / allowed if gap and allowed else 0.0
 
@@ -182,7 +182,7 @@ def _result(node, found: dict[tuple[int, str], Cell], tell) -> str:
 
 
 def detects(found: dict, language: str) -> str:
-    """What `make faults` found in two sentences."""
+    """Say what `make faults` found, in two sentences."""
     told, n = sentences(found)[:2], rates(found)
     if language == "cn":
         told = [

@@ -90,7 +90,7 @@ def _write(pages: list[Path], parts: dict[str, str]) -> None:
 
 
 def red_block(result: Result) -> str:
-    """What step 1 says of a pair of the gallery, as it is published."""
+    """Return what step 1 says of a pair of the gallery, as it is published."""
     check = next(c for c in result.as_published.checks if c.block)
     return "\n".join(["```", check.block, "```"])
 
@@ -159,7 +159,7 @@ def results_table(rows: list[dict], guide: Sequence[dict] = ()) -> str:
 
 
 def accuracies(rows: list[dict]) -> str:
-    """What step 5 says of the final predictions, a line a model."""
+    """Say what step 5 says of the final predictions, a line a model."""
     final = [row for row in rows if row["key"] == "train/final_predictions"]
     return "\n".join(f"* `{row['model']}`: {row.get('note', '')}" for row in final)
 

@@ -155,11 +155,15 @@ CEILING = 131_379  # of all folders of the checkout together
 _TOPS = (PACKAGE, INSTALLED, EXTRAS, "examples", "fake_data", "faults", "tests", "tools", "step*_*")
 
 
+def python_files(root: Path = ROOT) -> list[Path]:
+    """Return the checkout's files of Python, but those in folders of logs."""
+    paths = (path for top in _TOPS for path in sorted(root.glob(f"{top}/**/*.py")))
+    return [path for path in paths if "log" not in path.relative_to(root).parts]
+
+
 def lines(root: Path = ROOT) -> int:
     """Return how many lines of Python the checkout has."""
-    paths = (path for top in _TOPS for path in root.glob(f"{top}/**/*.py"))
-    kept = (path for path in paths if "log" not in path.relative_to(root).parts)
-    return sum(len(path.read_text(encoding="utf-8").splitlines()) for path in kept)
+    return sum(len(path.read_text(encoding="utf-8").splitlines()) for path in python_files(root))
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -69,7 +69,7 @@ def _met_by(node: SimpleNamespace, result) -> Answer | None:
 
 
 def questions(results: Sequence) -> list[tuple[str, Answer]]:
-    """What people ask of a model's results, with the answers."""
+    """Return the questions that people ask of a model's results, each with its answer."""
     function = [result for result in results if not result.step.trains]
     training = [result for result in results if result.step.trains]
     guided = [result for result in results if result.guide_passed is not None]
@@ -99,7 +99,7 @@ def questions(results: Sequence) -> list[tuple[str, Answer]]:
 
 
 def together(results: Sequence) -> Answer:
-    """What results come to together: the outcome of the worst."""
+    """Return the one answer that results come to together: the outcome of the worst."""
     if not results:
         return Answer(*_ANSWERS[None], "")
     word = summary.outcome(results)

@@ -51,7 +51,7 @@ def mend_of_start(result) -> list[tuple[str, str]]:
 
 
 def again(result) -> str:
-    """The same run for this model, with every option that was given, and every row written."""
+    """Return the command that repeats a result's run, with its options and every row written."""
     names = {name for name, _ in result.typed}
     rows = () if "json" in names else ("--json", "rows.json")
     return _run(result, result.step.command, *_typed(result, names.difference(_PLACE)), *rows)
@@ -97,7 +97,7 @@ def _run(result, command: str, *words: str, key: Sequence[str] = ()) -> str:
 
 
 def _out(result) -> Path | None:
-    """What --out is for a result's logs; None where they are in the step's own folder."""
+    """Return the --out of a result's logs; None where they are in the step's own folder."""
     if result.folder == Path():  # nothing is there
         return next((Path(words[1]) for name, words in result.typed if name == "out"), None)
     base = result.folder.parent.parent if result.step.other else result.folder.parent
@@ -123,7 +123,7 @@ def look(result, key: str) -> str:
 
 
 def _less(result, key: str) -> str:
-    """The same check of a row's case and module alone; empty where it cannot be made smaller."""
+    """Return the command for a row's case and module alone; empty where none is smaller."""
     names = {name for name, _ in result.typed}
     whole = {"reference", "transplant"}  # logs of all cases; a search that looks at every tensor
     if "case" not in result.step.takes or not whole.isdisjoint(names):

@@ -40,7 +40,7 @@ _TRUTH = {"on": True, "off": False}
 
 @dataclass(frozen=True)
 class _Change:
-    """What is to be put in the place of a part of a source; ends are as ast counts, in bytes."""
+    """A new text for a part of one source line; its ends are as ast counts, in bytes."""
 
     line: int
     begin: int
@@ -146,7 +146,7 @@ def _alike(value: object, found: float | str) -> bool:
 
 
 def _literal(value: float | str, whole: bool = False) -> str:
-    """How it is written in Python; a whole number where one stood."""
+    """Return a value as Python source; as an integer if `whole` and it is one."""
     if isinstance(value, str):
         return repr(_TRUTH.get(value, value))
     return repr(int(value) if whole and value == int(value) else value)

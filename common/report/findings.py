@@ -38,12 +38,12 @@ class Finding:
 
     @property
     def is_start(self) -> bool:
-        """Whether it is of layers that begin with other values than torch's."""
+        """Return whether it is of layers that begin with other values than torch's."""
         return self.cause[0] == START
 
     @property
     def built(self) -> str:
-        """Where further such layers are built; empty for none."""
+        """Return a sentence on where further such layers are built; empty for none."""
         lines = [*self.elsewhere[:NAMED], *(["…"] if self.elsewhere[NAMED:] else [])]
         return Kind.BUILT_ELSEWHERE(lines=lines) if lines else ""
 

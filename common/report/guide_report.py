@@ -17,7 +17,7 @@ from twincheck.common.system.files import whole
 
 
 class _Info(dict):
-    """What reprod_log takes for a log's dict of arrays: each is read when it is asked for."""
+    """A log as the dict of arrays that reprod_log takes: each is read when it is asked for."""
 
     def __init__(self, log: Log, keys: list[str]):
         super().__init__(dict.fromkeys(keys))

@@ -38,7 +38,7 @@ class Series:
 
 @dataclass(frozen=True)
 class Chart:
-    """What is drawn, and the same in words for who does not see it.
+    """A chart, and its contents in words for who does not see it.
 
     title, told  what it shows, and what is to be seen in it
     labels       of x and y

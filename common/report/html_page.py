@@ -179,7 +179,7 @@ def _said(name: str, words: Callable[[], html_words.Words], *of: object, **how: 
 
 
 def _hash(text: str) -> str:
-    """What a content security policy names an inline script or style by."""
+    """Return the hash by which a content security policy names an inline script or style."""
     return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
 
 
@@ -241,7 +241,7 @@ def _tell(index: int, name: str, title: str, result, sidecars, of_step: str) -> 
 
 
 def _remarks(told: Sequence[SimpleNamespace]) -> list[tuple]:
-    """What is not plain agreement, worst first: of each result its causes, else its verdicts."""
+    """Return what does not plainly agree, worst first: each result's findings, then verdicts."""
     found = []
     for one in told:
         for f in one.findings[: terminal.SHOWN_ORIGINS]:

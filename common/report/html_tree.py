@@ -99,7 +99,7 @@ def _module_of(key: Key, known: set[str]) -> str:
 
 
 def _by_module(found: Mapping[str, object], cases: Sequence[str], known: set[str]) -> dict:
-    """What is said of keys, by the module that they are of; of several the first."""
+    """Map each known module to the first thing that is said of one of its keys."""
     by: dict[str, object] = {}
     for text, said in found.items():
         site = Key.parse(text, cases).site.partition("/")[0]
@@ -118,7 +118,7 @@ def _paddle_names(cars: Sequence[Sidecar], names: Sequence[str]) -> list[str]:
 
 
 def _called(names, own: Sequence[str], cars, cases: Sequence[str], known: set[str]) -> list:
-    """Where each module first has a row; of one that has none, before what follows it."""
+    """Return where each module first has a row; of one that has none, before what follows it."""
     first: dict[str, float] = {}
     for i, name in enumerate(own):
         while name not in first:

@@ -118,7 +118,7 @@ def beside() -> ModuleType | None:
 
 
 def read() -> ModuleType | None:
-    """That language where it is the one that people read."""
+    """Return the language beside English where it is the one that people read, else None."""
     return next((one for one in languages() if one.language() == one.CODE), None)
 
 

@@ -67,7 +67,7 @@ def recipe(start: Start, model: str = "model") -> list[str]:
 
 
 def _chosen(start: Start) -> tuple[str, Sequence[str]] | None:
-    """How the layers are told from others of their class: by the last of their names, or whole.
+    """Return the expression that tells the layers from others of their class, and its values.
 
     None where there are no others.
     """

@@ -39,7 +39,7 @@ class Score:
 
     @property
     def difference(self) -> float | None:
-        """How far apart the two sides are."""
+        """Return how far apart both sides' scores are; None where one is missing."""
         if self.torch is None or self.paddle is None:
             return None
         return abs(self.torch - self.paddle)
@@ -59,7 +59,7 @@ class Score:
 
 
 def allowed(limit: float) -> str:
-    """What the guide allows of scores, in words."""
+    """Return in words how far apart the guide allows scores to be."""
     return Kind.SCORE_LIMIT(limit=limit, percent=100.0 * limit)
 
 
@@ -95,7 +95,7 @@ def scores_of(folder: Path, stem: str, limit: float) -> list[Score]:
 
 
 def what_is_scored(folder: Path, pair, scores: list[Score], stem: str, inside: str = "") -> dict:
-    """What says whether a difference could be seen in the scores.
+    """Return facts that say whether a difference could be seen in the scores.
 
     stem    of the logs that hold predictions and labels, whose keys begin with `inside`
 
@@ -121,7 +121,7 @@ def what_is_scored(folder: Path, pair, scores: list[Score], stem: str, inside: s
 
 
 def _of_classes(labels: np.ndarray, predictions: np.ndarray) -> dict[str, object]:
-    """The same of one side; a label below 0 does not count."""
+    """Return one side's facts of a classification; a label below 0 does not count."""
     labels, predictions = labels[labels >= 0], predictions[labels >= 0]
     classes, counts = np.unique(labels, return_counts=True)
     samples = max(labels.size, 1)
@@ -137,7 +137,7 @@ def _of_classes(labels: np.ndarray, predictions: np.ndarray) -> dict[str, object
 
 
 def what_hides(scored: Mapping[str, object]) -> str:
-    """Why a difference would hardly show in scores, in words; empty where it would."""
+    """Say why a difference would hardly show in scores; empty where it would."""
     said = []
     sides = {side: scored[side] for side in SIDES if side in scored}
     if len(sides) > 1 and sides["torch"] == sides["paddle"]:

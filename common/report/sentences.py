@@ -96,7 +96,7 @@ def what_is_wrong(row: Row, class_name: str = "", cases: Collection[str] = ()) -
 
 
 def _of_dropout(row: Row, key: Key) -> Reason:
-    """The same of a dropout, whose row is its rate; a recurrent layer's is a row too."""
+    """Say what is wrong with a dropout, whose row is its rate; a recurrent layer has one too."""
     site = printable((key.site + key.call).removesuffix(":p"))
     if row.verdict == "INVALID":
         what = Kind.TEXT(text=list(row.reasons)) if row.note else Kind.ON_ONE_SIDE_ALONE()
@@ -230,7 +230,7 @@ def digits(row: Row) -> str:
 
 
 def counted_digits(row: Row) -> list[float]:
-    """How many digits both sides share, and how many the function has, as far as is known."""
+    """Return how many digits both sides share, and how many the function has, if known."""
     if not row.difference:
         return []
     parts = [max(row.difference, row.noise), row.noise] if row.noise else [row.difference]
@@ -238,7 +238,7 @@ def counted_digits(row: Row) -> list[float]:
 
 
 def fewest_digits(rows: Iterable[Row], cases: Collection[str]) -> str:
-    """The same of the output that lacks most of those that it has; empty for no output."""
+    """Return the `digits` of the output that lacks most of its own; empty for no output."""
     outputs = [row for row in rows if is_output(row, cases)]
     return digits(max(outputs, key=lambda r: r.difference / (r.noise or 1))) if outputs else ""
 

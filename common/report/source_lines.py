@@ -51,7 +51,7 @@ def source_context(place: str, before: int = 2, after: int = 2) -> tuple[SourceL
 
 
 def _candidates(file: str) -> list[Path]:
-    """Where a place's file may be: below the checkout, in a package, or where it says."""
+    """List the paths a place's file may have: in the checkout, in a package, or as it says."""
     path = Path(file)
     if ".." in path.parts:
         return []

@@ -82,7 +82,7 @@ def _beginning(results: Sequence) -> Reason:
 
 
 def _count(word: str, alike: Sequence, results: Sequence) -> str:
-    """How many are aligned, where all are: of all five steps `5/5`; else how many are not."""
+    """Say how many are aligned, if all are (`5/5` of all five steps); else how many are not."""
     steps = {result.step.number for result in results}
     models = len({result.model for result in results})
     if word != ALIGNED:
@@ -122,7 +122,7 @@ def _in_short(modes: str) -> str:
 
 
 def _where(found: Sequence) -> str:
-    """Where the first of several results of a kind is red, or why it could not be compared."""
+    """Say where the first of several results of a kind is red, or why it was not compared."""
     result, row = found[0], found[0].first_diverged
     name = named([result])
     if row is None:
@@ -139,7 +139,7 @@ def _where(found: Sequence) -> str:
 
 
 def _let_pass(results: Sequence) -> str:
-    """What lets results pass that are not shown to be the same function."""
+    """List the verdicts that let results pass without being shown to be the same function."""
     rows = [row for result in results for row in result.rows]
     counts = count_verdicts(row for row in rows if row.verdict in ("CLOSE", *FAILING))
     parts = [

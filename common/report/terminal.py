@@ -176,7 +176,7 @@ def guide_word(passed: bool | None) -> str:
 
 
 def counted(rows: Sequence[Row]) -> str:
-    """How many rows have each verdict, worst first."""
+    """Say how many rows have each verdict, worst first."""
     return ", ".join(f"{count} {verdict}" for verdict, count in count_verdicts(rows).items())
 
 
@@ -224,7 +224,7 @@ def _digits(result) -> str:
 
 
 def show_decided(results) -> None:
-    """What results consist of that decide several questions, a line each, alike ones together."""
+    """Print how results decide their several questions, a line each, alike ones together."""
     found: dict[tuple, list] = {}
     for result in results:
         for name, of in result.answers.get("decided", {}).items():
@@ -331,7 +331,7 @@ def _cell(result, said: Callable[[str], str]) -> str:
 
 
 def used_part(row: Row | None) -> str:
-    """How much of what is allowed a row used; empty where nothing was measured."""
+    """Say how much of what is allowed a row used; empty where nothing was measured."""
     used = None if row is None else share(row)
     if used is None:
         return ""
@@ -373,7 +373,7 @@ def show_details(results) -> None:
 
 
 def _show_notes(results, start: str = "") -> None:
-    """What is to be said of results beside their rows, and why some rows pass: each thing once.
+    """Print the notes on results, and why some rows pass: each thing once.
 
     start  what stands before each, where it is not to be said of which results it is
     """
@@ -398,7 +398,7 @@ def _say_of(whose: str, note: str) -> None:
 
 
 def show_excused(rows: Iterable[tuple[object, Row]], start: str = "") -> None:
-    """Why rows pass that are not plain rounding, a line for each cause.
+    """Print why rows pass that are not plain rounding, a line for each cause.
 
     rows  each with the result that it is of, which may be anything where there is a start
     """
@@ -420,7 +420,7 @@ def show_excused(rows: Iterable[tuple[object, Row]], start: str = "") -> None:
 
 
 def _by_the_guide(result) -> str:
-    """What the guide's rule says where ours lets a result pass, and why it does."""
+    """Say how the guide's rule judges a result that ours lets pass, and why."""
     if result.guide_passed is False:
         report = result.guide_report and Kind.REPORT_IN_FOLDER(report=result.guide_report)
         return Kind.BY_THE_GUIDE(why=result.guide_failure, report=report)
@@ -429,7 +429,7 @@ def _by_the_guide(result) -> str:
 
 
 def _show_red(result, results, before) -> None:
-    """What is wrong, in one sentence; then the numbers, both sides' lines, and what to type.
+    """Print what is wrong in one sentence; then numbers, both sides' lines, and what to type.
 
     before  the first red result of the model: what is behind it may only be carried
     """

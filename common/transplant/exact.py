@@ -338,6 +338,6 @@ def apart(own, exact, least: float = 0.0) -> float:
 
 
 def _spread(named) -> float:
-    """How far apart the logits lie along the axis of a softmax."""
+    """Return how far apart the logits lie, at most, along the axis of a softmax."""
     values = named.get("x", named.get("input", named.get("logits"))).detach().numpy()
     return float(np.ptp(values, axis=named.get("axis", -1)).max(initial=0.0))

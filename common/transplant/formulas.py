@@ -490,7 +490,7 @@ _CUBIC = -0.75  # of Keys 1981, as torch and Paddle have it
 
 
 def _places(size, count, scale, align_corners, half_pixel):
-    """Where each of the new values lies among the old ones."""
+    """Return where each of `count` new values lies among the `size` old ones."""
     new = np.arange(count, dtype=np.float64)
     if align_corners:
         return new * ((size - 1) / (count - 1) if count > 1 else 0.0)

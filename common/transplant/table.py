@@ -20,7 +20,7 @@ class Untaken(Exception):
 
 
 def by_name(own: Callable, function: Callable, arguments, options) -> dict[str, object]:
-    """What a call of `own` gives, by the names of `function`, which stands for it.
+    """Return the arguments of a call of `own` by the names of `function`, which stands for it.
 
     The names are those of Paddle's function, and what the call leaves out has its default there if
     `function` asks for it.  Where that is written in C, or names them otherwise, those of

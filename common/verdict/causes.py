@@ -52,7 +52,7 @@ def clipped_logits(key: Key, logs: Logs) -> bool:
 
 
 def _weight_cause(key: Key, logs: Logs) -> str:
-    """Which weight of a module is not the reference's: of another module's, or changed when put in.
+    """Name a module's weight that is not the reference's: another module's, or changed when put in.
 
     As the candidate's sidecar says where each comes from, and what did not come back as it was.
     """
@@ -74,7 +74,7 @@ def _weight_cause(key: Key, logs: Logs) -> str:
 
 
 def _mask_cause(key: Key, logs: Logs) -> str:
-    """That a dropout drops along other axes, where it is what a row's values came through."""
+    """Say that a dropout that a row's values came through drops along other axes; else empty."""
     ref, cand = logs.sidecars["ref32"], logs.sidecars["cand32"]
     module, is_layer = key.site.partition("/")[0], "Dropout" in class_of(key, ref.classes)
     if is_layer or key.is_input:

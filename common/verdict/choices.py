@@ -20,7 +20,7 @@ from twincheck.common.verdict.tolerances import tolerance
 
 @dataclass(slots=True)
 class Choice:
-    """What one run would have chosen, and the scores that it would have chosen from."""
+    """The choice of one run, and the scores that it has chosen from."""
 
     choice: np.ndarray  # integers: (...) of an argmax, (..., k) of a top-k or a sort
     scores: np.ndarray  # (..., candidates), the larger the better, or another shape
@@ -92,7 +92,7 @@ def judge_choice(
 
 
 def _unlike(reference: Choice, margin: np.ndarray, runs) -> str:
-    """Why the runs' choices cannot be compared; empty where they can."""
+    """Say why the runs' choices cannot be compared; empty where they can."""
     for name, run in runs.items():
         if run.choice.shape != reference.choice.shape or run.choice.dtype.kind not in "iu":
             of = {"dtype": str(run.choice.dtype), "shape": str(list(run.choice.shape))}
@@ -113,7 +113,7 @@ def _unlike(reference: Choice, margin: np.ndarray, runs) -> str:
 
 
 def _same_places(reference: Choice, run: Choice) -> bool:
-    """Whether the scores of both are those of the same candidates."""
+    """Return whether the scores of both are those of the same candidates."""
     if reference.places is None or run.places is None:
         return reference.places is run.places
     shape = reference.choice.shape
@@ -123,7 +123,7 @@ def _same_places(reference: Choice, run: Choice) -> bool:
 
 
 def _meaning(wrong: bool, sound: bool, lost: float) -> str:
-    """What a choice that differs says of the port."""
+    """Say what a choice that differs means for the port."""
     if not wrong:
         return Kind.CHOICE_NEAR_TIE()
     if not sound and lost == 0.0:
@@ -156,7 +156,7 @@ def _score_noise(reference: Choice, run: Choice) -> np.ndarray:
 
 
 def _lost(reference: Choice, run: Choice, margin: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """How far apart the reference's scores of both choices are, and whether the run's own say so.
+    """Return how far apart the reference scores both choices, and whether the run's own say so.
 
     Both have the choice's shape.  Where the choice is no index into the scores (they may be of any
     shape), the margin stands for the first, and nothing is known against the second.
@@ -188,7 +188,7 @@ def _lost(reference: Choice, run: Choice, margin: np.ndarray) -> tuple[np.ndarra
 
 
 def _lost_of_few(reference: Choice, run: Choice) -> tuple[np.ndarray, np.ndarray]:
-    """The same where the scores that were the largest in the reference were kept alone.
+    """Do as `_lost` where the scores that were the largest in the reference were kept alone.
 
     A choice whose score was not kept loses more than all of these, nobody knows how much more: no
     noise excuses it.

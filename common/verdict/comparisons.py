@@ -43,7 +43,7 @@ _WHOLE = {*RUNS[OWN], "noise", *AGAIN}  # what any of them may depend on, beside
 
 
 class Memo:
-    """What was made of the logs of one stem; kept from one judging to the next, and for a bundle.
+    """A memo of what was made of one stem's logs, from one judging to the next, and for a bundle.
 
     A red check judges its logs up to five times, each time with one log more.
     """
@@ -135,11 +135,11 @@ class Comparisons:
         return copy(self._made(which, key))
 
     def sketch(self, key: Key) -> list[float] | None:
-        """What the candidate did wrong on the reference's values, in few numbers (origins.py)."""
+        """Return the candidate's error on the reference's values in few numbers (origins.py)."""
         return self._made(SKETCH, key)
 
     def clipped(self, key: Key) -> bool:
-        """Whether the logits behind a loss lie farther apart than Paddle's softmax takes them."""
+        """Return whether the logits behind a loss lie too far apart for Paddle's softmax."""
         return bool(self._made(LOGITS, key))
 
     def _made(self, which: str, key: Key) -> object:
@@ -149,7 +149,7 @@ class Comparisons:
         return self.memo.made[at]
 
     def make(self, which: str, key: Key) -> object:
-        """What the logs say of a key: one of the rows, or what is known beside them."""
+        """Make what the logs say of a key: one of the rows, or what is known beside them."""
         if which == SKETCH:
             return sketch(*(self.logs.get(name, key) for name in ("ref64", "teacher_forced")))
         if which == LOGITS:
@@ -226,7 +226,7 @@ class Comparisons:
         return row
 
     def _context(self, which: str, key: Key, ref64: np.ndarray | None) -> Context:
-        """What is known of a key's tensor beside its values."""
+        """Return what is known of a key's tensor beside its values, for one of its rows."""
         fed = which not in (OWN, "rounded")
         scores = None  # of which a choice's margin is a difference
         if key.choice == "margin":
@@ -260,7 +260,7 @@ class Comparisons:
         return judge_choice(str(key), runs[base], margin, others[0], runs["cand32"], others[1])
 
     def _teacher_forced_choice(self, key: Key) -> Row | None:
-        """The same on the reference's values; there is no float32 run of it."""
+        """Judge a choice made on the reference's values; there is no float32 run of it."""
         reference, fed = (self._read_choice(name, key) for name in ("ref64", "teacher_forced"))
         margin = self._part_of_choice("ref64", key, "margin")
         if margin is None or reference is None or fed is None:
@@ -268,13 +268,13 @@ class Comparisons:
         return judge_choice(str(key), reference, margin, None, None, fed)
 
     def _read_choice(self, name: str, key: Key) -> Choice | None:
-        """What a run would have chosen and its scores, None where its log lacks one."""
+        """Return the choice of a run, with its scores; None where its log lacks one of them."""
         scores = self._part_of_choice(name, key, "scores")
         choice = None if scores is None else self.logs.get(name, key)
         places = self._part_of_choice(name, key, "places")
         return None if choice is None else Choice(choice, scores, places)
 
     def _part_of_choice(self, name: str, key: Key, part: str) -> np.ndarray | None:
-        """What a run's log has beside a choice: its scores, their places, or its margin."""
+        """Return what a run's log has beside a choice: its scores, their places, its margin."""
         ledger = self._choices.get(name, {}).get(str(key), {})
         return self.logs.get(name, ledger[part]) if part in ledger else None

@@ -11,7 +11,7 @@ from twincheck.common.verdict.tolerances import tolerance
 
 
 def longest_sums(shapes: Sequence[Sequence[int]]) -> list[int]:
-    """How many terms the longest sum has that each tensor of a case may be made of, in their order.
+    """Count the terms of the longest sum that may be in each tensor of a case, in their order.
 
     Nobody sees the sums themselves: along an axis they are as long as the longest axis of those
     before it; where a tensor is reduced, as long as what the largest has for each of its values.
@@ -26,7 +26,7 @@ def longest_sums(shapes: Sequence[Sequence[int]]) -> list[int]:
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """What is known of one tensor beside its values; the defaults are for a tensor by itself."""
+    """The facts of one tensor beside its values; the defaults are for a tensor by itself."""
 
     # The spacing at 1 of the precision that is judged beside float64.
     epsilon: float = EPSILONS["float32"]
@@ -52,12 +52,12 @@ class Context:
     again: Callable[[], Sequence[np.ndarray]] = tuple
 
     def samples(self, shape: tuple[int, ...]) -> int:
-        """How many samples a tensor of this shape has; 1 where they are not told apart."""
+        """Return how many samples a tensor of this shape has; 1 if they are not told apart."""
         return shape[0] if shape and self.batch == shape[0] and self.batch > 1 else 1
 
 
 def noisier(stepped: bool, terms: int, adam: float) -> float:
-    """How many times noisier than torch's Paddle is by what its implementation is known to do.
+    """Return how many times noisier than torch's Paddle is, by what its code is known to do.
 
     terms  the length of the longest sum: Paddle adds terms one by one on CPU, torch in a tree, and
            so many terms are as many roundings at most

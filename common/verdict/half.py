@@ -83,7 +83,7 @@ class Half:
         return notes
 
     def _harmless(self, worse: Sequence[Row]) -> list[str]:
-        """What is computed on other types in any module, where no error has shown it.
+        """Note what is computed on other types in any module where no error has shown it.
 
         At a short length numbers may not: positions up to 256 are exact in bfloat16.
         """
@@ -160,7 +160,7 @@ class Half:
     def _allowed(
         self, own: np.ndarray, exact: np.ndarray, caused: bool, inside: bool
     ) -> np.ndarray:
-        """How large the candidate's error may be, from the reference's.
+        """Return what the candidate's three `_errors` may be at most, from the reference's.
 
         A value inside may be rounded once where the reference does not round it.
         """
@@ -188,7 +188,7 @@ class Half:
         )
 
     def narrower(self, key: Key) -> list[str]:
-        """What the candidate computes on narrower types than the reference, where a row is made.
+        """List what the candidate computes on narrower types than the reference, at a row.
 
         A line for each operator of the module, or of the code around it, that made the row.
         """
@@ -220,7 +220,7 @@ def _errors(error: np.ndarray, exact: np.ndarray) -> np.ndarray:
 
 
 def _effective(values: np.ndarray) -> float:
-    """How many values carry the mean square: all of them where they are alike, 1 of one outlier."""
+    """Return how many values carry the mean square: all if they are alike, 1 of one outlier."""
     squares = np.square(values)
     total, fourth = squares.sum(), np.square(squares).sum()
     return float(total * total / fourth) if fourth > 0.0 else 1.0

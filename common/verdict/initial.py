@@ -49,7 +49,7 @@ class Drawn:
 
     @property
     def rule(self) -> tuple:
-        """What layers of any size have in common that are drawn alike."""
+        """Return what layers of any size have in common that are drawn alike."""
         return self.family, self.mean, self.c if self.fan else self.scale, self.fan, self.padding
 
 
@@ -79,7 +79,7 @@ class Start:
 
     @property
     def parts(self) -> tuple[Part, ...]:
-        """Those of the layer that has most of them, which stand for the others'."""
+        """Return the parts of the layer that has most of them, which stand for the others'."""
         return max(self.layers.values(), key=len)
 
     @property
@@ -103,7 +103,7 @@ def _names(*logs: Mapping[str, np.ndarray]) -> list[str]:
 
 
 def draws(log: Mapping[str, np.ndarray]) -> bool:
-    """Whether a side draws at all: one that loads its weights has the same under every seed."""
+    """Return whether a side draws at all: loaded weights are the same under every seed."""
     own = [(log[f"{name}:constant"], log[f"{name}:values"]) for name in _names(log)]
     tables = [constant for constant, values in own if np.ptp(values) > 0]
     return not tables or not all(constant.all() for constant in tables)
@@ -240,7 +240,7 @@ class _Sample:
         return Drawn(family, self.mean, scale, c, fan, self.padding)
 
     def fits(self, drawn: Drawn) -> bool:
-        """Whether its values may come from a distribution."""
+        """Return whether its values may come from a distribution."""
         z = (np.sort(self.drawn[:_TESTED]) - drawn.mean) / drawn.scale
         if drawn.family == "uniform":
             shares = np.clip((z + 1.0) / 2.0, 0.0, 1.0)
@@ -254,7 +254,7 @@ class _Sample:
         return _by_chance(apart, z.size) > _FITS
 
     def is_by(self, rule: Drawn) -> bool:
-        """Whether it may have been drawn by another parameter's rule."""
+        """Return whether it may have been drawn by another parameter's rule."""
         if self.is_constant or self.is_mixed or rule.fan not in self.fans:
             return False
         if rule.family not in ("uniform", "normal", "truncated"):
@@ -304,7 +304,7 @@ def starts(
             torch_of.setdefault(layer, name)
 
     def like(layer: str, local: str, rule: Drawn) -> bool:
-        """Whether torch draws a parameter by a rule whose row is not red."""
+        """Return whether torch draws a parameter by a rule whose row is not red."""
         own = f"{layer}.{local}".lstrip(".")
         name = owners["paddle"][own][3]
         sample = samples.get(name) or _sample(name, torch_log, len(holding[name]))

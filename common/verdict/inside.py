@@ -121,7 +121,7 @@ class Inside:
                     rows[i] = row.decided("CONSTANT", Kind.NOTHING_LEFT_FREE(), **shown)
 
     def _is_taken_right(self, i: int, rows: Sequence[Row]) -> bool:
-        """Whether a module makes the reference's output of an input that it could not be fed.
+        """Return whether a module gives the reference's output though this input could not be fed.
 
         So its own means the same to it, such as a mask of what is seen and one of what is not.
         """
@@ -188,7 +188,7 @@ class Inside:
         return key.kind == "grad_of" and has
 
     def _why(self, key: Key) -> Kind:
-        """Why a value inside is off, as far as it is not the numbers themselves."""
+        """Return the kind of a difference inside: VALUES where it is the numbers alone."""
         ref, cand = (self._logs.get(name, key) for name in self._runs)
         if ref is None or cand is None:
             return MISSING

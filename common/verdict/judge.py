@@ -42,7 +42,7 @@ Log = str | os.PathLike | Mapping[str, np.ndarray]
 
 @dataclass
 class Judgement:
-    """What judging two logs found: rows in the reference's order, and what they come to."""
+    """The outcome of judging two logs: rows in the reference's order, and what they come to."""
 
     rows: list[Row] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)

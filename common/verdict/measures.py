@@ -29,7 +29,7 @@ class Measures:
     samples: int  # how many samples there are; 1 where they are not told apart
 
     def name_of(self, entry: int) -> str:
-        """How an entry was measured: `rms` or `max`."""
+        """Return the name of an entry's measure: `rms` or `max`."""
         return "rms" if entry == 0 or 2 <= entry < 2 + self.samples else "max"
 
     def sample_of(self, entry: int) -> int | None:
@@ -107,7 +107,7 @@ def scale_of(array: np.ndarray) -> float:
 
 
 def locate(row: Row, difference: np.ndarray, ref: np.ndarray, cand: np.ndarray) -> None:
-    """How many elements are beyond what was allowed, and which is worst (in the sample, if any)."""
+    """Set in a row how many elements are beyond its allowed gap, and the worst (of its sample)."""
     first = ()
     if row.sample is not None:
         first, difference = (row.sample,), difference[row.sample]

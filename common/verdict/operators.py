@@ -36,7 +36,7 @@ class Operator:
 
     @property
     def sentence(self) -> Reason:
-        """What is inexact."""
+        """Return the sentence that says what is inexact."""
         framework = self.framework.capitalize()
         return Kind.OPERATOR_KEEPS(framework=framework, operator=self.name, keeps=self.keeps)
 
@@ -63,7 +63,7 @@ def of_class(name: str) -> Operator | None:
 
 
 def adam_noise() -> float:
-    """How many times noisier Paddle's float32 Adam is than torch's, on the same gradients."""
+    """Return how many times noisier Paddle's float32 Adam is than torch's, on equal gradients."""
     return table()["Adam"].value / table()["Adam of torch"].value
 
 

@@ -14,7 +14,7 @@ _PARTS = 16  # of a difference, of each of which the sum is remembered
 
 
 def sketch(ref64: np.ndarray | None, teacher_forced: np.ndarray | None) -> list[float] | None:
-    """What the candidate did wrong on the reference's values: 16 numbers that keep its direction.
+    """Return the candidate's error on the reference's values: 16 numbers that keep its direction.
 
     Each is the sum of a part of the differences, with signs that all tensors of one size share.  No
     number where that cannot be said; None for a value that a side alone has.
@@ -31,7 +31,7 @@ def sketch(ref64: np.ndarray | None, teacher_forced: np.ndarray | None) -> list[
 
 
 class Streams:
-    """What the code of each module was seen to do wrong."""
+    """The errors that the code of each module was seen to make."""
 
     def __init__(self):
         self._seen: dict[tuple[str, str], list[list[float]]] = {}

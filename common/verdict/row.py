@@ -199,15 +199,15 @@ def worst_row(rows: Sequence[Row], allow: Collection[str] = ()) -> Row | None:
 
 
 def share(row: Row) -> float | None:
-    """What part of what was allowed a row used; None where nothing was measured."""
+    """Return the part of what was allowed that a row used; None where nothing was measured."""
     return row.gap / row.allowed if row.gap is not None and row.allowed else None
 
 
 def count_verdicts(rows: Iterable[Row]) -> dict[str, int]:
-    """How many rows have each verdict, worst first, those that occur."""
+    """Count the rows of each verdict that occurs, worst first."""
     return count([row.verdict for row in rows])
 
 
 def count(verdicts: Sequence[str]) -> dict[str, int]:
-    """How often there is each verdict, worst first, those that occur."""
+    """Count each verdict that occurs, worst first."""
     return {name: verdicts.count(name) for name in reversed(SEVERITY) if name in verdicts}

@@ -33,7 +33,7 @@ _SEEN = {FED: Kind.ON_REFERENCE, NOT_FED: Kind.NOT_FED}
 
 @dataclass
 class _Case:
-    """What the rows of a case have come to so far: cases are runs of their own."""
+    """The state of one case, by its rows so far: cases are runs of their own."""
 
     modules: set[str]
     off: bool = False  # whether a row is off already

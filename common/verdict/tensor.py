@@ -100,7 +100,7 @@ def compare_shapes(row: Row, arrays: list[np.ndarray]) -> bool:
 
 
 def mismatch(arrays: list[np.ndarray]) -> str:
-    """Why arrays cannot be compared; empty where they can."""
+    """Say why arrays cannot be compared; empty where they can."""
     kinds = (
         (Kind.SHAPES_DIFFER, Kind.DTYPES_DIFFER, Kind.DTYPE_NOT_JUDGED),
         (
@@ -235,7 +235,7 @@ def judge_close(row: Row, ref: np.ndarray, cand: np.ndarray, scale: float) -> Ro
 
 
 def why_no_float64(arrays: list[np.ndarray]) -> str:
-    """Why four logs hold no float64 of a tensor although two are of float64 runs; empty if they do.
+    """Say why logs of two float64 runs, among four, hold no float64 of a tensor; empty if they do.
 
     A model that casts to float32 (or less) inside has no float64 path there, and its gap is
     float32's noise.

@@ -76,7 +76,7 @@ CONSTANTS = {
 
 
 def layer_kind(kind: type) -> str:
-    """What a framework's class of layers is called here."""
+    """Return the name that a framework's class of layers has here."""
     return f"{COMPAT if '.compat.' in kind.__module__ + '.' else ''}{kind.__name__}"
 
 
@@ -93,14 +93,14 @@ def own_parameters(owners: Mapping[str, Owner], modules: Iterable[str]) -> dict[
 
 
 def why_no_partner(owner: Owner) -> str:
-    """Why an entry needs no partner on the other side; empty where it does need one."""
+    """Say why an entry needs no partner on the other side; empty where it does need one."""
     if not owner.kind or len(owner.shape) > 1:  # weight_norm's weight_v is a matrix and a parameter
         return ""
     return NO_PARTNER.get(owner.local, "")
 
 
 def is_reshaped(owner: Owner) -> bool:
-    """Whether a Paddle entry may have other axes of length 1 than torch's."""
+    """Return whether a Paddle entry may have other axes of length 1 than torch's."""
     return not RESHAPED.isdisjoint({(owner.kind, owner.local), ("", owner.local)})
 
 
@@ -139,7 +139,7 @@ def projection(
 
 @dataclass(frozen=True)
 class Entry:
-    """Where a Paddle entry's values come from: a torch entry, or some of its rows."""
+    """The source of a Paddle entry's values: a torch entry, or some of its rows."""
 
     paddle_key: str
     torch_key: str
@@ -161,7 +161,7 @@ class Entry:
 
     @property
     def change(self) -> str:
-        """What is done to the values, in words."""
+        """Say what is done to the values."""
         first, end = self.rows or (0, 0)
         changes = [Kind.CHANGE_ROWS(first=first, end=end)] if self.rows else []
         changes += [Kind.CHANGE_TRANSPOSED()] if self.transposed else []
@@ -173,7 +173,7 @@ class Entry:
         return self.torch_key, self.rows
 
     def misfit(self, torch_owners: Mapping[str, Owner]) -> str:
-        """What is wrong with the torch entry's shape; empty where it fits."""
+        """Say what is wrong with the torch entry's shape; empty where it fits."""
         shape = torch_owners[self.torch_key].shape
         taken = shape if self.rows is None else (self.rows[1] - self.rows[0], *shape[1:])
         taken = taken[::-1] if self.transposed else taken
@@ -197,7 +197,7 @@ class Entry:
         return contiguous(self.seen_in(state)).reshape(self.shape)
 
     def seen_in(self, state: Mapping[str, np.ndarray]) -> np.ndarray:
-        """The same, not copied where that can be."""
+        """Return the Paddle entry's values, not copied where that can be."""
         values = self._part(state[self.torch_key])
         return (values.T if self.transposed else values).reshape(self.shape)
 
@@ -233,7 +233,7 @@ def make_rename(table: Mapping[str, str]) -> Callable[[str], str]:
 
 
 def count_values(owners: Mapping[str, Owner]) -> int:
-    """How many values a model's parameters have; one that has several names counts once."""
+    """Count the values of a model's parameters; one that has several names counts once."""
     return sum(
         math.prod(owner.shape)
         for key, owner in owners.items()

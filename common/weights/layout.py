@@ -126,12 +126,12 @@ class Layout:
                 self.problems.append(Kind.ENTRY_SQUARE(**told))
 
     def _sources(self, keys: Sequence[str], traced: Mapping[str, Parts]) -> list[Entry | Converted]:
-        """Where the values of a tensor come from, as each of its keys has it."""
+        """Return the sources of a tensor's values, as each of its keys has them."""
         sources = [self._converted(key, traced[key]) for key in keys if key in traced]
         return sources or [entry for entry in map(self._entry, keys) if entry is not None]
 
     def _entry(self, key: str) -> Entry | None:
-        """Where a Paddle key's values come from; None where torch has none of its names.
+        """Return the source of a Paddle key's values; None where torch has none of its names.
 
         First the key's own name is tried, through the user's RENAME, then what the layers' kinds
         call it in torch.
@@ -279,7 +279,7 @@ class Layout:
         return None if any(v is None for v in state.values()) else entry.from_torch(state)
 
     def torch_ndim(self, key: str) -> int:
-        """How many axes a Paddle entry has in torch."""
+        """Return how many axes a Paddle entry has in torch."""
         entry = self.entries[self.paddle_first[key]]
         return max(len(self.torch_owners[torch_key].shape) for torch_key in entry.torch_keys)
 
@@ -299,7 +299,7 @@ class Layout:
     # ---- certificate ----------------------------------------------------------------------------
 
     def certificate(self) -> dict[str, object]:
-        """What goes where, for the sidecar and twincheck certificate; nothing here is measured."""
+        """Return what goes where, for the sidecar and twincheck certificate; none is measured."""
         rename = make_rename(self._table)
         torch_names, paddle_names = _groups(self.torch_first), _groups(self.paddle_first)
         rows = []

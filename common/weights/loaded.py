@@ -24,7 +24,7 @@ _NARROW = {"bfloat16": 0xFFFF, "float16": 0x1FFF}
 
 @dataclass
 class Loaded:
-    """What a loader made of the marked folders, on one side; one process leaves it for others.
+    """The outcome of loading the marked folders on one side; one process leaves it for others.
 
     starts    torch key -> the number of its first element, of all that were marked
     sources   this side's key -> the number of the element that each of its own is, or NOWHERE
@@ -40,7 +40,7 @@ class Loaded:
     notes: list[str] = field(default_factory=list)
 
     def parts(self, key: str) -> Parts | None:
-        """Where the elements of an entry come from; None where some come from nowhere."""
+        """Return the sources of an entry's elements; None where some come from nowhere."""
         index = self.sources[key].reshape(-1)
         return None if (index == NOWHERE).any() else grouped(index, self.starts)
 
@@ -76,7 +76,7 @@ class Loaded:
         return Kind.LOADED_ELSEWHERE(**told)
 
     def departures(self, marks: Marks) -> list[str]:
-        """What is not where it was, of a side's entries that have come back to it."""
+        """List what is not where it was, of a side's entries that have come back to it."""
         numbers = marks.numbers()
         found = [self.departure(key, numbers[key], numbers) for key in self.sources]
         return list(filter(None, found))
@@ -96,7 +96,7 @@ def _share(count: int, size: int) -> str:
 def read_marks(
     marks: Marks, passes: Sequence[Mapping[str, np.ndarray]], owners: Mapping[str, Owner]
 ) -> Loaded:
-    """What a side's models hold that have read the marked folders, one a pass.
+    """Read where each value comes from in a side's models that have loaded the marked folders.
 
     passes   key -> values, of each pass
     owners   of the model that `build` makes: every key that it has is looked for
@@ -121,7 +121,7 @@ def read_marks(
 
 
 def tie_problems(built: Mapping[str, Owner], loaded: Mapping[str, Owner]) -> list[str]:
-    """What is one tensor in the loaded model alone, or in that which `build` makes alone."""
+    """List what is one tensor in the loaded model alone, or in the one `build` makes alone."""
     problems = []
     keys = [key for key in built if key in loaded]
     for key in keys:
@@ -134,7 +134,7 @@ def tie_problems(built: Mapping[str, Owner], loaded: Mapping[str, Owner]) -> lis
 
 
 def _why(first: np.ndarray, second: np.ndarray) -> str:
-    """Why elements that come from nowhere do not, from what they are in both passes."""
+    """Say why elements come from nowhere, by what they are in both passes."""
     bits = first.view(np.uint32), second.view(np.uint32)
     if np.array_equal(*bits):
         return Kind.LEFT_INITIAL()
@@ -201,12 +201,12 @@ class LoadedLayout(Layout):
         return source
 
     def _either_way(self, entry: Entry) -> bool:
-        """Whether one side alone has a layer of the framework's there: nobody knows its layout."""
+        """Return whether one side alone has a framework's layer there, of unknown layout."""
         kinds = self.torch_owners[entry.torch_key].kind, self.paddle_owners[entry.paddle_key].kind
         return entry.whole and len(entry.shape) == 2 and bool(kinds[0]) != bool(kinds[1])
 
     def _from_loader(self, key: str) -> list:
-        """What the loader alone knows; nothing where some elements come from nowhere."""
+        """Return the source that the loader alone knows; none if elements come from nowhere."""
         parts, owner = self._loaded.parts(key), self.paddle_owners[key]
         self._by_loader.add(key)
         if parts is None:
@@ -235,7 +235,7 @@ class LoadedLayout(Layout):
         return Kind.LOADER_OF_PADDLE(problems=problems)
 
     def told(self) -> str:
-        """What is proven of the loader, in words."""
+        """Say what is proven of the loader."""
         by_loader = self._by_loader & set(self.entries)
         told = [Kind.LOADER_PROVEN(count=len(self.entries))]
         told += [Kind.LOADER_SAYS(count=len(by_loader))] if by_loader else []

@@ -31,7 +31,7 @@ LONGEST_HEADER = 1 << 27
 
 
 class Place(NamedTuple):
-    """Where a tensor lies: its file, safetensors' word for its dtype, its shape, its first byte."""
+    """The place of a tensor: its file, safetensors' word for its dtype, its shape, first byte."""
 
     file: str
     dtype: str
@@ -40,7 +40,7 @@ class Place(NamedTuple):
 
     @property
     def bytes(self) -> int:
-        """How long it is in the file."""
+        """Return its length in the file."""
         return math.prod(self.shape) * np.dtype(SAFE_DTYPES[self.dtype]).itemsize
 
     def read(self) -> np.ndarray:
@@ -99,7 +99,7 @@ def read_mapped(path: Path) -> Mapped:
 
 
 def safetensors_places(path: Path) -> tuple[dict[str, Place], Mapping[str, str]]:
-    """Where a safetensors file's tensors lie, and its metadata; its header alone is read.
+    """Return the places of a safetensors file's tensors, and its metadata, from its header alone.
 
     Raises ValueError or Refused, in a few words, for a file that is no such thing.
     """

@@ -66,7 +66,7 @@ class CheckpointFiles:
 
 @dataclass
 class Stored:
-    """What a file of weights holds."""
+    """The contents of a file of weights."""
 
     state: dict[str, np.ndarray] | Mapped
     kind: str  # in words

@@ -28,7 +28,7 @@ def changed_keys(
 
 
 def is_one_way(layout: Layout, key: str, values: np.ndarray) -> bool:
-    """Whether one Paddle entry has other bits after a conversion to torch and back."""
+    """Return whether one Paddle entry has other bits after a conversion to torch and back."""
     entry = layout.entries[layout.paddle_first[key]]
     shapes = {k: layout.torch_owners[k].shape for k in entry.torch_keys}
     state = {k: np.zeros(shape, values.dtype) for k, shape in shapes.items()}
@@ -37,7 +37,7 @@ def is_one_way(layout: Layout, key: str, values: np.ndarray) -> bool:
 
 
 def same_bits(values: np.ndarray, expected: np.ndarray) -> bool:
-    """Whether both are the same in the precision of `values`, zeros' signs and NaNs included."""
+    """Return whether both have the same bits in the precision of `values`, NaNs included."""
     if expected.dtype != values.dtype and expected.dtype.kind == "f":
         expected = expected.astype(values.dtype)
     return hashes.same_bits(contiguous(values), contiguous(expected))

@@ -71,7 +71,7 @@ def read_torch_zip(
 
 
 def read_torch_legacy(file: io.BufferedReader) -> tuple[dict[str, np.ndarray], list[str]]:
-    """The same of a file in torch.save's format from before PyTorch 1.6."""
+    """Read the tensors of a file in torch.save's format from before PyTorch 1.6, and notes."""
     size = os.fstat(file.fileno()).st_size
     if file.read(len(LEGACY_MAGIC)) != LEGACY_MAGIC or file.read(len(_VERSION)) != _VERSION:
         raise Refused(Kind.TORCH_VERSION())

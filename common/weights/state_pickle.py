@@ -70,7 +70,7 @@ class StoredTensor:
 
     @property
     def size(self) -> int:
-        """How many elements it has."""
+        """Return how many elements it has."""
         return math.prod(self.shape)
 
 

@@ -113,12 +113,12 @@ class States:
         return {key: np.asarray(arrays[n]) for key, n in index.items()}
 
     def _of(self, path: Path) -> Path:
-        """The same for the same file of every folder of one model's run."""
+        """Return the folder of a file's arrays: one for all folders of one model's run."""
         return Path(self._folder or "", path.parent.name, path.stem)
 
 
 def bytes_of(arrays: Mapping[str, np.ndarray]) -> int:
-    """How many bytes all arrays have together."""
+    """Return how many bytes all arrays have together."""
     return sum(np.asarray(values).nbytes for values in arrays.values())
 
 

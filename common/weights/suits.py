@@ -30,7 +30,7 @@ LOSS, LOSS_RATIO = 30.0, 1.5
 
 @dataclass
 class Sizes:
-    """How large a model's tensors are in one forward pass."""
+    """The sizes of a model's tensors in one forward pass."""
 
     rms: dict[str, float] = field(default_factory=dict)  # of each inner tensor of floats
     output: float = 0.0  # the largest absolute value of all outputs of floats
@@ -54,7 +54,7 @@ class Sizes:
                 self.output = float(np.maximum(self.output, np.abs(values).max()))
 
     def beyond(self, usual: "Sizes | None" = None) -> str:
-        """What is larger than is allowed, in words; empty where nothing is.
+        """Say what is larger than is allowed; empty where nothing is.
 
         usual  the sizes without noise; None: they are not known, and nothing is excused by them
         """

@@ -102,7 +102,7 @@ def trace(
 
 
 def _called(convert, state, paddle_shapes) -> dict[str, np.ndarray]:
-    """What convert returns for a state, as float64, with its names and shapes checked."""
+    """Return what convert makes of a state, as float64, with names and shapes checked."""
     try:
         returned = convert({key: np.array(values, np.float32) for key, values in state.items()})
     except Exception as error:

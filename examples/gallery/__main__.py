@@ -130,7 +130,7 @@ def _verdicts(outcome) -> str:
 
 
 def stored(lines: Sequence[Line]) -> list[Result]:
-    """What is stored of the pairs there are, in their order; what is of no pair is removed."""
+    """Return the stored results of these pairs, in their order; remove those of no pair."""
     names = {line.name for line in lines}
     for path in RESULTS.glob("*.json"):
         if path.stem not in names:

@@ -29,7 +29,7 @@ def versions(name: str, folder: Path = HERE) -> dict[str, str]:
 
 
 def place(name: str, cache: Path) -> Path:
-    """Where an environment is, or will be."""
+    """Return the folder where an environment is, or will be."""
     setup = HERE / "environments" / f"{name}.py"
     told = versions(name), setup.read_text() if setup.is_file() else ""
     return cache / "environments" / f"{name}-{sha256(*told, sys.version_info[:2])[:12]}"
@@ -76,7 +76,7 @@ def _install(name: str, folder: Path) -> None:
 
 
 def source(repository: str, commit: str, cache: Path) -> Path:
-    """Where a repository's files of a commit are, or will be."""
+    """Return the folder where a repository's files of a commit are, or will be."""
     return cache / "sources" / repository.replace("/", "+") / commit[:12]
 
 

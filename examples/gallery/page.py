@@ -24,7 +24,7 @@ KINDS = {
 
 
 def heading(step: int, train: bool) -> str:
-    """What a column is called."""
+    """Return the heading of a step's column."""
     return f"train {step}" if train else f"step {step}"
 
 
@@ -63,7 +63,7 @@ def without_a_cause(results: Sequence[Result], findings: Sequence[Finding]) -> l
 
 @dataclass(frozen=True)
 class Told:
-    """What the pages say, read from results and findings."""
+    """The facts that the pages state, read from results and findings."""
 
     lines: list[Line]
     results: list[Result]
@@ -80,17 +80,17 @@ class Told:
 
     @property
     def aligned(self) -> list[Result]:
-        """Those that are the same model."""
+        """Return the results of pairs that are the same model."""
         return [result for result in self.results if result.as_published.status == 0]
 
     @property
     def differing(self) -> list[Result]:
-        """Those that are not."""
+        """Return the results of pairs that are not the same model."""
         return [result for result in self.results if result.as_published.status == 1]
 
     @property
     def not_compared(self) -> list[Result]:
-        """Those that could not be compared."""
+        """Return the results of pairs that could not be compared."""
         return [result for result in self.results if result.as_published.status == 2]
 
     @property
@@ -100,7 +100,7 @@ class Told:
 
     @property
     def set_up(self) -> list[Result]:
-        """Those that twincheck new could set up."""
+        """Return the results of pairs that twincheck new could set up."""
         return [result for result in self.results if not result.as_published.said]
 
     @property
@@ -113,12 +113,12 @@ class Told:
 
     @property
     def by_hand(self) -> list[Result]:
-        """Those for which something was written by hand."""
+        """Return the results of pairs for which something was written by hand."""
         return [result for result in self.results if result.by_hand]
 
     @property
     def by_line(self) -> list[Result]:
-        """Those that were set up with nothing written by hand."""
+        """Return the results of pairs that were set up with nothing written by hand."""
         return [result for result in self.set_up if not result.by_hand]
 
     @property
@@ -128,7 +128,7 @@ class Told:
         return sum(outcome.cpu_seconds for outcome in outcomes if outcome is not None) / 60
 
     def versions(self, results: Sequence[Result]) -> list[str]:
-        """What a family's pairs are of, each combination once."""
+        """List the versions that a family's pairs are of, each combination once."""
         told = (" against ".join(result.versions.values()) for result in results)
         return list(dict.fromkeys(told))
 

@@ -49,7 +49,7 @@ LONGEST = 300  # characters of a sentence that is kept
 
 @dataclass
 class Check:
-    """What one check of a pair came to."""
+    """The outcome of one check of a pair."""
 
     step: int
     train: bool
@@ -68,7 +68,7 @@ class Check:
 
 @dataclass
 class Outcome:
-    """What one run of a pair came to, with its mends or without."""
+    """The outcome of one run of a pair, with its mends or without."""
 
     said: str = ""  # why twincheck new ended badly
     checks: list[Check] = field(default_factory=list)
@@ -103,7 +103,7 @@ class Result:
 
 @dataclass(frozen=True)
 class Gallery:
-    """What every pair's run needs to know.
+    """The settings that every pair's run needs to know.
 
     cache    where environments, pairs, logs and results are
     steps    those that are run
@@ -118,7 +118,7 @@ class Gallery:
         return [finding for finding in self.findings if line.name in finding.pairs]
 
     def kept(self, line: Line) -> Result | None:
-        """What came of a pair, if nothing that it depends on has changed since.
+        """Return the stored result of a pair, if nothing that it depends on has changed since.
 
         What could not be compared is tried again: memory may have run out.
         """
@@ -312,7 +312,7 @@ def _version(line: Line, side: str) -> str:
 
 
 def _differs_in_train_mode(base: Path) -> bool:
-    """Whether train mode is another function: torch's model gave other values in step 1."""
+    """Return whether train mode is another function: torch gave other values in step 1."""
     folders = (next((base / mode / FORWARD.name).iterdir()) for mode in ("eval", "train"))
     paths = (ResultFolder(folder).log(FORWARD.judged[0], SIDES[0]) for folder in folders)
     before, after = (read_log(path) for path in paths)
@@ -363,7 +363,7 @@ def headline(printed: str) -> str:
 
 
 def block(printed: str) -> str:
-    """What a red check prints behind its table of its first row, without lines of sources."""
+    """Return what a red check prints behind its table of its first row, but lines of sources."""
     behind = behind_table(printed)
     ended = (i for i, line in enumerate(behind) if re.match(r"  (also|note|what to type)\b", line))
     lines = behind[: next(ended, len(behind))]

@@ -43,14 +43,14 @@ class Edit:
 
 @dataclass(frozen=True)
 class ByHand:
-    """What a pair needed behind twincheck new."""
+    """The changes that a pair needed behind twincheck new."""
 
     why: str = ""
     edits: tuple[Edit, ...] = ()
 
     @property
     def kinds(self) -> tuple[str, ...]:
-        """What was written: RENAME, convert, or another edit, with its file."""
+        """Return the kinds of what was written: RENAME, convert, or an edit with its file."""
         return tuple(dict.fromkeys(_kind(edit) for edit in self.edits))
 
 
@@ -96,7 +96,7 @@ class Line:
 
 @dataclass(frozen=True)
 class Finding:
-    """Why pairs are red, as it was verified by hand."""
+    """A reason why pairs are red, as it was verified by hand."""
 
     name: str
     pairs: tuple[str, ...]
@@ -112,11 +112,11 @@ class Finding:
 
     @property
     def changes(self) -> bool:
-        """Whether it says with what change its pairs are green."""
+        """Return whether it says with what change its pairs are green."""
         return bool(self.mends or self.arguments)
 
     def mends_of(self, pair: str) -> tuple[Edit, ...]:
-        """Those of its mends that a pair gets."""
+        """Return those of its mends that a pair gets."""
         return tuple(mend for mend in self.mends if mend.pair in ("", pair))
 
     @property

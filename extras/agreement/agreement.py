@@ -284,7 +284,7 @@ def _distance(a: np.ndarray, b: np.ndarray) -> np.ndarray:
 
 
 def summed(parts: Sequence[Mapping[str, object]]) -> dict[str, object]:
-    """What all batches come to: agreement.json's choices, counts, disagreements and verdict.
+    """Sum up all batches: agreement.json's choices, counts, disagreements and verdict.
 
     parts   of each batch `choices` (as `compare` counts them), `disagreements` (judged, with the
             example's number) and `unjudged`

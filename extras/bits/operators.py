@@ -60,7 +60,7 @@ def chosen(text: str) -> list[str]:
 
 
 def listed() -> str:
-    """What --transplant takes, in words."""
+    """Say which operators --transplant takes."""
     return Kind.OPERATORS_TAKEN(all=ALL, smallest=SMALLEST, operators=sorted(TABLE))
 
 

@@ -164,7 +164,7 @@ class _Call:
         ]
 
     def gradients_by_paddle(self, of_outputs) -> list:
-        """The same of Paddle's own operator; None at an input that it does not reach."""
+        """Return the gradients by Paddle's own operator; None at an input it does not reach."""
         tensors = [value.detach() for value in self.tensors]
         for value, wanted in zip(tensors, self.wanted, strict=True):
             value.stop_gradient = not wanted

@@ -28,7 +28,7 @@ from twincheck.extras.bits.operators import ALL, TABLE
 
 @dataclass
 class Bits:
-    """How a Paddle log's floats compare to torch's."""
+    """The comparison of a Paddle log's floats with torch's."""
 
     same: set[str] = field(default_factory=set)
     off: dict[str, float] = field(default_factory=dict)  # key -> mean |difference|, in log order
@@ -91,7 +91,7 @@ def transplant_notes(folder: Path, stems: Sequence[str], rows: Sequence[Row]) ->
 
 
 def _reason(key: str) -> str:
-    """Why a tensor still differs although torch computed the operators."""
+    """Say why a tensor still differs although torch computed the operators."""
     return Kind.OPTIMIZERS_OWN() if Key.parse(key).is_step else Kind.NOT_TRANSPLANTED()
 
 
@@ -233,7 +233,7 @@ class Search:
 
 
 def _extent(name: str, off: dict[str, float]) -> str:
-    """How many tensors differ without an operator, from which to which, and by how much."""
+    """Say how many tensors differ without an operator, from which to which, and by how much."""
     keys = list(off)
     last = {"last": keys[-1], "off": off[keys[-1]]}
     return Kind.LEAVES_DIFFERENT(operator=name, count=len(keys), first=keys[0], **last)

@@ -74,7 +74,7 @@ def rerun(bundle: Path, pairs: Sequence[Path], found: Verification) -> None:
 
 
 def _model(part: Mapping, own: Mapping) -> str:
-    """What --model takes for a part's model, in this checkout; raises UserError."""
+    """Return the --model of a part's model in this checkout; raises UserError."""
     name = part["model"]
     if part.get("asked", {}).get("built_in") is True and name in built_in_models():
         return str(MODELS / name)

@@ -38,7 +38,7 @@ Place = tuple[str, str]  # stem and key of a row
 
 
 def place_of(row: Mapping[str, object]) -> Place:
-    """What names a row within its part."""
+    """Return what names a row within its part: its stem and its key."""
     return str(row["stem"]), str(row["key"])
 
 
@@ -73,7 +73,7 @@ def drawn(rows: Iterable[Mapping[str, object]], content: bytes) -> list[Place]:
 
 
 def told_of_rows(rows: Sequence[Mapping[str, object]], content: bytes) -> dict[str, object]:
-    """What the manifest says of a part's rows; `content` is their file's."""
+    """Return what the manifest says of a part's rows; `content` is their file's."""
     verdicts = [row["verdict"] for row in rows]
     return {
         "verdict": worst(verdicts),
@@ -84,7 +84,7 @@ def told_of_rows(rows: Sequence[Mapping[str, object]], content: bytes) -> dict[s
 
 
 def environment_of(side: str, sidecar: Sidecar) -> dict[str, object]:
-    """What a sidecar says that its log was made in."""
+    """Return the environment in which a sidecar says that its log was made."""
     return {
         "side": side,
         "framework": sidecar.framework,
@@ -131,7 +131,7 @@ def must(holds: object, kind: Kind, /, **fields: object) -> None:
 
 
 def member(record: Mapping, name: str, kind: type):
-    """What stands under a name, which must be of this type."""
+    """Return what stands under a name of a record, which must be of this type."""
     value = record.get(name)
     must(type(value) is kind, Kind.MEMBER_NOT_OF_A_BUNDLE, member=name)
     return value

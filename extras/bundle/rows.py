@@ -28,7 +28,7 @@ _OF_THE_WHOLE = ("step", "model")  # fields that say where a row belongs
 
 @dataclass
 class Reads:
-    """What making a row has read of its logs."""
+    """The tensors of the logs, and shapes of others, that making a row has read."""
 
     tensors: dict[tuple[str, str], None] = field(default_factory=dict)  # (log, key)
     shapes: dict[tuple[str, str], tuple[int, ...]] = field(default_factory=dict)  # of others
@@ -88,7 +88,7 @@ class Watched:
         which: Iterable[str],
         shapes: Mapping[tuple[str, str], tuple[int, ...]] | None = None,
     ) -> tuple[dict[str, object], Reads]:
-        """What is made of a key, as JSON, and what it took to make it.
+        """Make what is known of a key, as JSON; return it and what was read to make it.
 
         which   the names of what is to be made
         shapes  of tensors that the logs do not hold
@@ -130,7 +130,7 @@ class Told(Comparisons):
 
 
 def _as_json(made: object) -> object:
-    """What was made of a key, as JSON has it."""
+    """Return what was made of a key, as JSON has it."""
     return made.as_json() if isinstance(made, Row) else made
 
 
@@ -157,7 +157,7 @@ def differences(row: Mapping[str, object], again: Mapping[str, object]) -> list[
 
 
 def same_made(one: object, other: object) -> bool:
-    """Whether what was made of a key is the same."""
+    """Return whether what was made of a key is the same."""
     if isinstance(one, Mapping) and isinstance(other, Mapping):
         return not differences(one, other)
     if isinstance(one, Sequence) and isinstance(other, Sequence):
@@ -182,7 +182,7 @@ def same_number(one: float | None, other: float | None) -> bool:
 
 
 def contradiction(row: Mapping) -> str:
-    """What a row's own numbers say against it; empty for nothing."""
+    """Say how a row's own numbers contradict it; empty where they do not."""
     if row["measure"] == "claim":
         off, allowed = (np.nan if row[n] is None else row[n] for n in ("gap", "allowed"))
         wanted = claim(row["key"], off, allowed)
@@ -209,7 +209,7 @@ def contradiction(row: Mapping) -> str:
 
 
 def may_settle(row: Mapping, alone: Mapping, wrong: Sequence[str], strict: bool) -> bool:
-    """Whether what is inside a model, or half precision, may make this of a row.
+    """Return whether what is inside a model, or half precision, may make this of a row.
 
     alone   the row before
     wrong   the fields in which they differ

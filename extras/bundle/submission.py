@@ -84,7 +84,7 @@ def read_report(text: str) -> tuple[dict[str, tuple[bool, str]], bool]:
 
 
 def report_problems(text: str, torch: Log, paddle: Log, threshold: float) -> list[str]:
-    """What a report says that the pair of logs does not bear out, one sentence each.
+    """List what a report says that the pair of logs does not bear out, one sentence each.
 
     As reprod_log does it: the mean of |a - b| in the logs' own precision, against the threshold.
     """

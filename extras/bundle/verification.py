@@ -51,7 +51,7 @@ MOST_PROBLEMS = 50  # of one part: who has edited everything needs no longer lis
 
 @dataclass
 class Verification:
-    """What verifying a bundle found."""
+    """The findings of verifying a bundle."""
 
     root: str = ""
     commit: str = ""
@@ -68,7 +68,7 @@ class Verification:
     verdicts: list[dict[str, object]] = field(default_factory=list)  # of each part, from its rows
 
     def as_json(self) -> dict[str, object]:
-        """What --json writes."""
+        """Return what --json writes."""
         return {**vars(self), "not_derived": dict(self.not_derived)}
 
 
@@ -307,7 +307,7 @@ class _Part:
                     self.problem(said, plan.ROWS)
 
     def check_witnesses(self) -> None:
-        """What the sidecars say of each side's gradient by itself must be what its rows say."""
+        """Check that the sidecars say of each side's gradient by itself what its rows say."""
         for row in self.rows:
             parts = _WITNESS.fullmatch(row["key"]) if not row["stem"] else None
             if parts is None:
@@ -345,7 +345,7 @@ class _Part:
         return made
 
     def read_inside(self) -> list[dict]:
-        """Which rows have their tensors inside."""
+        """Read the records of the rows that have their tensors inside."""
         records, seen = list(self.lines_of(plan.INSIDE)), set()
         for record in records:
             plan.must(plan.is_inside(record), Kind.NOT_OF_A_BUNDLE, file=plan.INSIDE)
@@ -395,7 +395,7 @@ class _Part:
                     self.derived.add(id(self.of_place[stem, key]))
 
     def is_made_so(self, watched: Watched, made: Mapping[str, object], record: Mapping) -> bool:
-        """Whether the tensors that are inside give what was made of a key."""
+        """Return whether the tensors that are inside give what was made of a key."""
         key = record["key"]
         shapes = {(name, k): tuple(shape) for name, k, shape in record.get("shapes", ())}
         for (_, k), shape in shapes.items():

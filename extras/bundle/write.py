@@ -33,7 +33,7 @@ _README = Path(__file__).parent / "bundle.md"
 
 @dataclass
 class Part:
-    """What one step left of one model: the check's result, and what is said of it beside that."""
+    """One step of one model: the check's result, and what is said of it beside that."""
 
     result: object  # common/check/result.py's Result
     command: str  # what to type for the same run
@@ -49,7 +49,7 @@ class Part:
 
 @dataclass
 class Written:
-    """What a written bundle is."""
+    """The facts of a written bundle."""
 
     path: Path
     size: int
@@ -99,7 +99,7 @@ def write_bundle(
 
 
 def _of_sidecars(written: Sequence["_Writing"]) -> dict[str, object]:
-    """What all sidecars together say: environments, seeds and commands."""
+    """Return what all sidecars together say: environments, seeds and commands."""
     environments, seeds = [], set()
     for one in written:
         for path, name in one.files.logs():
@@ -232,7 +232,7 @@ class _Evidence:
                 break  # full
 
     def _is_same(self, place: plan.Place) -> bool:
-        """Whether a row comes out the same by itself; if not, it is left out."""
+        """Return whether a row comes out the same by itself; if not, leave it out."""
         stem, key = place
         made = self.made[stem][key]
         again, self.reads[place] = self.watched[stem].make(key, made)
@@ -331,7 +331,7 @@ class _Evidence:
         }
 
     def _made(self) -> Iterable[dict[str, object]]:
-        """What was made of each tensor; of its own row what its row in the bundle has otherwise."""
+        """Give what was made of each tensor; of its own row, what the bundle has otherwise."""
         for (stem, key), row in self.of_place.items():
             made = dict(self.made[stem][key])
             changed = differences(row, made[OWN])

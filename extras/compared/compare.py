@@ -24,7 +24,7 @@ WITHOUT = "–"
 
 @dataclass(frozen=True)
 class Change:
-    """What became of one row."""
+    """The change of one row."""
 
     name: Name
     key: str
@@ -65,7 +65,7 @@ class Compared:
 
     @property
     def common(self) -> list[Name]:
-        """Those that both have."""
+        """Return the names that both have."""
         return [name for name in self.names if name in self.old and name in self.new]
 
     def of(self, *whats: str, name: Name | None = None) -> list[Change]:

@@ -65,7 +65,7 @@ Row = dict[str, object]  # of _OF_A_ROW
 
 @dataclass(frozen=True)
 class Found:
-    """What one step has found for one model."""
+    """The findings of one step for one model."""
 
     rows: dict[str, Row]  # by key
     guide_passed: bool | None

@@ -45,7 +45,7 @@ _LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_b
 
 @dataclasses.dataclass(frozen=True)
 class Machine:
-    """What a check can have of this machine."""
+    """The means of this machine that a check can have."""
 
     cores: int
     memory_bytes: int | None  # None where the system does not say

@@ -45,7 +45,7 @@ print("@doctor " + json.dumps(answer))
 
 @dataclass(frozen=True)
 class Framework:
-    """What one Python said of a framework.
+    """The answer of one Python on a framework.
 
     problem     why it cannot be used; empty where it works
     built_for   the CUDA or ROCm that it was built for, with its version; None for a CPU build

@@ -41,7 +41,7 @@ class Python:
     has: dict[str, str]
 
     def can_run(self, side: str) -> bool:
-        """Whether it can run a side: --torch-python and --paddle-python refuse it otherwise."""
+        """Return whether it can run a side; --torch-python, --paddle-python refuse it if not."""
         new_enough = order(self.version)[:2] >= OLDEST_PYTHON
         return new_enough and side in self.has and "numpy" in self.has
 
@@ -73,7 +73,7 @@ def other_pythons() -> list[Python]:
 
 
 def places() -> Iterator[Path]:
-    """Where Pythons may be: environments here, the active ones, on PATH, pyenv's, conda's."""
+    """Give where Pythons may be: environments here, the active ones, on PATH, pyenv's, conda's."""
     folders = dict.fromkeys([Path.cwd(), ROOT] if IN_A_CHECKOUT else [Path.cwd()])
     for folder in folders:
         for pattern in ("*/pyvenv.cfg", ".*/pyvenv.cfg"):
@@ -100,7 +100,7 @@ def places() -> Iterator[Path]:
 
 
 def _place(path: Path) -> tuple[str, str]:
-    """What tells two Pythons apart: an environment's is a link to the one it was made with."""
+    """Return what tells two Pythons apart: an environment's is a link to the one behind it."""
     return os.path.realpath(path.parent), os.path.realpath(path)
 
 
@@ -109,7 +109,7 @@ def _runs(path: Path) -> bool:
 
 
 def _answer(path: Path) -> dict | None:
-    """What a Python says of itself; None of one that does not answer."""
+    """Ask a Python about itself; return None of one that does not answer."""
     try:
         return ask(str(path), path, environment(), PATH, PATIENCE_S)
     except UserError:

@@ -75,7 +75,7 @@ STEP = Step(
 
 
 def options_parser() -> Parser:
-    """What this check takes."""
+    """Return the parser of this check's options."""
     parser = Parser(__doc__, STEP.command).take(
         *OF_EVERY_CHECK, *of("half"), "transplant", "tokenizer"
     )
@@ -167,7 +167,7 @@ def refuse_settings(options) -> None:
 
 
 def request_of(options, pair, config, coder, seed: int) -> Request:
-    """What both sides are asked for; UserError for what cannot be asked."""
+    """Return what both sides are asked for; raises UserError for what cannot be asked."""
     refuse_settings(options)
     if pair.built_in:
         _refuse_of_reformer(options, config)
@@ -230,7 +230,7 @@ def _token(value: object, default: int) -> int:
 
 
 def positions(config) -> float:
-    """How many tokens a model has positions for; infinity where its configuration does not say."""
+    """Return how many positions a model has; infinity where its configuration does not say."""
     count = config.get("max_position_embeddings", math.inf)
     if config.get("axial_pos_embds", False):
         count = min(count, math.prod(config.get("axial_pos_shape", [count])))
@@ -240,7 +240,7 @@ def positions(config) -> float:
 def document_of(
     result, pair, request: Request | None, coder, former: Path, options: CheckOptions
 ) -> dict:
-    """What generation.json says of a result; of logs that are judged again, how they were made."""
+    """Return generation.json of a result; of logs judged again, with how they were made."""
     found = Generated.read(result.folder)
     kept = load_json(former) if request is None and former.is_file() else {}
     how, command = kept.get("how"), kept.get("command")

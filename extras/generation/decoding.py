@@ -123,7 +123,7 @@ class Decoder:
         return self._last(outputs)[0], outputs[HASHED]
 
     def _padded_model(self):
-        """What takes a mask, and positions too where anything does."""
+        """Return the model that takes a mask, and positions too where anything does."""
         library = self._library_model()
         for network, wanted in ((self.model, POSITIONS), (library, POSITIONS), (self.model, MASK)):
             names = self.names if network is self.model else NAMES
@@ -308,7 +308,7 @@ class Decoder:
             self.found[f"{PADDED_LIBRARY}/prompt_{number}:choice"] = written.tolist()
 
     def _generated(self, ids, mask, tokens: int) -> np.ndarray:
-        """What the library's own `generate` writes behind ids (B, T): (B, at most `tokens`)."""
+        """Generate tokens behind ids (B, T) by the library's own `generate`: (B, <= tokens)."""
         inputs = {IDS: self.side.tensor(ids), MASK: self.side.tensor(mask)}
         hook, cache = self._hook("generate"), self.side.NAME in self.request.cache
         with self.run.no_gradients():
@@ -363,7 +363,7 @@ def positions_of(mask: np.ndarray) -> np.ndarray:
 
 
 def parameters(model) -> Mapping[str, inspect.Parameter]:
-    """What a module's forward takes."""
+    """Return the parameters of a module's forward, by name."""
     return inspect.signature(model.forward).parameters
 
 
@@ -379,7 +379,7 @@ def part(outputs: object, name: str, place: int) -> object:
 
 
 def token_names(pair, config: Mapping, takes: Mapping[str, inspect.Parameter]) -> dict[str, str]:
-    """What forward calls the tokens, their mask and their positions.
+    """Return forward's names of the tokens, their mask and their positions.
 
     Raises UserError where it takes no tokens, or what cannot be given.
     """

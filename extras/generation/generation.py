@@ -22,7 +22,7 @@ PADDED, PADDED_CACHE, PADDED_LIBRARY = "padded", "padded with cache", "padded li
 
 @dataclass(frozen=True)
 class Request:
-    """What to generate.
+    """A request of what to generate.
 
     prompts      a tuple of (T,) int64, T from 1
     tokens       how many more, from 1

@@ -89,7 +89,7 @@ _CALLED = {
 
 @dataclass
 class Generated:
-    """What one model's runs came to; logs of four runs, or of the float32 runs alone.
+    """The logs of one model's runs: of four runs, or of the float32 runs alone.
 
     logits   (side, run) -> of each prompt (N, V), as chosen from without sampling
     choices  (side, run) -> of each prompt what it would have chosen and from which scores
@@ -150,11 +150,11 @@ class Generated:
 
     @property
     def in_float64(self) -> bool:
-        """Whether both sides have a float64 run."""
+        """Return whether both sides have a float64 run."""
         return all((side, RunKind.FLOAT64) in self.sidecars for side in SIDES)
 
     def noise(self, side: str, number: int) -> np.ndarray:
-        """How far a side's float32 logits are from its float64 ones, at most, token by token."""
+        """Return how far a side's float32 logits are from its float64 ones, token by token."""
         runs = (RunKind.PLAIN, RunKind.FLOAT64)
         return _largest_gap(*(self.logits[side, run][number] for run in runs))
 
@@ -261,13 +261,13 @@ _POSITIONS = {
 
 
 def _series(found: Generated, side: str, run: str, key: str) -> np.ndarray | None:
-    """How far each token is off; infinitely far where it is no number."""
+    """Return how far each token is off; infinitely far where it is no number."""
     values = found.notes("generated", side, run).get(key)
     return None if values is None else np.array([np.inf if v is None else v for v in values])
 
 
 def _why(found: Generated, side: str, way: str, number: int, n: int) -> str:
-    """What else was tried says where to look."""
+    """Say where to look, as far as what else was tried tells."""
     _, run = found.best(side)
     name = f"{way}/prompt_{number}"
     gap = _series(found, side, run, f"{name}:gap")
@@ -327,7 +327,7 @@ def _by_ids(found: Generated, side: str, way: str, row: Row) -> Row:
 
 
 def differences(found: Generated, number: int) -> list[dict[str, object]]:
-    """Where a run would have gone on with another token than the reference, in order."""
+    """List where a run would have gone on with another token than the reference, in order."""
     best = found.best("torch")
     runs = {"torch": ("torch", RunKind.PLAIN), "paddle": ("paddle", RunKind.PLAIN)}
     if found.in_float64:

@@ -49,7 +49,7 @@ class Pair:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came of one."""
+    """The outcome of one pair's check."""
 
     status: int
     said: str  # the check's last line

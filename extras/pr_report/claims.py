@@ -240,7 +240,7 @@ def _plain_claim(evidence, said, step, measured, limit, passed) -> Claim:
 
 
 def _said(said: dict) -> str:
-    """What a red result of another command says first, in its own words."""
+    """Return what a red result of another command says first, in its own words."""
     told = said.get("reasons") or said["problems"] if said.get("problems") else []
     rows = [row for row in said.get("rows", []) if row.get("verdict") in FAILING]
     told = [*told, *(reason for row in rows for reason in row["reasons"])]

@@ -54,7 +54,7 @@ def facts(folder: Path, said: Mapping) -> dict[str, object]:
 
 
 def output_facts(torch: np.ndarray, paddle: np.ndarray) -> dict[str, object]:
-    """How an output differs, in the figures that alignment reports give; nothing for integers."""
+    """Measure how an output differs, in the figures of alignment reports; none for integers."""
     if torch.shape != paddle.shape or torch.dtype.kind != "f" or not torch.size:
         return {}
     a, b = (values.astype(np.float64) for values in (torch, paddle))

@@ -94,7 +94,7 @@ def markdown(found: Found, kind: str, language: str, stem: str) -> tuple[str, di
 
 
 def _head(run: Run, output: dict) -> list[str]:
-    """What an output's line begins with."""
+    """Return the first cells of an output's line."""
     name = output["key"].removeprefix(f"{output['case']}/")
     return [run.dtype, str(run.seed), output["case"], f"`{name}`"]
 

@@ -198,7 +198,7 @@ def find(folders: Sequence[Path], model: str | None) -> Found:
 
 
 def _bundle(path: Path, runs: Sequence[Run]) -> list[dict]:
-    """What a bundle says of these runs: of how many it has the very sidecars; nothing of others."""
+    """Return a bundle's record of these runs, with how many of their sidecars it has, if any."""
     try:
         with Archive(path) as archive:
             manifest, root = archive.manifest()
@@ -226,7 +226,7 @@ def _files(folders: Sequence[Path], name: str) -> list[Path]:
 
 
 def _told(path: Path) -> dict:
-    """What a result.json says; raises UserError where a part is missing or was changed."""
+    """Read a result.json; raises UserError where a part is missing or was changed."""
     said = load_sealed(path)
     missing = {"step", "other", "model", "pair", "judged", "files", "outputs", "rows"} - set(said)
     if missing:

@@ -31,7 +31,7 @@ class Without(PathFinder):
 
 
 def _in_folder(spec) -> bool:
-    """Whether a module is the repository's own, or one that a package brought."""
+    """Return whether a module is the repository's own, or one that a package brought."""
     places = [spec.origin or "", *(spec.submodule_search_locations or ())]
     return any(
         str(place).startswith(sys.path[0]) or "site-packages" in str(place) for place in places

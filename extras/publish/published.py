@@ -127,7 +127,7 @@ def _in_both_layouts(pair, preset, case: Case, folder: Path, pythons, work: Path
 
 
 def _logged(folder: Path, case: Case) -> dict[str, object]:
-    """What the Paddle model's log says: outputs, with its own discrete choices, and versions."""
+    """Read the Paddle model's log: outputs, with its own discrete choices, and versions."""
     files = ResultFolder(folder)
     alone = files.log(STEM, "paddle", RunKind.UNFORCED)
     path = alone if alone.is_file() else files.log(STEM, "paddle", RunKind.PLAIN)

@@ -35,7 +35,7 @@ _TAKEN = ("paddle", "numpy", "eval", "train", "predict", "export", "infer", "run
 
 @dataclass
 class Settings:
-    """What else the repository says of itself."""
+    """The further facts that the repository states of itself."""
 
     package: str
     versions: Mapping[str, str]  # of paddlepaddle and numpy, in the environment that was checked
@@ -52,7 +52,7 @@ def package_name(name: str) -> str:
 
 
 def _is_known(package: str) -> bool:
-    """Whether another module has that name."""
+    """Return whether another module has that name."""
     installed = importlib.metadata.packages_distributions()
     return package in sys.stdlib_module_names or package in installed
 
@@ -143,7 +143,7 @@ def _write_part(path: Path, name: str, wanted: set[str], title: str) -> None:
 
 
 def _has_loss(text: str) -> bool:
-    """Whether the model's file defines `loss`, at its top level."""
+    """Return whether the model's file defines `loss`, at its top level."""
     return any("loss" in bound_names(statement) for statement in ast.parse(text).body)
 
 

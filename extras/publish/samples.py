@@ -29,13 +29,13 @@ class Samples:
 
     @property
     def counts(self) -> str:
-        """How many training and test samples there are."""
+        """Say how many training and test samples there are."""
         parts = self.train, self.test
         return " + ".join(f"{len(next(iter(part.values()))):,}" for part in parts)
 
     @property
     def note(self) -> str:
-        """How much of the data it is."""
+        """Say how much of the data it is."""
         parts = [
             Kind.SAMPLES_OF_PART(part=part, kept=kept, of=of)
             for part, (kept, of) in self.cut.items()

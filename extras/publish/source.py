@@ -86,7 +86,7 @@ def take(folder: Path, name: str, built_in: bool, more: frozenset[str] = frozens
 
 
 def stand_in() -> str:
-    """What stands in for twincheck.paddle_side: runtime.py, and the losses as they are there."""
+    """Return the stand-in for twincheck.paddle_side: runtime.py, and the losses of there."""
     losses = (ROOT / "common" / "sides" / "losses.py").read_text(encoding="utf-8")
     losses = losses.partition('"""\n')[2]  # without their title
     for shared, own in _IN_PADDLE:
@@ -191,7 +191,7 @@ class _Imports:
         lines[node.lineno - 1] = "".join(f"{indent}{line}\n" for line in told)
 
     def _beside(self, module: str) -> bool:
-        """Whether a module's file lies in the pair's folder."""
+        """Return whether a module's file lies in the pair's folder."""
         first = module.partition(".")[0]
         if self.built_in or first in ("torch_model", "paddle_model"):
             return first in ("torch_model", "paddle_model") and not self.built_in
@@ -236,7 +236,7 @@ def _is_import_module(node: ast.Call) -> bool:
 
 
 def _offered() -> set[str]:
-    """What of twincheck.paddle_side has a stand-in."""
+    """Return the names of twincheck.paddle_side that have a stand-in."""
     tree = ast.parse(stand_in())
     functions = {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}
     return functions - {"begin", "join_site", "normal_numbers", "integers_below"}

@@ -79,7 +79,7 @@ class ArchiveWriter:
 
     @property
     def size(self) -> int:
-        """How many bytes were written so far."""
+        """Return how many bytes were written so far."""
         return self._zip.fp.tell()
 
     def add(self, name: str, content: bytes) -> None:

@@ -64,7 +64,7 @@ class Server:
         self.forks: dict[int, Fork] = {}
 
     def accepts(self, request: dict) -> bool:
-        """Whether a fork is as good as a process of its own; else the client runs that."""
+        """Return whether a fork is as good as a process of its own, which the client runs else."""
         return True
 
     def wait(self, timeout_s: float | None, others: Iterable[int] = ()) -> list:

@@ -8,7 +8,7 @@ from twincheck.common.system.checkout import ROOT
 
 
 def made_by(sidecars: Mapping[str, Sidecar]) -> dict[str, object]:
-    """What made a result, as what other commands leave says it, from both sides' sidecars.
+    """Return what made a result, from both sides' sidecars, as what other commands leave says it.
 
     versions (of the frameworks) and sources (file -> hash), by side; weights_sha256, of torch's
     """
@@ -29,7 +29,7 @@ def commit() -> dict[str, object]:
 
 
 def _git(*words: str) -> str | None:
-    """What git says; None where it does not."""
+    """Return what git prints; None where it fails."""
     try:
         done = subprocess.run(
             ["git", "-C", str(ROOT), *words], capture_output=True, text=True, timeout=20

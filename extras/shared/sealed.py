@@ -10,7 +10,7 @@ from twincheck.extras.shared import Kind
 
 
 def load_sealed(path: str | os.PathLike) -> dict:
-    """What write_sealed has written; raises UserError, as load_json does, and for another text."""
+    """Read what write_sealed has written; raises UserError as load_json does, and if changed."""
     with open_plain(path, links=True) as file:
         content = file.read(MAX_BYTES + 1)
     value = parse_json(content, path)

@@ -72,7 +72,7 @@ class Asked:
 
 @contextmanager
 def asked(pair: Pair, options: CheckOptions, base: Path, **more: object) -> Iterator[Asked]:
-    """What both sides of a model are asked for, in a working folder of `base` while it lasts.
+    """Give what both sides of a model are asked for, in a working folder of `base` meanwhile.
 
     more    fields of the request
     """
@@ -112,7 +112,7 @@ def case_of(origin: str, pair: Pair, run: RunRequest) -> tuple[str, ...]:
 
 
 def function_of(step: Step, origin: str) -> tuple[str, str]:
-    """What of the step computes an origin, on both sides: its module and its name in there."""
+    """Return the step's function that computes an origin on both sides: its module, its name."""
     alone = step.number == 4 and not Key.parse(origin).is_step  # without the optimizers' steps
     return f"twincheck.{step.name}.{step.script}", "gradients" if alone else step.script
 
@@ -166,9 +166,9 @@ class Sides:
             self.processes[side].finish()
 
     def has_log(self, side: str, run: str) -> bool:
-        """Whether a side has run in a precision at all."""
+        """Return whether a side has run in a precision at all."""
         return ResultFolder(self.folder).log(self.stem, side, run).is_file()
 
     def sidecar(self, side: str) -> Sidecar:
-        """What a side's last float32 log says of itself."""
+        """Return the sidecar of a side's last float32 log."""
         return sidecar_of(ResultFolder(self.folder).log(self.stem, side, RunKind.PLAIN))

@@ -9,7 +9,7 @@ NAMED = 3  # lines that a note names
 
 
 class BrokenLines:
-    """What was left out of one file, and why."""
+    """The lines and files that were left out of one file, and why."""
 
     def __init__(self, name: str):
         self.name = name

@@ -64,7 +64,7 @@ def no_sidecar(folder: Path, other: Path) -> None:
 
 
 def embellished(folder: Path, other: Path) -> None:
-    """What is handed in says that the sides agree to the last bit: torch's values as Paddle's."""
+    """Hand in torch's values as Paddle's, as if the sides agreed to the last bit."""
     told = json.loads((folder / "forward_paddle.json").read_text())
     of_torch = json.loads((folder / "forward_torch.json").read_text())
     shutil.copy(folder / "forward_torch.npy", folder / "forward_paddle.npy")

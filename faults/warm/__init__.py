@@ -120,7 +120,7 @@ class Interpreters:
         self.folder, self.python = None, self.real
 
     def cpu_seconds(self) -> float:
-        """What the servers have computed, with the processes that have ended."""
+        """Return what the servers have computed, with the processes that have ended."""
         ticks = 0
         for server in self._servers:
             told = Path(f"/proc/{server.pid}/stat").read_text().rpartition(")")[2].split()

@@ -19,7 +19,7 @@ def gradient(normalize):
 
 
 def quotient(values):
-    """What F.normalize computes, written out."""
+    """Compute F.normalize, written out."""
     return values / paddle.linalg.norm(values, axis=1, keepdim=True).clip(min=EPSILON)
 
 

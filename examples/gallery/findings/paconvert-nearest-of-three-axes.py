@@ -20,7 +20,7 @@ with tempfile.TemporaryDirectory() as folder:
 
 
 def refused(source):
-    """Whether what the source builds refuses a sequence, (N, C, L)."""
+    """Return whether what the source builds refuses a sequence, (N, C, L)."""
     names = {}
     exec(source, names)
     try:

@@ -7,7 +7,7 @@ import torch
 
 
 def translated(x, size, dim):
-    """What _Tensor_split of the paddle_utils.py computes, which it writes."""
+    """Split as _Tensor_split does, of the paddle_utils.py that PaConvert writes."""
     return paddle.split(x, x.shape[dim] // size, dim)
 
 

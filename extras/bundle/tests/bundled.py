@@ -74,7 +74,7 @@ class Forgery:
             self.manifest, _ = archive.manifest()
 
     def part(self, folder: str) -> dict:
-        """What the manifest says of a part."""
+        """Return what the manifest says of a part."""
         return next(part for part in self.manifest["parts"] if part["folder"] == folder)
 
     def lines(self, name: str) -> list[dict]:

@@ -469,7 +469,7 @@ def test_a_damaged_file_is_refused(bundle, tmp_path, capsys, change, said):
 
 
 def _central(content: bytes) -> int:
-    """Where the first file's entry in the directory is."""
+    """Return where the first file's entry in the directory is."""
     return struct.unpack_from("<I", content, content.rindex(b"PK\5\6") + 16)[0]
 
 

@@ -25,7 +25,7 @@ def fields(template):
 
 
 def words(template):
-    """Whether a template has words of its own."""
+    """Return whether a template has words of its own."""
     return bool(re.search("[A-Za-z]", re.sub(r"\{[^}]*\}", "", template)))
 
 
@@ -38,7 +38,7 @@ def test_every_template_has_a_message_with_its_fields():
 
 
 def test_no_message_is_said_by_nobody():
-    """What is no template is a constant text: a docstring's line, argparse's, the system's."""
+    """A message that is no template is a constant text: a docstring's, argparse's, the system's."""
     sources = [
         path.read_text("utf-8") for path in ROOT.glob("**/*.py") if ".venv" not in path.parts
     ]

@@ -252,7 +252,7 @@ def test_a_text_of_pieces(checkout, model_file):
 
 
 def sentence(function, *arguments):
-    """What a UserError says."""
+    """Return what the UserError says that a function raises."""
     with pytest.raises(UserError) as caught:
         function(*arguments)
     return str(caught.value)

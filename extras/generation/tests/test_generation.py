@@ -117,7 +117,7 @@ def generate(checkout, *arguments, model=PAIR):
 
 @pytest.fixture(scope="module")
 def ran(checkout):
-    """What one check says of all models, and way -> row of torch against itself by their names."""
+    """Return one check of all models, and name -> way -> row of torch against itself."""
     folders = {}
     for number, (name, (old, new)) in enumerate(MODELS.items()):
         folder = shutil.copytree(ROOT / PAIR, checkout.elsewhere / "made" / f"model_{number}")

@@ -49,7 +49,7 @@ HEADINGS = {
 
 
 def tensors(step: int, rng, off: float = 0.0) -> dict:
-    """What a step logs of a small model; `off` is how far Paddle's logits are from torch's."""
+    """Return a step's log of a small model; `off` is how far Paddle's logits are off torch's."""
     logits = rng.normal(size=(5, 12))
     runs = tuple(
         np.asarray(logits + off * (side == "paddle"), dtype)
@@ -165,7 +165,7 @@ def numbers(text: str) -> list[str]:
 
 
 def problems(text: str, status: int, base: Path, kind: str, lang: str) -> list[str]:
-    """What a report says otherwise than the results below a folder do."""
+    """List what a report says otherwise than the results below a folder do."""
     place = LANGUAGES.index(lang)
     found, tables = [], read_tables(text)
     paths = sorted(base.rglob("result.json"))
@@ -233,7 +233,7 @@ def problems(text: str, status: int, base: Path, kind: str, lang: str) -> list[s
 
 
 def close(cell: str, value: float, relative: float = 6e-3) -> bool:
-    """Whether a cell holds a number."""
+    """Return whether a cell holds a number."""
     try:
         return abs(float(cell) - value) <= relative * abs(value)
     except ValueError:
@@ -405,7 +405,7 @@ def test_a_fault_planted_in_a_report_is_found(base, tmp_path, monkeypatch, fault
 
 
 def write_plain(base: Path, generation: str = "ROUNDING", share: float = 0.999) -> None:
-    """What generation, agreement, trainers and the certificate leave."""
+    """Write what generation, agreement, trainers and the certificate leave."""
     red = int(generation == "DIVERGED")
     top = {"top10": {"torch": [3, 1], "paddle": [3, 1]}, "equal_top10": True, "cosine": 1.0}
     wrong = {"token": 1, "position": 3, "reference": 8, "torch": 8, "paddle": 7, "margin": 1e-3}

@@ -19,7 +19,7 @@ def read(path):
 
 
 def samples(folder):
-    """What a saved program is made for and tried with: a few test samples, else the example."""
+    """Read what a saved program is made for and tried with: a few test samples, or the example."""
     test = folder / "data" / "test.npz"
     if not test.is_file():
         return read(folder / "example" / "inputs.npz")
@@ -41,7 +41,7 @@ def tensor(values):
 
 
 def taken(model, inputs):
-    """Those of the inputs that the model's forward names: labels are the loss's alone."""
+    """Return the inputs that the model's forward names: labels are the loss's alone."""
     accepted = inspect.signature(model.forward).parameters
     return {name: values for name, values in inputs.items() if name.split("/")[0] in accepted}
 
@@ -53,7 +53,7 @@ def arguments(tensors):
 
 
 def compared(values, wanted):
-    """Whether an output is the model's within rounding, and the numbers of it."""
+    """Return whether an output is the model's within rounding, and the numbers of it."""
     if (values.shape, values.dtype) == (wanted.shape, wanted.dtype):
         if values.tobytes() == wanted.tobytes():
             return True, "the same bits"

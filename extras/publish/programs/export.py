@@ -76,7 +76,7 @@ def main():
 
 
 def specs(example, fixed):
-    """What the program takes: the example's shapes, but any number of samples unless `fixed`."""
+    """Return the program's inputs: as the example's, of any number of samples unless `fixed`."""
     samples = {v.shape[0] for v in example.values() if v.ndim}
     free = not fixed and len(samples) == 1
     return [

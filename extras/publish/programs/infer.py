@@ -46,7 +46,7 @@ def main():
 
 
 def checked(model, batch, told, program):
-    """Whether both engines give the model's outputs for a batch, within rounding."""
+    """Return whether both engines give the model's outputs for a batch, within rounding."""
     batch = arrays.tensors(batch)
     begin(SETTINGS["seed"])
     with paddle.no_grad():

@@ -310,7 +310,7 @@ def test_inputs_nest_in_a_saved_program(tmp_path_factory, request):
 
 @pytest.mark.slow
 def test_rotations_may_be_an_input(reformer, tmp_path):
-    """Those of the tape, given to a model that would draw others."""
+    """The model is given the tape's rotations, and would draw others."""
     config = json.loads((reformer.folder / "config.json").read_text())["model"]
     shape = [config[k] for k in ("num_attention_heads", "attention_head_size", "num_hashes")]
     shape.append(sum(config["num_buckets"]) // 2)

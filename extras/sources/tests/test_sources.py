@@ -173,7 +173,7 @@ def test_reviews_that_cannot_be_used_are_refused(tmp_path):
 
 
 def kept(path, seed=0):
-    """What prepare gives, and what it said while it worked."""
+    """Return what prepare gives, and what it said while it worked."""
     told = []
     made = prepare(load_pair("fastformer"), "ag_news", path, seed, None, told.append)
     return made, told

@@ -26,7 +26,7 @@ class RMSNorm(nn.Layer):
 
 
 class PlainNorm(RMSNorm):
-    """The same without a cast."""
+    """An RMSNorm without a cast."""
 
     def forward(self, x):
         return self.weight * x * paddle.rsqrt(x.square().mean(-1, keepdim=True) + self.eps)
@@ -49,7 +49,7 @@ class Rotary(nn.Layer):
 
 
 class PlainRotary(nn.Layer):
-    """The same, made of integers in every call."""
+    """A Rotary whose angles are made of integers in every call."""
 
     def __init__(self, size, length, base=10000.0):
         super().__init__()
@@ -90,7 +90,7 @@ class Grouped(nn.Layer):
 
 
 class PlainGrouped(Grouped):
-    """The same without a cast."""
+    """A Grouped without a cast."""
 
     rotary_class = PlainRotary
 

@@ -93,7 +93,7 @@ class Hashed(nn.Module):
 
 
 class Asked(nn.Module):
-    """The same by the workbench's own choose, choose_top_k and choose_order."""
+    """Choices of all three kinds by the workbench's own choose, choose_top_k and choose_order."""
 
     def __init__(self, width):
         super().__init__()

@@ -6,7 +6,7 @@ from paddle.nn import functional as F
 
 
 class Part(nn.Layer):
-    """What a case is about: (B, 3, 4, 4) -> (B, 3, 4, 4) but for interpolate's 7 x 7."""
+    """The part of a case: (B, 3, 4, 4) -> (B, 3, 4, 4) but for interpolate's 7 x 7."""
 
     def __init__(self, kind, fault):
         super().__init__()
