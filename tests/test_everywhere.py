@@ -4,13 +4,13 @@ import argparse
 import json
 import os
 import runpy
-import shutil
 import sys
 from functools import partial
 from unittest.mock import create_autospec
 
 import pytest
 from checkout import ROOT, change
+from test_hard import few
 
 from faults import everywhere, hard, run
 from faults.everywhere import PATHS, USUAL, Outcome
@@ -39,21 +39,13 @@ def test_tests_and_workers_have_the_setting_on_amd_alone(monkeypatch, is_amd):
 
 # ---- faults/everywhere.py -----------------------------------------------------------------------
 
-PAIRS = ROOT / "faults" / "pairs"
-
 
 def small(folder, monkeypatch):
-    """Two pairs to judge on a path; all of faults/pairs is copied."""
-    shutil.copytree(PAIRS, folder / "pairs")
-    with open(folder / "pairs" / "operators" / "case.py", "a") as file:
-        file.write(
-            "\n_ALL = {k: v for cases in CASES.values() for k, v in cases.items()}\n"
-            "CASES['few'] = {name: _ALL[name] for name in ('silu', 'tanh_saturated')}\n"
-            "CONFIGS['few'] = {}\n"
-        )
-    monkeypatch.setattr(hard, "PAIRS", folder / "pairs")
+    """Two pairs to judge on a path; the folder of theirs."""
+    made = few(folder, "operators", ["silu", "tanh_saturated"])
+    monkeypatch.setattr(hard, "PAIRS", folder)
     monkeypatch.setattr(hard, "RUNS", (hard.Run("operators", 1, "few"),))
-    return folder / "pairs"
+    return made
 
 
 ARGUMENTS = ("--faults", "none", "--workers", "1", "--step", "1")
@@ -74,7 +66,7 @@ def test_a_path_is_compared_with_the_usual_one(tmp_path, monkeypatch, capsys):
 
 @pytest.mark.slow
 def test_a_false_alarm_turns_it_red(tmp_path, monkeypatch, capsys):
-    path = small(tmp_path, monkeypatch) / "operators" / "paddle_model.py"
+    path = small(tmp_path, monkeypatch) / "paddle_model.py"
     change(path, "F.silu(x)", "F.silu(x * 1.0001)")
     assert everywhere.main([*ARGUMENTS, "--path", USUAL]) == 1
     said = capsys.readouterr().out

@@ -113,19 +113,13 @@ def test_one_fault_a_step_is_judged_by_cold_processes(tmp_path, monkeypatch):
 
 def test_change_that_is_no_fault_is_not_caught(worker):
     fault = BY_ID["layernorm-epsilon-small"]
-    harmless = dataclasses.replace(fault, new=f"{fault.old}  # as it was")
-    found = worker.judge(harmless)
-    assert found["exit_code"] == 0
-    assert not found["caught"] and not found["origin_right"]
+    found = worker.judge(dataclasses.replace(fault, new=f"{fault.old}  # as it was"))
+    assert found["exit_code"] == 0 and not found["caught"] and not found["origin_right"]
 
 
-class Done:
+def done(status):
     """A finished check, as far as a verdict on it goes."""
-
-    stderr = ""
-
-    def __init__(self, returncode):
-        self.returncode = returncode
+    return SimpleNamespace(stderr="", returncode=status)
 
 
 @pytest.mark.parametrize(
@@ -144,7 +138,7 @@ def test_fault_counts_only_behind_a_green_run_and_by_its_own_row(
 ):
     fault = BY_ID["layernorm-epsilon-small"]
     told = {"first_diverged": first, "verdict": "DIVERGED", "rows": []}
-    found = worker.found(fault, control_is_green, Done(status), told)
+    found = worker.found(fault, control_is_green, done(status), told)
     assert (found["caught"], found["origin_right"]) == (caught, right)
 
 
@@ -158,7 +152,7 @@ def test_fault_counts_only_behind_a_green_run_and_by_its_own_row(
 )
 def test_refusal_counts_by_what_its_sentence_says(worker, status, sentence, caught, right):
     told = {"errors": {"fast_transformer": sentence}}
-    found = worker.found(BY_ID["bias-left-out"], True, Done(status), told)
+    found = worker.found(BY_ID["bias-left-out"], True, done(status), told)
     assert (found["caught"], found["origin_right"]) == (caught, right)
 
 
@@ -180,7 +174,7 @@ def test_no_fault_is_found_while_an_output_that_is_off_is_green(worker, changes,
     row |= {"allowed": 1e-8, "origin": False} | changes
     fault = BY_ID["layernorm-epsilon-small"]
     told = {"first_diverged": fault.origin, "verdict": "DIVERGED", "rows": [row]}
-    found = worker.found(fault, True, Done(1), told)
+    found = worker.found(fault, True, done(1), told)
     assert found["green_and_off"] == (["main/logits"] if green else [])
     assert found["caught"] is not green
 

@@ -4,14 +4,12 @@ import io
 
 import numpy as np
 import pytest
-from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.markers import MarkerStyle
 from matplotlib.patches import Patch
 
 from faults import show
 from tools.readme import END, verdicts_figure
-from twincheck.common.report import marks
 from twincheck.step5_train.curves import curves_figure
 
 
@@ -98,16 +96,6 @@ FIGURES = pytest.mark.parametrize("make", [verdicts, curves, faults])
 def test_no_entry_is_told_by_its_colour_alone_and_no_legend_lies_on_the_data(make):
     figure = make()
     assert legends(figure) and confused(figure) == 0 and not covered(figure)
-
-
-def test_a_picture_that_colour_alone_explains_is_found():
-    """The faults that were there: dots of two colours, and a legend over the lines."""
-    figure = Figure()
-    axes = figure.subplots()
-    for colour in (marks.GREEN, marks.RED):
-        axes.scatter([1, 2], [1, 2], color=colour, label=colour)
-    axes.legend(loc="lower right")
-    assert confused(figure) == 1 and covered(figure)
 
 
 def test_the_axes_of_verdicts_end_at_1e_14_and_nothing_is_lost():

@@ -1,9 +1,7 @@
 """Users' pairs: the registry, what a run comes to, and a wrong pair that is told."""
 
-import shutil
-
 import pytest
-from checkout import change
+from builders import copied
 
 from faults.catalogue import table
 from faults.users import run
@@ -58,9 +56,8 @@ def test_what_a_run_comes_to(rows, options, errors, verdict, status):
 def test_a_wrong_pair_is_a_false_alarm(tmp_path, monkeypatch):
     """Two pairs in one check: the wrong one is told by name, the right one passes."""
     names = ("many_labels", "attention_module")
-    for name in names:
-        shutil.copytree(run.FOLDER / name, tmp_path / name)
-    change(tmp_path / "many_labels" / "paddle_model.py", "weight * y", "y")
+    for name, changes in zip(names, ([("weight * y", "y")], []), strict=True):
+        copied(run.FOLDER / name, tmp_path, *changes)
     monkeypatch.setattr(run, "FOLDER", tmp_path)
     runs = [one for one in run.runs_of(PAIRS) if one.pair.name in names and one.step == 3]
     found = {one["name"]: one for one in run.run(Place(), lambda text: None, runs)}
