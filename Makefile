@@ -4,7 +4,7 @@ SHELL := /bin/sh
 VENV_PYTHON := .venv/bin/python
 
 .DEFAULT_GOAL := help
-.PHONY: help install paconvert check test test-slow faults faults-everywhere environments bench lint clean distclean
+.PHONY: help install paconvert check test test-slow faults faults-everywhere environments lint clean distclean
 
 help:
 	@echo "make install    make .venv with the pinned CPU packages, where that is still to be done"
@@ -15,7 +15,6 @@ help:
 	@echo "make faults     plants every fault of the catalogue, and runs the correct hard pairs"
 	@echo "make faults-everywhere  the same on other paths of the linear algebra: 40 minutes"
 	@echo "make environments  the checks with other versions: Python 3.10 to 3.13, torch 2.4, Paddle 2.6"
-	@echo "make bench      speed and memory beside the peers, which it installs: an hour, 4 GB"
 	@echo "make lint       ruff, the twins line by line, imports and pages; tests that took too long"
 	@echo "make clean      remove logs and caches"
 	@echo "make distclean  remove .venv as well"
@@ -65,10 +64,6 @@ faults-everywhere: install
 environments: install
 	@WORKBENCH_ENVIRONMENTS=1 $(VENV_PYTHON) -m pytest -q tests/test_environments.py \
 		extras/publish/tests/test_export.py::test_in_an_environment_that_its_own_requirements_make
-
-# Installs the peers into .environments/gallery, once; python -m tools.bench --list names the rows.
-bench: install
-	@$(VENV_PYTHON) -m tools.bench
 
 lint: install
 	@$(VENV_PYTHON) -m ruff check .

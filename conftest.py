@@ -51,7 +51,7 @@ from tools.costs import COSTS  # noqa: E402
 COLD = ("test_check", "test_conditions", "test_environments")
 
 # These begin first, or the suite would wait for one of them at its end.
-LONGEST = "mend readme own_port issue export live aoa sidecars right_ports why processes".split()
+LONGEST = "mend readme own_port issue export live sidecars right_ports why processes".split()
 
 
 SPENT = [0.0]  # CPU seconds of this process and what it waited for, at the last phase's end

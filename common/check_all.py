@@ -1,6 +1,6 @@
-"""`make check`: steps 1 to 5 for every built-in model, one table, one exit status.
+"""Steps 1 to 5 of a pair, or of every built-in model: one table, one exit status.
 
-twincheck check [--json FILE] [--out DIR] [--model NAME]
+twincheck check [DIR …] [--json FILE] [--out DIR]
 
 Every row is in log/report.json, in short where it agrees, or in full in FILE; the table is in
 log/report.txt beside it, a page of both to open in a browser in log/report.html, and the logs are
@@ -8,8 +8,7 @@ in stepN_*/log (or DIR).  All of it that somebody needs who is to believe it is 
 (extras/bundle).
 """
 
-import signal
-import sys
+import importlib
 import threading
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
@@ -17,36 +16,22 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-if __name__ == "__main__":  # by its path too, and under a Python that will not do
-    # Till all is imported, and nothing begun, Ctrl-C ends it without a word.
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
-    sys.path[0] = sys.path[0] if __package__ else str(Path(__file__).resolve().parent.parent)
-    from twincheck.common.system.start import begin
-
-    begin("numpy", "rich")
-
-import importlib
-
 from twincheck.common.check.command_line import write_page
-from twincheck.common.check.guard import guarded
 from twincheck.common.check.options import OF_EVERY_CHECK, CheckOptions, Parser, of
-from twincheck.common.check.record import request_of
 from twincheck.common.check.report_json import json_text, told_in
 from twincheck.common.check.result import Result, overall_exit
-from twincheck.common.check.runner import base_folder, judge_model, run_step
+from twincheck.common.check.runner import run_step
 from twincheck.common.check.steps import Step
 from twincheck.common.check.workers import Processes
-from twincheck.common.logs.result_folder import ResultFolder
-from twincheck.common.logs.sidecar import sidecar_of
 from twincheck.common.pair.pairs import load_pairs
 from twincheck.common.report import terminal as report
 from twincheck.common.report.commands import whole
 from twincheck.common.report.summary import last_line
 from twincheck.common.system import extras
 from twincheck.common.system.checkout import ROOT, for_logs
-from twincheck.common.system.errors import UserError
+from twincheck.common.system.extras import of_pairs
 from twincheck.common.system.files import write_text
-from twincheck.common.system.frameworks import SIDES
+from twincheck.common.system.program import guarded
 from twincheck.common.system.reasons import Kind
 from twincheck.common.system.signals import Beside
 
@@ -55,23 +40,25 @@ _ADDED = "twincheck.after_check_all"
 
 
 def all_steps() -> list[Step]:
-    """The five steps, each from its own check script."""
-    found = []
-    for path in sorted(ROOT.glob("step*/check_step*.py")):
-        found.append(importlib.import_module(f"twincheck.{path.parent.name}.{path.stem}").STEP)
-    return found
+    """The five steps, each from its own folder."""
+    paths = sorted(ROOT.glob("step*/step.py"))
+    return [importlib.import_module(f"twincheck.{path.parent.name}.step").STEP for path in paths]
 
 
-def main(arguments: list[str] | None = None, is_there: bool = False) -> int:
-    """Run every step and show the table; returns the exit status.
+@of_pairs("--out")
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run every step and show the table; returns the exit status."""
+    return show_steps(__doc__, "check", _run_all, arguments)
 
-    is_there  judge the results that are there instead, of whichever steps
-    """
-    parser = Parser(__doc__, "report" if is_there else "check")
+
+def show_steps(
+    doc: str, command: str, run: Callable, arguments: Sequence[str] | None = None
+) -> int:
+    """Parse a command line for all steps, and show what `run` gives; returns the exit status."""
+    parser = Parser(doc, command)
     parser.take(*OF_EVERY_CHECK, *of("reference"), "mode", *of("data", "training"))
     given = parser.parse_args(arguments)
-    command = whole("report" if is_there else "check", given.typed)
-    how = CheckOptions.of(given), given.json, command, judge_again if is_there else _run_all
+    how = CheckOptions.of(given), given.json, whole(command, given.typed), run
     return guarded(given.debug, lambda: check_all(all_steps(), *how))
 
 
@@ -111,35 +98,6 @@ def _named(results: Sequence[Result]) -> str:
         return Kind.STEPS_ALL()
     some = Kind.STEPS_SOME if len(numbers) > 1 else Kind.STEP_ONE
     return some(numbers=list(map(str, numbers)))
-
-
-def judge_again(
-    steps: Sequence[Step], options: CheckOptions, on_progress: Callable | None = None
-) -> list[Result]:
-    """The results that are there of these steps and models, judged as --compare-only does.
-
-    Raises UserError where there is none, or where logs can show nothing.
-    """
-    results = []
-    for pair in load_pairs(options.models, options.run.backends):
-        for step in steps:
-            folder = base_folder(step, options) / pair.name
-            logs = [ResultFolder(folder).log(step.judged[0], side) for side in SIDES]
-            if not all(log.is_file() for log in logs):
-                continue
-            if on_progress:
-                on_progress(Kind.STEP_NAMED(step=step.number, name=pair.name))
-            told = sidecar_of(logs[0])
-            how = replace(options, run=request_of(told), compare_only=True)
-            result = judge_model(step, pair, folder, how)
-            result.folder = folder
-            if result.error:
-                raise UserError(result.error)
-            results.append(result)
-    if not results:
-        where = str(options.out or "step*/log")
-        raise UserError(Kind.RESULTS_MISSING(folder=where, models=list(options.models)))
-    return results
 
 
 def _left_out(
@@ -192,7 +150,3 @@ def _run_all(steps: Sequence[Step], options: CheckOptions, on_progress) -> list[
         results = results_of([step for step in steps if step not in longest], on_progress)
         finished.set()
         return sum((one.result() for one in beside), results)
-
-
-if __name__ == "__main__":
-    sys.exit(main())

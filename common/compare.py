@@ -9,18 +9,9 @@ no sidecars to say that two did, show nothing and are refused, unless --allow sa
 meant.  Exit status: 0 aligned, 1 not aligned, 2 could not be compared.
 """
 
-import sys
+from collections.abc import Sequence
 from pathlib import Path
 
-if __name__ == "__main__":  # by its path too, and under a Python that will not do
-    sys.path[0] = sys.path[0] if __package__ else str(Path(__file__).resolve().parent.parent)
-    from twincheck.common.system.start import begin
-
-    begin("numpy", "rich")
-
-from collections.abc import Sequence
-
-from twincheck.common.check.guard import guarded
 from twincheck.common.check.options import Parser
 from twincheck.common.logs.independence import check_independence, from_one_side
 from twincheck.common.logs.sidecar import Sidecar, sidecar_of
@@ -28,6 +19,7 @@ from twincheck.common.report import terminal as report
 from twincheck.common.system.errors import UserError
 from twincheck.common.system.extras import in_language
 from twincheck.common.system.json_file import write_json
+from twincheck.common.system.program import guarded
 from twincheck.common.system.reasons import Kind
 from twincheck.common.verdict.judge import Judgement, judge_logs
 from twincheck.common.verdict.row import first_bad_row
@@ -97,7 +89,3 @@ def _show(judgement: Judgement, options) -> None:
             report.say(f"  {in_language(line)}")
     if judgement.rows:
         report.show_rows(judgement.rows)
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -7,26 +7,17 @@ and needs neither framework.  Exit status: 0 shown, 2 no such row.
 """
 
 import sys
-from pathlib import Path
-
-if __name__ == "__main__":  # by its path too, and under a Python that will not do
-    sys.path[0] = sys.path[0] if __package__ else str(Path(__file__).resolve().parent.parent)
-    from twincheck.common.system.start import begin
-
-    begin("numpy", "rich")
-
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from difflib import get_close_matches
+from pathlib import Path
 
 import numpy as np
 
-from twincheck.common.check.guard import guarded
 from twincheck.common.check.options import Parser, natural
 from twincheck.common.check.steps import Step
 from twincheck.common.check_all import all_steps
-from twincheck.common.logs.pickle_machine import printable
 from twincheck.common.logs.reader import read_log
 from twincheck.common.logs.result_folder import ResultFolder
 from twincheck.common.logs.sidecar import sidecar_of
@@ -34,11 +25,12 @@ from twincheck.common.logs.sums import sample_of
 from twincheck.common.report.findings import place_of
 from twincheck.common.report.terminal import describe, say
 from twincheck.common.system.errors import UserError
-from twincheck.common.system.extras import in_language
+from twincheck.common.system.extras import in_language, of_pairs
 from twincheck.common.system.frameworks import SIDES
+from twincheck.common.system.program import guarded
 from twincheck.common.system.reasons import Kind
 from twincheck.common.system.run_kind import RunKind
-from twincheck.common.system.words import call_sides
+from twincheck.common.system.words import call_sides, printable
 from twincheck.common.verdict.judge import judge_logs
 from twincheck.common.verdict.row import Row
 
@@ -74,6 +66,7 @@ class StepLogs:
         return list(keys)
 
 
+@of_pairs("--out", behind=1)
 def main(arguments: Sequence[str] | None = None) -> int:
     """The command; returns the exit status."""
     parser = Parser(__doc__, "show")
@@ -251,7 +244,3 @@ def _differences(arrays: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
             with np.errstate(invalid="ignore"):  # infinity minus infinity
                 found[f"diff{bits}"] = np.subtract(*pair, dtype=np.float64)
     return found
-
-
-if __name__ == "__main__":
-    sys.exit(main())

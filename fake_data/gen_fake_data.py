@@ -1,25 +1,18 @@
 """Make the small data in this folder: seeded, hashed, at the edges.
 
-    python fake_data/gen_fake_data.py            write the files and SHA256SUMS
-    python fake_data/gen_fake_data.py --check    say whether they are what would be written
+    python -m fake_data.gen_fake_data            write the files and SHA256SUMS
+    python -m fake_data.gen_fake_data --check    say whether they are what would be written
 
 MODEL.npz is what steps 1, 3 and 4 feed to both sides: CASE/INPUT of a built-in model's default
 preset, made by make_inputs of its case.py.  The others are small files in the form of the data sets
 that presets train on (common/pair/sources), to try `--data` with.
 """
 
-import sys
-from pathlib import Path
-
-if __name__ == "__main__":  # by its path too, and under a Python that will not do
-    sys.path[0] = sys.path[0] if __package__ else str(Path(__file__).resolve().parent.parent)
-    from twincheck.common.system.start import begin
-
-    begin("numpy", "rich")
-
 import gzip
 import hashlib
+import sys
 from collections.abc import Sequence
+from pathlib import Path
 
 import numpy as np
 
@@ -64,7 +57,7 @@ def content_of(path: Path) -> bytes:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Write or check; returns 0, or 1 where --check finds a difference."""
-    parser = Parser(__doc__, prog="python fake_data/gen_fake_data.py")
+    parser = Parser(__doc__, prog="python -m fake_data.gen_fake_data")
     parser.add_argument("--check", action="store_true", help="write nothing: are they as made?")
     options = parser.parse_args(arguments)
     made = {model: make_fake_data(model) for model in built_in_models()}

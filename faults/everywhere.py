@@ -11,24 +11,17 @@ A setting that changes no bit of any log had no effect on this processor, and th
 Exit status 0: no false alarm and no fault lost on any path.
 """
 
-import sys
-from pathlib import Path
-
-if __name__ == "__main__":  # by its path too, and under a Python that will not do
-    sys.path[0] = sys.path[0] if __package__ else str(Path(__file__).resolve().parent.parent)
-    from twincheck.common.system.start import begin
-
-    begin("numpy", "rich")
-
 import argparse
 import hashlib
 import json
 import os
 import re
+import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
+from pathlib import Path
 
 from rich.console import Console
 from rich.table import Table
@@ -38,13 +31,12 @@ from faults.catalogue import FAULTS
 from faults.fault import USERS, Fault
 from faults.warm import Interpreters
 from faults.worker import Check
-from twincheck.common.check.guard import guarded
 from twincheck.common.check.options import positive
 from twincheck.common.system.errors import UserError
 from twincheck.common.system.files import write_text
 from twincheck.common.system.half import EPSILONS
+from twincheck.common.system.program import Parser, guarded
 from twincheck.common.verdict.tolerances import tolerance
-from twincheck.extras.shared.jobs import Place
 
 USUAL = "OMP_NUM_THREADS=1"  # what tests and `make faults` run under; the others are compared to it
 PATHS = (
@@ -186,7 +178,7 @@ def _run_pairs(outcome: Outcome, options, workers: int, on_progress, python: str
         if (not options.only or one.folder in options.only)
         and (not options.step or one.step in options.step)
     ]
-    pairs = hard.run(Place(workers), on_progress, runs, python, see, outcome.take)
+    pairs = hard.run(workers, on_progress, runs, python, see, outcome.take)
     outcome.pairs = len(pairs)
     outcome.alarms += [
         f"step {pair['step']}, {pair['name']}: {pair['verdict']} {pair['worst']}"
@@ -219,7 +211,7 @@ def _run_faults(outcome: Outcome, options, workers: int, on_progress, python: st
     faults = chosen_faults(options)
     if not faults:
         return
-    found = run.plant(faults, Place(workers), on_progress, python)
+    found = run.plant(faults, workers, on_progress, python)
     outcome.controls, outcome.faults = len(found["controls"]), outcome.faults + len(faults)
     outcome.alarms += [
         f"step {control['step']}, {control['model']}, a correct run: {control['first']}"
@@ -279,9 +271,7 @@ def show(outcomes: Sequence[Outcome], console: Console) -> None:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """See the module's docstring; returns the exit status."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = Parser(__doc__)
     parser.add_argument("--path", action="append", choices=PATHS, metavar="NAME=VALUE")
     parser.add_argument("--only", action="append", metavar="FOLDER", help="its pairs, no catalogue")
     parser.add_argument("--step", type=int, action="append", help="of this step alone")

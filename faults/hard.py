@@ -7,33 +7,26 @@ A pair is one case of a folder under faults/pairs, or of a built-in model, in on
 seed.  Exit status 0: no false alarm.
 """
 
-import sys
-from pathlib import Path
-
-if __name__ == "__main__":  # by its path too, and under a Python that will not do
-    sys.path[0] = sys.path[0] if __package__ else str(Path(__file__).resolve().parent.parent)
-    from twincheck.common.system.start import begin
-
-    begin("numpy", "rich")
-
 import argparse
 import json
 import os
 import shutil
+import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 
 from faults import portions
 from faults.checkout import CHECKS
 from faults.portions import Portion
-from twincheck.common.check.guard import guarded
+from faults.warm import Interpreters
 from twincheck.common.system.checkout import ROOT
 from twincheck.common.system.errors import UserError
+from twincheck.common.system.program import Parser, guarded
 from twincheck.common.verdict.row import exit_code, worst
-from twincheck.extras.shared.jobs import Place
-from twincheck.extras.shared.task import captured
+from twincheck.extras.shared.jobs import captured
 
 PAIRS = Path(__file__).resolve().parent / "pairs"
 
@@ -93,17 +86,18 @@ RUNS = (
 
 
 def run(
-    place: Place,
+    workers: int,
     on_progress: Callable[[str], None],
     runs: Sequence[Run] = RUNS,
-    python: str | None = sys.executable,
+    python: str = sys.executable,
     look: Callable[[Run, dict, Path], object] | None = None,
     on_seen: Callable[[object], None] = lambda seen: None,
 ) -> list[dict]:
     """Judge every hard pair; a dict for each, in the order of RUNS.
 
-    python    what runs the checks; None: each process has a warm one of its own
-    look      what the process that makes a run asks of its report and its logs; told to `on_seen`
+    workers   how many at a time
+    python    what runs the checks
+    look      what is asked of a run's report and its logs; told to `on_seen`
 
     name, step, verdict, exit_code (0: right), rows, guide_passed, seconds (of its run, shared by
     its cases) and worst, the row that used most of what it was allowed.  Raises UserError where a
@@ -117,7 +111,7 @@ def run(
         on_seen(seen)
         on_progress(f"hard pairs: step {one.step}, {one.name}")
 
-    portions.run(partial(_judge, look), [[one] for one in runs], place, python, take)
+    portions.run(partial(_judge, look), [[one] for one in runs], workers, python, take)
     return [case for one in runs for case in found[one]]
 
 
@@ -184,9 +178,7 @@ def _summary(name: str, step: int, rows: list[dict], seconds: float) -> dict:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """See the module's docstring; returns the exit status."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = Parser(__doc__)
     parser.add_argument("--only", action="append", metavar="FOLDER", help="pairs of this folder")
     parser.add_argument("--step", type=int, action="append", help="pairs of this step alone")
     portions.take_options(parser)
@@ -211,9 +203,8 @@ def _main(options: argparse.Namespace) -> int:
     ]
     if not chosen:
         raise UserError("no hard pair is in these folders and steps")
-    place = portions.place_of(options)
-    with portions.interpreter(place) as python:
-        pairs = run(place, partial(print, flush=True), chosen, python)
+    with Interpreters() as warm:
+        pairs = run(options.workers, partial(print, flush=True), chosen, warm.python)
     if options.json:
         options.json.write_text(json.dumps(pairs, indent=1, allow_nan=False))
     alarms = [pair for pair in pairs if pair["exit_code"] != 0]

@@ -11,26 +11,19 @@ A rule that fails a faulty port says something only if it passes the correct one
 asks both about the correct logs too.
 """
 
-import sys
-from pathlib import Path
-
-if __name__ == "__main__":  # by its path too; --help needs no framework
-    sys.path[0] = sys.path[0] if __package__ else str(Path(__file__).resolve().parent.parent)
-    from twincheck.common.system.start import begin, show_help
-
-    show_help(__doc__)
-    begin("numpy", "reprod_log")
-
 import json
 import os
 import subprocess
+import sys
 from collections.abc import Collection
+from pathlib import Path
 
 import numpy as np
 
 from faults.checkout import ROOT
 from twincheck.common.logs.reader import read_log
 from twincheck.common.system.errors import UserError
+from twincheck.common.system.start import show_help
 
 PADIFF_RTOL = 1e-7
 NO_LOGS = "no logs"
@@ -149,4 +142,5 @@ def _serve() -> None:
 
 
 if __name__ == "__main__":
+    show_help(__doc__)
     _serve()

@@ -8,33 +8,26 @@ counts as caught where that was green, and torch's logs of it serve all its faul
 every fault caught, at least 95 % with the right origin, no correct hard pair called wrong.
 """
 
-import sys
-from pathlib import Path
-
-if __name__ == "__main__":  # by its path too, and under a Python that will not do
-    sys.path[0] = sys.path[0] if __package__ else str(Path(__file__).resolve().parent.parent)
-    from twincheck.common.system.start import begin
-
-    begin("numpy", "rich")
-
 import argparse
 import json
 import os
+import sys
 import time
 from collections.abc import Callable, Sequence
+from pathlib import Path
 
 from faults import hard, portions, show
 from faults.catalogue import FAULTS
 from faults.fault import Fault
 from faults.portions import Portion
 from faults.users import run as users
-from faults.worker import Check, judge_portion
-from twincheck.common.check.guard import guarded
+from faults.warm import Interpreters
+from faults.worker import Check, Workers
 from twincheck.common.report import terminal as report
 from twincheck.common.system.checkout import ROOT
 from twincheck.common.system.errors import UserError
 from twincheck.common.system.files import write_text
-from twincheck.extras.shared.jobs import Place
+from twincheck.common.system.program import Parser, guarded
 
 ORIGINS_WANTED = 0.95
 # Faults of one check that a worker takes at a time: each worker makes a correct run of its own.
@@ -46,9 +39,7 @@ COST = {1: 1, 2: 3, 3: 1, 4: 3, 5: 4}
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """See the module's docstring; returns the exit status."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = Parser(__doc__)
     parser.add_argument("--only", action="append", metavar="ID", help="this fault alone")
     parser.add_argument("--model", action="append", help="faults of this model alone")
     parser.add_argument("--step", type=int, action="append", help="faults of this step alone")
@@ -65,15 +56,14 @@ def _run(options: argparse.Namespace) -> int:
     partial = bool(options.only or options.model or options.step)
     if options.no_hard and partial:
         raise UserError("--no-hard: with --only, --model or --step no hard pair runs: leave it out")
-    place = portions.place_of(options)
     faults = chosen(options)
     start = time.perf_counter()
-    with report.progress() as on_progress, portions.interpreter(place, options.cold) as python:
-        found = plant(faults, place, on_progress, python)
+    with report.progress() as on_progress, Interpreters(options.cold) as warm:
+        found = plant(faults, options.workers, on_progress, warm.python)
         pairs = []
         if not (options.no_hard or partial):
-            pairs = hard.run(place, on_progress, python=python)
-            pairs += users.run(place, on_progress, python=python)
+            pairs = hard.run(options.workers, on_progress, python=warm.python)
+            pairs += users.run(options.workers, on_progress, python=warm.python)
     found |= {"hard": pairs, "seconds": round(time.perf_counter() - start, 1)}
     found["cpu_seconds"] = round(sum(os.times()[:4]), 1)
     write_text(options.json, json.dumps(found, indent=1, allow_nan=False))
@@ -111,13 +101,14 @@ def chosen(options: argparse.Namespace) -> list[Fault]:
 
 def plant(
     faults: Sequence[Fault],
-    place: Place,
+    workers: int,
     on_progress: Callable[[str], None],
-    python: str | None,
+    python: str,
 ) -> dict:
     """Judge faults in parallel; {"faults": in the catalogue's order, "controls": …}.
 
-    python   what runs the checks; None: each process has warm ones of its own
+    workers   how many at a time
+    python    what runs the checks
     """
     results: dict[str, dict] = {}
     controls: dict[Check, dict] = {}
@@ -128,7 +119,8 @@ def plant(
             on_progress(f"{len(results)} of {len(faults)}: {fault.id}")
         controls[Check.of(portion.items[0])] = found[1]
 
-    portions.run(judge_portion, _chunks(faults), place, python, take)
+    with Workers() as idle:
+        portions.run(idle.judge, _chunks(faults), workers, python, take)
     return {
         "faults": [results[fault.id] for fault in faults],
         "controls": list(controls.values()),

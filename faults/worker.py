@@ -1,6 +1,5 @@
 """A copy of the checkout in which faults are planted, one at a time, and what each check says."""
 
-import re
 import shutil
 import sys
 import time
@@ -22,8 +21,9 @@ from faults.fault import (
 from faults.portions import Portion
 from twincheck.common.logs.result_folder import ResultFolder
 from twincheck.common.logs.sidecar import read_sidecar
+from twincheck.common.system.frameworks import SIDES
 from twincheck.common.verdict.row import HARMLESS
-from twincheck.extras.shared.task import captured, kept
+from twincheck.extras.shared.jobs import captured
 
 # Of the logs that the two other tools are given: every tensor that is compared here.
 STEMS = {1: "forward_all", 2: "metric_all", 3: "loss_all", 4: "bp_align_all", 5: "train_align_all"}
@@ -64,11 +64,27 @@ class Check:
         return Path(self.model).name
 
 
-def judge_portion(portion: Portion) -> tuple[list[dict], dict]:
-    """What was found of each fault of one check, and of its correct run."""
-    with kept(portion.base, lambda: Worker(portion.folder(), portion.python)) as worker:
-        found = [worker.judge(fault) for fault in portion.items]
-        return found, worker.controls[Check.of(portion.items[0])]
+class Workers:
+    """Workers that judge portions at the same time, each one portion after the other."""
+
+    def __init__(self):
+        self.idle: list[Worker] = []
+
+    def judge(self, portion: Portion) -> tuple[list[dict], dict]:
+        """Return what was found of each fault of one check, and of its correct run."""
+        worker = self.idle.pop() if self.idle else Worker(portion.folder(), portion.python)
+        try:
+            found = [worker.judge(fault) for fault in portion.items]
+            return found, worker.controls[Check.of(portion.items[0])]
+        finally:
+            self.idle.append(worker)
+
+    def __enter__(self) -> "Workers":
+        return self
+
+    def __exit__(self, *exception) -> None:
+        for worker in self.idle:
+            worker.close()
 
 
 class Worker:
@@ -260,22 +276,18 @@ globals().update(vars(import_module(f"{{__package__}}.{{own}}")))
 def plant(path: Path, text: str, side: str = "paddle") -> Callable[[], None]:
     """Put a changed text in a file's place; returns what takes it back out.
 
-    What both sides share, a step's scripts or the instruments that a side binds, is changed for one
-    side alone: in a copy beside it, which that side's file imports or binds from then on.
+    What both sides share, a step's scripts or an instrument, is changed for one side alone: in a
+    copy beside it, which that side's script imports, or that side's process.
     """
     other, right = (path.with_stem(f"{path.stem}_of_{of}") for of in (side, "the_other"))
-    script, binds = path.parent / side / path.name, path.parent / "bind.py"
+    script = path.parent / side / path.name
     here, there = (f"{path.parent.name}.{each.stem} import" for each in (path, other))
-    if binds.is_file() and re.search(rf"(?m)^    {path.stem},$", binds.read_text()):
-        script = path.parent / f"{side}_side.py"
-        here = "bind(sys.modules[__name__])\n"
-        there = f"{here}from twincheck.common.sides import {other.stem}\n"
-        there += f"bind(sys.modules[__name__], ({other.stem},))\n"
+    instrument = path.parent.name == "sides" and not path.stem.endswith(SIDES)
     clean = script.read_text() if script.is_file() else ""
     alike, copies = path.read_text(), {other: text}
     if here in clean:
         planted = clean.replace(here, there)
-    elif "\nSCRIPT = {" in alike:  # one script of both sides: each side's process runs its own
+    elif instrument or "\nSCRIPT = {" in alike:  # each side's process imports its own
         copies[right] = clean = alike
         script, planted = path, OF_ITS_SIDE.format(side, other.stem, right.stem)
     else:

@@ -1,6 +1,7 @@
 """Step 1, both sides: run the model once and log every probe and every output."""
 
 from twincheck.common.sides.initial import log_initial
+from twincheck.common.sides.probes import probing
 from twincheck.step1_forward.decoding import decode
 
 
@@ -9,7 +10,7 @@ def forward(run):
     model = run.build()
     run.log_constants()
     before = run.buffers(model)
-    with run.no_gradients(), run.side.probing(model):
+    with run.no_gradients(), probing(run.side, model):
         if run.case.decode:
             decode(run, model, run.tensors()["input_ids"])
             return

@@ -10,7 +10,7 @@ from twincheck.common.pair.case_hooks import TEXT
 from twincheck.common.pair.data import BYTE_OFFSET, count, split_documents
 from twincheck.common.pair.metrics import classification
 from twincheck.common.pair.sentencepieces import MODEL
-from twincheck.common.sides.evaluate import evaluate
+from twincheck.common.sides.loader import Samples, batches, evaluate
 from twincheck.step2_metric.hard_texts import HARD_TEXTS
 from twincheck.step2_metric.tokenizers import Bytes, SentencePiece, Words, encode
 
@@ -24,16 +24,15 @@ WORDS_LENGTH = 128  # words likewise: some texts are longer, some shorter
 
 def metric(run):
     """Log batches of the training set, the test set and any text, then predictions and scores."""
-    Samples, batches = run.side.Samples, run.side.batches
     train, test = run.samples("train"), run.samples("test")
     shuffled = run.session.tape.permutation("shuffle", 0, count(train))
-    log_batches(run, "train", batches(Samples(train), shuffled, BATCH_SIZE))
-    dropped = batches(Samples(train), shuffled, BATCH_SIZE, drop_last=True)
+    log_batches(run, "train", batches(run.side, Samples(train), shuffled, BATCH_SIZE))
+    dropped = batches(run.side, Samples(train), shuffled, BATCH_SIZE, drop_last=True)
     log_batches(run, "train_drop_last", dropped, shown=0)
-    log_batches(run, "test", batches(Samples(test), range(count(test)), BATCH_SIZE))
+    log_batches(run, "test", batches(run.side, Samples(test), range(count(test)), BATCH_SIZE))
     if "values" in run.data.get(TEXT, {}):
         texts = split_documents(run.data[TEXT]["values"], run.data[TEXT]["offsets"])
-        padded = batches(texts, range(len(texts)), BATCH_SIZE, max_length=TEXT_LENGTH)
+        padded = batches(run.side, texts, range(len(texts)), BATCH_SIZE, max_length=TEXT_LENGTH)
         log_batches(run, "text", padded)
         words(run, texts)
     tokenizers(run)
@@ -62,7 +61,7 @@ def words(run, texts):
     documents = [np.array(known.tokens(text)[0], dtype=np.int64) for text in texts]
     run.log("words/lengths", np.array([len(ids) for ids in documents], dtype=np.int64))
     order = range(len(texts))
-    padded = run.side.batches(documents, order, BATCH_SIZE, max_length=WORDS_LENGTH)
+    padded = batches(run.side, documents, order, BATCH_SIZE, max_length=WORDS_LENGTH)
     log_batches(run, "words", padded)
 
 

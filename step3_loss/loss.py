@@ -1,5 +1,7 @@
 """Step 3, both sides: the losses of every head, for each sample and reduced."""
 
+from twincheck.common.sides.probes import probing
+
 
 def loss(run):
     """Log one case's outputs, its loss and, where the pair has them, its `losses` by name.
@@ -9,7 +11,7 @@ def loss(run):
     model = run.build()
     tensors = run.tensors()
     run.session.probing, run.session.watching = bool(run.request.probes), True
-    with run.no_gradients(), run.side.probing(model):
+    with run.no_gradients(), probing(run.side, model):
         outputs = run.call(model, tensors)
         outputs = run.log_nested("", outputs)
         run.log("loss", run.loss(outputs, tensors))

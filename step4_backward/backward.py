@@ -8,8 +8,10 @@ import numpy as np
 from twincheck.common.pair.case_hooks import data_preset
 from twincheck.common.pair.data import LABELS
 from twincheck.common.pair.task import Again, Noise, TeacherForced, Whole
+from twincheck.common.sides.job import Unsuited
+from twincheck.common.sides.optimizer import Optimizer
+from twincheck.common.sides.probes import probing
 from twincheck.common.sides.session import Session, using
-from twincheck.common.sides.suited import Unsuited
 from twincheck.common.system.errors import UserError
 from twincheck.common.system.half import HALF
 from twincheck.common.system.reasons import Kind
@@ -69,7 +71,7 @@ def gradients(run):
     own = {key: value.clone() for key, value in tensors.items()}  # it may write into them
     arrived = watch_inputs(run, run.of_forward(model, own))
     run.session.gradients, run.session.half = True, False
-    with run.side.probing(model):
+    with probing(run.side, model):
         outputs = run.call(model, own)
         outputs = run.log_nested("", outputs)
         loss = run.loss(outputs, tensors)
@@ -322,7 +324,7 @@ def steps(run, setup, factor, watch=None, to_the_end=True):
     model = run.build()
     parameters = run.parameters(model)
     settings = SETUPS[setup] | {"lr": SETUPS[setup]["lr"] * factor}
-    optimizer = run.side.Optimizer(parameters, **settings, decayed=run.decayed(model))
+    optimizer = Optimizer(run.side, parameters, **settings, decayed=run.decayed(model))
     before = run.buffers(model)
     tensors = run.tensors()
     run.session.probing = False
@@ -392,7 +394,7 @@ def given_steps(run, setups, reached):
             run.load(model, run.start())
         optimizer = None  # not two at a time; Paddle's refer to themselves
         gc.collect()
-        optimizer = run.side.Optimizer(parameters, **SETUPS[setup], decayed=run.decayed(model))
+        optimizer = Optimizer(run.side, parameters, **SETUPS[setup], decayed=run.decayed(model))
         for step, scale in enumerate(SCALES):
             path = f"{setup}/{step:03d}"
             for name, value in parameters:

@@ -8,26 +8,18 @@ the masks are rows of the whole batch's.  Three steps of Adam; the first step's 
 weights after the last are judged as everywhere, one process being the reference.
 """
 
-import sys
-from pathlib import Path
-
-# This folder holds folders called torch and paddle: the checkout takes its place in the search.
-if __name__ == "__main__":
-    sys.path[0] = sys.path[0] if __package__ else str(Path(__file__).resolve().parent.parent)
-    from twincheck.common.system.start import begin
-
-    begin("numpy", "rich")
-
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import Path
 
 from twincheck.common.check.command_line import check
-from twincheck.common.check.guard import guarded
 from twincheck.common.check.options import CheckOptions, Parser
 from twincheck.common.check.steps import Launch, Step
 from twincheck.common.logs.reader import read_log
 from twincheck.common.logs.result_folder import ResultFolder
+from twincheck.common.system.extras import of_pairs
 from twincheck.common.system.frameworks import SIDES
+from twincheck.common.system.program import guarded
 from twincheck.common.system.reasons import Kind
 from twincheck.common.system.run_kind import RunKind
 from twincheck.common.verdict.judge import judge_logs
@@ -73,6 +65,7 @@ STEP = Step(
 )
 
 
+@of_pairs("--out")
 def main(arguments: Sequence[str] | None = None) -> int:
     """See the module's docstring; returns the exit status."""
     parser = Parser(__doc__, STEP.command)
@@ -86,7 +79,3 @@ def for_processes(count: int) -> Step:
     request = {"data_weights": "perturbed", "processes": count}
     alone = Launch(request, teacher_forced=False)
     return replace(STEP, launches=(alone, replace(alone, processes=count)))
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -10,6 +10,8 @@ from twincheck.common.pair.case_hooks import training
 from twincheck.common.pair.data import count
 from twincheck.common.pair.schedules import constant
 from twincheck.common.pair.shares import PartOfTape, Share
+from twincheck.common.sides.loader import Samples, batches
+from twincheck.common.sides.optimizer import Optimizer
 from twincheck.common.system.reasons import Kind
 
 STEPS = 3
@@ -36,7 +38,7 @@ def parallel(replicate, averaged, run):
         norm.eval()  # a process knows its own samples alone: with their statistics it would differ
     replica = replicate(model)
     settings = training(run.pair, run.case.config, run.data_preset)
-    rule = side.Optimizer(run.parameters(model), "adam", settings["lr"], constant)
+    rule = Optimizer(side, run.parameters(model), "adam", settings["lr"], constant)
     for step, batch in enumerate(shared(run, run.samples("train"), rows)):
         run.session.begin(step, prefix=f"{run.prefix}{step}/")
         tensors = {key: side.tensor(values) for key, values in batch.items()}
@@ -66,4 +68,4 @@ def shared(run, samples, rows):
     for step in range(STEPS):
         first = step * whole + run.group.rank * rows
         batch = order[first : first + rows]
-        yield from run.side.batches(run.side.Samples(samples), batch, rows)
+        yield from batches(run.side, Samples(samples), batch, rows)

@@ -23,8 +23,15 @@ from twincheck.common.pair.data import count
 from twincheck.common.pair.metrics import classification, regression
 from twincheck.common.pair.provenance import model_sources
 from twincheck.common.pair.schedules import schedule
-from twincheck.common.sides.evaluate import evaluate
+from twincheck.common.sides.batch_norm import (
+    recall_statistics,
+    running_statistics,
+    share_statistics,
+    unbiased_variances,
+)
 from twincheck.common.sides.initial import initial_weights
+from twincheck.common.sides.loader import Samples, batches, evaluate
+from twincheck.common.sides.optimizer import Optimizer
 from twincheck.common.sides.worker import DTYPES
 from twincheck.common.system.errors import UserError
 from twincheck.common.system.hashes import arrays_sha256
@@ -93,7 +100,7 @@ def whole_training(run, samples, settings, steps, twin):
             last = None  # of other weights
         scores, outputs = last or scored(run, model, test, settings)
         # What Paddle's own running variance makes of the outputs is no part of the training.
-        with run.side.unbiased_variances(model) as others:
+        with unbiased_variances(run.side, model) as others:
             if others and not run.samples("validation"):
                 outputs = scored(run, model, test, settings)[1]
         progress.finish(scores)
@@ -119,7 +126,7 @@ def whole_training(run, samples, settings, steps, twin):
 def log_buffers(run, model, before, path):
     """Log every buffer that is not what it was, and the BatchNorms' running statistics."""
     run.log_buffers(model, before, path)
-    for name, values in run.side.running_statistics(model):
+    for name, values in running_statistics(run.side, model):
         run.log(f"{path}{BUFFER}/{run.session.rename(name)}", values, "BatchNorm")
 
 
@@ -159,8 +166,8 @@ def prepared(run, settings, steps, per_epoch, twin=0):
     if run.group.count > 1:
         run.group.learn(run, model, run.samples("train"))
         run.load(model, run.start())
-        run.side.recall_statistics(model, {})
-        run.side.share_statistics(model, run.group)
+        recall_statistics(run.side, model, {})
+        share_statistics(run.side, model, run.group)
     betas = BETAS
     if twin:
         betas = tuple(moved(run, twin, "betas", np.array(BETAS)).tolist())
@@ -168,7 +175,8 @@ def prepared(run, settings, steps, per_epoch, twin=0):
             run.side.assign(value, moved(run, twin, name, run.side.array(value)))
     name, warmup = settings["schedule"], settings["warmup_steps"]
     rule = schedule(name, warmup, steps, per_epoch, settings["lr"])
-    optimizer = run.side.Optimizer(
+    optimizer = Optimizer(
+        run.side,
         run.parameters(model),
         settings["optimizer"],
         settings["lr"],
@@ -268,8 +276,7 @@ def shuffled(run, samples, settings, epoch, skip=0):
     """One epoch's batches in the tape's order, after `skip` of them; the last may be smaller."""
     order = run.session.tape.permutation("shuffle", epoch, count(samples))
     size, drop_last = settings["batch_size"], settings["drop_last"]
-    Samples, batches = run.side.Samples, run.side.batches
-    return batches(Samples(samples), order[skip * size :], size, drop_last=drop_last)
+    return batches(run.side, Samples(samples), order[skip * size :], size, drop_last=drop_last)
 
 
 def one_step(run, model, optimizer, batch):

@@ -26,6 +26,7 @@ import numpy as np
 from twincheck.common.logs.result_folder import ResultFolder
 from twincheck.common.pair.case_hooks import best_score
 from twincheck.common.pair.provenance import model_sources, workbench_sha256
+from twincheck.common.sides.batch_norm import recall_statistics, running_statistics
 from twincheck.common.system.errors import UserError
 from twincheck.common.system.files import whole
 from twincheck.common.system.frameworks import SETTINGS
@@ -201,7 +202,7 @@ class Training:
             "processes": np.int64(self._processes),
         }
         arrays |= {f"model/{k}": v for k, v in self.run.side.state(self.model).items()}
-        arrays |= {f"seen/{k}": v for k, v in self.run.side.running_statistics(self.model)}
+        arrays |= {f"seen/{k}": v for k, v in running_statistics(self.run.side, self.model)}
         arrays |= {f"optimizer/{k}": v for k, v in self.optimizer.state().items()}
         with whole(self.folder / "last.npz") as temporary, open(temporary, "wb") as file:
             np.savez(file, **arrays)
@@ -246,7 +247,7 @@ class Training:
         }
         self.run.side.load_state(self.model, parts["model/"])
         self.optimizer.load_state(parts["optimizer/"])
-        self.run.side.recall_statistics(self.model, parts["seen/"])
+        recall_statistics(self.run.side, self.model, parts["seen/"])
         if not self._writes:
             return
         os.truncate(self._log, min(self._log.stat().st_size, int(arrays["log_bytes"])))

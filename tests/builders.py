@@ -187,8 +187,9 @@ runpy.run_path(sys.argv[0], run_name="__main__")
 
 
 def copied(pair, folder, *changes, side="paddle"):
-    """A copy of a pair below a folder; changes: (old, new) of a side's model."""
-    made = shutil.copytree(pair, Path(folder) / Path(pair).name)
+    """A copy of a pair in a folder, without its logs; changes: (old, new) of a side's model."""
+    left_out = shutil.ignore_patterns("log", "__pycache__")
+    made = shutil.copytree(pair, Path(folder) / Path(pair).name, ignore=left_out)
     for old, new in changes:
         change(made / f"{side}_model.py", old, new)
     return made

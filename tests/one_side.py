@@ -6,6 +6,7 @@ from functools import cache
 
 import numpy as np
 
+from twincheck.common.sides.probes import probing
 from twincheck.common.sides.session import Session, using
 
 # torch's local names of a batch norm's averages -> Paddle's; "": Paddle has none.
@@ -17,7 +18,7 @@ class Side:
 
     def __init__(self, name, model):
         self.name = name
-        self.side = importlib.import_module(f"twincheck.{name}_side")
+        self.side = importlib.import_module(f"twincheck.common.sides.backend_{name}").side
         self.models = importlib.import_module(f"twincheck.common.models.{model}.{name}_model")
         self.framework = importlib.import_module(name)
 
@@ -86,7 +87,7 @@ class Side:
         """Every array of one forward and backward pass."""
         model = self.build(config, state, dtype, train)
         inputs = self.tensors(inputs)
-        with using(Session(seed, record=record)), self.side.probing(model):
+        with using(Session(seed, record=record)), probing(self.side, model):
             outputs = self.call(model, inputs)
             loss = self.models.loss(outputs, inputs)
             losses = self.models.losses(outputs, inputs)

@@ -24,7 +24,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from twincheck.__main__ import _HIDDEN, commands
+from twincheck.__main__ import commands
 
 TIMEOUT_S = 280
 # What a reader puts something in the place of: a command that has one is not run as it stands.
@@ -65,7 +65,7 @@ class Printed:
 
 @cache
 def _names() -> tuple[str, ...]:
-    return (*commands(), *_HIDDEN)
+    return tuple(commands())
 
 
 _WORD = r"(?:'[^'\n]*'|[^\s'`()（）]+)"

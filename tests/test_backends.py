@@ -175,7 +175,7 @@ def test_what_cannot_be_compared_is_refused(checkout, pair, typed, said):
 OPTIMIZERS = """
 import sys
 import torch
-from twincheck.common.sides import backend_torch as side
+from twincheck.common.sides.backend_torch import side
 
 def trained(rule_of):
     torch.manual_seed(0)

@@ -147,7 +147,7 @@ def folder(tmp_path_factory):
 
 @cache
 def of(side: str):
-    return importlib.import_module(f"twincheck.common.sides.{side}_side")
+    return importlib.import_module(f"twincheck.common.sides.backend_{side}").side
 
 
 def built(folder, kind: str, side: str, dtype: str, blank: bool, monkeypatch):

@@ -169,3 +169,23 @@ def test_scores_that_no_choice_is_an_index_of():
     for margin, verdict in ((1e-7, "FLIP"), (1e-3, "DIVERGED")):
         row = judge_choice("k", reference, np.full(3, margin), None, other, None)
         assert row.verdict == verdict
+
+
+def test_float64_scores_are_allowed_no_more_than_rounding():
+    """In float64 the scores of another function may not excuse the flip that they cause."""
+    scores = normal(20, 8)
+    scores[0, 2], scores[0, 5] = 4.0, 4.0 - 1e-8
+    other = scores.copy()
+    other[0, 5] += 1e-6
+    exact = top(scores)
+    assert judged(exact, top(scores.astype(np.float32)), exact, top(other)).verdict == "DIVERGED"
+
+
+def test_choices_that_cannot_be_compared():
+    good = top(near_ties())
+    choice, scores = good.choice, good.scores
+    others = (choice[:5], scores), (choice, scores[:5]), (choice * 1.0, scores)
+    for bad in (*others, (choice, scores * np.nan)):
+        assert judged(good, good, Choice(*bad)).verdict == "INVALID"
+    margin = margins(scores, choice)
+    assert judge_choice("k", good, margin[:3], good, good, good).verdict == "INVALID"

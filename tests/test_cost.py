@@ -5,70 +5,32 @@ import os
 import platform
 import subprocess
 import sys
-import textwrap
 
 import numpy as np
 import pytest
-from builders import write_log
+from builders import python, write_log
 
 from twincheck.common.logs.reader import read_log
 from twincheck.common.logs.sums import SMALLEST
-from twincheck.common.report import guide_report
 from twincheck.common.system import processes
-from twincheck.common.system.checkout import ROOT
 from twincheck.common.system.memory import no_collections
 from twincheck.common.verdict.judge import judge_logs
 
-# What a reprod_log might be that asks more of Paddle than names: it converts what it is given.
-ANOTHER = """
-import paddle
-class ReprodDiffHelper:
-    def compare_info(self, *infos):
-        self.infos = [{key: paddle.to_tensor(info[key]) for key in info} for info in infos]
-    def report(self, diff_method, diff_threshold, path):
-        same = all((self.infos[0][key] == self.infos[1][key]).all() for key in self.infos[0])
-        open(path, "w").write("diff check passed" if same else "diff check failed")
+
+def test_the_guides_report_is_made_without_paddle(tmp_path):
+    """And leaves no handler to whoever asks for it, which may log what it likes."""
+    logs, target = [tmp_path / f"{side}.npy" for side in ("torch", "paddle")], tmp_path / "diff.log"
+    run = """import sys, logging
+from pathlib import Path
+from twincheck.common.report.guide_report import guide_report
+*logs, target = map(Path, sys.argv[1:])
+print(guide_report(*logs, 1e-6, target), "paddle" in sys.modules, logging.getLogger().handlers)
 """
-
-
-@pytest.fixture
-def report(tmp_path, monkeypatch):
-    """reprod_log's report on two logs, the second off by a number; and whether Paddle was there."""
-    packages = tmp_path / "packages"
-    (packages / "paddle").mkdir(parents=True)
-    (packages / "paddle" / "__init__.py").write_text(
-        f"open({str(tmp_path / 'imported')!r}, 'w')\ndef to_tensor(values):\n    return values\n"
-    )
-    found = processes.environment() | {"PYTHONPATH": f"{packages}:{ROOT}"}
-    monkeypatch.setattr(guide_report, "environment", lambda: found)
-
-    def run(off):
-        logs = [tmp_path / f"{side}.npy" for side in ("torch", "paddle")]
+    for off, passed in ((0.5, False), (0.0, True)):
         for log, more in zip(logs, (0.0, off), strict=True):
             write_log(log, {"logits": np.full((2, 3), 1.0 + more)})
-        one = guide_report.GuideReport()
-        one.begin(*logs, 1e-6, tmp_path / "diff.log")
-        passed = one.wait()
-        one.stop()
-        return passed, (tmp_path / "diff.log").read_text(), (tmp_path / "imported").exists()
-
-    return run, packages
-
-
-def test_the_guides_report_is_made_without_paddle(report):
-    run, _ = report
-    passed, text, imported = run(0.5)
-    assert passed is False and not imported
-    assert "mean diff: check passed: False, value: 0.5" in text
-    assert run(0.0)[0] is True
-
-
-def test_a_reprod_log_that_asks_more_of_paddle_gets_paddle(report):
-    run, packages = report
-    (packages / "reprod_log").mkdir()
-    (packages / "reprod_log" / "__init__.py").write_text(textwrap.dedent(ANOTHER))
-    assert run(0.0) == (True, "diff check passed", True)
-    assert run(0.5) == (False, "diff check failed", True)
+        assert python("-c", run, *logs, target) == f"{passed} False []\n"
+        assert f"mean diff: check passed: {passed}, value: {off}" in target.read_text()
 
 
 @pytest.mark.parametrize("how", [{"summing": True}, {"limit": 10**5}, {}])
@@ -139,16 +101,16 @@ def test_a_view_is_what_the_array_is():
     """Values of tensors of all kinds; those of usual floats are seen where they are."""
     import paddle
 
-    from twincheck.common.sides.paddle_side import array, view
+    from twincheck.common.sides.backend_paddle import side
 
     values = paddle.to_tensor(np.arange(12.0).reshape(3, 4))
     kinds = [values.astype(kind) for kind in ("float32", "bfloat16", "int64", "bool", "complex64")]
     for tensor in (values, values.t(), values[1:, ::2], values[:0], values.sum(), *kinds):
-        seen = view(tensor)
-        assert seen.dtype == array(tensor).dtype and seen.shape == array(tensor).shape
-        np.testing.assert_array_equal(seen, array(tensor))
+        seen = side.view(tensor)
+        assert seen.dtype == side.array(tensor).dtype and seen.shape == side.array(tensor).shape
+        np.testing.assert_array_equal(seen, side.array(tensor))
     values.stop_gradient = False
-    seen = view(values)
+    seen = side.view(values)
     with paddle.no_grad():
         values.add_(paddle.ones_like(values))
     assert seen[0, 0] == 1.0

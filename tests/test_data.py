@@ -136,10 +136,11 @@ def test_split_documents_refuses_offsets_that_do_not_fit(offsets):
 def test_numbers_are_widened_and_other_types_stay(side):
     script = f"""
 import numpy as np
-from twincheck.common.sides.{side}_side import Samples, batches
+from twincheck.common.sides.backend_{side} import side
+from twincheck.common.sides.loader import Samples, batches
 made = {{"a": np.arange(3, dtype=np.int16), "b": np.ones((3, 2), np.int8), "c": np.zeros(3, bool),
         "d": np.zeros(3, np.float32)}}
-batch = next(batches(Samples(made), range(3), 3))
+batch = next(batches(side, Samples(made), range(3), 3))
 print({{name: values.dtype.name for name, values in batch.items()}})
 """
     assert python("-c", script) == "{'a': 'int64', 'b': 'int64', 'c': 'bool', 'd': 'float64'}\n"

@@ -11,6 +11,7 @@ from hf_reformer import TINY, drawing, reference_model, state_of
 from test_reformer import SMALL, load, weights_for
 
 from twincheck.common.models.reformer.case import CASES, make_inputs
+from twincheck.common.sides.probes import probing
 from twincheck.common.sides.session import Session, using
 
 BOUND = 1e-12  # of the scale; 2e-15 was measured
@@ -200,7 +201,7 @@ def test_passes_that_begin_anew_have_the_same_rotations(one):
         session = Session(3, record=found.__setitem__)
         model = one.build(SMALL, weights_for(SMALL))
         ids = one.side.tensor(make_inputs(SMALL, 0, length=9)["input_ids"])
-        with using(session), one.side.probing(model):
+        with using(session), probing(one.side, model):
             cache = model(ids, use_cache=True)["past_buckets_states"]
             if anew:
                 session.begin(prefix="next/")

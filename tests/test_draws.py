@@ -340,10 +340,11 @@ def frameworks():
     import paddle
     import torch
 
-    from twincheck.common.sides import dropouts, paddle_side, random_functions, torch_side
+    from twincheck.common.sides import backend_paddle, backend_torch, dropouts, random_functions
 
     def evaluate(name, expression, dtype, taking=True):
-        framework, side = {"torch": (torch, torch_side), "paddle": (paddle, paddle_side)}[name]
+        framework = {"torch": torch, "paddle": paddle}[name]
+        side = {"torch": backend_torch, "paddle": backend_paddle}[name].side
         dropouts.patch(side)
         random_functions.patch(side)
         usual = framework.get_default_dtype()
@@ -421,7 +422,8 @@ def pair(tmp_path):
 @pytest.mark.slow
 def test_models_that_draw_agree_in_every_pass(checkout, pair):
     """Forward, gradients, optimizer steps; drop path in train mode alone."""
-    done, report = ended(0, checkout.rows(4, "--model", str(pair), "--train", "--no-report"))
+    words = "--model", str(pair), "--mode", "train", "--no-report"
+    done, report = ended(0, checkout.rows(4, *words))
     keys = {row["key"] for row in report["rows"]}
     assert {"steps", "adamw/002/loss", "sgd/002/loss"} <= keys and "did not draw" not in done.stdout
     assert "both models drew the same random numbers" in done.stdout
@@ -431,7 +433,8 @@ def test_a_wrong_use_of_the_right_numbers_is_named(checkout, pair):
     """A variance for a deviation in the towers; behind them a drop path without its scale."""
     change(pair / "paddle_model.py", "0.5 * log_variance", "log_variance")
     change(pair / "paddle_model.py", "x / self.keep * kept", "x * kept")
-    done, report = ended(1, checkout.rows(1, "--model", str(pair), "--no-report", "--train"))
+    words = ("--model", str(pair), "--no-report", "--mode", "train")
+    done, report = ended(1, checkout.rows(1, *words))
     assert report["first_diverged"] == "a", done.stdout
     found = {row["key"]: row["verdict"] for row in report["rows"]}
     origins = {key for key, verdict in found.items() if verdict == "DIVERGED"}

@@ -13,7 +13,6 @@ from twincheck.common.pair.request import RunRequest
 from twincheck.common.system.frameworks import SIDES
 from twincheck.common.system.json_file import load_json, write_json
 from twincheck.step5_train import envelope
-from twincheck.step5_train.check_step5 import _learnt, _predictions, main
 from twincheck.step5_train.envelope import (
     Spread,
     drift,
@@ -22,6 +21,8 @@ from twincheck.step5_train.envelope import (
     spread_of_choices,
     spreads_of,
 )
+from twincheck.step5_train.step import main
+from twincheck.step5_train.trained import _learnt, _predictions
 
 RNG = np.random.default_rng(5)
 STEPS = 40
@@ -161,8 +162,7 @@ def test_trainings_that_drift_too_far_are_run_in_float64(tmp_path, monkeypatch, 
     monkeypatch.setattr(Spread, "allowed", lambda self, noise=0.0: 0.01 * np.sqrt(self.variance))
     words = ("--model", "examples/text_classifier", "--steps", "12", "--allow", "undecided")
     out = ("--out", str(tmp_path), "--json", str(tmp_path / "rows.json"))
-    monkeypatch.setattr("sys.argv", ["check_step5.py", *words, *out])
-    assert main() == 0, capsys.readouterr().out
+    assert main([*words, *out]) == 0, capsys.readouterr().out
     rows = load_json(tmp_path / "rows.json")["rows"]
     notes = [row["note"] for row in rows if row["key"].startswith("train/drift")]
     assert notes and all("trained in float64 they are" in note for note in notes)

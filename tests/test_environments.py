@@ -254,8 +254,8 @@ def test_the_package_with_other_versions(version, request, tmp_path):
     package = [str(request.getfixturevalue("wheel"))]
     subprocess.run([python, "-m", "pip", "install", *package], check=True)
     subprocess.run([python, "-m", "pip", "install", "--force-reinstall", "--no-deps", *package])
-    for step, folder in CHECKS.items():
-        command = [python, "-m", f"twincheck.{folder}.check_step{step}", "--no-report"]
+    for step in CHECKS:
+        command = [python, "-m", "twincheck", f"step{step}", "--no-report"]
         command += ["--model", "all", "--model", str(PAIR), "--out", "out", "--json", "rows.json"]
         done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
         assert done.returncode == 0, done.stdout + done.stderr

@@ -26,7 +26,7 @@ PARTS = ("train", "validation", "test")
 
 def built(path, config, split="share"):
     settings = {"source": "ett", "split": split}
-    return ett.build(SourceRequest(path, settings, config, 0, None, lambda text: None), None)
+    return ett.build(SourceRequest(path, settings, config, 0, None, lambda text: None))
 
 
 @needs_etth1

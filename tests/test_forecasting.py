@@ -1,4 +1,4 @@
-"""Training and forecasting a series: early stopping, gone on with bit for bit; what comes next."""
+"""Training and forecasting a series: early stopping, gone on with bit for bit."""
 
 import json
 import sys
@@ -7,8 +7,6 @@ import numpy as np
 import pytest
 from builders import arrays_of, ended, killed
 from checkout import CHECKS, Checkout
-
-from twincheck.common.logs.reader import read_log
 
 pytestmark = pytest.mark.slow
 
@@ -74,25 +72,3 @@ def test_a_training_that_stops_early_is_gone_on_with_bit_for_bit(checkout, whole
     before, after = curves(whole[0]), curves(out)
     assert set(before) == set(after)
     assert not [key for key in before if before[key].tobytes() != after[key].tobytes()]
-
-
-def test_both_sides_forecast_what_comes_next(checkout, whole):
-    best = whole[0] / "step5_train" / "informer" / "best_torch"
-    out = checkout.elsewhere / "next"
-    script = str(checkout.path("step5_train/check_predict.py"))
-    done = ended(
-        0, checkout.python(script, "--weights", str(best), "--out", str(out), "--no-report")
-    )
-    assert "6 rows behind seasons.csv, 2016-08-30T00:00:00 to 2016-08-30T05:00:00" in done.stdout
-    folder = out / "step5_train" / "predict" / "informer"
-    lines = (folder / "forecast.csv").read_text().splitlines()
-    assert len(lines) == 7 and lines[0].endswith("OT/torch,OT/paddle")
-    with read_log(folder / "predict_torch.npy") as log:
-        forecast = log["predictions"]
-    assert forecast.shape == (2, 6, 4) and (folder / "forecast.png").stat().st_size > 10_000
-    cell = float(lines[1].split(",")[-2])
-    assert abs(cell - forecast[1, 0, 3]) < 1e-4 and 10 < cell < 40  # in the file's own units
-    missing = checkout.python(script, "--weights", str(best), "--data", "/nowhere.csv")
-    assert missing.returncode == 2 and "give the CSV file whose end is forecast" in missing.stderr
-    other = checkout.python(script, "--model", "fastformer")
-    assert other.returncode == 2 and "reads no series: nothing to forecast" in other.stderr

@@ -14,7 +14,7 @@ NAMED = {
 }
 RUNS = {
     "forward": (1, (), ("interpolate", "norms")),
-    "train mode": (1, ("--train",), ("interpolate", "norms", "batch_norm")),
+    "train mode": (1, ("--mode", "train"), ("interpolate", "norms", "batch_norm")),
     "backward": (4, (), ("interpolate", "norms", "wide_loss")),
 }
 # Case -> the first row that is wrong.
@@ -52,7 +52,7 @@ def test_what_the_framework_does_is_told_and_passes(checkout, run):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("step", "options"), [(1, ("--train",)), (3, ())], ids=str)
+@pytest.mark.parametrize(("step", "options"), [(1, ("--mode", "train")), (3, ())], ids=str)
 def test_what_a_port_adds_fails_at_its_line(checkout, step, options):
     arguments = ("--model", str(PAIR), "--preset", "wrong", "--no-report", *options)
     done, report = ended(1, checkout.rows(step, *arguments))

@@ -7,15 +7,14 @@ import pytest
 from builders import ended
 from checkout import Checkout
 
-from examples.gallery import __main__ as gallery
-from examples.gallery import environments, page, run
-from examples.gallery.run import Check, Gallery, Outcome, Result
-from examples.gallery.table import HERE, Edit, Finding, read_findings, read_lines
 from faults.warm import Interpreters
 from twincheck.common.system.checkout import ROOT
 from twincheck.common.system.errors import UserError
 from twincheck.common.system.processes import environment
-from twincheck.extras.shared.jobs import Place
+from twincheck.examples.gallery import __main__ as gallery
+from twincheck.examples.gallery import environments, page, run
+from twincheck.examples.gallery.run import Check, Gallery, Outcome, Result
+from twincheck.examples.gallery.table import HERE, Edit, Finding, read_findings, read_lines
 
 LINES, FINDINGS = read_lines(), read_findings()
 RESULTS = [run.read_result(gallery.RESULTS / f"{line.name}.json") for line in LINES]
@@ -213,11 +212,11 @@ def test_a_gallery_goes_on_where_it_was_stopped(tmp_path, monkeypatch):
 
     monkeypatch.setattr(Gallery, "_outcome", outcome_of)
     with pytest.raises(KeyboardInterrupt):
-        gallery.run_all(Gallery(tmp_path / "cache"), lines, Place())
-    gallery.run_all(Gallery(tmp_path / "cache"), lines, Place())
+        gallery.run_all(Gallery(tmp_path / "cache"), lines, 1)
+    gallery.run_all(Gallery(tmp_path / "cache"), lines, 1)
     assert sorted(ran) == ["a", "b", "b", "c"] and len(gallery.stored(lines)) == 3
     changed = [replace(lines[0], words=("--torch", "y")), *lines[1:]]
-    gallery.run_all(Gallery(tmp_path / "cache"), changed, Place())
+    gallery.run_all(Gallery(tmp_path / "cache"), changed, 1)
     assert ran[4:] == ["a"]
 
 

@@ -9,7 +9,7 @@ import torch
 from builders import write_log
 
 from tools.half_table import measured
-from twincheck.common.sides import torch_side
+from twincheck.common.sides.backend_torch import side as torch_side
 from twincheck.common.sides.building import note_constants
 from twincheck.common.sides.half_in_paddle import Emulation
 from twincheck.common.sides.session import Session
@@ -282,10 +282,10 @@ def test_a_table_that_was_rounded_when_it_was_made_is_seen_in_what_holds_it(way,
     session = Session(3)
     run = SimpleNamespace(side=torch_side, session=session, prefix="main/", dtype="bfloat16")
     note_constants(run, model)
-    assert session.computed == {"main/rotary": {f"constant[8] {kind}": 1}}
+    assert session.seen.computed == {"main/rotary": {f"constant[8] {kind}": 1}}
     run.dtype, run.session = "float32", Session(3)
     note_constants(run, model)
-    assert run.session.computed == {}
+    assert run.session.seen.computed == {}
 
 
 def test_what_float32_makes_is_no_half_precision(tmp_path):

@@ -139,7 +139,8 @@ LOSSES = """
 import sys
 import numpy as np
 from twincheck import {side}_side as side
-side.set_up("float64", "cpu", 0)
+from twincheck.common.sides.backend_{side} import side as framework
+framework.set_up("float64", "cpu", 0)
 a, b = side.tensor(np.array([[0.5, 3.0]])), side.tensor(np.array([[1.0, 1.0]]))
 for kind in side.REGRESSION_LOSSES:
     print(*side.array(side.regression_loss(a, b, kind, "none"))[0])

@@ -25,7 +25,7 @@ def check(checkout, step, *options):
 @pytest.mark.parametrize("step", [1, 3, 4])
 def test_a_correct_port_passes(checkout, step):
     """The loss of steps 3 and 4 differentiates the model; its labels are floats."""
-    done, rows = ended(0, check(checkout, step, *(["--train"] if step == 1 else [])))
+    done, rows = ended(0, check(checkout, step, *(["--mode", "train"] if step == 1 else [])))
     if step == 1:
         assert rows["spectrum"]["shape"] == [3, 6, 5, 2], "real and imaginary parts"
         assert rows["buffer/table:built"]["verdict"] in ("ROUNDING", "IDENTICAL")
@@ -42,8 +42,8 @@ def test_a_correct_port_passes(checkout, step):
     [
         ("conjugate", 1, (), "spectrum"),
         ("penalty", 4, (), "loss"),
-        ("average", 1, ("--train",), "buffer/centred.mean"),
-        ("forgotten", 1, ("--train",), "buffer/centred.mean"),
+        ("average", 1, ("--mode", "train"), "buffer/centred.mean"),
+        ("forgotten", 1, ("--mode", "train"), "buffer/centred.mean"),
         ("table", 1, (), "buffer/table:built"),
     ],
 )

@@ -118,4 +118,4 @@ def test_schedules():
 
 
 def test_fake_data_is_what_is_generated():
-    python(str(ROOT / "fake_data" / "gen_fake_data.py"), "--check")
+    python("-m", "fake_data.gen_fake_data", "--check")

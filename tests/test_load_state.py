@@ -3,7 +3,7 @@
 import numpy as np
 import torch
 
-from twincheck.common.sides import torch_side
+from twincheck.common.sides.backend_torch import side as torch_side
 
 
 class Versioned(torch.nn.Module):

@@ -189,10 +189,8 @@ def certificates(checkout, folders, *options):
     """The finished command, and each pair's certificate by its name."""
     report = checkout.elsewhere / "certificates.json"
     report.unlink(missing_ok=True)
-    start = f"import sys; sys.path.insert(0, {str(checkout.root)!r})"
-    start += "; from twincheck.common.system.extras import run; sys.exit(run('certificate'))"
     named = [word for folder in folders for word in ("--model", str(folder))]
-    done = checkout.python("-c", start, *named, "--json", str(report), *options)
+    done = checkout.module("twincheck", "certificate", *named, "--json", str(report), *options)
     found = json.loads(report.read_text()) if report.is_file() else []
     return done, {row["model"]: row for row in found}
 

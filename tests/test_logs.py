@@ -14,9 +14,7 @@ import pytest
 from builders import write_log
 from forged import HEADER, built, text, write_pickled
 
-from twincheck.common.logs.pickle_machine import Machine, Refused
 from twincheck.common.logs.reader import read_log
-from twincheck.common.logs.sidecar import Sidecar, read_sidecar, sidecar_path, write_sidecar
 from twincheck.common.logs.writer import LogWriter
 from twincheck.common.system.errors import LogError
 from twincheck.common.system.hashes import arrays_sha256, file_sha256
@@ -77,43 +75,6 @@ def test_reader_reads_what_is_written(tmp_path):
         assert "absent" not in log and log.path == tmp_path / "log.npy"
         with pytest.raises(KeyError):
             log["absent"]
-
-
-def test_entries_taken_in_one_step_are_what_their_opcodes_make(tmp_path, monkeypatch):
-    large = np.ones((300, 200))  # longer than a block, and under two keys
-    logged = {"a": np.float32(1), "é/b": np.zeros((300, 2), np.int64), "c": large, "d": large}
-    logged |= {f"row/{i}": np.full(i + 1, i, np.int8) for i in range(40)}
-    path = tmp_path / "log.npy"
-    write_log(path, logged)
-
-    def arrays():
-        with open(path, "rb") as file:
-            file.seek(128)  # behind the header of the .npy
-            found = Machine(file, path.stat().st_size).run()
-        return [(k, a.shape, a.dtype, a.data.offset, a.data.count) for k, a in found.items()]
-
-    calls, entries = [], Machine.entries
-    monkeypatch.setattr(Machine, "entries", lambda *given: calls.append(entries(*given)))
-    in_one_step = arrays()
-    assert len(calls) < 10
-    monkeypatch.setattr(Machine, "entries", lambda *given: None)
-    assert in_one_step == arrays() and [key for key, *_ in in_one_step] == list(logged)
-
-
-def test_a_file_without_entries_is_not_read_a_block_at_a_time():
-    class Counted(io.BytesIO):
-        count = 0
-
-        def read(self, size=-1):
-            data = super().read(size)
-            self.count += len(data)
-            return data
-
-    hostile = b"\x80\x04" + b"}0" * 50_000 + b"}."
-    file = Counted(hostile)
-    with pytest.raises(Refused):
-        Machine(file, len(hostile)).run()
-    assert file.count < 3 * len(hostile)
 
 
 def test_booleans_become_integers_and_empty_arrays_are_named(tmp_path):
@@ -411,16 +372,6 @@ def test_the_hash_of_arrays_sees_keys_dtypes_shapes_and_values_but_not_order():
     assert len({base, *map(arrays_sha256, others)}) == len(others) + 1
     fortran = np.asfortranarray(a.reshape(2, 3))
     assert arrays_sha256({"a": fortran}) == arrays_sha256({"a": a.reshape(2, 3)})
-
-
-def test_sidecars(tmp_path):
-    log = tmp_path / "forward_torch.npy"
-    assert read_sidecar(log) is None
-    written = Sidecar(framework="torch", seed=0)
-    write_sidecar(log, written)
-    assert sidecar_path(log) == tmp_path / "forward_torch.json"
-    assert read_sidecar(log) == written
-    assert os.listdir(tmp_path) == ["forward_torch.json"]
 
 
 def test_json_never_holds_nan_and_is_all_or_nothing(tmp_path):

@@ -23,8 +23,7 @@ from twincheck.common.pair.pairs import Case, load_pair
 from twincheck.common.pair.request import RunRequest
 from twincheck.common.sides.job import Job
 from twincheck.common.sides.run import Run
-from twincheck.common.sides.selection import Selection
-from twincheck.common.sides.session import Session, using
+from twincheck.common.sides.session import Selection, Session, using
 from twincheck.common.sides.shared_weights import make_weights, map_weights
 from twincheck.common.sides.worker import _asks_for_gradients
 from twincheck.common.system.errors import UserError
@@ -118,7 +117,7 @@ KINDS = ("plain", "norm", "root", "list", "gru", "shared", "tied")
 
 @cache
 def of(side: str):
-    return importlib.import_module(f"twincheck.common.sides.{side}_side")
+    return importlib.import_module(f"twincheck.common.sides.backend_{side}").side
 
 
 @pytest.fixture(scope="module")
@@ -427,7 +426,7 @@ def test_a_check_of_one_blocks_gradients(decoder, wrong):
 )
 def test_what_cannot_go_with_it_is_refused(step, words, said, capsys, monkeypatch):
     title = {1: "forward", 4: "backward"}[step]
-    module = importlib.import_module(f"step{step}_{title}.check_step{step}")
+    module = importlib.import_module(f"twincheck.step{step}_{title}.step")
     monkeypatch.setattr("sys.modules", sys.modules | {"__main__": module})
     assert check_main(module.STEP, ["--model", str(DECODER), "--offload", *words]) == 2
     assert said in capsys.readouterr().err

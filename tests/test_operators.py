@@ -12,7 +12,7 @@ from torch.nn import functional as T
 
 from tools import operators as measuring
 from tools.operators import CALLS, MATRIX, OPERATORS, differences, differences_of
-from twincheck.common.sides import narrow_in_paddle, narrow_in_torch
+from twincheck.common.sides import backend_paddle, backend_torch
 from twincheck.common.system.intercept import Intercept
 from twincheck.common.system.json_file import load_json
 from twincheck.common.transplant import exact as exact_operators
@@ -128,7 +128,7 @@ def test_powers_are_pooled_in_float64_in_every_float64_run(way):
     given = {"x": "np.abs(IMAGES)"}
     assert max(differences_of(given, *POWERS[way])) > EXACT
     own = paddle._C_ops.lp_pool2d
-    with Intercept(paddle, {"_C_ops.lp_pool2d": narrow_in_paddle._lp_pool}):
+    with Intercept(paddle, {"_C_ops.lp_pool2d": backend_paddle._lp_pool}):
         assert max(differences_of(given, *POWERS[way])) < EXACT
     assert paddle._C_ops.lp_pool2d is own
 
@@ -138,7 +138,7 @@ def test_torchs_gradient_of_digamma_is_exact_in_a_float64_run():
     digamma = {"x": "POSITIVE"}, "digamma(x)"
     off = differences_of(*digamma, other="p.digamma(x)")[1]
     x = torch.tensor([-0.3, 0.3, 2.5, -7.5], dtype=torch.float64, requires_grad=True)
-    with Intercept(torch, {"digamma": narrow_in_torch._digamma}):
+    with Intercept(torch, {"digamma": backend_torch._digamma}):
         assert differences_of(*digamma, other="p.digamma(x)")[1] < EXACT < off
         assert torch.autograd.gradgradcheck(torch.digamma, x)
         slopes = torch.autograd.grad(torch.digamma(x).sum(), x)[0].numpy()

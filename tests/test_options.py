@@ -4,21 +4,18 @@ import argparse
 import importlib
 import re
 import shlex
-from functools import partial
 from pathlib import Path
 
 import pytest
 from checkout import ROOT
 
-from twincheck.common import check_all, show
-from twincheck.common.check.added import added_to
-from twincheck.common.check.command_line import check_main
+from twincheck.__main__ import main
+from twincheck.common.check.command_line import added_to, check_main
 from twincheck.common.check.options import LISTED, OF_JUDGING, OPTIONS, CheckOptions, Parser, of
 from twincheck.common.check.result import Result
 from twincheck.common.check_all import all_steps
 from twincheck.common.pair.pairs import built_in_models
 from twincheck.common.report import commands
-from twincheck.common.system import extras
 from twincheck.common.system.errors import UserError
 
 STEPS = all_steps()
@@ -39,8 +36,6 @@ def takers():
     yield "parallel", Parser("").take(*parallel.takes, "processes"), parallel
     generate = importlib.import_module("twincheck.extras.generation.check")
     yield "generate", generate.options_parser(), generate.STEP
-    predict = importlib.import_module("twincheck.extras.forecast.check")
-    yield "predict", predict.options_parser(), predict.STEP
 
 
 def example(action: argparse.Action) -> list[str]:
@@ -102,8 +97,8 @@ def test_a_step_repeats_what_it_takes_of_a_whole_checks_options():
 
 
 def test_data_and_losses_say_what_has_no_use_with_them(capsys, monkeypatch):
-    metric = importlib.import_module("twincheck.step2_metric.check_step2")
-    train = importlib.import_module("twincheck.step5_train.check_step5")
+    metric = importlib.import_module("twincheck.step2_metric.step")
+    train = importlib.import_module("twincheck.step5_train.step")
     for check, words, said in (
         (metric, ["--agree", "x", "--compare-only", "--strict"], "--compare-only, --strict has no"),
         (metric, ["--batch-size", "3"], "belong to --agree DATA"),
@@ -201,10 +196,9 @@ def test_every_check_lists_presets_models_and_devices(step, capsys):
 
 
 def test_other_programs_list_values_too(capsys):
-    commands = [partial(extras.run, name) for name in ("certificate", "converter")]
-    for main in (check_all.main, *commands):
-        assert "--preset of fastformer: " in listed(capsys, main, "--preset", "help")
-    assert "fastformer" in listed(capsys, show.main, "--model", "help")
+    for command in ("check", "certificate", "converter"):
+        assert "--preset of fastformer: " in listed(capsys, main, command, "--preset", "help")
+    assert "fastformer" in listed(capsys, main, "show", "--model", "help")
     cases = listed(capsys, lambda w: check_main(STEPS[0], w), "--case", "help", "--model", EXAMPLE)
     assert cases == "--case of text_classifier, preset default: main, perturbed, train\n"
 

@@ -78,7 +78,8 @@ def test_a_recurrent_layer_s_dropout_is_compared_in_training(checkout, tmp_path)
     pair = copied(OTHERS[0], tmp_path, ("num_layers=2, ", "num_layers=2, dropout=0.1, "))
     change(pair / "torch_model.py", "num_layers=2, ", "num_layers=2, dropout=0.3, ")
     assert checkout.check(1, "--model", str(pair), "--no-report").returncode == 0
-    done, report = ended(1, checkout.rows(1, "--model", str(pair), "--no-report", "--train"))
+    words = "--model", str(pair), "--mode", "train", "--no-report"
+    done, report = ended(1, checkout.rows(1, *words))
     assert report["first_diverged"] == "lstm:p"
 
 

@@ -21,12 +21,12 @@ from pages import (
 from test_tokenizers import KNOWN, PUBLISHED
 from translation import TRANSLATED, TRANSLATED_DOCS, differences
 
-from examples.gallery.__main__ import RESULTS
-from examples.gallery.run import block, read_result
 from tools import rooms
 from tools.readme import RED_EXAMPLE, fill_pages, red_block
 from tools.twins import markdown_table
 from twincheck.common.verdict.row import SEVERITY, exit_code
+from twincheck.examples.gallery.__main__ import RESULTS
+from twincheck.examples.gallery.run import block, read_result
 from twincheck.step2_metric import tokenizers
 from twincheck.step2_metric.hard_texts import SENTENCE
 

@@ -10,8 +10,6 @@ from forked_group import in_place_of_launchers
 
 from faults.worker import plant
 
-CHECK = "step4_backward/check_parallel.py"
-
 
 @pytest.fixture(scope="module")
 def checkout(tmp_path_factory):
@@ -24,7 +22,7 @@ def run(checkout, *arguments):
     report = checkout.elsewhere / "parallel.json"
     report.unlink(missing_ok=True)
     options = [*arguments, *checkout.forked, "--json", str(report), "--no-report"]
-    done = checkout.python(str(checkout.path(CHECK)), *options)
+    done = checkout.module("twincheck", "check-parallel", *options)
     return done, report
 
 

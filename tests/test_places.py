@@ -10,7 +10,7 @@ from twincheck.common.system.checkout import ROOT
 PACKAGES = "/env/lib/python3.11/site-packages"
 # file -> whether it is an instrument: no user wants to be sent there
 FILES = {
-    f"{ROOT}/common/sides/torch_side.py": True,
+    f"{ROOT}/common/sides/backend_torch.py": True,
     f"{ROOT}/common/pair/tape.py": True,
     f"{ROOT}/common/torch_side.py": True,
     "<string>": True,
@@ -69,5 +69,5 @@ def test_no_row_of_a_step_is_said_to_start_at_the_workbench():
     for name in ("step5_train/torch/train", "step4_backward/paddle/backward", "my_pair/model"):
         note = compile(f"session.note_place({name!r})", f"{ROOT}/{name}.py", "exec")
         exec(note, {"session": session})
-    assert list(session.places.values()) == ["", "", f"{ROOT}/my_pair/model.py:1"]
-    assert place_of(session.places, "step5_train/torch/train") == "no line known"
+    assert list(session.seen.places.values()) == ["", "", f"{ROOT}/my_pair/model.py:1"]
+    assert place_of(session.seen.places, "step5_train/torch/train") == "no line known"

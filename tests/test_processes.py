@@ -1,6 +1,5 @@
 """Step 5's trainings by several processes: as one trains, resumed by others, ended together."""
 
-import importlib
 import json
 import os
 import re
@@ -24,7 +23,7 @@ from twincheck.common.pair.tape import Tape
 from twincheck.common.pair.worker_process import _how_one_ended
 from twincheck.common.system.processes import environment
 from twincheck.step5_train.as_one import first_steps
-from twincheck.step5_train.check_step5 import main
+from twincheck.step5_train.step import main
 
 SIDES = ("torch", "paddle")
 GREEN = ("IDENTICAL", "ROUNDING")
@@ -115,7 +114,7 @@ OWN_ORDER = (TRAIN, '"shuffle", epoch,', '"shuffle", epoch + 7 * run.group.rank,
 # Every process drops the same, the first rows' dropout.
 SAME_DROPOUT = (GROUP, "tape.share = share if", "tape.share = Share(0, self.count, rows) if")
 # A BatchNorm knows its own process's samples alone.
-OWN_STATISTICS = (TRAIN, "        run.side.share_statistics(model, run.group)\n", "")
+OWN_STATISTICS = (TRAIN, "        share_statistics(run.side, model, run.group)\n", "")
 RED = {
     SUMMED: {"000/grad"},
     OWN_ORDER: {"000/loss", "000/grad"},
@@ -312,11 +311,9 @@ TWO = ["--processes", "2", "--nnodes", "2"]
     ],
 )
 def test_options_that_do_not_go_together_are_refused(words, said, capsys, monkeypatch, tmp_path):
-    file = importlib.import_module("twincheck.step5_train.check_step5").__file__
     options = ["--model", "fastformer", "--out", str(tmp_path / "out"), *words]
-    monkeypatch.setattr("sys.argv", [file, *options])
     try:
-        status = main()
+        status = main(options)
     except SystemExit as end:
         status = end.code
     told = capsys.readouterr()

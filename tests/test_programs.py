@@ -6,28 +6,16 @@ import os
 import shutil
 import subprocess
 import sys
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from checkout import ROOT
+from checkout import CHECKS, ROOT
 
-from twincheck.common.check.guard import guarded
+from twincheck.common.system.program import guarded
 
 LEFT_OUT = set(".venv .paconvert .environments .git log tests __pycache__ programs".split())
-# They need the standard library alone, or are started by a program that has looked.
-FOR_ANY_PYTHON = {
-    *("extras/publish/alone.py", "extras/live/client.py", "common/system/launched.py"),
-    "faults/warm/server.py",
-    *(
-        "tools/costs.py",
-        "tools/install.py",
-        "tools/rooms.py",
-        "tools/sentences.py",
-        "tools/twins.py",
-    ),
-    "examples/transformers_paddlenlp_reformer/table.py",
-}
+DOOR = "twincheck/__main__.py"
+CHECKED = sorted(CHECKS.values())  # called by their path, from any folder
 # Runs every program in a fork of one process, in which their imports are made already.
 DRIVER = """
 import contextlib, importlib, os, runpy, sys
@@ -36,7 +24,7 @@ import numpy, rich.table
 import twincheck.common.check.runner, twincheck.extras.certificate.command
 root, programs = os.getcwd(), sys.argv[1:]
 for program in programs:
-    for named in ("path", "module"):
+    for named in ("path", "module") if "/check_step" in program else ("module",):
         read, write = os.pipe()
         if os.fork() == 0:
             os.dup2(write, 1)
@@ -96,7 +84,7 @@ def files(root: Path) -> dict[str, tuple[int, int]]:
 
 
 def faults_of_help(root: Path, names: list[str]) -> list[str]:
-    """What is wrong with these programs' --help, by their paths and as modules."""
+    """What is wrong with these programs' --help, as modules; of the five checks by path too."""
     before = files(root)
     finished = subprocess.run(
         [sys.executable, "-c", DRIVER, *names],
@@ -107,7 +95,8 @@ def faults_of_help(root: Path, names: list[str]) -> list[str]:
         timeout=120,
     )
     answers = [ast.literal_eval(line) for line in finished.stdout.splitlines()]
-    assert len(answers) == 2 * len(names), finished.stderr
+    by_path = [name for name in names if name in CHECKED]
+    assert len(answers) == len(names) + len(by_path), finished.stderr
     wrong = []
     for program, named, status, said in answers:
         doc = ast.get_docstring(ast.parse((root / program).read_text())) or ""
@@ -123,7 +112,7 @@ def faults_of_help(root: Path, names: list[str]) -> list[str]:
 def test_help_of_every_program_does_nothing(copy):
     names = programs(copy)
     assert {"step1_forward/torch/forward.py", "fake_data/gen_fake_data.py"} <= set(names)
-    assert len(names) >= 44
+    assert set(CHECKED) <= set(names) and len(names) >= 40
     assert faults_of_help(copy, names) == []
 
 
@@ -142,25 +131,16 @@ def test_a_program_that_takes_no_notice_of_help_is_found(copy):
     assert len(wrong) == 1 and wrong[0].startswith("written: ")
 
 
-@pytest.mark.slow
 def test_a_python_without_the_packages_is_told_which_to_use(copy):
-    def run(program):
-        return program, subprocess.run(
-            [sys.executable, "-S", "-I", "-B", copy / program, "--model", "a b"],
-            capture_output=True,
-            text=True,
-            cwd=ROOT,
-            timeout=60,
-        )
-
-    names = set(programs(copy)) - FOR_ANY_PYTHON
-    with ThreadPoolExecutor(2) as pool:
-        for program, finished in pool.map(run, names):
-            error = finished.stderr
-            assert (finished.returncode, finished.stdout) == (2, ""), (program, error)
-            assert error.startswith("error: ") and error.count("\n") == 1, (program, error)
-            assert "has no " in error and f"`make -C {copy} install`" in error
-            assert error.endswith(f"{program} --model 'a b'\n"), error
+    for program in (CHECKED[0], CHECKED[4], f"{DOOR} step1"):
+        path, *words = program.split()
+        command = [sys.executable, "-S", "-I", "-B", copy / path, *words, "--model", "a b"]
+        done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, timeout=60)
+        error = done.stderr
+        assert (done.returncode, done.stdout) == (2, ""), (program, error)
+        assert error.startswith("error: ") and error.count("\n") == 1, (program, error)
+        assert "has no numpy" in error and f"`make -C {copy} install`" in error
+        assert error.endswith(f"{program} --model 'a b'\n"), error
 
 
 def test_a_stop_while_a_file_is_open_is_a_stop(capsys):
@@ -184,10 +164,8 @@ def test_a_package_that_is_missing_later_is_named_with_the_python_to_use(capsys)
 
 
 def test_an_older_python_can_read_what_says_so():
-    for program in programs(ROOT):
-        if program not in FOR_ANY_PYTHON:
-            ast.parse((ROOT / program).read_text(), feature_version=(3, 7))
-    for name in ("common/system/start.py", "common/system/door.py", "common/system/__init__.py"):
+    first = "twincheck/__init__.py", "common/system/start.py", "common/system/door.py"
+    for name in (*CHECKED, DOOR, *first, "common/system/__init__.py", "common/__init__.py"):
         ast.parse((ROOT / name).read_text(), feature_version=(3, 6))
 
 
@@ -196,10 +174,8 @@ def test_an_older_python_is_told_which_to_use(version):
     found = sorted(Path("~/.pyenv/versions").expanduser().glob(f"{version}.*/bin/python"))
     if not found:
         pytest.skip(f"no Python {version} under ~/.pyenv/versions")
-    for program in ("step5_train/check_step5.py", "step5_train/check_generate.py"):
-        finished = subprocess.run(
-            [found[0], "-B", program], cwd=ROOT, capture_output=True, text=True, timeout=60
-        )
-        assert finished.returncode == 2 and "Traceback" not in finished.stderr
-        assert f"is Python {version}." in finished.stderr and "3.10 or newer" in finished.stderr
-        assert finished.stderr.rstrip().endswith(f".venv/bin/python {program}")
+    command = [found[0], "-B", CHECKED[4]]
+    finished = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60)
+    assert finished.returncode == 2 and "Traceback" not in finished.stderr
+    assert f"is Python {version}." in finished.stderr and "3.10 or newer" in finished.stderr
+    assert finished.stderr.rstrip().endswith(f".venv/bin/python {CHECKED[4]}")

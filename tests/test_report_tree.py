@@ -15,9 +15,9 @@ from twincheck.common.report import acceptance, html_flow, html_page, html_tree
 from twincheck.common.report.html_rows import visible
 from twincheck.common.system.frameworks import SIDES
 from twincheck.common.verdict.row import claim, worst_row
-from twincheck.step1_forward.check_step1 import STEP as FORWARD
-from twincheck.step4_backward.check_step4 import STEP as BACKWARD
-from twincheck.step5_train.check_step5 import STEP as TRAIN
+from twincheck.step1_forward.step import STEP as FORWARD
+from twincheck.step4_backward.step import STEP as BACKWARD
+from twincheck.step5_train.step import STEP as TRAIN
 
 LAYERS, RED = 12, "layers.7.norm"
 NAMES = [f"layers.{i}{part}" for i in range(LAYERS) for part in ("", ".attention", ".norm")]
@@ -398,7 +398,7 @@ def test_a_chart_tells_a_point_and_is_enlarged_by_dragging(red, open_page):  # n
 
     shown = open_page(red)
     page = shown.page
-    chart = page.locator("svg[data-chart='0']")
+    chart = page.locator(".drawn > svg").first
     chart.scroll_into_view_if_needed()
     box = chart.bounding_box()
     before = chart.locator(".plot path").first.get_attribute("d")

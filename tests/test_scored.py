@@ -17,15 +17,17 @@ from twincheck.common.pair.pairs import load_pair, load_pairs
 from twincheck.common.pair.request import RunRequest
 from twincheck.common.report.scores import what_hides
 from twincheck.common.system.frameworks import SIDES
-from twincheck.step2_metric import check_step2
-from twincheck.step5_train import check_step5
+from twincheck.step2_metric import opinions
+from twincheck.step2_metric.step import STEP as METRIC
+from twincheck.step5_train import answers
+from twincheck.step5_train.step import STEP as TRAIN
 
 LABELS = np.tile(np.arange(4), 25)
 MOSTLY = np.where(np.arange(100) < 20, (LABELS + 1) % 4, LABELS)  # 80 of 100 are right
 TRAINED = replace(RunRequest("fastformer"), data_weights="perturbed")
 FASTFORMER = load_pair("fastformer")
 OWN = SimpleNamespace(name="own", case=SimpleNamespace(metric=None))
-ANSWER = {2: check_step2.scored, 5: check_step5.answered}
+ANSWER = {2: opinions.scored, 5: answers.answered}
 
 
 def said(folder, step, of_side, pair=FASTFORMER):
@@ -80,7 +82,7 @@ def test_scores_at_an_end_and_a_forecast_that_names_the_mean(tmp_path):
 
 
 def test_both_steps_answers_of_a_model_are_told():
-    results = [Result(step.STEP, "own") for step in (check_step2, check_step5)]
+    results = [Result(step, "own") for step in (METRIC, TRAIN)]
     for number, result in enumerate(results):
         result.answers = {f"of_{number}": {}}
     assert json.loads(report_text(results))["answers"] == {"own": {"of_0": {}, "of_1": {}}}

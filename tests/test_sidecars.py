@@ -14,6 +14,7 @@ from checkout import Checkout
 from twincheck.common import compare, show
 from twincheck.common.check.command_line import check_main
 from twincheck.common.check_all import all_steps
+from twincheck.common.logs import sidecar
 from twincheck.common.logs.independence import folder_problems
 from twincheck.common.logs.reader import read_log
 from twincheck.common.logs.result_folder import ResultFolder
@@ -111,9 +112,9 @@ class Results:
                 for self.key in list(log)[-6:]:  # a few: they are read for each value that is tried
                     writer.add(self.key, log[self.key])
                 writer.add("grad/fc.bias", log[self.key] - log[self.key])
-            sidecar = replace(read_sidecar(path), step="bp_align_all", log_sha256=writer.sha256)
+            told = replace(read_sidecar(path), step="bp_align_all", log_sha256=writer.sha256)
             self.sidecars[path] = json.loads(sidecar_path(path).read_text())
-            self.sidecars[renamed] = sidecar.as_json()
+            self.sidecars[renamed] = told.as_json()
 
     def write(self, entry=None, value=None):
         """All sidecars as they were, but for one entry, which is the same in all."""
@@ -231,8 +232,7 @@ def test_no_value_of_an_entry_breaks_a_reader(results, entry, capsys):
 @pytest.mark.parametrize("entry", ["environment", "untaped_draws", "witness"])
 def test_an_entry_without_a_check_would_be_found(results, entry, capsys, monkeypatch):
     """Plants the fault that these tests are for."""
-    (kind,) = (field.metadata["kind"] for field in fields(Sidecar) if field.name == entry)
-    monkeypatch.setitem(kind.__dict__, "fits", lambda value: True)
+    monkeypatch.setitem(sidecar._CHECKS, entry, lambda value: True)
     faults = tried(results, entry, capsys)  # up to the first that shows it
     assert any("internal error" in fault or "refused" in fault for fault in faults)
 
@@ -255,15 +255,15 @@ def test_what_is_written_is_what_is_read(results, tmp_path):
     """Entry for entry, in the fields' order; a later version's further entries are passed over."""
     results.write()
     for path, content in results.sidecars.items():
-        sidecar = read_sidecar(path)
-        assert sidecar.as_json() == content and list(sidecar.as_json()) == list(content)
+        told = read_sidecar(path)
+        assert told.as_json() == content and list(told.as_json()) == list(content)
         sidecar_path(path).write_text(json.dumps(content | {"of_a_later_version": 1}))
-        assert read_sidecar(path) == sidecar
-    write_sidecar(tmp_path / "log.npy", replace(sidecar, **SAMPLES))
-    assert read_sidecar(tmp_path / "log.npy") == replace(sidecar, **SAMPLES)
+        assert read_sidecar(path) == told
+    write_sidecar(tmp_path / "log.npy", replace(told, **SAMPLES))
+    assert read_sidecar(tmp_path / "log.npy") == replace(told, **SAMPLES)
 
 
 def test_nothing_is_written_that_would_be_refused(tmp_path):
-    with pytest.raises(UserError, match="its environment is 'x', not texts by name"):
+    with pytest.raises(UserError, match="its environment is 'x', which no worker writes"):
         write_sidecar(tmp_path / "log.npy", Sidecar(environment="x"))
     assert not list(tmp_path.iterdir())

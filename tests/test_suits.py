@@ -14,7 +14,7 @@ from twincheck.common.logs.sidecar import Sidecar, read_sidecar
 from twincheck.common.logs.writer import LogWriter
 from twincheck.common.pair.pairs import PERTURBED
 from twincheck.common.pair.tape import Tape
-from twincheck.common.sides.suited import Suited
+from twincheck.common.sides.job import Suited
 from twincheck.common.weights.layers import Owner
 from twincheck.common.weights.noise import with_noise
 from twincheck.common.weights.suits import ACTIVATIONS, Sizes, suited

@@ -174,7 +174,7 @@ def test_step_4_takes_one_optimizers_steps_in_train_mode(checkout, modes):
 @pytest.mark.parametrize("name", ["torch", "paddle"])
 def test_a_dropout_is_the_frameworks_but_for_its_mask(name):
     """Both sides divide by 1 - p what they keep in training, and change nothing in evaluation."""
-    side = importlib.import_module(f"twincheck.common.sides.{name}_side")
+    side = importlib.import_module(f"twincheck.common.sides.backend_{name}").side
     ones = side.lib.ones([64, 8])
     with using(Session(0)):
         kept, whole = (side.array(_drop(side, ones, 0.2, training)) for training in (True, False))

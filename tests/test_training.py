@@ -20,6 +20,7 @@ from twincheck.common.logs.reader import read_log
 from twincheck.common.pair.pairs import load_pair
 from twincheck.common.pair.request import RunRequest
 from twincheck.common.pair.schedules import warm_up
+from twincheck.common.sides.optimizer import Optimizer
 from twincheck.step5_train import training
 from twincheck.step5_train.equivalence import interval, judge_seeds, reached, sentence
 
@@ -123,7 +124,7 @@ def test_a_killed_training_goes_on_and_ends_bit_for_bit_where_it_would_have(
 
 
 class FakeSide:
-    """A side whose models and optimizers are dicts of arrays, running statistics one of these."""
+    """A side whose models and optimizers are dicts of arrays, and a norm has running statistics."""
 
     NAME, VERSION = "torch", "0"
 
@@ -136,12 +137,8 @@ class FakeSide:
         model.update(values)
 
     @staticmethod
-    def running_statistics(model):
-        return [("norm:running_mean", model["mean"].copy())]
-
-    @staticmethod
-    def recall_statistics(model, arrays):
-        model["mean"] = arrays["norm:running_mean"]
+    def modules(model):
+        return [("norm", model["norm"])]
 
 
 class FakeOptimizer:
@@ -160,7 +157,11 @@ def fake_training(module, folder, stop, resume):
     request = RunRequest(
         phase="full", checkpoints=str(folder), checkpoint_every=1, resume=resume, progress=True
     )
-    model, optimizer = {"w": np.zeros(3), "mean": np.zeros(2)}, FakeOptimizer()
+    seen = {key: np.zeros(2) for key in ("running_mean", "running_var")}
+    model, optimizer = (
+        {"w": np.zeros(3), "norm": SimpleNamespace(_statistics=seen)},
+        FakeOptimizer(),
+    )
     run = SimpleNamespace(
         side=FakeSide, request=request, pair=load_pair(str(EXAMPLE)), folder=folder,
         job=SimpleNamespace(slot=FakeSide.NAME),
@@ -179,14 +180,14 @@ def fake_training(module, folder, stop, resume):
             batch = {"x": np.full(2, training.step)}
             optimizer.memory = optimizer.memory * 0.9 + training.step
             model["w"] = model["w"] + optimizer.memory
-            model["mean"] = 0.9 * model["mean"] + training.step
+            seen["running_mean"] = 0.9 * seen["running_mean"] + training.step
             training.took(batch, 0.1 * training.step, float(model["w"][0]), 0.0, 1.0)
             if training.step == training.steps:
                 break
         training.end_epoch({"accuracy": 1.0 / (1.0 + float(model["w"][0]))})
     kept = {
         "w": model["w"].tolist(),
-        "mean": model["mean"].tolist(),
+        "mean": seen["running_mean"].tolist(),
         "memory": float(optimizer.memory),
     }
     for name in ("losses", "rates", "orders", "scores"):
@@ -238,14 +239,14 @@ NAMES, SHAPES = ("first.weight", "first.bias", "second"), ((3, 4), (4,), (4, 2))
 @pytest.mark.parametrize("side", ["torch", "paddle"])
 def test_an_optimizer_goes_on_as_if_it_had_not_been_stopped(side, kind):
     """The same bits; and others where its memory is not given back."""
-    side = importlib.import_module(f"twincheck.{side}_side")
+    side = importlib.import_module(f"twincheck.common.sides.backend_{side}").side
     side.set_up("float32", "cpu", 0)
     more = {"weight_decay": 0.125} if kind == "adamw" else {}
 
     def made(start):
         values = [side.watch(side.tensor(array)) for array in start]
         named = list(zip(NAMES, values, strict=True))
-        return values, side.Optimizer(named, kind, 0.1, warm_up(4), **more)
+        return values, Optimizer(side, named, kind, 0.1, warm_up(4), **more)
 
     def step(values, optimizer, first, last):
         for number in range(first, last):  # gradients that are others at every step
@@ -351,7 +352,7 @@ def test_a_language_model_is_trained_scored_and_writes_the_same_text_on_both_sid
     assert scored and scored[0]["verdict"] in ("IDENTICAL", "ROUNDING")
     for more in ([], ["--sample", "--no-cache"]):
         options = ["--weights", best, "--tokens", "6", "--no-report", "--out", str(out), *more]
-        done = checkout.check("step5_train/check_generate.py", *options)
+        done = checkout.module("twincheck", "check-generate", *options)
         assert "both sides:" in ended(0, done).stdout
 
 

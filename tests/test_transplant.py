@@ -150,18 +150,6 @@ def test_without_those_that_are_needed_a_tensor_differs(transplanted, checkout):
     assert "tensors still differ, the first is " in done.stdout
 
 
-def test_what_is_left_of_a_gradient_is_the_order_of_its_parts(checkout):
-    """The Reformer's local attention takes its input three times: the sum's order is shown."""
-    # No preset's first case, which alone takes optimizer steps: they are no part of this.
-    words = ("--transplant", "all", "--case", "classification")
-    done, _ = ended(0, checkout.rows(4, "--model", "reformer", "--no-report", *words))
-    (line,) = [line for line in done.stdout.splitlines() if "tensors still differ" in line]
-    assert "its parts have the same bits" in line
-    torch, paddle = re.search("torch adds (.*), Paddle (.*)", line).groups()
-    assert sorted(torch.split(" + ")) == sorted(paddle.split(" + ")) == ["key", "query", "value"]
-    assert torch != paddle
-
-
 def test_the_smallest_set_leaves_nothing_out_and_holds_nothing_more(checkout):
     run = ("--model", PAIR, "--no-report", "--case", "perturbed")
     done, _ = ended(0, checkout.rows(1, *run, "--transplant", "smallest"))

@@ -9,7 +9,7 @@ from builders import edit_json, printed, write_log
 from forged import gadgets, judge, spoil
 
 from twincheck.common.logs.reader import read_log
-from twincheck.common.report.guide_report import GuideReport
+from twincheck.common.report.guide_report import guide_report
 from twincheck.common.system.errors import LogError
 
 
@@ -30,11 +30,8 @@ def test_reprod_logs_own_report_unpickles_nothing(folder, tmp_path):
     shutil.copy(sides[1], target)
     shutil.copy(sides[1].with_suffix(".json"), target.with_suffix(".json"))
     spoil(target, gadgets(f"touch '{canary}'")["value, protocol 4"])
-    with GuideReport() as report:
-        report.begin(sides[0], target, 1e-6, folder / "bad_diff.log")
-        assert report.wait() is None
-        report.begin(*sides, 1e-6, folder / "forward_diff.log")
-        assert report.wait() is True
+    assert guide_report(sides[0], target, 1e-6, folder / "bad_diff.log") is None
+    assert guide_report(*sides, 1e-6, folder / "forward_diff.log") is True
     assert not canary.exists() and not (folder / "bad_diff.log").exists()
 
 

@@ -12,9 +12,9 @@ from torch import nn
 
 from twincheck.common.check.draws import unseeded_notes
 from twincheck.common.logs.sidecar import Sidecar
-from twincheck.common.sides import torch_side as side
+from twincheck.common.sides.backend_torch import side
+from twincheck.common.sides.building import find_unseeded, noting_draws
 from twincheck.common.sides.places import noting_makers
-from twincheck.common.sides.unseeded import find_unseeded, noting_draws
 from twincheck.common.system.processes import environment
 
 

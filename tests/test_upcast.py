@@ -40,11 +40,11 @@ def test_all_of_torch_that_takes_a_dtype_is_known():
     """By torch's own list of its operators, so that a new one does not pass unseen."""
     program = """
 import torch
-from twincheck.common.sides.narrow_in_torch import ASKED, FROM_DATA
+from twincheck.common.sides.backend_torch import side
 schemas = torch._C._jit_get_all_schemas()
 takes = {s.name[6:] for s in schemas if s.name.startswith("aten::")
          and any(a.name in ("dtype", "out_dtype") for a in s.arguments)}
-known = {name.replace(".", "_") for name in (*ASKED, *FROM_DATA)}
+known = {name.replace(".", "_") for name in (*side.ASKED_FOR_DTYPE, *side.FROM_DATA)}
 print(sorted(n for n in takes - known if not n.startswith("_") and "__" not in n))
 """
     left = set(ast.literal_eval(python("-c", program)))

@@ -6,7 +6,6 @@ from builders import copied
 from faults.catalogue import table
 from faults.users import run
 from faults.users.registry import KINDS, PAIRS, UserPair
-from twincheck.extras.shared.jobs import Place
 
 
 def test_registry_and_folders_say_the_same():
@@ -60,7 +59,7 @@ def test_a_wrong_pair_is_a_false_alarm(tmp_path, monkeypatch):
         copied(run.FOLDER / name, tmp_path, *changes)
     monkeypatch.setattr(run, "FOLDER", tmp_path)
     runs = [one for one in run.runs_of(PAIRS) if one.pair.name in names and one.step == 3]
-    found = {one["name"]: one for one in run.run(Place(), lambda text: None, runs)}
+    found = {one["name"]: one for one in run.run(1, lambda text: None, runs)}
     wrong, right = found["users/many_labels"], found["users/attention_module"]
     assert wrong["exit_code"] == 1 and wrong["worst"]["key"] == "loss"
     assert right["exit_code"] == 0 and right["rows"] > 0

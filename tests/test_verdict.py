@@ -10,7 +10,6 @@ from checkout import CHECKS, ROOT
 
 from twincheck.common.verdict import tensor
 from twincheck.common.verdict.causes import note_gradient
-from twincheck.common.verdict.choices import Choice, judge_choice
 from twincheck.common.verdict.context import Context, noisier
 from twincheck.common.verdict.judge import judge_logs
 from twincheck.common.verdict.row import (
@@ -620,51 +619,6 @@ def test_round_numbers_are_no_cast():
     arrays = [values.astype("f4"), values.astype("f4"), values, values * (1 + 1e-5)]
     row = judge_tensor("k", *arrays)
     assert row.verdict == "DIVERGED" and "casts" not in row.note
-
-
-# ---- discrete choices ---------------------------------------------------------------------------
-
-
-def choice_of(scores):
-    return Choice(scores.argmax(axis=-1), scores)
-
-
-def margin_of(scores):
-    top = np.sort(scores, axis=-1)
-    return top[..., -1] - top[..., -2]
-
-
-def near_tie():
-    """Scores of 20 choices among 8; the first is nearly a tie."""
-    scores = normal(20, 8)
-    scores[0, 2], scores[0, 5] = 4.0, 4.0 - 1e-8
-    return scores
-
-
-def judge_choices(scores, *runs):
-    """torch's choices in float64 beside those of the other three runs, or of their scores."""
-    runs = (choice_of(run) if isinstance(run, np.ndarray) else run for run in runs)
-    return judge_choice("k", choice_of(scores), margin_of(scores), *runs)
-
-
-def test_float64_scores_are_allowed_no_more_than_rounding():
-    """In float64 the scores of another function may not excuse the flip that they cause."""
-    scores, other = near_tie(), near_tie()
-    other[0, 5] += 1e-6
-    assert judge_choices(scores, scores.astype(np.float32), scores, other).verdict == "DIVERGED"
-
-
-def test_choices_that_cannot_be_compared():
-    scores = near_tie()
-    good, margin = choice_of(scores), margin_of(scores)
-    for bad in (
-        Choice(good.choice[:5], scores),
-        Choice(good.choice, scores[:5]),
-        Choice(good.choice.astype(float), scores),
-        Choice(good.choice, scores * np.nan),
-    ):
-        assert judge_choices(scores, good, bad, good).verdict == "INVALID"
-    assert judge_choice("k", good, margin[:3], good, good, good).verdict == "INVALID"
 
 
 # ---- what verdicts come to ----------------------------------------------------------------------

@@ -8,7 +8,7 @@ from checkout import change
 from twincheck.common.logs.result_folder import ResultFolder
 from twincheck.common.system.run_kind import RunKind
 from twincheck.step4_backward.backward import finite_difference
-from twincheck.step4_backward.check_step4 import witnesses
+from twincheck.step4_backward.witnesses import witnesses
 
 # What torch and Paddle found of one loss, once each: the slope, and the rounding over the step.
 SLOPE, NOISE = 4.65e-2, {"torch": 1.1e-13, "paddle": 1e-17}

@@ -136,9 +136,8 @@ def main(name):
     before = names_of_paddle() if name == "paddle" else None
     from twincheck.common.sides import upcast
 
-    narrow = importlib.import_module(f"twincheck.common.sides.narrow_in_{name}")
-    side = importlib.import_module(f"twincheck.common.sides.{name}_side")
-    upcast.patch(side, narrow)
+    side = importlib.import_module(f"twincheck.common.sides.backend_{name}").side
+    upcast.patch(side)
     make, names = before or names_of_torch()
     expressions = EXPRESSIONS[name].strip().replace("\n", "|").split("|")
     made = {text: [] for text in expressions}

@@ -10,11 +10,12 @@ was the first to ask for them, and of the processes that it waited for.  Exit st
 took more and is none of MAY.
 """
 
-import argparse
 import json
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+
+from twincheck.common.system.program import Parser
 
 ROOT = Path(__file__).resolve().parent.parent
 COSTS = "twincheck/cpu_seconds"  # in pytest's cache
@@ -44,9 +45,7 @@ def above(seconds: Mapping[str, float]) -> list[str]:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """The command; returns the exit status."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = Parser(__doc__)
     parser.add_argument("root", nargs="?", type=Path, default=ROOT, metavar="ROOT")
     parser.add_argument("--slowest", type=int, metavar="N", help="show so many, and find no fault")
     options = parser.parse_args(arguments)

@@ -12,23 +12,15 @@ padding row is 0; all float32.  Nothing as large as the model is ever in memory.
 Exit status: 0 written, 2 not.
 """
 
-import sys
-from pathlib import Path
-
-if __name__ == "__main__":  # by its path too, and under a Python that will not do
-    sys.path[0] = sys.path[0] if __package__ else str(Path(__file__).resolve().parent.parent)
-    from twincheck.common.system.start import begin
-
-    begin("numpy", "rich")
-
 import json
 import math
+import sys
 import tempfile
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 import numpy as np
 
-from twincheck.common.check.guard import guarded
 from twincheck.common.check.options import Parser, positive
 from twincheck.common.pair.pairs import load_pair, python_for
 from twincheck.common.pair.tape import Tape
@@ -36,6 +28,7 @@ from twincheck.common.report import terminal as report
 from twincheck.common.system.errors import UserError
 from twincheck.common.system.folders import put_in_place
 from twincheck.common.system.json_file import write_json
+from twincheck.common.system.program import guarded
 from twincheck.common.weights.checkpoint import FOLDER, describe
 from twincheck.common.weights.layers import Owner, count_values
 

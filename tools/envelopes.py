@@ -10,21 +10,13 @@ Runs step 5 with self-twins of both sides, some minutes a model, and writes what
 with all that it depends on.  Step 5 then runs no self-twins of that preset, until that changes.
 """
 
-import sys
-from pathlib import Path
-
-if __name__ == "__main__":  # by its path too, and under a Python that will not do
-    sys.path[0] = sys.path[0] if __package__ else str(Path(__file__).resolve().parent.parent)
-    from twincheck.common.system.start import begin
-
-    begin("numpy", "rich")
-
-import argparse
 import platform
 import subprocess
+import sys
 import tempfile
 import time
 from dataclasses import asdict
+from pathlib import Path
 
 import numpy as np
 
@@ -37,9 +29,10 @@ from twincheck.common.system.checkout import ROOT
 from twincheck.common.system.errors import UserError
 from twincheck.common.system.half import rounded
 from twincheck.common.system.json_file import write_json
+from twincheck.common.system.program import Parser
 from twincheck.common.weights.states import load_state
-from twincheck.step5_train.check_step5 import envelope_of
 from twincheck.step5_train.envelope import depends_on, stored_file
+from twincheck.step5_train.trained import envelope_of
 
 PRESET = RunRequest().preset
 
@@ -79,8 +72,7 @@ def keep_learnt(made: ResultFolder, path: Path) -> None:
 
 def main() -> int:
     """See the module's docstring; returns the exit status."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.formatter_class = argparse.RawDescriptionHelpFormatter
+    parser = Parser(__doc__)
     parser.add_argument("--model", action="append", default=[], help="a built-in model's name")
     given = parser.parse_args()
     try:

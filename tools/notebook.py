@@ -5,21 +5,14 @@
 The test runs it too and compares words and verdicts (extras/live/tests/test_notebook.py).
 """
 
-import sys
-from pathlib import Path
-
-if __name__ == "__main__":  # by its path too, and under a Python that will not do
-    sys.path[0] = sys.path[0] if __package__ else str(Path(__file__).resolve().parent.parent)
-    from twincheck.common.system.start import begin, show_help
-
-    show_help(__doc__)
-    begin("nbformat", "nbclient")
-
 import os
 import tempfile
+from pathlib import Path
 
 import nbformat
 from nbclient import NotebookClient
+
+from twincheck.common.system.start import show_help
 
 ROOT = Path(__file__).resolve().parent.parent
 NOTEBOOK = ROOT / "examples" / "notebook" / "port_of_a_block.ipynb"
@@ -42,5 +35,6 @@ def executed(folder: Path) -> nbformat.NotebookNode:
 
 
 if __name__ == "__main__":
+    show_help(__doc__)
     with tempfile.TemporaryDirectory() as work:
         nbformat.write(executed(Path(work)), NOTEBOOK)

@@ -13,18 +13,10 @@ status 1 where an installed operator is not as the table says: another version h
 and the table is to be measured again.
 """
 
-import sys
-from pathlib import Path
-
-if __name__ == "__main__":  # by its path too, and under a Python that will not do
-    sys.path[0] = sys.path[0] if __package__ else str(Path(__file__).resolve().parent.parent)
-    from twincheck.common.system.start import begin
-
-    begin("numpy", "rich")
-
 import argparse
 import json
 import multiprocessing
+import sys
 import time
 import tomllib
 import zlib
@@ -33,15 +25,16 @@ from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import asdict, dataclass
 from functools import partial
+from pathlib import Path
 
 import numpy as np
 
 from tools.readme import fill
-from twincheck.common.check.guard import guarded
 from twincheck.common.system.checkout import ROOT
 from twincheck.common.system.errors import UserError
 from twincheck.common.system.files import write_text
 from twincheck.common.system.json_file import load_json
+from twincheck.common.system.program import Parser, guarded
 from twincheck.common.verdict.operators import TABLE, Operator, read_table
 
 SAME = 1e-2  # of a size: how far two measurements of one operator may part
@@ -484,9 +477,7 @@ def document(lines: Mapping[str, Mapping], forms_off: Mapping[str, list]) -> dic
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """See the module's docstring; returns the exit status."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = Parser(__doc__)
     parser.add_argument("--only", action="append", metavar="OPERATOR", help="measure this one")
     parser.add_argument("--write", action="store_true", help="write the table")
     parser.add_argument("--debug", action="store_true")

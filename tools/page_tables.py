@@ -52,15 +52,21 @@ STEPS: tuple[tuple[str, Words, Words], ...] = (
 )
 
 
-# Which files to read, in which order, for those who want to change the workbench.
+# The way of a tensor, for those who want to change the workbench: file -> the functions that it
+# passes, in their order.
 FILES = (
-    ("common/models/fastformer/torch_model.py", "the smallest pair"),
-    ("step1_forward/forward.py", "a step"),
-    ("common/sides/worker.py", "a side's process: the loop over requests and precisions"),
-    ("common/sides/run.py", "what a step's script calls"),
-    ("common/sides/bind.py", "probes, choices, dropout, weights, optimizers of a side"),
-    ("common/verdict/judge.py", "a whole log"),
-    ("common/verdict/rule.py", "the rule"),
+    ("common/models/fastformer/torch_model.py", "a module's `forward` returns it"),
+    ("common/sides/probes.py", "`probing` hooks the module, `observe` is given it"),
+    ("common/sides/session.py", "`Session.label` names it, `note_place` keeps the line it is from"),
+    ("common/sides/side.py", "`Side.view` makes it an array"),
+    ("common/logs/writer.py", "`LogWriter.add` writes it under its key"),
+    ("common/logs/reader.py", "`read_log`, `Log.__getitem__`: read in the check's process"),
+    ("common/logs/of_a_run.py", "`Logs.get`: the same key of every run"),
+    ("common/verdict/judge.py", "`judge_logs`: the loop over keys, a row for each"),
+    ("common/verdict/settle.py", "`Settling.row`: whether an error starts here"),
+    ("common/verdict/comparisons.py", "`Comparisons.row`: its four arrays, and in which context"),
+    ("common/verdict/tensor.py", "`judge_tensor`: whether they can be compared"),
+    ("common/verdict/rule.py", "`judge_floats`: the rule"),
 )
 
 
@@ -196,8 +202,8 @@ def detects(rates: dict[str, int], guide_fails: int, language: str) -> str:
 
 
 def files_table() -> str:
-    """Which files to read, in order, with their lines; as common/README.md links them."""
-    lines = _head("file", "lines", "what it is")
+    """The way of a tensor, file by file with their lines; as common/README.md links them."""
+    lines = _head("file", "lines", "what is done with it")
     for name, what in FILES:
         count = len((ROOT / name).read_text().splitlines())
         lines.append(_row(f"[{name}](../{name})", str(count), what))

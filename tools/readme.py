@@ -11,28 +11,18 @@ A part stands between `<!-- generated: NAME -->` and `<!-- end -->`, in one page
 Without log/red.json pics/verdicts.png stays as it is.  The red block is a pair's of the gallery.
 """
 
-import sys
-from pathlib import Path
-
-if __name__ == "__main__":  # by its path too, and under a Python that will not do
-    sys.path[0] = sys.path[0] if __package__ else str(Path(__file__).resolve().parent.parent)
-    from twincheck.common.system.start import begin
-
-    begin("numpy", "rich")
-
-import argparse
 import json
 import platform
 import re
 import shutil
+import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from importlib.metadata import version
 from itertools import count
+from pathlib import Path
 
-from examples.gallery.__main__ import RESULTS
-from examples.gallery.run import Result, read_result
 from tools import page_tables, red
 from tools.page_tables import cells, share
 from tools.twins import markdown_table
@@ -47,7 +37,10 @@ from twincheck.common.report.terminal import COLOURS, guide_word
 from twincheck.common.system.checkout import ROOT
 from twincheck.common.system.errors import UserError
 from twincheck.common.system.frameworks import SIDES
+from twincheck.common.system.program import Parser
 from twincheck.common.verdict.row import worst
+from twincheck.examples.gallery.__main__ import RESULTS
+from twincheck.examples.gallery.run import Result, read_result
 from twincheck.step5_train.equivalence import GUIDE
 
 REPORT = ROOT / "log" / "report.json"
@@ -57,9 +50,7 @@ RED_EXAMPLE = "gpt_oss_paddleformers"  # of the gallery: what the READMEs show o
 
 def main(arguments: list[str] | None = None) -> int:
     """See the module's docstring; returns the exit status."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = Parser(__doc__)
     parser.add_argument("--report", type=Path, default=REPORT)
     parser.add_argument("--faults", type=Path, metavar="FILE")
     parser.add_argument("--seeds", type=Path, metavar="DIR")

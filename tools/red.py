@@ -7,28 +7,20 @@ The rows of both are left in log/red.json, and `python -m tools.readme` draws pi
 them.  Exit status 0 where both were found where they are.
 """
 
-import sys
-from pathlib import Path
-
-if __name__ == "__main__":  # by its path too, and under a Python that will not do
-    sys.path[0] = sys.path[0] if __package__ else str(Path(__file__).resolve().parent.parent)
-    from twincheck.common.system.start import begin
-
-    begin("numpy", "rich")
-
-import argparse
 import json
 import os
+import sys
 import tempfile
 from collections.abc import Sequence
+from pathlib import Path
 
 from faults.catalogue import FAULTS
 from faults.checkout import Checkout
 from faults.fault import Fault
-from twincheck.common.check.guard import guarded
 from twincheck.common.system.checkout import ROOT
 from twincheck.common.system.errors import UserError
 from twincheck.common.system.files import write_text
+from twincheck.common.system.program import Parser, guarded
 
 ROWS = ROOT / "log" / "red.json"
 SHOWN = "layernorm-epsilon-small"
@@ -46,9 +38,7 @@ def behind_table(printed: str) -> list[str]:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """See the module's docstring; returns the exit status."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = Parser(__doc__)
     parser.add_argument("--debug", action="store_true", help="show tracebacks")
     options = parser.parse_args(arguments)
     return guarded(options.debug, _main)

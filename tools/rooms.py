@@ -12,21 +12,15 @@ Lines are counted as they stand, in all folders of the checkout; CEILING is only
 status 1 where an import is not allowed, and where there are more lines.
 """
 
-import sys
-from pathlib import Path
-
-if __name__ == "__main__":  # by its path too, and under a Python that will not do
-    sys.path[0] = sys.path[0] if __package__ else str(Path(__file__).resolve().parent.parent)
-    from twincheck.common.system.start import begin
-
-    begin()
-
-import argparse
 import ast
+import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from graphlib import CycleError, TopologicalSorter
+from pathlib import Path
+
+from twincheck.common.system.program import Parser
 
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = "common"
@@ -228,9 +222,7 @@ def lines(root: Path = ROOT) -> int:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """The command; returns the exit status."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = Parser(__doc__)
     parser.add_argument("root", nargs="?", type=Path, default=ROOT, metavar="ROOT")
     root = parser.parse_args(arguments).root.resolve()
     count = lines(root)

@@ -10,22 +10,16 @@ docstring and a comment are for who reads the source, and a text that is split w
 list of names.  Exit status 1 where there is one.
 """
 
-import sys
-from pathlib import Path
-
-if __name__ == "__main__":  # by its path too, and under a Python that will not do
-    sys.path[0] = sys.path[0] if __package__ else str(Path(__file__).resolve().parent.parent)
-    from twincheck.common.system.start import begin
-
-    begin()
-
-import argparse
 import ast
 import re
+import sys
 import tomllib
 from collections.abc import Iterator, Sequence
 from functools import cache
+from pathlib import Path
 from string import Formatter
+
+from twincheck.common.system.program import Parser
 
 ROOT = Path(__file__).resolve().parent.parent
 BEGIN = """# Reasons 原因
@@ -162,8 +156,7 @@ def page(root: Path) -> str:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Print what is wrong; returns the exit status."""
-    plain = argparse.RawDescriptionHelpFormatter
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=plain)
+    parser = Parser(__doc__)
     parser.add_argument("root", nargs="?", type=Path, default=ROOT)
     parser.add_argument("--write", action="store_true", help="write docs/reasons.md anew")
     given = parser.parse_args(arguments)

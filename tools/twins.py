@@ -13,22 +13,15 @@ Paddle line. Two exceptions, both narrow:
 Exit status: 0 no difference, 1 differences, 2 a file that cannot be read.
 """
 
-import sys
-from pathlib import Path
-
-if __name__ == "__main__":  # by its path too, and under a Python that will not do
-    sys.path[0] = sys.path[0] if __package__ else str(Path(__file__).resolve().parent.parent)
-    from twincheck.common.system.start import begin
-
-    begin()
-
 import ast
 import difflib
 import io
 import re
+import sys
 import tokenize
 from collections import Counter
 from dataclasses import dataclass
+from pathlib import Path
 
 from twincheck.common.system.errors import UserError
 
@@ -118,11 +111,9 @@ SPELLINGS: tuple[Spelling, ...] = (
 
 # Where the pairs are; {} stands for the side's name.
 TWIN_PATTERNS = (
-    "common/{}_side.py",
-    "common/sides/{}_*.py",
+    "twincheck/{}_side.py",
     "common/models/*/{}_model.py",
     "step*/{}/*.py",
-    "extras/*/{}/*.py",
 )
 
 _TWIN = re.compile(r"#\s*twin:(.*)$")

@@ -1,16 +1,19 @@
 """The command line of every check: parse it, run the step, show it, write --json and a page.
 
-`check_main` is what check_stepN.py calls.
+`of_step` makes a step's command.  What extras add to a check are entry points in the group of its
+command, twincheck.check_step2 for one; each has the name of an option that it adds, and several may
+name the same.
 """
 
+import argparse
 import importlib
+from argparse import Namespace
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from twincheck.common.check.added import added_to
-from twincheck.common.check.guard import guarded
-from twincheck.common.check.options import CheckOptions, Parser
+from twincheck.common.check.options import CheckOptions, Parser, of, positive
 from twincheck.common.check.report_json import json_text, told_in
 from twincheck.common.check.result import Result, overall_exit
 from twincheck.common.check.runner import base_folder, run_step
@@ -21,9 +24,47 @@ from twincheck.common.report import terminal as report
 from twincheck.common.report.commands import whole
 from twincheck.common.report.sentences import step_title
 from twincheck.common.report.summary import last_line
+from twincheck.common.system import extras
 from twincheck.common.system.errors import UserError
+from twincheck.common.system.extras import of_pairs
 from twincheck.common.system.files import write_text
+from twincheck.common.system.program import guarded
 from twincheck.common.system.reasons import Kind
+
+
+@dataclass(frozen=True)
+class Added:
+    """What an extra adds to a check."""
+
+    add: Callable[[Parser], None]  # gives the check's parser its options
+    options: tuple[str, ...]  # those of them that ask for it
+    run: Callable[[Step, Namespace], int]  # returns the exit status
+    hint: str = ""  # what to say where the user stopped it
+
+
+def added_to(step: Step, parser: Parser) -> list[Added]:
+    """What extras add to a step's check, whose parser has their options now.
+
+    An option of an extra that is not there ends the check with a sentence that says so.
+    """
+    group = f"twincheck.check_{step.other or step.command}"
+    added = []
+    for name in extras.entry_points(group):
+        try:
+            added.append(extras.load(group, name))
+        except UserError as error:
+            parser.add_argument(f"--{name}", action=_Absent, const=error, help=argparse.SUPPRESS)
+    added = list(dict.fromkeys(added))
+    for each in added:
+        each.add(parser)
+    return added
+
+
+class _Absent(argparse.Action):
+    """An option that its extra would have given; `const` says why it is not there."""
+
+    def __call__(self, parser, *given: object) -> None:
+        parser.exit(2, extras.in_language(f"error: {self.const}\n"))
 
 
 def check_main(
@@ -47,28 +88,33 @@ def check_main(
     return guarded(given.debug, lambda: check(step, options, processes=processes), hint)
 
 
+def of_step(step: Step) -> Callable[..., int]:
+    """Return the command of one of the five steps."""
+    return of_pairs("--out")(partial(check_main, step))
+
+
 def parser_of(step: Step) -> Parser:
-    """The parser of one of the five steps' checks: its script may have one of its own."""
-    script = importlib.import_module(f"twincheck.{step.name}.check_{step.command}")
-    if hasattr(script, "options_parser"):
-        return script.options_parser()
-    return Parser(script.__doc__, step.command).take(*step.takes)
+    """Return the parser of one of the five steps' checks."""
+    doc = importlib.import_module(f"twincheck.{step.name}.step").__doc__
+    parser = Parser(doc, step.command).take(*step.takes)
+    if step.several is not None:
+        said = Kind.HELP_TRAIN_PROCESSES()
+        parser.take_other("processes", type=positive, default=1, help=said)
+        parser.take(*of("machines"))
+    return parser
 
 
 def check(
     step: Step,
     options: CheckOptions,
-    beside: Callable[[Sequence[Result]], object] = lambda results: None,
     processes: Processes | None = None,
 ) -> int:
     """Run or judge one step, show it, write --json and the page; returns the exit status.
 
-    beside      what else is to be done with the results
-    processes   as run_step takes them
+    processes: as run_step takes them.
     """
     with told_in(options.json), report.progress() as on_progress:
         results = run_step(step, options, on_progress, processes)
-    beside(results)
     report.show_step(step, results)
     page = write_step_page(step, options, results)
     if options.json:

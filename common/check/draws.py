@@ -5,9 +5,9 @@ from collections.abc import Sequence
 
 from twincheck.common.logs.draws import Draw, Pass, runs_of, side_by_side
 from twincheck.common.logs.dropouts import partners
-from twincheck.common.logs.pickle_machine import escaped
 from twincheck.common.logs.sidecar import Sidecar
 from twincheck.common.system.reasons import Kind
+from twincheck.common.system.words import escaped
 
 # What a draw of a kind (common/pair/tape.py) is called.
 _NAMES = {

@@ -7,24 +7,26 @@ option that a command does not take is an error there, and not in its --help.
 import argparse
 import sys
 from collections.abc import Callable, Sequence
+from copy import copy
 from dataclasses import dataclass, replace
 from functools import partial, reduce
 from pathlib import Path
 from typing import NoReturn
 
-from twincheck.common.logs.pickle_machine import escaped
+from twincheck.common.pair.case_hooks import reads_file
 from twincheck.common.pair.option import Option, option, options_of
-from twincheck.common.pair.pairs import is_checkpoint
+from twincheck.common.pair.pairs import BOTH, Pair, built_in_models, is_checkpoint, load_pairs
 from twincheck.common.pair.request import RunRequest
+from twincheck.common.report import terminal as report
+from twincheck.common.system import program
 from twincheck.common.system.checkout import for_logs
-from twincheck.common.system.door import NAME, in_help
 from twincheck.common.system.errors import UserError
-from twincheck.common.system.extras import in_language, languages
+from twincheck.common.system.extras import load
 from twincheck.common.system.frameworks import SIDES, is_graph
 from twincheck.common.system.half import HALF
 from twincheck.common.system.reasons import Kind
-from twincheck.common.system.start import speak
 from twincheck.common.system.words import did_you_mean
+from twincheck.common.transplant.table import TRANSPLANTS
 
 # Groups of options that some steps do not take.
 _OF_STEPS = ("cases", "half", "probes", "training", "optimizers")
@@ -183,22 +185,11 @@ HELP = "help"  # as a value: lists what the option takes
 LISTED = ("model", "preset", "case", "transplant")
 
 
-class Parser(argparse.ArgumentParser):
-    """A command's parser: its description as it is written, and options by their names.
+class Parser(program.Parser):
+    """A command's parser that takes options by their names.
 
     What it has parsed has `typed`: option -> words, as the command line gave them.
     """
-
-    def __init__(self, description: str | None, command: str = "", prog: str | None = None):
-        super().__init__(
-            prog=f"{NAME} {command}" if command else prog,
-            description=description,
-            formatter_class=next(
-                (one.Help for one in languages()), argparse.RawDescriptionHelpFormatter
-            ),
-            allow_abbrev=False,  # --mode is no short --model where a check has no modes
-        )
-        self.take("lang")
 
     def take(self, *names: str) -> "Parser":
         """Take options of the table."""
@@ -216,38 +207,25 @@ class Parser(argparse.ArgumentParser):
     def parse_args(self, args=None) -> argparse.Namespace:
         """What a command line gives; `--preset help` and its like list values, and end there."""
         words = list(sys.argv[1:] if args is None else args)
-        speak(words)
-        if "--mode" in self._option_string_actions:  # as it was called before
-            words = ["--mode=train" if word == "--train" else word for word in words]
         asked, others = self._values_asked_for(words)
         if asked:
-            from twincheck.common.check.listing import show_values
-
             for action in self._actions:
                 action.required = False
-            self.exit(show_values(asked, super().parse_args(others)))
-        usual = {action.dest: _Usual() for action in self._actions if action.dest != HELP}
+            self.exit(_show_values(asked, super().parse_args(others)))
+        # None till it is typed, which no option's value is.
+        usual = dict.fromkeys(action.dest for action in self._actions if action.dest != HELP)
         told, unknown = self.parse_known_args(words, argparse.Namespace(**usual))
         if unknown:
             self._refuse(unknown)
-        given = vars(told)
+        given = {dest: value for dest, value in vars(told).items() if value is not None}
         typed = tuple(
             (option.removeprefix("--"), tuple(_words(option, action, given[action.dest])))
             for action in self._actions
             for option in action.option_strings[-1:]
-            if action.dest in given and given[action.dest] is not usual[action.dest]
+            if action.dest in given
         )
-        for dest, value in given.items():
-            default = self.get_default(dest) if value is usual[dest] else value
-            given[dest] = list(default) if isinstance(default, list) else default
-        told.typed = typed
-        return told
-
-    def error(self, message: str) -> NoReturn:
-        """End with one sentence on what was typed, and status 2."""
-        asked = in_help(f"{self.prog} --help")
-        refused = Kind.COMMAND_LINE_REFUSED(why=escaped(message), help=asked)
-        self.exit(2, f"{in_language(Kind.ERROR_SAID(sentence=refused))}\n")
+        usual = {dest: copy(self.get_default(dest)) for dest in usual}
+        return argparse.Namespace(**usual | given, typed=typed)
 
     def _refuse(self, unknown: Sequence[str]) -> NoReturn:
         names = [word.partition("=")[0] for text in unknown for word in text.split()]
@@ -256,10 +234,6 @@ class Parser(argparse.ArgumentParser):
         elsewhere = all(name.removeprefix("--") in OPTIONS for name in names)
         kind = Kind.OPTION_HAS_NO_USE_HERE if elsewhere else Kind.OPTION_UNKNOWN
         self.error(kind(options=", ".join(names), meant=did_you_mean(names[0], taken)))
-
-    def format_help(self) -> str:
-        """The help, with its commands as they are typed here."""
-        return in_help(super().format_help())
 
     def _values_asked_for(self, words: Sequence[str]) -> tuple[list[Option], list[str]]:
         """The options whose values are asked for, and the words beside them."""
@@ -278,10 +252,6 @@ class Parser(argparse.ArgumentParser):
         return asked, others
 
 
-class _Usual(list):
-    """In the place of an option's default till it is typed: what several are added to."""
-
-
 def _words(option: str, action: argparse.Action, value: object) -> list[str]:
     """An option as it is typed; a value that begins with a dash goes behind a `=`."""
     if action.nargs == 0:
@@ -290,3 +260,44 @@ def _words(option: str, action: argparse.Action, value: object) -> list[str]:
     for text in map(str, value if isinstance(value, list) else [value]):
         words += [f"{option}={text}"] if text.startswith("-") else [option, text]
     return words
+
+
+def _show_values(asked: Sequence[Option], told: argparse.Namespace) -> int:
+    """Print what options take; returns the exit status.
+
+    told     what the rest of the command line says
+    """
+
+    def show() -> int:
+        for one in asked:
+            for line in _lines(one, told):
+                report.say(line)
+        return 0
+
+    return program.guarded(getattr(told, "debug", False), show)
+
+
+def _lines(one: Option, told: argparse.Namespace) -> list[str]:
+    name = one.name
+    if name == "model":
+        return [Kind.MODELS_LISTED(models=", ".join(built_in_models()))]
+    if name == "transplant":
+        return [f"--transplant: {load(TRANSPLANTS, 'listed')()}"]
+    if name in ("preset", "case"):
+        models = told.model if isinstance(told.model, list) else [told.model or "all"]
+        preset = getattr(told, "preset", "default")
+        return [_of_model(name, pair, preset, told) for pair in load_pairs(models)]
+    return [f"--{name}: {', '.join(one.told['choices'])}"]
+
+
+def _of_model(name: str, pair: Pair, preset: str, told: argparse.Namespace) -> str:
+    if name == "preset":
+        values = [
+            Kind.PRESET_READS_FILE(preset=str(known)) if reads_file(pair, known) else str(known)
+            for known in pair.case.CONFIGS
+        ]
+        return Kind.PRESETS_LISTED(model=pair.name, presets=", ".join(values))
+    weights, mode = getattr(told, "weights", None), getattr(told, "mode", BOTH)
+    cases = pair.cases(preset, weights, mode, decode=True)
+    names = ", ".join(case.name or "main" for case in cases)
+    return Kind.CASES_LISTED(model=pair.name, preset=preset, cases=names)

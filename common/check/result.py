@@ -11,7 +11,6 @@ from twincheck.common.check.draws import draw_notes, dropout_notes, unseeded_not
 from twincheck.common.check.steps import Step
 from twincheck.common.logs.guide_pair import has_pair, pair_problems
 from twincheck.common.logs.independence import folder_problems, two_environments
-from twincheck.common.logs.pickle_machine import escaped
 from twincheck.common.logs.reader import read_log
 from twincheck.common.logs.result_folder import ResultFolder
 from twincheck.common.logs.sidecar import Sidecar, sidecar_of
@@ -25,6 +24,7 @@ from twincheck.common.system.extras import load
 from twincheck.common.system.frameworks import SIDES
 from twincheck.common.system.reasons import Kind
 from twincheck.common.system.run_kind import RunKind
+from twincheck.common.system.words import escaped
 from twincheck.common.transplant.table import TRANSPLANTS
 from twincheck.common.verdict.comparisons import Memo
 from twincheck.common.verdict.initial import Start, draws, judge_initial, starts

@@ -1,13 +1,13 @@
 """One step from end to end: both sides run, or logs that are there; judged; put in their place.
 
 Running, judging and reporting are three things: workers run (workers.py), judging reads logs and
-starts nothing (verdict/), reprod_log reports in a process of its own (report/guide_report.py).
+starts nothing (verdict/), and so reports reprod_log (report/guide_report.py).
 What one needs of the other is decided here, such as whether a teacher-forced run is wanted.
 """
 
 import time
 from collections.abc import Sequence
-from contextlib import ExitStack, nullcontext, suppress
+from contextlib import ExitStack, suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -26,7 +26,7 @@ from twincheck.common.logs.sidecar import sidecar_of
 from twincheck.common.pair.case_hooks import data_preset, training
 from twincheck.common.pair.pairs import Pair, chosen_cases, is_checkpoint, load_pairs, python_for
 from twincheck.common.pair.request import RunRequest
-from twincheck.common.report.guide_report import GuideReport
+from twincheck.common.report.guide_report import guide_report
 from twincheck.common.system.checkout import ROOT
 from twincheck.common.system.errors import UserError
 from twincheck.common.system.extras import load
@@ -69,8 +69,7 @@ def run_step(
     step = step.shared_by(options.run)
     if options.compare_only:
         remove_abandoned(base)
-        with nullcontext() if options.no_report else GuideReport() as guide:
-            return [_judge_in_place(step, p, base / p.name, options, guide) for p in pairs]
+        return [_judge_in_place(step, p, base / p.name, options) for p in pairs]
     run = options.run
     for pair in pairs:
         pair.config(data_preset(pair, run.preset) if step.data else run.preset)
@@ -88,7 +87,6 @@ def run_step(
         unfinished = stack.enter_context(Unfinished(base, work, run.resume))
         processes = processes or stack.enter_context(Processes())
         inputs = Inputs(step, options, pythons, work, on_progress, unfinished)
-        guide = None if options.no_report else stack.enter_context(GuideReport())
         # A second thread costs a model this small more than it brings.
         small = run.preset == "default" and all(pair.built_in for pair in pairs)
         with Workers(inputs, processes, 1 if small else None) as workers:
@@ -99,7 +97,7 @@ def run_step(
                     unfinished.forget(pair)  # the first machine keeps the checkpoints
                 return [Result(step, name, error=f.sentence) for name, f in inputs.errors.items()]
             done = workers.finished(pairs)
-            return [_conclude(step, p, base, options, workers, guide) for p in done]
+            return [_conclude(step, p, base, options, workers) for p in done]
 
 
 def _conclude(
@@ -108,7 +106,6 @@ def _conclude(
     base: Path,
     options: CheckOptions,
     workers: Workers,
-    guide: GuideReport | None,
 ) -> Result:
     """Judge what the workers made for a model, and put it in its place; or keep why they failed."""
     made, error_file = workers.work / pair.name, base / f"{pair.name}.error.txt"
@@ -124,13 +121,13 @@ def _conclude(
         if failed := workers.go_on(pair, {"in_train": True}):
             return replace(_result(step, pair, options), error=failed.sentence, failure=failed)
     workers.on_progress(Kind.JUDGING_MODEL(step=step.number, model=pair.name))
-    result = judge_model(step, pair, made, options, workers, guide)
+    result = judge_model(step, pair, made, options, workers)
     while step.undecided is not None and (more := step.undecided(result, made)):
         failed = workers.go_on(pair, more)
         if failed:
             result.notes.append(Kind.TRAINING_NOT_DECIDED(why=failed.sentence))
             break
-        result = judge_model(step, pair, made, options, workers, guide)
+        result = judge_model(step, pair, made, options, workers)
     result.folder = base / pair.name
     result.elapsed_s += workers.elapsed_s(pair.name)
     result.notes += workers.inputs.notes[pair.name]
@@ -153,16 +150,14 @@ def _conclude(
     return result
 
 
-def _judge_in_place(
-    step: Step, pair: Pair, folder: Path, options: CheckOptions, guide: GuideReport | None
-) -> Result:
+def _judge_in_place(step: Step, pair: Pair, folder: Path, options: CheckOptions) -> Result:
     """Judge a result that is there: once more where another check has put a newer one in."""
     for _ in range(5):
         before = version(folder)
         if before is None:
             time.sleep(0.1)  # the moment between a former result and the next
             before = version(folder)
-        result = judge_model(step, pair, folder, options, guide=guide)
+        result = judge_model(step, pair, folder, options)
         if version(folder) == before:
             break
     result.folder = folder
@@ -178,12 +173,10 @@ def judge_model(
     folder: Path,
     options: CheckOptions,
     workers: Workers | None = None,
-    guide: GuideReport | None = None,
 ) -> Result:
     """Judge one model's logs of one step; an unreadable or refused log is the result's error.
 
     workers  those that have just made the logs: they can be asked for a teacher-forced run
-    guide    reprod_log's own report, where one is wanted
     """
     start = time.perf_counter()
     result = _result(step, pair, options)
@@ -196,11 +189,6 @@ def judge_model(
         if has_pair(compared) and not bring_pair(folder, compared, not options.compare_only):
             compared = ""
             result.notes.append(Kind.GUIDE_VALUES_MISSING(stem=step.guide_stem))
-        reporting = guide is not None and compared != ""
-        if reporting:
-            logs = [files.log(compared, side) for side in SIDES]
-            whole = has_pair(compared)
-            guide.begin(*logs, step.guide_threshold, files.diff_log(compared), whole)
         judged = (folder, step.judged, result.memos)
         how = {"step": step.number, "model": pair.name, "strict": options.strict}
         how["allow_nan"] = "nan" in options.allow
@@ -219,8 +207,10 @@ def judge_model(
             needs = together(one.needs for one in judgements.values()).items()
             result.way = [Kind.RUN_WANTED(run=NAMES[run](), key=need.key) for run, need in needs]
         result.take(judgements, folder, pair)
-        if reporting:
-            result.take_report(guide.wait(), guide.target)
+        if compared and not options.no_report:
+            logs, report = [files.log(compared, side) for side in SIDES], files.diff_log(compared)
+            limit, pair_alone = step.guide_threshold, has_pair(compared)
+            result.take_report(guide_report(*logs, limit, report, every=pair_alone), report)
     except UserError as error:
         result.error = str(error)
     except OSError as error:

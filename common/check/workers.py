@@ -26,7 +26,6 @@ from twincheck.common.system.half import HALF
 from twincheck.common.system.processes import Told
 from twincheck.common.system.reasons import Kind
 from twincheck.common.system.run_kind import RunKind
-from twincheck.common.system.shared_arrays import SharedFile
 from twincheck.common.transplant.table import SMALLEST
 from twincheck.common.weights import states
 
@@ -113,8 +112,6 @@ class Workers:
         self._more: dict[str, dict[str, object]] = {}  # model -> what its requests have beside
         self._models = 1
         self._shares: dict[tuple[str, str], float] = {}  # side, model -> how much is done
-        self._stack = ExitStack()  # of the memory
-        self._memory: dict[str, SharedFile] = {}  # model -> where its large states are handed over
 
     def __enter__(self) -> "Workers":
         return self
@@ -122,7 +119,6 @@ class Workers:
     def __exit__(self, error_type, *error: object) -> None:
         if error_type is not None:  # the folder that they write into is about to go
             self.processes.stop()
-        self._stack.__exit__(error_type, *error)
 
     def start(self) -> None:
         """Start what the first launch needs: the frameworks are imported while inputs are read."""
@@ -365,9 +361,7 @@ class Workers:
         if self.step.data:
             told["data"] = str(inputs.data)
         if launch.processes == 1:  # several would write at once
-            if pair.name not in self._memory:
-                self._memory[pair.name] = self._stack.enter_context(SharedFile(self.work))
-            told["memory"] = self._memory[pair.name].address
+            told["states"] = str(self.work / ".states" / pair.name)
         if self.step.trains:
             told["checkpoints"] = str(inputs.unfinished.folder)
         return replace(run, **told | launch.request | more)

@@ -25,7 +25,6 @@ from pathlib import Path
 
 import numpy as np
 
-from twincheck.common.logs.pickle_machine import printable
 from twincheck.common.logs.reader import Log, read_log
 from twincheck.common.logs.result_folder import ResultFolder
 from twincheck.common.logs.sidecar import Sidecar, seal, sidecar_of, write_sidecar
@@ -33,6 +32,7 @@ from twincheck.common.logs.writer import LogWriter
 from twincheck.common.system.frameworks import SIDES
 from twincheck.common.system.hashes import file_sha256, same_bits
 from twincheck.common.system.reasons import Kind
+from twincheck.common.system.words import printable
 
 SETUP = "sgd"  # reprod_log's own compare_loss_and_backward takes ten SGD steps too
 # What a sidecar says of tensors, weights and draws that a pair does not hold.

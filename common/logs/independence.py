@@ -11,13 +11,13 @@ from dataclasses import replace
 from pathlib import Path
 
 from twincheck.common.logs.guide_pair import has_pair
-from twincheck.common.logs.pickle_machine import escaped
 from twincheck.common.logs.reader import read_log
 from twincheck.common.logs.result_folder import LogName, ResultFolder
 from twincheck.common.logs.sidecar import Sidecar, sidecar_of
 from twincheck.common.system.frameworks import SIDES, framework_of
 from twincheck.common.system.hashes import file_sha256, same_bits
 from twincheck.common.system.reasons import Kind
+from twincheck.common.system.words import escaped
 
 # What the two logs of a pair must agree on, and what it is called.
 _MUST_AGREE = {

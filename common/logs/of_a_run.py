@@ -15,7 +15,6 @@ from twincheck.common.logs.guide_pair import guide_value
 from twincheck.common.logs.independence import told_apart, transplanted
 from twincheck.common.logs.key import BUFFER, Key, parent_of
 from twincheck.common.logs.leading import KEPT
-from twincheck.common.logs.pickle_machine import escaped, printable
 from twincheck.common.logs.reader import read_log
 from twincheck.common.logs.sidecar import (
     CHOICE,
@@ -28,6 +27,7 @@ from twincheck.common.logs.sidecar import (
 from twincheck.common.logs.sums import can_be_summed, shape_of_sums, summed
 from twincheck.common.system.errors import LogError
 from twincheck.common.system.reasons import Kind
+from twincheck.common.system.words import escaped, printable
 
 LOGS = {name: called(side=side) for name, (side, _, called) in result_folder.JUDGED.items()}
 AGAIN = tuple(run.name.lower() for run in result_folder.AGAIN)

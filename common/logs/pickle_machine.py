@@ -5,19 +5,18 @@ NumPy 1 and 2), remembers where each array's bytes lie, and refuses everything e
 Nothing is imported or called on the file's behalf, and no array is read.  NumPy only.
 """
 
-import gc
 import io
 import math
 import pickletools
-import re
 import struct
 from collections.abc import Iterator
-from contextlib import suppress
 from dataclasses import dataclass
 
 import numpy as np
 
+from twincheck.common.system.memory import no_collections
 from twincheck.common.system.reasons import Kind
+from twincheck.common.system.words import printable
 
 CHUNK_BYTES = 1 << 20
 
@@ -53,14 +52,6 @@ MAX_TEXT_BYTES = 1024
 _MAX_REUSE = 16
 _FREE_BYTES = 1 << 26
 _LATIN1_LEAD_BYTES = 0xC3  # no character of latin-1 starts with more in UTF-8
-
-# An entry as common/logs/writer.py spells it, from behind its key to its array's bytes: the memo's
-# four places of what every array begins with, the shape, the dtype's place, the bytes' number.
-_ENTRY = re.compile(
-    rb"h(.)h(.)h(.)h(.)\x87R\(K\x01\(((?:K.|J.{4}|\x8a\x08.{8})*)th(.)\x89\x8e(.{8})", re.DOTALL
-)
-_BLOCK_BYTES = 1 << 16  # read at once; an entry that does not end in it is followed by its opcodes
-_SIZES = re.compile(rb"K(.)|J(.{4})|\x8a\x08(.{8})", re.DOTALL)
 
 
 @dataclass(slots=True, eq=False)
@@ -134,66 +125,26 @@ class Machine:
         self.stack: list = []
         self.memo: dict[int, object] = {}
         self.keys = 0
-        self.looked_at = -1  # keys when `entries` was called last: each time it reads a block
 
+    @no_collections()  # millions of small values and no cycle among them
     def run(self) -> dict:
         """The dict that np.save was given; leaves the file after STOP."""
-        # Millions of small values and no cycle among them: the collector would only look on.
-        collecting = gc.isenabled()
-        gc.disable()
         read, actions = self.file.read, self._actions
-        try:
-            for _ in range(_MAX_OPCODES):
-                code = read(1)
-                if code == b".":
-                    return self.result()
-                action = actions.get(code)
-                if action is None:
-                    if not code:
-                        raise Refused(Kind.REFUSED_CUT_SHORT())
-                    known = pickletools.code2op.get(code.decode("latin1"))
-                    opcode = known.name if known else repr(code)
-                    raise Refused(Kind.REFUSED_OPCODE(opcode=opcode))
-                action(self)
-                if self.keys != self.looked_at and code in b"}s" and type(self.stack[-1]) is dict:
-                    self.entries(self.stack[-1])
-                    self.looked_at = self.keys
-                if len(self.stack) > _MAX_STACK:
-                    raise Refused(Kind.REFUSED_STACK())
-            raise Refused(Kind.REFUSED_OPCODES(most=_MAX_OPCODES))
-        finally:
-            if collecting:
-                gc.enable()
-
-    def entries(self, target: dict) -> None:
-        """Take the entries of a dict that follow here as the writer spells them, in one step each.
-
-        What they are made of is held against all that the opcodes one by one would be; before one
-        that is refused the file is left, so that its opcodes say why.
-        """
-        start, block, at = self.file.tell(), self.file.read(_BLOCK_BYTES), 0
-        with suppress(Refused, TypeError, ValueError):
-            while block[at : at + 1] == b"X":
-                behind = at + 5 + int.from_bytes(block[at + 1 : at + 5], "little")
-                found = _ENTRY.match(block, behind) if behind - at <= 5 + MAX_TEXT_BYTES else None
-                if found is None:
-                    break
-                function, kind, empty, letter, sizes, dtype, count = found.groups()
-                data = stored_bytes(start + found.end(), int.from_bytes(count, "little"))
-                end = found.end() + data.count
-                known = getattr(self.memo.get(function[0]), "kind", None) == "reconstruct"
-                if not known or block[end : end + 3] != b"tbs":
-                    break
-                array = self.call_reconstruct(*(self.memo.get(p[0]) for p in (kind, empty, letter)))
-                shape = tuple(
-                    int.from_bytes(size[size.lastindex], "little", signed=size.lastindex > 1)
-                    for size in _SIZES.finditer(sizes)
-                )
-                self.fill(array, shape, self.memo.get(dtype[0]), False, data)
-                key = block[at + 5 : behind]
-                self.add_item(target, _Text(start + at + 5, len(key), key.decode()), array)
-                at = end + 3
-        self.file.seek(start + at)
+        for _ in range(_MAX_OPCODES):
+            code = read(1)
+            if code == b".":
+                return self.result()
+            action = actions.get(code)
+            if action is None:
+                if not code:
+                    raise Refused(Kind.REFUSED_CUT_SHORT())
+                known = pickletools.code2op.get(code.decode("latin1"))
+                opcode = known.name if known else repr(code)
+                raise Refused(Kind.REFUSED_OPCODE(opcode=opcode))
+            action(self)
+            if len(self.stack) > _MAX_STACK:
+                raise Refused(Kind.REFUSED_STACK())
+        raise Refused(Kind.REFUSED_OPCODES(most=_MAX_OPCODES))
 
     def result(self) -> dict:
         envelope = self.stack[0] if len(self.stack) == 1 else None
@@ -316,15 +267,11 @@ class Machine:
         if not isinstance(target, dict) or len(values) % 2:
             raise Refused(Kind.REFUSED_SETITEM())
         for key, value in zip(values[::2], values[1::2], strict=True):
-            self.add_item(target, key, value)
+            self.check_item(key, value)
+            if key.text in target:
+                raise Refused(Kind.REFUSED_KEY_TWICE(key=printable(key.text)))
+            target[key.text] = value
         self.stack.append(target)
-
-    def add_item(self, target: dict, key: object, value: object) -> None:
-        """Put a value under a key; refuses a key that is there already."""
-        self.check_item(key, value)
-        if key.text in target:
-            raise Refused(Kind.REFUSED_KEY_TWICE(key=printable(key.text)))
-        target[key.text] = value
 
     def check_item(self, key: object, value: object) -> None:
         """Refuse what is no key, or no value, of a log's dict."""
@@ -496,16 +443,6 @@ class Machine:
         b"R": lambda self: self.reduce(),
         b"b": lambda self: self.build(),
     }
-
-
-def printable(text: str) -> str:
-    """Text from a file, shortened and without control characters, for a message."""
-    return escaped(text if len(text) <= 80 else f"{text[:77]}...")
-
-
-def escaped(text: str) -> str:
-    """Text from a file without control characters, which may be commands to a terminal."""
-    return text if text.isprintable() else ascii(text)
 
 
 def _describe(value: object) -> str:

@@ -25,7 +25,6 @@ from twincheck.common.logs.pickle_machine import (
     Refused,
     StoredArray,
     flatten,
-    printable,
     stored_bytes,
 )
 from twincheck.common.system.errors import LogError, UserError
@@ -37,6 +36,7 @@ from twincheck.common.system.files import (
     version_of,
 )
 from twincheck.common.system.reasons import Kind
+from twincheck.common.system.words import printable
 
 PLAIN = "array"  # the key of what is in a file that holds one plain array
 _MAX_HEADER_BYTES = 1024

@@ -11,15 +11,17 @@ from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
+from typing import Annotated, get_args, get_origin
 
 from twincheck.common.logs import entry_kinds as kinds
-from twincheck.common.logs.pickle_machine import printable
 from twincheck.common.system.errors import LogError, UserError
 from twincheck.common.system.files import LastRead, version_of
 from twincheck.common.system.json_file import load_json, write_json
+from twincheck.common.system.json_kinds import check_of
 from twincheck.common.system.reasons import Kind
+from twincheck.common.system.words import printable
 
-SCHEMA = 1  # the newest that this version reads
+SCHEMA = 1
 # What the numbers 0, 1, … of a layer's setting stand for.
 IN_WORDS = {
     "tanh form": ("off", "on"),
@@ -32,18 +34,18 @@ def setting_text(name: str, value: float) -> str:
     return dict(enumerate(IN_WORDS.get(name, ()))).get(value, f"{value:g}")
 
 
-def note(kind: kinds.EntryKind | None = None):
+def note():
     """An entry that is written only where there is something to say."""
-    return field(metadata={"kind": kind, "note": True})
+    return field(metadata={"note": True})
 
 
 def _by_types(cls: type) -> type:
-    """Give each field the kind of its type, where no other is named, and its absence."""
-    for name, of_type in cls.__annotations__.items():
-        given = getattr(cls, name, field())
-        kind = given.metadata.get("kind") or kinds.OF_TYPE[of_type]
-        metadata = {**given.metadata, "kind": kind}
-        setattr(cls, name, field(default_factory=kind.absent, metadata=metadata))
+    """Give each field what it holds where the sidecar does not say: of its type, or None."""
+    for name, of in cls.__annotations__.items():
+        metadata = getattr(cls, name, field()).metadata
+        base = get_args(of)[0] if get_origin(of) is Annotated else get_origin(of) or of
+        absent = base if base in (list, dict, float) else lambda: None
+        setattr(cls, name, field(default_factory=absent, metadata=metadata))
     return cls
 
 
@@ -93,7 +95,7 @@ class Sidecar:
     choices: dict[str, dict[str, str]]
     teacher_forced: bool | None  # whether each module was fed the reference's values
     # Prefix of a case's keys -> the length of its batch axis, null where its inputs have none.
-    batches: dict[str, int | None]
+    batches: dict[str, kinds.Length | None]
     modules: dict[str, int]  # probed module, by torch's name -> how many parameters it holds
     converted: list[str]  # modules whose weights case.py's `convert` fuses or splits
     places: dict[str, str]  # key -> file:line that computed it
@@ -102,12 +104,11 @@ class Sidecar:
     # A layer of the framework -> what it was built with, such as its epsilon, as torch counts it.
     settings: dict[str, dict[str, float]] = note()
     made: dict[str, str] = note()  # the same -> file:line that built it
-    # Case -> parameter, by this side's own name -> the class of its layer, its name in there,
-    # file:line that builds the layer, and the reference's names of what it holds (steps 1 and 5).
-    owners: dict[str, dict] = note(kinds.OWNERS)
+    # Case -> parameter, by this side's own name -> what owns it (steps 1 and 5).
+    owners: dict[str, dict[str, kinds.Owner]] = note()
     # The same -> that line and those of the calls that led there, outwards, each with the numbers
     # that the function around it was given.
-    handed: dict[str, list[dict]] = note(kinds.HANDED)
+    handed: dict[str, list[kinds.Handed]] = note()
     idle: dict[str, str] = note()  # dropout whose rate is 0 in training -> file:line
     # Python, NumPy, the platform and the settings that a result's last bits may depend on.
     environment: dict[str, str]
@@ -115,7 +116,7 @@ class Sidecar:
     time: str | None  # when it ended
     elapsed_s: float  # how long this log took to make
     # Case -> where each weight goes (Paddle's side).
-    certificate: dict[str, dict] = note(kinds.LAYOUTS)
+    certificate: dict[str, kinds.Layout] = note()
     # Case -> what was proven of the libraries' own loaders, where they carry the weights.
     loader: dict[str, str] = note()
     # Case -> Paddle's names of weights that change their bits on the way to torch and back.
@@ -129,9 +130,9 @@ class Sidecar:
     # Of measured noise: key -> in how many of its runs a number became NaN or infinite.
     lost: dict[str, int] = note()
     # Case -> the random numbers that the model drew by itself and got from the tape.
-    draws: dict[str, list[dict]] = note()
+    draws: dict[str, list[kinds.Passes]] = note()
     # Case -> its dropouts; the site is the label of their numbers, by the reference's names.
-    dropouts: dict[str, list[dict]] = note()
+    dropouts: dict[str, list[kinds.Passes]] = note()
     # Case -> true where the model drew random numbers that the tape does not know.
     untaped_draws: dict[str, bool] = note()
     # Case -> the line of its constructor that draws what no seed decides, maybe a value of it.
@@ -139,14 +140,14 @@ class Sidecar:
     # Case -> torch's name of the logits' bias, null where there is none (step 4).
     last_bias: dict[str, str | None] = note()
     # Case -> what checks its gradient without the other side (step 4).
-    witness: dict[str, dict] = note(kinds.WITNESSES)
+    witness: dict[str, kinds.Witness] = note()
     # Case with perturbed weights -> how much noise they have: 1 is the usual, and why it is less.
-    noise: dict[str, dict] = note(kinds.NOISES)
+    noise: dict[str, kinds.Noise] = note()
     # Case -> optimizer set-up -> the factor on its learning rate, and why it is not 1 (step 4).
-    rates: dict[str, dict] = note(kinds.FACTORS)
+    rates: dict[str, dict[str, kinds.Factor]] = note()
     # Case of a large model -> the optimizer set-ups that took given gradients without running it,
     # and how many values its parameters have (step 4).
-    given_gradients: dict[str, dict] = note(kinds.GIVEN)
+    given_gradients: dict[str, kinds.Given] = note()
     steps_per_epoch: dict[str, int] = note()  # case -> how many steps an epoch has (step 5)
     optimizer: dict[str, str] = note()  # case -> the optimizer of its training (step 5)
     # Case -> how many processes trained it, where they were several (step 5).
@@ -157,7 +158,7 @@ class Sidecar:
     no_probe: bool | None = note()  # whether no module was looked at
     transplanted: list[str] = note()  # operators that torch computed on the Paddle side
     # Of those, operator -> how often Paddle's own result had other bits.
-    operators: dict[str, dict] = note(kinds.TALLIES)
+    operators: dict[str, kinds.Tally] = note()
     # file:line of a model -> a cast to float32 or less, or what is made so -> how often it was
     # float64 instead, in a float64 run.
     upcast: dict[str, dict[str, int]] = note()
@@ -169,7 +170,7 @@ class Sidecar:
     autocast: bool | None = note()
     # Key of a running variance that was given n / (n - 1), as torch keeps it -> n, what the model
     # itself holds, and what was compared (means over the channels).
-    variances: dict[str, dict] = note(kinds.VARIANCES)
+    variances: dict[str, kinds.Variance] = note()
     # Module -> operator of Paddle in it that is inexact in float64 -> how far off it is.
     inexact: dict[str, dict[str, float]] = note()
     # Module -> operator of Paddle that computes something else there than its definition -> result
@@ -177,21 +178,21 @@ class Sidecar:
     wrong: dict[str, dict[str, dict[str, float]]] = note()
     exact: bool | None = note()  # whether these were computed exactly
     # Key -> the shape of its tensor, of which the log holds a sample and sums only.
-    sums: dict[str, list[int]] = note()
+    sums: dict[str, kinds.Shape] = note()
     # Keys of large tensors of booleans, which the log holds in a byte each, not in eight.
     booleans: list[str] = note()
     # Case -> keys of what the model returned, in the order of its outputs (step 1).
     outputs: dict[str, list[str]] = note()
     # Case -> way of generating and prompt -> how far each token's logits are from the plain loop's,
     # or the ids that the library wrote (extras/generation/decoding.py).
-    generated: dict[str, dict[str, list]] = note()
+    generated: dict[str, dict[str, list[kinds.Number]]] = note()
     # Case -> ways of generating that its model does not have, and why.
     left_out: dict[str, list[str]] = note()
     # Case -> way of generating -> with what error it ended.
     failed: dict[str, dict[str, str]] = note()
     # Of a log of the guide's pair: the full log that its values were selected from, that log's
     # hash, and the pair's key -> the full log's (common/logs/guide_pair.py).
-    selected: dict[str, object] = note()
+    selected: kinds.Selection = note()
     # Keys of values that modules were not fed: the other side has none, or means something else.
     not_forced: list[str] = note()
     no_float64: str | None = note()  # why there is no float64 log
@@ -220,21 +221,24 @@ class Sidecar:
     def from_json(cls, content: Mapping[str, object], name: object) -> "Sidecar":
         """What a JSON object says; entries that are not known are passed over, null is nothing.
 
-        Raises UserError for the first entry of another kind than its own, or for a newer schema.
+        Raises UserError for the first entry of another kind than its own, or for another schema.
         """
-        known = {entry.name: entry.metadata["kind"] for entry in fields(cls)}
-        entries = {e: value for e, value in content.items() if e in known and value is not None}
+        entries = {e: value for e, value in content.items() if e in _CHECKS and value is not None}
         for entry, value in entries.items():
-            if not known[entry].fits(value):
+            if not _CHECKS[entry](value):
                 plain = not isinstance(value, dict | list)
                 shown = printable(repr(value)) if plain else Kind.OTHER_VALUES()
-                said = {"entry": entry, "value": shown, "wanted": known[entry].name}
-                raise UserError(Kind.SIDECAR_ENTRY_REFUSED(path=str(name), **said))
+                raise UserError(
+                    Kind.SIDECAR_ENTRY_REFUSED(path=str(name), entry=entry, value=shown)
+                )
         schema = entries.get("schema", SCHEMA)
-        if schema > SCHEMA:
+        if schema != SCHEMA:
             said = {"path": str(name), "found": schema, "known": SCHEMA}
-            raise UserError(Kind.SIDECAR_SCHEMA_NEWER(**said))
+            raise UserError(Kind.SIDECAR_SCHEMA_OTHER(**said))
         return cls(**entries)
+
+
+_CHECKS = {name: check_of(of) for name, of in Sidecar.__annotations__.items()}
 
 
 def seal(sidecar: Sidecar) -> str:

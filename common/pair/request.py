@@ -10,7 +10,6 @@ Here, since check/ writes requests and sides/ reads them, and neither may import
 """
 
 import dataclasses
-import types
 import typing
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -24,6 +23,7 @@ from twincheck.common.system.errors import UserError
 from twincheck.common.system.frameworks import BACKENDS, SIDES, framework_of
 from twincheck.common.system.half import HALF
 from twincheck.common.system.json_file import load_json, write_json
+from twincheck.common.system.json_kinds import check_of
 from twincheck.common.system.reasons import Kind
 
 PHASES = ("first", "full", "self", "shared", "alone", "float64")  # of step 5
@@ -172,8 +172,8 @@ class RunRequest:
     in_train: bool = False
     # What to do with the model.
     task: Task = Usual()
-    # Where large weights and other large states of this model are handed over, in memory.
-    memory: str | None = None
+    # The folder in which large weights and other large states of this model are handed over.
+    states: str | None = None
     # Whether progress is reported on standard output, for the check to show.
     progress: bool = False
     debug: bool = option(False, Kind.HELP_DEBUG(), kept=False, of="output", judges=True)
@@ -221,7 +221,7 @@ class RunRequest:
     @classmethod
     def of(cls, entries: Mapping[str, object], name: object) -> "RunRequest":
         """A request from its fields, where all of them are such as they may be."""
-        request = _read(cls, entries, Kind.REQUEST_FIELD_UNKNOWN, str(name))
+        request = _read(cls, entries, str(name))
         if not request.model and not isinstance(request.task, Save):
             raise UserError(Kind.REQUEST_WITHOUT_MODEL(path=str(name)))
         return request
@@ -242,46 +242,33 @@ def rank_folder(rank: int | str) -> str:
     return f"rank_{rank}"
 
 
-def _read(cls: type, entries: Mapping, unknown: Kind, path: str):
+def _read(cls: type, entries: Mapping, path: str):
     """A request or its task from what a file says; raises UserError for what it cannot say."""
     known = {each.name: each for each in dataclasses.fields(cls)}
     kinds, values = typing.get_type_hints(cls), {}
     for name, value in entries.items():
         if name not in known:
             told = {"path": path, "name": name, "known": list(known) or [Kind.NONE()]}
-            raise UserError(unknown(**told))
-        if kinds[name] == Task and isinstance(value, dict):
-            task = dict(value)
+            raise UserError(Kind.REQUEST_FIELD_UNKNOWN(**told))
+        if kinds[name] == Task:
+            task = dict(value) if isinstance(value, dict) else {}
             kind = TASKS.get(task.pop("name", None))
-            if kind is not None:
-                values[name] = _read(kind, task, Kind.TASK_FIELD_UNKNOWN, path)
-                continue
-        problem = _problem(known[name], kinds[name], value)
-        if problem:
-            told = {"where": path, "name": name, "value": repr(value)[:80]}
-            raise UserError(Kind.SETTING_REFUSED(**told, allowed=problem))
+            allowed = "" if kind else Kind.TASK_OF_NAMES(names=list(TASKS))
+            value = kind and _read(kind, task, path)
+        else:
+            allowed = _allowed(known[name], kinds[name], value)
+        if allowed:
+            told = {"where": path, "name": name, "value": repr(entries[name])[:80]}
+            raise UserError(Kind.SETTING_REFUSED(**told, allowed=allowed))
         values[name] = tuple(value) if isinstance(value, list) else value
     return cls(**values)
 
 
-def _problem(known: dataclasses.Field, kind: object, value: object) -> str:
+def _allowed(known: dataclasses.Field, kind: object, value: object) -> str:
     """What a field may hold, where its value is something else; empty where it is allowed."""
-    if kind == Task:
-        return Kind.TASK_OF_NAMES(names=list(TASKS))
-    if isinstance(kind, types.UnionType):  # `str | None` and `int | None`
-        if value is None:
-            return ""
-        kind = typing.get_args(kind)[0]
-    choices = known.metadata.get("choices")
-    if choices:
+    if choices := known.metadata.get("choices"):
         return "" if value in choices else Kind.ONE_OF(choices=list(choices))
-    if kind is int:
-        least = 0 if known.default == 0 else 1
-        fits = type(value) is int and value >= least
-        return "" if fits else Kind.WHOLE_NUMBER_FROM(least=least)
-    if kind is bool:
-        return "" if type(value) is bool else Kind.ENTRY_YES_OR_NO()
-    if kind is str:
-        return "" if type(value) is str else Kind.ANY_TEXT()
-    texts = isinstance(value, list) and all(type(item) is str for item in value)
-    return "" if texts else Kind.ENTRY_LIST_OF_TEXTS()
+    if not check_of(kind)(value):
+        return Kind.TEXT(text=kind.__name__ if isinstance(kind, type) else str(kind))
+    least = int(known.default != 0)
+    return Kind.WHOLE_NUMBER_FROM(least=least) if type(value) is int and value < least else ""

@@ -134,11 +134,6 @@ class WorkerProcess:
         unexplained = status != 0 and failure is None
         if unexplained:
             self._process.end()
-            if self._process.wait() == 0:  # a wrapper of Python has handed on no standard input
-                script = [self._first, self._modules[path]]
-                run = self.python, self._first, self.side, script, [path], *self._told
-                self._answered[path] = _run(*run)[0]
-                return
             failure = _how_it_ended(self._process, self.side, self.python)
         self._answered[path] = failure
         if not unexplained and status is not None:
@@ -201,21 +196,15 @@ def run_group(
         request.write(path)
     first = next(iter(own.values()))  # they are started alike
     launcher = _launcher(module, first, logs)
-    return _run(python, module, side, launcher, list(own), on_progress, 1, first.device)
-
-
-def _run(
-    python: str, module: str, side: str, script: list[str], paths: Sequence[Path], *told: object
-) -> list[Failure | None]:
-    """Run requests by a process that is given their paths, and wait for its end."""
-    command = [python, "-W", "ignore", "-m", *script, *map(str, paths)]
-    process = Process(command, *told)
+    process = Process(
+        [python, "-W", "ignore", "-m", *launcher, *map(str, own)], on_progress, 1, first.device
+    )
     try:
         status = process.wait()
     except BaseException:
         process.stop()
         raise
-    failures = [_written_by_any(path.parent, side) for path in paths]
+    failures = [_written_by_any(path.parent, side) for path in own]
     if status == 0 or any(failure and not failure.lost for failure in failures):
         return failures
     # Who has lost another process says so; why that one is gone, it has not said, and a launcher

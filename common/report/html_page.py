@@ -99,9 +99,9 @@ def page(results: Sequence, command: str, base: str) -> str:
         told.append(_tell(index, name, title, result, found, of_step))
         packed.add(name, title, result, shown[index], visible(look(result, "KEY")), _ledger(found))
         more = {"values": values, "flow": flow_of(result, shown[index])}
-        for chart in told[-1].live:
-            chart["hover"] = [(*at, [*map(text, said)], key) for *at, said, key in chart["hover"]]
-        packed.results[-1] |= {"tree": tree, "charts": told[-1].live} | more
+        drawn = (*told[-1].depth, *told[-1].training, *told[-1].drift)
+        more["charts"] = [chart.as_json(text) for chart in drawn]
+        packed.results[-1] |= {"tree": tree} | more
     passed = all(one.passed for one in told) and bool(told)
     models = list(dict.fromkeys(visible(result.model) for result in results))
     style = (_PAGE / "style.css").read_text("utf-8")
@@ -215,10 +215,6 @@ def _tell(index: int, name: str, title: str, result, sidecars, of_step: str) -> 
     first_of = {side: found[0] for side, found in sidecars.items() if found}
     kind = {1: "", 4: "grad"}.get(step.number)
     depth = [] if kind is None else list(charts.depth_charts(rows, result.cases, kind))
-    drift = list(charts.drift_charts(rows, result.cases))
-    drawn = [*depth, *curves, *drift]
-    for place, chart in enumerate(drawn):
-        chart["number"] = place
     return SimpleNamespace(
         index=index,
         step=of_step,
@@ -236,10 +232,9 @@ def _tell(index: int, name: str, title: str, result, sidecars, of_step: str) -> 
         findings=off,
         beside=[] if off else beside(result),
         diff_log=result.guide_report and result.folder / result.guide_report,
-        live=[chart["live"] for chart in drawn],
         depth_title=Kind.PAGE_NOISE_AND_GAP() if kind else Kind.PAGE_ERROR_AGAINST_DEPTH(),
         depth=depth,
-        drift=drift,
+        drift=list(charts.drift_charts(rows, result.cases)),
         training=curves,
         choices=facts.choices_of(result.folder, step.judged, rows, _ledger(sidecars)),
         look=look(result, "KEY"),

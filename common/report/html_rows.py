@@ -30,14 +30,14 @@ def reasons_of(row: Row) -> str:
     return Kind.TEXT(text=list(row.reasons)) if row.reasons else ""
 
 
-def three_digits(value: float | None) -> float | int | None:
-    """A number as the page shows it; infinity, for which JSON has no word, as what no float holds.
+def plain_number(value: float | None, digits: int = 3) -> float | int | None:
+    """A number for JSON, which has no word for infinity: that is what no float holds.
 
     None where it is undefined.
     """
     if value is None or math.isnan(value):
         return None
-    return 10**309 if math.isinf(value) else float(f"{abs(value):.2e}")
+    return 10**309 if math.isinf(value) else float(f"{value:.{digits}g}")
 
 
 class PackedRows:
@@ -78,7 +78,7 @@ class PackedRows:
                     for name in _FLAGS
                 },
                 "numbers": {
-                    name: [three_digits(getattr(row, name)) for row in kept] for name in NUMBERS
+                    name: [plain_number(getattr(row, name)) for row in kept] for name in NUMBERS
                 },
                 "places": places,
                 "described": self._describe(kept),

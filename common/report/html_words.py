@@ -31,14 +31,9 @@ _USED = re.compile(r"\bKind\.([A-Z][A-Z0-9_]*)")  # by a script
 
 def visible(text: str) -> str:
     """Anybody's text with what cannot be seen, or turns the direction of a line, spelled out."""
-    if text.isprintable():
+    if text.isprintable():  # nearly always
         return text
-    return "".join(letter if letter.isprintable() else _spelled(letter) for letter in text)
-
-
-def _spelled(letter: str) -> str:
-    code = ord(letter)
-    return f"\\u{code:04x}" if code < 1 << 16 else f"\\U{code:08x}"
+    return "".join(one if one.isprintable() else ascii(one)[1:-1] for one in text)
 
 
 class Words:

@@ -5,11 +5,11 @@ import re
 from collections.abc import Collection, Iterable, Mapping
 
 from twincheck.common.logs.key import Key, parent_of
-from twincheck.common.logs.pickle_machine import escaped as visible
-from twincheck.common.logs.pickle_machine import printable
 from twincheck.common.logs.sidecar import setting_text
 from twincheck.common.system.frameworks import SIDES
 from twincheck.common.system.reasons import Kind, Reason
+from twincheck.common.system.words import escaped as visible
+from twincheck.common.system.words import printable
 from twincheck.common.verdict.row import AGREEING, FED, NO_STEP, NOT_FED, Row
 
 _PARTS_OF_A_STEP = {

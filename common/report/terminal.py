@@ -7,7 +7,6 @@ import io
 import math
 import re
 import sys
-import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from copy import copy
@@ -15,11 +14,16 @@ from copy import copy
 from rich.console import Console
 from rich.markup import escape
 from rich.padding import Padding
-from rich.progress import Progress, ProgressColumn, SpinnerColumn, TextColumn, TimeElapsedColumn
+from rich.progress import (
+    Progress,
+    SpinnerColumn,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
 from rich.table import Column, Table
 from rich.text import Text
 
-from twincheck.common.logs.pickle_machine import escaped as visible
 from twincheck.common.logs.sums import shape_of_sums
 from twincheck.common.report import sentences
 from twincheck.common.report.commands import PAGE, extra, mend_of_start, next_commands, shown
@@ -30,7 +34,9 @@ from twincheck.common.report.sentences import folded, listed, named, number
 from twincheck.common.report.source_lines import source_context
 from twincheck.common.system.checkout import ROOT
 from twincheck.common.system.extras import in_language
+from twincheck.common.system.program import say_error
 from twincheck.common.system.reasons import Kind, Reason, is_of
+from twincheck.common.system.words import escaped as visible
 from twincheck.common.verdict.row import (
     AGREEING,
     Row,
@@ -140,13 +146,6 @@ def _line(marked_up: str) -> None:
     _console().print(marked_up, soft_wrap=True)
 
 
-def say_error(sentence: str) -> None:
-    """One sentence on standard error."""
-    line = Text(in_language(Kind.ERROR_SAID(sentence=sentence)))
-    line.stylize("red", 0, len(in_language(Kind.ERROR_SAID(sentence="")).rstrip()))
-    _console(stderr=True).print(line, soft_wrap=True)
-
-
 def show_table(table: Table) -> None:
     """Print a table."""
     _console().print(table)
@@ -164,58 +163,16 @@ def progress() -> Iterator[Callable[..., None]]:
         yield lambda text, share=None: None
         return
     now = TextColumn("{task.description}", markup=False, table_column=Column(no_wrap=True))
-    columns = (SpinnerColumn(), now, TimeElapsedColumn(), _Left())
+    columns = (SpinnerColumn(), now, TimeElapsedColumn(), TimeRemainingColumn())
     with Progress(*columns, console=console, transient=True) as bar:
-        task = bar.add_task(in_language(Kind.STARTING()), ends=None)
-        end = End(time.monotonic)
+        task = bar.add_task(in_language(Kind.STARTING()), total=1.0)
 
         def show(text: str, share: float | None = None) -> None:
-            bar.update(task, description=in_language(text), ends=end.expected(share))
+            # All of it is done when the line goes: what is said to be done may begin once more.
+            done = None if share is None else min(share, 0.999)
+            bar.update(task, description=in_language(text), completed=done)
 
         yield show
-
-
-class End:
-    """When a work will end, by how fast it went on.
-
-    clock  gives the seconds of now
-    """
-
-    def __init__(self, clock: Callable[[], float]):
-        self._clock, self._began, self._last = clock, (0.0, 0.0), 1.0
-
-    def expected(self, share: float | None) -> float | None:
-        """Return the clock's time at the end of the work; None where nothing says it.
-
-        share  0 to 1, what is done now: less than before where another work began
-        """
-        if share is None:
-            return None
-        if share < self._last:
-            self._began = self._clock(), share
-        self._last = share
-        began, of_begin = self._began
-        if share <= of_begin:
-            return None
-        return self._clock() + (self._clock() - began) * (1 - share) / (share - of_begin)
-
-
-class _Left(ProgressColumn):
-    """A column that says how long the work will still take."""
-
-    def render(self, task) -> Text:
-        left = None if task.fields["ends"] is None else task.fields["ends"] - time.monotonic()
-        if left is None or left < 1:
-            return Text("")
-        return Text(in_language(Kind.TIME_LEFT(time=time_in_words(left))))
-
-
-def time_in_words(seconds: float) -> str:
-    """Return `about 40 s`: the longer, the coarser."""
-    for most, unit in ((10, 1), (60, 5), (180, 10)):
-        if seconds < most:
-            return Kind.ABOUT_SECONDS(count=max(round(seconds / unit) * unit, 1))
-    return Kind.ABOUT_MINUTES(count=round(seconds / 60))
 
 
 def guide_word(passed: bool | None) -> str:

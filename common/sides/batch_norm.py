@@ -15,22 +15,12 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from twincheck.common.sides.probes import hook_inputs
+from twincheck.common.sides.probes import hook_inputs, hook_outputs
 from twincheck.common.sides.session import current
 from twincheck.common.system.intercept import Intercept
 
 _NAMES = ("running_mean", "running_var")  # torch's, and those of the rows
 _FOLLOWED = WeakKeyDictionary()  # BatchNorm that keeps statistics -> its name in its model
-
-
-def batch_norms(side, model):
-    """The model's BatchNorms, which in training make the samples of a batch see each other."""
-    return [module for _, module in side.modules(model) if isinstance(module, side.BATCH_NORMS)]
-
-
-def keeps_unbiased(side, module):
-    """True for a BatchNorm whose running variance is kept with n / (n - 1)."""
-    return not side.BIASED_VARIANCE or hasattr(module, "_keeps_unbiased_statistics")
 
 
 def keep_unbiased_statistics(side, layer):
@@ -51,7 +41,7 @@ def keep_unbiased_statistics(side, layer):
         if not side.by_batch(module) or current().recomputing or _is_shared(module):
             return
         with side.no_grad():
-            values = former[2].moveaxis(side.channels_axis(module), 0)
+            values = former[2].moveaxis(1 if module._data_format[1] == "C" else -1, 0)
             values = values.reshape([values.shape[0], -1])  # (channels, n)
             mean = values.mean(-1)
             moved = values - mean.unsqueeze(-1)
@@ -61,7 +51,7 @@ def keep_unbiased_statistics(side, layer):
                 statistic.set_value(module._momentum * was + (1.0 - module._momentum) * now)
 
     hook_inputs(layer, before)
-    side.hook_outputs(layer, after)
+    hook_outputs(layer, after)
     return layer
 
 
@@ -184,7 +174,7 @@ def follow_statistics(side, name, module):
             _settle(side, module)
 
     module.register_forward_pre_hook(before)
-    side.hook_outputs(module, after)
+    hook_outputs(module, after)
 
 
 def _before(side, module):
@@ -216,7 +206,9 @@ def _settle(side, module, count=None, old=None):
         session.note_place(key, type(module).__name__)
     means = [float(v.mean()) for v in (side.array(getattr(module, side.VARIANCE)), variance)]
     if old is not None and all(0 <= mean < 1e12 for mean in means):
-        session.variances[key] = dict(zip(("n", "held", "compared"), (count, *means), strict=True))
+        session.seen.variances[key] = dict(
+            zip(("n", "held", "compared"), (count, *means), strict=True)
+        )
 
 
 @contextmanager

@@ -8,9 +8,10 @@ and margins, and go on with the reference's choice, as if the model had called `
 What only one side calls is passed over: its results are judged where they are used.
 """
 
-from functools import cache
+from functools import cache, partial
 
 from twincheck.common.logs.sidecar import CHOICE
+from twincheck.common.sides.instruments import enter_choice
 from twincheck.common.sides.session import current
 from twincheck.common.system.aliases import under_its_names
 from twincheck.common.system.intercept import Intercept
@@ -48,7 +49,7 @@ class _Choices:
 
         The choice's own axis, where it has one, is the scores' `axis`, here and in what comes back.
         """
-        site, enter = current().site_of_draw(), self.side.enter_choice
+        site, enter = current().site_of_draw(), partial(enter_choice, self.side)
         label = current().label(f"{site}.{kind}" if site else kind)
         scores = (scores.detach() * sign).moveaxis(axis, -1)
         if choice.ndim < scores.ndim:

@@ -1,7 +1,7 @@
 """Dropout of any model, drawn from the tape.
 
     patch(side)           once in a process, before a model's file is imported
-    side.follow(model)    the draws of this model get the names of its modules
+    follow(side, model)    the draws of this model get the names of its modules
 
 `nn.Dropout` and its kin, `F.dropout` and its kin, the attention's own dropout and gradient
 checkpointing then see the same draws on both sides, whichever of them a side uses.  What else a
@@ -12,6 +12,9 @@ drew so.
 import math
 from functools import cache, partial
 
+from twincheck.common.sides import instruments
+from twincheck.common.sides.batch_norm import follow_statistics
+from twincheck.common.sides.probes import hook_outputs
 from twincheck.common.sides.session import current
 from twincheck.common.system.aliases import under_its_names
 from twincheck.common.system.intercept import Intercept, as_handle
@@ -65,9 +68,9 @@ def follow(side, model):
     for name, module in side.modules(model):
         if not isinstance(module, called_through):
             module.register_forward_pre_hook(partial(_enter, name))
-            side.hook_outputs(module, _leave)
+            hook_outputs(module, _leave)
         if isinstance(module, (*side.BATCH_NORMS, *side.OLDER_BATCH_NORMS)):
-            side.follow_statistics(name, module)
+            follow_statistics(side, name, module)
     return model
 
 
@@ -94,7 +97,7 @@ def _drop(side, value, p, training, axes=None, mode=_UPSCALE):
     if axes is not None:
         axes = [axes] if isinstance(axes, int) else axes
         shape = [n if i in axes else 1 for i, n in enumerate(value.shape)]
-    kept = value * side.keep_mask(_site(), value, p, shape)
+    kept = value * instruments.keep_mask(side, _site(), value, p, shape)
     return kept if mode != _UPSCALE or p == 1.0 else kept / (1.0 - p)
 
 
@@ -105,7 +108,7 @@ def _drop_to_alpha(side, value, p, training, channels=False):
     if not training or p == 0.0:
         return value
     shape = [n if i < 2 else 1 for i, n in enumerate(value.shape)] if channels else None
-    keep = side.keep_mask(_site(), value, p, shape)
+    keep = instruments.keep_mask(side, _site(), value, p, shape)
     a = 1.0 / math.sqrt((1.0 - p) * (1.0 + p * _ALPHA**2))
     return a * (value * keep + _ALPHA * (1.0 - keep)) - a * _ALPHA * p
 

@@ -6,8 +6,10 @@ is seen inside of it: what it gives is compared, values and gradients.
 
 import importlib
 from collections.abc import Callable
-from functools import cache
+from functools import cache, partial
 
+from twincheck.common.sides import instruments
+from twincheck.common.sides.batch_norm import statistics_of_graph
 from twincheck.common.sides.places import error_sentence
 from twincheck.common.sides.session import Session, current
 from twincheck.common.sides.upcast import upcasting, wanted
@@ -32,8 +34,8 @@ def called(run, model) -> Callable:
         session = current()
         before, saved, session.is_graph = session.snapshot(), session.is_graph, True
         try:
-            with run.side.statistics_of_graph(model):
-                return make(run.side.lib, model)(tensors)
+            with statistics_of_graph(run.side, model):
+                return make(run.side, model)(tensors)
         except Exception as error:
             if isinstance(error, UserError) or is_ours(error):
                 raise
@@ -47,31 +49,31 @@ def called(run, model) -> Callable:
     return call
 
 
-def _compiled(torch, model) -> Callable:
+def _compiled(side, model) -> Callable:
     if _GRAPH not in model.__dict__:
-        graph = torch.compile(lambda tensors: model(**tensors), backend=_by_inductor)
+        inductor = partial(_by_inductor, side)
+        graph = side.lib.compile(lambda tensors: model(**tensors), backend=inductor)
         model.__dict__[_GRAPH] = graph
     return model.__dict__[_GRAPH]
 
 
-def _by_inductor(graph, inputs) -> Callable:
+def _by_inductor(side, graph, inputs) -> Callable:
     """What torch.compile makes of a graph by default; nothing stands before torch meanwhile.
 
     Casts in it are upcast here: torch.compile does not see what stands before a tensor's methods.
     """
     inductor = importlib.import_module("torch._dynamo").lookup_backend("inductor")
     if wanted():
-        _upcast(graph)
+        _upcast(side, graph)
     with upcasting(False), current().draws.from_tape(False):
         return inductor(graph, inputs)
 
 
-def _upcast(graph) -> None:
-    narrow = importlib.import_module("twincheck.common.sides.narrow_in_torch")
-    fx, wide = importlib.import_module("torch.fx.node"), narrow.spellings()
+def _upcast(side, graph) -> None:
+    fx, wide, called = side.lib.fx.node, side.WIDE, side.CALLED_AFTER_DTYPE
     for node in graph.graph.nodes:
-        if node.op == "call_method" and node.target in narrow.CALLED:
-            node.target, node.args = "to", (node.args[0], wide[narrow.CALLED[node.target]])
+        if node.op == "call_method" and node.target in called:
+            node.target, node.args = "to", (node.args[0], wide[called[node.target]])
         for part in ("args", "kwargs"):
             widened = fx.map_aggregate(
                 getattr(node, part), lambda a: wide.get(a, a) if type(a).__name__ == "dtype" else a
@@ -83,11 +85,12 @@ def _upcast(graph) -> None:
 def break_at_draws(side) -> None:
     """Let torch.compile end a graph where numbers of the tape come in, which it cannot trace."""
     apart = side.lib.compiler.disable
-    side.keep_mask, Session.draw = apart(side.keep_mask), apart(Session.draw)
+    instruments.keep_mask, Session.draw = apart(instruments.keep_mask), apart(Session.draw)
 
 
-def _static(paddle, model) -> Callable:
+def _static(side, model) -> Callable:
     """A whole static graph, from the source; one of eval mode has no gradients by itself."""
+    paddle = side.lib
     if _GRAPH not in model.__dict__:
         made = _layer_of(paddle)(model)
         model.__dict__[_GRAPH] = paddle.jit.to_static(made, full_graph=True, backend=None)

@@ -31,7 +31,6 @@ def join_group(side):
 class Group:
     """The processes that share a run, of which this one is number `rank` of `count`.
 
-    side   torch_side or paddle_side
     dist   the framework's module for processes
     """
 

@@ -60,11 +60,6 @@ def computing(dtype, device):
         yield Kind.KERNELS_EMULATED() if device == "cpu" else Kind.KERNELS_OF_PADDLE()
 
 
-def mixed(dtype, device):
-    """The framework's own mixed precision inside, level O1; on a CPU emulated, too."""
-    return paddle.amp.auto_cast(level="O1", dtype=dtype)
-
-
 class Emulation:
     """Operators in half precision, emulated inside `with emulation.on()`.
 

@@ -6,7 +6,7 @@ they may use are in losses.py.
 
 import numpy as np
 
-from twincheck.common.sides.probes import join_site
+from twincheck.common.sides.probes import join_site, observe
 from twincheck.common.sides.session import current
 from twincheck.common.system.reasons import Kind
 
@@ -27,7 +27,7 @@ def tap(side, module, name, value):
     if not session.selection.takes(session.rename(site)):
         return value
     session.selection.saw(session.rename(site))
-    return side.observe(session, session.label(site), value)
+    return observe(side, session, session.label(site), value)
 
 
 def dropout(side, module, name, value, p, mask_shape=None):
@@ -37,7 +37,7 @@ def dropout(side, module, name, value, p, mask_shape=None):
     """
     if not module.training or p == 0.0:
         return value
-    keep = side.keep_mask(join_site(module._site, name), value, p, mask_shape)
+    keep = keep_mask(side, join_site(module._site, name), value, p, mask_shape)
     return value * keep / (1.0 - p)
 
 
@@ -64,7 +64,7 @@ def choose(side, module, name, scores):
     A recomputation's scores differ by rounding: the model must keep its choices for it.
     """
     label = _choice_label(module, name)
-    return side.enter_choice(label, scores.detach(), side.argmax(scores.detach(), -1))
+    return enter_choice(side, label, scores.detach(), side.argmax(scores.detach(), -1))
 
 
 def choose_top_k(side, module, name, scores, k):
@@ -79,7 +79,7 @@ def choose_top_k(side, module, name, scores, k):
     if not 1 <= k <= count:
         raise ValueError(Kind.TOP_K_OUT_OF_RANGE(label=label, k=str(k), count=count))
     order = side.order_of(scores.detach())
-    return side.enter_choice(label, scores.detach(), order[..., :k])
+    return enter_choice(side, label, scores.detach(), order[..., :k])
 
 
 def choose_order(side, module, name, scores):
@@ -87,7 +87,7 @@ def choose_order(side, module, name, scores):
 
     Equal scores keep their order.  A discrete choice as in `choose_top_k`, with all N of them.
     """
-    return side.choose_top_k(module, name, scores, scores.shape[-1])
+    return choose_top_k(side, module, name, scores, scores.shape[-1])
 
 
 def enter_choice(side, label, scores, choice, kind=""):
@@ -108,7 +108,7 @@ def enter_choice(side, label, scores, choice, kind=""):
         session.record(key, own)
         for row in (key, f"{key}:margin", f"{key}:scores"):
             session.note_place(row, kind)
-        session.ledger[key] = {"margin": f"{key}:margin", "scores": f"{key}:scores"}
+        session.seen.choices[key] = {"margin": f"{key}:margin", "scores": f"{key}:scores"}
     if (session.record is not None or session.keeps_choices) and not session.recomputing:
         session.choices[key] = own
     given = session.choices if session.recomputing else session.forced
@@ -116,7 +116,7 @@ def enter_choice(side, label, scores, choice, kind=""):
     if forced is None or forced.shape != own.shape or np.any(forced >= scores.shape[-1]):
         return choice  # among scores of another number there is nothing to force
     if session.record is not None and not np.array_equal(own, forced):
-        session.flips.append(key)
+        session.seen.flips.append(key)
     return side.tensor(forced)
 
 

@@ -3,12 +3,17 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import ModuleType
 
+from twincheck.common.logs import entry_kinds as kinds
 from twincheck.common.logs.result_folder import ResultFolder
 from twincheck.common.pair.pairs import Case, Pair
 from twincheck.common.pair.request import RunRequest
+from twincheck.common.sides.side import Side
+from twincheck.common.system.errors import UserError
 from twincheck.common.system.frameworks import SIDES
+from twincheck.common.system.json_file import load_json, write_json
+from twincheck.common.system.json_kinds import check_of
+from twincheck.common.system.reasons import Kind
 from twincheck.common.weights.layers import count_values
 from twincheck.common.weights.layout import Layout
 from twincheck.common.weights.states import States, load_owners
@@ -18,7 +23,7 @@ from twincheck.common.weights.states import States, load_owners
 class Job:
     """A request made ready: what all its runs and logs have in common."""
 
-    side: ModuleType
+    side: Side
     stem: str  # of the logs' names: `loss_all` gives loss_all_torch.npy, loss_all_torch_fp64.npy, …
     function: Callable
     request: RunRequest
@@ -37,7 +42,7 @@ class Job:
     states: States = field(default_factory=States)
     # Configurations whose models keep something that their constructor draws.
     drawn: list[dict] = field(default_factory=list)
-    # Configuration, and what its models' constructor draws that no seed decides (unseeded.py).
+    # Configuration, and what its models' constructor draws that no seed decides.
     unseeded: list[tuple[dict, dict[str, str]]] = field(default_factory=list)
     # Which entry goes where, of the models that there were.
     layouts: list[Layout] = field(default_factory=list)
@@ -82,3 +87,50 @@ class Job:
     def is_large(self, case: Case) -> bool:
         """True for weights so many that a log of their optimizer steps would be too large."""
         return self.values(case) > self.request.given_gradients_above
+
+
+# ---- what the reference has chosen ---------------------------------------------------------------
+
+
+_CHECKS = {
+    name: check_of(of)
+    for name, of in {
+        "noise": dict[str, kinds.Noise],
+        "rates": dict[str, dict[str, kinds.Factor]],
+        "given_gradients": dict[str, kinds.Given],
+        "modes": dict[str, str],
+    }.items()
+}
+
+
+class Unsuited(Exception):
+    """The float64 run must be made again: float32 has shown that what was chosen does not suit."""
+
+
+class Suited:
+    """The choices of one model's run; empty where the torch side has left none."""
+
+    def __init__(self, folder: Path, new: bool = False):
+        """`new` forgets what a former run has left in the folder."""
+        self._path = ResultFolder(folder).suited()
+        entries = load_json(self._path) if self._path.is_file() and not new else {}
+        self._chosen = {name: entries.get(name, {}) for name in _CHECKS}
+        for name, fits in _CHECKS.items():
+            if not fits(self._chosen[name]):
+                said = {"path": str(self._path), "entry": name, "value": Kind.OTHER_VALUES()}
+                raise UserError(Kind.SIDECAR_ENTRY_REFUSED(**said))
+        # case -> level, because; case -> set-up -> factor, because; case -> values of its
+        # parameters, set-ups; case for train mode -> why it does not run, empty where it does
+        self.noise, self.rates, self.given, self.modes = self._chosen.values()
+        if new:
+            write_json(self._path, self._chosen)
+
+    def choose(self, what: str, case: str, chosen: dict | str) -> None:
+        """Keep what was chosen for a case, under one of the file's names."""
+        self._chosen[what][case or "main"] = chosen
+        write_json(self._path, self._chosen)
+
+    def choose_rate(self, case: str, setup: str, factor: float, because: str) -> None:
+        """Keep the factor on the learning rates of a set-up, and why it is not 1."""
+        of_case = self.rates.get(case or "main", {})
+        self.choose("rates", case, of_case | {setup: {"factor": factor, "because": because}})

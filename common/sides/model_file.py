@@ -14,6 +14,7 @@ from types import ModuleType
 
 from twincheck.common.pair.pairs import Pair
 from twincheck.common.sides.job import Job
+from twincheck.common.sides.side import Side
 from twincheck.common.sides.upcast import upcasting
 from twincheck.common.system.checkout import ROOT
 from twincheck.common.system.errors import UserError
@@ -75,7 +76,7 @@ def function_of(module: ModuleType, name: str, *takes: str) -> Callable | None:
     return function
 
 
-def build_model(side: ModuleType, module: ModuleType, config: Mapping):
+def build_model(side: Side, module: ModuleType, config: Mapping):
     """The model that a file builds; raises UserError where that is none."""
     build = function_of(module, "build", "config")
     if build is None:

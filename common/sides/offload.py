@@ -12,6 +12,7 @@ import gc
 from contextlib import contextmanager
 from dataclasses import dataclass
 
+from twincheck.common.sides.probes import hook_outputs
 from twincheck.common.sides.session import current
 from twincheck.common.system.reasons import Kind
 from twincheck.common.system.tree import tree_leaves, tree_map
@@ -71,7 +72,6 @@ class Offload:
     model   without weights; its parameters are let go here
     read    key of its state dict -> array with its values; None for what stays as it was built
     check   is told of each, once: its key, what its parameter holds now, what was read
-    side    torch_side.py or paddle_side.py
     """
 
     def __init__(self, model, read, check, side):
@@ -95,7 +95,7 @@ class Offload:
         self._lasting = []  # in memory till the model's forward ends
         for _, module in side.modules(model):
             vars(module)["_offload"] = self
-        side.hook_outputs(model, self._end)
+        hook_outputs(model, self._end)
 
     @property
     def absent(self):

@@ -1,13 +1,14 @@
 """Probes on a model: what each module was given and gave, recorded or replaced."""
 
+import math
 from collections.abc import Callable
 from contextlib import contextmanager
 from functools import cache, partial, wraps
 
-from twincheck.common.logs.sidecar import IN_PLACE, OWN
+from twincheck.common.logs.sidecar import IN_PLACE, IN_WORDS, OWN
 from twincheck.common.sides.places import makers
 from twincheck.common.sides.session import current
-from twincheck.common.sides.settings import settings_of
+from twincheck.common.system.reasons import Kind
 from twincheck.common.system.tree import tree_map
 
 _ATTENTION = "multiheadattention"  # in small letters: each framework has its own
@@ -62,7 +63,7 @@ def observe(side, session, label, value, class_name="", replace=True):
         return side.like(reference, value) if replaced else value
     differentiable = session.gradients and side.wants_gradient(value) and side.lib.is_grad_enabled()
     if replaced:
-        value = side.with_values(value, reference)
+        value = with_values(side, value, reference)
     elif differentiable and replace:
         # A tensor of its own: the gradient is this use's, not that of a residual beside it.
         value = value.clone()
@@ -82,8 +83,8 @@ def _observe_gradient(side, session, label, gradient):
         return gradient
     session.gradient_keys.add(key)
     session.record(key, side.view(gradient))
-    session.places.setdefault(key, session.places.get(session.prefix + label, ""))
-    session.classes.setdefault(key, session.classes.get(session.prefix + label, ""))
+    session.seen.places.setdefault(key, session.seen.places.get(session.prefix + label, ""))
+    session.seen.classes.setdefault(key, session.seen.classes.get(session.prefix + label, ""))
     reference = None if session.reference is None else session.reference.get(key)
     if reference is None or tuple(reference.shape) != side.shape(gradient):
         return gradient
@@ -98,39 +99,15 @@ def _observe_nested(side, session, site, values, class_name, replace=True):
 
     def change(path, value):
         label = session.label("/".join([site, *(str(key) for key in path if key != 0)]))
-        return side.observe(session, label, value, class_name, replace)
+        return observe(side, session, label, value, class_name, replace)
 
     return tree_map(values, change, side.is_tensor)
-
-
-def of_framework(side, module):
-    """True for the framework's own layers, which are probed as a whole."""
-    return type(module).__module__.startswith(side.LAYERS)
 
 
 def _is_attention(side, module):
     """True for the framework's attention, or a class that derives from it."""
     kinds = (k for k in type(module).__mro__ if k.__module__.startswith(side.LAYERS))
     return any(kind.__name__.lower() == _ATTENTION for kind in kinds)
-
-
-def is_container(side, module):
-    """True for what holds modules and computes nothing by itself."""
-    computes = isinstance(module, side.RECURRENT)
-    return isinstance(module, side.CONTAINERS) and not computes
-
-
-def probed_modules(side, model):
-    """(name, module) of every probe: the framework's layers, the model's own, no containers."""
-    skipped = []
-    for name, module in side.modules(model):
-        if name == "" or any(name.startswith(f"{outer}.") for outer in skipped):
-            continue
-        container = side.is_container(module)
-        if side.of_framework(module) and not container:
-            skipped.append(name)
-        if not container:
-            yield name, module
 
 
 def _works_in_place(side, module, session):
@@ -184,7 +161,7 @@ def probing(side, model):
         settings = settings_of(module, side.NAME) if side.of_framework(module) else {}
         if settings:
             layer = session.prefix + session.rename(name)
-            session.settings[layer], session.made[layer] = settings, makers(module)
+            session.seen.settings[layer], session.seen.made[layer] = settings, makers(module)
 
         def before(module, inputs, keywords, name=name, kind=kind):
             if not session.probing:
@@ -235,7 +212,7 @@ def fix_recurrent_dropout(side, model, training):
 def _log_rate(side, name, rate, module, inputs):
     session = current()
     if session.probing:
-        side.observe(session, session.label(f"{name}:p"), side.tensor(rate))
+        observe(side, session, session.label(f"{name}:p"), side.tensor(rate))
 
 
 # ---- a module's inputs, also where the framework's own hooks see fewer, and its outputs ---------
@@ -293,3 +270,40 @@ class _Wrapped:
             vars(self.module).pop("forward")
         else:
             vars(self.module)["forward"] = self.own
+
+
+# ---- how a layer was built -----------------------------------------------------------------------
+
+
+# What a sentence calls a setting -> where torch's layers keep it, and where Paddle's do.
+_KEPT = {
+    "epsilon": ("eps", "_epsilon"),
+    "momentum": ("momentum", "_momentum"),
+    "rate": ("p", "p"),
+    Kind.SETTING_NUMBER_OF_GROUPS(): ("num_groups", "_num_groups"),
+    "groups": ("groups", "_groups"),
+    Kind.SETTING_NEGATIVE_SLOPE(): ("negative_slope", "_negative_slope"),
+    "alpha": ("alpha", "_alpha"),
+    "beta": ("beta", "_beta"),
+    "threshold": ("threshold", "_threshold"),
+    Kind.SETTING_TANH_FORM(): ("approximate", "_approximate"),
+    Kind.SETTING_PADDING_MODE(): ("padding_mode", "_padding_mode"),
+}
+_SPELT = {"none": "off", "tanh": "on", False: "off", True: "on"}
+
+
+def settings_of(module: object, side: str) -> dict[str, float]:
+    """The settings that a layer of one side's framework has; plain numbers from 0 alone."""
+    own = vars(module)
+    found = {}
+    for name, places in _KEPT.items():
+        value = own.get(places[side == "paddle"])
+        if isinstance(value, str | bool):
+            told, known = _SPELT.get(value, value), IN_WORDS.get(name, ())
+            value = known.index(told) if told in known else None
+        if type(value) not in (int, float) or not (math.isfinite(value) and 0 <= value < 1e12):
+            continue
+        if name == "momentum" and side == "paddle":
+            value = 1.0 - value  # of the running statistics: torch's is the new batch's part
+        found[name] = float(value)
+    return found

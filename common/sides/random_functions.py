@@ -5,20 +5,17 @@
 While a pair's own code runs, its `rand`, `randn_like`, `normal_` and their kin are given the tape's
 numbers (draws.py says which), and so is what is made of these: distributions, drop path, masks.
 The framework's function runs all the same, for the shape, the dtype, the device and the gradient
-that it gives; then its generator is put back and the values are replaced.  draws_in_torch.py and
-draws_in_paddle.py list the functions.  What is not listed there draws as ever: `random_state` of a
-backend tells that it did.
+that it gives; then its generator is put back and the values are replaced.  A side's DRAW lists the
+functions.  What is not listed there draws as ever: a side's `random_state` tells that it did.
 """
 
 import functools
-import importlib
-import itertools
 from functools import partial
 
 import numpy as np
 
 from twincheck.common.sides.session import current
-from twincheck.common.system.intercept import stand_in
+from twincheck.common.system.intercept import Intercept
 
 _running = []  # the function of the framework that runs now: what it calls draws nothing
 
@@ -26,83 +23,62 @@ _running = []  # the function of the framework that runs now: what it calls draw
 @functools.cache
 def patch(side):
     """Put the tape behind this framework's random functions; a seed in a model's code is moot."""
-    own = importlib.import_module(f"twincheck.common.sides.draws_in_{side.NAME}")
-    for owner, name, make in _replacements(side, own):
-        plain = getattr(owner, name)
-        stand_in(owner, name, functools.wraps(plain)(make(plain)))
+    handles = {
+        path: partial(_from_tape, side, *_NUMBERS[what], arguments)
+        for path, (what, arguments) in side.DRAW.items()
+    }
+    for name, arguments in side.DRAW_WRITTEN_OUT.items():
+        formula = partial(_written_out, side, _FORMULAS[name], arguments)
+        handles[f"nn.functional.{name}"] = formula
+    handles[side.SEED] = partial(_without_effect, side)
+    Intercept(side.lib, handles).put()
 
 
-def _replacements(side, own):
-    """(owner, name, what makes ours of the framework's) of each function."""
-    for owners, names, what, arguments in own.FUNCTIONS:
-        for owner, name in itertools.product(owners, names):
-            if hasattr(owner, name):  # Paddle 2.6 lacks some
-                yield owner, name, partial(_from_tape, side, *_NUMBERS[what], arguments)
-    for name, formula, arguments in (
-        ("gumbel_softmax", _gumbel_softmax, own.gumbel_softmax),
-        ("rrelu", _rrelu, own.rrelu),
-    ):
-        yield side.lib.nn.functional, name, partial(_written_out, side, formula, arguments)
-    yield side.lib, own.SEED, partial(_without_effect, side)
-
-
-def _from_tape(side, kind, values, arguments, plain):
+def _from_tape(side, kind, values, arguments, own, given, options):
     """The framework's function with the tape's numbers of a kind.
 
     values      makes an array or a tensor of the numbers, the function's result and what it needs
     arguments   takes from the function's own what `values` needs; None where it is left alone
     """
-
-    def draw(*given, **options):
-        session = current()
-        if _running or not session.draws_from_tape:
-            return plain(*given, **options)
-        state = side.generator_state()
-        _running.append(plain)
-        try:
-            result = plain(*given, **options)
-        finally:
-            _running.pop()
-        needed = arguments(*given, **options)
-        if needed is None or "complex" in str(result.dtype):
-            return result
-        side.set_generator_state(state)
-        numbers = session.draw(kind, tuple(result.shape))
-        if numbers.size:
-            with side.no_grad():
-                drawn = _on(side, result, values(side, numbers, result, *needed))
-                result.copy_(side.cast(drawn, result.dtype), False)
+    session = current()
+    if _running or not session.draws_from_tape:
+        return own(*given, **options)
+    state = side.generator_state()
+    _running.append(own)
+    try:
+        result = own(*given, **options)
+    finally:
+        _running.pop()
+    needed = arguments(*given, **options)
+    if needed is None or "complex" in str(result.dtype):
         return result
+    side.set_generator_state(state)
+    numbers = session.draw(kind, tuple(result.shape))
+    if numbers.size:
+        with side.no_grad():
+            drawn = _on(side, result, values(side, numbers, result, *needed))
+            result.copy_(side.cast(drawn, result.dtype), False)
+    return result
 
-    return draw
 
-
-def _written_out(side, formula, arguments, plain):
+def _written_out(side, formula, arguments, own, given, options):
     """A function that is one operator in a framework, of uniform numbers of its first argument's
     shape; `arguments` takes from the function's own what the formula needs, None as above."""
-
-    def draw(*given, **options):
-        session = current()
-        needed = arguments(*given, **options) if session.draws_from_tape else None
-        if needed is None:
-            return plain(*given, **options)
-        uniform = session.draw("uniform", tuple(needed[0].shape))
-        return formula(side, _floats(side, uniform, needed[0]), *needed)
-
-    return draw
+    session = current()
+    needed = arguments(*given, **options) if session.draws_from_tape else None
+    if needed is None:
+        return own(*given, **options)
+    uniform = session.draw("uniform", tuple(needed[0].shape))
+    return formula(side, _floats(side, uniform, needed[0]), *needed)
 
 
-def _without_effect(side, plain):
+def _without_effect(side, own, given, options):
     """A seed that a model's own code sets says nothing of the tape."""
-
-    def seed(*given, **options):
-        state = side.generator_state()
-        result = plain(*given, **options)
-        if current().draws_from_tape:
-            side.set_generator_state(state)
-        return result
-
-    return seed
+    state = side.generator_state()
+    result = own(*given, **options)
+    if current().draws_from_tape:
+        side.set_generator_state(state)
+    return result
 
 
 def _on(side, result, values):
@@ -158,3 +134,6 @@ def _gumbel_softmax(side, uniform, scores, temperature, hard, axis):
 
 def _rrelu(side, uniform, value, lower, upper):
     return side.lib.where(value >= 0, value, value * (lower + (upper - lower) * uniform))
+
+
+_FORMULAS = {"gumbel_softmax": _gumbel_softmax, "rrelu": _rrelu}

@@ -1,7 +1,6 @@
 """One run of a step's function: what it is given, and how it logs."""
 
 import hashlib
-import importlib
 import inspect
 import json
 import math
@@ -24,14 +23,15 @@ from twincheck.common.pair.request import RunRequest
 from twincheck.common.pair.task import Usual
 from twincheck.common.pair.windows import part_of
 from twincheck.common.sides import building, graphs
-from twincheck.common.sides.job import Job
+from twincheck.common.sides.building import find_unseeded, noting_draws
+from twincheck.common.sides.dropouts import follow
+from twincheck.common.sides.job import Job, Suited
 from twincheck.common.sides.library_loader import layout_of
 from twincheck.common.sides.model_file import build_model, function_of, load_model_file
 from twincheck.common.sides.offload import of_files
 from twincheck.common.sides.places import noting_makers
+from twincheck.common.sides.probes import fix_recurrent_dropout, with_values
 from twincheck.common.sides.session import Session, current
-from twincheck.common.sides.suited import Suited
-from twincheck.common.sides.unseeded import find_unseeded, noting_draws
 from twincheck.common.system.errors import UserError
 from twincheck.common.system.half import HALF, rounded
 from twincheck.common.system.matrices import contiguous
@@ -58,7 +58,7 @@ class Run:
         again: int = 0,
     ):
         self.job = job
-        self.side = side = job.side
+        self.side = job.side
         self.pair = pair = job.pair
         self.case = case
         self.request = request = job.request
@@ -83,7 +83,7 @@ class Run:
         self.offload = None  # of the model that was built last, where its weights are in files
         self.learned: set[str] | None = None  # the weights that gradients are asked for; None: all
         self._forward: Callable | None = None  # of the model that was called last
-        self.unseeded_draws: list[tuple[str, bool]] = []  # as unseeded.py notes them
+        self.unseeded_draws: list[tuple[str, bool]] = []  # as building.noting_draws notes them
         self.notes: dict[str, object] = {}  # what the sidecar should say beside the usual
         if (case.start or "main") in self.suited.noise:
             self.notes["noise"] = self.suited.noise[case.start or "main"]
@@ -96,7 +96,6 @@ class Run:
             inputs = pair.inputs(case, request.preset, request.seed)
             self.inputs = {k: rounded(v, request.stored_dtype) for k, v in inputs.items()}
         self.batch = next((v.shape[0] for v in self.inputs.values() if v.ndim), None)
-        self.half = importlib.import_module(f"twincheck.common.sides.half_in_{side.NAME}")
         self.module = load_model_file(job, stored(dtype, request))
         if job.transplant:
             job.transplant.way.put()  # again: a model's file may have replaced some
@@ -156,7 +155,7 @@ class Run:
             if given is None or not self.side.is_float(value):
                 return value
             same = tuple(given.shape) == self.side.shape(value)
-            return self.side.with_values(value, given) if same else value
+            return with_values(self.side, value, given) if same else value
 
         with self.session.at(self._forward if whole else None):
             return tree_map(values, change, self.side.is_tensor)
@@ -169,7 +168,7 @@ class Run:
         self.log(f"{key}:margin", top[..., 1] - top[..., 0])
         self.log(key, choice)
         path = self.prefix + key
-        self.session.ledger[path] = {"margin": f"{path}:margin", "scores": f"{path}:scores"}
+        self.session.seen.choices[path] = {"margin": f"{path}:margin", "scores": f"{path}:scores"}
         return choice
 
     def reference(self, key: str) -> np.ndarray | None:
@@ -186,7 +185,7 @@ class Run:
             found = building.of_blank(self, self._filled_blank)
         model, self.made = found or self._filled(self.construct())
         model.train() if training else model.eval()  # older Paddle's return None
-        self.side.fix_recurrent_dropout(model, training)
+        fix_recurrent_dropout(self.side, model, training)
         names = (name for name, _ in self.side.probed_modules(model))
         self.session.draws.own_sites = {self.session.rename(name) for name in names}
         building.note_constants(self, model)
@@ -197,7 +196,7 @@ class Run:
 
         And name -> array of all of it that is not learned, as it was built.
         """
-        model = self.side.follow(model)
+        model = follow(self.side, model)
         made = {name: values.copy() for name, values in self.side.unlearned(model)}
         building.leave_constants(self, made)
         self._note_unseeded()
@@ -292,7 +291,7 @@ class Run:
         if self.layout is None:
             self.layout = self._layout_of(model)
             self.session.rename = self.layout.rename
-            self.session.converted += [
+            self.session.seen.converted += [
                 self.prefix + name for name in self.layout.converted_modules()
             ]
         first = "read_back" not in self.notes
@@ -320,7 +319,7 @@ class Run:
         """Tell the session how many parameters each probed module has."""
         names = [name for name, _ in self.side.probed_modules(model)]
         for name, count in own_parameters(self.side.owners(model), names).items():
-            self.session.modules[self.prefix + self.session.rename(name)] = count
+            self.session.seen.modules[self.prefix + self.session.rename(name)] = count
 
     def learn_probed(self, model) -> None:
         """With --offload ask for the gradients of those weights alone that --probe names.
@@ -412,7 +411,7 @@ class Run:
         """Code of the pair runs: it draws from the tape; what it draws otherwise is noted."""
         before = self.side.random_state()
         mixed = self.request.autocast and self.dtype in HALF
-        own = self.half.mixed(self.dtype, self.request.device) if mixed else nullcontext()
+        own = self.side.autocast(self.dtype, self.request.device) if mixed else nullcontext()
         with current().draws.from_tape(), own:
             yield
         if self.side.random_state() != before:

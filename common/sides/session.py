@@ -1,6 +1,6 @@
 """What one run of a worker is told (tape, forced choices, reference values), and what it records.
 
-NumPy only and the same on both sides: torch_side and paddle_side turn tensors into arrays.
+NumPy only and the same on both sides: a side turns tensors into arrays.
 A model asks `current()`; with no session of its own it gets a plain one, which records nothing.
 
 Naming.  A site is a module's qualified name and a local name.  Within a step the second call of a
@@ -8,9 +8,12 @@ site gets the suffix `#2`.  A part that will be recomputed (a reversible layer) 
 `scope(call)`, which counts from one again, so that the recomputation asks for the same names.
 """
 
+import difflib
 import inspect
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
 
 import numpy as np
 
@@ -18,11 +21,99 @@ from twincheck.common.logs.draws import Draw
 from twincheck.common.pair.tape import Tape
 from twincheck.common.sides.draws import Draws, Dropouts
 from twincheck.common.sides.places import line_of_model
-from twincheck.common.sides.selection import Selection
+from twincheck.common.system.errors import UserError
+from twincheck.common.system.reasons import Kind
 
 # Bytes of masks kept from a reversible layer's run for its recomputation, one a value: a small
 # model's all, and no more than a few layers' of a long text, whose memory must not grow with depth.
 _KEPT_MASKS = 1 << 26
+_SHOWN = 5  # names in a sentence
+
+# ---- which values inside a model are looked at ---------------------------------------------------
+# A name is torch's name of a probed module, or of a named intermediate (`tap`) in one.  A pattern
+# without `*`, `?` and `[` is a module's name, and stands for all within that module too; one with
+# any of them is a shell's, for the whole name, whose `*` goes past dots.
+
+
+class Selection:
+    """What `--probe` and `--no-probe` leave to be looked at; without them everything.
+
+    Patterns are told on the reference's names: the Paddle side renames its own before it asks.
+    """
+
+    def __init__(self, patterns: Sequence[str] = (), nothing: bool = False):
+        self.patterns = tuple(patterns)
+        self.nothing = nothing
+        self.complete = False  # no model with other modules comes after the one that runs
+        self._named: dict[str, tuple[str, ...]] = {}  # name that was asked for -> its patterns
+        self._seen: set[str] = set()  # patterns of which a value was logged
+
+    @property
+    def is_partial(self) -> bool:
+        """True where not everything is looked at."""
+        return self.nothing or bool(self.patterns)
+
+    def takes(self, name: str) -> bool:
+        """Whether this module or intermediate is looked at."""
+        if not self.is_partial:
+            return True
+        if name not in self._named:
+            self._named[name] = tuple(p for p in self.patterns if _matches(name, p))
+        return bool(self._named[name]) and not self.nothing
+
+    def saw(self, name: str) -> None:
+        """A value of this module or intermediate was logged."""
+        if self.patterns:
+            self._seen.update(self._named.get(name, ()))
+
+    def refuse_unseen(self) -> None:
+        """Raise UserError for a pattern of which nothing was logged, where nothing can follow."""
+        for pattern in self.patterns if self.complete else ():
+            if pattern in self._seen:
+                continue
+            idle = [name for name, patterns in self._named.items() if pattern in patterns]
+            if idle:
+                raise UserError(Kind.PROBE_IDLE(pattern=pattern, name=idle[0]))
+            known = _some(pattern, self._named)
+            raise UserError(Kind.PROBE_UNKNOWN(pattern=pattern, known=known))
+
+
+def _matches(name: str, pattern: str) -> bool:
+    """True where a pattern names this, or a module that this is in."""
+    if any(sign in pattern for sign in "*?["):
+        return fnmatchcase(name, pattern)
+    return name == pattern or name.startswith(f"{pattern}.")
+
+
+def _some(pattern: str, names: Iterable[str]) -> str:
+    """A few of the names in words, those first that are most like the pattern."""
+    names = list(names)
+    like = difflib.get_close_matches(pattern, names, _SHOWN, 0.0) if pattern else []
+    shown = list(dict.fromkeys([*like, *names]))[:_SHOWN]
+    several = Kind.PROBES_KNOWN(count=len(names), names=", ".join(shown))
+    return several if names else Kind.PROBES_NONE()
+
+
+# ---- a run ---------------------------------------------------------------------------------------
+
+
+@dataclass
+class Seen:
+    """What a run shows beside its arrays, under the names that the sidecar has for it."""
+
+    flips: list[str] = field(default_factory=list)  # where it alone would have chosen otherwise
+    choices: dict[str, dict[str, str]] = field(default_factory=dict)  # key -> its margin and scores
+    modules: dict[str, int] = field(default_factory=dict)  # probed -> how many parameters are in it
+    converted: list[str] = field(default_factory=list)  # whose weights case.py's convert fuses
+    places: dict[str, str] = field(default_factory=dict)  # key -> file:line that computed it
+    classes: dict[str, str] = field(default_factory=dict)  # key -> the class of its module
+    settings: dict[str, dict[str, float]] = field(default_factory=dict)  # layer -> how it was built
+    made: dict[str, list] = field(default_factory=dict)  # the same -> the lines that built it
+    idle: dict[str, str] = field(default_factory=dict)  # dropout of a rate of 0 -> its file:line
+    # In half precision: module -> operator and the types of its floats -> calls.
+    computed: dict[str, dict[str, int]] = field(default_factory=dict)
+    # What became of running variances.
+    variances: dict[str, dict[str, float]] = field(default_factory=dict)
 
 
 class Session:
@@ -53,25 +144,14 @@ class Session:
         self.selection = Selection()  # which of the probes are looked at while `probing`
         self.watching = False  # operators are looked at although no probe is
         self.rename: Callable[[str], str] = str  # this side's probe name -> the reference's
+        self.seen = Seen()
         self.choices: dict[str, np.ndarray] = {}  # key -> the choice that the run went on with
         self.keeps_choices = False  # also while nothing is recorded
-        self.ledger: dict[str, dict[str, str]] = {}  # choice key -> keys of its margin and scores
         self._made_at = ""
         self.in_backward = False  # a gradient that a model or loss takes by itself is no row
         self.gradient_keys: set[str] = set()  # of the gradients at probes that are recorded
         self.half = False  # a probe held float16 or bfloat16
-        # Module -> operator and the types of its floats -> calls, in a run in half precision.
-        self.computed: dict[str, dict[str, int]] = {}
-        self.flips: list[str] = []  # keys where this run alone would have chosen otherwise
-        self.places: dict[str, str] = {}  # key -> file:line of the model's that computed it
-        self.classes: dict[str, str] = {}  # key -> the class of the module that it belongs to
-        self.settings: dict[str, dict[str, float]] = {}  # framework's layer -> how it was built
-        self.made: dict[str, list] = {}  # the same -> lines of the model's that built it
-        self.idle: dict[str, str] = {}  # dropout with a rate of 0 in training -> its file:line
-        self.variances: dict[str, dict[str, float]] = {}  # what became of running variances
-        self.modules: dict[str, int] = {}  # probed module -> how many parameters are in it
         self.configs: list[dict] = []  # configurations whose constants are logged
-        self.converted: list[str] = []  # modules whose weights case.py's convert fuses or splits
         self.draws = Draws()  # a model's own random numbers
         self.dropouts = Dropouts()
         self.moved = None  # of common/sides/noise_in_torch.py, where operators are moved
@@ -166,7 +246,7 @@ class Session:
         """True = keep, and the key of the row that says at which rate; "" where it has one."""
         recorded = self.record is not None and not self.recomputing
         label = self.label(site, "draw")
-        place = recorded and (self.places.get(f"{self.prefix}{label}:p") or line_of_model())
+        place = recorded and (self.seen.places.get(f"{self.prefix}{label}:p") or line_of_model())
         draw = Draw(f"dropout {p:g}", shape, label, place or "")
         label, axes = self.dropouts.enter(draw, recorded)
         key = f"{self.prefix}{label}:p" if recorded else ""
@@ -223,20 +303,20 @@ class Session:
 
     def note_place(self, key: str, class_name: str = "") -> None:
         """Remember the line of the model that led here: the first frame outside instruments."""
-        if key not in self.places:
-            self.places[key] = self._made_at or line_of_model()
-            self.classes[key] = class_name
+        if key not in self.seen.places:
+            self.seen.places[key] = self._made_at or line_of_model()
+            self.seen.classes[key] = class_name
 
     def note_idle(self, site: str) -> None:
         """Remember a dropout that draws nothing, since its rate is 0."""
         if self.record is not None:
-            self.idle.setdefault(self.prefix + self.rename(site), line_of_model())
+            self.seen.idle.setdefault(self.prefix + self.rename(site), line_of_model())
 
     def note_computed(self, operator: str, types: Iterable[str]) -> None:
         """Remember on which types of floats an operator computed in the module that runs now."""
         module = self.prefix + self.rename(self.site_of_draw())
         said = f"{operator} {' '.join(sorted(set(types)))}"
-        counts = self.computed.setdefault(module, {})
+        counts = self.seen.computed.setdefault(module, {})
         counts[said] = counts.get(said, 0) + 1
 
 

@@ -1,28 +1,32 @@
 """The weights that both sides start from: made, described and saved by one side's process."""
 
-import importlib
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
 import numpy as np
 
+from twincheck.common.pair.case_hooks import SAMPLES
 from twincheck.common.pair.data import load_arrays
 from twincheck.common.pair.pairs import PERTURBED, Case, is_checkpoint
-from twincheck.common.sides.job import Job
+from twincheck.common.sides.job import Job, Suited
 from twincheck.common.sides.library_loader import Carrier, has_loader
 from twincheck.common.sides.model_file import build_model, load_model_file
-from twincheck.common.sides.sizes import measuring
-from twincheck.common.sides.suited import Suited
+from twincheck.common.sides.probes import probing
+from twincheck.common.sides.run import Run
+from twincheck.common.sides.session import Session, using
+from twincheck.common.sides.upcast import upcasting
 from twincheck.common.system.errors import UserError
 from twincheck.common.system.half import rounded
 from twincheck.common.system.json_file import load_json
 from twincheck.common.system.memory import no_collections
 from twincheck.common.system.reasons import Kind
+from twincheck.common.system.tree import tree_leaves
 from twincheck.common.weights import states as weights
 from twincheck.common.weights.mapped import read_mapped
 from twincheck.common.weights.noise import with_noise
-from twincheck.common.weights.suits import suited
+from twincheck.common.weights.suits import Sizes, suited
 
 
 def make_weights(job: Job) -> None:
@@ -97,9 +101,7 @@ def describe(job: Job) -> None:
     model = None
     if job.request.offload:
         with suppress(Exception):  # it computes with what it draws
-            with importlib.import_module(
-                f"twincheck.common.sides.blank_in_{job.side.NAME}"
-            ).Blanks():
+            with job.side.blanks():
                 model = build()
     model = build() if model is None else model
     weights.save_owners(job.files.owners(), job.side.owners(model))
@@ -112,4 +114,71 @@ def save(side, path: Path, stored: Path) -> None:
     """
     state, names = weights.load_state(stored), load_json(stored.with_suffix(".json"))
     side.set_up("float32", "cpu", 0)
-    side.save_arrays(path, state, names)
+    tensors = {key: side.from_array(values) for key, values in state.items()}
+    side.lib.save({name: tensors[key] for name, key in names.items()}, str(path))
+
+
+# ---- how large activations are under given weights -----------------------------------------------
+
+
+_PART_OF_DATA = 8  # samples, where a step runs on a data set
+
+
+def measuring(job: Job, case: Case) -> Callable[[Mapping[str, np.ndarray]], Sizes | None]:
+    """A function of a state: the sizes of the case's forward pass.
+
+    The owners of the case's weights are stored already; the model is built once.  It is measured in
+    float64, and a large one in float32, which takes half as long: decades are the same in both.
+    One that fails in its precision is measured in the other, such as one that is tied to float32;
+    one that fails in both gives None: its own run says why.
+    """
+    runs: list[tuple[Run, object]] = []
+    precisions = ["float64", "float32"]
+    if job.is_large(case):
+        precisions.reverse()
+
+    def measure(state: Mapping[str, np.ndarray]) -> Sizes | None:
+        for dtype in [run.dtype for run, _ in runs] or precisions:
+            try:
+                with upcasting(dtype == "float64"):
+                    if not runs:
+                        run = _run(job, case, dtype)
+                        job.states.hold(run.stored_weights, state)
+                        with using(run.session):
+                            runs.append((run, run.build()))
+                    else:
+                        runs[0][0].load(runs[0][1], state)
+                    return _measure(*runs[0])
+            except Exception:
+                runs.clear()
+        return None
+
+    return measure
+
+
+def _run(job: Job, case: Case, dtype: str) -> Run:
+    seed = job.request.seed + case.seed
+    job.side.set_up(dtype, job.request.device, seed)
+    session = Session(seed, record=lambda key, values: None)
+    session.begin(prefix=f"{case.name}/" if case.name else "")
+    run = Run(job, case, dtype, session)
+    if SAMPLES in run.data:
+        run.inputs = {k: values[:_PART_OF_DATA] for k, values in run.samples("train").items()}
+    return run
+
+
+def _measure(run: Run, model: object) -> Sizes:
+    sizes = Sizes()
+    run.session.begin(prefix=run.prefix)
+    run.session.record = sizes.see
+    tensors = run.tensors()
+    with using(run.session), run.no_gradients():
+        with probing(run.side, model):
+            outputs = run.call(model, tensors)
+        for _, value in tree_leaves(outputs, run.side.is_tensor):
+            sizes.see_output(run.side.array(value))
+        run.session.probing = False
+        if hasattr(run.module, "loss"):
+            sizes.loss = float(run.loss(outputs, tensors))
+        run.session.probing = True
+    return sizes

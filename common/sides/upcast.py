@@ -1,6 +1,6 @@
 """A model's own casts to float32, upcast.
 
-    patch(side, narrow)   once in a process, before a model's file is imported
+    patch(side)           once in a process, before a model's file is imported
 
 Many models compute a part in float32 whatever they run in: a norm, a softmax, rotary tables.  In
 the float64 run such a part would have float32's noise, and nothing behind it could be compared
@@ -9,7 +9,7 @@ a tensor that would be made in a narrower float is made in float64; a float32 ru
 Complex numbers likewise.  Integers, booleans and the reinterpretation of bits are left alone.
 
 All that can make a narrow float is replaced: what is asked for a dtype, what is called after one,
-what takes the dtype of NumPy's data (narrow_in_torch.py, narrow_in_paddle.py).  The rest of the
+what takes the dtype of NumPy's data (backend_torch.py, backend_paddle.py).  The rest of the
 framework keeps its own functions, and its speed.
 
 What NumPy computes in float32 is float32: only the tensor made of it is wide.
@@ -17,7 +17,7 @@ What NumPy computes in float32 is float32: only the tensor made of it is wide.
 
 import functools
 import weakref
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
@@ -37,7 +37,9 @@ class Upcast:
     caches: weakref.WeakSet = field(default_factory=weakref.WeakSet)
     # Stands before a framework's functions, and is on while upcasting.
     always: list[Intercept] = field(default_factory=list)
-    swapped: list = field(default_factory=list)  # is put and taken away: what is called too often
+    swapped: list[Intercept] = field(
+        default_factory=list
+    )  # is put and taken away: what is called too often
 
 
 _upcast = Upcast()
@@ -81,25 +83,22 @@ def note(what: str) -> None:
 
 
 @functools.cache
-def patch(side, narrow) -> None:
-    """Stand before all that can make a narrow float; it does nothing until it is wanted.
-
-    narrow   the module of its names: narrow_in_torch.py's or narrow_in_paddle.py's
-    """
+def patch(side) -> None:
+    """Stand before all that can make a narrow float; it does nothing until it is wanted."""
     _watch_caches()
-    spelling = Spelling(side, narrow.spellings())
+    spelling = Spelling(side)
     handles: dict[str, Handle] = {}
     for names, handle in (
-        (narrow.ASKED, spelling.asked_for),
-        (narrow.FROM_DATA, spelling.from_data),
+        (side.ASKED_FOR_DTYPE, spelling.asked_for),
+        (side.FROM_DATA, spelling.from_data),
     ):
         handles |= {f"{owner}{name}": handle for owner in ("", "Tensor.") for name in names}
-    for name, dtype in narrow.CALLED.items():
+    for name, dtype in side.CALLED_AFTER_DTYPE.items():
         handles[f"Tensor.{name}"] = functools.partial(spelling.by_name, dtype)
-    more, swapped = narrow.own_ways(spelling)
+    more, swapped = side.narrow_by_itself(spelling)
     _upcast.always.append(Intercept(side.lib, handles | more, on=False))
     _upcast.always[-1].put()
-    _upcast.swapped += swapped
+    _upcast.swapped.append(Intercept(side.lib, swapped))
 
 
 def _watch_caches() -> None:
@@ -125,14 +124,11 @@ def _watch_caches() -> None:
 
 
 class Spelling:
-    """How a framework writes dtypes, and what handles its functions while upcasting.
+    """How a framework writes dtypes, and what handles its functions while upcasting."""
 
-    wide   narrow dtype, in every spelling that the framework takes -> the wide one
-    """
-
-    def __init__(self, side, wide: Mapping[object, object]):
-        self.side, self.wide = side, wide
-        self.kinds = frozenset(map(type, wide))
+    def __init__(self, side):
+        self.side, self.wide = side, side.WIDE
+        self.kinds = frozenset(map(type, self.wide))
 
     def asked_for(self, own: Callable, arguments, options):
         """A narrow dtype that it is asked for becomes a wide one."""

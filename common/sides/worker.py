@@ -25,7 +25,6 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from types import ModuleType
 
 import numpy as np
 
@@ -41,10 +40,10 @@ from twincheck.common.sides import (
     graphs,
     random_functions,
     upcast,
-    without_gpu,
 )
 from twincheck.common.sides.draws import Restart
-from twincheck.common.sides.job import Job
+from twincheck.common.sides.group import join_group
+from twincheck.common.sides.job import Job, Unsuited
 from twincheck.common.sides.model_file import (
     forget_compat,
     forget_edited,
@@ -62,7 +61,7 @@ from twincheck.common.sides.shared_weights import (
     read_folders,
     save,
 )
-from twincheck.common.sides.suited import Unsuited
+from twincheck.common.sides.side import Side
 from twincheck.common.sides.write_log import refuse_full_disk, write_log
 from twincheck.common.system import extras
 from twincheck.common.system.checkout import PATH, ROOT
@@ -88,7 +87,7 @@ DTYPES = ("float64", "float32")
 class Script:
     """A side's script runs `function` and logs it; stem and dtypes may depend on the request."""
 
-    side: ModuleType
+    side: Side
     stem: str | Callable[[RunRequest], str]  # of the logs' names (job.py)
     function: Callable[[Run], None]
     dtypes: tuple[str, ...] | Callable[[RunRequest], tuple[str, ...]] = DTYPES
@@ -115,7 +114,7 @@ class Worker:
     module: str = ""  # the script's dotted name
 
     @property
-    def side(self) -> ModuleType:
+    def side(self) -> Side:
         """The framework's side."""
         return self.script.side
 
@@ -143,7 +142,7 @@ class Worker:
                 self.module = module
                 script = importlib.import_module(module).SCRIPT
                 if not isinstance(script, Script):  # one for both sides, which names none
-                    script = Script(self.side, **script, group=self.side.join_group())
+                    script = Script(self.side, **script, group=join_group(self.side))
                 self.script = script
             self._prepare(request)
             if isinstance(request.task, tasks.Save):
@@ -156,13 +155,11 @@ class Worker:
             if own or self.here:
                 self.here = self.here or os.getcwd()
                 os.chdir(own or self.here)
-            if self.side.NAME == "paddle":
-                quick = importlib.import_module("twincheck.common.sides.quick_in_paddle")
-                # Views, though the model writes through none: Paddle's copies have no kernels in
-                # half precision, what torch hands over in a transplant may be laid out otherwise,
-                # and a GPU has no need of them.
-                views = request.device != "cpu" or request.dtype in HALF or request.transplant
-                quick.make_quick(pair.built_in and not views)
+            # Views, though the model writes through none: Paddle's copies have no kernels in half
+            # precision, what torch hands over in a transplant may be laid out otherwise, and a GPU
+            # has no need of them.
+            views = request.device != "cpu" or request.dtype in HALF or request.transplant
+            self.side.compute_quickly(pair.built_in and not views)
             dtypes = self.script.dtypes
             dtypes = dtypes(request) if callable(dtypes) else dtypes
             dtypes = [request.dtype if dtype == "float32" else dtype for dtype in dtypes]
@@ -204,18 +201,19 @@ class Worker:
             self.transplant, self.transplanted = _transplant(wanted), wanted
             if "torch-compiled" in request.backends and self.side.NAME == "torch":
                 graphs.break_at_draws(self.side)
-            self.exact = _exact() if self.side.NAME == "paddle" else None
-            narrow = importlib.import_module(f"twincheck.common.sides.narrow_in_{self.side.NAME}")
+            self.exact = self.side.exact_operators(
+                _site, lambda: current().probing or current().watching
+            )
             # From the inside out: the last is asked first, and leads to those before it.
             for put in (
-                request.device == "cpu" and partial(without_gpu.patch, self.side),
+                request.device == "cpu" and self.side.without_gpu,
                 self.transplant and self.transplant.way.put,
                 self.exact and self.exact.way.put,
                 partial(batch_norm.patch, self.side),
                 partial(dropouts.patch, self.side),
                 partial(random_functions.patch, self.side),
                 partial(choices.patch, self.side),
-                partial(upcast.patch, self.side, narrow),
+                partial(upcast.patch, self.side),
                 note_compat,
             ):
                 put and put()
@@ -252,7 +250,7 @@ class Worker:
             dtypes=dtypes,
             parts=len(cases) + script.parts(pair, every_case[0], request),
             group=script.group,
-            states=weights.States(None if request.keep == "all" else request.memory),
+            states=weights.States(None if request.keep == "all" else request.states),
         )
 
 
@@ -393,8 +391,11 @@ class _Logs:
                 self.write(RunKind.HALF_STEP64, "float64", _load_choices(self.choices), reference)
             note_not_forced(self.files.log(job.stem, self.side, RunKind.HALF_STEP64), not_forced)
         elif isinstance(task, tasks.Noise):
-            moving = importlib.import_module("twincheck.common.sides.noise_in_torch")
-            moving.measure(job, task, partial(self.write, forced=_load_choices(self.choices)))
+            from twincheck.common.sides import noise_in_torch  # which imports torch
+
+            noise_in_torch.measure(
+                job, task, partial(self.write, forced=_load_choices(self.choices))
+            )
         else:
             self._write_from_weights(task)
 
@@ -455,7 +456,7 @@ class _Logs:
             if self.job.is_reference and self.aligned and forced is None:
                 forced = session.choices
                 weights.save_state(self.choices, forced)
-            if dtype != "float64" and session.flips:
+            if dtype != "float64" and session.seen.flips:
                 self.write(RunKind.UNFORCED, dtype, None, probing=False)
         if self.request.dtype in HALF and self.aligned and not no_float64:
             # What each module makes by itself of the reference's values in half precision.
@@ -465,15 +466,10 @@ class _Logs:
                     self.write(RunKind.HALF_STEP, self.request.dtype, forced, reference)
 
 
-def _exact():
-    """Paddle's operators that are inexact in float64, told by torch's names of modules."""
-
-    def site() -> str:
-        session = current()
-        return session.prefix + session.rename(session.site_of_draw())
-
-    exact = importlib.import_module("twincheck.common.transplant.exact")
-    return exact.Exact(site, lambda: current().probing or current().watching)
+def _site() -> str:
+    """The key of the module that runs now, by torch's name."""
+    session = current()
+    return session.prefix + session.rename(session.site_of_draw())
 
 
 def _transplant(text: str | None):

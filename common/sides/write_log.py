@@ -1,6 +1,5 @@
 """One log with its sidecar: every case of a model in one precision."""
 
-import importlib
 import os
 import platform
 import shutil
@@ -37,8 +36,7 @@ from twincheck.common.sides.model_file import kernels, torch_is_paddle
 from twincheck.common.sides.modes import why_not_run
 from twincheck.common.sides.places import short_place
 from twincheck.common.sides.run import Run, stored
-from twincheck.common.sides.selection import Selection
-from twincheck.common.sides.session import Session, using
+from twincheck.common.sides.session import Seen, Selection, Session, using
 from twincheck.common.sides.upcast import upcasting
 from twincheck.common.system.checkout import ROOT
 from twincheck.common.system.errors import UserError
@@ -85,11 +83,10 @@ def write_log(
     """
     request, start = job.request, time.perf_counter()
     fed = request.teacher_forced or TeacherForced()
-    half = importlib.import_module(f"twincheck.common.sides.half_in_{job.side.NAME}")
     log, ran = LogWriter(path, **_kept(job, path), places=forced), _Ran()
     watching = _watching(job, dtype, reference is not None)
     widening = upcasting(dtype == "float64")
-    computing = half.computing(dtype, request.device)
+    computing = job.side.half_precision(dtype, request.device)
     with log as writer, widening as upcast, watching as noted, computing as kernels:
         session = Session(request.seed, record=writer.add, forced=forced, reference=reference)
         session.selection = selection = Selection(request.probes, request.no_probe)
@@ -99,9 +96,10 @@ def write_log(
         session.is_graph = is_graph(job.backend) and reference is None and moved is None
         for case in job.cases:
             _run_case(job, case, dtype, session, writer, again, ran)
+    session.choices |= writer.places
     sidecar = Sidecar(
         **_of_job(job),
-        **_of_session(session, writer.places),
+        **_of_seen(session.seen, writer.places),
         **ran.notes,
         step=LogName.parse(path.name).stem,
         dtype=dtype,
@@ -240,32 +238,24 @@ def _to_run(job: Job) -> str:
     return words.removeprefix("twincheck.")
 
 
-def _of_session(session: Session, places: Mapping[str, np.ndarray]) -> dict[str, object]:
+def _of_seen(seen: Seen, kept: Mapping[str, np.ndarray]) -> dict[str, object]:
     """What it says of what the run has seen.
 
-    places   of the log's writer: which scores it has kept of a choice
+    kept   of the log's writer: which scores it has kept of a choice
     """
-    session.choices |= places
-    for choice, parts in session.ledger.items():
-        if f"{choice}{PLACES}" in places:
+    for choice, parts in seen.choices.items():
+        if f"{choice}{PLACES}" in kept:
             parts["places"] = f"{choice}{PLACES}"
-    return dict(
-        flips=session.flips,
-        choices=session.ledger,
-        modules=session.modules,
-        converted=session.converted,
-        places={key: _shortened(place) for key, place in session.places.items()},
-        classes={key: name for key, name in session.classes.items() if name},
-        settings=session.settings,
-        made={layer: _shortened(lines[0][0]) for layer, lines in session.made.items() if lines},
+    return vars(seen) | dict(
+        places={key: _shortened(place) for key, place in seen.places.items()},
+        classes={key: name for key, name in seen.classes.items() if name},
+        made={layer: _shortened(lines[0][0]) for layer, lines in seen.made.items() if lines},
         handed={
             layer: [{"line": _shortened(line), "given": given} for line, given in lines]
-            for layer, lines in map(partial(_handed, session.settings), session.made.items())
+            for layer, lines in map(partial(_handed, seen.settings), seen.made.items())
             if len(lines) > 1
         },
-        idle={site: _shortened(place) for site, place in session.idle.items()},
-        computed=session.computed,
-        variances=session.variances,
+        idle={site: _shortened(place) for site, place in seen.idle.items()},
     )
 
 

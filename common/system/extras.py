@@ -6,12 +6,12 @@ installed package stand beside it, where another Python finds them too.
 """
 
 import re
-import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from functools import cache, partial
 from importlib import metadata
+from importlib.util import find_spec
 
 from twincheck import IN_A_CHECKOUT
 from twincheck.common.system.checkout import ROOT
@@ -35,17 +35,44 @@ def entry_points(group: str) -> dict[str, metadata.EntryPoint]:
 
 
 def load(group: str, name: str) -> object:
-    """What an entry point names; raises UserError where its extra is not there."""
+    """Return what an entry point names; raises UserError where its extra is not there."""
     point = entry_points(group).get(name)
+    if point is None:
+        raise UserError(Kind.EXTRA_MISSING(name=name, folder=f"extras/{name}"))
+    return loaded(name, point.value)
+
+
+def loaded(name: str, value: str) -> object:
+    """Return what module:attribute names; raises UserError where the module is not there."""
+    point = metadata.EntryPoint(name, value, "")
     try:
-        if point is not None:
-            return point.load()
+        return point.load()
     except ModuleNotFoundError as error:
         if not f"{point.module}.".startswith(f"{error.name}."):
             raise
-    module = point.module.removeprefix("twincheck.") if point else f"extras.{name}."
-    where = module.rpartition(".")[0].replace(".", "/")
+    where = point.module.removeprefix("twincheck.").rpartition(".")[0].replace(".", "/")
     raise UserError(Kind.EXTRA_MISSING(name=name, folder=where))
+
+
+def help_line(value: str) -> str:
+    """Return the first line of the docstring of the module that module:attribute names."""
+    spec = find_spec(value.partition(":")[0])
+    with open(spec.origin, encoding="utf-8") as file:
+        return file.readline().strip().strip('"')
+
+
+def of_pairs(results: str = "", behind: int = 0) -> Callable[[Callable], Callable]:
+    """Mark a command whose words name pairs, which become its --model.
+
+    results  the option that says where their results are
+    behind   so many words that are no pairs
+    """
+
+    def marked(main: Callable) -> Callable:
+        main.results, main.behind = results, behind
+        return main
+
+    return marked
 
 
 def load_all(group: str) -> list:
@@ -78,13 +105,3 @@ def described(doc: str) -> str:
         by_line = said == part
         parts[i] = re.sub(r"\S.*\S", lambda line: in_language(line[0]), part) if by_line else said
     return "".join(parts)
-
-
-def run(name: str, arguments: Sequence[str] | None = None) -> int:
-    """An extra's command; returns the exit status, 2 where the extra is not there."""
-    try:
-        command: Callable = load(COMMANDS, name)
-    except UserError as error:
-        print(in_language(Kind.ERROR_SAID(sentence=str(error))), file=sys.stderr)
-        return 2
-    return command(arguments)

@@ -21,7 +21,7 @@ from types import ModuleType
 
 from twincheck.common.system.errors import is_ours
 
-Handle = Callable[[Callable, tuple, dict], object]
+Handle = Callable[[Callable, tuple, dict], object] | type
 _INHERITED = object()  # or made when it is asked for
 
 
@@ -54,7 +54,7 @@ class Intercept:
 
     root      the framework
     handles   name from the root -> what handles the calls; one function under several names stays
-              one, with the first one's
+              one, with the first one's; in place of a type another, which nothing switches off
     held_by   how the modules are called that may have such a function by its name, imported before
     on        whether the handlers are asked; may be set at any time
     """
@@ -77,7 +77,8 @@ class Intercept:
             owner = functools.reduce(lambda held, part: getattr(held, part, None), parts, self.root)
             own = getattr(owner, name, None)
             if own is not None and not self._leads_here(own):
-                self._put_back.append(stand_in(owner, name, self._before(own, handle)))
+                instead = handle if isinstance(handle, type) else self._before(own, handle)
+                self._put_back.append(stand_in(owner, name, instead))
         modules = list(sys.modules.items()) if self.held_by else []
         for called, module in modules:
             if not isinstance(module, ModuleType) or not called.startswith(self.held_by):

@@ -8,10 +8,8 @@ A launcher knows nothing of the check that started it, and would go on without.
 import os
 import runpy
 import sys
-from pathlib import Path
 
-if __name__ == "__main__":  # by its path too
-    sys.path[0] = sys.path[0] if __package__ else str(Path(__file__).resolve().parents[2])
+if __name__ == "__main__":
     from twincheck.common.system.processes import watch
     from twincheck.common.system.start import show_help
 

@@ -1,4 +1,4 @@
-"""Processes that run a worker or reprod_log's report: how they are started, read and ended.
+"""Processes that run a worker: how they are started, read and ended.
 
 A process ends with the one that started it, however that one ended: the parent keeps one end of a
 pipe open and says nothing; when it is gone, killed or not, the system closes that end and the child

@@ -24,6 +24,9 @@ def begin(*packages):
     if problem:
         sys.stderr.write(f"error: {problem}: {_what_to_type(packages)}\n")
         sys.exit(2)
+    from twincheck.common.system.processes import watch  # another Python could not read it
+
+    watch()
 
 
 def speak(words):
@@ -44,14 +47,6 @@ def begin_side(framework, doc):
     show_help(doc)
     begin("numpy", framework)
     gc.disable()  # an import makes much and drops little; common/sides/worker.py enables it
-
-
-def forward(name):
-    """Run the command of an extra, whose --help says what it takes; returns the exit status."""
-    begin("numpy", "rich")
-    from twincheck.common.system.extras import run
-
-    return run(name)
 
 
 def what_is_missing(packages):

@@ -1,4 +1,4 @@
-"""Words for people: what a user may have meant, how many there are of what."""
+"""Words for people: the sides' names, what a user may have meant, text of others made harmless."""
 
 import re
 from collections.abc import Callable, Iterable, Sequence
@@ -47,3 +47,13 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
     names = {str(name).lower(): str(name) for name in known}
     near = get_close_matches(word.lower(), names, n=3, cutoff=0.6)
     return Kind.DID_YOU_MEAN(names=[names[name] for name in near]) if near else ""
+
+
+def printable(text: str) -> str:
+    """Text from a file, shortened and without control characters, for a message."""
+    return escaped(text if len(text) <= 80 else f"{text[:77]}...")
+
+
+def escaped(text: str) -> str:
+    """Text from a file without control characters, which may be commands to a terminal."""
+    return text if text.isprintable() else ascii(text)

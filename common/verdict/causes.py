@@ -13,8 +13,8 @@ from twincheck.common.logs.draws import runs_of, side_by_side
 from twincheck.common.logs.dropouts import partners
 from twincheck.common.logs.key import Key, parent_of
 from twincheck.common.logs.of_a_run import Logs, class_of
-from twincheck.common.logs.pickle_machine import escaped
 from twincheck.common.system.reasons import Kind
+from twincheck.common.system.words import escaped
 from twincheck.common.verdict.operators import adam_noise, table
 from twincheck.common.verdict.row import ALL_ZERO, NOISE_ONLY, ONE_VALUE, Row
 

@@ -82,7 +82,6 @@ class Comparisons:
     """Makes the rows of a log's keys, and remembers them.
 
     keys      all that are judged, in their order
-    batch     length of the batch axis, or one for each prefix of keys; None: the sidecars'
     memo      where what is made is kept, and S of each group of tensors is or will be
     shapes    of the keys' tensors; None: what the logs say
     """
@@ -92,7 +91,6 @@ class Comparisons:
         logs: Logs,
         keys: Iterable[Key],
         allow_nan: bool = False,
-        batch: int | Mapping[str, int | None] | None = None,
         memo: Memo | None = None,
         shapes: Mapping[Key, tuple[int, ...]] | None = None,
     ):
@@ -100,9 +98,7 @@ class Comparisons:
         self.keys = list(keys)
         self.memo = memo or Memo()
         self._allow_nan = allow_nan
-        if batch is None:
-            batch = logs.sidecars["ref32"].batches or logs.sidecars["ref64"].batches or None
-        self._batch = batch
+        self._batches = logs.sidecars["ref32"].batches or logs.sidecars["ref64"].batches
         self._half = logs.sidecars["ref32"].dtype or ""
         self._shapes = shapes
         self._choices = {name: told.choices for name, told in logs.sidecars.items()}
@@ -231,10 +227,9 @@ class Comparisons:
 
     def _context(self, which: str, key: Key, ref64: np.ndarray | None) -> Context:
         """What is known of a key's tensor beside its values."""
-        fed, batch = which not in (OWN, "rounded"), self._batch
-        if isinstance(batch, Mapping):  # one for each prefix: the longest
-            fitting = (prefix for prefix in batch if str(key).startswith(prefix))
-            batch = batch.get(max(fitting, key=len, default=""))
+        fed = which not in (OWN, "rounded")
+        fitting = (prefix for prefix in self._batches if str(key).startswith(prefix))
+        batch = self._batches.get(max(fitting, key=len, default=""))
         return Context(
             epsilon=EPSILONS.get(self._half, EPSILONS["float32"]),
             kind_scale=self.scales.get(key.group),

@@ -17,16 +17,15 @@ whether it is seen computing on a narrower type than the reference does there (i
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from twincheck.common.logs.computed import narrower_operators
 from twincheck.common.logs.key import Key, parent_code
 from twincheck.common.logs.of_a_run import Logs
-from twincheck.common.logs.pickle_machine import printable
 from twincheck.common.system.half import EPSILONS, HALF, SMALLEST
 from twincheck.common.system.reasons import Kind
+from twincheck.common.system.words import printable
 from twincheck.common.verdict.measures import rms
 from twincheck.common.verdict.row import AGREEING, Row
 from twincheck.common.verdict.tolerances import tolerance
@@ -35,48 +34,8 @@ _RUNS = ("ref32", "step_ref64", "step_cand", "step_cand64")
 _PASSING = (*AGREEING, "INSIDE", "CONSTANT")
 
 
-@dataclass(frozen=True)
-class _Errors:
-    """How large the error of one tensor is, in three ways."""
-
-    rms: float
-    max: float
-    along: float  # of the part that goes each vector's own way, as a part of the vector
-
-
-@dataclass(frozen=True)
-class Measured:
-    """Both sides' errors of one tensor, each fed what torch had in half precision."""
-
-    reference: _Errors
-    candidate: _Errors
-    allowed: _Errors
-    scale: float  # of the tensor
-    finite: bool  # the candidate has no infinity or NaN where the reference has none
-
-    @property
-    def shares(self) -> dict[str, float]:
-        """The candidate's error as a part of what it may be, measured in each way."""
-        return {
-            name: getattr(self.candidate, name) / getattr(self.allowed, name)
-            for name in ("rms", "max", "along")
-            if getattr(self.candidate, name) > 0.0
-        }
-
-    @property
-    def decides(self) -> str:
-        """The measure that uses most of what is allowed; empty where there is no error."""
-        return max(self.shares, key=self.shares.get, default="")
-
-    @property
-    def share(self) -> float:
-        """How much of what is allowed it uses."""
-        return max(self.shares.values(), default=0.0) if self.finite else np.inf
-
-    @property
-    def ratio(self) -> float | None:
-        """The candidate's error over the reference's; None where that has none."""
-        return self.candidate.rms / self.reference.rms if self.reference.rms else None
+# An error is measured over the whole tensor, root mean square and maximum, and along its vectors.
+_MEASURES = ("rms", "max", Kind.ALONG_VECTORS())
 
 
 class Half:
@@ -150,32 +109,35 @@ class Half:
         None where there is nothing to measure.
         """
         narrower = self.narrower(key)
-        found = self.measure(key, bool(narrower), row.inside)
+        found = self._measured(key, bool(narrower), row.inside)
         if found is None:
             return row, None
-        if found.finite and found.scale < tolerance("noise_only") * found.reference.rms:
+        reference, candidate, allowed, scale, finite = found
+        if finite and scale < tolerance("noise_only") * reference[0]:
             return row, None  # zero in exact arithmetic: rounding is all that it holds
-        if found.share <= 1.0:
-            return row, found.ratio
+        ratio, shares = candidate[0] / reference[0] if reference[0] else None, candidate / allowed
+        if finite and shares.max() <= 1.0:
+            return row, ratio
         facts = {"origin": True, "inside": False, "by_itself": True}
-        if found.share == np.inf:
-            reasons = (Kind.HALF_INFINITE(dtype=self.dtype),)
+        if not finite:
             facts["measure"] = Kind.BY_ITSELF()
-        else:
-            self._narrower[row.key], reasons = narrower, tuple(narrower)
-            name = found.decides
-            along = Kind.ALONG_VECTORS() if name == "along" else name
-            facts |= {
-                "measure": Kind.BY_ITSELF_MEASURE(measure=along),
-                "noise_ref": getattr(found.reference, name),
-                "noise_cand": getattr(found.candidate, name),
-                "allowed": getattr(found.allowed, name),
-                "scale": found.scale,
-            }
-        return row.decided("PRECISION", reasons=reasons, **facts), found.ratio
+            return row.decided(
+                "PRECISION", reasons=(Kind.HALF_INFINITE(dtype=self.dtype),), **facts
+            ), ratio
+        self._narrower[row.key], decides = narrower, int(shares.argmax())
+        facts |= {
+            "measure": Kind.BY_ITSELF_MEASURE(measure=_MEASURES[decides]),
+            "noise_ref": float(reference[decides]),
+            "noise_cand": float(candidate[decides]),
+            "allowed": float(allowed[decides]),
+            "scale": scale,
+        }
+        return row.decided("PRECISION", reasons=tuple(narrower), **facts), ratio
 
-    def measure(self, key: Key, caused: bool, inside: bool) -> Measured | None:
-        """Both sides' errors of a tensor by itself; None where there is nothing to measure.
+    def _measured(self, key: Key, caused: bool, inside: bool) -> tuple | None:
+        """Return both sides' errors, what is allowed, the scale and if the candidate is finite.
+
+        Each is fed what torch had in half precision; None where there is nothing to measure.
 
         caused   whether the candidate is seen computing on narrower types there
         inside   whether it is inside the model: see `_allowed`
@@ -188,20 +150,21 @@ class Half:
         ref, exact, cand, cand_exact = (a.astype(np.float64) for a in arrays)
         with np.errstate(all="ignore"):
             kept = np.isfinite(ref) & np.isfinite(exact) & np.isfinite(cand_exact)
-            finite = np.isfinite(cand[kept]).all()
+            finite = bool(np.isfinite(cand[kept]).all())  # where the reference is
             own = np.where(kept, ref - exact, 0.0)
             other = np.where(kept & np.isfinite(cand), cand - cand_exact, 0.0)
             exact = np.where(kept, exact, 0.0)
-        reference, candidate = _errors(own, exact), _errors(other, exact)
         allowed = self._allowed(own, exact, caused, inside)
-        return Measured(reference, candidate, allowed, rms(exact), bool(finite))
+        return _errors(own, exact), _errors(other, exact), allowed, rms(exact), finite
 
-    def _allowed(self, own: np.ndarray, exact: np.ndarray, caused: bool, inside: bool) -> _Errors:
+    def _allowed(
+        self, own: np.ndarray, exact: np.ndarray, caused: bool, inside: bool
+    ) -> np.ndarray:
         """How large the candidate's error may be, from the reference's.
 
         A value inside may be rounded once where the reference does not round it.
         """
-        reference, epsilon = _errors(own, exact), EPSILONS[self.dtype]
+        (size_off, most_off, along_off), epsilon = _errors(own, exact), EPSILONS[self.dtype]
         # Of few values, or few that count, the measured size is chance.
         values = 1.0 + tolerance("half_spread") / np.sqrt(_effective(own))
         along = _along(own, exact)
@@ -209,17 +172,19 @@ class Half:
         factor = tolerance("half_caused" if caused else "half")
         # What float32 makes of it, where neither side rounds to half precision.
         none = tolerance("half_exact") * epsilon
-        rounds = reference.rms > none * rms(exact)
+        rounds = size_off > none * rms(exact)
         once = 0.0 if rounds or not inside else epsilon / 2
         root = np.sqrt(exact.shape[-1]) if exact.ndim else 1.0
         # What single roundings make of it, each by itself; of one vector it is small by chance.
         size, most, least = rms(exact), np.abs(exact).max(), SMALLEST[self.dtype]
-        chance = reference.rms / size / root if size else 0.0
+        chance = size_off / size / root if size else 0.0
         chance *= 1.0 + 2.0 * tolerance("half_spread") / np.sqrt(along.size)
-        return _Errors(
-            max(factor * values * reference.rms, once * size, least, none * size),
-            max(2.0 * factor * values * reference.max, 2.0 * once * most, least, none * most),
-            max(factor * vectors * reference.along, factor * chance, 2 * once / root, none),
+        return np.array(
+            [
+                max(factor * values * size_off, once * size, least, none * size),
+                max(2.0 * factor * values * most_off, 2.0 * once * most, least, none * most),
+                max(factor * vectors * along_off, factor * chance, 2 * once / root, none),
+            ]
         )
 
     def narrower(self, key: Key) -> list[str]:
@@ -250,8 +215,8 @@ def _along(error: np.ndarray, exact: np.ndarray) -> np.ndarray:
     return (error * exact).sum(axis=1)[kept] / squares[kept] if kept.any() else np.zeros(1)
 
 
-def _errors(error: np.ndarray, exact: np.ndarray) -> _Errors:
-    return _Errors(rms(error), float(np.abs(error).max()), rms(_along(error, exact)))
+def _errors(error: np.ndarray, exact: np.ndarray) -> np.ndarray:
+    return np.array([rms(error), np.abs(error).max(), rms(_along(error, exact))])
 
 
 def _effective(values: np.ndarray) -> float:

@@ -16,8 +16,8 @@ import numpy as np
 
 from twincheck.common.logs.key import Key
 from twincheck.common.logs.match import Values, likeness, masks_alike, same_elements
-from twincheck.common.logs.pickle_machine import printable
 from twincheck.common.system.reasons import Kind, Reason
+from twincheck.common.system.words import printable
 from twincheck.common.verdict.comparisons import Comparisons
 from twincheck.common.verdict.needs import Need
 from twincheck.common.verdict.operators import Operators

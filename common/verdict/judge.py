@@ -16,10 +16,10 @@ from twincheck.common.logs.independence import ENOUGH_FLOATS
 from twincheck.common.logs.key import Key
 from twincheck.common.logs.noise import SEEDS
 from twincheck.common.logs.of_a_run import AGAIN, LOGS, Logs, not_judged
-from twincheck.common.logs.pickle_machine import escaped
 from twincheck.common.logs.result_folder import ResultFolder
 from twincheck.common.system.half import HALF
 from twincheck.common.system.reasons import Kind
+from twincheck.common.system.words import escaped
 from twincheck.common.verdict.comparisons import OWN, Comparisons, Memo
 from twincheck.common.verdict.half import Half
 from twincheck.common.verdict.inside import Inside
@@ -118,7 +118,6 @@ def judge_logs(
     ref64: Log | None = None,
     cand64: Log | None = None,
     *,
-    batch: int | Mapping[str, int | None] | None = None,
     step: object = "",
     model: str = "",
     obtainable: Collection[str] = (),
@@ -130,7 +129,6 @@ def judge_logs(
     """Judge a candidate's logs (paddle) against a reference's (torch).
 
     ref64, cand64  the float64 runs; without both of them no row is better than CLOSE
-    batch          length of the batch axis, or one for each prefix of keys; None: the sidecar's
     obtainable     further runs that the caller can get, by their names in LOGS: judging ends with
                    the first row that needs teacher-forced logs or exact operators, if among these
     strict         what is inside a model decides too, as in the workbench's own pairs always
@@ -160,7 +158,7 @@ def judge_logs(
         strict = strict or logs.sidecars["ref32"].built_in
         memo = memo or Memo()
         memo.begin(sources, [str(key) for key in keys if logs.of_sums(key)])
-        comparisons = Comparisons(logs, keys, allow_nan, batch, memo)
+        comparisons = Comparisons(logs, keys, allow_nan, memo)
         settling = Settling(comparisons, strict)
         for key in keys:
             row = settling.row(key)

@@ -15,11 +15,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from twincheck.common.logs.pickle_machine import Refused, printable
+from twincheck.common.logs.pickle_machine import Refused
 from twincheck.common.system.errors import UserError
 from twincheck.common.system.hashes import arrays_sha256
 from twincheck.common.system.json_file import load_json, write_json
 from twincheck.common.system.reasons import Kind
+from twincheck.common.system.words import printable
 from twincheck.common.weights.saved_by_torch import widened
 
 SAFE_DTYPES = {

@@ -19,13 +19,14 @@ from pathlib import Path
 
 import numpy as np
 
-from twincheck.common.logs.pickle_machine import Refused, printable
+from twincheck.common.logs.pickle_machine import Refused
 from twincheck.common.system.door import to_type
 from twincheck.common.system.errors import UserError
 from twincheck.common.system.files import open_plain
 from twincheck.common.system.json_file import load_json
 from twincheck.common.system.npz import read_npz
 from twincheck.common.system.reasons import Kind, Reason
+from twincheck.common.system.words import printable
 from twincheck.common.weights.mapped import LONGEST_HEADER, Mapped, safetensors_places
 from twincheck.common.weights.saved_by_torch import (
     LEGACY_MAGIC,

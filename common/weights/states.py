@@ -1,46 +1,47 @@
 """State dicts as one process leaves them for another, and whether one fits a model.
 
     save_state, load_state    in a file, .npz
-    States                    of one model's run: a large one in the check's memory, else in a file
+    States                    of one model's run: a large one only while it runs, and mapped
 
 NumPy only.  A state is a dict of arrays with torch's names and shapes; layout.py, beside this file,
 converts it to Paddle's.
 """
 
+import shutil
 from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
 
-from twincheck.common.logs.pickle_machine import printable
 from twincheck.common.pair.pairs import TRAINED_LIKE
-from twincheck.common.system import shared_arrays
 from twincheck.common.system.errors import UserError
 from twincheck.common.system.files import whole
 from twincheck.common.system.hashes import arrays_sha256
 from twincheck.common.system.json_file import load_json, write_json
 from twincheck.common.system.npz import read_npz
 from twincheck.common.system.reasons import Kind
+from twincheck.common.system.words import printable
 from twincheck.common.weights.layers import Owner
 from twincheck.common.weights.mapped import Mapped
 
-# A state of more bytes is handed over in memory.  What is smaller takes no time and little disk,
+# A state of more bytes is not kept, and is mapped.  What is smaller takes no time and little disk,
 # and can be read with NumPy afterwards.
 LARGE_BYTES = 1 << 25
+_INDEX = "index.json"
 
 
 class States:
     """The states of one model's run that one process leaves for another, such as its weights.
 
     A path of ResultFolder names each, and whoever has the same request finds it there.  What is
-    large lies in the check's memory and is mapped, not read; it ends with the check.  The rest,
-    and everything where `memory` is None or cannot be had, is a file at the path.
+    large lies in `folder`, a file each array, and is mapped, not read: all processes have it once.
+    The rest, and everything where there is no such folder, is a file at the path.
 
-    memory   the address of a file of common/system/shared_arrays.py
+    folder   one that goes with the check
     """
 
-    def __init__(self, memory: str | None = None):
-        self._memory = memory
+    def __init__(self, folder: str | None = None):
+        self._folder = folder
         self._known: dict[Path, Mapping[str, np.ndarray]] = {}
         self._hashes: dict[tuple, tuple[str, dict]] = {}
 
@@ -57,11 +58,21 @@ class States:
         self._known.pop(path, None)
         if owners is not None:
             save_owners(path.with_suffix(".json"), owners)
-        large = self._memory is not None and bytes_of(arrays) > LARGE_BYTES
-        if large and shared_arrays.append(self._memory, _name_of(path), arrays):
-            path.unlink(missing_ok=True)
-        else:
+        if self._folder is None or bytes_of(arrays) <= LARGE_BYTES:
             save_state(path, arrays)
+            return
+        path.unlink(missing_ok=True)
+        folder = self._of(path)
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir(parents=True)
+        numbers: dict[tuple, int] = {}  # an array that has several keys is there once
+        index = {}
+        for key, values in arrays.items():
+            same = values.__array_interface__["data"][0], values.shape, values.strides
+            index[key] = numbers.setdefault(same, len(numbers))
+            if index[key] == len(numbers) - 1:
+                np.save(folder / f"{index[key]}.npy", values)
+        write_json(folder / _INDEX, index)
 
     def load(self, path: Path, may_be_empty: bool = False) -> Mapping[str, np.ndarray]:
         """The arrays that were left there, read-only; read once.
@@ -91,24 +102,21 @@ class States:
     def _read(self, path: Path, may_be_empty: bool) -> dict[str, np.ndarray]:
         if path.is_file():
             return load_state(path, may_be_empty)
-        try:
-            found = shared_arrays.read(self._memory, _name_of(path)) if self._memory else None
-        except (ValueError, OSError, MemoryError) as error:
-            told = {"file": path.name, "reason": str(error)}
-            raise UserError(Kind.STATE_BEYOND_MEMORY(**told)) from None
-        if found is None:
+        folder = self._of(path)
+        if not (folder / _INDEX).is_file():
             raise UserError(Kind.STATE_NOT_LEFT(path=str(path), size=LARGE_BYTES >> 20))
-        return found
+        index = load_json(folder / _INDEX)
+        arrays = {n: np.load(folder / f"{n}.npy", mmap_mode="r") for n in set(index.values())}
+        return {key: np.asarray(arrays[n]) for key, n in index.items()}
+
+    def _of(self, path: Path) -> Path:
+        """The same for the same file of every folder of one model's run."""
+        return Path(self._folder or "", path.parent.name, path.stem)
 
 
 def bytes_of(arrays: Mapping[str, np.ndarray]) -> int:
     """How many bytes all arrays have together."""
     return sum(np.asarray(values).nbytes for values in arrays.values())
-
-
-def _name_of(path: Path) -> str:
-    """The same for the same file of every folder of one model's run."""
-    return f"{path.parent.name}/{path.stem}"
 
 
 def save_state(path: Path, state: Mapping[str, np.ndarray]) -> None:

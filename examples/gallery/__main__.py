@@ -1,7 +1,6 @@
 """Check every published pair of the gallery, and write its page.
 
     twincheck gallery [--only NAME] [--family FAMILY] [--all] [--jobs N] [--cache DIR]
-                               [--backend dask --scheduler tcp://HOST:PORT]
     twincheck gallery --page      write the pages from the stored results alone
 
 Installs the pairs' packages into environments of their own, once; sets each pair up by its line in
@@ -12,30 +11,22 @@ results/NAME.json, docs/gallery.md and docs/gallery.html.
 Exit status: 0 every pair is aligned or has a finding that says why not, 1 not, 2 could not be run.
 """
 
-import sys
-from pathlib import Path
-
-if __name__ == "__main__":  # by its path too, and under a Python that will not do
-    sys.path[0] = sys.path[0] if __package__ else str(Path(__file__).resolve().parent.parent.parent)
-    from twincheck.common.system.start import begin
-
-    begin("numpy", "rich", "jinja2")
-
 import os
 import signal
+import sys
 from collections.abc import Sequence
+from pathlib import Path
 
-from examples.gallery import environments, page, run
-from examples.gallery.run import Gallery, Result, read_result, write_result
-from examples.gallery.table import HERE, Line, read_findings, read_lines
-from twincheck.common.check.guard import guarded
 from twincheck.common.check.options import Parser, positive
 from twincheck.common.report import terminal
 from twincheck.common.system.checkout import ROOT
 from twincheck.common.system.errors import UserError
+from twincheck.common.system.program import guarded
 from twincheck.common.system.words import did_you_mean
-from twincheck.extras.shared import jobs
-from twincheck.extras.shared.jobs import Place
+from twincheck.examples.gallery import environments, page, run
+from twincheck.examples.gallery.run import Gallery, Result, read_result, write_result
+from twincheck.examples.gallery.table import HERE, Line, read_findings, read_lines
+from twincheck.extras.shared.jobs import run as run_jobs
 
 CACHE = ROOT / ".environments" / "gallery"
 RESULTS = HERE / "results"
@@ -49,8 +40,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     add("--only", action="append", default=[], metavar="NAME", help="this pair; may be repeated")
     add("--family", action="append", default=[], metavar="FAMILY", help="those of a file of pairs/")
     add("--all", action="store_true", help="those too that are marked + in pairs/")
-    add("--jobs", type=positive, metavar="N", help="pairs at a time, 1 by default")
-    jobs.add_options(parser)
+    add("--jobs", type=positive, metavar="N", default=1, help="pairs at a time")
     add("--step", action="append", type=int, choices=STEPS, help="run this one; may be repeated")
     add("--cache", type=Path, default=CACHE, metavar="DIR", help="of environments and logs")
     add("--page", action="store_true", help="run nothing, write the pages from what is stored")
@@ -60,7 +50,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _main(given) -> int:
     lines, findings = read_lines(), read_findings()
-    place = jobs.place_of(given, given.jobs, 1, "--jobs")
     if not given.page:
         chosen = choose(lines, given.only, given.family, given.all)
         # Ignored in the background, where warm processes could not be interrupted either.
@@ -75,7 +64,7 @@ def _main(given) -> int:
             environments.install(name, gallery.cache)
         for repository, commit in dict.fromkeys(each for line in chosen for each in line.sources):
             environments.bring(repository, commit, gallery.cache)
-        run_all(gallery, chosen, place)
+        run_all(gallery, chosen, given.jobs)
     results = stored(lines)
     page.write(lines, results, findings)
     left = page.without_a_cause(results, findings)
@@ -107,7 +96,7 @@ def choose(
     ]
 
 
-def run_all(gallery: Gallery, lines: Sequence[Line], place: Place) -> None:
+def run_all(gallery: Gallery, lines: Sequence[Line], jobs: int) -> None:
     """Run what is not done, and store every result."""
     waiting = []
     for line in lines:
@@ -127,7 +116,7 @@ def run_all(gallery: Gallery, lines: Sequence[Line], place: Place) -> None:
         on_progress(f"{len(names)} of {len(waiting)} pairs")
 
     with terminal.progress() as on_progress:
-        jobs.run(gallery.run, waiting, place, keep)
+        run_jobs(gallery.run, waiting, jobs, keep)
 
 
 def told(result: Result) -> str:

@@ -11,10 +11,10 @@ import venv
 from collections.abc import Sequence
 from pathlib import Path
 
-from examples.gallery.table import HERE, Edit, sha256
 from tools.install import torch_index
 from twincheck.common.system.errors import UserError
 from twincheck.common.system.folders import lock_folder
+from twincheck.examples.gallery.table import HERE, Edit, sha256
 from twincheck.extras.shared.packages import link_entries, own_file
 
 STAMP = "complete"

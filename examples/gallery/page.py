@@ -7,11 +7,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from examples.gallery.run import Check, Outcome, Result
-from examples.gallery.table import Finding, Line
 from twincheck.common.report.terminal import TONES
 from twincheck.common.system.checkout import ROOT
 from twincheck.common.system.files import write_text
+from twincheck.examples.gallery.run import Check, Outcome, Result
+from twincheck.examples.gallery.table import Finding, Line
 
 PAGES = {"page.md.j2": ROOT / "docs" / "gallery.md", "page.html.j2": ROOT / "docs" / "gallery.html"}
 STYLE = ROOT / "common" / "report" / "page" / "style.css"

@@ -19,8 +19,6 @@ from pathlib import Path
 
 import numpy as np
 
-from examples.gallery import environments
-from examples.gallery.table import HERE, Edit, Finding, Line, sha256
 from faults.warm import Interpreters
 from tools.red import behind_table
 from twincheck.common.check.steps import Step
@@ -36,11 +34,13 @@ from twincheck.common.system.hashes import file_sha256
 from twincheck.common.system.processes import environment
 from twincheck.common.verdict.inside import SHAPE
 from twincheck.common.verdict.row import SEVERITY, worst
-from twincheck.extras.shared import task
+from twincheck.examples.gallery import environments
+from twincheck.examples.gallery.table import HERE, Edit, Finding, Line, sha256
+from twincheck.extras.shared.jobs import program
 from twincheck.extras.shared.made_by import commit
-from twincheck.step1_forward.check_step1 import STEP as FORWARD
-from twincheck.step3_loss.check_step3 import STEP as LOSS
-from twincheck.step4_backward.check_step4 import STEP as BACKWARD
+from twincheck.step1_forward.step import STEP as FORWARD
+from twincheck.step3_loss.step import STEP as LOSS
+from twincheck.step4_backward.step import STEP as BACKWARD
 
 STEPS = (FORWARD, LOSS, BACKWARD)
 NEW = ("-m", "twincheck", "new")
@@ -273,19 +273,18 @@ class Gallery:
         return check
 
     def _python(
-        self, words: Sequence[str], log: Path, warm: Sequence[Interpreters] = ()
+        self, words: Sequence[str], log: Path, warm: Sequence[Interpreters]
     ) -> tuple[int, float, float]:
         """Run this Python in the checkout, its words into a file: status, seconds, CPU seconds.
 
         warm   what its processes are forks of; the first stands for this Python
         """
-        python = warm[0].python if warm else sys.executable
         before = sum(each.cpu_seconds() for each in warm)
         began = time.monotonic()
         with open(log, "w") as file:
-            status, own = task.run([python, *words], file, env=environment(), cwd=ROOT)
+            status = program([warm[0].python, *words], file, env=environment(), cwd=ROOT)
         computed = sum(each.cpu_seconds() for each in warm) - before
-        return status, time.monotonic() - began, own + computed
+        return status, time.monotonic() - began, computed
 
 
 def _pythons(words: Sequence[str]) -> list[str]:

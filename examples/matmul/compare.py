@@ -6,17 +6,8 @@ Prints the largest difference between the two sides, and each side's own distanc
 float64, whose own rounding is a billionth of float32's.  With --device gpu also with TF32.
 """
 
-import sys
-from pathlib import Path
-
-if __name__ == "__main__":  # --help needs no framework
-    sys.path[0] = sys.path[0] if __package__ else str(Path(__file__).resolve().parents[2])
-    from twincheck.common.system.start import begin, show_help
-
-    show_help(__doc__)
-    begin("numpy", "torch", "paddle", "rich")
-
 import argparse
+import sys
 
 import numpy as np
 import paddle

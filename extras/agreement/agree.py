@@ -14,16 +14,15 @@ import hashlib
 import os
 import shutil
 import time
+from argparse import Namespace
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
-from functools import partial
-from itertools import islice
 from pathlib import Path
 
 import numpy as np
 from rich.table import Table
 
-from twincheck.common.check.options import CheckOptions
+from twincheck.common.check.command_line import Added
+from twincheck.common.check.options import CheckOptions, Parser, positive
 from twincheck.common.check.result import shown
 from twincheck.common.check.runner import base_folder
 from twincheck.common.check.steps import Step
@@ -32,29 +31,51 @@ from twincheck.common.logs.result_folder import AGREEMENT_FILE
 from twincheck.common.report import terminal as report
 from twincheck.common.system.errors import UserError
 from twincheck.common.system.frameworks import SIDES
+from twincheck.common.system.hashes import arrays_sha256
 from twincheck.common.system.json_file import load_json, write_json
 from twincheck.common.system.npz import read_npz
 from twincheck.common.system.reasons import reasons_json
 from twincheck.extras.agreement import Kind, agreement
 from twincheck.extras.agreement.agreement import Found
-from twincheck.extras.agreement.choosing import ANSWERS, BATCHES, answer_file
-from twincheck.extras.agreement.examples import Batch, Examples, open_examples
+from twincheck.extras.agreement.choosing import ANSWERS, BATCHES
+from twincheck.extras.agreement.examples import Batch, Examples
 from twincheck.extras.shared.made_by import made_by
 from twincheck.extras.shared.sides import Sides, asked, only_pair
 
 BATCH_SIZE = 32
 STEM = "agree"
-OF_BATCHES = "answers.of-batches"  # the answers of a chunk, while its examples are run again
-# A side is asked for a chunk of batches at a time: its model is built once for each, and what a
-# chunk comes to is kept.  So a chunk should take long beside that, and hold little.
-CHUNK_S, CHUNK_BYTES = 20.0, 1 << 28
+# A side is asked for so many batches at a time: its model is built once for each such chunk, and
+# what a chunk comes to is kept.
+CHUNK, CHUNK_BYTES = 64, 1 << 28
 AGAIN = 32  # examples that are run again at a time
 SHOWN = 10  # disagreements in the terminal
 DATA_WEIGHTS = "perturbed"  # as step 2 scores: weights as initialised hide faults
+# What --agree goes by; other options of this check mean nothing there.
+OF_AGREEMENT = (
+    *("agree", "batch-size", "resume", "model", "preset", "device", "seed", "weights", "out"),
+    *("tokenizer", "transplant", "torch-python", "paddle-python", "json", "lang", "debug"),
+)
+
+Answers = dict[str, dict[str, np.ndarray]]  # side -> what it answers
 
 
-def agree(step: Step, options: CheckOptions, path: Path, size: int, json_path: Path | None) -> int:
-    """Compare both sides' choices on the data at `path`; returns the exit status."""
+def add(parser: Parser) -> None:
+    """Give the check's parser the options."""
+    parser.take("resume")
+    group = parser.add_argument_group(Kind.OPTIONS())
+    group.add_argument("--agree", type=Path, metavar="DATA", help=Kind.HELP_AGREE())
+    size = Kind.HELP_BATCH_SIZE(size=BATCH_SIZE)
+    group.add_argument("--batch-size", type=positive, metavar="N", help=size)
+
+
+def run(step: Step, given: Namespace) -> int:
+    """Compare both sides' choices on the data that are named; returns the exit status."""
+    if given.agree is None:
+        raise UserError(Kind.AGREE_MISSING())
+    idle = [f"--{name}" for name, _ in given.typed if name not in OF_AGREEMENT]
+    if idle:
+        raise UserError(Kind.OPTIONS_IDLE(options=idle))
+    options, path = CheckOptions.of(given), given.agree
     pair = only_pair(options, Kind.MODEL_MISSING())
     base, resume = base_folder(step, options), options.run.resume
     more = {"data_weights": DATA_WEIGHTS, "resume": False}
@@ -63,41 +84,24 @@ def agree(step: Step, options: CheckOptions, path: Path, size: int, json_path: P
         asked(pair, options, base, **more) as one,
         Unfinished(base, one.work, resume, Kind.AGREEMENT()) as unfinished,
     ):
-        told = one.pair, one.case, one.run.seed, options.tokenizer, one.run.weights
-        with (
-            open_examples(path, *told) as data,
-            one.sides("twincheck.extras.agreement.answers", STEM) as sides,
-        ):
+        weights, tokenizer = one.run.weights, options.tokenizer
+        data = Examples(path, one.pair, one.case, one.run.seed, tokenizer, weights)
+        with one.sides("twincheck.extras.agreement.answers", STEM) as sides:
             notes = one.notes + unfinished.claim(one.pair)
             kept = unfinished.folder / one.pair.name / "agree"
-            result = Agreeing(data, sides, kept, size, on_progress).result(path)
-        result["notes"] = notes + result["notes"]
+            size = given.batch_size or BATCH_SIZE
+            result = Agreeing(data, sides, kept, size, on_progress).result(path, notes)
         place = base / one.pair.name / AGREEMENT_FILE
         place.parent.mkdir(exist_ok=True)
         write_json(place, result)
         unfinished.forget(one.pair)
     show(result, place)
-    if json_path:
-        write_json(json_path, result)
+    if given.json:
+        write_json(given.json, result)
     return result["exit_code"]
 
 
-@dataclass
-class Chunk:
-    """Batches that are answered together, in files of their own."""
-
-    folder: Path
-    batches: dict[int, Batch] = field(default_factory=dict)  # number -> it, without its arrays
-    identities: dict[int, str] = field(default_factory=dict)
-    bytes: int = 0
-
-    def write(self, name: str, batch: Batch, at: dict[str, np.ndarray] | None = None) -> None:
-        """Write a batch for both sides; `at` is choice -> the positions of wanted scores."""
-        self.folder.mkdir(parents=True, exist_ok=True)
-        arrays = {f"in/{key}": values for key, values in batch.arrays.items()}
-        arrays |= {f"at/{key}": values for key, values in (at or {}).items()}
-        self.bytes += sum(values.nbytes for values in arrays.values())
-        np.savez(self.folder / f"{name}.npz", **arrays)
+ADDED = Added(add, ("agree", "batch-size", "resume"), run, Kind.RESUME_GOES_ON())
 
 
 class Agreeing:
@@ -111,43 +115,53 @@ class Agreeing:
         self.started = time.monotonic()
         self.parts: dict[int, dict] = {}  # number of a batch -> what it came to
         self.diverged = 0
-        self.notes: list[str] = []
-        self._before, self._answered = 0, dict.fromkeys(SIDES, 0)  # examples
+        self.answered = 0.0  # examples
 
-    def result(self, path: Path) -> dict[str, object]:
+    def result(self, path: Path, notes: list[str]) -> dict[str, object]:
         """Go through the data; what agreement.json holds."""
         self._say(Kind.NOW_WEIGHTS())
-        self._begin()
-        self._go_on()
+        notes = notes + self._begin()
+        waiting: dict[int, Batch] = {}
+        for number, first in enumerate(range(0, self.examples.count, self.size)):
+            try:
+                batch = self.examples.read(first, min(first + self.size, self.examples.count))
+            except UserError:
+                self._conclude(waiting)
+                raise
+            if not self._was_done(number, batch):
+                waiting[number] = batch
+            read = sum(a.nbytes for one in waiting.values() for a in one.arrays.values())
+            if len(waiting) == CHUNK or read >= CHUNK_BYTES:
+                self._conclude(waiting)
+                waiting = {}
+        self._conclude(waiting)
+        parts = [self.parts[number] for number in sorted(self.parts)]
         try:
-            total = agreement.summed([self.parts[number] for number in sorted(self.parts)])
+            total = agreement.summed(parts)
         except ValueError as error:
             raise UserError(Kind.DATA_REFUSED(path=str(path), error=str(error))) from None
-        run, pair = self.sides.run, self.sides.pair
-        cars = {side: self.sides.sidecar(side) for side in SIDES}
-        fed = hashlib.sha256("".join(p["fed"] for _, p in sorted(self.parts.items())).encode())
-        arrays = next(iter(self.parts.values()))["arrays"]
-        notes = [*self.notes, *self.examples.notes]
+        asked_for, pair = self.sides.run, self.sides.pair
+        notes += self.examples.notes
         if not self.sides.exact:
             notes.append(Kind.NO_FLOAT64_RUN())
         return {
             "schema": agreement.SCHEMA,
             "model": pair.name,
             "pair": str(pair.folder),
-            "preset": run.preset,
-            "weights": run.weights or DATA_WEIGHTS,
-            "seed": run.seed,
-            "device": run.device,
+            "preset": asked_for.preset,
+            "weights": asked_for.weights or DATA_WEIGHTS,
+            "seed": asked_for.seed,
+            "device": asked_for.device,
             "dtype": "float32",
-            **made_by(cars),
+            **made_by({side: self.sides.sidecar(side) for side in SIDES}),
             "time": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
             "elapsed_s": round(time.monotonic() - self.started, 3),
             "data": {
                 "path": os.path.abspath(path),
                 "kind": self.examples.kind,
                 "examples": self.examples.count,
-                "sha256": fed.hexdigest(),
-                "arrays": arrays,
+                "sha256": hashlib.sha256("".join(p["fed"] for p in parts).encode()).hexdigest(),
+                "arrays": parts[0]["arrays"],
             },
             **total,
             "notes": notes,
@@ -156,16 +170,11 @@ class Agreeing:
 
     # ---- the course of it -----------------------------------------------------------------------
 
-    def _begin(self) -> None:
-        """The first example alone: weights, faults that show at once, what batches depend on."""
-        chunk = Chunk(self.sides.folder / BATCHES)
-        chunk.write("first", self.examples.read(0, 1))
-        self.sides.answer("float64")
-        exact = [self._take("first", side, "float64") for side in SIDES]
-        if all(each is not None for each in exact):
-            self.notes += filter(None, [agreement.another_function(*exact)])
-        self.sides.answer("float32")
-        self._clear()
+    def _begin(self) -> list[str]:
+        """The first example alone: weights, notes on faults that show, what batches depend on."""
+        first = {"first": _inputs(self.examples.read(0, 1).arrays)}
+        exact = dict(self._ask(first, "float64"))
+        dict(self._ask(first, "float32"))
         cars = [self.sides.sidecar(side) for side in SIDES]
         depends = {
             "size": self.size,
@@ -183,175 +192,110 @@ class Agreeing:
         if changed:
             raise UserError(Kind.RESUME_OF_ANOTHER(changed=changed))
         write_json(last, depends)
+        both = list(exact["first"].values())
+        return [note for note in [agreement.another_function(*both)] if note] if both[1:] else []
 
-    def _go_on(self) -> None:
-        """Every batch that is not done, a chunk at a time; the next is read meanwhile."""
-        left = self._left()
-        self.diverged = sum(
-            each["verdict"] == "DIVERGED"
-            for p in self.parts.values()
-            for each in p["disagreements"]
-        )
-        count = 1
-        self.sides.on_batch = self._batch_answered
-        chunk, problem = self._read(left, count)
-        while chunk is not None and chunk.batches:
-            shutil.rmtree(self.sides.folder / BATCHES, ignore_errors=True)
-            os.replace(chunk.folder, self.sides.folder / BATCHES)
-            started = time.monotonic()
-            reading = partial(self._read, left, count) if problem is None else lambda: (None, None)
-            ahead = self.sides.answer("float32", reading)
-            if time.monotonic() - started < CHUNK_S / 2 and chunk.bytes < CHUNK_BYTES / 2:
-                count *= 2
-            self._conclude(chunk)
-            if problem is not None:
-                raise problem
-            chunk, problem = ahead
-        if problem is not None:
-            raise problem
+    def _was_done(self, number: int, batch: Batch) -> bool:
+        """Take what a batch came to in a former run, of the same arrays."""
+        path = self.kept / f"{number:06d}.json"
+        former = load_json(path) if path.is_file() else {}
+        if former.get("fed") != arrays_sha256(batch.arrays):
+            return False
+        self.parts[number] = former
+        self.answered += self.size
+        verdicts = [each["verdict"] for each in former["disagreements"]]
+        self.diverged += verdicts.count("DIVERGED")
+        return True
 
-    def _left(self) -> Iterator[tuple[int, str, int, int]]:
-        """(number, identity, first, last + 1) of each batch that is not done; takes what is."""
-        left = []
-        for number, (first, last) in enumerate(self.examples.parts(self.size)):
-            identity = hashlib.sha256(self.examples.identity(first, last).encode()).hexdigest()
-            path = self.kept / f"{number:06d}.json"
-            former = load_json(path) if path.is_file() else {}
-            if former.get("identity") == identity:
-                self.parts[number] = former
-                self._before += last - first
-            else:
-                left.append((number, identity, first, last))
-        return iter(left)
+    def _ask(
+        self, batches: dict[str, dict[str, np.ndarray]], dtype: str
+    ) -> Iterator[tuple[str, Answers]]:
+        """Have both sides answer batches, by name; yields each side's answer where it has one."""
+        folders = [self.sides.folder / name for name in (BATCHES, ANSWERS)]
+        for folder in folders:
+            shutil.rmtree(folder, ignore_errors=True)
+        folders[0].mkdir(parents=True)
+        for name, arrays in batches.items():
+            np.savez(folders[0] / f"{name}.npz", **arrays)
+        self.sides.answer(dtype)
+        for name in batches:
+            paths = {side: folders[1] / f"{name}_{side}.npz" for side in SIDES}
+            yield name, {side: read_npz(path) for side, path in paths.items() if path.is_file()}
 
-    def _read(self, left: Iterator, count: int) -> tuple[Chunk | None, UserError | None]:
-        """The next chunk, of so many batches or of CHUNK_BYTES; what went wrong behind it."""
-        chunk = Chunk(self.sides.folder / f"{BATCHES}.next")
-        shutil.rmtree(chunk.folder, ignore_errors=True)
-        for number, identity, first, last in islice(left, count):
-            try:
-                batch = self.examples.read(first, last)
-            except UserError as error:
-                return chunk, error
-            chunk.write(f"{number:06d}", batch)
-            arrays = {k: f"{v.dtype}{list(v.shape[1:])}" for k, v in batch.arrays.items()}
-            chunk.batches[number] = replace(batch, arrays=arrays)
-            chunk.identities[number] = identity
-            if chunk.bytes >= CHUNK_BYTES:
-                break
-        return chunk, None
-
-    def _conclude(self, chunk: Chunk) -> None:
-        """Compare both sides' answers to a chunk, judge what differs, and keep what it came to."""
+    def _conclude(self, batches: dict[int, Batch]) -> None:
+        """Have batches answered, judge what differs, and keep what they came to."""
+        self._say()
         waiting: list[tuple[int, Found]] = []
-        for number, batch in chunk.batches.items():
-            name = f"{number:06d}"
-            answers = [self._take(name, side, "float32") for side in SIDES]
-            count = len(batch.sources)
+        given = {f"{number:06d}": _inputs(batch.arrays) for number, batch in batches.items()}
+        self.sides.on_batch = self._batch_answered
+        for name, answers in self._ask(given, "float32") if batches else ():
+            number, batch = int(name), batches[int(name)]
             try:
-                counts, found = agreement.compare(*answers, batch.mask)
+                counts, found = agreement.compare(answers, batch.mask)
             except ValueError as error:
-                where = {"first": batch.first, "last": batch.first + count - 1}
+                where = {"first": batch.first, "last": batch.first + len(batch.sources) - 1}
                 raise UserError(Kind.EXAMPLES_NOT_COMPARED(**where, error=str(error))) from None
+            arrays = {k: f"{v.dtype}{list(v.shape[1:])}" for k, v in batch.arrays.items()}
             self.parts[number] = {
-                "identity": chunk.identities[number],
-                "fed": answers[0]["fed"].tobytes().hex(),
-                "arrays": batch.arrays,
+                "fed": answers["torch"]["fed"].tobytes().hex(),
+                "arrays": arrays,
                 "choices": counts,
                 "disagreements": [],
                 "unjudged": 0,
             }
             waiting += [(number, each) for each in found]
-        whole = {
-            number: read_npz(self.sides.folder / BATCHES / f"{number:06d}.npz")
-            for number in {number for number, _ in waiting}
-        }
-        shutil.rmtree(self.sides.folder / OF_BATCHES, ignore_errors=True)
-        os.replace(self.sides.folder / ANSWERS, self.sides.folder / OF_BATCHES)
+        self.sides.on_batch = lambda side: None
         waiting.sort(key=lambda each: each[1].rank)
         while waiting and self.diverged < agreement.STOP:
-            of_these = list(dict.fromkeys((n, each.row) for n, each in waiting))[:AGAIN]
-            some = [each for each in waiting if (each[0], each[1].row) in of_these]
-            waiting = [each for each in waiting if (each[0], each[1].row) not in of_these]
-            self._judge(chunk, whole, of_these, some)
+            rows: dict[tuple[int, int], list[Found]] = {}
+            for number, each in waiting:
+                rows.setdefault((number, each.row), []).append(each)
+            some = dict(list(rows.items())[:AGAIN])
+            self._judge(batches, some)
+            waiting = [each for each in waiting if (each[0], each[1].row) not in some]
         for number, _ in waiting:
             self.parts[number]["unjudged"] += 1
-        for number in chunk.batches:
+        for number in batches:
             write_json(self.kept / f"{number:06d}.json", self.parts[number])
-        self._clear()
 
-    def _judge(self, chunk: Chunk, whole, rows: list[tuple[int, int]], found) -> None:
+    def _judge(self, batches: dict[int, Batch], found: dict[tuple[int, int], list[Found]]) -> None:
         """Run the examples (batch, row) again, each alone, and judge what was found of them."""
-        self._say(Kind.NOW_AGAIN(count=len(rows)))
-        self._clear()
-        again = Chunk(self.sides.folder / BATCHES)
-        places: dict[tuple[int, int, str], list[tuple[int, ...]]] = {}
-        for number, each in found:
-            positions = places.setdefault((number, each.row, each.choice), [])
-            if each.position not in positions:
-                positions.append(each.position)
-        for number, row in rows:
-            arrays = {k[3:]: v[row : row + 1] for k, v in whole[number].items()}
-            at = {
-                choice: np.array([(0, *where) for where in wanted])
-                for (n, r, choice), wanted in places.items()
-                if (n, r) == (number, row)
-            }
-            again.write(f"{number:06d}_{row}", Batch(0, arrays), at)
-        on_batch, self.sides.on_batch = self.sides.on_batch, lambda side: None
-        if self.sides.exact:
-            self.sides.answer("float64")
-        self.sides.answer("float32")
-        self.sides.on_batch = on_batch
-        runs = [(side, dtype) for side in SIDES for dtype in ("float64", "float32")]
-        for number, row in rows:
-            name = f"{number:06d}_{row}"
-            answers = {run: self._take(name, *run) for run in runs}
-            answers = {run: each for run, each in answers.items() if each is not None}
-            for _, each in (one for one in found if (one[0], one[1].row) == (number, row)):
-                at = places[number, row, each.choice].index(each.position)
-                told = self._verdict(each, number, answers, at)
+        self._say(Kind.NOW_AGAIN(count=len(found)))
+        again = {}
+        for (number, row), some in found.items():
+            arrays = {k: v[row : row + 1] for k, v in batches[number].arrays.items()}
+            places: dict[str, list] = {}
+            for each in some:
+                places.setdefault(f"at/{each.choice}", []).append((0, *each.position))
+            at = {key: np.array(positions) for key, positions in places.items()}
+            again[f"{number:06d}_{row}"] = _inputs(arrays) | at
+        dtypes = ("float64", "float32") if self.sides.exact else ("float32",)
+        runs: dict[str, dict] = {name: {} for name in again}
+        for dtype in dtypes:
+            for name, answers in self._ask(again, dtype):
+                runs[name] |= {(side, dtype): each for side, each in answers.items()}
+        for (number, row), some in found.items():
+            batch, seen = batches[number], dict.fromkeys((each.choice for each in some), 0)
+            for each in some:
+                told = agreement.judge(each, runs[f"{number:06d}_{row}"], seen[each.choice])
+                seen[each.choice] += 1
                 self.diverged += told["verdict"] == "DIVERGED"
-                batch = chunk.batches[number]
                 where = {"example": batch.first + row, "source": batch.sources[row]}
                 self.parts[number]["disagreements"].append(where | told)
 
-    def _verdict(self, found: Found, number: int, answers, at: int) -> dict[str, object]:
-        """What agreement.json has of a decision; `at` is its place among the wanted positions."""
-        key = f"scores/{found.choice}"
-        if any(key in each for each in answers.values()):
-            return agreement.judge(found, {run: each[key][at] for run, each in answers.items()})
-        row = slice(found.row, found.row + 1)
-        for side in SIDES:
-            path = answer_file(self.sides.folder, f"{number:06d}", side, "float32")
-            of_batch = read_npz(self.sides.folder / OF_BATCHES / path.name)
-            answers |= {(side, "batch"): {k: v[row] for k, v in of_batch.items() if "out/" in k}}
-        outputs = {
-            run: {k[4:]: v for k, v in each.items() if k.startswith("out/")}
-            for run, each in answers.items()
-        }
-        return agreement.judge_integers(found, outputs)
-
-    def _take(self, batch: str, side: str, dtype: str) -> dict[str, np.ndarray] | None:
-        """A side's answer to a batch; None where there is none in that precision."""
-        path = answer_file(self.sides.folder, batch, side, dtype)
-        return read_npz(path) if path.is_file() else None
-
-    def _clear(self) -> None:
-        for name in (BATCHES, ANSWERS):  # not OF_BATCHES: it is still needed
-            shutil.rmtree(self.sides.folder / name, ignore_errors=True)
-
-    # ---- how far it is --------------------------------------------------------------------------
-
     def _batch_answered(self, side: str) -> None:
-        self._answered[side] += self.size
+        self.answered += self.size / len(SIDES)
         self._say()
 
     def _say(self, what: str = "") -> None:
-        done = self._before + sum(self._answered.values()) // len(SIDES)
-        done, count = min(done, self.examples.count), self.examples.count
+        count = self.examples.count
+        done = min(int(self.answered), count)
         now = Kind.NOW(done=done, count=count)
         self.on_progress(Kind.NOW_DOING(now=now, what=what) if what else now, done / count)
+
+
+def _inputs(arrays: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
+    return {f"in/{name}": values for name, values in arrays.items()}
 
 
 # ---- what people see ----------------------------------------------------------------------------

@@ -51,10 +51,11 @@ Numbers that are undefined are null.
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
+from twincheck.common.system.frameworks import SIDES
 from twincheck.common.verdict.tolerances import tolerance
 from twincheck.extras.agreement import Kind
 
@@ -78,37 +79,37 @@ class Found:
     choice: str
     position: tuple[int, ...]
     rank: int  # from 1
-    torch: list[int]  # the ordered top k
-    paddle: list[int]
-    torch_scores: list[float]  # theirs, in the run that found it
-    paddle_scores: list[float]
+    ids: dict[str, list[int]]  # side -> the ordered top k, or [choice] of integers
+    scores: dict[str, list[float]]  # side -> theirs, in the run that found it
+    # Side -> output -> the floats that a hook chose from, in that run.
+    floats: dict[str, dict[str, np.ndarray]] = field(default_factory=dict)
 
 
 def compare(
-    torch: Mapping[str, np.ndarray], paddle: Mapping[str, np.ndarray], mask: np.ndarray | None
+    answers: Mapping[str, Mapping[str, np.ndarray]], mask: np.ndarray | None
 ) -> tuple[dict[str, dict], list[Found]]:
-    """Choice -> its counts, and every decision that differs, of both sides' answers to a batch.
+    """Return choice -> its counts, and every decision that differs, of both sides' answers.
 
     mask    (B, T), True: a token that counts
-    Raises ValueError where the sides' answers cannot be compared.
+    Raises ValueError where the answers cannot be compared.
     """
+    torch, paddle = (answers[side] for side in SIDES)
     if not np.array_equal(torch["fed"], paddle["fed"]):
         raise ValueError(Kind.FED_OTHERWISE())
-    kinds = [{k for k in each if k.startswith(("top/", "hook/"))} for each in (torch, paddle)]
-    if kinds[0] != kinds[1]:
-        raise ValueError(Kind.CHOSEN_FROM_OTHERS(outputs=(*sorted(kinds[0] ^ kinds[1]),)))
+    keys = [{k for k in each if k.startswith(("top/", "hook/"))} for each in (torch, paddle)]
+    if keys[0] != keys[1]:
+        raise ValueError(Kind.CHOSEN_FROM_OTHERS(outputs=(*sorted(keys[0] ^ keys[1]),)))
     counts, found = {}, []
-    for key in (key for key in torch if key in kinds[0]):
+    for key in (key for key in torch if key in keys[0]):
         by, _, name = key.partition("/")
         a, b = torch[key], paddle[key]
         if a.shape != b.shape:
             shapes = {"torch": str(list(a.shape)), "paddle": str(list(b.shape))}
             raise ValueError(Kind.SHAPES_DIFFER(name=name, **shapes))
         a, b = (ids[..., None] if by == "hook" else ids for ids in (a, b))
-        kept = np.ones(a.shape[:-1], bool)
-        if mask is not None and mask.shape == kept.shape:
-            kept = mask
-        valid = (a >= 0).all(axis=-1) & (b >= 0).all(axis=-1) if by == "top" else True
+        kept = mask if mask is not None and mask.shape == a.shape[:-1] else np.ones(a.shape[:-1])
+        kept = kept != 0
+        valid = ((a >= 0) & (b >= 0)).all(axis=-1) if by == "top" else True
         same = {
             "equal": a[..., 0] == b[..., 0],
             "same_set": (np.sort(a, axis=-1) == np.sort(b, axis=-1)).all(axis=-1),
@@ -123,111 +124,131 @@ def compare(
             "largest": 0.0,
             "of": 0.0,
         }
+        scores = [each[f"top_scores/{name}"] if by == "top" else None for each in (torch, paddle)]
         if by == "top":
-            scores = [each[f"top_scores/{name}"] for each in (torch, paddle)]
             alike = (a == b) & kept[..., None] & (a >= 0)
             counts[name]["largest"] = float(_distance(*scores)[alike].max(initial=0.0))
             counts[name]["of"] = float(np.abs(_finite(scores[0]))[alike].max(initial=0.0))
-        for index in map(tuple, np.argwhere(kept & ~(valid & same["same_order"]))):
+        for index in map(tuple, np.argwhere(kept & ~(valid & same["same_order"])).tolist()):
             differing = np.flatnonzero(a[index] != b[index])
-            scores = [
-                each[f"top_scores/{name}"][index].tolist() if by == "top" else []
-                for each in (torch, paddle)
-            ]
-            rank = int(differing[0]) + 1 if differing.size else 1
-            where = tuple(int(i) for i in index)
-            ids = a[index].tolist(), b[index].tolist()
-            found.append(Found(where[0], name, where[1:], rank, *ids, *scores))
+            one = Found(
+                index[0],
+                name,
+                index[1:],
+                int(differing[0]) + 1 if differing.size else 1,
+                {side: ids[index].tolist() for side, ids in zip(SIDES, (a, b), strict=True)},
+                {s: v[index].tolist() for s, v in zip(SIDES, scores, strict=True) if by == "top"},
+            )
+            if by == "hook":
+                row = slice(index[0], index[0] + 1)
+                one.floats = {side: _outputs(answers[side], row) for side in SIDES}
+            found.append(one)
     return counts, found
 
 
-def judge(found: Found, scores: Mapping[tuple[str, str], np.ndarray]) -> dict[str, object]:
-    """The verdict of a decision, and its numbers, as agreement.json has them.
+def _outputs(answer: Mapping[str, np.ndarray], row: slice) -> dict[str, np.ndarray]:
+    return {k[4:]: values[row] for k, values in answer.items() if k.startswith("out/")}
 
-    scores  (side, dtype) -> (classes,) scores of that example alone, run again
+
+def judge(
+    found: Found, runs: Mapping[tuple[str, str], Mapping[str, np.ndarray]], at: int
+) -> dict[str, object]:
+    """Return what agreement.json has of a decision beside the example: verdict and numbers.
+
+    runs    (side, dtype) -> the answer to that example alone, run again
+    at      the decision's place among the positions whose whole scores were asked for
+    """
+    told: dict[str, object] = {
+        "choice": found.choice,
+        "position": list(found.position),
+        "rank": found.rank,
+        **{side: found.ids[side][found.rank - 1] for side in SIDES},
+        **{f"top_{side}": found.ids[side] for side in SIDES},
+        **dict.fromkeys(("margin", "noise", "gap", "allowed")),
+    }
+    if found.scores and -1 in (found.ids[side][0] for side in SIDES):
+        return told | {"verdict": "INVALID", "said": Kind.LOGITS_NAN()}
+    if any((side, "float64") not in runs for side in SIDES):
+        return told | {"verdict": "DIVERGED", "said": Kind.FLOAT64_MISSING()}
+    if found.scores:
+        key = f"scores/{found.choice}"
+        numbers, why = _by_scores(found, {run: each[key][at] for run, each in runs.items()})
+    else:
+        outputs = {run: _outputs(each, slice(None)) for run, each in runs.items()}
+        batch = {(side, "batch"): floats for side, floats in found.floats.items()}
+        numbers, why = _by_outputs(outputs | batch)
+    verdict = "DIVERGED" if why else "FLIP"
+    said = why or (Kind.NEAR_TIE() if found.scores else Kind.OUTPUTS_ALIKE())
+    return told | numbers | {"verdict": verdict, "said": said}
+
+
+def _by_scores(
+    found: Found, scores: Mapping[tuple[str, str], np.ndarray]
+) -> tuple[dict[str, object], str]:
+    """Return the numbers of a choice by scores (classes,), and why rounding does not decide it.
+
     Two runs of one function choose differently only where its scores of both choices, without
     rounding, are no further apart than the noise of each run moves both of them.
     """
-    told = _told(found)
-    if -1 in (found.torch[0], found.paddle[0]):
-        return told | {"verdict": "INVALID", "said": Kind.LOGITS_NAN()}
-    exact = [scores.get((side, "float64")) for side in ("torch", "paddle")]
-    if any(each is None for each in exact):
-        return told | {"verdict": "DIVERGED", "said": Kind.FLOAT64_MISSING()}
-    t64, p64 = exact
+    t64, p64 = (scores[side, "float64"] for side in SIDES)
     size = float(np.abs(_finite(t64)).max())
     noise = {}
-    for side, own in (("torch", t64), ("paddle", p64)):
-        ids, values = getattr(found, side), getattr(found, f"{side}_scores")
+    for side, own in zip(SIDES, (t64, p64), strict=True):
         moved = _distance(scores[side, "float32"], own).max()
-        noise[side] = float(max(moved, _distance(np.array(values), own[ids]).max()))
+        in_batch = _distance(np.array(found.scores[side]), own[found.ids[side]]).max()
+        noise[side] = float(max(moved, in_batch))
     most = LESS_EXACT * max(noise["torch"], 2.0**-23 * size)
-    counted = min(noise["paddle"], most)
-    apart = _distance(t64[found.torch], t64[found.paddle])
-    margin, gap = float(apart.max()), float(_distance(t64, p64).max())
-    allowed = 2.0 * (noise["torch"] + counted)
-    one_function = may_differ(size, noise["torch"])
-    numbers = {"margin": margin, "gap": gap, "allowed": allowed}
-    told |= {name: _number(value) for name, value in numbers.items()}
-    told["noise"] = {side: _number(value) for side, value in noise.items()}
-    if not gap <= one_function:
-        told |= {"verdict": "DIVERGED", "said": Kind.SCORES_OF_ANOTHER_FUNCTION()}
-    elif margin <= allowed:
-        told |= {"verdict": "FLIP", "said": Kind.NEAR_TIE()}
-    else:
-        told |= {"verdict": "DIVERGED", "said": _why(found, scores, noise, most)}
-    return told
-
-
-def _why(found: Found, scores, noise: Mapping[str, float], most: float) -> str:
-    """Why both sides' float64 scores agree and a choice differs by more than noise."""
-    for side in ("torch", "paddle"):
-        alone = np.argsort(-scores[side, "float32"], kind="stable")[: len(found.torch)]
-        if alone.tolist() != getattr(found, side):
-            return Kind.CHOSEN_OTHERWISE_ALONE(side=side, why=Kind.OF_THE_BATCH())
+    margin = float(_distance(t64[found.ids["torch"]], t64[found.ids["paddle"]]).max())
+    gap = float(_distance(t64, p64).max())
+    allowed = 2.0 * (noise["torch"] + min(noise["paddle"], most))
+    numbers: dict[str, object] = {"margin": margin, "gap": gap, "allowed": allowed}
+    numbers = {name: _number(value) for name, value in numbers.items()}
+    numbers["noise"] = {side: _number(value) for side, value in noise.items()}
+    if not gap <= may_differ(size, noise["torch"]):
+        return numbers, Kind.SCORES_OF_ANOTHER_FUNCTION()
+    if margin <= allowed:
+        return numbers, ""
+    for side in SIDES:
+        alone = np.argsort(-scores[side, "float32"], kind="stable")[: len(found.ids[side])]
+        if alone.tolist() != found.ids[side]:
+            return numbers, Kind.CHOSEN_OTHERWISE_ALONE(side=side, why=Kind.OF_THE_BATCH())
     if noise["paddle"] > most:
-        return Kind.SCORES_LESS_EXACT(**noise, why=Kind.LESS_EXACT())
-    return Kind.MARGIN_TOO_WIDE()
+        return numbers, Kind.SCORES_LESS_EXACT(**noise, why=Kind.LESS_EXACT())
+    return numbers, Kind.MARGIN_TOO_WIDE()
 
 
-def judge_integers(
-    found: Found, outputs: Mapping[tuple[str, str], Mapping[str, np.ndarray]]
-) -> dict[str, object]:
-    """The same of what a pair's hook chose, which has no scores.
+def _by_outputs(
+    outputs: Mapping[tuple[str, str], Mapping[str, np.ndarray]],
+) -> tuple[dict[str, object], str]:
+    """Return the same of integers that a pair's hook chose, which have no scores.
 
     outputs  (side, run) -> name -> the floats that the hook chose from; the runs are float64 and
              float32, that example alone, and `batch`, float32 among the examples of its batch
     One hook chooses for both sides: where its floats are one function's and no run is off by more
     than the reference's rounding, rounding decides.
     """
-    told = _told(found)
-    if any((side, "float64") not in outputs for side in ("torch", "paddle")):
-        return told | {"verdict": "DIVERGED", "said": Kind.FLOAT64_MISSING()}
-    t64, p64 = (outputs[side, "float64"] for side in ("torch", "paddle"))
-    told["gap"], beyond = 0.0, "" if t64 else Kind.HOOK_WITHOUT_FLOATS()
+    t64, p64 = (outputs[side, "float64"] for side in SIDES)
+    gap, why = 0.0, "" if t64 else Kind.HOOK_WITHOUT_FLOATS()
     for name, values in t64.items():
         if name not in p64 or p64[name].shape != values.shape:
-            beyond = Kind.OUTPUT_OF_ANOTHER_SHAPE(name=name)
-            break
+            return {"gap": gap}, Kind.OUTPUT_OF_ANOTHER_SHAPE(name=name)
         size = float(np.abs(_finite(values)).max(initial=0.0))
-        gap = float(_distance(values, p64[name]).max(initial=0.0))
-        told["gap"] = max(told["gap"], gap)
+        apart = float(_distance(values, p64[name]).max(initial=0.0))
+        gap = max(gap, apart)
         noise = float(_distance(outputs["torch", "float32"][name], values).max(initial=0.0))
-        if not gap <= may_differ(size, noise):
-            beyond = Kind.OUTPUT_OF_ANOTHER_FUNCTION(name=name)
-        for side in ("torch", "paddle"):
-            for run, why in (("float32", Kind.LESS_EXACT), ("batch", Kind.OF_THE_BATCH)):
+        if not apart <= may_differ(size, noise):
+            why = why or Kind.OUTPUT_OF_ANOTHER_FUNCTION(name=name)
+        most = LESS_EXACT * max(noise, 2.0**-23 * size)
+        for side in SIDES:
+            for run, told in (("float32", Kind.LESS_EXACT), ("batch", Kind.OF_THE_BATCH)):
                 off = _distance(outputs[side, run][name], outputs[side, "float64"][name])
-                most = LESS_EXACT * max(noise, 2.0**-23 * size)
-                if not beyond and not off.max(initial=0.0) <= most:
-                    beyond = Kind.OUTPUT_OF_SIDE(side=side, name=name, why=why())
-    if beyond:
-        return told | {"verdict": "DIVERGED", "said": beyond}
-    return told | {"verdict": "FLIP", "said": Kind.OUTPUTS_ALIKE()}
+                if not off.max(initial=0.0) <= most:
+                    why = why or Kind.OUTPUT_OF_SIDE(side=side, name=name, why=told())
+    return {"gap": gap}, why
 
 
 def may_differ(size: float, noise: float) -> float:
-    """How far apart one function's float64 values of both sides are at most.
+    """Return how far apart one function's float64 values of both sides are at most.
 
     size    the largest of them
     noise   of the reference's float32
@@ -251,23 +272,6 @@ def another_function(torch: Mapping[str, np.ndarray], paddle: Mapping[str, np.nd
     return ""
 
 
-def _told(found: Found) -> dict[str, object]:
-    """What agreement.json has of a decision beside the example and the verdict."""
-    return {
-        "choice": found.choice,
-        "position": list(found.position),
-        "rank": found.rank,
-        "torch": found.torch[found.rank - 1],
-        "paddle": found.paddle[found.rank - 1],
-        "top_torch": found.torch,
-        "top_paddle": found.paddle,
-        "margin": None,
-        "noise": None,
-        "gap": None,
-        "allowed": None,
-    }
-
-
 def _finite(values: np.ndarray) -> np.ndarray:
     return np.where(np.isfinite(values), values, 0.0).astype(np.float64)
 
@@ -289,13 +293,12 @@ def summed(parts: Sequence[Mapping[str, object]]) -> dict[str, object]:
     total: dict[str, dict] = {}
     for part in parts:
         for name, counts in part["choices"].items():
-            sums = total.setdefault(name, dict.fromkeys((*_SUMMED, *_LARGEST), 0) | _fixed(counts))
-            if _fixed(sums) != _fixed(counts):
+            sums = total.setdefault(name, counts)
+            if any(sums[key] != counts[key] for key in ("by", "classes", "k")):
                 raise ValueError(Kind.CLASSES_DIFFER(name=name))
-            for key in _SUMMED:
-                sums[key] += counts[key]
-            for key in _LARGEST:
-                sums[key] = max(sums[key], counts[key])
+            if sums is not counts:
+                added = {key: sums[key] + counts[key] for key in _SUMMED}
+                total[name] = sums | added | {k: max(sums[k], counts[k]) for k in _LARGEST}
     judged = [each for part in parts for each in part["disagreements"]]
     judged.sort(key=lambda each: (-SEVERITY.index(each["verdict"]), each["rank"], each["example"]))
     verdicts = [each["verdict"] for each in judged]
@@ -316,10 +319,6 @@ def summed(parts: Sequence[Mapping[str, object]]) -> dict[str, object]:
 
 _SUMMED = ("decisions", "equal", "same_set", "same_order")
 _LARGEST = ("largest", "of")
-
-
-def _fixed(counts: Mapping[str, object]) -> dict[str, object]:
-    return {k: value for k, value in counts.items() if k not in (*_SUMMED, *_LARGEST)}
 
 
 def _choice(name: str, sums: Mapping[str, object]) -> dict[str, object]:

@@ -14,7 +14,7 @@ from twincheck.common.system.hashes import arrays_sha256
 from twincheck.common.system.npz import read_npz
 from twincheck.common.system.tree import named_leaves
 from twincheck.extras.agreement import Kind
-from twincheck.extras.agreement.choosing import answer, answer_file, batch_files
+from twincheck.extras.agreement.choosing import ANSWERS, BATCHES, answer
 from twincheck.extras.shared.one_case import asked_precision, data_case
 
 
@@ -22,7 +22,8 @@ def agree(run):
     """Answer every batch that is in the run's folder."""
     model = run.build()
     run.session.probing = False
-    batches = batch_files(run.folder)
+    batches = sorted((run.folder / BATCHES).glob("*.npz"))
+    (run.folder / ANSWERS).mkdir(exist_ok=True)
     with run.session.unrecorded():
         for number, path in enumerate(batches):
             answer_batch(run, model, number, path)
@@ -44,8 +45,7 @@ def answer_batch(run, model, number, path):
     outputs = {key: run.side.array(value) for key, value in leaves.items()}
     count = len(next(iter(given.values())))
     answers = answer(run.pair, outputs, batch, count)
-    place = answer_file(run.folder, path.stem, run.side.NAME, run.dtype)
-    place.parent.mkdir(exist_ok=True)
+    place = run.folder / ANSWERS / f"{path.stem}_{run.side.NAME}.npz"
     with whole(place) as temporary, open(temporary, "wb") as file:
         np.savez(file, fed=np.frombuffer(bytes.fromhex(fed), np.uint8), **answers)
     run.progress(Kind.NOW_BATCH(batch=path.stem))
@@ -64,7 +64,7 @@ def demand_inputs(run, model, given):
 
 
 def cases(pair, request):
-    """The preset that step 2 runs, once."""
+    """Return the preset that step 2 runs, once."""
     return [data_case(pair, request)]
 
 

@@ -3,10 +3,9 @@
 NumPy only, the same on both sides: the sides' processes read it.  Files of examples and answers
 are plain .npz; names in them:
 
-    batches/NUMBER.npz         in/INPUT     what both sides are fed, (B, ...)
+    batches/NAME.npz           in/INPUT     what both sides are fed, (B, ...)
                                at/CHOICE    positions (N, axes) of whole scores that are wanted
-    answers/NUMBER_SIDE[_fp64].npz
-                               fed          SHA-256 of what the model was given, as bytes
+    answers/NAME_SIDE.npz      fed          SHA-256 of what the model was given, as bytes
                                top/CHOICE   ids (B, ..., k) int32, the largest score first; -1: NaN
                                top_scores/CHOICE  their scores
                                classes/CHOICE     how many scores there are
@@ -16,7 +15,6 @@ are plain .npz; names in them:
 """
 
 from collections.abc import Mapping
-from pathlib import Path
 
 import numpy as np
 
@@ -28,11 +26,10 @@ from twincheck.extras.agreement import Kind
 BATCHES, ANSWERS = "batches", "answers"
 HOOK = "agreement"
 TOP = 5
-_SORTED_CLASSES = 1 << 12  # scores of more are searched TOP times, not sorted
 
 
 def choices_of(pair: Pair, outputs: Mapping[str, np.ndarray], count: int) -> dict[str, np.ndarray]:
-    """Choice -> scores (B, ..., classes) of floats, or what was chosen, (B, ...) integers.
+    """Return choice -> scores (B, ..., classes) of floats, or what was chosen, (B, ...) integers.
 
     outputs  name -> array
     count    B
@@ -62,19 +59,16 @@ def choices_of(pair: Pair, outputs: Mapping[str, np.ndarray], count: int) -> dic
 
 
 def top(scores: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """(ids, their scores), (..., k) each: the largest scores first, of equal ones the lower id.
+    """Return (ids, their scores), (..., k) each: the largest first, of equal ones the lower id.
 
     Where a score is NaN nothing is chosen: the ids are -1.
     """
-    count = min(TOP, scores.shape[-1])
     nan = np.isnan(scores).any(axis=-1, keepdims=True)
-    if scores.shape[-1] <= _SORTED_CLASSES:
-        ids = np.argsort(-scores, axis=-1, kind="stable")[..., :count]
-    else:
-        left, ids = scores.copy(), np.empty((*scores.shape[:-1], count), np.int64)
-        for rank in range(count):
-            ids[..., rank] = left.argmax(axis=-1)
-            np.put_along_axis(left, ids[..., rank : rank + 1], -np.inf, axis=-1)
+    left, found = np.maximum(scores, np.finfo(scores.dtype).min), []  # a mask's -inf is above
+    for _ in range(min(TOP, scores.shape[-1])):  # sorting all would take longer
+        found.append(left.argmax(axis=-1)[..., None])
+        np.put_along_axis(left, found[-1], -np.inf, axis=-1)
+    ids = np.concatenate(found, axis=-1)
     values = np.take_along_axis(scores, ids, axis=-1)
     return np.where(nan, -1, ids).astype(np.int32), np.where(nan, np.nan, values)
 
@@ -82,10 +76,9 @@ def top(scores: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 def answer(
     pair: Pair, outputs: Mapping[str, np.ndarray], batch: Mapping[str, np.ndarray], count: int
 ) -> dict[str, np.ndarray]:
-    """What is written of a batch's outputs; `batch` is the file's content."""
+    """Return what is written of a batch's outputs; `batch` is the file's content."""
     written = {}
     for name, values in choices_of(pair, outputs, count).items():
-        where = batch.get(f"at/{name}")
         if values.dtype.kind != "f":
             written[f"hook/{name}"] = values.astype(np.int64)
             floats = {k: v for k, v in outputs.items() if v.dtype.kind == "f" and v.ndim}
@@ -93,16 +86,6 @@ def answer(
             continue
         written[f"top/{name}"], written[f"top_scores/{name}"] = top(values)
         written[f"classes/{name}"] = np.int64(values.shape[-1])
-        if where is not None:
-            written[f"scores/{name}"] = values[tuple(where.T)]
+        if f"at/{name}" in batch:
+            written[f"scores/{name}"] = values[tuple(batch[f"at/{name}"].T)]
     return written
-
-
-def batch_files(folder: Path) -> list[Path]:
-    """The batches that a run is asked for, in their order."""
-    return sorted((folder / BATCHES).glob("*.npz"))
-
-
-def answer_file(folder: Path, batch: str, side: str, dtype: str) -> Path:
-    """Where a side's answer to a batch of that name is."""
-    return folder / ANSWERS / f"{batch}_{side}{'_fp64' if dtype == 'float64' else ''}.npz"

@@ -18,8 +18,6 @@ from twincheck.common.transplant.table import SMALLEST, Untaken, channels_first
 from twincheck.extras.bits import Kind
 
 ALL = "all"
-# Names the folder in which the first call of each operator that differs is left.
-SAMPLES = "TWINCHECK_SAMPLES"
 TABLE: dict[str, dict[str, Callable]] = {}  # operator -> {Paddle's name: torch's computation}
 
 

@@ -8,7 +8,6 @@ transplant.  The two logs are then not independent, and the sidecar says so.
 Imported only by a Paddle worker that transplants, since it imports torch.
 """
 
-import itertools
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
@@ -21,11 +20,10 @@ from paddle.utils import dlpack
 
 from twincheck.common.sides.places import line_of_model
 from twincheck.common.system.intercept import Intercept
-from twincheck.common.system.json_file import write_json
-from twincheck.common.system.tree import children, tree_leaves, tree_map
+from twincheck.common.system.tree import tree_leaves, tree_map
 from twincheck.common.transplant.table import Untaken, by_name
 from twincheck.extras.bits import Kind
-from twincheck.extras.bits.operators import SAMPLES, TABLE
+from twincheck.extras.bits.operators import TABLE
 
 
 @dataclass
@@ -37,7 +35,10 @@ class Tally:
     gradients: int = 0  # calls of its gradient
     gradients_differed: int = 0
     largest: float = 0.0  # of |Paddle's - torch's|, over the largest |torch's| of that call
+    ulps: float = 0.0  # the same in units in the last place of that value
+    order: int = 0  # among the operators that differ, by when each first did; 0: it never did
     where: str = ""  # the module that ran when it first differed
+    place: str = ""  # file:line of the model that had called it
     untaken: dict[str, int] = field(default_factory=dict)  # why Paddle's own ran instead -> calls
 
 
@@ -56,9 +57,6 @@ class Transplant:
         self.running, self.upcast = running, upcast
         self.compare = True  # run Paddle's own beside it
         self.tally: dict[str, Tally] = {}
-        self.samples = os.environ.get(SAMPLES, "")
-        self.calls = 0  # of all operators
-        self.kept: set[str] = set()  # of which operators a call that differs is in files
         handles = {
             path: partial(self._answer, name, function)
             for name in self.names
@@ -103,8 +101,7 @@ class _Call:
         if any(0 in value.shape for value in tensors):
             raise Untaken(Kind.UNTAKEN_EMPTY())
         self.transplant = transplant
-        self.number = transplant.calls = transplant.calls + 1
-        self.place = line_of_model() if transplant.samples else ""
+        self.place = "" if tally.order else line_of_model()
         self.own, self.function = own, function
         self.name, self.passed, self.tensors, self.tally = name, passed, tensors, tally
         with_graph = paddle.is_grad_enabled()
@@ -183,69 +180,17 @@ class _Call:
             paddle.autograd.backward(*(list(values) for values in zip(*pairs, strict=True)))
         return [value.grad for value in tensors if not value.stop_gradient]
 
-    def count(self, taken, own, entry: str, given=()) -> None:
-        """Add one to an entry of the tally where torch's results and Paddle's own differ.
-
-        given   of gradients those at the outputs
-        """
+    def count(self, taken, own, entry: str) -> None:
+        """Add one to an entry of the tally where torch's results and Paddle's own differ."""
         pairs = [pair for pair in zip(taken, own, strict=True) if pair[1] is not None]
-        off = _apart(pairs) if pairs else 0.0
+        off, ulps = _apart(pairs) if pairs else (0.0, 0.0)
         if off:
-            setattr(self.tally, entry, getattr(self.tally, entry) + 1)
-            self.tally.largest = max(self.tally.largest, off)
-            self.tally.where = self.tally.where or self.transplant.running()
-            if self.transplant.samples:
-                self.keep(entry, taken, own, given)
-
-    def keep(self, entry: str, taken, own, given=()) -> None:
-        """Leave the first call of its operator that differs in files: what it took and gave.
-
-        NAME.json: operator, entry of the tally, number among all calls, module, place, arguments by
-        name ({"tensor": i} for the i-th input), wanted (the inputs that want a gradient).
-        NAME.npz: in_I, given_I (gradients at the outputs), torch_I, paddle_I, exact_I (torch's in
-        float64).
-        """
-        name = f"{self.name}-{entry}"
-        is_narrow = any(value.dtype == paddle.float32 for value in taken)
-        if name in self.transplant.kept or not is_narrow:
-            return
-        self.transplant.kept.add(name)
-        named = by_name(self.own, self.function, *self._filled(map(_Numbered, itertools.count())))
-        told = {"operator": self.name, "entry": entry, "number": self.number, "place": self.place}
-        told["wanted"] = [i for i, wanted in enumerate(self.wanted) if wanted]
-        told |= {"module": self.tally.where, "arguments": tree_map(named, _shown, _is_no_tree)}
-        arrays = {f"in_{i}": value.detach() for i, value in enumerate(self.inputs)}
-        arrays |= {f"given_{i}": _to_torch(value) for i, value in enumerate(given)}
-        groups = {"torch": taken, "paddle": own}
-        arrays |= {
-            f"{group}_{i}": _to_torch(value)
-            for group, values in groups.items()
-            for i, value in enumerate(values)
-            if value is not None
-        }
-        arrays |= {f"exact_{i}": value for i, value in enumerate(self.exactly(given))}
-        base = os.path.join(self.transplant.samples, f"{self.number:06d}-{name}")
-        np.savez(f"{base}.npz", **{key: value.detach().numpy() for key, value in arrays.items()})
-        write_json(f"{base}.json", told)
-
-    def exactly(self, given) -> list:
-        """torch's outputs in float64, or its gradients where `given` are those at the outputs."""
-        inputs = [
-            (v.detach().double() if v.is_floating_point() else v).requires_grad_(wanted)
-            for v, wanted in zip(self.inputs, self.wanted, strict=True)
-        ]
-        with torch.set_grad_enabled(bool(given)):
-            outputs = self._by_torch(*self._filled(inputs))
-            outputs = outputs if isinstance(outputs, tuple) else (outputs,)
-            if not given:
-                return [value.detach() for value in outputs]
-            pairs = [(o, _to_torch(g).double()) for o, g in zip(outputs, given, strict=True)]
-            pairs = [(output, weight) for output, weight in pairs if output.requires_grad]
-            wanted = [value for value in inputs if value.requires_grad]
-            found = torch.autograd.grad(
-                [o for o, _ in pairs], wanted, [w for _, w in pairs], allow_unused=True
-            )
-        return [torch.zeros_like(v) if g is None else g for v, g in zip(wanted, found, strict=True)]
+            tally, others = self.tally, self.transplant.tally.values()
+            setattr(tally, entry, getattr(tally, entry) + 1)
+            tally.largest, tally.ulps = max(tally.largest, off), max(tally.ulps, ulps)
+            if not tally.order:
+                tally.order = 1 + max(other.order for other in others)
+                tally.where, tally.place = self.transplant.running(), self.place
 
     def _filled(self, tensors) -> list:
         """[arguments, options] with other tensors instead of the caller's."""
@@ -277,26 +222,8 @@ class _Transplanted(paddle.autograd.PyLayer):
         gradients = ctx.call.gradients(of_outputs)
         if ctx.call.transplant.compare:
             own = ctx.call.gradients_by_paddle(of_outputs)
-            ctx.call.count(gradients, own, "gradients_differed", of_outputs)
+            ctx.call.count(gradients, own, "gradients_differed")
         return tuple(gradients)
-
-
-class _Numbered:
-    """Stands for the i-th tensor among what a call was given."""
-
-    def __init__(self, number: int):
-        self.number = number
-
-
-def _is_no_tree(value) -> bool:
-    return children(value) is None
-
-
-def _shown(path, value):
-    """An argument as JSON has it."""
-    if isinstance(value, _Numbered):
-        return {"tensor": value.number}
-    return value if isinstance(value, bool | int | float | str | None) else str(value)
 
 
 _NARROW = (torch.float32, torch.float16, torch.bfloat16)
@@ -319,18 +246,22 @@ def _to_paddle(value: torch.Tensor, lent: Sequence[torch.Tensor]) -> paddle.Tens
     return dlpack.from_dlpack(torch.utils.dlpack.to_dlpack(value))
 
 
-def _apart(pairs) -> float:
-    """The largest difference of a call's results over torch's largest value; 0 where equal.
+def _apart(pairs) -> tuple[float, float]:
+    """The largest difference of a call's results, over torch's largest value and in its ulps.
 
-    Over all results together, since one may be nothing but rounding, as the gradient of a bias
-    that a softmax behind it cancels.
+    0 where all are equal.  Over all results together, since one may be nothing but rounding, as
+    the gradient of a bias that a softmax behind it cancels.
     """
+    arrays = [[v.detach().numpy() for v in pair] for pair in pairs]
     taken, own = (
-        np.concatenate([np.asarray(v.detach().numpy(), np.float64).ravel() for v in values])
-        for values in zip(*pairs, strict=True)
+        np.concatenate([np.asarray(v, np.float64).ravel() for v in values])
+        for values in zip(*arrays, strict=True)
     )
     if np.array_equal(taken, own, equal_nan=True):
-        return 0.0
+        return 0.0, 0.0
     off = float(np.nanmax(np.abs(taken - own), initial=0.0))
     size = float(np.nanmax(np.abs(taken), initial=0.0))
-    return off / size if np.isfinite(off) and 0.0 < size < np.inf else 1.0
+    if not (np.isfinite(off) and 0.0 < size < np.inf):
+        return 1.0, 1.0
+    floats = next((a.dtype for a, _ in arrays if a.dtype.kind == "f"), np.dtype(np.float64))
+    return off / size, off / float(np.spacing(floats.type(size)))

@@ -7,23 +7,20 @@ Where the check is green, the goal is that every tensor gets the same bits: the 
 the whole difference.  Where it is red, the goal is green: the operators found are what is wrong.
 """
 
-import functools
-import itertools
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
 
-from twincheck.common.logs.key import Key, parent_of
-from twincheck.common.logs.pickle_machine import printable
+from twincheck.common.logs.key import Key
 from twincheck.common.logs.reader import read_log
 from twincheck.common.logs.result_folder import ResultFolder
 from twincheck.common.logs.sidecar import sidecar_of
 from twincheck.common.pair.pairs import Pair
 from twincheck.common.system.errors import UserError
-from twincheck.common.system.frameworks import SIDES
+from twincheck.common.system.words import printable
 from twincheck.common.verdict.row import Row
 from twincheck.extras.bits import Kind
 from twincheck.extras.bits.operators import ALL, TABLE
@@ -68,7 +65,7 @@ def transplant_notes(folder: Path, stems: Sequence[str], rows: Sequence[Row]) ->
     sidecar = sidecar_of(ResultFolder(folder).log(stems[0], "paddle"))
     if not sidecar.transplanted:
         return []
-    tally = _tally(folder, stems)
+    tally = tally_of(folder, stems)
     called = [name for name, counts in tally.items() if counts["calls"]]
     measured = [row for row in rows if row.max_abs is not None]
     off = [row.key for row in measured if row.max_abs]
@@ -76,11 +73,11 @@ def transplant_notes(folder: Path, stems: Sequence[str], rows: Sequence[Row]) ->
         Kind.TRANSPLANTED(count=len(called)),
         Kind.TENSORS_EQUAL(count=len(measured) - len(off), total=len(measured)),
     ]
-    differing = _differing(tally)
-    if differing:
+    needed = differing(tally)
+    if needed:
         notes.append(Kind.OTHER_BITS())
-        notes += [_counted(name, tally[name]) for name in differing]
-        notes.append(Kind.NEEDED_ALONE(operators=",".join(differing)))
+        notes += [_counted(name, tally[name]) for name in needed]
+        notes.append(Kind.NEEDED_ALONE(operators=",".join(needed)))
     untaken = [name for name, counts in tally.items() if counts["untaken"]]
     for name in untaken:
         reason, calls = max(tally[name]["untaken"].items(), key=lambda item: item[1])
@@ -88,57 +85,14 @@ def transplant_notes(folder: Path, stems: Sequence[str], rows: Sequence[Row]) ->
     if off:
         place = printable(sidecar.places.get(off[0], ""))
         said = {"key": off[0], "where": Kind.AT(place=place) if place else ""}
-        why = _reason(off[0], folder, stems)
+        why = _reason(off[0])
         notes.append(Kind.STILL_DIFFER(count=len(off), **said, why=why))
     return notes
 
 
-def _reason(key: str, folder: Path, stems: Sequence[str]) -> str:
+def _reason(key: str) -> str:
     """Why a tensor still differs although torch computed the operators."""
-    if Key.parse(key).is_step:
-        return Kind.OPTIMIZERS_OWN()
-    for stem in stems:
-        orders = orders_of_parts(folder, stem, key)
-        if orders:
-            return Kind.PARTS_EQUAL(torch=orders[0], paddle=orders[1])
-    return Kind.NOT_TRANSPLANTED()
-
-
-_MOST_PARTS = 5
-
-
-def orders_of_parts(folder: Path, stem: str, key: str) -> tuple[str, str] | None:
-    """The two orders in which torch and Paddle added up the gradient at a module's input.
-
-    Its parts are the gradients at the inputs of those inner modules that use that input.  None
-    unless the parts have the same bits on both sides, and their sums in two different orders are
-    what the two sides logged.
-    """
-    whole = Key.parse(key)
-    if whole.kind != "grad_of" or not whole.is_input:
-        return None
-    orders = []
-    with ExitStack() as stack:
-        paths = (ResultFolder(folder).log(stem, side) for side in SIDES)
-        logs = [stack.enter_context(read_log(path)) for path in paths]
-        inputs = {text: Key.parse(text) for text in logs[0] if text in logs[1]}
-        parts = {
-            part.site.removeprefix(f"{whole.site}."): text
-            for text, part in inputs.items()
-            if part == replace(whole, site=part.site, local="in/0", call="")
-            and parent_of(part.site) == whole.site
-            and logs[0].shape(text) == logs[0].shape(key)
-            and np.array_equal(logs[0][text], logs[1][text])
-        }
-        if not 3 <= len(parts) <= _MOST_PARTS:
-            return None
-        for log in logs:
-            for names in itertools.permutations(parts):
-                total = functools.reduce(np.add, (log[parts[name]] for name in names))
-                if np.array_equal(total, log[key]):
-                    orders.append(" + ".join(names))
-                    break
-    return tuple(orders) if len(set(orders)) == 2 else None
+    return Kind.OPTIMIZERS_OWN() if Key.parse(key).is_step else Kind.NOT_TRANSPLANTED()
 
 
 def _counted(name: str, counts: dict) -> str:
@@ -151,7 +105,7 @@ def _counted(name: str, counts: dict) -> str:
     return Kind.OPERATOR_COUNTED(operator=name, counts=parts, largest=largest, where=where)
 
 
-def _tally(folder: Path, stems: Sequence[str]) -> dict[str, dict]:
+def tally_of(folder: Path, stems: Sequence[str]) -> dict[str, dict]:
     """Operator -> its counts, from the float32 sidecars of a transplanted run."""
     tally: dict[str, dict] = {}
     for stem in stems:
@@ -160,7 +114,7 @@ def _tally(folder: Path, stems: Sequence[str]) -> dict[str, dict]:
     return {name: counts for name, counts in tally.items() if name in TABLE}
 
 
-def _differing(tally: dict[str, dict]) -> list[str]:
+def differing(tally: dict[str, dict]) -> list[str]:
     """Operators whose own results differ, the largest difference first."""
     names = [n for n, counts in tally.items() if counts["differed"] or counts["gradients_differed"]]
     return sorted(names, key=lambda name: -tally[name]["largest"])
@@ -183,7 +137,6 @@ class Search:
         self.trials = workers.work / "smallest" / pair.name
         self.green, self.judge = green, judge
         self.runs = 0
-        self.first_reason = ""  # why a tensor differs although torch computes every operator
         self.wanted: set[str] = set()  # keys that must have the same bits, where that is the goal
 
     def notes(self) -> list[str]:
@@ -193,10 +146,7 @@ class Search:
         if self.green and not plain.off:
             return [Kind.ALL_EQUAL_ALREADY()]
         with_all = self.trial([ALL], count=True)
-        tally = _tally(self.trials, self.step.judged)
-        if self.green and with_all.off:
-            # From Paddle's log of this trial and torch's, which are in one folder.
-            self.first_reason = _reason(next(iter(with_all.off)), self.trials, self.step.judged)
+        tally = tally_of(self.trials, self.step.judged)
         self._forget()
         if self.green:
             return self._for_bits(plain, with_all, tally)
@@ -209,9 +159,10 @@ class Search:
         if with_all.off:
             off = len(with_all.off)
             counts = {"count": off, "total": off + len(with_all.same)}
-            first = {"key": next(iter(with_all.off)), "why": self.first_reason}
+            key = next(iter(with_all.off))
+            first = {"key": key, "why": _reason(key)}
             notes.append(Kind.DIFFER_WITH_ALL(**counts, **first))
-        chosen = _differing(tally)
+        chosen = differing(tally)
         if not self.wanted <= self.trial(chosen).same:
             chosen = [name for name, counts in tally.items() if counts["calls"]]
         without: dict[str, Bits] = {}  # of the trial without one operator

@@ -17,7 +17,6 @@ from twincheck.common.check.record import ASKED
 from twincheck.common.check.result import Result
 from twincheck.common.check.runner import run_step
 from twincheck.common.check_all import all_steps
-from twincheck.common.logs.pickle_machine import printable
 from twincheck.common.logs.reader import read_log
 from twincheck.common.logs.result_folder import ResultFolder
 from twincheck.common.logs.sidecar import sidecar_of
@@ -29,6 +28,7 @@ from twincheck.common.system.frameworks import SIDES
 from twincheck.common.system.hashes import same_bits
 from twincheck.common.system.json_file import parse_json
 from twincheck.common.system.run_kind import RunKind
+from twincheck.common.system.words import printable
 from twincheck.common.verdict.context import Context
 from twincheck.common.verdict.row import AGREEING
 from twincheck.common.verdict.tensor import judge_tensor

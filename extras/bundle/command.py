@@ -11,14 +11,17 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from twincheck.common.check.guard import guarded
 from twincheck.common.check.options import CheckOptions, Parser
-from twincheck.common.check_all import all_steps, judge_again
+from twincheck.common.check_all import all_steps
+from twincheck.common.judge_again import judge_again
 from twincheck.common.system.checkout import for_logs
+from twincheck.common.system.extras import of_pairs
+from twincheck.common.system.program import guarded
 from twincheck.extras.bundle import Kind
 from twincheck.extras.bundle.results import NAME, bundle_results, say_written
 
 
+@of_pairs("--from")
 def main(arguments: Sequence[str] | None = None) -> int:
     """The command; returns the exit status."""
     parser = Parser(__doc__, "bundle")

@@ -17,8 +17,8 @@ NumPy only.
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 
-from twincheck.common.logs import entry_kinds as kinds
 from twincheck.common.logs.sidecar import Sidecar
+from twincheck.common.system import json_kinds as kinds
 from twincheck.common.verdict.comparisons import LOGITS, OWN, RUNS, SKETCH
 from twincheck.common.verdict.row import AGREEING, count, exit_code, worst
 from twincheck.extras.bundle import Kind

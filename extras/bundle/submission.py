@@ -15,14 +15,14 @@ from contextlib import ExitStack
 
 import numpy as np
 
-from twincheck.common.logs import entry_kinds as kinds
 from twincheck.common.logs.guide_pair import STEMS, full_stem, guide_value, has_pair, is_over_torch
-from twincheck.common.logs.pickle_machine import printable
 from twincheck.common.logs.reader import Log, read_log
 from twincheck.common.logs.result_folder import ResultFolder
 from twincheck.common.logs.sidecar import Sidecar, read_sidecar, sidecar_path
+from twincheck.common.system import json_kinds as kinds
 from twincheck.common.system.frameworks import SIDES
 from twincheck.common.system.hashes import file_sha256, same_bits
+from twincheck.common.system.words import printable
 from twincheck.extras.bundle import Kind, plan
 
 NLP, CV, SAMPLES = "nlp", "cv", "samples"

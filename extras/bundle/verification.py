@@ -18,7 +18,6 @@ import numpy as np
 
 from twincheck.common.logs.guide_pair import full_stem
 from twincheck.common.logs.independence import sidecar_problems
-from twincheck.common.logs.pickle_machine import printable
 from twincheck.common.logs.result_folder import LogName, ResultFolder
 from twincheck.common.logs.sidecar import CHOICE, Sidecar, read_sidecar
 from twincheck.common.system.errors import UserError
@@ -27,6 +26,7 @@ from twincheck.common.system.hashes import file_sha256
 from twincheck.common.system.json_file import parse_json
 from twincheck.common.system.reasons import renamed
 from twincheck.common.system.run_kind import RunKind
+from twincheck.common.system.words import printable
 from twincheck.common.verdict.comparisons import OWN
 from twincheck.common.verdict.measures import scale_of
 from twincheck.common.verdict.row import AGREEING, exit_code, worst

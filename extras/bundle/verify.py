@@ -8,17 +8,14 @@ they say of each other.  Python and NumPy do.  Exit status: 0 intact, aligned or
 does not hold; 2 no bundle, or one that cannot be read.
 """
 
-import os
 from collections.abc import Sequence
 from pathlib import Path
 
-from twincheck.common.logs.pickle_machine import escaped
-from twincheck.common.system.errors import UserError
-from twincheck.common.system.files import fill_standard_streams
 from twincheck.common.system.json_file import write_json
+from twincheck.common.system.program import Parser, guarded, say
+from twincheck.common.system.words import escaped
 from twincheck.extras.bundle import Kind
 from twincheck.extras.bundle.verification import Verification, verify_bundle
-from twincheck.extras.shared.spoken import Parser, say, say_error
 
 _SHOWN = 20  # problems; --json has all
 _GUIDE = {True: Kind.GUIDE_PASSED, False: Kind.GUIDE_NOT_PASSED, None: Kind.GUIDE_NOT_THERE}
@@ -26,23 +23,7 @@ _GUIDE = {True: Kind.GUIDE_PASSED, False: Kind.GUIDE_NOT_PASSED, None: Kind.GUID
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """The command; returns the exit status."""
-    options = _parser().parse_args(arguments)
-    fill_standard_streams()
-    try:
-        return _verify(options)
-    except BrokenPipeError:  # nobody reads on; nor may Python complain of it when it ends
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
-    except UserError as error:
-        say_error(escaped(str(error)))
-    except OSError as error:
-        say_error(f"{error.strerror or error}: {error.filename}")
-    except KeyboardInterrupt:
-        say_error(Kind.STOPPED())
-    return 2
-
-
-def _parser() -> Parser:
-    parser = Parser("verify", __doc__)
+    parser = Parser(__doc__, "verify")
     parser.add_argument("bundle", type=Path, metavar="BUNDLE", help=Kind.OPTION_BUNDLE())
     parser.add_argument("--root", default="", metavar="ROOT", help=Kind.OPTION_ROOT())
     parser.add_argument("--rerun", action="store_true", help=Kind.OPTION_RERUN())
@@ -55,7 +36,8 @@ def _parser() -> Parser:
         help=Kind.OPTION_PAIR(),
     )
     parser.add_argument("--json", type=Path, metavar="FILE", help=Kind.OPTION_JSON())
-    return parser
+    options = parser.parse_args(arguments)
+    return guarded(False, lambda: _verify(options))
 
 
 def _verify(options) -> int:

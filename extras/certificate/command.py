@@ -2,7 +2,6 @@
 
     twincheck certificate --model NAME|FOLDER [--preset NAME] [--weights PATH] [--json FILE]
         [--round-trip] [--offload]
-    twincheck certificate --aoa CLASS [--reference CLASS --config FILE.json] [--json FILE]
 
 Both sides run step 1 once.  The table has a line an entry: torch key, Paddle key, kind of layer,
 what is done to the values (transposed, rows of a fused weight, convert), further names of the same
@@ -23,11 +22,6 @@ runs for the first time, and goes to torch and back with the values that it has 
 library has read it saves too, in the reference's format, and the reference must read its own bits
 out of that; and the other way round, Paddle, torch, Paddle.  Both ways are proven by marks.
 
---aoa: no pair, but the statements of a class's `_gen_aoa_config`, with which Paddle reads a
-checkpoint of Hugging Face: each is proven, and its inverse.  CLASS is LlamaForCausalLM,
-Qwen2ForCausalLM, Gemma3ForCausalLM, GptOssForCausalLM or Ernie4_5ForCausalLM of PaddleFormers, or
-module:Class or file.py:Class, with --reference (the class in torch) and --config.
-
 The certificate is kept in step1_forward/log/certificate/MODEL/certificate.json.
 
 Exit status: 0 certified, 1 not, 2 it could not be found out.
@@ -43,7 +37,6 @@ from pathlib import Path
 from rich.markup import escape
 from rich.table import Table
 
-from twincheck.common.check.guard import guarded
 from twincheck.common.check.options import CheckOptions, Parser
 from twincheck.common.logs.result_folder import CERTIFICATE_FILE, ResultFolder
 from twincheck.common.logs.sidecar import Sidecar, sidecar_of
@@ -54,10 +47,11 @@ from twincheck.common.pair.worker_process import Failure, WorkerProcess
 from twincheck.common.report import terminal as report
 from twincheck.common.system.checkout import for_logs
 from twincheck.common.system.errors import UserError
-from twincheck.common.system.extras import in_language
+from twincheck.common.system.extras import in_language, of_pairs
 from twincheck.common.system.files import write_text
 from twincheck.common.system.frameworks import SIDES
 from twincheck.common.system.json_file import load_json, write_json
+from twincheck.common.system.program import guarded
 from twincheck.common.system.reasons import read_reason, reasons_json
 from twincheck.common.system.run_kind import RunKind
 from twincheck.common.verdict.judge import judge_logs
@@ -66,7 +60,6 @@ from twincheck.common.weights.checkpoint import FOLDER, Checkpoint, prepare
 from twincheck.common.weights.layout import BIASED, UNBIASED
 from twincheck.common.weights.loaded import LOADED
 from twincheck.extras.certificate import Kind
-from twincheck.extras.certificate.aoa import certify_statements
 from twincheck.extras.shared.made_by import made_by
 
 # Where each certificate is kept, for `twincheck pr-report`.
@@ -106,6 +99,7 @@ class Certificate:
         return {**told, **self.made_by}
 
 
+@of_pairs()
 def main(arguments: Sequence[str] | None = None) -> int:
     """The command line; see the module's docstring.  Returns the exit status."""
     parser = Parser(__doc__, "certificate")
@@ -113,9 +107,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "weights", default="perturbed", help=Kind.OPTION_WEIGHTS()
     )
     parser.add_argument("--round-trip", action="store_true", help=Kind.OPTION_ROUND_TRIP())
-    parser.add_argument("--aoa", metavar="CLASS", help=Kind.OPTION_AOA())
-    parser.add_argument("--reference", metavar="CLASS", help=Kind.OPTION_REFERENCE())
-    parser.add_argument("--config", metavar="FILE", help=Kind.OPTION_CONFIG())
     options = parser.take("offload", "torch-python", "paddle-python", "json", "debug").parse_args(
         arguments
     )
@@ -123,12 +114,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _certify(options) -> int:
-    if options.aoa:
-        if options.round_trip or options.offload or options.weights != "perturbed":
-            raise UserError(Kind.AOA_ALONE())
-        return certify_statements(options)
-    if options.reference or options.config:
-        raise UserError(Kind.AOA_MISSING())
     asked = CheckOptions.of(options)
     asked.refuse_with_offload()
     run = replace(asked.run, mode=EVAL)  # weights are the same in both

@@ -23,14 +23,15 @@ from pathlib import Path
 
 import numpy as np
 
-from twincheck.common.check.guard import guarded
 from twincheck.common.check.options import Parser
 from twincheck.common.pair.pairs import Pair, load_pair, python_for
 from twincheck.common.report import terminal as report
 from twincheck.common.system.errors import UserError
+from twincheck.common.system.extras import of_pairs
 from twincheck.common.system.files import write_text
 from twincheck.common.system.folders import put_in_place, working_folder
 from twincheck.common.system.frameworks import SIDES
+from twincheck.common.system.program import guarded, say_error
 from twincheck.common.weights.checkpoint import Checkpoint, fill_in, prepare
 from twincheck.common.weights.read import CONFIG, find, parts, read
 from twincheck.common.weights.round_trip import one_way_keys
@@ -41,6 +42,7 @@ from twincheck.extras.shared.write import FORMATS, write
 FOLDERS = {"torch": "model.safetensors", "paddle": "model_state.pdparams"}
 
 
+@of_pairs()
 def main(arguments: Sequence[str] | None = None) -> int:
     """The command line; see the module's docstring.  Returns the exit status."""
     parser = Parser(__doc__, "converter")
@@ -71,7 +73,7 @@ def _convert(options) -> int:
     if options.json:
         write_text(options.json, json.dumps(certificate.as_json(), indent=1))
     if certificate.exit_code:
-        report.say_error(Kind.OUT_NOT_WRITTEN(path=str(out)))
+        say_error(Kind.OUT_NOT_WRITTEN(path=str(out)))
         return 2
     report.say(Kind.WRITTEN(path=str(out)))
     return 0

@@ -1,4 +1,7 @@
-"""The other Pythons of this machine, and which framework each has; none is made to import one."""
+"""The other Pythons of this machine, and which framework each has; none is made to import one.
+
+And which versions of all of these the workbench was tried with.
+"""
 
 import os
 import re
@@ -15,8 +18,14 @@ from twincheck.common.system.frameworks import SIDES
 from twincheck.common.system.interpreters import ask
 from twincheck.common.system.processes import environment
 from twincheck.common.system.start import OLDEST_PYTHON
-from twincheck.extras.doctor.tried import order
 
+# Those that the workbench was tried with, in order; docs/environments.md says what passed in each.
+TRIED = {
+    "python": ("3.10.13", "3.11.7", "3.12.1", "3.13.0"),
+    "numpy": ("1.26.4", "2.4.6", "2.5.5"),
+    "torch": ("2.4.1", "2.8.0", "2.13.0"),
+    "paddle": ("2.6.2", "3.0.0", "3.1.1", "3.2.2", "3.3.1"),
+}
 PATIENCE_S = 10.0
 AT_A_TIME = 8
 _NAME = re.compile(r"python(3(\.\d+)?)?")
@@ -35,6 +44,11 @@ class Python:
         """Whether it can run a side: --torch-python and --paddle-python refuse it otherwise."""
         new_enough = order(self.version)[:2] >= OLDEST_PYTHON
         return new_enough and side in self.has and "numpy" in self.has
+
+
+def order(version: str) -> tuple[int, ...]:
+    """Return a version's numbers, without what its build is called."""
+    return tuple(int(part) for part in re.findall(r"\d+", version.partition("+")[0])[:3])
 
 
 def other_pythons() -> list[Python]:

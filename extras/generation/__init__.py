@@ -1,4 +1,4 @@
-"""Both sides write text from one checkpoint: step5_train/check_generate.py."""
+"""Both sides write text from one checkpoint: twincheck check-generate."""
 
 from twincheck.common.system.reasons import own_kinds
 

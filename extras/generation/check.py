@@ -23,7 +23,6 @@ from pathlib import Path
 import numpy as np
 
 from twincheck.common.check.command_line import write_step_page
-from twincheck.common.check.guard import guarded
 from twincheck.common.check.options import OF_EVERY_CHECK, OF_JUDGING, CheckOptions, Parser, of
 from twincheck.common.check.report_json import json_text
 from twincheck.common.check.result import overall_exit
@@ -37,9 +36,11 @@ from twincheck.common.report.commands import whole
 from twincheck.common.report.summary import last_line
 from twincheck.common.system.door import for_others
 from twincheck.common.system.errors import UserError
+from twincheck.common.system.extras import of_pairs
 from twincheck.common.system.files import write_text
 from twincheck.common.system.frameworks import SIDES
 from twincheck.common.system.json_file import load_json, write_json
+from twincheck.common.system.program import guarded
 from twincheck.common.system.run_kind import RunKind
 from twincheck.common.verdict.row import Row, claim
 from twincheck.common.weights.checkpoint import configured
@@ -150,6 +151,7 @@ def options_parser() -> Parser:
     return parser
 
 
+@of_pairs("--out")
 def main(arguments: Sequence[str] | None = None) -> int:
     """See the module's docstring; returns the exit status."""
     given = options_parser().parse_args(arguments)

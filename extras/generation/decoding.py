@@ -24,6 +24,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 import numpy as np
 
 from twincheck.common.pair.nested import flat
+from twincheck.common.sides.instruments import enter_choice
 from twincheck.common.sides.session import Session, current, using
 from twincheck.common.sides.worker import error_sentence
 from twincheck.common.system.errors import UserError
@@ -101,7 +102,7 @@ class Decoder:
         self.ids.append(ids)
 
     def _enter(self, label: str, scores: np.ndarray, choice: np.ndarray) -> None:
-        self.side.enter_choice(label, self.side.tensor(scores), self.side.tensor(choice))
+        enter_choice(self.side, label, self.side.tensor(scores), self.side.tensor(choice))
 
     def plain(self, ids, mask, positions=None) -> np.ndarray:
         """Logits (B, V) behind ids (B, T), which are all given at once."""

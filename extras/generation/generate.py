@@ -1,12 +1,13 @@
 """Step 5, both sides: generate tokens behind a prompt.
 
 Each token is a discrete choice: the reference's float64 run chooses, the others go on with its
-tokens and log what they would have chosen.  check_generate.py writes what is to be generated.
+tokens and log what they would have chosen.  The check writes what is to be generated.
 """
 
 import numpy as np
 
 from twincheck.common.pair.pairs import PERTURBED, Case
+from twincheck.common.sides.instruments import enter_choice
 from twincheck.common.sides.session import current
 from twincheck.common.system.errors import UserError
 from twincheck.extras.generation import Kind
@@ -55,21 +56,21 @@ def next_logits(run, model, ids, cache, use_cache):
 def next_token(run, logits, request, number):
     """The token (1,) int64 to go on with, chosen from logits (V)."""
     if not request.sample:
-        return enter_choice(run, "choice", logits, logits.argmax(keepdims=True))
+        return chosen(run, "choice", logits, logits.argmax(keepdims=True))
     count = request.top_k or logits.size
     kept = order_of(logits, count)
     if count < logits.size:
-        kept = enter_choice(run, "kept", logits, kept[None])[0]
+        kept = chosen(run, "kept", logits, kept[None])[0]
     draw = run.session.tape.generator(SITE, number).random()
     scores = draw_scores(logits, kept, request.temperature, draw)
-    return enter_choice(run, "choice", scores, scores.argmax(keepdims=True))
+    return chosen(run, "choice", scores, scores.argmax(keepdims=True))
 
 
-def enter_choice(run, name, scores, choice):
+def chosen(run, name, scores, choice):
     """Enter a choice (1,) or (1, K) among scores (V) in the ledger; what to go on with."""
     label = current().label(name)
     return run.side.array(
-        run.side.enter_choice(label, run.side.tensor(scores[None]), run.side.tensor(choice))
+        enter_choice(run.side, label, run.side.tensor(scores[None]), run.side.tensor(choice))
     )
 
 

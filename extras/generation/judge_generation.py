@@ -1,6 +1,6 @@
 """What a generation of a pair came to: does each side agree with itself, do both write the same?
 
-NumPy only, from the logs of check_generate.py.  It leaves generation.json in step 5's folder of the
+NumPy only, from the logs of the check.  It leaves generation.json in step 5's folder of the
 model's results, step5_train/log/MODEL/generation.json (with --out DIR, DIR/step5_train/MODEL/…):
 
 schema     1

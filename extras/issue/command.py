@@ -24,7 +24,6 @@ from pathlib import Path
 
 import numpy as np
 
-from twincheck.common.check.guard import guarded
 from twincheck.common.check.options import CheckOptions, Parser
 from twincheck.common.check.result import Result, shown
 from twincheck.common.check.steps import Step
@@ -37,12 +36,13 @@ from twincheck.common.report import terminal as report
 from twincheck.common.report.findings import NO_LINE, Finding, findings_of
 from twincheck.common.system.door import to_type
 from twincheck.common.system.errors import UserError
-from twincheck.common.system.extras import in_language
+from twincheck.common.system.extras import in_language, of_pairs
 from twincheck.common.system.files import write_text
 from twincheck.common.system.folders import remove_abandoned, working_folder
 from twincheck.common.system.frameworks import SIDES
 from twincheck.common.system.interpreters import interpreter
 from twincheck.common.system.json_file import load_json, write_json
+from twincheck.common.system.program import guarded
 from twincheck.common.verdict.row import AGREEING, FAILING
 from twincheck.extras.issue import Kind
 from twincheck.extras.issue.program import (
@@ -55,9 +55,9 @@ from twincheck.extras.issue.program import (
 )
 from twincheck.extras.issue.taken import STEM, WANTED
 from twincheck.extras.issue.tape import Tape
+from twincheck.extras.shared.jobs import captured
 from twincheck.extras.shared.sides import asked, case_of, folder_of, function_of, only_pair
 from twincheck.extras.shared.steps import STEPS, checked
-from twincheck.extras.shared.task import captured
 
 PROGRAM, TEXT, ARRAYS = "reproduction.py", "issue.md", "arrays.npz"
 LEFT = (PROGRAM, ARRAYS, TEXT)
@@ -66,6 +66,7 @@ SEEDS = 3  # of drawn arrays, before the values themselves are stored
 PATIENCE_S = 120  # that a program may take
 
 
+@of_pairs("--out")
 def main(arguments: Sequence[str] | None = None) -> int:
     """The command; returns the exit status."""
     parser = Parser(__doc__, "issue")
@@ -180,7 +181,7 @@ def _tapes(
     }
     with asked(pair, options, work, keep="all") as one:
         one = replace(one, run=replace(one.run, cases=case_of(origin, pair, one.run)))
-        with one.sides("twincheck.extras.issue.{}.tape", STEM) as sides:
+        with one.sides("twincheck.extras.issue.taken", STEM) as sides:
             sides.folder.mkdir(parents=True, exist_ok=True)
             write_json(sides.folder / WANTED, told)
             sides.answer("float64")

@@ -15,15 +15,17 @@ from twincheck.common.logs.key import BUFFER, Key
 from twincheck.common.logs.of_a_run import STATISTICS
 from twincheck.common.system.json_file import load_json
 from twincheck.extras.issue.tape import Recorder, behind, part
+from twincheck.extras.shared.one_case import asked_precision
 
 STEM = "issue"
 WANTED = "wanted.json"
 ORIGIN, TARGET, FURTHER = "origin", "target ", "further "  # how marks begin
 
 
-def take(run, recording) -> None:
+def take(run) -> None:
     """Run it, and leave the tape beside the log."""
     side, told = run.side, load_json(run.folder / WANTED)
+    recording = importlib.import_module(f"twincheck.extras.issue.calls_in_{side.NAME}").recording
     module = importlib.import_module(told["step"][0])
     recorder, built = Recorder(side, told["gradient"]), []
 
@@ -50,7 +52,7 @@ def take(run, recording) -> None:
         record(key, values, **more)
 
     run.log, run.session.record = logged, recorded
-    with recorder.probes(), recording(recorder):
+    with recorder.at_probes(), recording(recorder):
         getattr(module, told["step"][1])(run)
     with recorder.pause():
         for model in built:
@@ -87,3 +89,6 @@ def _cut(recorder: Recorder, origin: str, told: dict) -> None:
         tape.marks |= {head + key: n for key, n in marks.items() if n in numbers}
     tape.marks[ORIGIN] = start
     recorder.finished(used, targets | {start})
+
+
+SCRIPT = {"stem": STEM, "function": take, "dtypes": asked_precision}

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
+from twincheck.common.sides import probes
 from twincheck.common.system.intercept import stand_in
 from twincheck.common.system.json_file import load_json, write_json
 from twincheck.common.system.npz import read_npz
@@ -152,20 +153,20 @@ class Recorder:
             self.paused = before
 
     @contextmanager
-    def probes(self) -> Iterator[None]:
+    def at_probes(self) -> Iterator[None]:
         """Inside, what passes a probe is known by its key."""
-        own = self.side.observe
+        own = probes.observe
 
-        def observe(session, label, value, *rest, **more):
+        def observe(side, session, label, value, *rest, **more):
             with self.pause():
-                seen = own(session, label, value, *rest, **more)
+                seen = own(side, session, label, value, *rest, **more)
             self.mark(session.prefix + label, value)
             if self.side.is_tensor(value):
                 self.numbers[id(seen)] = self.number(value)
                 self.kept.append(seen)
             return seen
 
-        put_back = stand_in(self.side, "observe", observe)
+        put_back = stand_in(probes, "observe", observe)
         try:
             yield
         finally:

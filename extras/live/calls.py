@@ -251,7 +251,7 @@ def _judged(asked: Mapping, folder: Path, patience_s: float) -> dict:
         with Server(Path(work), forked.run, patience_s) as server:
             request.write_text(json.dumps({**asked, "python": server.python}), encoding="utf-8")
             command = [sys.executable, twincheck.__file__.replace("__init__", "__main__")]
-            command += ["live", str(request)]
+            command += ["_live", str(request)]
             with open(Path(work) / "said", "w+", encoding="utf-8", errors="replace") as said:
                 process = subprocess.Popen(
                     command, stdin=subprocess.DEVNULL, stdout=said, stderr=_shown_or(said)

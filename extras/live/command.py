@@ -12,13 +12,13 @@ from pathlib import Path
 import numpy as np
 
 from twincheck.common.check.command_line import write_page
-from twincheck.common.check.guard import guarded
 from twincheck.common.check.options import CheckOptions
 from twincheck.common.check.report_json import json_text
 from twincheck.common.check.runner import run_step
 from twincheck.common.check.steps import Step
 from twincheck.common.check.workers import Processes
-from twincheck.common.check_all import all_steps, check_all, judge_again
+from twincheck.common.check_all import all_steps, check_all
+from twincheck.common.judge_again import judge_again
 from twincheck.common.logs.result_folder import ResultFolder
 from twincheck.common.pair.pairs import load_pair
 from twincheck.common.pair.request import FIRST, RunRequest
@@ -30,6 +30,7 @@ from twincheck.common.system.extras import load
 from twincheck.common.system.files import write_text
 from twincheck.common.system.frameworks import SIDES
 from twincheck.common.system.json_file import load_json, write_json
+from twincheck.common.system.program import guarded
 from twincheck.common.system.reasons import reasons_json
 from twincheck.common.verdict.row import Row, claim
 from twincheck.common.weights.layout import Layout, LayoutError

@@ -42,7 +42,7 @@ def build(side: str, file: str) -> object:
     """
     held, framework = LIVE[side], importlib.import_module(side)
     if not state_file(Path(file).parent, side).exists():
-        own = importlib.import_module(f"twincheck.{side}_side")
+        own = importlib.import_module(f"twincheck.common.sides.backend_{side}").side
         np.savez(state_file(Path(file).parent, side), **own.state(held.model))
     model = copied(held.model, framework)
     set_precision(model, framework, str(framework.get_default_dtype()).rpartition(".")[2])

@@ -107,7 +107,7 @@ def pytest_sessionfinish(session):
         return
     if not any(Path(folder).glob("pair/*/case.py")):
         return
-    command = [sys.executable, "-m", "twincheck", "live", str(folder)]
+    command = [sys.executable, "-m", "twincheck", "_live", str(folder)]
     done = subprocess.run(command, capture_output=True, text=True, env=dict(os.environ))
     told = (done.stdout if done.returncode < 2 else done.stderr).strip().splitlines()
     reporter = session.config.pluginmanager.get_plugin("terminalreporter")

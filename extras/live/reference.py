@@ -1,4 +1,4 @@
-"""`twincheck reference DIR`: torch's logs of a pair, made once, for checks where no torch is.
+"""Make torch's logs of a pair once, for checks where no torch is.
 
     twincheck reference DIR [--out DIR/reference] [--torch-python PATH]
 
@@ -14,7 +14,6 @@ import hashlib
 from collections.abc import Sequence
 from pathlib import Path
 
-from twincheck.common.check.guard import guarded
 from twincheck.common.check.options import Parser
 from twincheck.common.check.steps import Step
 from twincheck.common.check_all import all_steps
@@ -27,6 +26,7 @@ from twincheck.common.system.errors import UserError
 from twincheck.common.system.folders import put_in_place, working_folder
 from twincheck.common.system.hashes import file_sha256
 from twincheck.common.system.json_file import load_json, write_json
+from twincheck.common.system.program import guarded
 from twincheck.extras.live import Kind
 
 MANIFEST = "manifest.json"

@@ -1,19 +1,16 @@
-"""All five steps of several pairs, here or on a cluster: a line for each, as it is done.
+"""All five steps of several pairs: a line for each, as it is done.
 
     twincheck check A B C [--jobs N] [options of `twincheck check`]
-    twincheck check A B C --backend dask --scheduler tcp://HOST:PORT
 
 A, B and C are folders of pairs, or names of built-in models.  What a folder's check finds is in its
 own log/ (of a built-in model in ./log/NAME), with all that it says in check.txt there; with
---out DIR it is in DIR/NAME.  A cluster's machines need the workbench and the pairs under the same
-paths, on a file system that they share.
+--out DIR it is in DIR/NAME.
 
 Exit status: the worst of all: 0 aligned, 1 not, 2 could not be compared.
 """
 
 import argparse
 import os
-import socket
 import sys
 import time
 from collections.abc import Sequence
@@ -21,7 +18,6 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from twincheck.common.check.guard import guarded
 from twincheck.common.check.options import OF_EVERY_CHECK, Parser, of, positive
 from twincheck.common.pair.pairs import MODELS, built_in_models, folder_of, load_pair
 from twincheck.common.report import terminal
@@ -29,10 +25,11 @@ from twincheck.common.system.checkout import PATH
 from twincheck.common.system.door import VARIABLE as DOOR
 from twincheck.common.system.door import to_type
 from twincheck.common.system.errors import UserError
+from twincheck.common.system.program import guarded
 from twincheck.extras.many import Kind
-from twincheck.extras.shared import jobs, task
+from twincheck.extras.shared import jobs
 
-CHECK = "twincheck.common.check_all"
+CHECK = ("twincheck", "check")
 SAID = "check.txt"  # all that a check has said, beside its logs
 NEEDED_BYTES = 3 << 30  # by both sides of a pair of some hundred MB, roughly
 # What is told for all of them at once, or would be one file of several.
@@ -48,7 +45,6 @@ class Pair:
     model: str  # as a check takes it
     out: Path
     words: tuple[str, ...]  # further options
-    folder: Path  # the working directory
 
 
 @dataclass(frozen=True)
@@ -65,7 +61,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = Parser(__doc__, "check")
     parser.add_argument("pairs", nargs="+", metavar="PAIR", help=Kind.OPTION_PAIR())
     parser.add_argument("--jobs", type=positive, metavar="N", help=Kind.OPTION_JOBS())
-    jobs.add_options(parser)
     parser.take(*(name for name in _TAKEN if name not in NOT_TAKEN))
     parser.take_other("out", metavar="DIR", help=Kind.OPTION_OUT()).take("debug")
     given = parser.parse_args(arguments)
@@ -75,8 +70,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _check(given: argparse.Namespace) -> int:
     pairs = _pairs(given)
     count = len(pairs)
-    place = jobs.place_of(given, given.jobs, usual_jobs(count), "--jobs")
-    threads = max(1, (os.cpu_count() or 1) // min(place.jobs, count))
+    at_a_time = min(given.jobs or usual_jobs(count), count)
+    threads = max(1, (os.cpu_count() or 1) // at_a_time)
     outcomes: dict[Pair, Outcome] = {}
     began = time.monotonic()
     with terminal.progress() as on_progress:
@@ -87,20 +82,20 @@ def _check(given: argparse.Namespace) -> int:
             on_progress(Kind.PAIRS_DONE(done=len(outcomes), count=count))
 
         on_progress(Kind.PAIRS_DONE(done=0, count=count))
-        jobs.run(partial(check, threads=threads), pairs, place, take)
+        jobs.run(partial(check, threads=threads), pairs, at_a_time, take)
     terminal.say(in_all([(pair, outcomes[pair]) for pair in pairs], time.monotonic() - began))
     return max(outcome.status for outcome in outcomes.values())
 
 
 def usual_jobs(count: int) -> int:
-    """How many pairs at a time: a core and some memory for each."""
+    """Return how many pairs are checked at a time: a core and some memory for each."""
     free = os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     return max(1, min(count, os.cpu_count() or 1, free // NEEDED_BYTES))
 
 
 def _pairs(given: argparse.Namespace) -> list[Pair]:
     """The checks that are asked for; raises UserError where two would write to one place."""
-    own = ("jobs", "backend", "scheduler", *NOT_TAKEN)
+    own = ("jobs", *NOT_TAKEN)
     words = tuple(word for name, typed in given.typed if name not in own for word in typed)
     every = [str(MODELS / name) for name in built_in_models()]
     names = [n for name in given.pairs for n in (every if name == "all" else [name])]
@@ -116,28 +111,21 @@ def _pairs(given: argparse.Namespace) -> list[Pair]:
         if out in found:
             said = {"first": found[out].name, "second": name, "folder": str(out)}
             raise UserError(Kind.OUTPUTS_COINCIDE(**said))
-        found[out] = Pair(name, str(folder), out, words, Path.cwd())
+        found[out] = Pair(name, str(folder), out, words)
     return list(found.values())
 
 
 def check(pair: Pair, threads: int) -> Outcome:
-    """Check a pair, in whatever process; threads: of each of its sides."""
-    for needed in (pair.folder, Path(pair.model)):
-        if needed.is_absolute() and not needed.is_dir():
-            said = Kind.FOLDER_MISSING(machine=socket.gethostname(), folder=str(needed))
-            return Outcome(2, said, 0.0)
-    environment = dict(os.environ)
-    environment["PYTHONPATH"] = os.pathsep.join(
-        [str(PATH), *filter(None, [environment.get("PYTHONPATH")])]
-    )
+    """Check a pair in a process of its own; threads: of each of its sides."""
+    paths = [str(PATH), *filter(None, [os.environ.get("PYTHONPATH")])]
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join(paths), DOOR: to_type()}
     environment.setdefault("OMP_NUM_THREADS", str(threads))
-    environment[DOOR] = to_type()
-    command = [sys.executable, "-m", CHECK, "--model", pair.model, "--out", str(pair.out)]
+    command = [sys.executable, "-m", *CHECK, "--model", pair.model, "--out", str(pair.out)]
     began = time.monotonic()
     pair.out.mkdir(parents=True, exist_ok=True)
     log = pair.out / SAID
     with open(log, "w", encoding="utf-8") as file:
-        status, _ = task.run([*command, *pair.words], file, cwd=pair.folder, env=environment)
+        status = jobs.program([*command, *pair.words], file, env=environment)
     lines = log.read_text(encoding="utf-8", errors="replace").splitlines()
     errors = [line for line in lines if line.startswith(("error: ", "错误："))]
     said = [line.strip() for line in errors or lines if line.strip()]
@@ -146,7 +134,7 @@ def check(pair: Pair, threads: int) -> Outcome:
 
 
 def told(pair: Pair, outcome: Outcome) -> str:
-    """A line on one pair."""
+    """Return the line on one pair."""
     kind = (Kind.PAIR_ALIGNED, Kind.PAIR_NOT_ALIGNED, Kind.PAIR_NOT_COMPARED)[outcome.status]
     if ("ALIGNED", "NOT ALIGNED", "NOT COMPARED")[outcome.status] in outcome.said:
         kind = Kind.PAIR_SAYS  # so itself
@@ -154,7 +142,7 @@ def told(pair: Pair, outcome: Outcome) -> str:
 
 
 def in_all(found: Sequence[tuple[Pair, Outcome]], seconds: float) -> str:
-    """The line on all of them, with where to read on."""
+    """Return the line on all of them, with where to read on."""
     of = {status: [pair for pair, one in found if one.status == status] for status in (0, 1, 2)}
     parts = [Kind.ALIGNED(aligned=len(of[0]), count=len(found))]
     for status, kind in ((1, Kind.NOT_ALIGNED), (2, Kind.NOT_COMPARED)):

@@ -41,7 +41,6 @@ from dataclasses import asdict, dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
-from twincheck.common.check.guard import guarded
 from twincheck.common.check.options import CheckOptions, Parser, positive
 from twincheck.common.check.result import Result, shown
 from twincheck.common.check.steps import Step
@@ -49,16 +48,18 @@ from twincheck.common.check.workers import Processes
 from twincheck.common.logs.result_folder import ResultFolder
 from twincheck.common.logs.sidecar import sidecar_of
 from twincheck.common.pair.pairs import Pair, load_pair, python_for
-from twincheck.common.pair.request import RunRequest
+from twincheck.common.pair.request import FIRST, RunRequest
 from twincheck.common.pair.worker_process import WorkerProcess
 from twincheck.common.report import terminal as report
 from twincheck.common.report.findings import class_of, findings_of
 from twincheck.common.system.door import to_type
 from twincheck.common.system.errors import UserError
+from twincheck.common.system.extras import of_pairs
 from twincheck.common.system.files import whole
 from twincheck.common.system.folders import remove_abandoned, working_folder
 from twincheck.common.system.half import HALF
 from twincheck.common.system.json_file import write_json
+from twincheck.common.system.program import guarded
 from twincheck.common.system.reasons import renamed
 from twincheck.common.system.run_kind import RunKind
 from twincheck.common.verdict.row import AGREEING, FAILING
@@ -178,6 +179,7 @@ class Mended:
     doubtful: bool = False  # with larger sizes it is red, or a later step cannot be run with it
 
 
+@of_pairs("--out")
 def main(arguments: Sequence[str] | None = None) -> int:
     """The command; returns the exit status."""
     parser = Parser(__doc__, "mend")
@@ -605,13 +607,13 @@ class Search:
         near, runs = max(OFF, told["allowed"].get(origin, 0.0)), red.before is not None
         pair = load_pair(str(self.copy))
         with asked(pair, self.options, self.copy.parent, keep="all") as one:
-            run = replace(one.run, memory=None, progress=False)
+            run = replace(one.run, states=None, progress=False)
             names = [(c.name or "main",) for c in pair.cases(run.preset, run.weights, run.modes)]
             names = [case_of(origin, pair, run) or names[0]] if runs else names
             work = one.work / step.name
             work.mkdir(parents=True, exist_ok=True)
-            module = "twincheck.extras.mend.trials.paddle.trial"
-            with WorkerProcess(one.pythons["paddle"], module, None) as process:
+            with WorkerProcess(one.pythons["paddle"], FIRST.format("paddle")) as process:
+                process.module = "twincheck.extras.mend.trial"
                 for case in names:  # a port that does not run does not in one of them
                     of_case = replace(run, cases=case)
                     told["torch"] = self._reference(step, one.pythons["torch"], of_case, work)

@@ -9,8 +9,7 @@ import time
 from argparse import Namespace
 from pathlib import Path
 
-from twincheck.common.check.added import Added
-from twincheck.common.check.command_line import check
+from twincheck.common.check.command_line import Added, check
 from twincheck.common.check.options import CheckOptions, Parser
 from twincheck.common.check.runner import base_folder
 from twincheck.common.check.steps import Step

@@ -16,16 +16,7 @@ from twincheck.common.weights.layers import (
     torch_locals,
 )
 from twincheck.extras.new_pair.align import Fused, Stack, kind_of, similarity, words
-from twincheck.extras.new_pair.recipes import (
-    Cut,
-    Joined,
-    Recipe,
-    Text,
-    key,
-    shaped,
-    stacked,
-    turned,
-)
+from twincheck.extras.new_pair.recipes import joined, key, part_of, shaped, stacked, turned
 from twincheck.extras.new_pair.structure import (
     HALVES,
     Structure,
@@ -118,9 +109,9 @@ class Models:
                 found.append(mine)
         return found
 
-    def recipes(self, assignment: Assignment) -> dict[str, Recipe]:
+    def recipes(self, assignment: Assignment) -> dict[str, str]:
         """Paddle key -> how its values are made of torch's."""
-        made: dict[str, Recipe] = {}
+        made: dict[str, str] = {}
         halves: dict[str, dict[str, str]] = {}
         for name, match in assignment.matches.items():
             unit = self.paddle.units[name]
@@ -132,19 +123,19 @@ class Models:
                 recipe = arranged(recipe, *shapes, mine in match.turned)
                 whole, half = whole_of(unit.key(mine))
                 if half:
-                    halves.setdefault(whole, {})[half] = recipe.code
+                    halves.setdefault(whole, {})[half] = recipe
                 else:
                     made[whole] = recipe
         for whole, codes in halves.items():
             if len(codes) == len(HALVES):
-                made[whole] = Text(f"np.stack([{', '.join(codes[half] for half in HALVES)}], -1)")
+                made[whole] = f"np.stack([{', '.join(codes[half] for half in HALVES)}], -1)"
         for each in assignment.fused:
             made |= self._fused(each)
         for stack in assignment.stacks:
             made |= self._stacked(stack)
         return made
 
-    def _regrouped(self, recipe: Recipe, match: Match, its: str) -> Recipe:
+    def _regrouped(self, recipe: str, match: Match, its: str) -> str:
         """A weight with its rows in another order."""
         partner = self.torch.units[match.torch]
         shape = partner.entries[its].shape
@@ -153,26 +144,27 @@ class Models:
         if shape[axis] != count * max(before, after):
             return recipe  # another weight of that layer
         sizes = [shape[axis] // count] * count
-        return Text(f"join(cut({recipe.code}, {sizes}, {before}, {axis}), {after}, {axis})")
+        return f"join(cut({recipe}, {sizes}, {before}, {axis}), {after}, {axis})"
 
-    def _stacked(self, stack: Stack) -> dict[str, Recipe]:
+    def _stacked(self, stack: Stack) -> dict[str, str]:
         """A stack of all experts, or each expert's part of one."""
         if stack.joined:
             parts = [stacked(keys) for keys in stack.many]
-            recipe = parts[0] if len(parts) == 1 else Joined(tuple(parts), stack.groups, 1)
+            recipe = parts[0] if len(parts) == 1 else joined(parts, stack.groups, 1)
             return {stack.one: turned(recipe, True) if stack.turned else recipe}
-        made: dict[str, Recipe] = {}
+        made: dict[str, str] = {}
         for i, keys in enumerate(stack.many):
             for e, name in enumerate(keys):
-                recipe: Recipe = key(stack.one, f"[{e}]")
+                recipe = key(stack.one, f"[{e}]")
                 recipe = turned(recipe) if stack.turned else recipe
+                turn = is_turned_by_class(self.paddle.owners[name])
                 if len(stack.many) > 1:
-                    recipe = Cut(recipe, stack.sizes, i, stack.groups)
-                owner = self.paddle.owners[name]
-                made[name] = turned(recipe) if is_turned_by_class(owner) else recipe
+                    made[name] = part_of(recipe, stack.sizes, i, stack.groups, turn=turn)
+                else:
+                    made[name] = turned(recipe) if turn else recipe
         return made
 
-    def source(self, name: str, local: str) -> Recipe:
+    def source(self, name: str, local: str) -> str:
         """A torch unit's weight; of attention's projections the rows of the one they are in."""
         unit = self.torch.units[name]
         if not unit.virtual:
@@ -184,9 +176,9 @@ class Models:
             return key(alone)
         size = unit.entries[local].shape[0]
         fused = key(f"{prefix}in_proj_{local}")
-        return Cut(fused, (size,) * len(PROJECTIONS), PROJECTIONS.index(part))
+        return part_of(fused, (size,) * len(PROJECTIONS), PROJECTIONS.index(part))
 
-    def _fused(self, each: Fused) -> dict[str, Recipe]:
+    def _fused(self, each: Fused) -> dict[str, str]:
         made = {}
         for i, unit in enumerate(self.paddle.units[name] for name in each.paddle):
             for j, mine in enumerate(unit.by_size):
@@ -197,15 +189,15 @@ class Models:
                         flat = source if len(source) == len(shape) else source[:2]  # a kernel of 1
                         recipe = shaped(self.source(partner.name, its), source, flat)
                         parts.append(turned(recipe) if _lies_in_out(partner, its) else recipe)
+                turn = _lies_in_out(unit, mine)
                 if each.joined:
-                    recipe = Joined(tuple(parts), each.groups)
+                    recipe = joined(parts, each.groups, turn=turn)
                 else:
-                    recipe = Cut(parts[0], each.sizes, i, each.groups)
-                recipe = turned(recipe) if _lies_in_out(unit, mine) else recipe
+                    recipe = part_of(parts[0], each.sizes, i, each.groups, turn=turn)
                 made[unit.key(mine)] = shaped(recipe, shape[: len(flat)], shape)
         return made
 
-    def to_convert(self, assignment: Assignment) -> dict[str, Recipe]:
+    def to_convert(self, assignment: Assignment) -> dict[str, str]:
         """The recipes that RENAME alone does not follow."""
         keys = {
             whole_of(self.paddle.units[name].key(local))[0]
@@ -227,9 +219,7 @@ class Models:
         return bool(match.regrouped) or otherwise or not fits or halved(mine, its)
 
 
-def arranged(
-    recipe: Recipe, source: tuple[int, ...], shape: tuple[int, ...], is_turned: bool
-) -> Recipe:
+def arranged(recipe: str, source: tuple[int, ...], shape: tuple[int, ...], is_turned: bool) -> str:
     """A weight of shape `source` as one of another shape, whose matrix may lie the other way."""
     if is_turned:
         _, matrix = matrices(shape, source)

@@ -27,7 +27,6 @@ from dataclasses import replace
 from pathlib import Path
 
 from twincheck.common.check.command_line import check_main
-from twincheck.common.check.guard import guarded
 from twincheck.common.check.options import Parser
 from twincheck.common.check.workers import Processes
 from twincheck.common.pair.pairs import RECORD
@@ -37,6 +36,7 @@ from twincheck.common.system.errors import UserError
 from twincheck.common.system.extras import in_language
 from twincheck.common.system.frameworks import SIDES
 from twincheck.common.system.interpreters import interpreter
+from twincheck.common.system.program import guarded
 from twincheck.common.system.reasons import renamed
 from twincheck.extras.new_pair import Kind
 from twincheck.extras.new_pair.described import Asked
@@ -148,7 +148,7 @@ def _of_two(given: argparse.Namespace, processes: Processes) -> int:
     words += ["--model", str(target), "--out", str(target / "log")]
     words += ["--seed", str(given.seed)] if given.seed else []
     words += ["--debug"] if given.debug else []
-    forward = importlib.import_module("twincheck.step1_forward.check_step1").STEP
+    forward = importlib.import_module("twincheck.step1_forward.step").STEP
     return check_main(forward, words, processes)
 
 

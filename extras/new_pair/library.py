@@ -6,33 +6,26 @@ The same on both sides.  The request and the answer, both JSON, are described in
 extras/new_pair/described.py.
 """
 
-import sys
-from pathlib import Path
-
-if __name__ == "__main__":  # by its path too; --help needs no framework
-    sys.path[0] = sys.path[0] if __package__ else str(Path(__file__).resolve().parents[2])
-    from twincheck.common.system.start import begin, show_help
-
-    show_help(__doc__)
-    begin("numpy")
-
 import ast
 import gc
 import importlib
 import inspect
+import sys
 import traceback
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from types import ModuleType
 from unittest.mock import patch
 
 import numpy as np
 
-from twincheck.common.sides import without_gpu
 from twincheck.common.sides.places import error_sentence
+from twincheck.common.sides.side import Side
 from twincheck.common.system.errors import UserError
 from twincheck.common.system.json_file import load_json, write_json
 from twincheck.common.system.reasons import reasons_json
+from twincheck.common.system.start import show_help
 from twincheck.common.system.tree import children, tree_leaves
 from twincheck.common.system.words import did_you_mean
 from twincheck.extras.new_pair import Kind
@@ -53,8 +46,8 @@ def main(path: Path) -> int:
     """Answer the request of a file; returns the exit status, 0 where it has an answer."""
     request = load_json(path)
     gc.disable()  # imports make much and drop little, and one small model is run
-    side = importlib.import_module(f"twincheck.common.sides.{request['side']}_side")
-    without_gpu.patch(side)
+    side = importlib.import_module(f"twincheck.common.sides.backend_{request['side']}").side
+    side.without_gpu()
     try:
         answer = describe(side, request)
         answer["unknown"] = reasons_json(answer["unknown"])
@@ -76,7 +69,7 @@ class Failed(UserError):
         self.cause = cause
 
 
-def describe(side: ModuleType, request: Mapping) -> dict:
+def describe(side: Side, request: Mapping) -> dict:
     """Import, build and run what is asked for; raises UserError where that cannot be done."""
     if request["compat"]:
         side.lib.enable_compat()
@@ -97,7 +90,7 @@ def describe(side: ModuleType, request: Mapping) -> dict:
             return answer | found
 
 
-def _described(side: ModuleType, request: Mapping) -> dict:
+def _described(side: Side, request: Mapping) -> dict:
     side.set_up("float32", "cpu", request["seed"])
     stand_in = _import(request, request["module"])
     _demand_file(request)
@@ -136,7 +129,7 @@ def _described(side: ModuleType, request: Mapping) -> dict:
 
 
 def _first_run(
-    side: ModuleType, model, call: Mapping[str, str], request: Mapping
+    side: Side, model, call: Mapping[str, str], request: Mapping
 ) -> tuple[int, dict, object]:
     """The first inputs that it makes sense of: their number, what it is called with, its outputs.
 
@@ -165,7 +158,7 @@ def _first_run(
 
 
 @contextmanager
-def _searches(side: ModuleType) -> Iterator[list[str]]:
+def _searches(side: Side) -> Iterator[list[str]]:
     """The framework's searches, inside, that were given what does not rise: nobody knows what they
     find there, and it need not be the same on both sides."""
     framework, falling = sys.modules[side.NAME], []
@@ -186,7 +179,7 @@ def _searches(side: ModuleType) -> Iterator[list[str]]:
         yield falling
 
 
-def _shapes(side: ModuleType, outputs) -> list[list]:
+def _shapes(side: Side, outputs) -> list[list]:
     """Path, shape and whether it is of floats, of each tensor."""
     return [
         [list(path), list(side.shape(leaf)), bool(side.is_float(leaf))]
@@ -194,7 +187,7 @@ def _shapes(side: ModuleType, outputs) -> list[list]:
     ]
 
 
-def _shapes_in_training(side: ModuleType, model, words: Mapping) -> list[list] | None:
+def _shapes_in_training(side: Side, model, words: Mapping) -> list[list] | None:
     """The same in train mode, where auxiliary heads may answer too; None where it cannot run."""
     model.train()
     try:
@@ -374,7 +367,7 @@ def _call(model, request: Mapping) -> tuple[dict[str, str], list[str]]:
     return {name: call.get(name, name) for name in wanted}, list(named)
 
 
-def _kind(side: ModuleType, outputs) -> str:
+def _kind(side: Side, outputs) -> str:
     """`tensor`, `sequence` (by index), `named` (by key or field) or `nothing`."""
     if side.is_tensor(outputs):
         return "tensor"
@@ -385,4 +378,5 @@ def _kind(side: ModuleType, outputs) -> str:
 
 
 if __name__ == "__main__":
+    show_help(__doc__)
     sys.exit(main(Path(sys.argv[1])))

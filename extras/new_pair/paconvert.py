@@ -84,8 +84,10 @@ class Translation:
             if (file, line) in places:
                 more = Kind.LEFT_IN_TORCH(place=places[file, line].reason)
             else:
-                text = file.read_text(encoding="utf-8")
-                where = _line_of(text, line, self.files[found[1]].read_text(encoding="utf-8"))
+                here, torch = (
+                    _Places(f.read_text(encoding="utf-8")) for f in (file, self.files[found[1]])
+                )
+                where = torch.alike(here.scope(line), here.lines[line - 1])
                 said = {"file": str(self.files[found[1]]), "line": where}
                 more = Kind.LINE_IN_TORCH(**said) if where else ""
         return Kind.MEND_TRANSLATION(error=sentence, place=more)
@@ -252,33 +254,21 @@ def _with_its_imports(text: str) -> str:
 
 def _left_in(text: str, file: Path, shown: str, translated: Path) -> Iterator[Untranslated]:
     """The places of a translated file that are still torch's, with their lines in torch's file."""
-    known = _Places(file.read_text(encoding="utf-8"))
-    here = _Places(text)
+    known, here = _Places(file.read_text(encoding="utf-8")), _Places(text)
     note = ""
-    for number, line in enumerate(text.splitlines(), 1):
+    for number, line in enumerate(here.lines, 1):
         said = _NOTE.search(line)
         if said:
             note = said[1]
             continue
-        apis = [note] if note else here.not_imported(_without_strings(line))
+        named = _LEFT.findall(_without_strings(line))
+        apis = (
+            [note] if note else [first + rest for first, rest in named if first not in here.names]
+        )
         note = ""
         for api in dict.fromkeys(apis):
-            where = known.take(api, here.scope(number), line)
+            where = known.use(api, here.scope(number), line)
             yield Untranslated(api, line.strip(), shown, where, translated, number)
-
-
-def _line_of(text: str, number: int, torch_text: str) -> int:
-    """The line of the torch file that a line of its translation was made of; 0 where none is."""
-    known, here = _Places(torch_text), _Places(text)
-    line, scope = text.splitlines()[number - 1].strip(), here.scope(number)
-    found = [
-        (_likeness(o, line), -i) for i, o in enumerate(known.lines, 1) if known.scope(i) == scope
-    ]
-    return -max([(0.5, 0), *found])[1]  # less alike is no translation
-
-
-def _likeness(one: str, other: str) -> float:
-    return difflib.SequenceMatcher(None, one.strip(), other.strip(), autojunk=False).ratio()
 
 
 def _without_strings(line: str) -> str:
@@ -287,68 +277,54 @@ def _without_strings(line: str) -> str:
 
 
 class _Places:
-    """Where a file uses which functions, and in which class and function each line stands."""
+    """A file's lines, the names that it imports, and the class and function around each line."""
 
     def __init__(self, text: str):
-        self.lines = text.splitlines()
-        self.uses: list[tuple[str, int, str]] = []  # (dotted name, line, scope)
+        self.lines, self.names = text.splitlines(), set()
         self._spans: list[tuple[int, int, str]] = []
-        self._names: dict[str, str] = {}
+        self._used: set[tuple[int, str]] = set()
         try:
             tree = ast.parse(text)
         except SyntaxError:  # said where it is imported
             return
         for node in ast.walk(tree):
-            if isinstance(node, ast.Import):
-                for alias in node.names:
-                    first = alias.name.partition(".")[0]
-                    self._names[alias.asname or first] = alias.name if alias.asname else first
-            elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
-                for alias in node.names:
-                    self._names[alias.asname or alias.name] = f"{node.module}.{alias.name}"
-        self._visit(tree, "")
-
-    def _visit(self, node: ast.AST, scope: str) -> None:
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-            scope = f"{scope}.{node.name}"
-            first = min([node.lineno, *(d.lineno for d in node.decorator_list)])
-            self._spans.append((first, node.end_lineno, scope))
-        if isinstance(node, ast.Attribute | ast.Name):
-            name = self._dotted(node)
-            if name:
-                self.uses.append((name, node.end_lineno, scope))
-        for child in ast.iter_child_nodes(node):
-            self._visit(child, scope)
-
-    def _dotted(self, node: ast.AST) -> str:
-        """What an expression names, by what the file has imported; `*.name` for any other."""
-        parts = []
-        while isinstance(node, ast.Attribute):
-            parts.append(node.attr)
-            node = node.value
-        if isinstance(node, ast.Name) and node.id in self._names:
-            return ".".join([self._names[node.id], *reversed(parts)])
-        return f"*.{parts[0]}" if parts else ""
-
-    def not_imported(self, line: str) -> list[str]:
-        """What a line names of torch and its kin that the file does not import."""
-        return [first + rest for first, rest in _LEFT.findall(line) if first not in self._names]
+            if isinstance(node, ast.Import | ast.ImportFrom):
+                names = (alias.asname or alias.name.partition(".")[0] for alias in node.names)
+                self.names.update(names)
+            elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+                first = min([node.lineno, *(d.lineno for d in node.decorator_list)])
+                self._spans.append((first, node.end_lineno, node.name))
 
     def scope(self, line: int) -> str:
         """The class and function around a line."""
-        around = [scope for first, last, scope in self._spans if first <= line <= last]
-        return max(around, key=len, default="")
+        return ".".join(name for first, last, name in sorted(self._spans) if first <= line <= last)
 
-    def take(self, api: str, scope: str, like: str) -> int:
-        """The line of the use that is most like a line of the translation; each is given once."""
-        short = f"*.{api.rpartition('.')[2]}"
-        found = [use for use in self.uses if use[0] in (api, short)]
-        found = [use for use in found if use[2] == scope] or found
-        if not found:
-            return 0
-        best = max(found, key=lambda use: _likeness(self.lines[use[1] - 1], like))  # the first
-        self.uses.remove(best)
-        return best[1]
+    def use(self, api: str, scope: str, like: str) -> int:
+        """The line with an API's name that is most like one of the translation; each once."""
+        name = re.compile(rf"\b{re.escape(api.rpartition('.')[2])}\b")
+        found = [
+            number
+            for number, line in enumerate(self.lines, 1)
+            if name.search(_without_strings(line)) and (number, api) not in self._used
+        ]
+        best = self._most_alike([i for i in found if self.scope(i) == scope] or found, like, 0.0)
+        best = best or self.alike(scope, like)  # under another name
+        self._used.add((best, api))
+        return best
+
+    def alike(self, scope: str, like: str) -> int:
+        """The line that one of the translation was made of; 0 where none is like it."""
+        own = [number for number in range(1, len(self.lines) + 1) if self.scope(number) == scope]
+        return self._most_alike(own, like, 0.5)  # less alike is no translation
+
+    def _most_alike(self, numbers: Sequence[int], like: str, least: float) -> int:
+        """The first of these lines that is most like another; 0 where none is by that much."""
+        alike = {
+            i: difflib.SequenceMatcher(None, self.lines[i - 1].strip(), like.strip(), False).ratio()
+            for i in numbers
+        }
+        best = max(alike, key=alike.get, default=0)
+        return best if best and alike[best] >= least else 0
 
 
 # ---- PaConvert's process ------------------------------------------------------------------------

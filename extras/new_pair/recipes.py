@@ -1,118 +1,74 @@
-"""How the entries of a Paddle model are made of torch's: values, and the source that makes them.
+"""How the entries of a Paddle model are made of torch's: expressions, as case.py gets them.
 
-NumPy only.  A recipe is a small tree; its `code` is the source, which `value_of` computes.
+NumPy only.
 """
 
 import inspect
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
-State = Mapping[str, np.ndarray]
+_TURNED, _DEEP = ".T", ".swapaxes(-1, -2)"  # of what has two axes, of what has more
 
 
-@dataclass(frozen=True)
-class Text:
-    """What nothing further is made of but whole: an entry, equal parts in one, another shape."""
-
-    code: str
-
-
-@dataclass(frozen=True)
-class Turned:
-    """Its last two axes exchanged; `deep`: it has more than these."""
-
-    of: "Recipe"
-    deep: bool = False
-
-    @property
-    def code(self) -> str:
-        """The source."""
-        return self.of.code + (".swapaxes(-1, -2)" if self.deep else ".T")
-
-
-@dataclass(frozen=True)
-class Joined:
-    """Parts in one: along the first axis, or the axis behind that of experts, in `groups` turns.
-
-    Each part is cut into so many equal runs; the first run of each comes first, then the second of
-    each, and so on: 1 puts them end to end, as many as there are rows interleaves them.
-    """
-
-    parts: tuple["Recipe", ...]
-    groups: int = 1
-    axis: int = 0
-
-    @property
-    def code(self) -> str:
-        """The source."""
-        parts = ", ".join(part.code for part in self.parts)
-        if self.groups == 1:
-            return f"np.concatenate([{parts}]{f', {self.axis}' if self.axis else ''})"
-        return f"join([{parts}], {self.groups}, {self.axis})"
-
-
-@dataclass(frozen=True)
-class Cut:
-    """One of the parts that `Joined` would have joined."""
-
-    of: "Recipe"
-    sizes: tuple[int, ...]
-    part: int
-    groups: int = 1
-    axis: int = 0
-
-    @property
-    def code(self) -> str:
-        """The source."""
-        if self.groups == 1:
-            start = sum(self.sizes[: self.part])
-            rows = f"{start or ''}:{start + self.sizes[self.part]}"
-            return f"{self.of.code}[{':, ' * self.axis}{rows}]"
-        return f"cut({self.of.code}, {list(self.sizes)}, {self.groups}, {self.axis})[{self.part}]"
-
-
-Recipe = Text | Turned | Joined | Cut
-
-
-def key(name: str, index: str = "") -> Recipe:
+def key(name: str, index: str = "") -> str:
     """A torch entry, or a part of it."""
-    return Text(f'state["{name}"]{index}')
+    return f'state["{name}"]{index}'
 
 
-def stacked(names: Sequence[str]) -> Recipe:
+def stacked(names: Sequence[str]) -> str:
     """Torch entries of one shape along a new first axis, such as those of all experts."""
     for found in re.finditer(r"\d+", names[0]):
         head, tail = names[0][: found.start()], names[0][found.end() :]
         if list(names) == [f"{head}{e}{tail}" for e in range(len(names))]:
-            return Text(f'np.stack([state[f"{head}{{e}}{tail}"] for e in range({len(names)})])')
-    return Text(f"np.stack([{', '.join(key(name).code for name in names)}])")
+            return f'np.stack([state[f"{head}{{e}}{tail}"] for e in range({len(names)})])'
+    return f"np.stack([{', '.join(map(key, names))}])"
 
 
-def shaped(recipe: Recipe, source: tuple[int, ...], shape: tuple[int, ...]) -> Recipe:
+def shaped(recipe: str, source: tuple[int, ...], shape: tuple[int, ...]) -> str:
     """A recipe for values of shape `source` in another shape; itself where that is the same."""
     sizes = ", ".join(map(str, shape))
-    return recipe if source == shape else Text(f"{recipe.code}.reshape({sizes or ()})")
+    return recipe if source == shape else f"{recipe}.reshape({sizes or ()})"
 
 
-def value_of(recipe: Recipe, state: State) -> np.ndarray:
+def turned(recipe: str, deep: bool = False) -> str:
+    """A recipe with its last two axes exchanged; `deep`: it has more than these."""
+    if recipe.endswith((_TURNED, _DEEP)):
+        return recipe.removesuffix(_TURNED).removesuffix(_DEEP)
+    return recipe + (_DEEP if deep else _TURNED)
+
+
+def joined(parts: Sequence[str], groups: int = 1, axis: int = 0, turn: bool = False) -> str:
+    """Parts in one: along the first axis, or the axis behind that of experts, in `groups` turns.
+
+    Each part is cut into so many equal runs; the first run of each comes first, then the second of
+    each, and so on: 1 puts them end to end, as many as there are rows interleaves them.
+    turn   the whole is turned, its parts before they are joined where they are turned by themselves
+    """
+    if turn and all(part.endswith(_TURNED) for part in parts):
+        return joined([turned(part) for part in parts], groups, 1)
+    inner = ", ".join(parts)
+    made = f"join([{inner}], {groups}, {axis})"
+    if groups == 1:
+        made = f"np.concatenate([{inner}]{f', {axis}' if axis else ''})"
+    return turned(made) if turn else made
+
+
+def part_of(recipe: str, sizes: Sequence[int], part: int, groups=1, axis=0, turn=False) -> str:
+    """One of the parts that `joined` would have joined."""
+    if turn and recipe.endswith(_TURNED):
+        return part_of(turned(recipe), sizes, part, groups, 1)
+    made = f"cut({recipe}, {list(sizes)}, {groups}, {axis})[{part}]"
+    if groups == 1:
+        start = sum(sizes[:part])
+        made = f"{recipe}[{':, ' * axis}{start or ''}:{start + sizes[part]}]"
+    return turned(made) if turn else made
+
+
+def value_of(recipe: str, state: Mapping[str, np.ndarray]) -> np.ndarray:
     """The array that a recipe makes, by the very text that case.py gets."""
-    return eval(recipe.code, {"np": np, "join": join, "cut": cut, "state": state})
-
-
-def turned(recipe: Recipe, deep: bool = False) -> Recipe:
-    """A recipe turned, as it is written the shortest."""
-    if isinstance(recipe, Turned):
-        return recipe.of
-    if isinstance(recipe, Cut) and isinstance(recipe.of, Turned) and not deep:
-        return Cut(recipe.of.of, recipe.sizes, recipe.part, recipe.groups, 1)
-    if isinstance(recipe, Joined) and not deep:
-        inner = tuple(part.of for part in recipe.parts if isinstance(part, Turned))
-        if len(inner) == len(recipe.parts):
-            return Joined(inner, recipe.groups, 1)
-    return Turned(recipe, deep)
+    return eval(recipe, {"np": np, "join": join, "cut": cut, "state": state})
 
 
 def join(parts, groups, axis):

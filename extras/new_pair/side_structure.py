@@ -21,10 +21,9 @@ from twincheck.common.logs.result_folder import ResultFolder
 from twincheck.common.pair.pairs import PERTURBED, Case
 from twincheck.common.pair.task import TRY
 from twincheck.common.sides.job import Job
-from twincheck.common.sides.probes import hooked
+from twincheck.common.sides.probes import hooked, settings_of
 from twincheck.common.sides.run import Run
 from twincheck.common.sides.session import Session, using
-from twincheck.common.sides.settings import settings_of
 from twincheck.common.sides.shared_weights import make_weights
 from twincheck.common.sides.upcast import upcasting
 from twincheck.common.system.json_file import load_json, write_json

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from itertools import product
 
 from twincheck.extras.new_pair.assignment import alike, grouped
-from twincheck.extras.new_pair.recipes import HELPERS, Recipe
+from twincheck.extras.new_pair.recipes import HELPERS
 
 # A text, or the number of one of a stack: what layers and experts of a kind differ in.
 _TEXT = re.compile(r'(f?)"([^"]*)"|(?<=\])\[(\d+)\]')
@@ -13,12 +13,12 @@ _WIDTH = 96
 _DOCSTRING = "Weights that lie otherwise in Paddle, under Paddle's names."
 
 
-def convert_source(recipes: Mapping[str, Recipe]) -> str:
+def convert_source(recipes: Mapping[str, str]) -> str:
     """A function `convert(state)` that makes these Paddle entries; layers of a kind in one loop."""
     if not recipes:
         return ""
     lines = ["def convert(state):", f'    """{_DOCSTRING}"""', "    made = {}"]
-    statements = [f'made["{key}"] = {recipe.code}' for key, recipe in recipes.items()]
+    statements = [f'made["{key}"] = {recipe}' for key, recipe in recipes.items()]
     blocks = grouped(folded(statements), lambda block: tuple(block[0]))
     for loops, bodies in blocks.items():
         indent = "    "

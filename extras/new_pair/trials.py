@@ -19,7 +19,7 @@ from twincheck.common.system.json_file import write_json
 from twincheck.common.weights.states import save_state
 from twincheck.extras.new_pair.align import Fused
 from twincheck.extras.new_pair.assignment import Assignment, Models
-from twincheck.extras.new_pair.recipes import Recipe, cut, join, value_of
+from twincheck.extras.new_pair.recipes import cut, join, value_of
 from twincheck.extras.new_pair.structure import Structure, read_calls
 
 # Both sides compute in float64: what agrees does so within rounding, what does not is far off.
@@ -92,7 +92,7 @@ class Trials:
         values = sum(map(math.prod, shapes)) + sum(v.size for v in self.state.values())
         self.most = min(MOST_TRIALS, max(LEAST_TRIALS, MOST_VALUES // max(1, values)))
         self._known: dict[str, Tried] = {}
-        self._loaded: dict[str, Recipe] = {}  # what the process's model holds
+        self._loaded: dict[str, str] = {}  # what the process's model holds
 
     @property
     def spent(self) -> bool:

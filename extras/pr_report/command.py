@@ -12,12 +12,12 @@ lines say so), 2 no report: results are missing, torn, stale, or of several mode
 from collections.abc import Sequence
 from pathlib import Path
 
-from twincheck.common.check.guard import guarded
 from twincheck.common.check.options import Parser
 from twincheck.common.check.result import shown
 from twincheck.common.report import terminal as report
 from twincheck.common.system.checkout import for_logs
 from twincheck.common.system.files import write_text
+from twincheck.common.system.program import guarded
 from twincheck.extras.pr_report import Kind
 from twincheck.extras.pr_report.claims import KINDS
 from twincheck.extras.pr_report.markdown import markdown, save_picture

@@ -18,15 +18,17 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from twincheck.common.check.guard import guarded
 from twincheck.common.check.options import Parser
 from twincheck.common.pair.pairs import load_pair, python_for
 from twincheck.common.report import terminal as report
+from twincheck.common.system.extras import of_pairs
 from twincheck.common.system.frameworks import SIDES
+from twincheck.common.system.program import guarded
 from twincheck.extras.publish import Kind
 from twincheck.extras.publish.write import publish, refuse_place
 
 
+@of_pairs()
 def main(arguments: Sequence[str] | None = None) -> int:
     """The command line; see the module's docstring.  Returns the exit status."""
     parser = Parser(__doc__, "export")

@@ -32,7 +32,6 @@ from twincheck.common.system.folders import remove_abandoned, working_folder
 from twincheck.common.system.frameworks import SIDES
 from twincheck.common.system.processes import Told
 from twincheck.common.system.run_kind import RunKind
-from twincheck.common.system.shared_arrays import SharedFile
 from twincheck.common.weights import checkpoint
 from twincheck.extras.shared.one_case import data_case
 
@@ -79,9 +78,10 @@ def asked(pair: Pair, options: CheckOptions, base: Path, **more: object) -> Iter
     """
     base.mkdir(parents=True, exist_ok=True)
     remove_abandoned(base)
-    with working_folder(base) as work, SharedFile(work) as memory:
+    with working_folder(base) as work:
         pythons = {side: python_for(side, options.pythons.get(side), [pair]) for side in SIDES}
-        run = replace(options.run, model=pair.model, progress=True, memory=memory.address, **more)
+        more |= {"model": pair.model, "progress": True, "states": str(work / ".states")}
+        run = replace(options.run, **more)
         preset, notes = data_preset(pair, run.preset), []
         if is_checkpoint(run.weights):
             told = run.weights, preset, run.mode == TRAIN, pythons, work
@@ -140,10 +140,9 @@ class Sides:
         if told.what.startswith("batch "):
             self.on_batch(side)
 
-    def answer(self, dtype: str, meanwhile: Callable[[], object] = lambda: None) -> object:
+    def answer(self, dtype: str) -> None:
         """Have both sides run in a precision; raises UserError where one fails.
 
-        meanwhile   is called while they do; what it returns is returned
         In float32 both compute at once, where they do not share a GPU.
         """
         run = replace(self.run, only_float32=dtype == "float32")
@@ -157,12 +156,10 @@ class Sides:
             self.processes[side].ask(own, self.folder / name)
             if not at_once:
                 self._wait([side])
-        made = meanwhile()
         if at_once:
             self._wait(SIDES)
         if dtype == "float64":
             self.exact = all(self.has_log(side, RunKind.FLOAT64) for side in SIDES)
-        return made
 
     def _wait(self, sides: Sequence[str]) -> None:
         for side in sides:

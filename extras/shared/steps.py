@@ -10,11 +10,11 @@ from twincheck.common.check.workers import Processes
 from twincheck.common.pair.worker_process import Failure
 from twincheck.common.system.errors import UserError
 from twincheck.extras.shared import Kind
-from twincheck.step1_forward.check_step1 import STEP as FORWARD
-from twincheck.step2_metric.check_step2 import STEP as METRIC
-from twincheck.step3_loss.check_step3 import STEP as LOSS
-from twincheck.step4_backward.check_step4 import STEP as BACKWARD
-from twincheck.step5_train.check_step5 import STEP as TRAINING
+from twincheck.step1_forward.step import STEP as FORWARD
+from twincheck.step2_metric.step import STEP as METRIC
+from twincheck.step3_loss.step import STEP as LOSS
+from twincheck.step4_backward.step import STEP as BACKWARD
+from twincheck.step5_train.step import STEP as TRAINING
 
 STEPS = (FORWARD, LOSS, BACKWARD)
 OTHERS = (METRIC, TRAINING)  # they judge data, metrics and whole trainings

@@ -2,7 +2,6 @@
 
 from collections import Counter
 from collections.abc import Callable
-from pathlib import Path
 
 from twincheck.extras.sources import Kind
 
@@ -12,33 +11,29 @@ NAMED = 3  # lines that a note names
 class BrokenLines:
     """What was left out of one file, and why."""
 
-    def __init__(self, path: Path, state: dict | None = None):
-        self.path = path
-        state = state or {}
-        self.counts = Counter(state.get("counts", {}))  # reason -> lines
-        self.first = list(state.get("first", []))  # of the form "reviews.json:17 (no JSON)"
+    def __init__(self, name: str):
+        self.name = name
+        self.counts: Counter[str] = Counter()  # reason -> lines
+        self.first: list[str] = []  # of the form "reviews.json:17 (no JSON)"
 
-    def add(self, line: int | None, why: str, name: str | None = None) -> None:
-        """One line, counted from 1, or a file as a whole, that is left out."""
+    def add(self, line: int, why: str) -> None:
+        """Count a line, from 1, that is left out."""
+        self._add(why, lambda: Kind.LINE_LEFT_OUT(line=line, file=self.name, why=why))
+
+    def add_file(self, name: str, why: str) -> None:
+        """Count a file that is left out as a whole."""
+        self._add(why, lambda: Kind.FILE_LEFT_OUT(file=name, why=why))
+
+    def _add(self, why: str, told: Callable[[], str]) -> None:
         self.counts[why] += 1
         if len(self.first) < NAMED:
-            of = {"file": name or self.path.name, "why": why}
-            told = Kind.LINE_LEFT_OUT(line=line, **of) if line else Kind.FILE_LEFT_OUT(**of)
-            self.first.append(told)
-
-    def state(self) -> dict:
-        """What a progress file keeps; BrokenLines(path, state) is the same again."""
-        return {"counts": dict(self.counts), "first": self.first}
-
-    @property
-    def total(self) -> int:
-        """How many were left out."""
-        return sum(self.counts.values())
+            self.first.append(told())
 
     def notes(self, left_out: Callable[..., str] = Kind.LINES_LEFT_OUT) -> list[str]:
-        """One note, or none where nothing was left out."""
-        if not self.total:
+        """Return one note, or none where nothing was left out."""
+        total = self.counts.total()
+        if not total:
             return []
-        first = self.first + ["…"] * (self.total > len(self.first))
+        first = self.first + ["…"] * (total > len(self.first))
         reasons = [Kind.LEFT_OUT_BECAUSE(count=n, why=w) for w, n in self.counts.most_common()]
-        return [Kind.DATA(what=left_out(count=self.total, reasons=reasons, first=first))]
+        return [Kind.DATA(what=left_out(count=total, reasons=reasons, first=first))]

@@ -39,7 +39,7 @@ _PROGRESS_EVERY = 5000  # texts
 Samples = list[tuple[str, str]]  # (label as it is written, text)
 
 
-def build(request: SourceRequest, progress: Path) -> Dataset:
+def build(request: SourceRequest) -> Dataset:
     """Read, split and tokenize; raises UserError where nothing is left to train on."""
     path = request.path
     train, test, notes = _read(request)
@@ -107,16 +107,16 @@ def _split(samples: Samples, seed: int) -> tuple[Samples, Samples]:
 
 def _folder(path: Path, request: SourceRequest) -> tuple[Samples, list[str]]:
     """The .txt files of each class's subfolder, in the order of their names."""
-    broken, samples = BrokenLines(path), []
+    broken, samples = BrokenLines(path.name), []
     for number, file in enumerate(sorted(path.glob("*/*.txt"))):
         if number % _PROGRESS_EVERY == 0:
             request.on_progress(Kind.NOW_FILES(count=number, folder=path.name))
         try:
             samples.append((file.parent.name, file.read_bytes().decode("utf-8")))
         except UnicodeDecodeError:
-            broken.add(None, Kind.NO_UTF8(), f"{file.parent.name}/{file.name}")
+            broken.add_file(f"{file.parent.name}/{file.name}", Kind.NO_UTF8())
         except OSError as error:
-            broken.add(None, str(error.strerror), f"{file.parent.name}/{file.name}")
+            broken.add_file(f"{file.parent.name}/{file.name}", str(error.strerror))
     return samples, broken.notes(Kind.FILES_LEFT_OUT)
 
 
@@ -125,7 +125,7 @@ def _folder(path: Path, request: SourceRequest) -> tuple[Samples, list[str]]:
 
 def _table(path: Path, request: SourceRequest) -> tuple[Samples, list[str]]:
     """The rows of a CSV or TSV file."""
-    broken, samples = BrokenLines(path), []
+    broken, samples = BrokenLines(path.name), []
     columns, width = None, 0
     for line, row in _rows(path, broken):
         if columns is None:

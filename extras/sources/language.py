@@ -11,7 +11,6 @@ dropped; where a part has not even one row, every part has a last row with paddi
 
 import zipfile
 import zlib
-from collections.abc import Iterator
 from itertools import chain
 from pathlib import Path
 
@@ -25,10 +24,10 @@ from twincheck.extras.sources import Kind
 
 SHARES = {"train": (0, 90), "validation": (90, 95), "test": (95, 100)}  # per cent, from and to
 IGNORED = -100  # a label that no loss counts
-_CHUNK_BYTES = 1 << 22
+_LINES_AT_ONCE = 1 << 16  # ids in lists take much memory
 
 
-def build(request: SourceRequest, progress: Path) -> Dataset:
+def build(request: SourceRequest) -> Dataset:
     """PART/input_ids, int16 (int32 for large vocabularies), (rows, length), of a text."""
     length = request.settings["length"]
     content, notes = _content(request)
@@ -90,23 +89,10 @@ def _content(request: SourceRequest) -> tuple[np.ndarray, list[str]]:
             members = [member for member in archive.infolist() if not member.is_dir()]
             if len(members) != 1:
                 raise UserError(Kind.ARCHIVE_OF_SEVERAL(path=str(path), count=len(members)))
-            content = _unpacked(archive, members[0], request)
+            content = np.frombuffer(archive.read(members[0]), np.uint8)
     except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError) as error:
         raise UserError(Kind.DATA_DAMAGED(path=str(path), error=str(error))) from None
     return _non_empty(path, content), []
-
-
-def _unpacked(
-    archive: zipfile.ZipFile, member: zipfile.ZipInfo, request: SourceRequest
-) -> np.ndarray:
-    """A member's bytes, read in chunks: the size that its header says is not relied on."""
-    parts, done = [], 0
-    with archive.open(member) as stream:
-        while chunk := stream.read(_CHUNK_BYTES):
-            parts.append(chunk)
-            done += len(chunk)
-            request.on_progress(Kind.NOW_UNPACKED(size=done >> 20, file=member.filename))
-    return np.frombuffer(b"".join(parts), np.uint8)
 
 
 def _non_empty(path: Path, content: np.ndarray) -> np.ndarray:
@@ -122,30 +108,16 @@ def _pieces(request: SourceRequest, content: np.ndarray) -> tuple[np.ndarray, in
     and no piece crosses a blank.
     """
     processor = load_processor(request.tokenizer)
-    ids, replaced, done = [], 0, 0
-    for chunk in _lines(content):
+    ids, replaced, lines = [], 0, content.tobytes().split(b"\n")
+    for start in range(0, len(lines), _LINES_AT_ONCE):
+        request.on_progress(Kind.NOW_PIECES(percent=100 * start // len(lines)))
+        chunk = b"\n".join(lines[start : start + _LINES_AT_ONCE])
         decoded = chunk.decode("utf-8", "replace")
         replaced += decoded.count("\ufffd") - chunk.count("\ufffd".encode())
-        lines = processor.encode(decoded.split("\n"))
-        ids.append(np.fromiter(chain.from_iterable(lines), np.int32))
-        done += len(chunk)
-        request.on_progress(Kind.NOW_PIECES(percent=100 * done // len(content)))
+        pieces = processor.encode(decoded.split("\n"))
+        ids.append(np.fromiter(chain.from_iterable(pieces), np.int32))
     notes = [Kind.BYTES_REPLACED(count=replaced)] if replaced else []
     return np.concatenate(ids), processor.get_piece_size(), notes
-
-
-def _lines(content: np.ndarray) -> Iterator[bytes]:
-    """The bytes in chunks that end where a line does."""
-    start, size = 0, len(content)
-    while start < size:
-        end = min(start + _CHUNK_BYTES, size)
-        for mark in b"\n ":  # a blank will do where a line is longer than a chunk
-            breaks = np.flatnonzero(content[start:end] == mark)
-            if end < size and breaks.size:
-                end = start + int(breaks[-1]) + 1
-                break
-        yield content[start:end].tobytes()
-        start = end
 
 
 ENWIK8 = Source(

@@ -14,6 +14,7 @@ from twincheck.extras.sources import Kind
 
 _WORD = re.compile(r"\w+|[^\w\s]+")  # letters and digits, or a run of other marks
 _PROGRESS_EVERY = 5000  # texts
+Samples = list[tuple[int, str]]  # (label, text)
 
 
 class Vocabulary:
@@ -44,7 +45,7 @@ class Vocabulary:
 
 
 def labelled(
-    parts: dict[str, list[tuple[int, str]]],
+    parts: dict[str, Samples],
     lower: bool,
     lengths: dict[str, int],
     on_progress: Callable[[str], None],
@@ -64,7 +65,7 @@ def labelled(
     return arrays, vocabulary.size
 
 
-def class_counts(parts: dict[str, list[tuple[int, str]]], names: Sequence[object]) -> str:
+def class_counts(parts: dict[str, Samples], names: Sequence[object]) -> str:
     """A note: how many samples of each class a part has, and how many of the texts are empty."""
     sizes = []
     for part, samples in parts.items():

@@ -1,16 +1,15 @@
 """Step 5's --torch-losses and --paddle-losses: trainings that somebody else's trainer logged.
 
 The check's process.  A side without a file is the training that step 5 ran here; where that is the
-same training, its self-twins say how far rounding alone drives two curves apart.  Where the first
-losses differ, the reference's model is asked what it gives for that batch under each way to shift
-the labels and to reduce.  extras/trainers/trainers.py judges and says what is written.
+same training, its self-twins say how far rounding alone drives two curves apart.
+extras/trainers/trainers.py judges and says what is written; why first losses differ, `twincheck
+why` finds by training.
 """
 
 from argparse import Namespace
 from collections.abc import Mapping
 from pathlib import Path
 
-import numpy as np
 from rich.table import Table
 
 from twincheck.common.check.options import CheckOptions
@@ -20,31 +19,29 @@ from twincheck.common.check.steps import Step
 from twincheck.common.logs.reader import read_log
 from twincheck.common.logs.result_folder import TRAINERS_FILE, ResultFolder
 from twincheck.common.logs.sidecar import sidecar_of
-from twincheck.common.pair.case_hooks import data_preset, make_data, reads_file, training
-from twincheck.common.pair.pairs import EVAL, Pair
+from twincheck.common.pair.pairs import Pair
 from twincheck.common.pair.provenance import changed_sources, model_sources
-from twincheck.common.pair.tape import Tape
 from twincheck.common.report import terminal as report
 from twincheck.common.report.commands import whole
 from twincheck.common.system.errors import UserError
 from twincheck.common.system.frameworks import SIDES
 from twincheck.common.system.json_file import write_json
-from twincheck.common.system.npz import read_npz
-from twincheck.common.system.run_kind import RunKind
-from twincheck.extras.shared.sides import asked, only_pair
+from twincheck.extras.shared.sides import only_pair
 from twincheck.extras.trainers import Kind, trainers
-from twincheck.extras.trainers.first_loss import BATCH, Candidate, candidates
-from twincheck.extras.trainers.loss_logs import Curve, read_losses, together, told
+from twincheck.extras.trainers.loss_logs import Curve, read_losses, together, told, trained_here
 from twincheck.extras.trainers.trainers import Envelope, Judged, Precision
 from twincheck.step5_train.envelope import runs_of
-
-BATCHES = 4  # of the pair's own data: another one of them is another order
-STEM = "first_loss"
 
 
 def to_train(options: CheckOptions) -> str:
     """What to type to have step 5 train the model that a command is about, in the same place."""
     return whole("step5", [each for each in options.typed if each[0] in ("model", "out")])
+
+
+def _to_explain(options: CheckOptions) -> str:
+    """What to type to have the cause of other losses looked for."""
+    named = "model", "out", *(f"{side}-losses" for side in SIDES)
+    return whole("why", [each for each in options.typed if each[0] in named])
 
 
 def beside(step: Step, given: Namespace) -> int:
@@ -64,32 +61,21 @@ def beside(step: Step, given: Namespace) -> int:
     curves = {side: curves[side] for side in SIDES}
     precision = Precision(curves["torch"], curves["paddle"], given.losses_dtype)
     found = together(curves["torch"], curves["paddle"], precision.alike)
-    how = trainers.smoothed(found, precision)
-    if how:
-        raise UserError(Kind.SMOOTHED_HIDES(fact=how))
     envelope, notes = _envelope(ran, curves, precision)
     judged = trainers.judge(found, precision, envelope)
     of_curves = [
         Kind.SIDES_NOTE(side=s, note=n) for s, curve in curves.items() for n in curve.notes
     ]
     judged.notes = [*of_curves, *judged.notes, *notes]
-    made: list[Candidate] = []
     if judged.rows[0].key == "train/first" and judged.rows[0].verdict == "DIVERGED":
-        own: dict[str, float] = {}
-        if found.widths[0] == 1:
-            made, own, more = _candidates(base, pair, options, given.first_batch)
-            judged.notes += more
-        judged.cause = trainers.why(found, precision, made, own)
-        off = abs(own.get("torch", 0.0) - own.get("paddle", 0.0))
-        if len(own) == 2 and off > precision.allowed(own["torch"]):
-            judged.notes.append(Kind.OWN_LOSSES_DIFFER(**own))
+        judged.cause = trainers.cause_of(found, precision, _to_explain(options))
     result = {
         "schema": trainers.SCHEMA,
         "model": pair.name,
         "pair": str(pair.folder),
         "preset": options.run.preset,
         "sources": {side: model_sources(pair, side) for side in SIDES if ran is not None},
-        **trainers.as_json(found, curves, judged, made, precision),
+        **trainers.as_json(found, curves, judged),
     }
     place = base / pair.name / TRAINERS_FILE
     place.parent.mkdir(parents=True, exist_ok=True)
@@ -119,8 +105,7 @@ def here(folder: Path, pair: Pair) -> tuple[dict[str, Curve], Envelope | None] |
     for side in SIDES:
         with read_log(paths[side]) as log:
             losses = log["curve/loss"]
-        steps = np.arange(1, losses.size + 1)
-        curves[side] = Curve("", "step 5", "loss", steps, losses, True, 0.0)
+        curves[side] = trained_here(losses)
     if not all(files.log("train_self", side).is_file() for side in SIDES):
         return curves, None
     runs = tuple([each["curve/loss"] for each in runs_of(folder, side)] for side in SIDES)
@@ -148,78 +133,6 @@ def _envelope(ran, curves, precision: Precision):
     return envelope, []
 
 
-# ---- what the first loss could be ---------------------------------------------------------------
-
-
-def _candidates(base: Path, pair: Pair, options: CheckOptions, file: Path | None):
-    """(candidates, side -> the pair's own loss, notes) of the first batches.
-
-    file    an .npz with the first step's batch; without it those of the pair's own data
-    """
-    notes: list[str] = []
-    try:
-        batches = _batches(pair, options, file)
-    except UserError as error:
-        if file is not None:
-            raise
-        return [], {}, [Kind.FIRST_NOT_COMPUTED(why=str(error))]
-    with (
-        report.progress() as on_progress,
-        asked(pair, options, base, mode=EVAL) as one,
-        one.sides("twincheck.extras.trainers.first_loss", STEM) as sides,
-    ):
-        on_progress(Kind.NOW_FIRST_LOSS())
-        sides.folder.mkdir(parents=True, exist_ok=True)
-        for number, batch in enumerate(batches):
-            np.savez(sides.folder / f"{BATCH}_{number}.npz", **batch)
-        sides.answer("float64")
-        if not sides.exact:
-            sides.answer("float32")
-        made, own = [], {}
-        for side in SIDES:
-            run = RunKind.FLOAT64 if sides.exact else ""
-            with read_log(ResultFolder(sides.folder).log(STEM, side, run)) as log:
-                logged = {key: log[key] for key in log}
-            if f"{BATCH}_0/loss" in logged:
-                own[side] = float(logged[f"{BATCH}_0/loss"])
-            for number, batch in enumerate(batches if side == "torch" else ()):
-                prefix = f"{BATCH}_{number}/"
-                losses = {
-                    key.removeprefix(prefix): values
-                    for key, values in logged.items()
-                    if key.startswith(prefix) and key != f"{prefix}loss"
-                }
-                mask = batch.get("attention_mask")
-                kept = mask != 0 if mask is not None and mask.ndim == 2 else None
-                made += candidates(number, losses, kept)
-                if f"{prefix}loss" in logged:
-                    of_pair = float(logged[f"{prefix}loss"])
-                    made.append(Candidate(number, None, Kind.OWN_LOSS(), of_pair))
-        notes += one.notes
-    if options.run.weights is None:
-        notes.append(Kind.CANDIDATES_OF_THE_SEED())
-    return made, own, notes
-
-
-def _batches(pair: Pair, options: CheckOptions, file: Path | None) -> list[dict[str, np.ndarray]]:
-    """The first step's batch in a file, or the first of the pair's own data in step 5's order."""
-    if file is not None:
-        try:
-            return [dict(read_npz(file))]
-        except (ValueError, FileNotFoundError) as error:
-            said = {"path": str(file), "error": str(error)}
-            raise UserError(Kind.FIRST_BATCH_UNREADABLE(**said)) from None
-    preset = data_preset(pair, options.run.preset)
-    if reads_file(pair, preset):
-        raise UserError(Kind.FIRST_BATCH_MISSING())
-    samples = make_data(pair, preset, options.run.seed)["train"]
-    size = training(pair, pair.config(preset), preset)["batch_size"]
-    count = len(next(iter(samples.values())))
-    order = Tape(options.run.seed).permutation("shuffle", 0, count)
-    parts = [order[k * size : (k + 1) * size] for k in range(BATCHES)]
-    return [{n: v[part] for n, v in samples.items()} for part in parts if part.size]
-
-
 # ---- what people see ----------------------------------------------------------------------------
 
 
@@ -241,9 +154,6 @@ def show(result: dict, curves: Mapping[str, Curve], judged: Judged, place: Path)
     report.show_table(table)
     if judged.cause:
         report.say(Kind.CAUSE(what=judged.cause["kind"], said=judged.cause["said"]))
-    for made in [each for each in result["candidates"] if each["matches"]]:
-        of = {"name": made["name"], "loss": made["loss"]}
-        report.say(Kind.MATCHES(sides=made["matches"], **of))
     for note in [*judged.notes, *judged.cannot_show]:
         report.say(note)
     report.say(Kind.WRITTEN(path=shown(place)))

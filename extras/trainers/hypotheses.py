@@ -1,6 +1,6 @@
 """What commonly makes two trainings' losses part, each as a change to the reference's training.
 
-NumPy only.  What a change holds, reference/torch/retrain.py says; here is what is tried, under the
+NumPy only.  What a change holds, retrain.py says; here is what is tried, under the
 words that people read.  Every one is a habit of trainers in use: a setting's other value, a loss
 that is summed where it should be averaged, a schedule that is asked at another time.
 """
@@ -65,6 +65,7 @@ def _loss(samples: Mapping[str, np.ndarray], ratio: float) -> Iterator[tuple[str
             yield Kind.LABELS_PLACE_LESS(), {"labels": "previous"}
             rows = {"count": 0, "rows": "together", "loss": "mean", "shown": "mean"}
             yield Kind.MEAN_OF_ROWS_MEANS(), {"parts": rows}
+            yield Kind.SUM_OVER_ROWS(), {"factor": "rows"}
         if (labels == IGNORED).any():
             yield Kind.IGNORED_COUNTED(), {"factor": "places"}
             if "input_ids" in samples and samples["input_ids"].shape == labels.shape:

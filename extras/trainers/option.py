@@ -6,7 +6,7 @@ With them nothing is trained: losses of somebody else's trainer are judged.
 from argparse import Namespace
 from pathlib import Path
 
-from twincheck.common.check.added import Added
+from twincheck.common.check.command_line import Added
 from twincheck.common.check.options import Parser
 from twincheck.common.check.steps import Step
 from twincheck.common.system.errors import UserError
@@ -15,7 +15,7 @@ from twincheck.extras.trainers.beside import beside
 from twincheck.extras.trainers.trainers import ALLOWED
 
 # What logged losses go by; other options of this check mean nothing there.
-OF_LOSSES = ("torch-losses", "paddle-losses", "losses-name", "losses-dtype", "first-batch")
+OF_LOSSES = ("torch-losses", "paddle-losses", "losses-name", "losses-dtype")
 WITH_LOSSES = (
     *(*OF_LOSSES, "model", "preset", "device", "seed", "weights", "out"),
     *("torch-python", "paddle-python", "json", "lang", "debug"),
@@ -24,12 +24,11 @@ WITH_LOSSES = (
 
 def add(parser: Parser) -> None:
     """Give the check's parser the options."""
-    file = {"type": Path, "metavar": "FILE", "help": Kind.HELP_FIRST_BATCH()}
-    add_logs(parser).add_argument("--first-batch", **file)
+    add_logs(parser)
 
 
-def add_logs(parser: Parser) -> object:
-    """Give a parser the options that name logged losses; returns their group."""
+def add_logs(parser: Parser) -> None:
+    """Give a parser the options that name logged losses."""
     group = parser.add_argument_group(Kind.OPTIONS())
     file = {"type": Path, "metavar": "FILE"}
     group.add_argument("--torch-losses", **file, help=Kind.HELP_TORCH_LOSSES())
@@ -37,7 +36,6 @@ def add_logs(parser: Parser) -> object:
     group.add_argument("--losses-name", metavar="NAME", help=Kind.HELP_LOSSES_NAME())
     dtypes = {"choices": tuple(ALLOWED), "default": "float32"}
     group.add_argument("--losses-dtype", **dtypes, help=Kind.HELP_LOSSES_DTYPE())
-    return group
 
 
 def run(step: Step, given: Namespace) -> int:

@@ -12,8 +12,8 @@ verdict    IDENTICAL, ROUNDING (the drift is within the self-twin's envelope), C
            loss that is NaN); `exit_code` 0 or 1 (with 2 no file is written)
 sides      {torch, paddle}, each:
     file         the path; null: this side's own training, from step 5's result
-    format       csv, jsonl, trainer_state, tensorboard, visualdl, training log, or step 5
-    name         of the column or tag that was read
+    format       csv, jsonl, trainer_state, training log, or step 5
+    name         of the column that was read
     logged       how many losses; `first_step`, `last_step`, `every`: steps between two of them
                  (null: not always as many)
     means        "no" (each loss is of its own step) or "since the last" (mean of the steps since)
@@ -24,12 +24,9 @@ compared   steps [...] and {torch, paddle} losses [...] that were compared, both
 first      {step, torch, paddle, difference, allowed, equal (bool), ratio}
 by         "self-twin" (the runs can be repeated here), or "first step"
 rows       a list of {key, verdict, gap, allowed, note}: train/first, train/drift/PART
-cause      where the first losses differ: {kind, said, of}, else null.  kind: "labels shifted",
-           "other reduction", "other data", "other step numbers", "smoothed", "unexplained"; `of`:
-           the side it was found on ("torch", "paddle" or "")
-candidates  what the reference's own model gives at that step, where its batch is there: a list of
-           {name, loss, matches (of "torch", "paddle")}; name as `labels shifted once, mean over
-           tokens`; [] where it was not computed
+cause      where the first losses differ: {kind, said, of}, else null.  kind: "other reduction",
+           "other step numbers" or "unexplained"; `of`: the side it was found on ("torch", "paddle"
+           or ""); `twincheck why` looks for it
 cannot_show  sentences: what two logged curves do not say
 notes      sentences: what was left out, averaged or aligned
 
@@ -37,7 +34,7 @@ Numbers that are undefined are null.
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -46,8 +43,7 @@ import numpy as np
 from twincheck.common.system.reasons import Reason, reasons_json
 from twincheck.common.verdict.row import Row, claim, exit_code, worst
 from twincheck.extras.trainers import Kind
-from twincheck.extras.trainers.first_loss import Candidate
-from twincheck.extras.trainers.loss_logs import Curve, Together, smoothing
+from twincheck.extras.trainers.loss_logs import Curve, Together
 from twincheck.step5_train import envelope as envelopes
 from twincheck.step5_train.envelope import parts_of
 
@@ -107,20 +103,6 @@ class Judged:
     notes: list[str] = field(default_factory=list)
 
 
-def smoothed(found: Together, precision: Precision) -> str:
-    """Which side's losses are smoothed and how, in words; empty where neither is."""
-    if found.steps.size and found.widths.max() == 1:
-        allowed = precision.allowed(float(np.nanmax(np.abs(found.torch))))
-        for side, raw, other in (
-            ("paddle", found.torch, found.paddle),
-            ("torch", found.paddle, found.torch),
-        ):
-            how = smoothing(raw, other, allowed)
-            if how:
-                return Kind.SMOOTHED(side=side, how=how)
-    return ""
-
-
 def judge(found: Together, precision: Precision, envelope: Envelope | None) -> Judged:
     """Rows for two curves."""
     judged = Judged(notes=list(found.notes))
@@ -153,7 +135,7 @@ def judge(found: Together, precision: Precision, envelope: Envelope | None) -> J
     count = aligned[0][0].size
     if count < torch.size:
         judged.notes.append(Kind.TRAINING_ENDS(count=count, size=torch.size))
-    apart_steps = np.diff(found.steps, prepend=found.start)
+    apart_steps = np.diff(found.steps, prepend=0)
     places = max(1, envelope.per_epoch // int(np.median(apart_steps)))
     parts = parts_of(count, places)
     moved = envelopes.spreads_of(*aligned, parts)
@@ -168,7 +150,7 @@ def first_row(found: Together, precision: Precision) -> Row:
     """The row train/first: are both first losses equal but for rounding?"""
     a, b, width = float(found.torch[0]), float(found.paddle[0]), int(found.widths[0])
     allowed = precision.allowed(max(abs(a), abs(b))) * width
-    reasons, step = [Kind.FIRST_LOSSES(torch=a, paddle=b)], int(found.steps[0] - found.start)
+    reasons, step = [Kind.FIRST_LOSSES(torch=a, paddle=b)], int(found.steps[0])
     if step > width:
         reasons.append(Kind.FIRST_OF_STEP(step=step))
     if width > 1:
@@ -178,85 +160,40 @@ def first_row(found: Together, precision: Precision) -> Row:
 
 def over(found: Together, envelope: Envelope) -> list[list[np.ndarray]] | None:
     """Each side's run and self-twins at the places of two curves; None where these begin later."""
-    if found.start not in (0, -1):  # steps count from 1, or from 0
-        return None
     smallest = min(each.size for side in envelope.runs for each in side)
-    if not (found.steps - found.start <= smallest).any():
+    if found.steps[0] > smallest:
         return None
     return [[at_places(found, each[:smallest]) for each in side] for side in envelope.runs]
 
 
 def at_places(found: Together, losses: np.ndarray) -> np.ndarray:
     """The losses of a training's every step at the places of two curves, of those that it has."""
-    ends = found.steps - found.start
-    places = zip(ends[ends <= losses.size], found.widths[ends <= losses.size], strict=True)
+    have = found.steps <= losses.size
+    places = zip(found.steps[have], found.widths[have], strict=True)
     return np.array([losses[end - width : end].mean() for end, width in places])
 
 
-def why(
-    found: Together, precision: Precision, candidates: Sequence[Candidate], own: Mapping[str, float]
-) -> dict[str, str]:
-    """The cause of first losses that differ, as far as it can be told: kind, said, of.
+def cause_of(found: Together, precision: Precision, command: str) -> dict[str, object]:
+    """Why first losses differ, as far as two curves alone tell: kind, said, of.
 
-    candidates  what the reference's model gives, where its batch is there
-    own         side -> the pair's own loss of that batch
+    command   what looks for the cause by training
     """
-    a, b = float(found.torch[0]), float(found.paddle[0])
     sides = {"torch": found.torch, "paddle": found.paddle}
     for early, late in (("torch", "paddle"), ("paddle", "torch")):
         pairs = list(zip(sides[early][1:4], sides[late][:3], strict=False))
         if len(pairs) == 3 and all(precision.alike(x, y) for x, y in pairs):
             said = Kind.ONE_STEP_LATER(late=late, early=early)
             return _cause(Kind.OTHER_STEPS(), said, late)
-    matches = {
-        side: [each for each in candidates if precision.alike(each.loss, loss)]
-        for side, loss in (("torch", a), ("paddle", b))
-    }
-    if all(matches.values()):
-        return _told_apart(matches, candidates, own, precision)
-    counted = _count(a, b, precision)
-    if counted:
-        more, less = ("paddle", "torch") if abs(b) > abs(a) else ("torch", "paddle")
-        said = Kind.TIMES_THE_OTHER(more=more, less=less, count=counted)
+    less, more = sorted(sides, key=lambda side: abs(sides[side][0]))
+    count = _count(*(abs(float(sides[side][0])) for side in (less, more)), precision)
+    if count:
+        said = Kind.TIMES_THE_OTHER(more=more, less=less, count=count)
         return _cause(Kind.OTHER_REDUCTION(), said, more)
-    unexplained = Kind.UNEXPLAINED()
-    if not candidates:
-        return _cause(unexplained, Kind.TWO_CURVES_ALONE(), "")
-    for side, other in (("paddle", "torch"), ("torch", "paddle")):
-        if matches[other]:
-            found_on = {"other": other, "name": matches[other][0].name}
-            said = Kind.NONE_OF_ONE_SIDE(**found_on, side=side, count=len(candidates))
-            return _cause(unexplained, said, side)
-    return _cause(unexplained, Kind.NONE_OF_BOTH(count=len(candidates)), "")
+    return _cause(Kind.UNEXPLAINED(), Kind.TWO_CURVES_ALONE(command=command), "")
 
 
-def _told_apart(matches, candidates, own, precision: Precision) -> dict[str, str]:
-    """What differs between the candidates that both sides' first losses are."""
-    torch, paddle = min(
-        ((t, p) for t in matches["torch"] for p in matches["paddle"]),
-        key=lambda both: (
-            (both[0].batch != both[1].batch)
-            + (both[0].shift != both[1].shift)
-            + (both[0].reduction != both[1].reduction)
-        ),
-    )
-    right = [c for c in candidates if "torch" in own and precision.alike(c.loss, own["torch"])]
-    of = "paddle"
-    if right and paddle.name in {each.name for each in right}:
-        of = "torch"
-    said = Kind.FOUND_ON_BOTH(torch=torch.name, paddle=paddle.name)
-    if right:
-        said = Kind.FOUND_AND_OWN(found=said, own=right[0].name)
-    if torch.shift != paddle.shift:
-        return _cause(Kind.LABELS_SHIFTED(), said, of)
-    if torch.batch != paddle.batch:
-        return _cause(Kind.OTHER_DATA(), Kind.BATCHES_IN_ANOTHER_ORDER(found=said), of)
-    return _cause(Kind.OTHER_REDUCTION(), said, of)
-
-
-def _count(a: float, b: float, precision: Precision) -> int:
+def _count(small: float, large: float, precision: Precision) -> int:
     """How many times the smaller loss the larger is, where that is a count; 0 where it is none."""
-    small, large = sorted((abs(a), abs(b)))
     if not small:
         return 0
     ratio = large / small
@@ -270,12 +207,9 @@ def _cause(kind: str, said: Reason, of: str) -> dict[str, object]:
     return {"kind": kind, "said": said, "reason": said.as_json(), "of": of}
 
 
-def as_json(
-    found: Together, sides: Mapping[str, Curve], judged: Judged, candidates, precision: Precision
-) -> dict[str, object]:
+def as_json(found: Together, sides: Mapping[str, Curve], judged: Judged) -> dict[str, object]:
     """trainers.json without the model: what was read, compared and found."""
     a, b = float(found.torch[0]), float(found.paddle[0])
-    first_of = {"torch": a, "paddle": b}
     first = judged.rows[0]
     verdicts = [row.verdict for row in judged.rows]
     return {
@@ -299,14 +233,6 @@ def as_json(
         "by": judged.by,
         "rows": [_row(row) for row in judged.rows],
         "cause": judged.cause,
-        "candidates": [
-            {
-                "name": each.name,
-                "loss": _number(each.loss),
-                "matches": [s for s, x in first_of.items() if precision.alike(each.loss, x)],
-            }
-            for each in candidates
-        ],
         "cannot_show": judged.cannot_show,
         "notes": judged.notes,
         "reasons": reasons_json(judged.notes),

@@ -22,12 +22,11 @@ import math
 import time
 from argparse import Namespace
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
 
-from twincheck.common.check.guard import guarded
 from twincheck.common.check.inputs import Inputs
 from twincheck.common.check.options import CheckOptions, Parser, positive
 from twincheck.common.check.record import asked_of
@@ -39,22 +38,25 @@ from twincheck.common.logs.sidecar import sidecar_of
 from twincheck.common.pair.case_hooks import data_preset, training
 from twincheck.common.pair.data import load_arrays
 from twincheck.common.pair.pairs import Pair
+from twincheck.common.pair.request import FIRST
 from twincheck.common.pair.windows import part_of
 from twincheck.common.pair.worker_process import WorkerProcess
 from twincheck.common.report import terminal as report
 from twincheck.common.system.door import to_type
 from twincheck.common.system.errors import UserError
+from twincheck.common.system.extras import of_pairs
 from twincheck.common.system.frameworks import SIDES
 from twincheck.common.system.json_file import load_json, write_json
+from twincheck.common.system.program import guarded
 from twincheck.common.system.reasons import is_of
 from twincheck.extras.shared.sides import answered, asked, only_pair
 from twincheck.extras.trainers import Kind
 from twincheck.extras.trainers.beside import here, to_train
 from twincheck.extras.trainers.hypotheses import hypotheses
-from twincheck.extras.trainers.loss_logs import Curve, Together, read_losses, together
+from twincheck.extras.trainers.loss_logs import Curve, Together, read_losses, together, trained_here
 from twincheck.extras.trainers.option import add_logs
 from twincheck.extras.trainers.trainers import Precision, at_places
-from twincheck.step5_train.check_step5 import STEP
+from twincheck.step5_train.step import STEP
 from twincheck.step5_train.train import batches_of
 from twincheck.step5_train.training import TWINS
 
@@ -62,7 +64,8 @@ SCHEMA = 1
 FILE, CHANGES, STEM = "why.json", "changes.json", "why"
 MOST_STEPS = 300  # that are trained to find where the losses part
 BEHIND = 8  # steps behind that place which a change must reproduce, too
-FIRST = 3  # steps after which most changes are known not to
+RETRAIN = "twincheck.extras.trainers.retrain"  # what the torch side runs
+SURE = 3  # steps after which most changes are known not to
 SHOWN = 5  # of the changes that fit, and of those that do not
 BASES = 8  # of the changes that help are tried together with others
 TOGETHER = 3  # changes at most
@@ -122,18 +125,7 @@ class Explained:
             "torch": _number(self.torch),
             "other": _number(self.other),
             "explained": bool(self.fitting),
-            "trials": [
-                {
-                    "said": trial.said,
-                    "agreed": trial.agreed,
-                    "of": trial.of,
-                    "off_at": trial.off_at,
-                    "digits": round(trial.digits, 2),
-                    "off_digits": round(trial.off_digits, 2),
-                    "fits": trial.fits,
-                }
-                for trial in self.trials
-            ],
+            "trials": [{**asdict(trial), "fits": trial.fits} for trial in self.trials],
             "left_out": self.left_out,
         }
 
@@ -182,8 +174,7 @@ class Judge:
 
     def together(self, losses: np.ndarray) -> tuple[Together, Precision]:
         """Both curves at the same places."""
-        steps = np.arange(1, losses.size + 1)
-        ours = Curve("", "step 5", "loss", steps, losses, True, 0.0)
+        ours = trained_here(losses)
         precision = Precision(ours, self.curve, self.dtype)
         return together(ours, self.curve, precision.alike), precision
 
@@ -200,7 +191,7 @@ class Judge:
         digits = float(shared[:agreed].min(initial=16.0)) if agreed else 0.0
         if not off.size:
             return Trial(said, agreed, agreed, digits)
-        step, there = int(found.steps[agreed] - found.start), float(shared[agreed])
+        step, there = int(found.steps[agreed]), float(shared[agreed])
         return Trial(said, agreed, found.steps.size, digits, step, there)
 
     def rounding(self, found: Together) -> np.ndarray:
@@ -217,11 +208,11 @@ class Judge:
     def steps(self, usual: Trial) -> int:
         """So many steps tell whether a change reproduces the losses."""
         found, _ = self.together(self.usual)
-        ends = found.steps - found.start
-        enough = ends[ends >= usual.off_at + BEHIND]
-        return int(enough[0] if enough.size else ends[-1])
+        enough = found.steps[found.steps >= usual.off_at + BEHIND]
+        return int(enough[0] if enough.size else found.steps[-1])
 
 
+@of_pairs("--out")
 def main(arguments: Sequence[str] | None = None) -> int:
     """The command; returns the exit status."""
     parser = Parser(__doc__, "why")
@@ -250,8 +241,9 @@ def why(given: Namespace) -> int:
         if not inputs.make_data(one.pair):
             raise UserError(inputs.errors[pair.name].sentence)
         run = replace(one.run, data=str(inputs.data))
-        module = "twincheck.extras.trainers.reference.torch.why"
-        with WorkerProcess(one.pythons["torch"], module, on_progress, run.device) as process:
+        first = FIRST.format("torch")
+        with WorkerProcess(one.pythons["torch"], first, on_progress, run.device) as process:
+            process.module = RETRAIN
             trainings = Trainings(process, run, one.work / pair.name)
             told = explain(one.pair, trainings, inputs.data, curves, steps, given.losses_dtype)
         _same_data(folder, trainings.folder, curves)
@@ -387,8 +379,8 @@ class Search:
     def tried(self, changes: dict, steps: int) -> list[Trial]:
         """Every change for some steps, and those that are not off by then for all."""
         kept, out = changes, []
-        first = self.judge.logs_first_steps and steps > FIRST
-        for taken in (FIRST, steps) if first else (steps,):
+        first = self.judge.logs_first_steps and steps > SURE
+        for taken in (SURE, steps) if first else (steps,):
             curves = self.trainings.curves(kept, taken) if kept else {}
             self.trained += taken * len(curves)
             trials = [self.judge.trial(said, losses) for said, losses in curves.items()]
@@ -417,7 +409,7 @@ class Search:
     def merged(self, pairs) -> dict[str, dict]:
         """Two changes as one, of each of some pairs; as many as there is time for."""
         now = time.monotonic()
-        each_s = (now - self.started) / max(1, self.trained) * FIRST
+        each_s = (now - self.started) / max(1, self.trained) * SURE
         most = (self.until - now) / each_s
         both: dict[str, dict] = {}
         places = {said: place for place, said in enumerate(self.changes)}

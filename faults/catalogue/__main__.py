@@ -4,18 +4,9 @@ python -m faults.catalogue
 """
 
 import sys
-from pathlib import Path
-
-if __name__ == "__main__":  # by its path too, and under a Python that will not do
-    sys.path[0] = sys.path[0] if __package__ else str(Path(__file__).resolve().parents[2])
-    from twincheck.common.system.start import begin
-
-    begin("numpy", "rich")
-
-import argparse
 
 from faults.catalogue import FAULTS
-from twincheck.common.check.guard import guarded
+from twincheck.common.system.program import Parser, guarded
 
 
 def main() -> int:
@@ -26,7 +17,5 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    ).parse_args()
+    Parser(__doc__).parse_args()
     sys.exit(guarded(False, main))

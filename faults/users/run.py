@@ -9,33 +9,26 @@ A run is one step of one pair, in eval or in train mode.  The pairs of a step sh
 their processes start once.  Exit status 0: no false alarm.
 """
 
-import sys
-from pathlib import Path
-
-if __name__ == "__main__":  # by its path too, and under a Python that will not do
-    sys.path[0] = sys.path[0] if __package__ else str(Path(__file__).resolve().parents[2])
-    from twincheck.common.system.start import begin
-
-    begin("numpy", "rich")
-
 import argparse
 import json
 import os
 import shutil
+import sys
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from faults import portions
 from faults.checkout import CHECKS
 from faults.portions import Portion
 from faults.users.registry import KINDS, PAIRS, UserPair
-from twincheck.common.check.guard import guarded
+from faults.warm import Interpreters
 from twincheck.common.system.checkout import ROOT
 from twincheck.common.system.errors import UserError
+from twincheck.common.system.program import Parser, guarded
 from twincheck.common.verdict.row import exit_code, worst
-from twincheck.extras.shared.jobs import Place
-from twincheck.extras.shared.task import captured
+from twincheck.extras.shared.jobs import captured
 
 FOLDER = Path(__file__).resolve().parent / "pairs"
 CHUNK = {1: 9, 2: 6, 3: 18, 4: 6, 5: 3}  # pairs of one check
@@ -69,14 +62,15 @@ def runs_of(pairs: Sequence[UserPair]) -> list[Run]:
 
 
 def run(
-    place: Place,
+    workers: int,
     on_progress: Callable[[str], None],
     runs: Sequence[Run] | None = None,
-    python: str | None = sys.executable,
+    python: str = sys.executable,
 ) -> list[dict]:
     """Judge runs, by default all of them; a dict for each, in their order.
 
-    python   what runs the checks; None: each process has a warm one of its own
+    workers   how many checks at a time
+    python    what runs them
 
     name, kind, step, verdict, exit_code (0: passes), rows, inside (rows that only locate), first
     (key, verdict and note of the row that is told), sentence (of what could not be compared) and
@@ -89,7 +83,7 @@ def run(
         found.update(zip(portion.items, judged, strict=True))
         on_progress(f"users' pairs: {len(found)} of {len(runs)}")
 
-    portions.run(_judge, _chunks(runs), place, python, take)
+    portions.run(_judge, _chunks(runs), workers, python, take)
     return [found[one] for one in runs]
 
 
@@ -160,9 +154,7 @@ def _pairs(options: Sequence[str]) -> list[tuple[str, str]]:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """See the module's docstring; returns the exit status."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = Parser(__doc__)
     parser.add_argument("--only", action="append", metavar="WORD", help="pairs so named")
     parser.add_argument("--kind", action="append", choices=sorted(KINDS), help="pairs of this kind")
     parser.add_argument("--step", type=int, action="append", help="this step alone")
@@ -192,9 +184,8 @@ def _main(options: argparse.Namespace) -> int:
         for one in chosen:
             print(f"step {one.step}  {one.pair.kind:10} {one.name}")
         return 0
-    place = portions.place_of(options)
-    with portions.interpreter(place, options.cold) as python:
-        found = run(place, lambda text: print(text, flush=True), chosen, python)
+    with Interpreters(options.cold) as warm:
+        found = run(options.workers, lambda text: print(text, flush=True), chosen, warm.python)
     if options.json:
         options.json.write_text(json.dumps(found, indent=1, allow_nan=False))
     for one in found:

@@ -19,7 +19,6 @@ import stat
 import subprocess
 import sys
 import tempfile
-import threading
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -71,9 +70,7 @@ class Interpreters:
         self.folder: Path | None = None
         self._servers: list[subprocess.Popen] = []
         first_line = f"#!{sys._base_executable} -IS"
-        cold = (
-            cold or _is_deaf() or sys.platform != "linux"
-        )  # elsewhere a framework may not bear a fork
+        cold = cold or sys.platform != "linux"  # elsewhere a framework may not bear a fork
         if cold or len(first_line) > _LONGEST_FIRST_LINE or len(first_line.split()) != 2:
             return
         if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
@@ -150,9 +147,3 @@ class Interpreters:
 
     def __exit__(self, *exception) -> None:
         self.close()
-
-
-def _is_deaf() -> bool:
-    """Whether Ctrl-C is ignored, and this thread, one of a cluster's worker, cannot change that."""
-    beside = threading.current_thread() is not threading.main_thread()
-    return beside and signal.getsignal(signal.SIGINT) is signal.SIG_IGN

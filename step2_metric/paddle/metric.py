@@ -4,16 +4,14 @@ python -m step2_metric.paddle.metric REQUEST.json
 """
 
 import sys
-from pathlib import Path
 
-if __name__ == "__main__":  # by its path too; --help needs no framework
-    sys.path[0] = sys.path[0] if __package__ else str(Path(__file__).resolve().parents[2])
+if __name__ == "__main__":  # --help needs no framework
     from twincheck.common.system.start import begin_side
 
     begin_side("paddle", __doc__)
 
 from twincheck.common.pair.case_hooks import data_cases
-from twincheck.common.sides import paddle_side as side
+from twincheck.common.sides.backend_paddle import side
 from twincheck.common.sides.worker import Script, main
 from twincheck.step2_metric.metric import metric
 

@@ -4,15 +4,13 @@ python -m step4_backward.torch.backward REQUEST.json
 """
 
 import sys
-from pathlib import Path
 
-if __name__ == "__main__":  # by its path too; --help needs no framework
-    sys.path[0] = sys.path[0] if __package__ else str(Path(__file__).resolve().parents[2])
+if __name__ == "__main__":  # --help needs no framework
     from twincheck.common.system.start import begin_side
 
     begin_side("torch", __doc__)
 
-from twincheck.common.sides import torch_side as side
+from twincheck.common.sides.backend_torch import side
 from twincheck.common.sides.worker import Script, main
 from twincheck.step4_backward.backward import PER_WEIGHT, backward, parts
 

@@ -7,10 +7,8 @@ step5_train/train.py is the training, on both sides.
 """
 
 import sys
-from pathlib import Path
 
-if __name__ == "__main__":  # by its path too; --help needs no framework
-    sys.path[0] = sys.path[0] if __package__ else str(Path(__file__).resolve().parents[2])
+if __name__ == "__main__":  # --help needs no framework
     from twincheck.common.system.start import begin_side
 
     begin_side("torch", __doc__)
@@ -18,11 +16,12 @@ if __name__ == "__main__":  # by its path too; --help needs no framework
 from functools import partial
 
 from twincheck.common.pair.case_hooks import data_cases
-from twincheck.common.sides import torch_side as side
+from twincheck.common.sides.backend_torch import side
+from twincheck.common.sides.group import join_group
 from twincheck.common.sides.worker import Script, main
 from twincheck.step5_train.train import precisions, stem, train
 
-GROUP = side.join_group()
+GROUP = join_group(side)
 
 SCRIPT = Script(side, partial(stem, GROUP.count), train, precisions, cases=data_cases, group=GROUP)
 

@@ -1,7 +1,6 @@
 """A cache of data files, each under a hash of what it was built from.
 
     log/data/reviews-1f0c….npz       the arrays; …json beside it is written last: the file is whole
-    log/data/reviews-1f0c….part      how far an interrupted run came
     log/data/sources/…json           the SHA-256 of a source, valid while its files stay the same
 
 Every file is written whole or not at all.  Two runs at once build equal files, and the later one
@@ -34,11 +33,8 @@ def folder() -> Path:
     return Path(os.environ.get(FOLDER_VARIABLE) or for_logs() / "log" / "data").absolute()
 
 
-def cached(request: SourceRequest, build: Callable[[SourceRequest, Path], Dataset]) -> DataFile:
-    """The request's data file: the cached one where there is one, else what `build` gives.
-
-    `build` is called with the request and a path for its own progress file.
-    """
+def cached(request: SourceRequest, build: Callable[[SourceRequest], Dataset]) -> DataFile:
+    """Return the request's data file: the cached one, or what `build` gives."""
     kind = request.settings["source"]
     if request.path is None:
         from pydoc_data.topics import topics
@@ -70,14 +66,12 @@ def cached(request: SourceRequest, build: Callable[[SourceRequest, Path], Datase
         except (UserError, KeyError, ValueError):
             notes = [Kind.DATA_DAMAGED(file=_shown(file))]
     file.parent.mkdir(parents=True, exist_ok=True)
-    progress = file.with_suffix(".part")
-    dataset = build(request, progress)
+    dataset = build(request)
     request.on_progress(Kind.DATA_WRITTEN())
     save_arrays(file, dataset.arrays, packed=False)
     with whole(entries_file) as temporary:
         kept = {"entries": dataset.entries, "notes": reasons_json(dataset.notes)}
         temporary.write_text(json.dumps(kept))
-    progress.unlink(missing_ok=True)
     return DataFile(file, dataset.entries, dataset.notes + notes)
 
 

@@ -69,7 +69,7 @@ _RANGES = {
 _TABLES = ("month", "day", "weekday", "hour")  # rows of tables; and quarters of an hour
 
 
-def build(request: SourceRequest, progress: Path) -> Dataset:
+def build(request: SourceRequest) -> Dataset:
     """The file's series, scaled, its times, and where the samples of each part start."""
     config, path = told(request.config), request.path
     request.on_progress(Kind.SERIES_READ(name=path.name))

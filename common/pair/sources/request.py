@@ -36,7 +36,7 @@ class Source:
     origin: str  # where it comes from
     sample: str  # a small one, in fake_data/
     settings: tuple[str, ...]  # those that a preset's entry in DATA may have beside its source
-    build: Callable[[SourceRequest, Path], Dataset]  # the path is for a progress file of its own
+    build: Callable[[SourceRequest], Dataset]
     has_text: bool = True  # else step 2 has no text to show beside it
     cuts: bool = False  # whether its texts may be cut by a SentencePiece model
 

@@ -8,7 +8,8 @@ from builders import arrays_of, write_log
 from logged import PAIR, RUNS, write_logs
 
 from twincheck.common.check.options import CheckOptions
-from twincheck.common.check_all import all_steps, judge_again
+from twincheck.common.check_all import all_steps
+from twincheck.common.judge_again import judge_again
 from twincheck.common.verdict.row import SEVERITY, exit_code, worst
 from twincheck.extras.bundle.plan import INSIDE, ROWS, rows_hash
 from twincheck.extras.bundle.results import bundle_results

@@ -19,7 +19,7 @@ from builders import printed, python
 from forged import gadgets, write_pickled
 from logged import PAIR as SMALL
 
-from twincheck.common import check_all
+from twincheck.common import judge_again
 from twincheck.extras.bundle import Kind, command, verify
 from twincheck.extras.bundle import write as writing
 from twincheck.extras.bundle.submission import NoReport, read_report
@@ -84,7 +84,7 @@ def test_the_same_results_make_the_same_bytes(bundle, tmp_path):
 def test_all_steps_together_leave_one(bundle, tmp_path, capsys):
     shutil.copytree(bundle.parent, tmp_path, dirs_exist_ok=True)
     (tmp_path / bundle.name).unlink()
-    said = printed(capsys, 1, check_all.main(["--model", SMALL, "--out", str(tmp_path)], True)).out
+    said = printed(capsys, 1, judge_again.main(["--model", SMALL, "--out", str(tmp_path)])).out
     found = verify_bundle(tmp_path / bundle.name)
     assert found.problems == [] and f"root: {found.root}" in said.splitlines()
     held, former = (Forgery(path).files for path in (tmp_path / bundle.name, bundle))

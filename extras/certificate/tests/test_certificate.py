@@ -124,12 +124,8 @@ def certificate(checkout, *models):
     """Run the command from the checkout's root; (exit status, output, name -> certificate)."""
     report = checkout.elsewhere / "certificate.json"
     report.unlink(missing_ok=True)
-    start = f"import sys; sys.path.insert(0, {str(checkout.root)!r})"
-    start += "; from twincheck.common.system.extras import run"
     named = [word for model in models for word in ("--model", str(model))]
-    done = checkout.python(
-        "-c", f"{start}; sys.exit(run('certificate'))", *named, "--json", str(report)
-    )
+    done = checkout.module("twincheck", "certificate", *named, "--json", str(report))
     found = json.loads(report.read_text()) if report.is_file() else []
     return done, {row["model"]: row for row in found}
 

@@ -17,9 +17,9 @@ from test_report_page import backward_result, open_page  # noqa: F401
 from twincheck.__main__ import main
 from twincheck.common.check.options import Parser
 from twincheck.common.report import terminal
-from twincheck.common.system import extras
 from twincheck.common.system.checkout import ROOT
 from twincheck.common.system.extras import in_language
+from twincheck.common.system.program import say_error
 from twincheck.common.system.reasons import Kind
 from twincheck.extras.chinese import spoken
 from twincheck.extras.chinese.spoken import language
@@ -84,15 +84,14 @@ def test_a_red_check_is_told_in_chinese(red):
     [
         "certificate --weights x --offload --round-trip",
         "converter --model reformer --weights x --out x.npz --to paddle",
-        "pr_report --for formers no/such",
+        "pr-report --for formers no/such",
     ],
 )
 def test_what_a_command_refuses_is_told_in_chinese(chinese, capsys, monkeypatch, words):
-    command, *words = words.split()
-    assert extras.run(command, words) == 2
+    assert main(words.split()) == 2
     assert english_in([capsys.readouterr().err], ("fastformer", "digits", "npz"), TERMS) == []
     monkeypatch.setenv("LANGUAGE", "en")
-    assert extras.run(command, words) == 2
+    assert main(words.split()) == 2
     assert english_in([capsys.readouterr().err], ("fastformer", "digits", "npz"), TERMS)
 
 
@@ -128,7 +127,7 @@ def test_what_is_printed_is_said_by_its_reasons(chinese, capsys):
     table.add_row("the loss is off", Kind.LOSS_OFF())
     terminal.show_table(table)
     terminal.say(Kind.NOTE_OF(whose="loss", note=Kind.LOSS_OFF()))
-    terminal.say_error(Kind.LOSS_OFF())
+    say_error(Kind.LOSS_OFF())
     printed, error = capsys.readouterr()
     assert "第 1 步：前向对齐" in printed and "最差的张量" in printed
     assert re.search(r"│ the loss is off +│ loss 不一致 +│", printed)

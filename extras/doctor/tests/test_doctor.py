@@ -15,11 +15,10 @@ from checkout import ROOT
 
 from twincheck.common.system.door import this_python, to_make
 from twincheck.common.system.frameworks import SIDES
-from twincheck.extras.doctor import command, frameworks, machine, pythons, sentences
+from twincheck.extras.doctor import command, pythons
+from twincheck.extras.doctor.command import Machine, tried
 from twincheck.extras.doctor.frameworks import Framework, examine
-from twincheck.extras.doctor.machine import Machine
-from twincheck.extras.doctor.pythons import Python
-from twincheck.extras.doctor.tried import TRIED, tried
+from twincheck.extras.doctor.pythons import TRIED, Python
 
 # Beside the Pythons of a folder it looks for none of this checkout's.
 RUN = """
@@ -113,7 +112,7 @@ def test_a_framework_that_crashes_does_not_take_the_doctor_along(tmp_path, monke
     monkeypatch.setattr(command.sys, "executable", python)
     broken = command.find("torch", [])
     assert broken == told
-    lines = sentences.sentences({"torch": told, "paddle": found()["paddle"]}, [], USUAL)
+    lines = command.sentences({"torch": told, "paddle": found()["paddle"]}, [], USUAL)
     assert lines[1] == f"torch   cannot be used of {python}: {told.problem}"
     assert any("-m pip install --force-reinstall torch" in line for line in lines)
 
@@ -185,7 +184,7 @@ def test_the_framework_of_another_python_is_named_with_its_option(monkeypatch):
         command, "examine", lambda side, path: Framework(side, path, "no" * (path == newer.path))
     )
     assert command.find("torch", [other, newer]).path == "/e/bin/python", "the newest is broken"
-    told = sentences.sentences(found(torch={"path": "/e/bin/python"}), [other], USUAL)
+    told = command.sentences(found(torch={"path": "/e/bin/python"}), [other], USUAL)
     assert told[1].endswith("not in this Python: --torch-python /e/bin/python")
     assert told[3] == "others  --torch-python /e/bin/python: Python 3.11.7, torch 2.8.0, NumPy 2.0"
     assert told[-1].endswith(" check fastformer --torch-python /e/bin/python")
@@ -193,7 +192,7 @@ def test_the_framework_of_another_python_is_named_with_its_option(monkeypatch):
 
 def test_many_pythons_do_not_make_it_longer():
     many = [Python(f"/{i}/bin/python", "3.11.7", {"torch": "2.8.0"}) for i in range(9)]
-    told = sentences.sentences(found(), many, USUAL)
+    told = command.sentences(found(), many, USUAL)
     assert len(told) <= 10 and told[5].endswith("; 6 more: --json")
     assert "no side (it takes NumPy and Python 3.10)" in told[3]
 
@@ -218,50 +217,47 @@ def test_many_pythons_do_not_make_it_longer():
 )
 def test_gpus_and_the_machine(changed, of_machine, said):
     usual = vars(USUAL) | of_machine
-    told = "\n".join(sentences.sentences(found(**changed), [], Machine(**usual)))
+    told = "\n".join(command.sentences(found(**changed), [], Machine(**usual)))
     assert said in told
 
 
 def test_what_to_install_is_a_command_that_can_be_typed(monkeypatch):
-    monkeypatch.setattr(sentences, "IN_A_CHECKOUT", False)
-    monkeypatch.setattr(sentences, "_is_managed", lambda: False)
+    monkeypatch.setattr(command, "IN_A_CHECKOUT", False)
     missing = Framework("paddle", "", problem="no Python here has it")
-    install = sentences.what_to_install
-    assert install(missing, []) == f"{this_python()} -m pip install paddlepaddle"
-    assert install(found()["torch"], []) == ""
+    install = command.what_to_install
+    assert install(missing) == f"{this_python()} -m pip install paddlepaddle"
+    assert install(found()["torch"]) == ""
     broken = Framework("paddle", "/e/python", problem="--paddle-python /e/python has no numpy: …")
-    assert install(broken, []) == "/e/python -m pip install numpy"
-    monkeypatch.setattr(sentences.platform, "python_version", lambda: "3.15.0")
-    other = Python("/p/python", "3.12.9", {})
-    beside = "/p/python -m venv paddle-env && paddle-env/bin/python -m pip install numpy paddle"
-    assert install(missing, [other]).startswith(beside)
-    monkeypatch.setattr(sentences, "IN_A_CHECKOUT", True)
-    assert install(missing, []) == to_make("install")
+    assert install(broken) == "/e/python -m pip install numpy"
+    monkeypatch.setattr(command.platform, "python_version", lambda: "3.15.0")
+    beside = "python3.13 -m venv paddle-env && paddle-env/bin/python -m pip install numpy paddle"
+    assert install(missing).startswith(beside)
+    monkeypatch.setattr(command, "IN_A_CHECKOUT", True)
+    assert install(missing) == to_make("install")
 
 
 @pytest.mark.parametrize(
-    ("name", "version", "said"),
+    ("name", "version", "was"),
     [
-        ("torch", "2.13.0+cpu", "tried"),
-        ("torch", "99.0", "newer than what was tried (2.13.0 at most)"),
-        ("torch", "2.1.2", "older than what was tried (2.4.1 at least)"),
-        ("torch", "2.6.0+cu124", "not tried itself (2.4.1 and 2.8.0 were)"),
-        ("python", "3.12.9", "tried"),
-        ("python", "3.14.0", "newer than what was tried (3.13.0 at most)"),
-        ("paddle", "of unknown version", "of unknown version"),
+        ("torch", "2.13.0+cpu", True),
+        ("torch", "99.0", False),
+        ("torch", "2.6.0+cu124", False),
+        ("python", "3.12.9", True),
+        ("paddle", "of unknown version", False),
     ],
 )
-def test_whether_a_version_was_tried(name, version, said):
-    assert tried(name, version) == said
+def test_whether_a_version_was_tried(name, version, was):
+    untried = f"not tried itself (some from {TRIED[name][0]} to {TRIED[name][-1]} were)"
+    assert tried(name, version) == ("tried" if was else untried)
 
 
 def test_the_machine_itself(monkeypatch, tmp_path):
-    assert machine.look().cores >= 1 and machine.look().fork is hasattr(os, "fork")
-    limit = tmp_path / "memory.max"
-    for text, expected in (("1000\n", 1000), ("max\n", machine.memory_bytes())):
+    own, limit = command.look(), tmp_path / "memory.max"
+    assert own.cores >= 1 and own.fork is hasattr(os, "fork")
+    monkeypatch.setattr(command, "_LIMITS", (str(limit),))
+    for text, expected in (("1000\n", 1000), ("max\n", own.memory_bytes)):
         limit.write_text(text)
-        monkeypatch.setattr(machine, "_LIMITS", (str(limit),))
-        assert machine.memory_bytes() == expected
+        assert command.look().memory_bytes == expected
 
 
 @pytest.mark.slow
@@ -272,4 +268,3 @@ def test_the_question_is_asked_of_both_sides():
     assert (
         examine("torch", "/no/python").problem == "--torch-python /no/python: there is no such file"
     )
-    assert frameworks.PATIENCE_S > 60

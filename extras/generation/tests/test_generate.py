@@ -1,4 +1,4 @@
-"""check_generate.py: the same text on both sides, transformers' text, and what it refuses."""
+"""twincheck check-generate: the same text on both sides, transformers' text, what it refuses."""
 
 import json
 import shutil
@@ -23,6 +23,7 @@ from twincheck.extras.generation.generation import Request, draw_scores, order_o
 from twincheck.extras.shared import coders
 
 PROMPT = "Reformer"
+GENERATE = "twincheck", "check-generate"
 TOKENS = 12
 SIDES = ("torch", "paddle")
 
@@ -46,10 +47,9 @@ class Generation(Checkout):
         report = self.elsewhere / "report.json"
         report.unlink(missing_ok=True)
         shutil.rmtree(self.out, ignore_errors=True)
-        script = str(self.path("step5_train/check_generate.py"))
         given = ["--preset", "tiny", "--weights", str(self.weights), "--prompt", PROMPT]
         given += ["--tokens", str(TOKENS), "--out", str(self.out), "--no-report"]
-        done = self.python(script, *given, *arguments, "--json", str(report))
+        done = self.module(*GENERATE, *given, *arguments, "--json", str(report))
         return done, json.loads(report.read_text()) if report.is_file() else {}
 
     def ids(self, name="torch"):
@@ -107,8 +107,7 @@ def test_a_sampled_text_and_its_logs_judged_again(checkout):
     done, report = checkout.generate(*arguments, "3")
     assert done.returncode == 0, done.stdout + done.stderr
     assert {"token_3/kept", "token_3/choice"} <= {row["key"] for row in report["rows"]}
-    script = str(checkout.path("step5_train/check_generate.py"))
-    again = checkout.python(script, "--compare-only", "--out", str(checkout.out), "--no-report")
+    again = checkout.module(*GENERATE, "--compare-only", "--out", str(checkout.out), "--no-report")
     assert again.returncode == 0 and again.stdout.splitlines()[:2] == done.stdout.splitlines()[:2]
     first = checkout.ids()
     checkout.generate(*arguments, "4")
@@ -286,10 +285,9 @@ def test_pieces_go_round(model_file):
 def test_a_text_of_pieces(checkout, model_file):
     """From the initial weights; the prompt is in a file."""
     (checkout.elsewhere / "prompt.txt").write_text("to be or not")
-    script = str(checkout.path("step5_train/check_generate.py"))
     arguments = ["--preset", "pieces", "--tokenizer", str(model_file), "--no-report"]
     arguments += ["--prompt-file", "prompt.txt", "--tokens", "4", "--out", str(checkout.out)]
-    done = checkout.python(script, *arguments)
+    done = checkout.module(*GENERATE, *arguments)
     assert done.returncode == 0, done.stdout + done.stderr
     assert "reformer, prompt: to be or not\nboth sides: " in done.stdout
     coder = coders.tokenizer(model_file)

@@ -13,7 +13,7 @@ from checkout import ROOT, Checkout
 
 from twincheck.common.logs.sidecar import Sidecar
 from twincheck.common.pair.pairs import load_pair
-from twincheck.common.sides import torch_side
+from twincheck.common.sides.backend_torch import side as torch_side
 from twincheck.common.sides.session import Session, using
 from twincheck.common.system.errors import UserError
 from twincheck.common.system.run_kind import RunKind
@@ -292,9 +292,8 @@ def generate(checkout, *arguments):
     told = out / "step5_train" / "decoder" / "generation.json"
     for path in (report, told):
         path.unlink(missing_ok=True)
-    script = str(checkout.path("step5_train/check_generate.py"))
     given = ["--model", str(checkout.path(PAIR)), "--out", str(out), "--no-report"]
-    done = checkout.python(script, *given, *arguments, "--json", str(report))
+    done = checkout.module("twincheck", "check-generate", *given, *arguments, "--json", str(report))
     read = [json.loads(path.read_text()) if path.is_file() else {} for path in (report, told)]
     return done, *read
 

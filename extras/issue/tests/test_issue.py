@@ -13,7 +13,7 @@ import pytest
 from builders import twincheck
 from checkout import ROOT, change
 
-from twincheck.common.sides import paddle_side, torch_side
+from twincheck.common.sides import backend_paddle, backend_torch
 from twincheck.extras.issue.program import NoProgram, drawn, reproductions, text_of
 from twincheck.extras.issue.taken import FURTHER, ORIGIN, TARGET, _cut
 from twincheck.extras.issue.tape import Operator, Recorder, Tape, behind, changed, part, written
@@ -52,7 +52,10 @@ def of_paddle(x, y):
     return together.masked_fill(~paddle.eye(4, 3).astype("bool"), -1.0)
 
 
-@pytest.mark.parametrize(("side", "function"), [(torch_side, of_torch), (paddle_side, of_paddle)])
+OF_SIDES = [(backend_torch.side, of_torch), (backend_paddle.side, of_paddle)]
+
+
+@pytest.mark.parametrize(("side", "function"), OF_SIDES)
 def test_what_is_taken_down_computes_the_same_again(side, function):
     calls = importlib.import_module(f"twincheck.extras.issue.calls_in_{side.NAME}")
     x, y = (np.random.default_rng(i).normal(size=(4, 4)) for i in (0, 1))
@@ -98,8 +101,8 @@ def test_what_is_written_into_is_known():
 def test_what_is_changed_in_place_is_not_given():
     """Which of its two values agreed is not known."""
     calls = importlib.import_module("twincheck.extras.issue.calls_in_torch")
-    recorder = Recorder(torch_side)
-    x = torch_side.tensor(np.array([-1.0, 2.0]))
+    recorder = Recorder(backend_torch.side)
+    x = backend_torch.side.tensor(np.array([-1.0, 2.0]))
     with calls.recording(recorder):
         before = x * 2
         recorder.mark("before", before)

@@ -1,22 +1,27 @@
 """Pairs of live models that are hard to run elsewhere: by name, a function that makes one.
 
-Each gives (torch model, Paddle model, inputs, loss of both sides); their weights differ.
+Each gives (torch model, Paddle model, inputs, loss of both sides); their weights differ.  A model
+is written once: its port is the same text in Paddle's spelling.
 """
 
 import atexit
 import dataclasses
+import inspect
 import threading
+from functools import partial
 
 import numpy as np
 import paddle
 import torch
-from paddle import nn as pn
 from torch import nn
+
+from tools.twins import translate
 
 X = torch.randn(5, 4, generator=torch.Generator().manual_seed(3))
 PAIRS = {}
 FILE = open(__file__)  # noqa: SIM115  (open as long as its models are)
 atexit.register(FILE.close)
+OWN = torch.Generator().manual_seed(5)
 
 
 def square(outputs):
@@ -24,10 +29,23 @@ def square(outputs):
     return outputs.pow(2).mean()
 
 
-def pair(make):
-    """Enter a pair under its function's name."""
-    PAIRS[make.__name__] = make
-    return make
+def hook(module, function):
+    """Have a module's outputs changed by a function."""
+    name = (
+        "register_forward_hook" if isinstance(module, nn.Module) else "register_forward_post_hook"
+    )
+    getattr(module, name)(lambda module, given, out: function(out))
+
+
+# What no spelling says: torch's, and in the port's text Paddle's.
+random = lambda x: torch.rand(x.shape, generator=OWN, dtype=x.dtype)  # noqa: E731
+BatchNorm, LSTM = nn.BatchNorm1d, partial(nn.LSTM, batch_first=True)
+double = nn.Module.double
+OF_PADDLE = {
+    "random": lambda x: paddle.rand(x.shape, dtype=x.dtype),
+    "double": partial(paddle.nn.Layer.to, dtype="float64"),
+    **{"BatchNorm": paddle.nn.BatchNorm1D, "LSTM": paddle.nn.LSTM, "nn": paddle.nn},
+}
 
 
 @dataclasses.dataclass
@@ -51,58 +69,57 @@ class One(nn.Module):
         return self.after(self, self.a(x))
 
 
-class Port(pn.Layer):
-    """The same."""
+def of_paddle(thing):
+    """A class or a function of this file in Paddle's spelling."""
+    space = {**globals(), **OF_PADDLE}
+    text = inspect.getsource(thing).removeprefix("@pair\n")
+    exec(compile(translate(text), __file__, "exec"), space)
+    return space[thing.__name__]
 
-    def __init__(self, after):
-        super().__init__()
-        self.a = pn.Linear(4, 4)
-        self.after = after
 
-    def forward(self, x):
-        return self.after(self, self.a(x))
+Port = OF_PADDLE["One"] = of_paddle(One)
+
+
+def pair(make):
+    """Enter a pair, made by (model, its inputs, its loss) of torch, under its function's name."""
+
+    def both():
+        model, inputs, loss = make()
+        port, _, losses = of_paddle(make)()
+        return model, port, inputs, loss and (loss, losses)
+
+    PAIRS[make.__name__] = both
+    return make
 
 
 @pair
 def weights_tied():
-    class Tied(nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.words = nn.Embedding(11, 6)
-            self.out = nn.Linear(6, 11, bias=False)
-            self.out.weight = self.words.weight
-
-        def forward(self, ids):
-            return self.out(self.words(ids).tanh())
-
-    class Projection(pn.Layer):
+    class Projection(nn.Module):
         def __init__(self, weight):
             super().__init__()
             self.weight = weight
 
         def forward(self, x):
-            return paddle.matmul(x, self.weight, transpose_y=True)
+            return x @ self.weight.T
 
-    class TiedPort(pn.Layer):
+    class Tied(nn.Module):
         def __init__(self):
             super().__init__()
-            self.words = pn.Embedding(11, 6)
+            self.words = nn.Embedding(11, 6)
             self.out = Projection(self.words.weight)
 
         def forward(self, ids):
-            return self.out(paddle.tanh(self.words(ids)))
+            return self.out(self.words(ids).tanh())
 
-    return Tied(), TiedPort(), {"ids": np.array([[1, 2, 3], [4, 5, 10]])}, None
+    return Tied(), {"ids": np.array([[1, 2, 3], [4, 5, 10]])}, None
 
 
 @pair
 def a_hook_changes_outputs():
-    t = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 3))
-    p = pn.Sequential(pn.Linear(4, 8), pn.ReLU(), pn.Linear(8, 3))
-    first, first_port = t[0], p[0]
-    t[1].register_forward_hook(lambda module, given, out: out * first.bias.mean() + 1)
-    p[1].register_forward_post_hook(lambda layer, given, out: out * first_port.bias.mean() + 1)
-    return t, p, X, None
+    model = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 3))
+    first = model[0]
+    hook(model[1], lambda out: out * first.bias.mean() + 1)
+    return model, X, None
 
 
 @pair
@@ -111,53 +128,31 @@ def an_autograd_function():
         @staticmethod
         def forward(ctx, x):
             ctx.save_for_backward(x)
-            return x.clamp(min=0) ** 2
+            return x.clip(min=0) ** 2
 
         @staticmethod
         def backward(ctx, grad):
-            return grad * 2 * ctx.saved_tensors[0].clamp(min=0)
+            return grad * 2 * ctx.saved_tensors[0].clip(min=0)
 
-    class SquarePort(paddle.autograd.PyLayer):
-        @staticmethod
-        def forward(ctx, x):
-            ctx.save_for_backward(x)
-            return paddle.clip(x, min=0) ** 2
-
-        @staticmethod
-        def backward(ctx, grad):
-            return grad * 2 * paddle.clip(ctx.saved_tensor()[0], min=0)
-
-    models = One(lambda self, x: Square.apply(x)), Port(lambda self, x: SquarePort.apply(x))
-    return *models, X, (square, square)
+    return One(lambda self, x: Square.apply(x)), X, square
 
 
 @pair
 def generators_of_the_users():
-    own = torch.Generator().manual_seed(5)
-
-    def noisy(self, x):
-        return x + torch.rand(x.shape, generator=own, dtype=x.dtype)
-
-    def noisy_port(self, x):
-        return x + paddle.rand(x.shape, dtype=x.dtype)
-
-    return One(noisy), Port(noisy_port), X, None
+    return One(lambda self, x: x + random(x)), X, None
 
 
 @pair
 def in_train_mode():
-    t = nn.Sequential(nn.Linear(4, 8), nn.BatchNorm1d(8), nn.Dropout(0.3), nn.Linear(8, 3))
-    p = pn.Sequential(pn.Linear(4, 8), pn.BatchNorm1D(8), pn.Dropout(0.3), pn.Linear(8, 3))
-    t.train()
-    p.train()
-    return t, p, X, (square, square)
+    model = nn.Sequential(nn.Linear(4, 8), BatchNorm(8), nn.Dropout(0.3), nn.Linear(8, 3))
+    model.train()
+    return model, X, square
 
 
 @pair
 def on_float64():
-    t, p = One(lambda self, x: x.tanh()).double(), Port(lambda self, x: paddle.tanh(x))
-    p.to(dtype="float64")
-    return t, p, X.double(), None
+    model = double(One(lambda self, x: x.tanh()))
+    return model, X.double(), None
 
 
 @pair
@@ -166,21 +161,19 @@ def a_lock_and_a_file():
         with self.lock:
             return x.tanh()
 
-    models = One(locked), Port(locked)
-    for model in models:
-        model.lock = threading.Lock()
-        model.file = FILE
-        model.counting = (i for i in range(3))
-    return *models, X, None
+    model = One(locked)
+    model.lock = threading.Lock()
+    model.file = FILE
+    model.counting = (i for i in range(3))
+    return model, X, None
 
 
 @pair
 def lambdas_with_weights():
-    t, p = One(lambda self, x: self.turn(x)), Port(lambda self, x: self.turn(x))
-    w, v = t.a.weight, p.a.weight
-    t.turn = lambda x: x @ w.T
-    p.turn = lambda x: paddle.matmul(x, v)
-    return t, p, X, None
+    model = One(lambda self, x: self.turn(x))
+    w = model.a.weight
+    model.turn = lambda x: nn.functional.linear(x, w)
+    return model, X, None
 
 
 @pair
@@ -194,26 +187,13 @@ def nested_inputs():
             first, (second, named) = parts
             return self.a(x) + first * second + named["d"]
 
-    class NestedPort(pn.Layer):
-        def __init__(self):
-            super().__init__()
-            self.a = pn.Linear(4, 4)
-
-        def forward(self, x, parts):
-            first, (second, named) = parts
-            return self.a(x) + first * second + named["d"]
-
     inside = (paddle.ones([5, 4]), {"d": np.ones((5, 4), np.float32)})
-    return Nested(), NestedPort(), (X, (X, inside)), None
+    return Nested(), (X, (X, inside)), None
 
 
 @pair
 def outputs_that_are_a_dataclass():
-    models = (
-        One(lambda self, x: Out(x.tanh(), (x, x * 2))),
-        Port(lambda self, x: Out(paddle.tanh(x), (x, x * 2))),
-    )
-    return *models, X, None
+    return One(lambda self, x: Out(x.tanh(), (x, x * 2))), X, None
 
 
 @pair
@@ -221,52 +201,38 @@ def a_recurrent_layer():
     class Recurrent(nn.Module):
         def __init__(self):
             super().__init__()
-            self.r = nn.LSTM(4, 6, batch_first=True)
+            self.r = LSTM(4, 6)
 
         def forward(self, x):
             return self.r(x)[0]
 
-    class RecurrentPort(pn.Layer):
-        def __init__(self):
-            super().__init__()
-            self.r = pn.LSTM(4, 6)
-
-        def forward(self, x):
-            return self.r(x)[0]
-
-    return Recurrent(), RecurrentPort(), X[None], None
+    return Recurrent(), X[None], None
 
 
 @pair
 def plain_tensors():
-    t = One(lambda self, x: x * self.scale + self.many[0])
-    p = Port(lambda self, x: x * self.scale + self.many[0])
-    for model, tensor in ((t, torch.tensor), (p, paddle.to_tensor)):
-        model.scale, model.many = tensor([0.1]), [tensor([0.3])]
-    return t, p, X, None
+    model = One(lambda self, x: x * self.scale + self.many[0])
+    model.scale, model.many = torch.tensor([0.1]), [torch.tensor([0.3])]
+    return model, X, None
 
 
 @pair
 def a_patched_forward():
-    t, p = nn.Linear(4, 4), pn.Linear(4, 4)
-    before, before_port = t.forward, p.forward
-    t.forward = lambda *given: before(*given) * 2
-    p.forward = lambda *given: before_port(*given) * 2
-    return t, p, X, None
+    model = nn.Linear(4, 4)
+    before = model.forward
+    model.forward = lambda *given: before(*given) * 2
+    return model, X, None
 
 
 @pair
 def outputs_with_a_loss_of_their_own():
-    models = (
-        One(lambda self, x: {"y": x, "loss": square(x)}),
-        Port(lambda self, x: {"y": x, "loss": square(x)}),
-    )
-    return *models, X, (lambda outputs: outputs["loss"] * 3,) * 2
+    model = One(lambda self, x: {"y": x, "loss": square(x)})
+    return model, X, lambda outputs: outputs["loss"] * 3
 
 
 @pair
 def a_model_that_changes_what_is_set_on_it():
-    class Changing(Port):
+    class Changing(One):
         """As PaddleFormers' models: a forward that is set is called with the model before all."""
 
         def __setattr__(self, name, value):
@@ -275,4 +241,4 @@ def a_model_that_changes_what_is_set_on_it():
             else:
                 super().__setattr__(name, value)
 
-    return One(lambda self, x: x.tanh()), Changing(lambda self, x: paddle.tanh(x)), X, None
+    return Changing(lambda self, x: x.tanh()), X, None

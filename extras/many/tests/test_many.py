@@ -6,10 +6,9 @@ import shutil
 import pytest
 from checkout import ROOT
 
-from twincheck.common.system import extras
+from twincheck import __main__ as door
 from twincheck.extras.many import command
 
-PAIR = ROOT / "tests" / "pairs" / "small_cnn"
 PAIR = ROOT / "tests" / "pairs" / "small_cnn"
 # Stands for a check: what it says and how it ends is in the pair's folder.
 STAND_IN = """
@@ -27,7 +26,7 @@ def folders(tmp_path, monkeypatch):
     """Pairs and a check that stands for the real one, in the working directory."""
     (tmp_path / "stand_in.py").write_text(STAND_IN)
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
-    monkeypatch.setattr(command, "CHECK", "stand_in")
+    monkeypatch.setattr(command, "CHECK", ("stand_in",))
     monkeypatch.chdir(tmp_path)
 
     def made(**told):
@@ -100,17 +99,9 @@ def test_two_pairs_that_would_write_to_one_place(folders, tmp_path, capsys):
     assert f"error: a and {tmp_path / 'a'} would both write to {tmp_path / 'a' / 'log'}" in said
 
 
-@pytest.mark.parametrize(
-    ("words", "said"),
-    [
-        (["nowhere"], "--model nowhere: neither a built-in model"),
-        (["fastformer", "--scheduler", "tcp://a:1"], "--scheduler is a cluster's"),
-        (["fastformer", "--backend", "dask"], "--backend dask: which cluster?"),
-    ],
-)
-def test_bad_input_is_a_sentence(folders, capsys, words, said):
-    assert command.main(words) == 2
-    assert said in capsys.readouterr().err
+def test_a_pair_that_is_not_there_is_a_sentence(folders, capsys):
+    assert command.main(["nowhere"]) == 2
+    assert "--model nowhere: neither a built-in model" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("option", ["--model", "--json"])
@@ -118,13 +109,6 @@ def test_an_option_that_is_of_one_pair(option, capsys):
     with pytest.raises(SystemExit) as error:
         command.main(["fastformer", option, "x"])
     assert error.value.code == 2 and f"error: {option} has no use here" in capsys.readouterr().err
-
-
-def test_a_machine_that_has_not_the_folder(tmp_path):
-    pair = command.Pair("a", str(tmp_path / "a"), tmp_path / "log", (), tmp_path)
-    outcome = command.check(pair, 1)
-    assert outcome.status == 2
-    assert f"has no {tmp_path / 'a'}: a cluster's machines need the pairs under" in outcome.said
 
 
 def test_how_many_at_a_time(monkeypatch):
@@ -145,7 +129,7 @@ def test_pairs_are_checked_beside_each_other(tmp_path, capfd):
     assert "paddle.tanh(" in text
     port.write_text(text.replace("paddle.tanh(", "paddle.sin("))
     (made["bad"] / "paddle_model.py").unlink()
-    assert extras.run("check", [*map(str, made.values()), "--jobs", "2", "--no-report"]) == 2
+    assert door.main(["check", *map(str, made.values()), "--jobs", "2", "--no-report"]) == 2
     lines = capfd.readouterr().out.splitlines()
     assert len(lines) == 4
     line = {

@@ -15,7 +15,6 @@ from checkout import Checkout
 
 from twincheck.common.pair.pairs import RECORD, load_pair, python_for
 from twincheck.common.pair.provenance import model_sources
-from twincheck.common.sides import without_gpu
 from twincheck.common.system.checkout import PATH, ROOT
 from twincheck.common.system.errors import UserError
 from twincheck.common.system.json_file import write_json
@@ -226,7 +225,7 @@ def looked_at(specs, asked, arrays, work, processes):
         np.savez(work / f"inputs_{number:03}.npz", **values)
     for side, spec in specs.items():
         request = request_for(side, spec, asked, work)
-        module = importlib.import_module(f"twincheck.common.sides.{side}_side")
+        module = importlib.import_module(f"twincheck.common.sides.backend_{side}").side
         with as_in_a_process(Path(request["cwd"])):
             write_json(Path(request["answer"]), library.describe(module, request))
     return {side: described._described(side, spec, work) for side, spec in specs.items()}
@@ -253,7 +252,7 @@ def judged(tmp_path_factory):
     """Model -> its rows, of one check of all layouts."""
     folder, words = tmp_path_factory.mktemp("published"), []
     for side in SIDES:
-        without_gpu.patch(importlib.import_module(f"twincheck.common.sides.{side}_side"))
+        importlib.import_module(f"twincheck.common.sides.backend_{side}").side.without_gpu()
     for name in LAYOUTS:
         target = folder / "pairs" / name.replace("/", "_").replace(" ", "_")
         made({side: written(folder, name, side) for side in SIDES}, target)
@@ -362,7 +361,9 @@ def refused(tmp_path, head: str, side: str = "torch", name: str = "net.py") -> s
         tmp_path,
     )
     with pytest.raises(UserError) as error, as_in_a_process(tmp_path):
-        library.describe(importlib.import_module(f"twincheck.common.sides.{side}_side"), request)
+        library.describe(
+            importlib.import_module(f"twincheck.common.sides.backend_{side}").side, request
+        )
     assert "\n" not in str(error.value)
     return str(error.value)
 

@@ -10,6 +10,7 @@ import pytest
 from checkout import Checkout, change
 
 from twincheck.common.pair.pairs import RECORD
+from twincheck.common.sides import backend_torch
 from twincheck.common.system.checkout import ROOT
 from twincheck.common.system.errors import UserError
 from twincheck.extras.new_pair import library
@@ -389,7 +390,7 @@ def ask(tmp_path, monkeypatch):
         arguments = Arguments(dict(shared), {side: dict(own)})
         asked = Asked({}, {side: config}, arguments, inputs, {}, {})
         request = request_for(side, spec, asked, tmp_path)
-        module = importlib.import_module(f"twincheck.common.sides.{side}_side")
+        module = importlib.import_module(f"twincheck.common.sides.backend_{side}").side
         try:
             return library.describe(module, request)
         finally:
@@ -512,7 +513,7 @@ def test_a_file_whose_name_is_taken_is_refused(ask, tmp_path):
     importlib.import_module("yaml")
     request = request_for("torch", spec, Asked({}, {}, Arguments(), [], {}, {}), tmp_path)
     with pytest.raises(UserError, match="rename the file"):
-        library.describe(importlib.import_module("twincheck.common.sides.torch_side"), request)
+        library.describe(backend_torch.side, request)
     (tmp_path / "json.py").touch()
     spec = parse_spec("--torch", f"{tmp_path}/json.py:Net")
     assert (spec.module, spec.root) == (f"{tmp_path.name}.json", tmp_path.parent)

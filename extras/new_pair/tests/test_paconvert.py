@@ -300,14 +300,14 @@ def test_layers_and_arguments_of_paddle_compat(tmp_path):
     """Square weights stay, heads share keys, `dim` is an axis; in train mode with dropout."""
     checkout = Checkout(tmp_path, ("tests/pairs/compat",))
     model = str(checkout.path("tests/pairs/compat"))
-    done, report = checkout.rows(1, "--model", model, "--train", "--no-report")
+    done, report = checkout.rows(1, "--model", model, "--mode", "train", "--no-report")
     assert done.returncode == 0, done.stdout + done.stderr
     keys = {row["key"] for row in report["rows"]}
     assert {"z", "top", "best", "attention", "topk", "argmax"} <= keys, keys
     done = checkout.module("twincheck", "certificate", "--model", model)
     assert done.returncode == 0 and "compat.Linear" in done.stdout, done.stdout + done.stderr
     change(checkout.path("tests/pairs/compat/paddle_model.py"), "scale=0.7", "scale=0.6")
-    done = checkout.check(1, "--model", model, "--train", "--no-report")
+    done = checkout.check(1, "--model", model, "--mode", "train", "--no-report")
     assert done.returncode == 1, "a scale that dropout's attention does not look at"
 
 

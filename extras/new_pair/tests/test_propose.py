@@ -8,11 +8,17 @@ import textwrap
 
 import numpy as np
 import pytest
+from builders import write_pair
 from checkout import Checkout
 
+from twincheck.common.check.workers import Processes
+from twincheck.common.sides import paddle_side, torch_side
 from twincheck.common.system.frameworks import SIDES
+from twincheck.common.system.tree import tree_leaves
+from twincheck.common.verdict.row import AGREEING
 from twincheck.common.weights.layers import Owner, make_rename
-from twincheck.extras.new_pair.propose import Proposal, of_pair
+from twincheck.common.weights.layout import Layout
+from twincheck.extras.new_pair.propose import of_pair
 from twincheck.extras.new_pair.propose import propose as propose_of
 from twincheck.extras.new_pair.rename import shortest
 from twincheck.extras.new_pair.source import convert_source, rename_source
@@ -89,146 +95,125 @@ def build(config):
 """
 
 
-@pytest.fixture
-def pair(tmp_path):
-    """Writes a pair of two sources; returns its folder."""
+@pytest.fixture(scope="module")
+def processes():
+    """Both sides' processes, which answer for one pair after another."""
+    with Processes() as started:
+        yield started
 
-    def write(torch, paddle, case=CASE):
-        folder = tmp_path / "pair"
-        folder.mkdir(exist_ok=True)
-        (folder / "case.py").write_text(case)
-        (folder / "torch_model.py").write_text(HEAD["torch"] + torch)
-        (folder / "paddle_model.py").write_text(HEAD["paddle"] + paddle)
-        return folder
 
-    return write
+def written(folder, torch, paddle, case=CASE):
+    """Write a pair of two sources; returns its folder."""
+    return write_pair(folder, case, HEAD["torch"] + torch, HEAD["paddle"] + paddle)
 
 
 @pytest.fixture
-def propose(pair, request):
+def propose(tmp_path, request, processes):
     """The proposal for two sources."""
-
-    def of(torch, paddle, case=CASE) -> Proposal:
-        python = request.config.warm_python
-        return of_pair(pair(torch, paddle, case), dict.fromkeys(SIDES, python))
-
-    return of
+    pythons = dict.fromkeys(SIDES, request.config.warm_python)
+    return lambda *sources: of_pair(written(tmp_path, *sources), pythons, processes=processes)
 
 
-def converted(proposal, state):
-    """What the proposed convert makes of a state."""
+def space_of(text):
+    """What a source defines."""
     made = {"np": np}
-    exec(proposal.convert, made)
-    return made["convert"](state)
+    exec(text, made)
+    return made
 
 
-def numbered(**shapes):
-    """A state whose values are all unlike."""
-    rng = np.random.default_rng(0)
-    return {key.replace("__", "."): rng.standard_normal(shape) for key, shape in shapes.items()}
+def agree(torch, paddle, case, proposal):
+    """Whether the port computes the reference's values with the weights that are carried over."""
+    sides = {torch_side: torch, paddle_side: paddle}
+    models = {s: space_of(HEAD[s.NAME] + source)["build"]({}) for s, source in sides.items()}
+    owners = (side.owners(model) for side, model in models.items())
+    convert = space_of(proposal.convert).get("convert")
+    layout = Layout(*owners, proposal.rename, convert)
+    rng = np.random.default_rng(7)
+    state = {
+        key: values * (1 + rng.random(values.shape).astype(values.dtype))  # a variance stays one
+        for key, values in torch_side.state(models[torch_side]).items()
+    }
+    states = {torch_side: state, paddle_side: layout.to_paddle(state)}
+    x = space_of(case)["make_inputs"]({}, 7)["x"]
+    outs = []
+    for side, model in models.items():
+        side.load_state(model, states[side])
+        model.eval()
+        leaves = tree_leaves(model(side.tensor(x)), side.is_tensor)
+        outs.append([side.array(leaf) for _, leaf in leaves])
+    return all(
+        theirs.shape == ours.shape and np.abs(theirs - ours).max() < 1e-4 * np.abs(theirs).max()
+        for theirs, ours in zip(*outs, strict=True)
+    )
 
 
-LINEARS = """
-    self.first = nn.Linear(8, 8)
-    self.second = nn.Linear(8, 8)
-"""
+# ---- what is right ------------------------------------------------------------------------------
+
+RIGHT = []
 
 
+def right(name, torch, paddle, case=CASE, rename=None, proof=""):
+    """Enter a pair whose whole proposal is to be found, of which this RENAME and proof are told."""
+    RIGHT.append(pytest.param(torch, paddle, case, rename, proof, id=name))
+
+
+LINEARS = "self.first = nn.Linear(8, 8)\nself.second = nn.Linear(8, 8)"
 QKV = """
     self.query = nn.Linear(8, 8)
     self.key = nn.Linear(8, 8)
     self.value = nn.Linear(8, 8)
     self.out = nn.Linear(8, 8)
 """
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("q", "k", "v"), [("key", "query", "value"), ("value", "query", "key")])
-def test_q_k_and_v_whose_names_mislead(propose, q, k, v):
-    torch = "return self.out(attend(self.query(x), self.key(x), self.value(x), 2))"
-    paddle = f"return self.out(attend(self.{q}(x), self.{k}(x), self.{v}(x), 2))"
-    proposal = propose(net(QKV, torch), net(QKV, paddle))
-    names = {q: "query", k: "key", v: "value"}
-    assert proposal.rename == {mine: its for mine, its in names.items() if mine != its}
-    assert not proposal.open
-    assert sum("not the other way round" in proof for proof in proposal.proofs) == 3
-
-
-@pytest.mark.parametrize(("groups", "order"), [(1, "vqk"), (2, "qkv")])
-def test_q_k_and_v_in_one(propose, groups, order):
-    """In thirds, or per key-value head, of grouped queries; in any order."""
-    torch = """
-        self.q = nn.Linear(8, 8)
-        self.k = nn.Linear(8, 4)
-        self.v = nn.Linear(8, 4)
-        self.out = nn.Linear(8, 8)
-    """
-    paddle = """
-        self.fused = nn.Linear(8, 16)
-        self.out = nn.Linear(8, 8)
-    """
+OF_THREE = "return self.out(attend(self.query(x), self.key(x), self.value(x), 2))"
+for q, k, v in (("key", "query", "value"), ("value", "query", "key")):
+    right(
+        f"q, k and v whose names mislead: {q}, {k}, {v}",
+        net(QKV, OF_THREE),
+        net(QKV, f"return self.out(attend(self.{q}(x), self.{k}(x), self.{v}(x), 2))"),
+        rename={
+            m: its for m, its in zip((q, k, v), ("query", "key", "value"), strict=True) if m != its
+        },
+        proof="not the other way round",
+    )
+for groups, order in ((1, "vqk"), (2, "qkv")):  # in thirds, or per key-value head
     sizes = [{"q": 8, "k": 4, "v": 4}[name] for name in order]
     cut = f"{', '.join(order)} = per_group(self.fused(x), {groups}, {sizes})"
-    proposal = propose(
-        net(torch, "return self.out(attend(self.q(x), self.k(x), self.v(x), 4, 2))"),
-        net(paddle, f"{cut}\nreturn self.out(attend(q, k, v, 4, 2))"),
+    right(
+        f"{order} in one, in {groups} turns",
+        net(
+            "self.q, self.k, self.v = nn.Linear(8, 8), nn.Linear(8, 4), nn.Linear(8, 4)\n"
+            "self.out = nn.Linear(8, 8)",
+            "return self.out(attend(self.q(x), self.k(x), self.v(x), 4, 2))",
+        ),
+        net(
+            "self.fused, self.out = nn.Linear(8, 16), nn.Linear(8, 8)",
+            f"{cut}\nreturn self.out(attend(q, k, v, 4, 2))",
+        ),
     )
-    assert not proposal.open
-    state = numbered(
-        q__weight=(8, 8), k__weight=(4, 8), v__weight=(4, 8), q__bias=8, k__bias=4, v__bias=4
-    )
-    made = converted(proposal, state)
-    parts = [state[f"{name}.weight"].reshape(groups, -1, 8) for name in order]
-    assert np.array_equal(made["fused.weight"], np.concatenate(parts, 1).reshape(16, 8).T)
-    parts = [state[f"{name}.bias"].reshape(groups, -1) for name in order]
-    assert np.array_equal(made["fused.bias"], np.concatenate(parts, 1).reshape(16))
-
-
-QKV_CONV = QKV.replace("nn.Linear(8, 8)", "nn.Conv1{0}(8, 8, 1)", 3)
-BY_LINEAR = "q, k, v = per_group(self.qkv(x), 1, [8, 8, 8])"
-BY_CONV = "q, k, v = per_group(swapped(self.qkv(swapped(x))), 1, [8, 8, 8])"
+QKV_CONV = QKV.replace("nn.Linear(8, 8)", "nn.Conv1d(8, 8, 1)", 3)
 IN_ONE_QKV = "self.qkv = {}\nself.out = nn.Linear(8, 8)"
-OF_ONE = "\nreturn self.out(attend(q, k, v, 2))"
-OF_THREE = "return self.out(attend(self.query(x), self.key(x), self.value(x), 2))"
-OF_THREE_CONVS = (
-    "x = swapped(x)\nq, k, v = (swapped(f(x)) for f in (self.query, self.key, self.value))"
-)
-CONVS = {
-    "one of torch": (
-        net(IN_ONE_QKV.format("nn.Conv1d(8, 24, 1)"), BY_CONV + OF_ONE),
+OF_ONE = "q, k, v = per_group({}, 1, [8, 8, 8])\nreturn self.out(attend(q, k, v, 2))"
+OF_THREE_CONVS = """
+    x = swapped(x)
+    q, k, v = (swapped(f(x)) for f in (self.query, self.key, self.value))
+    return self.out(attend(q, k, v, 2))
+"""
+for where, case in (("oblong", CASE), ("square", SQUARE)):
+    right(
+        f"q, k and v of one kernel of 1, {where}",
+        net(
+            IN_ONE_QKV.format("nn.Conv1d(8, 24, 1)"), OF_ONE.format("swapped(self.qkv(swapped(x)))")
+        ),
         net(QKV, OF_THREE),
-    ),
-    "three of torch": (
-        net(QKV_CONV.format("d"), OF_THREE_CONVS + OF_ONE),
-        net(IN_ONE_QKV.format("nn.Linear(8, 24)"), BY_LINEAR + OF_ONE),
-    ),
-}
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("square", [False, True])
-@pytest.mark.parametrize("convs", list(CONVS))
-def test_q_k_and_v_in_one_by_kernels_of_1(propose, convs, square):
-    said = propose(*CONVS[convs], SQUARE if square else CASE)
-    assert not said.open and not [line for line in said.proofs if "DIFFERS" in line]
-    names = ("query", "key", "value")
-    if convs == "one of torch":
-        state = numbered(qkv__weight=(24, 8, 1), qkv__bias=24)
-        made = converted(said, state)
-        parts = [made[f"{name}.weight"].T for name in names]
-        assert np.array_equal(np.concatenate(parts), state["qkv.weight"][..., 0])
-        assert np.array_equal(made["key.bias"], state["qkv.bias"][8:16])
-        return
-    state = numbered(
-        **{f"{n}__weight": (8, 8, 1) for n in names}, **{f"{n}__bias": 8 for n in names}
+        case,
     )
-    right = np.concatenate([state[f"{name}.weight"].reshape(8, 8) for name in names])
-    assert np.array_equal(converted(said, state)["qkv.weight"].T, right)
-
-
-def test_one_weight_that_is_cut(propose):
-    """GPT-2's Conv1D keeps (in, out), and q, k and v in one; all of Paddle's weights are square."""
-    conv1d = """
+    right(
+        f"three kernels of 1 in one layer, {where}",
+        net(QKV_CONV, OF_THREE_CONVS),
+        net(IN_ONE_QKV.format("nn.Linear(8, 24)"), OF_ONE.format("self.qkv(x)")),
+        case,
+    )
+CONV1D = """
 class Conv1D(Base):
     def __init__(self, n, m):
         super().__init__()
@@ -237,224 +222,94 @@ class Conv1D(Base):
     def forward(self, x):
         return x @ self.weight + self.bias
 """
-    torch = "self.c_attn = Conv1D(8, 24)\nself.c_proj = Conv1D(8, 8)"
-    forward = (
-        "q, k, v = per_group(self.c_attn(x), 1, [8, 8, 8])\nreturn self.c_proj(attend(q, k, v, 2))"
-    )
-    paddle = "return self.out(attend(self.query(x), self.key(x), self.value(x), 2))"
-    proposal = propose(net(torch, forward, conv1d), net(QKV, paddle))
-    assert not proposal.open, proposal.open
-    state = numbered(c_attn__weight=(8, 24), c_attn__bias=24, c_proj__weight=(8, 8))
-    made = converted(proposal, state)
-    assert np.array_equal(made["key.weight"], state["c_attn.weight"][:, 8:16])
-    assert np.array_equal(made["value.bias"], state["c_attn.bias"][16:])
-    assert np.array_equal(made["out.weight"], state["c_proj.weight"])
-
-
-@pytest.mark.parametrize("keeps", [True, False])
-def test_a_square_weight_is_turned_by_values_not_by_its_class(propose, keeps):
-    """An own class named Linear that keeps torch's (out, in), as paddle.compat's, or does not."""
-    own = f"""
+right(  # GPT-2's keeps (in, out), and q, k and v in one; all of Paddle's weights are square
+    "one weight that is cut",
+    net("self.qkv = Conv1D(8, 24)\nself.out = Conv1D(8, 8)", OF_ONE.format("self.qkv(x)"), CONV1D),
+    net(QKV, OF_THREE),
+)
+OWN_LINEAR = """
 class Linear(Base):
     def __init__(self):
         super().__init__()
         self.weight = parameter(self, 8, 8)
     def forward(self, x):
-        return x @ {"swapped(self.weight)" if keeps else "self.weight"}
+        return x @ {}
 """
-    proposal = propose(
+for how in ("swapped(self.weight)", "self.weight"):  # as paddle.compat's, or not
+    right(
+        f"an own class named Linear: x @ {how}",
         net("self.dense = nn.Linear(8, 8, bias=False)", "return self.dense(x)"),
-        net("self.dense = Linear()", "return self.dense(x)", own),
+        net("self.dense = Linear()", "return self.dense(x)", OWN_LINEAR.format(how)),
     )
-    assert not proposal.open
-    if keeps:
-        assert not proposal.convert
-        return
-    state = numbered(dense__weight=(8, 8))
-    assert np.array_equal(converted(proposal, state)["dense.weight"], state["dense.weight"].T)
-
-
-def test_raw_parameters_of_one_shape_whose_names_mislead(propose):
-    init = "self.scale = parameter(self, 8)\nself.shift = parameter(self, 8)"
-    proposal = propose(
-        net(init, "return x * self.scale + self.shift"),
-        net(init, "return x * self.shift + self.scale"),
-    )
-    assert proposal.rename == {"scale": "shift", "shift": "scale"}
-    assert not proposal.open
-
-
-def test_two_layers_that_nothing_tells_apart_are_left_open(propose):
-    sides = "self.{0} = nn.Linear(8, 8)\nself.{1} = nn.Linear(8, 8)"
-    proposal = propose(
-        net(sides.format("one", "other"), "return self.one(x) + self.other(x)"),
-        net(sides.format("left", "right"), "return self.left(x) + self.right(x)"),
-    )
-    assert any(
-        "left and right: nothing in this pass tells them apart" in text for text in proposal.open
-    )
-
-
-def test_tied_on_one_side_alone_is_left_open(propose):
-    init = "self.one = nn.Linear(8, 8)\nself.other = nn.Linear(8, 8)\n"
-    forward = "return self.other(F.relu(self.one(x)))"
-    tied = net(init + "self.other.weight = self.one.weight", forward)
-    proposal = propose(tied, net(init, forward))
-    assert any("are tied in torch" in text for text in proposal.open), proposal.open
-
-
-def test_what_one_side_alone_has_is_left_open(propose):
-    init = "self.one = nn.Linear(8, 8)\n"
-    proposal = propose(
-        net(init + "self.unused = nn.Linear(8, 3)", "return self.one(x)"),
-        net(init, "return self.one(x)"),
-    )
-    assert any("unused" in text for text in proposal.open)
-
-
-def test_a_shared_layer_and_one_that_is_never_called(propose):
-    torch = (
-        "self.shared = nn.Linear(8, 8)\nself.last = nn.Linear(8, 8)\nself.unused = nn.Linear(8, 4)"
-    )
-    paddle = torch.replace("shared", "a").replace("last", "b").replace("unused", "c")
-    proposal = propose(
-        net(torch, "return self.last(self.shared(F.relu(self.shared(x))))"),
-        net(paddle, "return self.b(self.a(F.relu(self.a(x))))"),
-    )
-    assert proposal.rename == {"a": "shared", "b": "last", "c": "unused"}
-    assert not proposal.open
-
-
-def test_layers_that_keep_several_weights(propose):
-    """LSTM, BatchNorm's statistics, and a parameter that is a buffer on the other side."""
-    init = """
-        self.rnn = nn.LSTM(8, 6, {first})
-        self.bn = nn.BatchNorm1{d}(5)
-        self.scale = parameter(self, 6)
-    """
-    forward = "return self.bn(self.rnn(x)[0]) * self.scale"
-    paddle = (
-        init.format(first="", d="D")
-        .replace("self.rnn", "self.lstm")
-        .replace("self.bn", "self.norm")
-    )
-    paddle = paddle.replace(
-        "self.scale = parameter(self, 6)", 'self.register_buffer("gain", paddle.ones([6]))'
-    )
-    proposal = propose(
-        net(init.format(first="batch_first=True", d="d"), forward),
-        net(paddle, "return self.norm(self.lstm(x)[0]) * self.gain"),
-    )
-    assert proposal.rename == {"gain": "scale", "lstm": "rnn", "norm": "bn"}
-    assert not proposal.open
-
-
-def test_projections_in_torch_s_multihead_attention(propose):
-    paddle = "return self.out(attend(self.query(x), self.key(x), self.value(x), 2) * 1.0)"
-    paddle = paddle.replace("self.query(x)", "(self.query(x) / 2.0)")  # 1 / sqrt(D), of D = 4
-    proposal = propose(
-        net(
-            "self.attn = nn.MultiheadAttention(8, 2, batch_first=True)",
-            "return self.attn(x, x, x)[0]",
-        ),
-        net(QKV, paddle),
-    )
-    assert make_rename(proposal.rename)("query.weight") == "attn.q_proj.weight"
-    assert make_rename(proposal.rename)("out.weight") == "attn.out_proj.weight"
-
-
-def test_a_multihead_attention_that_keeps_its_one_weight(propose):
-    attention = "self.attn = {}.MultiheadAttention(8, 2, batch_first=True)"
-    forward = "return self.norm(self.attn(x, x, x)[0])"
-    norm = "self.norm = nn.LayerNorm(8)"
-    proposal = propose(
-        net(f"{attention.format('nn')}; {norm}", forward),
-        net(f"{attention.format('paddle.compat.nn')}; {norm}", forward),
-    )
-    assert not proposal.rename and not proposal.open
-    assert not [line for line in proposal.proofs if "DIFFERS" in line]
-
-
-def test_a_layer_that_computes_more_than_its_partner_is_no_difference(propose):
-    both = "self.first = nn.Linear(8, 6); self.second = nn.Linear(6, 8)"
-    relu = "; self.first.register_forward_post_hook(lambda layer, given, gave: F.relu(gave))"
-    torch = net(both, "return self.second(F.relu(self.first(x)))")
-    said = propose(torch, net(both + relu, "return self.second(self.first(x))"))
-    assert not said.open and not [line for line in said.proofs if "DIFFERS" in line]
-    assert [line for line in said.proofs if line.startswith("first: it gives another result")]
-
-
-TABLE = """
-import numpy as np
-def table(off):  # (1, 100, 8); of two equal values the second by so many roundings larger
-    values = np.repeat(np.sin(np.arange(400.0)), 2)
-    values[1::2] += off * np.spacing(values[1::2])
-    return values.reshape(1, 100, 8)
+SCALES = "self.scale = parameter(self, 8)\nself.shift = parameter(self, 8)"
+right(
+    "raw parameters of one shape whose names mislead",
+    net(SCALES, "return x * self.scale + self.shift"),
+    net(SCALES, "return x * self.shift + self.scale"),
+    rename={"scale": "shift", "shift": "scale"},
+)
+SHARED = "self.{} = nn.Linear(8, 8); self.{} = nn.Linear(8, 8); self.{} = nn.Linear(8, 4)"
+right(
+    "a shared layer and one that is never called",
+    net(
+        SHARED.format("shared", "last", "unused"),
+        "return self.last(self.shared(F.relu(self.shared(x))))",
+    ),
+    net(SHARED.format("a", "b", "c"), "return self.b(self.a(F.relu(self.a(x))))"),
+    rename={"a": "shared", "b": "last", "c": "unused"},
+)
+right(
+    "layers that keep several weights, and a parameter that is a buffer on the other side",
+    net(
+        "self.rnn = nn.LSTM(8, 6, batch_first=True); self.bn = nn.BatchNorm1d(5)\n"
+        "self.scale = parameter(self, 6)",
+        "return self.bn(self.rnn(x)[0]) * self.scale",
+    ),
+    net(
+        "self.lstm = nn.LSTM(8, 6); self.norm = nn.BatchNorm1D(5)\n"
+        'self.register_buffer("gain", paddle.ones([6]))',
+        "return self.norm(self.lstm(x)[0]) * self.gain",
+    ),
+    rename={"gain": "scale", "lstm": "rnn", "norm": "bn"},
+)
+MULTIHEAD = "self.attn = nn.MultiheadAttention(8, 2, batch_first=True)"
+right(
+    "projections in torch's multihead attention",
+    net(MULTIHEAD, "return self.attn(x, x, x)[0]"),
+    net(QKV, OF_THREE.replace("self.query(x)", "self.query(x) / 2.0")),  # 1 / sqrt(D), of D = 4
+)
+NORMED = "return self.norm(self.attn(x, x, x)[0])"
+right(
+    "a multihead attention that keeps its one weight",
+    net(f"{MULTIHEAD}; self.norm = nn.LayerNorm(8)", NORMED),
+    net(f"{MULTIHEAD}; self.norm = nn.LayerNorm(8)".replace("nn.M", "paddle.compat.nn.M"), NORMED),
+    rename={},
+)
+RELU = "; self.first.register_forward_post_hook(lambda layer, given, gave: F.relu(gave))"
+right(
+    "a layer that computes more than its partner",
+    net(LINEARS, "return self.second(F.relu(self.first(x)))"),
+    net(LINEARS + RELU, "return self.second(self.first(x))"),
+    proof="first: it gives another result",
+)
+for axes, (width, case) in ((a, w) for a in (1, 3) for w in ((6, CASE), (8, SQUARE))):
+    places = ", ".join(["..."] + ["None"] * (axes - 1)), ", ".join(["..."] + ["0"] * (axes - 1))
+    by_conv = "return swapped(self.one(swapped(x)[{}])[{}])".format(*places)
+    linear = net(f"self.one = nn.Linear(8, {width})", "return self.one(x)")
+    for one, d in (("torch", "d"), ("paddle", "D")):
+        conv = net(f"self.one = nn.Conv{axes}{d}(8, {width}, 1)", by_conv)
+        both = (conv, linear) if one == "torch" else (linear, conv)
+        right(f"{one}'s kernel of 1, {axes} axes, {width} wide", *both, case)
+LAST = """
+    self.one = nn.Conv1{0}(8, 8, 3, padding=1{1})
+    self.norm = nn.BatchNorm1{0}(8{1})
 """
-
-
-@pytest.mark.parametrize(("off", "differs"), [(1, False), (1 << 40, True)])
-def test_what_rounding_alone_tells_apart_is_no_difference(propose, off, differs):
-    """Sines of x and of pi - x are as one in one library and not in the other."""
-    forward = "return self.second(x) + self.first({}).mean(1, keepdim=True)"
-    said = propose(
-        net(LINEARS, forward.format("torch.tensor(table(0)).to(x.dtype)"), TABLE),
-        net(LINEARS, forward.format(f"paddle.to_tensor(table({off})).astype(x.dtype)"), TABLE),
-    )
-    assert any("DIFFERS: what arrives at first" in line for line in said.proofs) == differs
-    assert not said.open
-
-
-def test_a_container_of_several_kinds_of_layers_in_which_one_differs(propose):
-    """Their weights and biases are exchanged where they have equal sizes, and nowhere else."""
-    init = "self.body = nn.Sequential(nn.LayerNorm(8, {}), nn.Linear(8, 8))"
-    said = propose(*(net(init.format(eps), "return self.body(x)") for eps in (1e-5, 1e-3)))
-    assert [line for line in said.proofs if line.startswith("DIFFERS: body.0")] and not said.open
-
-
-def test_layers_of_one_kind_whose_numbers_of_rows_differ(propose):
-    """Orders of rows are tried, since something differs, and each layer has its own."""
-    body = "self.mlp = nn.Sequential(nn.Linear(8, 8), nn.ReLU(), nn.Linear(8, 4))"
-    said = propose(net(body, "return self.mlp(x)"), net(body, "return self.mlp(x + 0.1)"))
-    assert any("DIFFERS: what arrives at mlp.0" in line for line in said.proofs)
-    assert not said.open and not said.rename
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(("width", "case"), [(6, CASE), (8, SQUARE)], ids=["oblong", "square"])
-@pytest.mark.parametrize("axes", [1, 3])
-@pytest.mark.parametrize("torch_has_it", [True, False])
-def test_a_kernel_of_1_is_a_linear_layer(propose, torch_has_it, axes, width, case):
-    kernel = f"self.one = nn.Conv{axes}{'d' if torch_has_it else 'D'}(8, {width}, 1)"
-    last = ", ".join(["..."] + ["None"] * (axes - 1))
-    first = ", ".join(["..."] + ["0"] * (axes - 1))
-    both = (
-        net(kernel, f"return swapped(self.one(swapped(x)[{last}])[{first}])"),
-        net(f"self.one = nn.Linear(8, {width})", "return self.one(x)"),
-    )
-    said = propose(*(both if torch_has_it else both[::-1]), case)
-    assert not said.open and not [line for line in said.proofs if "DIFFERS" in line]
-    ones = (1,) * axes
-    state = numbered(one__weight=(width, 8, *ones) if torch_has_it else (width, 8))
-    weight = state["one.weight"].reshape(width, 8)
-    right = weight.T if torch_has_it else weight.reshape(width, 8, *ones)
-    assert np.array_equal(converted(said, state)["one.weight"], right)
-
-
-def test_channels_last_are_no_difference(propose):
-    """Nor where there are as many places as channels, so that no shape tells."""
-    init = """
-        self.one = nn.Conv1{0}(8, 8, 3, padding=1{1})
-        self.norm = nn.BatchNorm1{0}(8{1})
-    """
-    said = propose(
-        net(init.format("d", ""), "return swapped(self.norm(self.one(swapped(x))))"),
-        net(init.format("D", ", data_format='NLC'"), "return self.norm(self.one(x))"),
-        SQUARE,
-    )
-    assert not said.open and not [line for line in said.proofs if "DIFFERS" in line]
-
-
+right(
+    "channels last, with as many places as channels",
+    net(LAST.format("d", ""), "return swapped(self.norm(self.one(swapped(x))))"),
+    net(LAST.format("D", ", data_format='NLC'"), "return self.norm(self.one(x))"),
+    SQUARE,
+)
 OWN_CONV = """
 class Conv(Base):
     def __init__(self):
@@ -464,95 +319,15 @@ class Conv(Base):
     def forward(self, x):
         return swapped(F.conv1d(swapped(x), self.weight, self.bias, padding=1))
 """
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("case", [CASE, SQUARE], ids=["oblong", "square"])
-@pytest.mark.parametrize("torch_has_it", [True, False])
-def test_an_own_layer_of_channels_last_is_no_difference(propose, torch_has_it, case):
-    """It has no setting that says so: its values do."""
-    first = f"self.one = nn.Conv1{'D' if torch_has_it else 'd'}(8, 8, 3, padding=1)"
+for d, case in ((d, case) for d in "dD" for case in (CASE, SQUARE)):  # its values alone say so
     last = "; self.last = nn.Linear(8, 6)"
-    both = (
-        net("self.one = Conv()" + last, "return self.last(F.relu(self.one(x)))", OWN_CONV),
-        net(first + last, "return self.last(F.relu(swapped(self.one(swapped(x)))))"),
+    own = net("self.one = Conv()" + last, "return self.last(F.relu(self.one(x)))", OWN_CONV)
+    usual = net(
+        f"self.one = nn.Conv1{d}(8, 8, 3, padding=1){last}",
+        "return self.last(F.relu(swapped(self.one(swapped(x)))))",
     )
-    said = propose(*(both if torch_has_it else both[::-1]), case)
-    assert not said.open and not [line for line in said.proofs if "DIFFERS" in line]
-
-
-def test_rows_for_columns_are_a_difference_and_not_another_layer(propose):
-    """What arrives at `second` is torch's, but for its axes; the layer is right."""
-    forward = "return self.second({}(self.first(x)))"
-    both = (net(LINEARS, forward.format(name)) for name in ("", "swapped"))
-    said = propose(*both, SQUARE)
-    lines = [line for line in said.proofs if "DIFFERS" in line]
-    assert len(lines) == 1 and "what arrives at second" in lines[0], lines
-    assert not said.open and not said.rename and not said.convert
-
-
-def test_rows_for_columns_of_what_the_model_gives_are_a_difference(propose):
-    """Of a model with weights of its own too, which is a layer by itself."""
-    both = (
-        net("self.w = parameter(self, 8, 6)", f"return {n}(x @ self.w)") for n in ("", "swapped")
-    )
-    proofs = propose(*both, SQUARE.replace("8, 8", "6, 8")).proofs
-    assert any("DIFFERS: what the model gives" in line for line in proofs), proofs
-
-
-SCALED = """
-class Scaled(Base):
-    def __init__(self, factor{argument}):
-        super().__init__()
-        self.weight = parameter(self, 8)
-        self.factor = factor{keeps}
-    def forward(self, x):
-        return x * self.weight * self.factor
-"""
-EPSILON = {"argument": ", eps=1e-5", "keeps": "; self.eps = eps"}
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("layers", "more", "told"),
-    [
-        (
-            ["nn.LayerNorm(8, 1e-5)", "nn.LayerNorm(8, 1e-3)"],
-            ["", ""],
-            "its epsilon is 0.001, and 1e-05 in torch",
-        ),
-        (
-            [
-                "nn.Conv1d(8, 8, 3, padding=1)",
-                "nn.Conv1D(8, 8, 3, padding=1, padding_mode='reflect')",
-            ],
-            ["", ""],
-            "its padding mode is reflect, and zeros in torch",
-        ),
-        (
-            ["Scaled(1.0)", "Scaled(1.01)"],
-            [SCALED.format(**EPSILON), SCALED.format(argument="", keeps="")],
-            "otherwise, such as with another epsilon",
-        ),
-        (
-            ["Scaled(1.0)", "Scaled(1.5)"],
-            [SCALED.format(**EPSILON), SCALED.format(argument="", keeps="")],
-            "it is another layer, or its weights are others",
-        ),
-        (["Scaled(1.0)", "Scaled(1.01)"], [SCALED.format(**EPSILON)] * 2, ""),
-    ],
-)
-def test_what_a_layer_was_built_with_is_told_where_it_differs(propose, layers, more, told):
-    """An epsilon is spoken of where there is one, and not where both have the same."""
-    first = "Conv" in layers[0]
-    forward = "return swapped(self.one(swapped(x)))" if first else "return self.one(x)"
-    sides = zip(layers, more, strict=True)
-    said = propose(*(net(f"self.one = {layer}", forward, own) for layer, own in sides))
-    lines = [line for line in said.proofs + said.open if "gives another result" in line]
-    assert len(lines) == 1 and lines[0].endswith(told or "it computes otherwise"), lines
-    assert ("epsilon" in lines[0]) == ("epsilon" in told)
-
-
+    both = (own, usual) if d == "D" else (usual, own)
+    right(f"an own layer of channels last, {d}, {case == SQUARE}", *both, case)
 FOURIER = """
 class Fourier(Base):
     def __init__(self):
@@ -567,34 +342,16 @@ IN_ONE = {
     "re": "self.w[..., 0]",
     "im": "self.w[..., 1]",
 }
-IN_TWO = "self.a = parameter(self, 8, {0}); self.b = parameter(self, 8, {0})"
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("width", [6, 2])
-@pytest.mark.parametrize(("re", "im"), ["ab", "ba"])
-@pytest.mark.parametrize("torch_has_one", [True, False])
-def test_a_complex_weight_in_one_and_in_two(propose, torch_has_one, re, im, width):
+for width, (re, im) in ((w, names) for w in (6, 2) for names in ("ab", "ba")):
+    in_two = "self.a = parameter(self, 8, {0}); self.b = parameter(self, 8, {0})"
+    ways = IN_ONE, {"init": in_two, "re": f"self.{re}", "im": f"self.{im}"}
+    ways = (
+        FOURIER.format(**way | {"init": way["init"].format(width)}, width=width) for way in ways
+    )
     init = f"self.layer = Fourier(); self.last = nn.Linear({width}, 4)"
-    in_two = {"init": IN_TWO.format(width), "re": f"self.{re}", "im": f"self.{im}"}
-    in_one = IN_ONE | {"init": IN_ONE["init"].format(width)}
-    both = [
-        net(init, "return self.last(self.layer(x))", FOURIER.format(**how, width=width))
-        for how in (in_one, in_two)
-    ]
-    said = propose(*(both if torch_has_one else both[::-1]))
-    assert not said.open and not [line for line in said.proofs if "DIFFERS" in line]
-    if torch_has_one:
-        state = numbered(layer__w=(8, width, 2))
-        made = converted(said, state)
-        assert np.array_equal(made[f"layer.{re}"], state["layer.w"][..., 0])
-        assert np.array_equal(made[f"layer.{im}"], state["layer.w"][..., 1])
-    else:
-        state = numbered(layer__a=(8, width), layer__b=(8, width))
-        right = np.stack([state[f"layer.{name}"] for name in (re, im)], -1)
-        assert np.array_equal(converted(said, state)["layer.w"], right)
-
-
+    one, two = (net(init, "return self.last(self.layer(x))", way) for way in ways)
+    right(f"a complex weight in one of torch, {re}{im}, {width} wide", one, two)
+    right(f"a complex weight in two of torch, {re}{im}, {width} wide", two, one)
 SPECTRAL = """
 class Spectral(Base):
     def __init__(self):
@@ -605,176 +362,285 @@ class Spectral(Base):
         z = {stack}([z[:, 0] @ {one}, z[:, 1] @ {other}], 1)
         return {fft}.irfft(z, n=5, {axis}=1){more}
 """
-
-
-@pytest.mark.parametrize(
-    ("names", "and_scale"),
-    [(["w1_real", "w1_imag", "w2_real", "w2_imag"], True), (["d", "b", "a", "c"], False)],
-)
-def test_two_complex_weights_and_four_real_ones(propose, names, and_scale):
-    """As in a Fourier neural operator; the names tell, or of few weights of a size their values."""
+# As in a Fourier neural operator; the names tell, or of few weights of a size their values.
+for names, scaled in ((["w1_real", "w1_imag", "w2_real", "w2_imag"], True), (list("dbac"), False)):
     complex_ = "nn.Parameter(torch.randn(8, 8, dtype=torch.complex64))"
-    weights = [f"paddle.complex(self.{re}, self.{im})" for re, im in (names[:2], names[2:])]
-    torch = {
+    one, other = (f"paddle.complex(self.{re}, self.{im})" for re, im in (names[:2], names[2:]))
+    of_torch = {
         **{"init": f"self.weights1 = {complex_}; self.weights2 = {complex_}", "fft": "torch.fft"},
         **{"stack": "torch.stack", "axis": "dim", "one": "self.weights1", "other": "self.weights2"},
     }
-    paddle = {
+    of_paddle = {
         "init": "; ".join(f"self.{name} = parameter(self, 8, 8)" for name in sorted(names)),
-        **{"fft": "paddle.fft", "stack": "paddle.stack", "axis": "axis"},
-        **{"one": weights[0], "other": weights[1]},
+        **{
+            "fft": "paddle.fft",
+            "stack": "paddle.stack",
+            "axis": "axis",
+            "one": one,
+            "other": other,
+        },
     }
-    init, forward = "self.layer = Spectral()", "return self.layer(x)"
-    scale = "; self.scale = parameter(self, 8, 8)" if and_scale else ""
-    both = [torch, paddle]
-    for how in both:
-        how |= {"init": how["init"] + scale, "more": " @ self.scale" if and_scale else ""}
-    said = propose(*(net(init, forward, SPECTRAL.format(**how)) for how in both))
-    assert not said.open and not [line for line in said.proofs if "DIFFERS" in line]
-    state = numbered(layer__weights1=(8, 8, 2), layer__weights2=(8, 8, 2))
-    made = converted(said, state)
-    for i, name in enumerate(names):
-        assert np.array_equal(
-            made[f"layer.{name}"], state[f"layer.weights{i // 2 + 1}"][..., i % 2]
-        )
-
-
+    for way in (of_torch, of_paddle):
+        way["init"] += "; self.scale = parameter(self, 8, 8)" * scaled
+        way["more"] = " @ self.scale" * scaled
+    spectral = (SPECTRAL.format(**way) for way in (of_torch, of_paddle))
+    right(
+        f"two complex weights and four real ones, {', '.join(names)}",
+        *(net("self.layer = Spectral()", "return self.layer(x)", one) for one in spectral),
+    )
 EXPERTS = """
 class Expert(Base):
     def __init__(self):
         super().__init__()
-        self.gate = nn.Linear(8, 6)
-        self.up = nn.Linear(8, 6)
-        self.down = nn.Linear(6, 8)
+        self.gate = nn.Linear(8, 6{0})
+        self.up = nn.Linear(8, 6{0})
+        self.down = nn.Linear(6, 8{0})
     def forward(self, x):
         return self.down(F.silu(self.gate(x)) * self.up(x))
 """
-
-
-@pytest.mark.parametrize("kind", ["interleaved", "turned"])
-def test_experts_in_one(propose, kind):
-    """Stacked, gate and up in one: as halves, in turn, or (experts, out, in)."""
-    cut = {"interleaved": "y[:, :, 0::2], y[:, :, 1::2]"}.get(kind, "y[:, :, :6], y[:, :, 6:]")
-    up, down = ("swapped(self.{0}[i])" if kind == "turned" else "self.{0}[i]",) * 2
-    shapes = ((3, 12, 8), (3, 8, 6)) if kind == "turned" else ((3, 8, 12), (3, 6, 8))
-    init = f"""
-        self.gate_up = parameter(self, {str(shapes[0])[1:-1]})
-        self.down = parameter(self, {str(shapes[1])[1:-1]})
-        self.gate_up_bias = parameter(self, 3, 12)
-        self.down_bias = parameter(self, 3, 8)
-    """
-    forward = f"""
-        total = 0
-        for i in range(3):
-            y = x @ {up.format("gate_up")} + self.gate_up_bias[i]
-            gate, up = {cut}
-            y = (F.silu(gate) * up) @ {down.format("down")} * (i + 1)
-            total = total + y + self.down_bias[i]
-        return total
-    """
-    torch = """
-        total = 0
-        for i in range(3):
-            total = total + self.experts[i](x) * (i + 1) - self.experts[i].down.bias * i
-        return total
-    """
-    proposal = propose(
-        net("self.experts = nn.ModuleList([Expert() for _ in range(3)])", torch, EXPERTS),
-        net(init, forward),
+OF_EXPERTS = """
+    total = 0
+    for i in range(3):
+        total = total + self.experts[i](x) * (i + 1){}
+    return total
+"""
+STACKED = """
+    self.gate_up = parameter(self, {})
+    self.down = parameter(self, {})
+    self.gate_up_bias = parameter(self, 3, 12)
+    self.down_bias = parameter(self, 3, 8)
+"""
+OF_STACK = """
+    total = 0
+    for i in range(3):
+        y = x @ {} + self.gate_up_bias[i]
+        gate, up = {}
+        total = total + (F.silu(gate) * up) @ {} * (i + 1) + self.down_bias[i]
+    return total
+"""
+IN_TURN, IN_HALVES = "y[:, :, 0::2], y[:, :, 1::2]", "y[:, :, :6], y[:, :, 6:]"
+for shapes, cut, weight in (
+    (("3, 8, 12", "3, 6, 8"), IN_TURN, "self.{}[i]"),
+    (("3, 12, 8", "3, 8, 6"), IN_HALVES, "swapped(self.{}[i])"),
+):
+    right(
+        f"experts in one: {cut}",
+        net(
+            "self.experts = nn.ModuleList([Expert() for _ in range(3)])",
+            OF_EXPERTS.format(" - self.experts[i].down.bias * i"),
+            EXPERTS.format(""),
+        ),
+        net(
+            STACKED.format(*shapes),
+            OF_STACK.format(weight.format("gate_up"), cut, weight.format("down")),
+        ),
     )
-    assert not proposal.open, proposal.open
-    shapes = {"gate": (6, 8), "up": (6, 8), "down": (8, 6)}
-    state = numbered(
-        **{f"experts__{i}__{n}__weight": shape for i in range(3) for n, shape in shapes.items()},
-        **{f"experts__{i}__{n}__bias": shape[0] for i in range(3) for n, shape in shapes.items()},
-    )
-    made = converted(proposal, state)
-    gate, up, down = (
-        np.stack([state[f"experts.{i}.{n}.weight"] for i in range(3)]) for n in shapes
-    )
-    one = (
-        np.stack([gate, up], 2).reshape(3, 12, 8)
-        if kind == "interleaved"
-        else np.concatenate([gate, up], 1)
-    )
-    right = one if kind == "turned" else one.swapaxes(1, 2)
-    assert np.array_equal(made["gate_up"], right)
-    assert np.array_equal(made["down"], down if kind == "turned" else down.swapaxes(1, 2))
-
-
-def test_experts_apart(propose):
-    """The reference has them in one."""
-    init = """
-        self.gate_up = parameter(self, 3, 8, 12)
-        self.down = parameter(self, 3, 6, 8)
-    """
-    forward = """
-        total = 0
-        for i in range(3):
-            y = x @ self.gate_up[i]
-            total = total + (F.silu(y[:, :, 0::2]) * y[:, :, 1::2]) @ self.down[i] * (i + 1)
-        return total
-    """
-    paddle = """
-        total = 0
-        for i in range(3):
-            total = total + self.experts[i](x) * (i + 1)
-        return total
-    """
-    experts = EXPERTS.replace("6)", "6, bias_attr=False)").replace(
-        "6, 8)", "6, 8, bias_attr=False)"
-    )
-    proposal = propose(
-        net(init, forward),
-        net("self.experts = nn.LayerList([Expert() for _ in range(3)])", paddle, experts),
-    )
-    assert not proposal.open, proposal.open
-    state = numbered(gate_up=(3, 8, 12), down=(3, 6, 8))
-    made = converted(proposal, state)
-    assert np.array_equal(made["experts.1.gate.weight"], state["gate_up"][1, :, 0::2])
-    assert np.array_equal(made["experts.2.up.weight"], state["gate_up"][2, :, 1::2])
-    assert np.array_equal(made["experts.0.down.weight"], state["down"][0])
-
-
+right(
+    "experts apart, which the reference has in one",
+    net(
+        "self.gate_up = parameter(self, 3, 8, 12)\nself.down = parameter(self, 3, 6, 8)",
+        OF_STACK.replace(" + self.gate_up_bias[i]", "")
+        .replace(" + self.down_bias[i]", "")
+        .format("self.gate_up[i]", IN_TURN, "self.down[i]"),
+    ),
+    net(
+        "self.experts = nn.LayerList([Expert() for _ in range(3)])",
+        OF_EXPERTS.format(""),
+        EXPERTS.format(", bias_attr=False"),
+    ),
+)
 ROTARY = """
 def rotated(x, halved):  # (B, T, C), two heads of four
     b, t, c = x.shape
     x = x.reshape([b, t, 2, 2, 2])
     one, two = (x[:, :, :, 0], x[:, :, :, 1]) if halved else (x[:, :, :, :, 0], x[:, :, :, :, 1])
-    angle = POSITIONS
+    angle = {}.arange(10.0).reshape([1, 5, 1, 2]) / 3.0
     cos, sin = angle.cos(), angle.sin()
     return concat([one * cos - two * sin, two * cos + one * sin], -1).reshape([b, t, c])
 """
+OF_ROTARY = "return attend(rotated(self.q(x), {0}), rotated(self.k(x), {0}), self.v(x), 2)"
+PLAIN_QKV = "self.q = nn.Linear(8, 8); self.k = nn.Linear(8, 8); self.v = nn.Linear(8, 8)"
+right(  # within each head of q and k: LLaMA's own weights against those of transformers
+    "rotary halves for neighbours",
+    net(PLAIN_QKV, OF_ROTARY.format(True), ROTARY.format("torch")),
+    net(PLAIN_QKV, OF_ROTARY.format(False), ROTARY.format("paddle")),
+)
 
 
-def test_rotary_halves_for_neighbours(propose):
-    """Within each head of q and k: LLaMA's own weights against those of transformers."""
-    init = """
+MANY = (  # all that a convert says
+    net(
+        """
         self.q = nn.Linear(8, 8)
-        self.k = nn.Linear(8, 8)
-        self.v = nn.Linear(8, 8)
-    """
-    forward = "return attend(rotated(self.q(x), {0}), rotated(self.k(x), {0}), self.v(x), 2)"
-    angles = "({}(10.0).reshape([1, 5, 1, 2]) / 3.0)"
-    proposal = propose(
-        net(
-            init, forward.format("True"), ROTARY.replace("POSITIONS", angles.format("torch.arange"))
-        ),
-        net(
-            init,
-            forward.format("False"),
-            ROTARY.replace("POSITIONS", angles.format("paddle.arange")),
-        ),
+        self.k = nn.Linear(8, 4)
+        self.v = nn.Linear(8, 4)
+        self.out = nn.Linear(8, 8)
+        self.gate = nn.Linear(8, 6)
+        self.up = nn.Linear(8, 6)
+        self.down = nn.Linear(6, 8)
+        self.experts = nn.ModuleList([nn.Linear(8, 8, bias=False) for _ in range(2)])
+        self.norm = nn.BatchNorm1d(5)
+        """,
+        """
+        x = x + self.out(attend(self.q(x), self.k(x), self.v(x), 4, 2))
+        x = x + self.down(F.silu(self.gate(x)) * self.up(x))
+        x = self.experts[0](x) + 2 * self.experts[1](x)
+        return {"y": self.norm(x)}
+        """,
+    ),
+    net(
+        """
+        self.qkv = nn.Linear(8, 16)
+        self.out = nn.Linear(8, 8)
+        self.gate_up = nn.Linear(8, 12)
+        self.down = nn.Linear(6, 8)
+        self.experts = parameter(self, 2, 8, 8)
+        self.norm = nn.BatchNorm1D(5)
+        """,
+        """
+        x = x + self.out(attend(*per_group(self.qkv(x), 2, [8, 4, 4]), 4, 2))
+        y = self.gate_up(x)
+        x = x + self.down(F.silu(y[:, :, :6]) * y[:, :, 6:])
+        x = x @ self.experts[0] + 2 * (x @ self.experts[1])
+        return {"y": self.norm(x)}
+        """,
+    ),
+)
+right("many at once", *MANY)
+
+
+@pytest.mark.parametrize(("torch", "paddle", "case", "rename", "proof"), RIGHT)
+def test_what_is_proposed_carries_the_weights_over(propose, torch, paddle, case, rename, proof):
+    said = propose(torch, paddle, case)
+    assert not said.open and not [line for line in said.proofs if "DIFFERS" in line], said
+    assert rename in (None, said.rename)
+    assert any(proof in line for line in said.proofs)
+    assert agree(torch, paddle, case, said), said
+
+
+# ---- what is left open, and what differs --------------------------------------------------------
+
+TOLD = []
+
+
+def told(name, torch, paddle, *said, case=CASE):
+    """Enter a pair of which just these lines tell that something is open or differs."""
+    TOLD.append(pytest.param(torch, paddle, case, said, id=name))
+
+
+SUM = "return self.{0}(x) + self.{1}(x)"
+told(
+    "two layers that nothing tells apart",
+    net(LINEARS, SUM.format("first", "second")),
+    net("self.left = nn.Linear(8, 8)\nself.right = nn.Linear(8, 8)", SUM.format("left", "right")),
+    "left and right: nothing in this pass tells them apart",
+)
+BEHIND = "return self.second(F.relu(self.first(x)))"
+told(
+    "tied on one side alone",
+    net(LINEARS + "\nself.second.weight = self.first.weight", BEHIND),
+    net(LINEARS, BEHIND),
+    "are tied in torch",
+)
+told(
+    "what one side alone has",
+    net(LINEARS + "\nself.unused = nn.Linear(8, 3)", BEHIND),
+    net(LINEARS, BEHIND),
+    "unused",
+)
+TABLE = """
+import numpy as np
+def table(off):  # (1, 100, 8); of two equal values the second by so many roundings larger
+    values = np.repeat(np.sin(np.arange(400.0)), 2)
+    values[1::2] += off * np.spacing(values[1::2])
+    return values.reshape(1, 100, 8)
+"""
+WITH_TABLE = "return self.second(x) + self.first({}).mean(1, keepdim=True)"
+for off, lines in ((1, ()), (1 << 40, ("DIFFERS: what arrives at first",))):
+    told(  # sines of x and of pi - x are as one in one library and not in the other
+        f"{off} roundings between values that are alike",
+        net(LINEARS, WITH_TABLE.format("torch.tensor(table(0)).to(x.dtype)"), TABLE),
+        net(LINEARS, WITH_TABLE.format(f"paddle.to_tensor(table({off})).astype(x.dtype)"), TABLE),
+        *lines,
     )
-    assert not proposal.open, proposal.open
-    state = numbered(q__weight=(8, 8), k__weight=(8, 8), v__weight=(8, 8), q__bias=8, k__bias=8)
-    made = converted(proposal, state)
-    for name in ("q", "k"):
-        right = state[f"{name}.weight"].reshape(2, 2, 2, 8).swapaxes(1, 2).reshape(8, 8)
-        assert np.array_equal(made[f"{name}.weight"], right.T)
-        right = state[f"{name}.bias"].reshape(2, 2, 2).swapaxes(1, 2).reshape(8)
-        assert np.array_equal(made[f"{name}.bias"], right)
-    assert "v.weight" not in made
+SEVERAL = "self.body = nn.Sequential(nn.LayerNorm(8, {}), nn.Linear(8, 8))"
+told(
+    "a container of several kinds of layers in which one differs",
+    *(net(SEVERAL.format(eps), "return self.body(x)") for eps in (1e-5, 1e-3)),
+    "DIFFERS: body.0",
+)
+BODY = "self.mlp = nn.Sequential(nn.Linear(8, 8), nn.ReLU(), nn.Linear(8, 4))"
+told(
+    "layers of one kind whose numbers of rows differ",
+    net(BODY, "return self.mlp(x)"),
+    net(BODY, "return self.mlp(x + 0.1)"),
+    "DIFFERS: what arrives at mlp.0",
+)
+told(  # the layer is right: what arrives is torch's, but for its axes
+    "rows for columns within",
+    *(net(LINEARS, f"return self.second({how}(self.first(x)))") for how in ("", "swapped")),
+    "DIFFERS: what arrives at second",
+    case=SQUARE,
+)
+told(
+    "rows for columns of what a model with weights of its own gives",
+    *(net("self.w = parameter(self, 8, 6)", f"return {n}(x @ self.w)") for n in ("", "swapped")),
+    "given what torch's  is given, it gives another result",
+    "DIFFERS: what the model gives",
+    case=SQUARE.replace("8, 8", "6, 8"),
+)
+SCALED = """
+class Scaled(Base):
+    def __init__(self, factor{argument}):
+        super().__init__()
+        self.weight = parameter(self, 8)
+        self.factor = factor{keeps}
+    def forward(self, x):
+        return x * self.weight * self.factor
+"""
+WITH_EPSILON = SCALED.format(argument=", eps=1e-5", keeps="; self.eps = eps")
+WITHOUT = SCALED.format(argument="", keeps="")
+for layers, more, line in (
+    (
+        ("nn.LayerNorm(8, 1e-5)", "nn.LayerNorm(8, 1e-3)"),
+        ("", ""),
+        ": its epsilon is 0.001, and 1e-05 in torch",
+    ),
+    (
+        ("nn.Conv1d(8, 8, 3, padding=1)", "nn.Conv1D(8, 8, 3, padding=1, padding_mode='reflect')"),
+        ("", ""),
+        ": its padding mode is reflect, and zeros in torch",
+    ),
+    (("Scaled(1.0)", "Scaled(1.01)"), (WITH_EPSILON, WITHOUT), ", such as with another epsilon"),
+    (("Scaled(1.0)", "Scaled(1.01)"), (WITH_EPSILON, WITH_EPSILON), ""),
+    (
+        ("Scaled(1.0)", "Scaled(1.5)"),
+        (WITH_EPSILON, WITHOUT),
+        "it is another layer, or its weights are others",
+    ),
+):
+    of = "return swapped(self.one(swapped(x)))" if "Conv" in layers[0] else "return self.one(x)"
+    sides = zip(layers, more, strict=True)
+    told(
+        f"{layers[1]} of another setting{line}",
+        *(net(f"self.one = {layer}", of, own) for layer, own in sides),
+        line if "another layer" in line else f"it computes otherwise{line}",
+    )
+told(
+    "a side that cannot run",
+    net(LINEARS, "return self.second(self.first(x))"),
+    net(LINEARS, "raise ValueError('no forward here')"),
+    "the Paddle pass failed: names, shapes and order alone decided (ValueError: no forward here",
+)
+
+
+@pytest.mark.parametrize(("torch", "paddle", "case", "said"), TOLD)
+def test_what_is_open_or_differs_is_told_and_nothing_else(propose, torch, paddle, case, said):
+    proposal = propose(torch, paddle, case)
+    lines = [*proposal.open, *(line for line in proposal.proofs if "DIFFERS" in line)]
+    assert len(lines) == len(said), lines
+    for line, wanted in zip(lines, said, strict=True):
+        assert wanted in line
+        assert "computes otherwise" not in wanted or line.endswith(wanted)
 
 
 def structure(side, error="", **linears):
@@ -808,52 +674,8 @@ def test_without_a_pass_of_torch_namesakes_stay_together():
     assert propose_of(torch, paddle).rename == {}
 
 
-def test_a_side_that_cannot_run_is_told(propose):
-    failing = "raise ValueError('no forward here')"
-    proposal = propose(net(LINEARS, "return self.second(self.first(x))"), net(LINEARS, failing))
-    assert proposal.rename == {} and not proposal.convert
-    assert "the Paddle pass failed" in proposal.open[0] and "no forward here" in proposal.open[0]
+# ---- what is wrong ------------------------------------------------------------------------------
 
-
-# A pair with all that a convert says; then the same with one word of it wrong.
-MANY = {
-    "torch": net(
-        """
-        self.q = nn.Linear(8, 8)
-        self.k = nn.Linear(8, 4)
-        self.v = nn.Linear(8, 4)
-        self.out = nn.Linear(8, 8)
-        self.gate = nn.Linear(8, 6)
-        self.up = nn.Linear(8, 6)
-        self.down = nn.Linear(6, 8)
-        self.experts = nn.ModuleList([nn.Linear(8, 8, bias=False) for _ in range(2)])
-        self.norm = nn.BatchNorm1d(5)
-        """,
-        """
-        x = x + self.out(attend(self.q(x), self.k(x), self.v(x), 4, 2))
-        x = x + self.down(F.silu(self.gate(x)) * self.up(x))
-        x = self.experts[0](x) + 2 * self.experts[1](x)
-        return {"y": self.norm(x)}
-        """,
-    ),
-    "paddle": net(
-        """
-        self.qkv = nn.Linear(8, 16)
-        self.out = nn.Linear(8, 8)
-        self.gate_up = nn.Linear(8, 12)
-        self.down = nn.Linear(6, 8)
-        self.experts = parameter(self, 2, 8, 8)
-        self.norm = nn.BatchNorm1D(5)
-        """,
-        """
-        x = x + self.out(attend(*per_group(self.qkv(x), 2, [8, 4, 4]), 4, 2))
-        y = self.gate_up(x)
-        x = x + self.down(F.silu(y[:, :, :6]) * y[:, :, 6:])
-        x = x @ self.experts[0] + 2 * (x @ self.experts[1])
-        return {"y": self.norm(x)}
-        """,
-    ),
-}
 # name: what the proposal says, what is written instead, what the first red row is about
 FORCED = {
     "q for k": ('["q.weight"], state["k.weight"]', '["k.weight"], state["q.weight"]', "out"),
@@ -866,31 +688,21 @@ FORCED = {
 }
 
 
-@pytest.fixture(scope="module")
-def proposed(request, tmp_path_factory):
-    """What is proposed for that pair: the lines of case.py."""
-    folder = tmp_path_factory.mktemp("many")
-    (folder / "case.py").write_text(CASE)
-    for side, source in MANY.items():
-        (folder / f"{side}_model.py").write_text(HEAD[side] + source)
-    python = request.config.warm_python
-    proposal = of_pair(folder, dict.fromkeys(SIDES, python))
-    assert not proposal.open, proposal.open
-    return rename_source(proposal.rename) + "\n\n" + proposal.convert
-
-
 @pytest.mark.slow
-@pytest.mark.parametrize("name", ["right", *FORCED])
-def test_a_wrong_proposal_is_red_and_named(pair, proposed, name, tmp_path):
+def test_a_wrong_proposal_is_red_and_named(propose, tmp_path):
     """One word of what is proposed is written otherwise into case.py: step 1 names the place."""
-    old, new, where = FORCED.get(name, ("", "", ""))
-    text = proposed.replace(old, new) if old else proposed
-    assert name == "right" or (old in proposed and text != proposed)
-    folder = pair(MANY["torch"], MANY["paddle"], CASE + text)
-    options = ("--model", str(folder), "--no-report", "--case", "perturbed")
-    done, report = Checkout(tmp_path / "checkout").rows(1, *options)
-    assert done.returncode == (0 if name == "right" else 1), done.stdout + done.stderr
-    assert name == "right" or f"/{where}" in report["first_diverged"], report["first_diverged"]
+    said = propose(*MANY)
+    text = f"{rename_source(said.rename)}\n\n{said.convert}"
+    words = ["--no-report", "--case", "perturbed"]
+    for name, (old, new, _) in FORCED.items():
+        assert old in text
+        words += ["--model", written(tmp_path / name, *MANY, CASE + text.replace(old, new))]
+    done, report = Checkout(tmp_path / "checkout").rows(1, *map(str, words))
+    assert done.returncode == 1, done.stdout + done.stderr
+    for name, (*_, where) in FORCED.items():
+        rows = (row for row in report["rows"] if row["model"] == name)
+        wrong = [row["key"] for row in rows if row["verdict"] not in AGREEING]
+        assert wrong[0].startswith(f"perturbed/{where}"), wrong
 
 
 # ---- how it is written --------------------------------------------------------------------------

@@ -569,7 +569,7 @@ def test_results_of_two_states_of_the_workbench_are_refused(base, capsys, monkey
         "twincheck.extras.pr_report.results.workbench_sha256",
         lambda pair, side, script: ran.append(script) or "6" * 64,
     )
-    shared = "twincheck.extras.forecast.predict"
+    shared = "twincheck.extras.generation.generate"
     command = f"python -m step1_forward.torch.forward {shared} request_torch.json"
     retell(base, 3, workbench_sha256="6" * 64, command=command)
     assert written(base)[1] == 0  # the others do not say

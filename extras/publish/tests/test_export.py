@@ -20,9 +20,9 @@ from checkout import change
 from packaged import Installed
 from test_environments import INSTALLED, NOT_NEEDED
 
+from twincheck import __main__ as door
 from twincheck.common.pair.pairs import built_in_models, load_pair
 from twincheck.common.pair.tape import Tape
-from twincheck.common.system import extras
 from twincheck.common.system.checkout import ROOT
 from twincheck.common.system.errors import UserError
 from twincheck.common.system.npz import read_npz
@@ -451,9 +451,9 @@ def test_what_is_refused_leaves_nothing(tmp_path, capsys):
     model = mine / "paddle_model.py"
     model.write_text(f"import torch\n{model.read_text()}")
     out = tmp_path / "out"
-    assert extras.run("export", ["--model", str(mine), "--out", str(out)]) == 2
+    assert door.main(["export", "--model", str(mine), "--out", str(out)]) == 2
     assert "paddle_model.py:1: torch is reference code" in " ".join(capsys.readouterr().err.split())
-    assert extras.run("export", ["--model", "reformer", "--case", "none", "--out", str(out)]) == 2
+    assert door.main(["export", "--model", "reformer", "--case", "none", "--out", str(out)]) == 2
     assert "there is no such case" in capsys.readouterr().err
     assert not out.exists() and {path.name for path in tmp_path.iterdir()} == {"mine"}
 

@@ -58,8 +58,6 @@ def clip(model, gap):
     if "each tensor clipped" in gap:
         for value in model.parameters():
             torch.nn.utils.clip_grad_norm_([value], 0.5)
-    elif "clipped by value" in gap:
-        torch.nn.utils.clip_grad_value_(model.parameters(), 0.5)
     else:
         torch.nn.utils.clip_grad_norm_(model.parameters(), 0.5)
 
@@ -72,6 +70,8 @@ def loss_of(logits, labels, gap):
     flat = logits.flatten(0, 1), labels.flatten()
     if "ignored tokens counted" in gap:
         return F.cross_entropy(*flat, reduction="sum") / labels.numel()
+    if "summed by rows" in gap:
+        return F.cross_entropy(*flat, reduction="sum") / len(labels)
     if "labels smoothed" in gap:
         return F.cross_entropy(*flat, label_smoothing=0.1)
     return F.cross_entropy(*flat).float()

@@ -17,12 +17,12 @@ from checkout import ROOT, change
 from twincheck.common.logs.reader import read_log
 from twincheck.common.pair.data import save_arrays
 from twincheck.common.pair.pairs import load_pair
-from twincheck.common.pair.request import RunRequest
+from twincheck.common.pair.request import FIRST, RunRequest
 from twincheck.common.pair.tape import Tape
 from twincheck.common.pair.worker_process import WorkerProcess
 from twincheck.extras.trainers.hypotheses import hypotheses
 from twincheck.extras.trainers.loss_logs import read_losses
-from twincheck.extras.trainers.why import Trainings, explain, merge
+from twincheck.extras.trainers.why import RETRAIN, Trainings, explain, merge
 
 pytestmark = pytest.mark.slow
 
@@ -35,6 +35,7 @@ GAPS = {
     "means of ranks": "each of 4 ranks takes its own mean, and these are averaged",
     "labels shifted": "labels shifted by one place more",
     "ignored tokens counted": "ignored labels are counted in the mean, as zeros",
+    "summed by rows": "the loss is a sum over the labels, divided by the rows",
     "labels smoothed": "labels are smoothed by 0.1",
     "no master weights": "weights in bfloat16, without master weights",
     "bfloat16 loss": "the loss is computed in bfloat16",
@@ -86,7 +87,8 @@ def explained(logged, tmp_path_factory):
     save_arrays(work / "data" / "small_lm" / "samples.npz", arrays)
     run = RunRequest(str(PAIR), phase="full", only_float32=True, data=str(work / "data"))
     curves = {gap: read_losses(path) for gap, path in logged.items()}
-    with WorkerProcess(sys.executable, "twincheck.extras.trainers.reference.torch.why") as process:
+    with WorkerProcess(sys.executable, FIRST.format("torch")) as process:
+        process.module = RETRAIN
         trainings = Trainings(process, run, work / "small_lm")
         told = explain(pair, trainings, work / "data", curves, 300)
         told["usual"] = trainings.curves({"": {}}, 52)[""]

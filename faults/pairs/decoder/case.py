@@ -1,4 +1,4 @@
-"""A small language model with a key-value cache, for step5_train/check_generate.py."""
+"""A small language model with a key-value cache, for twincheck check-generate."""
 
 import numpy as np
 

@@ -1,0 +1,570 @@
+"""What an instrument asks of a framework: a class of which each framework has one.
+
+`Side` says what every framework has to give, and what all make of that: tensors as arrays, a
+model's weights and gradients.  backend_torch.py and backend_paddle.py are the two that there are.
+An instrument (probes.py, dropouts.py, batch_norm.py, …) takes a side first, so that two sides can
+be in one process.
+"""
+
+import os
+import random
+import warnings
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from types import ModuleType
+
+import numpy as np
+
+from twincheck.common.system.errors import UserError
+from twincheck.common.system.frameworks import SIDES
+from twincheck.common.system.half import HALF
+from twincheck.common.system.intercept import Intercept
+from twincheck.common.system.matrices import contiguous
+from twincheck.common.system.reasons import Kind
+from twincheck.common.weights.layers import Owner, layer_kind, why_no_partner
+
+_COMPLEX = {"float32": "complex64", "float64": "complex128"}
+
+
+def _on_cpu(own, arguments, options):
+    """A handle of what takes a device."""
+    asked = {name: _cpu_of(value) for name, value in options.items()}
+    return own(*map(_cpu_of, arguments), **asked)
+
+
+def _cpu_of(value):
+    """The CPU in place of a GPU, as text or as torch's device; all else as it is."""
+    named = isinstance(value, str) or type(value).__name__ == "device"
+    return "cpu" if named and str(value).partition(":")[0] in ("cuda", "gpu") else value
+
+
+class Side(ABC):
+    """A framework, as the instruments see it; its tensors and modules stay its own.
+
+    A new one defines the names below and the abstract methods; the others are made of these.
+    """
+
+    NAME: str  # "torch"
+    VERSION: str
+    FILE: str  # where it was imported from
+    lib: ModuleType  # the framework itself
+    CUDA: ModuleType  # its module for GPUs
+    DATA: ModuleType  # its module with DataLoader, BatchSampler and Sampler
+    PROCESSES_HERE: str  # the launcher's variable: how many processes this machine has
+
+    AXIS: str  # how a sort names its axis
+    MODULE: type  # the class of all modules
+    FUNCTION: type  # the class of an operator with a gradient of its own
+    LAYERS: tuple[str, ...]  # where its own layers are defined
+    CONTAINERS: tuple[type, ...]  # what holds modules and computes nothing; the first three run
+    RECURRENT: type
+    CELLS: tuple[type, ...]  # these give their output and their states
+    PADDING_ROW: str  # where an Embedding keeps it
+    LOAD: str  # a model's method that takes a state dict
+    COPIES_TO_LOAD: bool  # that method makes a copy of the state first
+    OF_NO_TENSOR: tuple  # what a FUNCTION's backward gives for an input that is no tensor
+
+    BATCH_NORMS: tuple[type, ...]
+    OLDER_BATCH_NORMS: tuple[type, ...]
+    BATCH_NORM: str  # the operator that all of them call, which moves the statistics
+    MEAN: str
+    VARIANCE: str
+    BIASED_VARIANCE: bool  # kept without n / (n - 1)
+
+    CHECKPOINT: str  # gradient checkpointing
+    REST_OF_ATTENTION: tuple[str, ...]  # what comes by position behind attention's first six
+    AXIS_OF_HEADS: int
+    HEADS_MAY_SHARE_KEYS: bool
+
+    # The framework's functions that something stands before (system/intercept.py), by their names
+    # from its root.
+    TAKE_DEVICE: Sequence[str]  # of a model's
+    CALLED_FOR_GPU: Mapping[str, Callable | type]  # and what stands for it where there is none
+    DRAW: Mapping[str, tuple[str, Callable]]  # random_functions.py: what, and what of its arguments
+    DRAW_WRITTEN_OUT: Mapping[str, Callable]  # the same of nn.functional's that are one operator
+    SEED: str
+    # upcast.py: what is asked for a dtype; what takes that of NumPy's data; methods called after a
+    # dtype; every way to write a narrow dtype -> the wide one, written alike.
+    ASKED_FOR_DTYPE: Sequence[str]
+    FROM_DATA: Sequence[str]
+    CALLED_AFTER_DTYPE: Mapping[str, object]
+    WIDE: Mapping[object, object]
+
+    # ---- tensors ---------------------------------------------------------------------------------
+
+    @abstractmethod
+    def is_tensor(self, value) -> bool:
+        """Whether a value is a tensor of the framework."""
+
+    @abstractmethod
+    def no_grad(self):
+        """A context without gradients."""
+
+    @abstractmethod
+    def cast(self, value, dtype):
+        """A tensor with another dtype, one of the framework's."""
+
+    @abstractmethod
+    def from_array(self, values: np.ndarray):
+        """A tensor of an array's values and dtype on the default device."""
+
+    @abstractmethod
+    def beside(self, values: np.ndarray, value):
+        """A tensor of an array's values where another tensor is."""
+
+    @abstractmethod
+    def ready(self, values: np.ndarray, value):
+        """An array as what a model can copy into `value`, a tensor of its own; not a copy."""
+
+    @abstractmethod
+    def is_on_cpu(self, value) -> bool:
+        """Whether NumPy can see a tensor where it is."""
+
+    @abstractmethod
+    def as_complex(self, value):
+        """(..., 2) floats as (...) complex numbers."""
+
+    @abstractmethod
+    def scale_(self, value, by: float):
+        """Multiply a tensor in place."""
+
+    @abstractmethod
+    def take_along(self, value, index, axis: int):
+        """Values at indices along an axis; the shape of `index`."""
+
+    @abstractmethod
+    def argmax(self, scores, axis: int):
+        """The index of the largest score, int64, as it is before choices.py's patch."""
+
+    @abstractmethod
+    def order_of(self, scores):
+        """Indices that sort along the last axis, largest first; equal scores keep their order."""
+
+    # ---- a process -------------------------------------------------------------------------------
+
+    @abstractmethod
+    def use_device(self, name: str) -> None:
+        """Compute on `cpu` or `gpu`, in one way whether gradients are asked for or not."""
+
+    @abstractmethod
+    def set_default_dtype(self, name: str) -> None:
+        """Make floats in this dtype from now on."""
+
+    @abstractmethod
+    def seed(self, seed: int) -> None:
+        """Seed the framework's own generators."""
+
+    @abstractmethod
+    def generator_state(self):
+        """The states of the framework's own generators: the CPU's, then each GPU's in use."""
+
+    @abstractmethod
+    def set_generator_state(self, state) -> None:
+        """Put back what `generator_state` gave."""
+
+    @abstractmethod
+    def random_state(self) -> bytes | str:
+        """The same state as something to compare, which tells whether anything was drawn."""
+
+    @abstractmethod
+    def join_processes(self) -> tuple[int, int]:
+        """This process's rank among those that a launcher started, and how many they are."""
+
+    # ---- a model ---------------------------------------------------------------------------------
+
+    @abstractmethod
+    def on_gpu(self, model):
+        """The model, all of whose weights are there."""
+
+    @abstractmethod
+    def modules(self, model) -> Iterable[tuple[str, object]]:
+        """(name, module) of a model, whose name is empty, and of all that is in it."""
+
+    @abstractmethod
+    def entries(self, model) -> Iterable[tuple[str, object]]:
+        """(key, tensor itself) of a model's state dict."""
+
+    @abstractmethod
+    def ways_to_load(self, model) -> Iterable:
+        """All functions that have a part in loading one, of the framework or of a model's own."""
+
+    @abstractmethod
+    def wants_gradient(self, value) -> bool:
+        """Whether a gradient is wanted for a tensor."""
+
+    @abstractmethod
+    def want_gradient(self, value, wanted: bool = True) -> None:
+        """Ask for the gradient of a tensor, or no more."""
+
+    @abstractmethod
+    def forget_gradient(self, parameter) -> None:
+        """From now on a parameter has no gradient."""
+
+    @abstractmethod
+    def let_go(self, parameter) -> None:
+        """Leave a parameter its shape and dtype, but no memory."""
+
+    @abstractmethod
+    def fill(self, parameter, values) -> None:
+        """Give a parameter the memory of another tensor."""
+
+    # ---- layers ----------------------------------------------------------------------------------
+
+    @abstractmethod
+    def by_batch(self, batch_norm) -> bool:
+        """True where a BatchNorm takes each batch's statistics: in training, unless frozen."""
+
+    @abstractmethod
+    def of_batch_norm(self, *arguments, **options) -> tuple:
+        """Return what the operator BATCH_NORM was given, in one order for all frameworks.
+
+        Value, running mean, weight, bias, whether it takes the batch's statistics, which part of
+        the running ones it keeps, epsilon, the axis of channels.
+        """
+
+    @abstractmethod
+    def as_batch_norm(self, value):
+        """What the operator gives where its result is this."""
+
+    @abstractmethod
+    def dropout_of_values(self, *arguments, **options) -> tuple:
+        """F.dropout's arguments -> value, p, training, the axes along which masks differ, mode."""
+
+    @abstractmethod
+    def dropout_of_channels(self, *arguments, **options) -> tuple:
+        """The same of the functions that drop whole channels."""
+
+    @abstractmethod
+    def alpha_dropout(self, *arguments, **options) -> tuple:
+        """The same of those for SELU: value, p, training."""
+
+    # ---- optimizers ------------------------------------------------------------------------------
+
+    @abstractmethod
+    def sgd(self, values: Sequence, lr: float):
+        """The framework's own plain SGD."""
+
+    @abstractmethod
+    def adam(self, values: Sequence, lr: float, betas: tuple[float, float]):
+        """Its Adam."""
+
+    @abstractmethod
+    def adamw(self, parameters, decayed, lr: float, betas: tuple[float, float], weight_decay):
+        """Its AdamW over (name, parameter); those whose names are among `decayed` decay."""
+
+    @abstractmethod
+    def set_rate(self, rule, lr: float) -> None:
+        """Give one of these another learning rate."""
+
+    @abstractmethod
+    def moment(self, rule, parameter, kind: str):
+        """Its moment1 or moment2 of a parameter, a tensor; None where it has none."""
+
+    @abstractmethod
+    def remembered(self, rule, parameter) -> dict:
+        """Kind -> tensor of all that it keeps for a parameter."""
+
+    @abstractmethod
+    def remind(self, rule, remembered) -> None:
+        """Give it back what it kept: (parameter, kind -> tensor) pairs."""
+
+    # ---- what stands before the framework's functions --------------------------------------------
+
+    @abstractmethod
+    def narrow_by_itself(self, spelling) -> tuple[dict, dict]:
+        """Handles of what makes narrow floats whatever it is asked for, by upcast.Spelling.
+
+        The first are there always, the second, which are called too often, while upcasting.
+        """
+
+    @abstractmethod
+    def half_precision(self, dtype: str, device: str):
+        """A context in which a run in half precision is watched, and on a CPU computed, if need be.
+
+        It gives a sentence on who computes; an empty one for another dtype.
+        """
+
+    @abstractmethod
+    def autocast(self, dtype: str, device: str):
+        """A context with the framework's own mixed precision: it casts what it lowers."""
+
+    @abstractmethod
+    def blanks(self):
+        """A context to build a model in without random values; see blank_in_torch.Blanks."""
+
+    @abstractmethod
+    def compute_quickly(self, wanted: bool) -> None:
+        """From now on compute what the framework is slow at in another way, or its own."""
+
+    @abstractmethod
+    def exact_operators(self, site: Callable[[], str], watched: Callable[[], bool]):
+        """transplant/exact.py's, for a framework whose float64 operators are inexact; else None."""
+
+    # ==== what all sides make of that: arrays and tensors =========================================
+
+    def array(self, tensor) -> np.ndarray:
+        """A tensor's values in its dtype; bfloat16, which NumPy lacks, in float32.
+
+        A complex value becomes two floats along one more axis: its real and its imaginary part.
+        """
+        if tensor.dtype == self.lib.bfloat16:
+            tensor = self.cast(tensor, self.lib.float32)
+        if tensor.is_complex():
+            tensor = self.lib.stack([self.lib.real(tensor), self.lib.imag(tensor)], -1)
+        return tensor.detach().cpu().numpy()
+
+    def view(self, tensor) -> np.ndarray:
+        """The same, for who is done with it before the tensor changes: no copy, if that can be."""
+        usual = tensor.dtype in (self.lib.float32, self.lib.float64)
+        if usual and hasattr(self.lib.Tensor, "__dlpack__") and self.is_on_cpu(tensor):
+            return np.from_dlpack(tensor.detach())
+        return self.array(tensor)
+
+    def shape(self, tensor) -> tuple[int, ...]:
+        """The shape that a tensor's array has."""
+        return (*tensor.shape, 2) if tensor.is_complex() else tuple(tensor.shape)
+
+    def like(self, values: np.ndarray, value):
+        """A tensor of an array's values with another tensor's dtype, complex where that is."""
+        values = self.tensor(contiguous(np.asarray(values)))
+        if value.is_complex():
+            values = self.as_complex(values)
+        return self.cast(values, value.dtype)
+
+    def tensor(self, values):
+        """A tensor of the values; floats take the run's dtype, other types stay."""
+        values = np.asarray(values)
+        dtype = self.default_dtype_name()
+        half = dtype in HALF and values.dtype.kind == "f"  # NumPy has no bfloat16
+        wanted = {"f": "float32" if half else dtype, "c": _COMPLEX.get(dtype)}
+        made = self.from_array(np.array(values, wanted.get(values.dtype.kind, values.dtype)))
+        return self.cast(made, getattr(self.lib, dtype)) if half else made
+
+    def is_float(self, value) -> bool:
+        """True for tensors that gradients can flow through, complex ones among them."""
+        return self.is_tensor(value) and (self.lib.is_floating_point(value) or value.is_complex())
+
+    # ---- a process -------------------------------------------------------------------------------
+
+    def set_up(self, dtype: str, device: str, seed: int) -> None:
+        """Prepare this process for a run in a precision on a device, cpu or gpu.
+
+        Raises UserError where the GPUs are too few.
+        """
+        found, needed = self.CUDA.device_count(), int(os.environ.get(self.PROCESSES_HERE, "1"))
+        if device == "gpu" and found < needed:
+            other = next(name for name in SIDES if name != self.NAME)
+            few = Kind.FEW_GPUS(found=found, needed=needed) if found else Kind.NO_GPU()
+            raise UserError(Kind.GPU_MISSING(framework=self.NAME, found=few, other=other))
+        self.use_device(device)
+        self.set_default_dtype(dtype)
+        self._seed_all(seed)
+
+    def _seed_all(self, seed: int) -> None:
+        """Seed every generator that a model may draw from: the framework's, NumPy's, Python's."""
+        self.seed(seed)
+        np.random.seed(seed % 2**32)
+        random.seed(seed)
+
+    @contextmanager
+    def seeded(self, seed: int) -> Iterator[None]:
+        """Draw from this seed inside; then draws go on as if nothing had been drawn."""
+        states = self.generator_state(), np.random.get_state(), random.getstate()
+        self._seed_all(seed)
+        try:
+            yield
+        finally:
+            self.set_generator_state(states[0])
+            np.random.set_state(states[1])
+            random.setstate(states[2])
+
+    def default_dtype_name(self) -> str:
+        """The dtype that floats are made in: float32."""
+        return str(self.lib.get_default_dtype()).rpartition(".")[2]
+
+    @contextmanager
+    def default_dtype(self, dtype: str) -> Iterator[None]:
+        """Inside, floats are made in this precision unless they are asked for another."""
+        saved = self.default_dtype_name()
+        self.set_default_dtype(dtype)
+        try:
+            yield
+        finally:
+            self.set_default_dtype(saved)
+
+    def without_gpu(self) -> None:
+        """Let everything that asks for a GPU have the CPU, from now on.
+
+        x.cuda()    torch.zeros(3, device="cuda")    paddle.set_device("gpu")
+        """
+        handles = dict.fromkeys(self.TAKE_DEVICE, _on_cpu) | self.CALLED_FOR_GPU
+        cuda = ("Tensor.cuda", "nn.Module.cuda", "nn.Layer.cuda")
+        handles |= dict.fromkeys(cuda, lambda own, arguments, options: arguments[0])
+        Intercept(self.lib, handles, held_by=("paddle",)).put()
+
+    def of_gpu(self) -> dict[str, str]:
+        """The GPU's name, and whether float32's products are of numbers rounded to TF32."""
+        float32 = self.lib.float32
+        values = self.lib.full([256, 256], 1 + 2.0**-13, dtype=float32)
+        kept = self.lib.matmul(values, self.lib.eye(256, dtype=float32)) == values
+        return {"gpu": self.CUDA.get_device_name(), "tf32": "off" if bool(kept.all()) else "on"}
+
+    # ---- modules ---------------------------------------------------------------------------------
+
+    def of_framework(self, module) -> bool:
+        """True for the framework's own layers, which are probed as a whole."""
+        return type(module).__module__.startswith(self.LAYERS)
+
+    def is_container(self, module) -> bool:
+        """True for what holds modules and computes nothing by itself."""
+        return isinstance(module, self.CONTAINERS) and not isinstance(module, self.RECURRENT)
+
+    def framework_class(self, module) -> str:
+        """The framework's class that a module is or derives from; "" for the model's own."""
+        for kind in type(module).__mro__:
+            if kind.__module__.startswith(self.LAYERS) and kind is not self.MODULE:
+                return layer_kind(kind)
+        return ""
+
+    def probed_modules(self, model) -> Iterator[tuple[str, object]]:
+        """(name, module) of every probe: the framework's layers, the model's own, no containers."""
+        skipped = []
+        for name, module in self.modules(model):
+            if name == "" or any(name.startswith(f"{outer}.") for outer in skipped):
+                continue
+            container = self.is_container(module)
+            if self.of_framework(module) and not container:
+                skipped.append(name)
+            if not container:
+                yield name, module
+
+    def batch_norms(self, model) -> list:
+        """The model's BatchNorms, which in training make the samples of a batch see each other."""
+        return [module for _, module in self.modules(model) if isinstance(module, self.BATCH_NORMS)]
+
+    def keeps_unbiased(self, batch_norm) -> bool:
+        """True for a BatchNorm whose running variance is kept with n / (n - 1)."""
+        return not self.BIASED_VARIANCE or hasattr(batch_norm, "_keeps_unbiased_statistics")
+
+    # ---- weights and gradients -------------------------------------------------------------------
+
+    def owners(self, model) -> dict[str, Owner]:
+        """Key -> Owner of every entry of the state dict; a shared layer's entries have one."""
+        modules = dict(self.modules(model))
+        kinds = {name: self.framework_class(module) for name, module in modules.items()}
+        probes = {name for name, _ in self.probed_modules(model)}
+        parameters = {id(parameter) for parameter in model.parameters()}
+        first = {}
+        found = {}
+        for key, value in self.entries(model):
+            path, _, local = key.rpartition(".")
+            same_as = first.setdefault(id(value), key)
+            parts = path.split(".") if path else []
+            above = [".".join(parts[:i]) for i in range(len(parts) + 1)]  # the root's name is empty
+            if path not in modules and same_as in found:
+                found[key] = found[same_as]
+                continue
+            found[key] = Owner(
+                kinds.get(path, ""),
+                local,
+                self.shape(value),
+                id(value) in parameters,
+                same_as,
+                tuple(kinds.get(name, "") for name in above[:-1]),
+                next((name for name in reversed(above) if name in probes), ""),
+                self._padding(modules.get(path)),
+                local == self.VARIANCE and self.keeps_unbiased(modules.get(path)),
+                type(modules.get(path)).__name__,
+            )
+        return found
+
+    def _padding(self, module) -> int | None:
+        """The row of an Embedding that is padding; None where there is none."""
+        if not isinstance(module, self.lib.nn.Embedding):
+            return None
+        row = getattr(module, self.PADDING_ROW)
+        return None if row is None or row < 0 else int(row)
+
+    def state(self, model) -> dict[str, np.ndarray]:
+        """The state dict as arrays, aliases of one tensor under each of their names."""
+        return {key: self.array(value) for key, value in model.state_dict().items()}
+
+    def load_state(self, model, arrays: Mapping[str, np.ndarray]) -> None:
+        """Put the arrays in; the caller has checked that every key is there, and no other.
+
+        A model that loads in a way of its own is given tensors like its own.
+        """
+        own = model.state_dict()
+        # Whether it loads as the framework does: by copying into what it has.
+        ways = (str(getattr(way, "__module__", "")) for way in self.ways_to_load(model))
+        plain = all(way.split(".")[0] == self.NAME for way in ways)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # an array that may only be read is only read
+            make = self._to_load if plain else self.like
+            made = ((key, make(values, own[key])) for key, values in arrays.items())
+            if plain and self.COPIES_TO_LOAD:  # each as soon as it is made
+                for key, value in made:
+                    own[key].set_value(value)
+                return
+            own.update(made)  # what else it holds, such as versions, stays
+            getattr(model, self.LOAD)(own)
+
+    def _to_load(self, values, value):
+        usual = not value.is_complex() and value.dtype != self.lib.bfloat16
+        return self.ready(values, value) if usual else self.like(values, value)
+
+    def unlearned(self, model) -> Iterator[tuple[str, np.ndarray]]:
+        """(name, array) of every buffer, and of every parameter that no gradient is wanted for.
+
+        Not a BatchNorm's statistics, which are rows by themselves, nor what one framework alone
+        keeps.
+        """
+        modules = dict(self.modules(model))
+        learned = {id(value) for _, value in self.trainable(model)}
+        found = [pair for pair in model.named_parameters() if id(pair[1]) not in learned]
+        for name, value in [*found, *model.named_buffers()]:
+            path, _, local = name.rpartition(".")
+            kind = self.framework_class(modules[path]) if path in modules else ""
+            if value is None or "BatchNorm" in kind:
+                continue
+            if not why_no_partner(Owner(kind, local, self.shape(value), False, name)):
+                yield name, self.array(value)
+
+    def trainable(self, model) -> list[tuple[str, object]]:
+        """(name, parameter) of every parameter that a gradient is wanted for."""
+        return [(n, value) for n, value in model.named_parameters() if self.wants_gradient(value)]
+
+    def watch(self, value):
+        """Ask for the gradient of an input, where it is a float; returns the input."""
+        if self.is_float(value):
+            self.want_gradient(value)
+        return value
+
+    def gradient(self, parameter) -> np.ndarray:
+        """The parameter's gradient; zeros where the loss does not reach it."""
+        if parameter.grad is None:
+            return np.zeros_like(self.array(parameter))
+        return self.view(parameter.grad)
+
+    def clear_gradients(self, model) -> None:
+        """Forget all gradients."""
+        for value in model.parameters():
+            self.forget_gradient(value)
+
+    def assign(self, parameter, values: np.ndarray) -> None:
+        """Overwrite a parameter's values."""
+        with self.no_grad():
+            parameter.copy_(self.like(values, parameter), False)
+
+    def assign_gradient(self, parameter, values: np.ndarray) -> None:
+        """Overwrite a parameter's gradient; one that the loss does not reach has none, not 0."""
+        if parameter.grad is not None or np.any(values):
+            parameter.grad = self.like(values, parameter)
+
+    def shift(self, parameter, start, direction, by: float) -> None:
+        """Set a parameter to start + by * direction, all of them tensors, and make no other."""
+        with self.no_grad():
+            parameter.copy_(direction, False)
+            self.scale_(parameter, by)
+            parameter.add_(start)
