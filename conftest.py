@@ -45,7 +45,6 @@ for number, usual in (
 
 from faults.checkout import Checkout  # noqa: E402
 from faults.warm import Interpreters  # noqa: E402
-from tools.costs import COSTS  # noqa: E402
 
 # These change what a process is started with, or are about processes: each has its own.
 COLD = ("test_check", "test_conditions", "test_environments")
@@ -54,48 +53,11 @@ COLD = ("test_check", "test_conditions", "test_environments")
 LONGEST = "mend readme own_port issue export live sidecars right_ports why processes".split()
 
 
-SPENT = [0.0]  # CPU seconds of this process and what it waited for, at the last phase's end
-
-
-class Cost:
-    """Keep in pytest's cache the CPU seconds of each test, which `tools/costs.py` reads."""
-
-    def __init__(self, config):
-        self.config, self.seconds = config, {}
-
-    def pytest_runtest_logreport(self, report):
-        """Add up the phases of a test."""
-        self.seconds[report.nodeid] = self.seconds.get(report.nodeid, 0) + report.cpu_seconds
-
-    def pytest_sessionfinish(self):
-        """Tests that did not run now keep what they took before."""
-        for name, took in self.config.warm.cpu_seconds_of_tests():
-            self.seconds[name] = round(self.seconds.get(name, 0) + took, 2)
-        cache = self.config.cache
-        cache.set(COSTS, {**cache.get(COSTS, {}), **self.seconds})
-
-
-def pytest_runtest_logstart():
-    """Leave out what came before a test."""
-    SPENT[:] = [sum(os.times()[:4])]
-
-
-@pytest.hookimpl(wrapper=True)
-def pytest_runtest_makereport():
-    """Note what a phase of a test took: this process, and those that it started and waited for."""
-    report = yield
-    now = sum(os.times()[:4])
-    report.cpu_seconds, SPENT[:] = round(now - SPENT[0], 2), [now]
-    return report
-
-
 def pytest_configure(config):
     """Start the warm interpreters (faults/warm), one set for all of xdist's workers."""
     given = getattr(config, "workerinput", None)
     config.warm = None if given else Interpreters()
     config.warm_python = given["warm_python"] if given else config.warm.python
-    if config.warm:
-        config.pluginmanager.register(Cost(config))
     # xdist would begin with the files that have most tests: those that run nothing.
     config.option.loadscopereorder = False
 

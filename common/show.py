@@ -6,7 +6,6 @@ KEY is a row's key, or an end or a part of it that no other key has.  Reads the 
 and needs neither framework.  Exit status: 0 shown, 2 no such row.
 """
 
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -83,8 +82,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     parser.take("debug")
     options = parser.parse_args(arguments)
-    if hasattr(sys.stdout, "reconfigure"):  # keys are anybody's text; a terminal may know less
-        sys.stdout.reconfigure(errors="backslashreplace")
     return guarded(options.debug, lambda: _show(options))
 
 

@@ -3,11 +3,16 @@
 import compileall
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
+import tomllib
+from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
+
+from tools.twins import translate
 
 ROOT = Path(__file__).resolve().parent.parent
 CHECKS = {
@@ -25,6 +30,38 @@ def change(path: Path, old: str, new: str) -> None:
     text = path.read_text()
     assert old in text, f"{path.name} no longer holds {old!r}: plant this fault elsewhere"
     path.write_text(text.replace(old, new))
+
+
+def text_of(path: Path) -> str:
+    """Return a file's text; that of a port which is its reference's text is written from that."""
+    if path.is_file() or path.name != "paddle_model.py":
+        return path.read_text()
+    text = translate(path.with_name("torch_model.py").read_text())
+    return re.sub(r"\bnn\.(\w+?)([123])d\(", r"nn.\1\2D(", text)
+
+
+def case_of(row: Mapping) -> str:
+    """Return the case.py that a row of faults/users/cases.toml stands for."""
+    row = dict(row)
+    what, config, rename = row.pop("what"), row.pop("config"), row.pop("rename", {})
+    inputs = [each for names in row for each in names.split(", ") if not each.startswith("_")]
+    lines = [f'"""{what}"""', "import numpy as np", f"CONFIGS = {{'default': {config!r}}}"]
+    lines += [f"RENAME = {rename!r}", "def make_inputs(config, seed):"]
+    lines += [f"    {name} = config[{name!r}]" for name in config]
+    lines += ["    rng = np.random.default_rng(seed)"]
+    lines += [f"    {names} = {made}" for names, made in row.items()]
+    return "\n".join([*lines, f"    return dict({', '.join(f'{n}={n}' for n in inputs)})\n"])
+
+
+def complete(folder: Path) -> None:
+    """Write what pairs below a folder lack: a row's case.py, a port that is the reference's."""
+    rows = tomllib.loads((ROOT / "faults" / "users" / "cases.toml").read_text(encoding="utf-8"))
+    for reference in folder.rglob("torch_model.py"):
+        port = reference.with_name("paddle_model.py")
+        port.write_text(text_of(port))
+        case = reference.with_name("case.py")
+        if not case.exists():
+            case.write_text(case_of(rows[case.parent.name]))
 
 
 class Checkout:
@@ -46,6 +83,8 @@ class Checkout:
             # The copy has the compiled files too, or each would be compiled once more.
             compileall.compile_dir(ROOT / name, quiet=2)
             shutil.copytree(ROOT / name, self.root / name, ignore=ignore)
+        for name in pairs:
+            complete(self.root / name)
         shutil.copy(ROOT / "LICENSE", self.root)  # of what is published
         shutil.copy(ROOT / "pyproject.toml", self.root)  # names the extras
 

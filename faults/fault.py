@@ -4,11 +4,14 @@ A fault is judged strictly: the step that it names must turn red, and the first 
 must be the one that it names (or, where the check must refuse, its sentence must hold the text).
 """
 
+import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
+from faults.checkout import complete
 from twincheck.common.pair.pairs import load_pair
 from twincheck.common.system.checkout import ROOT
 
@@ -20,27 +23,6 @@ HARD = "faults/pairs"
 
 STEPS_WITH_CASES = (1, 3, 4)  # whose checks take --case
 UNNAMED = "main"  # what --case calls a case whose keys begin with no name
-
-# What faults are about, in the order of the table and the picture.
-AREAS = (
-    "norms",
-    "activations",
-    "attention",
-    "masks",
-    "positions, padding",
-    "hashing, chunks",
-    "structure",
-    "weights",
-    "dropout",
-    "gradients",
-    "losses",
-    "optimizers",
-    "training",
-    "readers",
-    "words",
-    "scores",
-    "logs",
-)
 
 
 @dataclass(frozen=True)
@@ -62,7 +44,7 @@ class Fault:
                the model's first where it is in none
     after      (log folder, another run's log folder) -> None: what is done to the logs of a correct
                run before they are judged again with --compare-only; the patch is applied then too
-    area       one of AREAS
+    area       what it is about
     check      of a further check in the step's folder, check_NAME.py, its name
     other      options of that other run, which `after` takes logs from; None: there is none
     """
@@ -122,5 +104,10 @@ def cases_of(model: str) -> tuple[str, ...]:
 @cache
 def _names(model: str) -> tuple[str, ...]:
     """The names of a model's cases; a pair's only one may have none."""
-    pair = load_pair(str(ROOT / model) if "/" in model else model)
-    return tuple(case.name for case in pair.cases("default"))
+    with TemporaryDirectory() as folder:
+        made = Path(folder, Path(model).name)
+        if "/" in model:
+            shutil.copytree(ROOT / model, made)
+            complete(made)
+        pair = load_pair(str(made) if "/" in model else model)
+        return tuple(case.name for case in pair.cases("default"))

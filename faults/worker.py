@@ -1,45 +1,29 @@
 """A copy of the checkout in which faults are planted, one at a time, and what each check says."""
 
 import shutil
-import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from faults import peers
-from faults.catalogue import FAULTS
 from faults.checkout import CHECKS, Checkout
-from faults.fault import (
-    HARD,
-    SMALL_CNN,
-    TEXT_CLASSIFIER,
-    USERS,
-    Fault,
-    cases_of,
-)
+from faults.fault import HARD, SMALL_CNN, TEXT_CLASSIFIER, USERS, Fault, cases_of
 from faults.portions import Portion
 from twincheck.common.logs.result_folder import ResultFolder
-from twincheck.common.logs.sidecar import read_sidecar
 from twincheck.common.system.frameworks import SIDES
 from twincheck.common.verdict.row import HARMLESS
 from twincheck.extras.shared.jobs import captured
 
 # Of the logs that the two other tools are given: every tensor that is compared here.
 STEMS = {1: "forward_all", 2: "metric_all", 3: "loss_all", 4: "bp_align_all", 5: "train_align_all"}
-# Whose places say where a row comes from; step 5's log for the guide holds scores alone.
-JUDGED = STEMS | {5: "train_first"}
 LIMITS = {5: 1.5e-3}  # reprod_log's, where the guide's is not 1e-6
-# Torch's logs of the correct run are used again; reprod_log is asked by faults.peers.
+# Torch's logs of the correct run are used again.
 QUICK = ("--reuse", "torch", "--no-report")
 QUICK_OTHER = ("--no-report",)  # of a further check
 PAIRS = (SMALL_CNN, TEXT_CLASSIFIER, USERS, HARD)
 SHOWN_ORIGINS = 8
-# One fault a step is always judged by processes that nothing was forked from.
-COLD = {
-    step: next(fault.id for fault in FAULTS if fault.step == step and fault.after is None)
-    for step in CHECKS
-}
 BAD = ("DIVERGED", "INVALID", "PRECISION")
 
 
@@ -70,12 +54,11 @@ class Workers:
     def __init__(self):
         self.idle: list[Worker] = []
 
-    def judge(self, portion: Portion) -> tuple[list[dict], dict]:
-        """Return what was found of each fault of one check, and of its correct run."""
+    def judge(self, portion: Portion) -> list[tuple[dict, dict]]:
+        """Return what was found of each fault of one check, with its correct run."""
         worker = self.idle.pop() if self.idle else Worker(portion.folder(), portion.python)
         try:
-            found = [worker.judge(fault) for fault in portion.items]
-            return found, worker.controls[Check.of(portion.items[0])]
+            return [(worker.judge(f), worker.controls[Check.of(f)]) for f in portion.items]
         finally:
             self.idle.append(worker)
 
@@ -90,23 +73,21 @@ class Workers:
 class Worker:
     """Plants faults in a checkout of its own, in `folder`.
 
-    python   what runs the checks, but for those of COLD; by default what any copy's does
+    python   what runs the checks; by default what any copy's does
     """
 
     def __init__(self, folder: Path, python: str | None = None):
-        self.warm = (python,) if python else Checkout.interpreter
         self.folder = folder
         self.checkout = Checkout(folder, pairs=PAIRS)
+        self.checkout.interpreter = (python,) if python else Checkout.interpreter
         self.checkout.captured = captured
         self.scratch = folder / "scratch"
         self.clean = folder / "clean"  # logs of correct runs, for faults that change logs
-        self.reprod_log = peers.ReprodLog()
         self.controls: dict[Check, dict] = {}
         self.ignored: dict[Check, list[str]] = {}  # keys that one side alone has in a correct run
 
     def close(self) -> None:
-        """End what was started, and remove the folder."""
-        self.reprod_log.close()
+        """Remove the folder."""
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def control(self, check: Check) -> dict:
@@ -130,20 +111,17 @@ class Worker:
     def judge(self, fault: Fault) -> dict:
         """Plant one fault, run its check, take the fault out again; what was found."""
         check = Check.of(fault)
-        self.checkout.interpreter = self.warm
         control = self.control(check)
-        if fault.id in COLD.values():
-            self.checkout.interpreter = (sys.executable,)
         start = time.perf_counter()
         earlier: dict[str, int] = {}
         if fault.after is not None:
             folder = self.tampered(fault, check)
-            with _Planted(self.checkout, fault):
+            with _planted(self.checkout, fault):
                 done, told = self.run(check, "--compare-only", "--out", str(self.scratch))
             says = self.ask_peers(check, folder)
         else:
             folder = self.logs(check)
-            with _Planted(self.checkout, fault):
+            with _planted(self.checkout, fault):
                 for step in fault.passes:
                     case = fault.case or cases_of(fault.model)[0]
                     done, _ = self.run(Check(step, fault.model, ("--case", case)))
@@ -151,13 +129,10 @@ class Worker:
                 done, told = self.run(check)
             # A check that could not compare leaves the former logs, which say nothing of this one.
             compared = done.returncode in (0, 1)
-            says = self.ask_peers(check, folder) if compared else peers.nothing_said()
+            says = self.ask_peers(check, folder) if compared else peers.NO_LOGS
         found = self.found(fault, control["exit_code"] == 0, done, told)
-        place = _place(folder, fault, found["first"])
         return found | {
             "earlier": earlier,
-            "place": place,
-            "patched_line": _is_patched(self.checkout, fault, place),
             "peers": says,
             "control_peers": control["peers"],
             "seconds": round(time.perf_counter() - start, 1),
@@ -187,7 +162,6 @@ class Worker:
             "verdict": told.get("verdict", ""),
             "first": first,
             "origins": [row["key"] for row in rows[:SHOWN_ORIGINS]],
-            "origin_count": len(rows),
             "green_and_off": green[:SHOWN_ORIGINS],
             "sentence": sentence[:400] if done.returncode == 2 else "",
         }
@@ -208,9 +182,8 @@ class Worker:
 
     def ask_peers(self, check: Check, folder: Path) -> dict[str, str]:
         """The two other tools' verdicts on a run's float32 logs."""
-        logs = self.float32_logs(check, folder)
-        limit = LIMITS.get(check.step, 1e-6)
-        return peers.says(self.reprod_log, *logs, limit, self.ignored.get(check, ()))
+        logs, limit = self.float32_logs(check, folder), LIMITS.get(check.step, 1e-6)
+        return peers.says(*logs, limit, self.ignored.get(check, ()))
 
     def float32_logs(self, check: Check, folder: Path) -> tuple[Path, Path]:
         """The logs that the guide compares."""
@@ -249,74 +222,44 @@ def green_and_off(rows: Sequence[Mapping]) -> list[str]:
     ]
 
 
-class _Planted:
-    """A fault that is in the checkout for a while."""
-
-    def __init__(self, checkout: Checkout, fault: Fault):
-        self.path = checkout.path(fault.file) if fault.file else None
-        self.fault = fault
-
-    def __enter__(self):
-        if self.path:
-            self.undo = plant(self.path, self.fault.planted(self.path.read_text()))
-
-    def __exit__(self, *exception):
-        if self.path:
-            self.undo()
+@contextmanager
+def _planted(checkout: Checkout, fault: Fault) -> Iterator[None]:
+    """Have a fault in the checkout for a while."""
+    path = checkout.path(fault.file)
+    undo = plant(path, fault.planted(path.read_text())) if fault.file else lambda: None
+    try:
+        yield
+    finally:
+        undo()
 
 
-# A module that is another one where a framework has been imported.
+# What both sides share: its text is another one in the process of a side.
 OF_ITS_SIDE = """import sys
-from importlib import import_module
-own = "{1}" if "{0}" in sys.modules else "{2}"
-globals().update(vars(import_module(f"{{__package__}}.{{own}}")))
+from pathlib import Path
+own = "{0}" in sys.modules or ".{0}." in " ".join(sys.orig_argv)
+text = Path(__file__).with_suffix(".wrong" if own else ".right").read_text()
+exec(compile(text, __file__, "exec"))
 """
 
 
 def plant(path: Path, text: str, side: str = "paddle") -> Callable[[], None]:
     """Put a changed text in a file's place; returns what takes it back out.
 
-    What both sides share, a step's scripts or an instrument, is changed for one side alone: in a
-    copy beside it, which that side's script imports, or that side's process.
+    What both sides share, a step's script or an instrument, is changed for one side alone.
     """
-    other, right = (path.with_stem(f"{path.stem}_of_{of}") for of in (side, "the_other"))
-    script = path.parent / side / path.name
-    here, there = (f"{path.parent.name}.{each.stem} import" for each in (path, other))
-    instrument = path.parent.name == "sides" and not path.stem.endswith(SIDES)
-    clean = script.read_text() if script.is_file() else ""
-    alike, copies = path.read_text(), {other: text}
-    if here in clean:
-        planted = clean.replace(here, there)
-    elif instrument or "\nSCRIPT = {" in alike:  # each side's process imports its own
-        copies[right] = clean = alike
-        script, planted = path, OF_ITS_SIDE.format(side, other.stem, right.stem)
-    else:
-        path.write_text(text)
-        return lambda: path.write_text(alike)
-    for copy, content in copies.items():
+    right = path.read_text()
+    shared = (path.parent / side / path.name).is_file() or "\nSCRIPT = {" in right
+    shared = shared or path.parent.name == "sides" and not path.stem.endswith(SIDES)
+    texts = {path: text}
+    if shared:
+        texts = {path.with_suffix(".wrong"): text, path.with_suffix(".right"): right}
+        texts[path] = OF_ITS_SIDE.format(side)
+    for copy, content in texts.items():
         copy.write_text(content)
-    script.write_text(planted)
 
     def undo() -> None:
-        script.write_text(clean)
-        for copy in copies:
+        path.write_text(right)
+        for copy in texts.keys() - {path}:
             copy.unlink()
 
     return undo
-
-
-def _place(folder: Path, fault: Fault, key: str | None) -> str:
-    """The Paddle file and line that the check names for the first row that is off."""
-    stem = fault.check or JUDGED[fault.step]
-    sidecar = read_sidecar(ResultFolder(folder).log(stem, "paddle")) if key else None
-    return sidecar.places.get(key, "") if sidecar else ""
-
-
-def _is_patched(checkout: Checkout, fault: Fault, place: str) -> bool:
-    """True where that line is one of those that were changed."""
-    file, _, line = place.rpartition(":")
-    if not line.isdecimal() or not file.endswith(fault.file):
-        return False
-    text = checkout.path(fault.file).read_text()
-    start = text[: text.index(fault.old)].count("\n") + 1
-    return start <= int(line) <= start + fault.new.count("\n")

@@ -3,7 +3,7 @@
 That both log the same tokens therefore says nothing of the tokenizers.  What checks them is the
 third opinion (step2_metric/tokenizer_opinion.py), which derives the tokens in another way.
 
-    encode(Bytes(), texts, max_length=64)
+    encode(Bytes(), texts, 64)
     {"input_ids": (N, T), "attention_mask": (N, T), "offsets": (N, T, 2), "lengths": (N,)}, int64
 
 A tokenizer has `tokens(text)` -> (ids, spans), a span being where a token's characters start and
@@ -16,8 +16,6 @@ import numpy as np
 
 from twincheck.common.pair.data import BYTE_OFFSET, PADDING
 from twincheck.common.pair.sentencepieces import load_processor
-from twincheck.common.system.errors import UserError
-from twincheck.common.system.reasons import Kind
 
 
 class Bytes:
@@ -91,21 +89,15 @@ class SentencePiece:
         return [piece.id for piece in pieces], [(piece.begin, piece.end) for piece in pieces]
 
 
-def encode(tokenizer, texts, max_length=None, eos=False):
-    """Texts as arrays, cut or padded on the right to `max_length`, else to the longest.
+def encode(tokenizer, texts, width, eos=False):
+    """Texts as arrays, cut or padded on the right to so many tokens.
 
     eos     end every sequence with the tokenizer's eos_id, for which a cut one makes room
     Returns input_ids and attention_mask (N, T), offsets (N, T, 2), which are 0 for padding and eos,
     and lengths (N,), the tokens of each text before it was cut; all int64.
-    Raises UserError where there is no eos_id, ValueError for a max_length below 1.
     """
-    if eos and tokenizer.eos_id is None:
-        raise UserError(Kind.TOKENIZER_WITHOUT_EOS(tokenizer=type(tokenizer).__name__))
-    if max_length is not None and max_length < 1:
-        raise ValueError(Kind.MAX_LENGTH_REFUSED(length=max_length))
     rows = [tokenizer.tokens(text) for text in texts]
     lengths = [len(ids) + eos for ids, _ in rows]
-    width = max([1, *lengths]) if max_length is None else max_length
     input_ids = np.full((len(rows), width), PADDING, dtype=np.int64)
     attention_mask = np.zeros((len(rows), width), dtype=np.int64)
     offsets = np.zeros((len(rows), width, 2), dtype=np.int64)

@@ -91,7 +91,7 @@ def takes_steps(run):
     Not of weights in half precision, in whose rounding an update is lost; and not where each
     would have to be fed with the reference's weights, and its log has sums of them.
     """
-    if run.case.name != run.first_case and run.case.like is None:
+    if run.case.name != run.job.first_case and run.case.like is None:
         return False
     teacher_forced = run.request.teacher_forced
     asked = teacher_forced or TeacherForced()
@@ -155,7 +155,7 @@ def hand_over(run, model):
     reached = [(name, value) for name, value in run.parameters(model) if value.grad is not None]
     run.stored_gradients.parent.mkdir(exist_ok=True)
     found = {name: run.side.gradient(value) for name, value in reached}
-    run.states.save(run.stored_gradients, normalised(found))
+    run.job.states.save(run.stored_gradients, normalised(found))
     chosen = {"values": run.job.values(run.case), "setups": given}
     run.suited.choose("given_gradients", case, chosen)
 
@@ -266,7 +266,7 @@ def optimizer_steps(run, setup):
 
     What was logged of a rate that does not suit the model is taken back out of the log.
     """
-    case, first = run.case.name, run.first_case or "main"
+    case, first = run.case.name, run.job.first_case or "main"
     factor = run.suited.rates.get(case or "main", {}).get(setup, {}).get("factor")
     if factor is None and run.chooses:
         because, most = "", FACTORS[0]
@@ -407,7 +407,7 @@ def given_steps(run, setups, reached):
 def given_gradients(run, parameters, reached):
     """Name -> tensor of what the reference has left, for the parameters that get a gradient."""
     try:
-        stored = run.states.load(run.stored_gradients)
+        stored = run.job.states.load(run.stored_gradients)
     except UserError:
         told = Kind.GRADIENTS_NOT_HANDED_OVER(path=str(run.stored_gradients))
         raise UserError(told) from None

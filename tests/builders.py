@@ -16,7 +16,7 @@ from pathlib import Path
 from textwrap import dedent, indent
 
 import numpy as np
-from checkout import ROOT, Checkout, change
+from checkout import ROOT, Checkout, change, complete
 
 from tools.twins import translate
 from twincheck.common.logs.reader import read_log
@@ -190,6 +190,7 @@ def copied(pair, folder, *changes, side="paddle"):
     """A copy of a pair in a folder, without its logs; changes: (old, new) of a side's model."""
     left_out = shutil.ignore_patterns("log", "__pycache__")
     made = shutil.copytree(pair, Path(folder) / Path(pair).name, ignore=left_out)
+    complete(made)
     for old, new in changes:
         change(made / f"{side}_model.py", old, new)
     return made

@@ -3,9 +3,9 @@
 from pathlib import Path
 
 from faults import checkout
-from faults.checkout import CHECKS, ROOT, change
+from faults.checkout import CHECKS, ROOT, change, complete
 
-__all__ = ["CHECKS", "ROOT", "Checkout", "change"]
+__all__ = ["CHECKS", "ROOT", "Checkout", "change", "complete"]
 
 
 class Checkout(checkout.Checkout):

@@ -8,11 +8,11 @@ import warnings
 import zipfile
 
 import numpy as np
-from builders import SMALL_CNN, sealed_log
+from builders import SMALL_CNN
+from logged import write_logs
 
 from twincheck.common.check.command_line import check_main
 from twincheck.common.check_all import all_steps
-from twincheck.common.logs.guide_pair import bring_pair
 from twincheck.common.logs.sidecar import sidecar_path
 from twincheck.common.system.hashes import file_sha256
 from twincheck.common.system.json_file import write_json
@@ -118,30 +118,18 @@ def npz(members: dict[str, bytes], packed=zipfile.ZIP_STORED, twice: bool = Fals
     return make
 
 
-def write_result(
-    folder, model: str = "small_cnn", stem: str = "forward_all", prefix: str = "", **entries
-) -> None:
-    """A model's logs of a step as its check would have left them, which no framework made.
+def write_result(folder, prefix: str = "", **entries) -> None:
+    """A model's logs of step 1 as its check would have left them, which no framework made.
 
     They agree to rounding, and their keys begin with `prefix`.  Sidecars get further entries, or
     others.
     """
-    folder.mkdir(parents=True)
     rng = np.random.default_rng(0)
-    exact = {prefix + key: rng.normal(size=(4, 6)) for key in ("input", "layer", "output")}
-    for side in ("torch", "paddle"):
-        for suffix, dtype_name in (("", "float32"), ("_fp64", "float64")):
-            noise = 1e-7 if dtype_name == "float32" else 1e-16
-            arrays = {
-                key: np.asarray(values + noise * rng.normal(size=(4, 6)), dtype_name)
-                for key, values in exact.items()
-            }
-            told = dict(schema=1, step=stem, model=model, dtype=dtype_name, seal=None)
-            told |= dict(preset="default", seed=0, inputs_sha256="1" * 64, weights_sha256="2" * 64)
-            told |= dict(teacher_forced=False, outputs={"main": ["output"]})
-            path = folder / f"{stem}_{side}{suffix}.npy"
-            sealed_log(path, arrays, side, **told | entries)
-    bring_pair(folder, stem.removesuffix("_all"))
+    tensors = {prefix + key: rng.normal(size=(4, 6)) for key in ("input", "layer", "output")}
+    of_step_1 = {"outputs": {"main": ["output"]}, "batches": {}, "mode": None, "places": {}}
+    write_logs(folder, "forward_all", tensors, **of_step_1 | entries)
+    for path in folder.glob("*.log"):
+        path.unlink()
 
 
 def spoil(path, stream: bytes, **entries) -> None:

@@ -33,7 +33,7 @@ def write_logs(folder: Path, stem: str, tensors: dict, **entries) -> None:
         told |= dict(inputs_sha256="1" * 64, weights_sha256="2" * 64, teacher_forced=False)
         told |= dict(batches={"": 5}, places=dict.fromkeys(tensors, "torch_model.py:1"))
         told |= dict(environment={"python": "3.11", "numpy": "2"}, command="python -m twin")
-        sealed_log(path, arrays, side, **told, **entries)
+        sealed_log(path, arrays, side, **told | entries)
     if has_pair(stem.removesuffix("_all")):
         bring_pair(folder, stem.removesuffix("_all"))
         write_report(folder, stem.removesuffix("_all"))

@@ -14,9 +14,8 @@ from twincheck.common.logs.independence import two_environments
 from twincheck.common.logs.sidecar import Sidecar
 from twincheck.common.pair.pairs import load_pair
 from twincheck.common.pair.request import RunRequest
-from twincheck.common.sides import backend_torch
+from twincheck.common.sides.backend_torch import TorchSide
 from twincheck.common.sides.noise_in_torch import Moved
-from twincheck.common.sides.side import Side
 from twincheck.common.system.errors import UserError
 
 # What a worker does before it runs a model, then a model whose backward pass makes tensors.
@@ -69,7 +68,7 @@ def test_on_cpu_torch_is_given_no_default_device(monkeypatch):
     """It slows every call, and torch 2.8 cannot say what it is once it was set to None."""
     asked = []
     monkeypatch.setattr(torch, "set_default_device", asked.append)
-    backend_torch.side.use_device("cpu")
+    TorchSide().use_device("cpu")
     assert asked == []
 
 
@@ -99,21 +98,16 @@ def test_a_side_is_asked_for_its_own_device(device, torch_on, paddle_on):
 def test_without_enough_gpus_it_is_a_sentence(monkeypatch, found, needed, words):
     monkeypatch.setenv("LOCAL_WORLD_SIZE", needed)
     used = []
-    side = SimpleNamespace(
-        NAME="torch",
-        CUDA=SimpleNamespace(device_count=lambda: found),
-        PROCESSES_HERE=backend_torch.side.PROCESSES_HERE,
-        use_device=used.append,
-        set_default_dtype=lambda dtype: None,
-        _seed_all=lambda seed: None,
-    )
+    side = TorchSide()
+    side.CUDA, side.use_device = SimpleNamespace(device_count=lambda: found), used.append
+    side.set_default_dtype = side.seed = lambda _: None
     if words:
         with pytest.raises(UserError) as refused:
-            Side.set_up(side, "float32", "gpu", 0)
+            side.set_up("float32", "gpu", 0)
         assert words in str(refused.value) and "\n" not in str(refused.value)
     else:
-        Side.set_up(side, "float32", "gpu", 0)
-    Side.set_up(side, "float32", "cpu", 0)  # needs none
+        side.set_up("float32", "gpu", 0)
+    side.set_up("float32", "cpu", 0)  # needs none
     assert used == ["cpu"] if words else ["gpu", "cpu"]
 
 
@@ -124,8 +118,9 @@ def test_a_sidecar_tells_by_a_product_whether_tf32_is_on(rounds):
         return one @ other
 
     lib = SimpleNamespace(float32=torch.float32, full=torch.full, eye=torch.eye, matmul=matmul)
-    side = SimpleNamespace(lib=lib, CUDA=SimpleNamespace(get_device_name=lambda: "H200"))
-    assert Side.of_gpu(side) == {"gpu": "H200", "tf32": "on" if rounds else "off"}
+    side = TorchSide()
+    side.lib, side.CUDA = lib, SimpleNamespace(get_device_name=lambda: "H200")
+    assert side.of_gpu() == {"gpu": "H200", "tf32": "on" if rounds else "off"}
 
 
 def test_what_ran_on_a_gpu_is_noted_and_so_is_tf32():

@@ -87,41 +87,11 @@ def test_a_line_has_what_the_last_star_says_behind_its_own(tmp_path):
     assert (first.by_hand.kinds, second.by_hand.kinds) == ((), ("RENAME",))
 
 
-@pytest.mark.parametrize(
-    ("files", "said"),
-    [
-        ({"pairs__a": "n --torch x\nn --torch y\n"}, "a.txt:2: n is in a.txt already"),
-        ({"pairs__a": "../n --torch x\n"}, "a.txt:1: ../n: a name has letters"),
-        ({"pairs__a": "n 'x\n"}, "a.txt:1: No closing quotation"),
-        ({"pairs__a": "n x\n", "by_hand__m": 'why = "x"\n'}, "there is no pair m"),
-    ],
-)
-def test_a_bad_line_is_one_sentence(tmp_path, files, said):
-    with pytest.raises(UserError, match=said):
-        read_lines(folder_with(tmp_path, **files))
-
-
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
-        ('kind = "theirs"\ncause = "x"', "has no pairs"),
-        ('pairs = ["a"]\nkind = "odd"\ncause = "x"', "kind is odd, not one of theirs"),
-        ("pairs = [", "findings/f.toml: "),
-    ],
-)
-def test_a_finding_that_says_too_little_is_refused(tmp_path, text, said):
-    with pytest.raises(UserError, match=said):
-        read_findings(folder_with(tmp_path, findings__f=text))
-
-
-def test_an_environment_whose_packages_may_move_is_refused(tmp_path):
-    (tmp_path / "environments").mkdir()
-    (tmp_path / "environments" / "e.txt").write_text("numpy==2.0  # x\npillow>=3\n")
-    with pytest.raises(UserError, match="pillow>=3 is not pinned"):
-        environments.versions("e", tmp_path)
-
-
-def test_every_environment_that_is_named_is_pinned_whole():
+def test_the_files_name_each_other():
+    names = [line.name for line in LINES]
+    assert len(names) == len(set(names))
+    assert {path.stem for path in (HERE / "by_hand").iterdir()} <= set(names)
+    assert all(edit.side == "pair" for line in LINES for edit in line.by_hand.edits)
     for name in {name for line in LINES for name in line.environments}:
         pins = environments.versions(name)
         assert "numpy" in pins and {"torch", "paddlepaddle"} & set(pins), name
@@ -149,6 +119,8 @@ def test_what_was_mended_is_green():
 
 def test_findings_say_where_and_have_their_program():
     for finding in FINDINGS:
+        assert finding.pairs and finding.kind in page.KINDS, finding.name
+        assert {mend.side for mend in finding.mends} <= {"torch", "paddle", "pair"}, finding.name
         assert finding.cause.endswith("."), finding.name
         if finding.kind == "theirs":
             assert finding.torch and finding.paddle and finding.script.is_file(), finding.name

@@ -330,7 +330,7 @@ ATTACKS = [
      "not numbers"),
     ("data:no hash", GOOD_NPZ, "no SHA-256"),
     ("owners:no lists", raw(b'{"a": 3}'), "no entry of a state dict"),
-    ("owners:sizes that are text", raw(b'{"a": ["Linear", "weight", ["2"], true, "a"]}'),
+    ("owners:sizes that are text", raw(b'{"a": {"kind": "Linear", "shape": ["2"]}}'),
      "no entry of a state dict"),
 ]  # fmt: skip
 # Those that are refused for what they count take a second or more.

@@ -10,7 +10,7 @@ import pytest
 from builders import a_case, ended, paddles, write_pair
 
 from twincheck.common.weights.layers import Owner
-from twincheck.common.weights.loaded import Marks
+from twincheck.common.weights.marks import Marks
 from twincheck.extras.new_pair.loader import loader_lines
 
 pytestmark = pytest.mark.slow

@@ -1,6 +1,5 @@
 """Paddle's operators that are inexact in float64: their table, and the formulas that lift them."""
 
-import json
 import tomllib
 from functools import partial
 
@@ -11,7 +10,7 @@ import torch
 from torch.nn import functional as T
 
 from tools import operators as measuring
-from tools.operators import CALLS, MATRIX, OPERATORS, differences, differences_of
+from tools.operators import CALLS, MATRIX, OPERATORS, differences_of
 from twincheck.common.sides import backend_paddle, backend_torch
 from twincheck.common.system.intercept import Intercept
 from twincheck.common.system.json_file import load_json
@@ -48,35 +47,14 @@ def upcast(process):
 def test_the_table_is_what_the_installed_versions_do():
     """A few of them; `python -m tools.operators` measures all."""
     content = load_json(TABLE)
-    lines = measuring.measure(["layer_norm", "selu", "batch_norm", "hardsigmoid", "interpolate"])
-    assert differences(lines, content["operators"]) == []
+    names = ["layer_norm", "selu", "batch_norm", "hardsigmoid", "interpolate"]
+    for name, line in measuring.measure(names).items():
+        known = content["operators"][name]
+        assert list(line.pop("classes")) == known.pop("classes")
+        for of in ("value", "gradient"):
+            assert line.pop(of) == pytest.approx(known.pop(of), rel=1e-2)
+        assert line == known
     assert content["versions"]["paddle"] == paddle.__version__
-
-
-@pytest.mark.parametrize(
-    ("field", "value"),
-    [("value", 3.4e-8), ("classes", ["Linear"])],
-)
-def test_an_edited_table_is_found(field, value):
-    content = load_json(TABLE)["operators"]
-    content["selu"][field] = value
-    found = differences(measuring.measure(["selu"]), content)
-    assert len(found) == 1 and found[0].startswith(f"selu: {field} is ")
-
-
-@pytest.mark.slow
-def test_the_command_says_what_is_off(tmp_path, monkeypatch, capsys):
-    content = load_json(TABLE)
-    content["operators"]["elu"]["value"] = 1e-3
-    edited = tmp_path / "operators.json"
-    edited.write_text(json.dumps(content))
-    monkeypatch.setattr(measuring, "TABLE", edited)
-    assert measuring.main(["--only", "elu"]) == 1
-    assert "elu: value is 5.49e-09 here, 0.001 in the table" in capsys.readouterr().out
-    monkeypatch.setattr(measuring, "TABLE", TABLE)
-    assert measuring.main(["--only", "elu"]) == 0
-    assert measuring.main(["--only", "nonsense"]) == 2
-    assert measuring.main(["--only", "elu", "--write"]) == 2
 
 
 def test_every_operator_that_excuses_has_a_formula_and_one_more_that_is_only_wrong():

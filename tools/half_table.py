@@ -6,6 +6,8 @@ precision's epsilon is what one rounding of the result makes.
 """
 
 from collections.abc import Iterator, Sequence
+from functools import partial
+from operator import attrgetter, methodcaller
 from typing import NamedTuple
 
 import numpy as np
@@ -21,81 +23,61 @@ from twincheck.common.verdict.measures import rms
 ROWS, WIDTH = 32, 48
 # Name -> torch's, Paddle's, how many arguments; `x` positive values, `s` a square, `i` an image.
 OPERATORS = {
-    "add": (torch.add, paddle.add, "nn"),
-    "subtract": (torch.sub, paddle.subtract, "nn"),
-    "multiply": (torch.mul, paddle.multiply, "nn"),
-    "divide": (torch.div, paddle.divide, "nx"),
-    "pow(2)": (lambda a: a.pow(2), lambda a: a.pow(2), "n"),
-    "sqrt": (torch.sqrt, paddle.sqrt, "x"),
-    "rsqrt": (torch.rsqrt, paddle.rsqrt, "x"),
-    "exp": (torch.exp, paddle.exp, "n"),
-    "log": (torch.log, paddle.log, "x"),
-    "sin": (torch.sin, paddle.sin, "n"),
-    "cos": (torch.cos, paddle.cos, "n"),
-    "erf": (torch.erf, paddle.erf, "n"),
-    "tanh": (torch.tanh, paddle.tanh, "n"),
-    "sigmoid": (torch.sigmoid, paddle_nn.sigmoid, "n"),
-    "relu": (torch_nn.relu, paddle_nn.relu, "n"),
-    "elu": (torch_nn.elu, paddle_nn.elu, "n"),
-    "gelu": (torch_nn.gelu, paddle_nn.gelu, "n"),
+    **{
+        name: (getattr(ours, name), getattr(theirs, name), kinds)
+        for names, kinds, ours, theirs in (
+            ("add subtract multiply divide", "nn", torch, paddle),
+            ("sqrt rsqrt log", "x", torch, paddle),
+            ("exp sin cos erf tanh", "n", torch, paddle),
+            ("sigmoid relu elu gelu silu softplus hardswish", "n", torch_nn, paddle_nn),
+            ("matmul", "ns", torch, paddle),
+        )
+        for name in names.split()
+    },
+    **{
+        name: (methodcaller(name, -1), methodcaller(name, -1), "n")
+        for name in ("sum", "mean", "var", "cumsum", "logsumexp")
+    },
+    "pow(2)": (methodcaller("pow", 2), methodcaller("pow", 2), "n"),
     "gelu, tanh": (
-        lambda a: torch_nn.gelu(a, approximate="tanh"),
-        lambda a: paddle_nn.gelu(a, approximate=True),
+        partial(torch_nn.gelu, approximate="tanh"),
+        partial(paddle_nn.gelu, approximate=True),
         "n",
     ),
-    "silu": (torch_nn.silu, paddle_nn.silu, "n"),
-    "softplus": (torch_nn.softplus, paddle_nn.softplus, "n"),
-    "hardswish": (torch_nn.hardswish, paddle_nn.hardswish, "n"),
-    "sum": (lambda a: a.sum(-1), lambda a: a.sum(-1), "n"),
-    "mean": (lambda a: a.mean(-1), lambda a: a.mean(-1), "n"),
-    "var": (lambda a: a.var(-1), lambda a: a.var(-1), "n"),
-    "max": (lambda a: a.amax(-1), lambda a: a.max(-1), "n"),
-    "cumsum": (lambda a: a.cumsum(-1), lambda a: a.cumsum(-1), "n"),
-    "logsumexp": (lambda a: a.logsumexp(-1), lambda a: a.logsumexp(-1), "n"),
-    "softmax": (lambda a: torch_nn.softmax(a, -1), lambda a: paddle_nn.softmax(a, -1), "n"),
+    "max": (methodcaller("amax", -1), methodcaller("max", -1), "n"),
+    "softmax": (partial(torch_nn.softmax, dim=-1), partial(paddle_nn.softmax, axis=-1), "n"),
     "log_softmax": (
-        lambda a: torch_nn.log_softmax(a, -1),
-        lambda a: paddle_nn.log_softmax(a, -1),
+        partial(torch_nn.log_softmax, dim=-1),
+        partial(paddle_nn.log_softmax, axis=-1),
         "n",
     ),
     "layer_norm": (
-        lambda a: torch_nn.layer_norm(a, [WIDTH]),
-        lambda a: paddle_nn.layer_norm(a, [WIDTH]),
+        partial(torch_nn.layer_norm, normalized_shape=[WIDTH]),
+        partial(paddle_nn.layer_norm, normalized_shape=[WIDTH]),
         "n",
     ),
-    "matmul": (torch.matmul, paddle.matmul, "ns"),
     "linear": (torch_nn.linear, lambda a, b: paddle_nn.linear(a, b.T), "ns"),
-    "einsum": (
-        lambda a, b: torch.einsum("ij,jk->ik", a, b),
-        lambda a, b: paddle.einsum("ij,jk->ik", a, b),
-        "ns",
-    ),
-    "conv2d": (
-        lambda a, b: torch_nn.conv2d(a, b, padding=1),
-        lambda a, b: paddle_nn.conv2d(a, b, padding=1),
-        "ik",
-    ),
-    "avg_pool2d": (
-        lambda a: torch_nn.avg_pool2d(a, 2),
-        lambda a: paddle_nn.avg_pool2d(a, 2),
-        "i",
-    ),
-    "max_pool2d": (
-        lambda a: torch_nn.max_pool2d(a, 2),
-        lambda a: paddle_nn.max_pool2d(a, 2),
-        "i",
-    ),
+    "einsum": (partial(torch.einsum, "ij,jk->ik"), partial(paddle.einsum, "ij,jk->ik"), "ns"),
+    "conv2d": (partial(torch_nn.conv2d, padding=1), partial(paddle_nn.conv2d, padding=1), "ik"),
+    **{
+        name: (
+            partial(getattr(torch_nn, name), kernel_size=2),
+            partial(getattr(paddle_nn, name), kernel_size=2),
+            "i",
+        )
+        for name in ("avg_pool2d", "max_pool2d")
+    },
     "group_norm": (
-        lambda a: torch_nn.group_norm(a, 2),
+        partial(torch_nn.group_norm, num_groups=2),
         lambda a: paddle.nn.GroupNorm(2, 4)(a),  # without weights its gradient is wrong
         "i",
     ),
     "interpolate": (
-        lambda a: torch_nn.interpolate(a, scale_factor=2, mode="bilinear"),
-        lambda a: paddle_nn.interpolate(a, scale_factor=2, mode="bilinear"),
+        partial(torch_nn.interpolate, scale_factor=2, mode="bilinear"),
+        partial(paddle_nn.interpolate, scale_factor=2, mode="bilinear"),
         "i",
     ),
-    "transpose": (lambda a: a.T, lambda a: a.T, "n"),
+    "transpose": (attrgetter("T"), attrgetter("T"), "n"),
     "concat": (lambda a, b: torch.cat([a, b]), lambda a, b: paddle.concat([a, b]), "nn"),
     "slice": (lambda a: a[1:, ::2], lambda a: a[1:, ::2], "n"),
     "where": (

@@ -5,14 +5,13 @@
 The test runs it too and compares words and verdicts (extras/live/tests/test_notebook.py).
 """
 
+import argparse
 import os
 import tempfile
 from pathlib import Path
 
 import nbformat
 from nbclient import NotebookClient
-
-from twincheck.common.system.start import show_help
 
 ROOT = Path(__file__).resolve().parent.parent
 NOTEBOOK = ROOT / "examples" / "notebook" / "port_of_a_block.ipynb"
@@ -35,6 +34,6 @@ def executed(folder: Path) -> nbformat.NotebookNode:
 
 
 if __name__ == "__main__":
-    show_help(__doc__)
+    argparse.ArgumentParser(description=__doc__).parse_args()
     with tempfile.TemporaryDirectory() as work:
         nbformat.write(executed(Path(work)), NOTEBOOK)

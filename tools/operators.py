@@ -1,22 +1,16 @@
 """The frameworks' operators that are inexact or wrong, measured on the installed versions.
 
-    python -m tools.operators                 what they are, against the table; writes nothing
-    python -m tools.operators --write         measure all, and write common/verdict/operators.json
-                                              and docs/faults.md
-    python -m tools.operators --only selu     some of them
+    python -m tools.operators     writes common/verdict/operators.json and docs/faults.md
 
 Each operator of tools/operators.toml runs in float64 on the same numbers as torch's, and its result
 and its gradients are compared; what is measured is the largest difference as a part of the largest
 value.  The forms that models use are measured in each state: weights that are trained, frozen one
-by one or all, a gradient that is asked of the first input alone, the gradient of a gradient.  Exit
-status 1 where an installed operator is not as the table says: another version has another constant,
-and the table is to be measured again.
+by one or all, a gradient that is asked of the first input alone, the gradient of a gradient.  Where
+another version of a framework computes something else, git diff shows what.
 """
 
 import argparse
-import json
 import multiprocessing
-import sys
 import time
 import tomllib
 import zlib
@@ -31,13 +25,10 @@ import numpy as np
 
 from tools.readme import fill
 from twincheck.common.system.checkout import ROOT
-from twincheck.common.system.errors import UserError
 from twincheck.common.system.files import write_text
-from twincheck.common.system.json_file import load_json
-from twincheck.common.system.program import Parser, guarded
-from twincheck.common.verdict.operators import TABLE, Operator, read_table
+from twincheck.common.system.json_file import write_json
+from twincheck.common.verdict.operators import TABLE, Operator
 
-SAME = 1e-2  # of a size: how far two measurements of one operator may part
 NOTHING = 1e-14  # below it a result is exact
 WRONG = 1e-6  # beyond it a form's result or gradient is no constant's: those make 5e-7 at most
 CALLS = Path(__file__).with_suffix(".toml")
@@ -432,35 +423,8 @@ def page(lines: Mapping[str, Sequence[Mapping]]) -> str:
 
 
 def measure(names: Sequence[str] = ()) -> dict[str, dict]:
-    """Name -> line of the table, of all operators or of these; UserError for one not known."""
-    known = {operator.name: operator for operator in OPERATORS}
-    every = [*known, *(form.operator for form in forms())]
-    unknown = [name for name in names if name not in every]
-    if unknown:
-        told = ", ".join(dict.fromkeys(every))
-        raise UserError(f"{unknown[0]} is not measured; these are: {told}")
-    return {name: known[name].line() for name in names or known if name in known}
-
-
-def differences(lines: Mapping[str, Mapping], table: Mapping[str, Mapping]) -> list[str]:
-    """Where measured lines and the table's are not the same, in sentences."""
-    found = []
-    for name, line in lines.items():
-        entry = table.get(name)
-        if entry is None:
-            found.append(f"{name}: not in the table")
-            continue
-        for field, value in line.items():
-            known = entry.get(field)
-            if isinstance(value, tuple):
-                value = list(value)
-            if isinstance(value, float) and isinstance(known, float):
-                same = abs(value - known) <= SAME * max(value, known)
-            else:
-                same = value == known
-            if not same:
-                found.append(f"{name}: {field} is {value} here, {known} in the table")
-    return found
+    """Name -> line of the table, of all operators or of these."""
+    return {one.name: one.line() for one in OPERATORS if not names or one.name in names}
 
 
 def document(lines: Mapping[str, Mapping], forms_off: Mapping[str, list]) -> dict[str, object]:
@@ -475,46 +439,17 @@ def document(lines: Mapping[str, Mapping], forms_off: Mapping[str, list]) -> dic
     }
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """See the module's docstring; returns the exit status."""
-    parser = Parser(__doc__)
-    parser.add_argument("--only", action="append", metavar="OPERATOR", help="measure this one")
-    parser.add_argument("--write", action="store_true", help="write the table")
-    parser.add_argument("--debug", action="store_true")
-    options = parser.parse_args(arguments)
-    return guarded(options.debug, lambda: _main(options))
-
-
-def _main(options: argparse.Namespace) -> int:
-    if options.write and options.only:
-        raise UserError("--write measures all operators: leave out --only")
-    lines = measure(options.only or ())
-    for name, line in lines.items():
-        print(f"{name:22s} value {line['value']:.1e}  gradient {line['gradient']:.1e}")
-    off = wrong(options.only or ())
-    if options.write:
-        content = document(lines, off)
-        read_table(json.loads(json.dumps(content)))
-        write_text(TABLE, json.dumps(content, indent=1) + "\n")
-        text = PAGE.read_text(encoding="utf-8")
-        write_text(PAGE, fill(text, {"wrong operators": page(off)}))
-        print(f"written: {TABLE}, {PAGE}")
-        return 0
-    table = load_json(TABLE)
-    found = differences(lines, table["operators"])
-    known = {name: lines for name, lines in table["wrong"].items() if not options.only}
-    known |= {name: table["wrong"].get(name, []) for name in options.only or ()}
-    found += [
-        f"{name}: wrong in other forms or by other sizes than the table says"
-        for name in dict.fromkeys((*off, *known))
-        if off.get(name, []) != known.get(name, [])
-    ]
-    for sentence in found:
-        print(sentence)
-    versions = ", ".join(f"{name} {version}" for name, version in table["versions"].items())
-    print(f"{len(found)} differences from the table, which was measured with {versions}")
-    return 1 if found else 0
+def main() -> None:
+    """See the module's docstring."""
+    argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    ).parse_args()
+    off = wrong()
+    write_json(TABLE, document(measure(), off))
+    text = PAGE.read_text(encoding="utf-8")
+    write_text(PAGE, fill(text, {"wrong operators": page(off)}))
+    print(f"written: {TABLE}, {PAGE}")
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 
+from faults.show import rates, sentences
 from twincheck.common.report.acceptance import NODES
 from twincheck.common.system.checkout import ROOT
 from twincheck.common.verdict.row import worst
@@ -180,25 +181,17 @@ def _result(node, found: dict[tuple[int, str], Cell], tell) -> str:
     return tell((f"{counts} passed; {verdict}", f"{counts} 通过；{verdict}"))
 
 
-def detects(rates: dict[str, int], guide_fails: int, language: str) -> str:
-    """What `make faults` found in two sentences; `rates` is faults.show.rates."""
-    n = rates
-    told = (
-        (
-            f"{n['caught']} of {n['faults']} faults caught, {n['origin']} with the right origin; "
-            f"{n['control_alarms']} false alarms in {n['controls']} correct runs of the same "
-            "checks",
+def detects(found: dict, language: str) -> str:
+    """What `make faults` found in two sentences."""
+    told, n = sentences(found)[:2], rates(found)
+    if language == "cn":
+        told = [
             f"植入错误 {n['faults']} 处，检出 {n['caught']} 处，其中 {n['origin']} 处定位准确；"
             f"同样的检查在正确代码上运行 {n['controls']} 次，误报 {n['control_alarms']} 次",
-        ),
-        (
-            f"{n['hard_alarms']} false alarms in {n['hard']} correct hard pairs, of which the "
-            f"guide's rule fails {guide_fails}",
             f"正确但数值条件苛刻的模型 {n['hard']} 组，误报 {n['hard_alarms']} 次；"
-            f"只按指南的规则判断，其中 {guide_fails} 组不通过",
-        ),
-    )
-    return "\n".join(f"* {_in(language)(each)}" for each in told)
+            f"只按指南的规则判断，其中 {n['guide_fails']} 组不通过",
+        ]
+    return "\n".join(f"* {each}" for each in told)
 
 
 def files_table() -> str:

@@ -1,14 +1,11 @@
-"""Write the generated parts of the READMEs and docs/, and pics/, from a check's report.
+"""Write the generated parts of the READMEs and docs/ from a check's report.
 
     make check                                    leaves log/report.json
-    python -m tools.red                           leaves log/red.json: wrong ports
-    python -m tools.readme                        all of these, from both
+    python -m tools.readme                        all of these
     python -m tools.readme --faults FILE          also the catalogue's parts, from `make faults`
-    python -m tools.readme --seeds DIR            only docs/results.md's table of seeds, from
-                                                  step5_train/check_step5.py --seeds 5 --out DIR
 
 A part stands between `<!-- generated: NAME -->` and `<!-- end -->`, in one page of each language.
-Without log/red.json pics/verdicts.png stays as it is.  The red block is a pair's of the gallery.
+The red block is a pair's of the gallery.
 """
 
 import json
@@ -17,31 +14,21 @@ import re
 import shutil
 import sys
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack
+from collections.abc import Sequence
 from importlib.metadata import version
-from itertools import count
 from pathlib import Path
 
-from tools import page_tables, red
+from faults import show
+from tools import page_tables
 from tools.page_tables import cells, share
 from tools.twins import markdown_table
-from twincheck.common.logs.reader import read_log
-from twincheck.common.logs.result_folder import ResultFolder
-from twincheck.common.pair.case_hooks import CURVES
-from twincheck.common.pair.metrics import RELATIVE
-from twincheck.common.report import marks
-from twincheck.common.report.marks import save
-from twincheck.common.report.scores import Score, compared, figure
-from twincheck.common.report.terminal import COLOURS, guide_word
+from twincheck.common.report.terminal import guide_word
 from twincheck.common.system.checkout import ROOT
 from twincheck.common.system.errors import UserError
-from twincheck.common.system.frameworks import SIDES
 from twincheck.common.system.program import Parser
 from twincheck.common.verdict.row import worst
 from twincheck.examples.gallery.__main__ import RESULTS
 from twincheck.examples.gallery.run import Result, read_result
-from twincheck.step5_train.equivalence import GUIDE
 
 REPORT = ROOT / "log" / "report.json"
 PICS = ROOT / "pics"
@@ -53,15 +40,10 @@ def main(arguments: list[str] | None = None) -> int:
     parser = Parser(__doc__)
     parser.add_argument("--report", type=Path, default=REPORT)
     parser.add_argument("--faults", type=Path, metavar="FILE")
-    parser.add_argument("--seeds", type=Path, metavar="DIR")
-    parser.add_argument("--red", type=Path, metavar="FILE", default=red.ROWS)
     options = parser.parse_args(arguments)
     docs = sorted((ROOT / "docs").glob("*.md"))
     english = [ROOT / "README.md", ROOT / "common" / "README.md", *docs]
     try:
-        if options.seeds:
-            _write(english, {"seeds": seeds_table(options.seeds)})
-            return 0
         rows = _rows(options.report)
         guide = json.loads(options.report.read_text()).get("guide", [])
         if options.faults and not options.faults.is_file():
@@ -70,13 +52,6 @@ def main(arguments: list[str] | None = None) -> int:
         print(f"error: {error}", file=sys.stderr)
         return 2
     PICS.mkdir(exist_ok=True)
-    if options.red.is_file():
-        wrong = json.loads(options.red.read_text())
-        draw_verdicts(rows, wrong, PICS / "verdicts.png")
-    else:
-        print(
-            f"{options.red} is missing: pics/verdicts.png stays as it is. Run python -m tools.red"
-        )
     curves = ROOT / "step5_train" / "log" / "fastformer" / "train_curves.png"
     if curves.is_file():
         shutil.copy(curves, PICS / "train_curves.png")
@@ -91,9 +66,6 @@ def main(arguments: list[str] | None = None) -> int:
         "files": page_tables.files_table(),
     }
     if of_faults:
-        from faults import show
-
-        show.draw(of_faults, PICS / "faults.png")
         parts["faults"] = show.as_markdown(of_faults)
     _write(english, parts | of_red | tables(found, day, of_faults, "en"))
     _write([ROOT / "README_cn.md"], of_red | tables(found, day, of_faults, "cn"))
@@ -108,10 +80,7 @@ def tables(found: dict, day: str, of_faults: dict | None, language: str) -> dict
         "measured": page_tables.measured_table(found, day, language),
     }
     if of_faults:
-        from faults import show
-
-        guide = sum(pair["guide_passed"] is False for pair in of_faults["hard"])
-        parts["detects"] = page_tables.detects(show.rates(of_faults), guide, language)
+        parts["detects"] = page_tables.detects(of_faults, language)
     return parts
 
 
@@ -193,102 +162,6 @@ def accuracies(rows: list[dict]) -> str:
     """What step 5 says of the final predictions, a line a model."""
     final = [row for row in rows if row["key"] == "train/final_predictions"]
     return "\n".join(f"* `{row['model']}`: {row.get('note', '')}" for row in final)
-
-
-def scores_of_seeds(logs: Path) -> Iterator[tuple[int, list[Score]]]:
-    """Each seed of a result folder of step 5, and its scores at the end on both sides."""
-    with ExitStack() as stack:
-        paths = [ResultFolder(logs).log("train_full", side) for side in SIDES]
-        torch, paddle = (stack.enter_context(read_log(path)) for path in paths)
-        names = [key.removeprefix("curve/") for key in torch if key.startswith("curve/")]
-        names = [name for name in names if name not in (*CURVES, *RELATIVE)]
-        for seed in count():
-            prefix = f"seed_{seed}/" if seed else ""
-            if prefix + names[0] not in torch:
-                return
-            both = {n: [float(log[prefix + n]) for log in (torch, paddle)] for n in names}
-            yield seed, [compared(name, *sides, GUIDE) for name, sides in both.items()]
-
-
-def seeds_table(folder: Path) -> str:
-    """Every seed of every model's training: of its scores the one that differs most.
-
-    folder  --out of step 5's check, which trained several seeds
-    Raises UserError where nothing was trained there.
-    """
-    lines = ["| model | seed | score | torch | Paddle | difference | guide |"]
-    lines.append("|" + "---|" * 7)
-    folders = [path.parent for path in sorted(folder.glob("step5_train/*/train_full_torch.npy"))]
-    for logs in folders:
-        for seed, scores in scores_of_seeds(logs):
-            most = max(scores, key=lambda score: score.difference / score.limit)
-            values = [figure(most.torch), figure(most.paddle), most.of_torchs(most.difference)]
-            told = [logs.name, str(seed), most.name, *values, guide_word(most.passed)]
-            lines.append("| " + " | ".join(told) + " |")
-    if not folders:
-        raise UserError(f"{folder}: step 5 has trained nothing there")
-    return "\n".join(lines)
-
-
-END = 1e-14  # of both axes: what is less is drawn at the edge
-
-
-def draw_verdicts(rows: list[dict], wrong: dict[str, dict], target: Path) -> None:
-    """Write pics/verdicts.png: verdicts_figure's picture."""
-    save(verdicts_figure(rows, wrong), target)
-
-
-def verdicts_figure(rows: list[dict], wrong: dict[str, dict]):
-    """Each row's float32 difference against its float64 gap, in units of what is allowed.
-
-    `wrong`: of each wrong port what is wrong with it (`what`) and its `rows`.
-    """
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(9, 5.6))
-    axes = figure.subplots()
-    right = _points(rows)
-    inside = [(x, y) for x, y in right if min(x, y) >= END]
-    beyond = [(max(x, END), max(y, END)) for x, y in right if min(x, y) < END]
-    told = f"correct pairs: {len(right):,} tensors"
-    axes.scatter(*_columns(inside), s=5, alpha=0.35, linewidths=0, label=told, **marks.RIGHT)
-    if beyond:
-        told = f"of these {len(beyond):,} below 1e-14, drawn at the edge"
-        edge = marks.RIGHT | {"marker": "<", "clip_on": False}
-        axes.scatter(*_columns(beyond), s=20, alpha=0.5, linewidths=0, label=told, **edge)
-    for mark, one in zip(marks.WRONG, wrong.values(), strict=False):
-        faulty = [row for row in one["rows"] if COLOURS.get(row["verdict"]) in ("red", "magenta")]
-        label = f"wrong port: {one['what']}"
-        axes.scatter(*_columns(_points(faulty)), s=22, linewidths=0.9, label=label, **mark)
-    axes.axhline(1.0, color=marks.BLACK, lw=1.2)
-    axes.axvline(1e-6, color=marks.GREY, lw=1.2, ls="--")
-    axes.set(
-        xscale="log",
-        yscale="log",
-        xlabel="float32: mean |torch − Paddle|      (dashed: the guide's limit, 1e-6)",
-        ylabel="float64 gap / allowed      (line: the limit here)",
-        title="A bug is above the line, rounding below it, wherever the guide's limit is",
-    )
-    axes.set_xlim(left=END)
-    axes.set_ylim(bottom=END)
-    place = {"fontsize": 8, "style": "italic", "transform": axes.transAxes}
-    axes.text(0.01, 0.985, "bugs that the guide's rule passes", va="top", **place)
-    axes.text(0.99, 0.985, "bugs that it fails", ha="right", va="top", **place)
-    axes.text(0.99, 0.015, "rounding that it fails", ha="right", va="bottom", **place)
-    legend = {"fontsize": 8, "frameon": False, "ncols": 2, "markerscale": 1.6}
-    axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.13), **legend)
-    axes.grid(alpha=0.3)
-    figure.tight_layout()
-    return figure
-
-
-def _points(rows: list[dict]) -> list[tuple[float, float]]:
-    """(mean difference in float32, share of what is allowed) of each row that has both."""
-    return [(row["mean_abs"], share(row)) for row in rows if row["max_abs"] and share(row)]
-
-
-def _columns(points: list[tuple[float, float]]) -> tuple[list[float], list[float]]:
-    return [x for x, _ in points], [y for _, y in points]
 
 
 if __name__ == "__main__":

@@ -14,10 +14,8 @@ status 1 where an import is not allowed, and where there are more lines.
 
 import ast
 import sys
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
-from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 from twincheck.common.system.program import Parser
@@ -43,20 +41,6 @@ FOLDERS: dict[str, set[str]] = {
 }
 # The files that a model's file imports; every other file beside the folders is a command.
 FACES = {"torch_side": {"sides"}, "paddle_side": {"sides"}}
-APART = ("check", "sides")  # they speak through files
-
-
-@dataclass(frozen=True)
-class Import:
-    """One import of a file of common/ by another: where it stands, and what it names."""
-
-    path: Path  # of the file that imports, from the checkout's root
-    line: int
-    importer: str  # dotted modules
-    imported: str
-
-    def __str__(self) -> str:
-        return f"{self.path}:{self.line}: {self.importer} imports {self.imported}"
 
 
 def module_files(root: Path) -> dict[str, Path]:
@@ -71,15 +55,13 @@ def module_files(root: Path) -> dict[str, Path]:
     return files
 
 
-def imports_of(root: Path, files: dict[str, Path]) -> list[Import]:
-    """Every import of one file of common/ by another, in the order of the files."""
-    found = []
+def imports_of(root: Path, files: dict[str, Path]) -> Iterator[tuple[str, str, str]]:
+    """Give every import of one file of common/ by another: file:line, who imports, and what."""
     for module, path in files.items():
         for line, name in _names_in(path.read_text(encoding="utf-8")):
             target = _known(name, files)
             if target is not None and target != module:
-                found.append(Import(path.relative_to(root), line, module, target))
-    return found
+                yield f"{path.relative_to(root)}:{line}", module, target
 
 
 @cache
@@ -132,40 +114,15 @@ def room_of(module: str) -> str:
     return module.split(".")[1]
 
 
-def circle(imports: Sequence[Import]) -> list[str]:
-    """The modules of one circle of imports, in order; empty where there is none."""
-    below: dict[str, set[str]] = {}
-    for one in imports:
-        # A package's own file is read before those in it, which may name it: no circle.
-        if not one.importer.startswith(f"{one.imported}."):
-            below.setdefault(one.importer, set()).add(one.imported)
-    try:
-        TopologicalSorter(below).prepare()
-    except CycleError as error:
-        return error.args[1][::-1]
-    return []
-
-
 def violations(root: Path = ROOT) -> list[str]:
-    """Sentences on every import that the table does not allow, and on a circle; none is good."""
+    """Sentences on every import that the table does not allow; none is good."""
     files = module_files(root)
-    imports = imports_of(root, files)
     found = []
-    for one in imports:
-        room, other = room_of(one.importer), room_of(one.imported)
+    for where, importer, imported in imports_of(root, files):
+        room, other = room_of(importer), room_of(imported)
         if room != other and not _allowed(room, other):
-            found.append(f"{one}: {room} may not import {other}")
+            found.append(f"{where}: {importer} imports {imported}: {room} may not import {other}")
     found += _imports_of_extras(root)
-    way = circle(imports)
-    if way:
-        found.append(f"a circle of imports: {' imports '.join(way)}")
-    reached = {side: _reached(side, files, imports) for side in APART}
-    for side, other in (APART, APART[::-1]):
-        found += [
-            f"{module}: {side} reaches it, although {side} and {other} speak through files alone"
-            for module in sorted(reached[side])
-            if room_of(module) == other
-        ]
     return found
 
 
@@ -189,21 +146,6 @@ def _allowed(room: str, other: str) -> bool:
     if room in FACES:
         return other in FACES[room]
     return other != "sides" and other not in FACES  # a command runs in the check's process
-
-
-def _reached(room: str, files: dict[str, Path], imports: Sequence[Import]) -> set[str]:
-    """All modules that a room's files import, and those that these import."""
-    below: dict[str, set[str]] = {}
-    for one in imports:
-        below.setdefault(one.importer, set()).add(one.imported)
-    waiting = [module for module in files if module != PACKAGE and room_of(module) == room]
-    seen: set[str] = set()
-    while waiting:
-        for module in below.get(waiting.pop(), ()):
-            if module not in seen:
-                seen.add(module)
-                waiting.append(module)
-    return seen
 
 
 # ---- lines --------------------------------------------------------------------------------------

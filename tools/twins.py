@@ -2,7 +2,6 @@
 
     python -m tools.twins                 every pair of twins in the checkout
     python -m tools.twins A.py B.py       one pair: the torch side, then the Paddle side
-    python -m tools.twins --table         the table as Markdown
 
 A twin is a pair of files with the same lines. Each torch line, rewritten by SPELLINGS, must be its
 Paddle line. Two exceptions, both narrow:
@@ -14,12 +13,11 @@ Exit status: 0 no difference, 1 differences, 2 a file that cannot be read.
 """
 
 import ast
-import difflib
 import io
 import re
 import sys
 import tokenize
-from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -119,241 +117,146 @@ TWIN_PATTERNS = (
 _TWIN = re.compile(r"#\s*twin:(.*)$")
 
 
-@dataclass(frozen=True)
-class Difference:
-    """One place where two twins differ and the table does not say why.
-
-    Line numbers start at 1. A text is None where that side has no such line; `expected` is the
-    torch line in Paddle's spelling, or None where the fault is another; `why` says what is wrong.
-    """
-
-    torch_path: Path
-    paddle_path: Path
-    torch_line: int
-    paddle_line: int
-    torch_text: str | None
-    paddle_text: str | None
-    expected: str | None
-    why: str
-
-    def __str__(self) -> str:
-        def show(text: str | None) -> str:
-            return "(no such line)" if text is None else text
-
-        lines = [
-            f"{_shown(self.torch_path)}:{self.torch_line} and "
-            f"{_shown(self.paddle_path)}:{self.paddle_line}: {self.why}",
-            f"  torch     {show(self.torch_text)}",
-            f"  paddle    {show(self.paddle_text)}",
-        ]
-        if self.expected is not None:
-            lines.append(f"  expected  {self.expected}")
-        return "\n".join(lines)
-
-
-def translate(text: str, used: Counter | None = None) -> str:
-    """The torch text `text` in Paddle's spelling; `used` counts the rows that did something."""
+def translate(text: str) -> str:
+    """Return torch's text in Paddle's spelling."""
     for spelling in SPELLINGS:
-        text, count = spelling.rewrite(text)
-        if used is not None and count:
-            used[spelling.torch] += count
+        text, _ = spelling.rewrite(text)
     return text
 
 
-def differences(
-    torch_path: Path | str, paddle_path: Path | str, used: Counter | None = None
-) -> list[Difference]:
-    """Every place where the two files differ unexplained, in the order of the lines.
+def differences(torch_path: Path, paddle_path: Path) -> Iterator[str]:
+    """Give a sentence, with both lines, for each place where two files differ unexplained.
 
-    `used`, where given, counts the rows of SPELLINGS that explained a line.
-    Raises UserError, with the path, where a file is missing or is no Python source.
+    Of files of another length the first such place is told.  Raises UserError, with the path, where
+    a file is missing or is no Python source.
     """
-    torch_path, paddle_path = Path(torch_path), Path(paddle_path)
-    torch_file, paddle_file = _Source(torch_path), _Source(paddle_path)
-    found: list[Difference] = []
-
-    def report(i: int, j: int, expected: str | None, why: str) -> None:
-        torch_text = torch_file.lines[i] if i < len(torch_file.lines) else None
-        paddle_text = paddle_file.lines[j] if j < len(paddle_file.lines) else None
-        found.append(
-            Difference(
-                torch_path, paddle_path, i + 1, j + 1, torch_text, paddle_text, expected, why
+    torch, paddle = _Source(torch_path), _Source(paddle_path)
+    for i, (ours, theirs) in enumerate(zip(torch.lines, paddle.lines, strict=False), 1):
+        why = _why_not(ours, theirs)
+        if why:
+            yield (
+                f"{_shown(torch_path)}:{i} and {_shown(paddle_path)}:{i}: {why}\n"
+                f"  torch     {ours.text}\n  paddle    {theirs.text}\n"
+                f"  expected  {translate(ours.text)}"
             )
-        )
-
-    if len(torch_file.lines) != len(paddle_file.lines):
-        for i, j, how in _compare_lengths(torch_file, paddle_file):
-            report(i, j, None, f"{how}; twins go line by line")
-        return found
-
-    for i in range(len(torch_file.lines)):
-        problem = _compare_line(torch_file, paddle_file, i, used)
-        if problem is not None:
-            report(i, i, *problem)
-    return found
+            if len(torch.lines) != len(paddle.lines):
+                break
+    if len(torch.lines) != len(paddle.lines):
+        lengths = f"{len(torch.lines)} and {len(paddle.lines)} lines"
+        yield f"{_shown(torch_path)} and {_shown(paddle_path)}: {lengths}; twins go line by line"
 
 
-def twin_pairs(root: Path | str = ROOT) -> list[tuple[Path, Path]]:
-    """Every pair of twins under `root`: (torch file, Paddle file), sorted.
+def twin_pairs(root: Path = ROOT) -> list[tuple[Path, Path]]:
+    """Return every pair of twins under `root`: (torch file, Paddle file), sorted.
 
     A file without its partner is a pair all the same, so that its absence is reported.
     """
-    root = Path(root)
     pairs = set()
     for pattern in TWIN_PATTERNS:
-        for side, other in (("torch", "paddle"), ("paddle", "torch")):
-            for path in root.glob(pattern.format(side)):
-                relative = path.relative_to(root).parts
-                partner = root.joinpath(*(_rename(part, side, other) for part in relative))
-                pairs.add((path, partner) if side == "torch" else (partner, path))
+        for path in (*root.glob(pattern.format("torch")), *root.glob(pattern.format("paddle"))):
+            name = path.relative_to(root).as_posix()
+            pairs.add(
+                tuple(
+                    root / re.sub(r"(?<=/)(torch|paddle)(?=/|_\w*\.py$)", side, name)
+                    for side in ("torch", "paddle")
+                )
+            )
     return sorted(pairs)
 
 
-def unused_spellings(root: Path | str = ROOT) -> list[Spelling]:
-    """The rows that explain no line of any pair: they are dead and should go."""
-    used: Counter = Counter()
-    for pair in twin_pairs(root):
-        differences(*pair, used=used)
-    return [spelling for spelling in SPELLINGS if not used[spelling.torch]]
+def unused_spellings(root: Path = ROOT) -> list[Spelling]:
+    """Return the rows that rewrite no line of any pair: they are dead and should go."""
+    text = "\n".join(torch.read_text(encoding="utf-8") for torch, _ in twin_pairs(root))
+    unused = []
+    for spelling in SPELLINGS:
+        text, count = spelling.rewrite(text)
+        unused += [] if count else [spelling]
+    return unused
 
 
 def markdown_table() -> str:
-    """SPELLINGS as a Markdown table, for the README."""
+    """Return SPELLINGS as a Markdown table, for a page."""
     rows = ["| torch | Paddle | why |", "|---|---|---|"]
     rows += [f"| `{row.torch}` | `{row.paddle}` | {row.reason} |" for row in SPELLINGS]
     return "\n".join(rows)
 
 
+@dataclass
+class _Line:
+    """A line of source: where on it prose begins, and the reason of its `# twin:`."""
+
+    text: str
+    prose: int
+    reason: str | None = None
+
+
 class _Source:
-    """A file's lines, and where on each line prose begins and what its twin reason is."""
+    """A file's lines."""
 
     def __init__(self, path: Path):
         try:
             # Not splitlines(), which also splits at form feeds and the like.
             text = path.read_bytes().decode("utf-8")
-            self.lines = text.removesuffix("\n").split("\n")
             tree = ast.parse(text)
             tokens = list(tokenize.generate_tokens(io.StringIO(text).readline))
-        except FileNotFoundError:
-            raise UserError(f"{_shown(path)}: no such file; every twin needs its partner") from None
         except OSError as error:
-            raise UserError(f"{_shown(path)}: cannot be read ({error.strerror})") from None
+            said = f"{_shown(path)}: cannot be read ({error.strerror}); a twin needs its partner"
+            raise UserError(said) from None
         except (SyntaxError, ValueError, tokenize.TokenError) as error:
             raise UserError(f"{_shown(path)}: is not Python source ({error})") from None
-        self.prose = [len(line) for line in self.lines]
-        self.reason: list[str | None] = [None] * len(self.lines)
-        for node in ast.walk(tree):
-            if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
-                if isinstance(node.value.value, str):  # a docstring, or a string for the reader
-                    for line in range(node.lineno - 1, node.end_lineno):
-                        self.prose[line] = 0
-        for token in tokens:
-            if token.type == tokenize.COMMENT:
-                line, column = token.start[0] - 1, token.start[1]
-                self.prose[line] = min(self.prose[line], column)
-                match = _TWIN.search(token.string)
-                if match:
-                    self.reason[line] = match.group(1).strip()
-
-    def split(self, i: int) -> tuple[str, str]:
-        """Line `i` as code and prose; together they are the line."""
-        return self.lines[i][: self.prose[i]], self.lines[i][self.prose[i] :]
+        self.lines = [_Line(line, len(line)) for line in text.removesuffix("\n").split("\n")]
+        for node in ast.walk(tree):  # docstrings
+            value = node.value if isinstance(node, ast.Expr) else None
+            if isinstance(value, ast.Constant) and isinstance(value.value, str):
+                for line in self.lines[node.lineno - 1 : node.end_lineno]:
+                    line.prose = 0
+        for token in (token for token in tokens if token.type == tokenize.COMMENT):
+            line = self.lines[token.start[0] - 1]
+            line.prose = min(line.prose, token.start[1])
+            match = _TWIN.search(token.string)
+            line.reason = match and match[1].strip()
 
 
-def _compare_line(
-    torch_file: _Source, paddle_file: _Source, i: int, used: Counter | None
-) -> tuple[str | None, str] | None:
-    """None where line `i` is explained, else (the expected Paddle line or None, why it is not)."""
-    torch_code, torch_prose = torch_file.split(i)
-    paddle_code, paddle_prose = paddle_file.split(i)
-    counts: Counter = Counter()
-    explained = translate(torch_code, counts) == paddle_code
-    if paddle_prose != torch_prose:
-        explained = explained and translate(torch_prose, counts) == paddle_prose
-
-    torch_reason, paddle_reason = torch_file.reason[i], paddle_file.reason[i]
-    if torch_reason is None and paddle_reason is None:
-        if not explained:
-            return translate(torch_file.lines[i]), "the table of spellings does not explain this"
-        if used is not None:
-            used.update(counts)
-        return None
-    if torch_reason is None or paddle_reason is None:
-        side = "torch" if paddle_reason is None else "Paddle"
-        return None, f"only the {side} side says `# twin:`; both must, with the same reason"
-    if not torch_reason or not paddle_reason:
-        return None, "`# twin:` gives no reason"
-    if paddle_reason not in (torch_reason, translate(torch_reason)):
-        return None, "the two sides give different reasons after `# twin:`"
-    if explained:
-        return None, "the table of spellings explains this line: drop its `# twin:`"
-    return None
-
-
-def _compare_lengths(torch_file: _Source, paddle_file: _Source) -> list[tuple[int, int, str]]:
-    """Where two files of different lengths part: (torch index, Paddle index, how)."""
-    there = set(paddle_file.lines)
-    torch_keys = [_key(torch_file, i, there) for i in range(len(torch_file.lines))]
-    paddle_keys = [_key(paddle_file, i, there) for i in range(len(paddle_file.lines))]
-    matcher = difflib.SequenceMatcher(None, torch_keys, paddle_keys, autojunk=False)
-    return [
-        (i, j, f"{i_end - i} line(s) on the torch side, {j_end - j} on the Paddle side")
-        for how, i, i_end, j, j_end in matcher.get_opcodes()
-        if how != "equal"
-    ]
-
-
-def _key(source: _Source, i: int, there: set[str]) -> str:
-    """What aligns line `i` with its twin: its reason, its text, or its text in translation."""
-    if source.reason[i] is not None:
-        return f"# twin: {translate(source.reason[i])}"
-    line = source.lines[i]
-    return line if line in there else translate(line)
-
-
-def _rename(part: str, side: str, other: str) -> str:
-    if part == side or (part.startswith(f"{side}_") and part.endswith(".py")):
-        return other + part[len(side) :]
-    return part
+def _why_not(torch: _Line, paddle: _Line) -> str:
+    """Return why a line is not its twin's; "" where it is."""
+    own, prose = torch.text[: torch.prose], torch.text[torch.prose :]
+    explained = translate(own) == paddle.text[: paddle.prose] and paddle.text[paddle.prose :] in (
+        *(prose, translate(prose)),
+    )
+    reasons = torch.reason, paddle.reason
+    if reasons == (None, None):
+        return "" if explained else "the table of spellings does not explain this"
+    if None in reasons:
+        side = "torch" if paddle.reason is None else "Paddle"
+        return f"only the {side} side says `# twin:`; both must, with the same reason"
+    if not all(reasons):
+        return "`# twin:` gives no reason"
+    if paddle.reason not in (torch.reason, translate(torch.reason)):
+        return "the two sides give different reasons after `# twin:`"
+    return "the table of spellings explains this line: drop its `# twin:`" if explained else ""
 
 
 def _shown(path: Path) -> str:
-    """`path` relative to the checkout where it is inside it."""
-    try:
-        return str(path.resolve().relative_to(ROOT))
-    except ValueError:
-        return str(path)
+    """Return a path from the checkout where it is inside it."""
+    path = path.resolve()
+    return str(path.relative_to(ROOT) if path.is_relative_to(ROOT) else path)
 
 
 def main(arguments: list[str]) -> int:
     """The command line; see the module's docstring. Returns the exit status."""
-    if arguments == ["--table"]:
-        print(markdown_table())
-        return 0
     if len(arguments) not in (0, 2) or any(a.startswith("-") for a in arguments):
         print(__doc__)
         return 0 if arguments in (["-h"], ["--help"]) else 2
     pairs = [tuple(map(Path, arguments))] if arguments else twin_pairs()
-    if not pairs:
-        print("no twins found: nothing was compared", file=sys.stderr)
+    try:
+        found = [each for pair in pairs for each in differences(*pair)]
+    except UserError as error:
+        print(error, file=sys.stderr)
         return 2
-    used: Counter = Counter()
-    count = 0
-    for torch_path, paddle_path in pairs:
-        try:
-            found = differences(torch_path, paddle_path, used)
-        except UserError as error:
-            print(error, file=sys.stderr)
-            return 2
-        count += len(found)
-        for difference in found:
-            print(f"{difference}\n")
     if not arguments:
-        unused = [row.torch for row in SPELLINGS if not used[row.torch]]
-        if unused:
-            print(f"rows that explain nothing: {', '.join(unused)}")
-    print(f"{len(pairs)} pair(s) of twins: {count} difference(s)")
-    return 1 if count else 0
+        found += [f"a row that explains nothing: {row.torch}" for row in unused_spellings()]
+    print("\n\n".join([*found, f"{len(pairs)} pair(s) of twins: {len(found)} difference(s)"]))
+    return 1 if found else 0
 
 
 if __name__ == "__main__":

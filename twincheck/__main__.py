@@ -89,9 +89,9 @@ def _help():
     from twincheck.common.system.extras import described, help_line, in_language
 
     lines = [
-        f"    {name:<16}{in_language(help_line(value))}"
+        f"    {name:<16}{in_language(said)}"
         for name, value in commands().items()
-        if not name.startswith("_")
+        if not name.startswith("_") and (said := help_line(value))
     ]
     first, *parts = __doc__.strip().split("\n\n")
     return "\n\n".join([described(first), "\n".join(lines), *map(described, parts)])

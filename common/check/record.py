@@ -8,7 +8,6 @@ which there is the bundle (docs/logs-from-others.md).
 import os
 import sys
 from collections.abc import Mapping
-from contextlib import suppress
 from pathlib import Path
 
 from twincheck.common.check.options import CheckOptions
@@ -24,7 +23,6 @@ from twincheck.common.pair.request import RunRequest
 from twincheck.common.report.findings import findings_of
 from twincheck.common.system.checkout import ROOT
 from twincheck.common.system.door import for_others
-from twincheck.common.system.errors import UserError
 from twincheck.common.system.frameworks import SIDES
 from twincheck.common.system.hashes import file_sha256
 from twincheck.common.system.json_file import write_sealed
@@ -70,8 +68,7 @@ def asked_of(stem: str, folder: Path) -> dict[str, object]:
     request = request_of(sidecar_of(ResultFolder(folder).log(stem, "torch")))
     for path in (folder / "request_torch.json", folder / "request_torch_full.json"):
         if path.is_file():
-            with suppress(UserError):  # of a later version
-                request = RunRequest.read(path)
+            request = RunRequest.read(path)
     found = {name: getattr(request, name) for name in ASKED}
     found = {name: v for name, v in found.items() if v != getattr(RunRequest, name)}
     return {name: list(v) if isinstance(v, tuple) else v for name, v in found.items()}

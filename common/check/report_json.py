@@ -1,4 +1,4 @@
-"""--json: every row of a check, what they come to, and what extras add for programs.
+"""--json: every row of a check, what they come to, and what a program goes by (document.py).
 
 A row takes one line.  `make check`, whom nobody asked for a file, leaves a short one in log/: rows
 that agree have there only what tables are made of.
@@ -10,15 +10,13 @@ from contextlib import contextmanager, suppress
 from dataclasses import fields
 from pathlib import Path
 
+from twincheck.common.check.document import document
 from twincheck.common.check.result import Result, overall_exit
-from twincheck.common.system import extras
 from twincheck.common.system.errors import UserError
 from twincheck.common.system.files import write_text
 from twincheck.common.system.reasons import reasons_json
 from twincheck.common.verdict.row import AGREEING, Row, worst
 
-# What extras add to the document: name -> a function of the results and `error`, to a dict.
-_ADDED = "twincheck.document"
 # What every row has, in this order; users rely on it.
 PROMISED = ("step", "model", "key", "verdict", "mean_abs", "max_abs")
 # What an agreeing row has beside that in a short report, where it says something.
@@ -37,16 +35,13 @@ _DIGITS = {"mean_abs": 7, "max_abs": 7, "gap": 3, "allowed": 3}
 def json_text(
     results: Sequence[Result], short: bool = False, error: str = "", **more: object
 ) -> str:
-    """The whole document: `report_text`, and what extras add for programs.
+    """The whole document: `report_text`, and what a program goes by.
 
     error  why nothing was compared, where that ended the check
     """
-    added: dict[str, object] = {}
-    for told in extras.load_all(_ADDED):
-        added |= told(results, error)
     if "summary" in more:
         more["summary_reasons"] = reasons_json([more["summary"]])
-    return report_text(results, short, **added, **more)
+    return report_text(results, short, **document(results, error), **more)
 
 
 @contextmanager
@@ -74,7 +69,7 @@ def report_text(results: Sequence[Result], short: bool = False, **more: object) 
     for result in results:
         if result.answers:
             answers.setdefault(result.model, {}).update(result.answers)
-    document = {
+    told = {
         "verdict": worst([r.verdict for r in results]),
         "exit_code": overall_exit(results),
         "guide_passed": all(guides) if guides else None,  # on the keys that the guide asks for
@@ -86,7 +81,7 @@ def report_text(results: Sequence[Result], short: bool = False, **more: object) 
         "reasons": {r.model: reasons_json([r.error]) for r in results if r.error},
         **more,
     }
-    head = json.dumps(document, indent=1, allow_nan=False).removesuffix("\n}")
+    head = json.dumps(told, indent=1, allow_nan=False).removesuffix("\n}")
     guide = [
         json.dumps(
             {

@@ -4,7 +4,7 @@ NumPy only.
 """
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from functools import cached_property
 
@@ -15,7 +15,7 @@ from twincheck.common.logs.guide_pair import guide_value
 from twincheck.common.logs.independence import told_apart, transplanted
 from twincheck.common.logs.key import BUFFER, Key, parent_of
 from twincheck.common.logs.leading import KEPT
-from twincheck.common.logs.reader import read_log
+from twincheck.common.logs.reader import Lazily, read_log
 from twincheck.common.logs.sidecar import (
     CHOICE,
     IN_PLACE,
@@ -73,7 +73,7 @@ class Logs:
         torch64 = self._logs.get("ref64", {})
         for name in ("ref64", "cand64") if selected else ():
             if name in self._logs:
-                self._logs[name] = _Renamed(self._logs[name], selected, torch64)
+                self._logs[name] = _renamed(self._logs[name], selected, torch64)
 
     def __getitem__(self, name: str) -> Mapping[str, np.ndarray]:
         return self._logs[name]
@@ -216,22 +216,13 @@ class Logs:
         return apart or transplanted(self.sidecars.values())
 
 
-class _Renamed(Mapping):
+def _renamed(
+    log: Mapping[str, np.ndarray], keys: Mapping[str, str], torch_log: Mapping
+) -> Mapping[str, np.ndarray]:
     """Of a full log what the guide's pair has, under the pair's keys."""
-
-    def __init__(self, log: Mapping[str, np.ndarray], keys: Mapping[str, str], torch_log: Mapping):
-        self._log, self._torch_log = log, torch_log
-        stored = {key: full if full in log else key for key, full in keys.items()}
-        self._keys = {key: own for key, own in stored.items() if own in log}
-
-    def __getitem__(self, key: str) -> np.ndarray:
-        return guide_value(key, self._keys[key], self._log, self._torch_log)
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._keys)
-
-    def __len__(self) -> int:
-        return len(self._keys)
+    stored = {key: full if full in log else key for key, full in keys.items()}
+    own = {key: full for key, full in stored.items() if full in log}
+    return Lazily(own, lambda key: guide_value(key, own[key], log, torch_log))
 
 
 def not_judged(keys: Sequence[Key], logs: Logs) -> tuple[set[Key], list[str]]:

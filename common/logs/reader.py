@@ -13,8 +13,7 @@ import math
 import os
 import struct
 import warnings
-from collections import Counter, OrderedDict
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 
 import numpy as np
@@ -40,7 +39,27 @@ from twincheck.common.system.words import printable
 
 PLAIN = "array"  # the key of what is in a file that holds one plain array
 _MAX_HEADER_BYTES = 1024
-_KEPT_BYTES = 1 << 27  # of arrays that have several keys, while a log is read
+
+
+class Lazily(Mapping):
+    """Key -> array, of some keys; each is read when it is asked for, by a function of its key."""
+
+    def __init__(self, keys: Iterable[str], read: Callable[[str], np.ndarray]):
+        self._keys, self._read = dict.fromkeys(keys), read
+
+    def __getitem__(self, key: str) -> np.ndarray:
+        if key not in self._keys:
+            raise KeyError(key)
+        return self._read(key)
+
+    def __contains__(self, key: object) -> bool:
+        return key in self._keys
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._keys)
+
+    def __len__(self) -> int:
+        return len(self._keys)
 
 
 class Log(Mapping):
@@ -50,15 +69,10 @@ class Log(Mapping):
         self.path = path
         self._file = file
         self._arrays = arrays
-        counts = Counter(arrays.values())
-        self._shared = {array for array, count in counts.items() if count > 1}
         self._as_opened = os.fstat(file.fileno())
-        self._kept: OrderedDict[StoredArray, np.ndarray] = OrderedDict()  # those read last
 
     def __getitem__(self, key: str) -> np.ndarray:
         array = self._arrays[key]
-        if array in self._kept:
-            return self._kept[array].view()
         try:
             flat = self._read(array)
             if not array.dtype.isnative:
@@ -68,13 +82,7 @@ class Log(Mapping):
             raise self._error(key, reason) from None
         if not same_file(self._as_opened, self._file):
             raise self._error(key, Kind.FILE_CHANGED_MEANWHILE())
-        values = flat.reshape(array.shape, order="F" if array.fortran else "C")
-        if array in self._shared:  # of several keys: it is asked for again soon
-            values.flags.writeable = False
-            self._kept[array] = values
-            while sum(kept.nbytes for kept in self._kept.values()) > _KEPT_BYTES:
-                self._kept.popitem(last=False)
-        return values
+        return flat.reshape(array.shape, order="F" if array.fortran else "C")
 
     def _read(self, array: StoredArray) -> np.ndarray:
         """An array's values, flat; what is not read in full is found out by the caller."""

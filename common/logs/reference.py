@@ -14,31 +14,10 @@ import numpy as np
 
 from twincheck.common.logs.key import Key
 from twincheck.common.logs.match import likeness, same_elements
-from twincheck.common.logs.reader import Log, read_log
+from twincheck.common.logs.reader import Lazily, Log, read_log
 from twincheck.common.logs.result_folder import ResultFolder
 from twincheck.common.logs.sidecar import sidecar_of
 from twincheck.common.system.run_kind import RunKind
-
-
-class Values(Mapping):
-    """Key -> array, from the first of several logs that has it whole."""
-
-    def __init__(self, logs: list[tuple[Log, frozenset[str]]]):
-        """`logs`: each with the keys of which it has sums only."""
-        self._log_of: dict[str, Log] = {}
-        for log, sums in logs:
-            for key in log:
-                if key not in sums:
-                    self._log_of.setdefault(key, log)
-
-    def __getitem__(self, key: str) -> np.ndarray:
-        return self._log_of[key][key]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._log_of)
-
-    def __len__(self) -> int:
-        return len(self._log_of)
 
 
 class TeacherValues(Mapping):
@@ -132,19 +111,24 @@ def reference_values(
     runs: Sequence[str] = (RunKind.WHOLE, RunKind.FLOAT64),
     without: Collection[str] = (),
     side: str = "torch",
-) -> Iterator[Values]:
+) -> Iterator[Mapping[str, np.ndarray]]:
     """Every value that a side's logs of some runs of a stem have whole; the last must be there.
 
     without   keys to leave out
     """
     with ExitStack() as stack:
-        logs = []
+        log_of: dict[str, Log] = {}
         for run in runs:
             path = files.log(stem, side, run)
             if path.is_file() or run == runs[-1]:
-                sums = sidecar_of(path).sums
-                logs.append((stack.enter_context(read_log(path)), frozenset((*sums, *without))))
-        yield Values(logs)
+                log, left_out = (
+                    stack.enter_context(read_log(path)),
+                    {*sidecar_of(path).sums, *without},
+                )
+                for key in log:
+                    if key not in left_out:
+                        log_of.setdefault(key, log)
+        yield Lazily(log_of, lambda key: log_of[key][key])
 
 
 @contextmanager

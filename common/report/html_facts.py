@@ -24,7 +24,6 @@ from twincheck.common.verdict.row import Row
 UNREADABLE = (LogError, UserError, OSError, ValueError, KeyError, MemoryError)
 
 MOST_LINES = 60  # of reprod_log's report
-_MOST_BYTES = 1 << 16  # that are read of it, from either end
 MOST_CHOICES = 400  # whose margins are read, of one result
 SHOWN_CHOICES = 25
 
@@ -89,22 +88,13 @@ def _both(sidecars: Mapping[str, Sidecar], name: str) -> tuple[str, ...]:
 def diff_log_words(path: Path) -> list[str]:
     """reprod_log's own report; of a long one its beginning and its end, with a line between."""
     try:
-        size = path.stat().st_size
-        with path.open("rb") as file:
-            head = file.read(_MOST_BYTES)
-            file.seek(max(len(head), size - _MOST_BYTES))
-            tail = file.read()
+        text = path.read_text("utf-8", errors="replace")
     except OSError:
         return []
-    lines = _text_lines(head) + _text_lines(tail)
-    if len(lines) > MOST_LINES or size > 2 * _MOST_BYTES:
+    lines = [visible(line.expandtabs(4).rstrip()) for line in text.split("\n") if line.strip()]
+    if len(lines) > MOST_LINES:
         lines = [*lines[: MOST_LINES - 2], Kind.PAGE_REST_IN(file=path.name), lines[-1]]
     return lines
-
-
-def _text_lines(content: bytes) -> list[str]:
-    lines = content.decode("utf-8", errors="replace").split("\n")
-    return [visible(line.expandtabs(4).rstrip()) for line in lines if line.strip()]
 
 
 def choices_of(

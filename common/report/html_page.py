@@ -35,8 +35,6 @@ from twincheck.common.report.scores import figure, scores_of
 from twincheck.common.report.sentences import fewest_digits, number, step_title
 from twincheck.common.report.source_lines import source_context
 from twincheck.common.report.summary import ALIGNED, NOT_ALIGNED, NOT_COMPARED, UNDECIDED, outcome
-from twincheck.common.system.door import to_install
-from twincheck.common.system.errors import UserError
 from twincheck.common.system.files import write_text
 from twincheck.common.system.frameworks import SIDES
 from twincheck.common.system.reasons import Kind, is_of
@@ -76,10 +74,7 @@ def write_page(path: Path, results: Sequence, command: str, base: str) -> None:
     command  what was typed to have them; empty: a call in Python
     base     what the page calls these results: the step, or `steps 1 to 5`
     """
-    try:
-        write_text(path, page(results, command, base))
-    except ImportError as error:
-        raise UserError(f"{error.name} is not installed: `{to_install(error.name)}`") from None
+    write_text(path, page(results, command, base))
 
 
 def page(results: Sequence, command: str, base: str) -> str:

@@ -15,14 +15,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache
 from types import ModuleType
-from typing import TYPE_CHECKING
+
+from markupsafe import Markup, escape
 
 from twincheck.common.system.extras import languages
 from twincheck.common.system.reasons import ENGLISH, Kind, Language, Reason
 from twincheck.common.system.words import named
-
-if TYPE_CHECKING:  # it comes with Jinja2, which is imported where a page is written
-    from markupsafe import Markup
 
 SIDE_NAMES = {"torch": Kind.HEADING_TORCH, "paddle": Kind.HEADING_PADDLE}
 MOST_CHARACTERS = 2_000  # of a text that rows say
@@ -46,14 +44,12 @@ class Words:
         """Return a text in each language, or once where all have the same."""
         return list(dict.fromkeys(visible(one.said(text)) for one in self.languages))
 
-    def say(self, text: str, capital: bool = False) -> "Markup":
+    def say(self, text: str, capital: bool = False) -> Markup:
         """Return a text for the page; capital: it begins with one."""
         return self.either([_escaped(one, text) for one in self.languages], capital)
 
-    def either(self, texts: Sequence[str], capital: bool = False) -> "Markup":
+    def either(self, texts: Sequence[str], capital: bool = False) -> Markup:
         """Return a text that is there in each language, English first."""
-        from markupsafe import Markup, escape
-
         texts = [escape(text) for text, _ in zip(texts, self.languages, strict=False)]
         if capital:
             texts = [one[:1].upper() + one[1:] for one in texts]
@@ -65,17 +61,13 @@ class Words:
             return Markup(either).format(first, *others)
         return Markup('<span data-other="{1}">{0}</span>').format(first, *others)
 
-    def text(self, text: str) -> "Markup":
+    def text(self, text: str) -> Markup:
         """Return the end of a start tag, and a text without elements behind it."""
-        from markupsafe import Markup
-
         first, *others = self.texts(text)
         return Markup(' data-other="{1}">{0}' if others else ">{0}").format(first, *others)
 
-    def label(self, text: str, name: str) -> "Markup":
+    def label(self, text: str, name: str) -> Markup:
         """Return an attribute of an element, the other language's behind it."""
-        from markupsafe import Markup
-
         names = (name, f"data-other-{name}")
         said = zip(names, self.texts(text), strict=False)
         return Markup("").join(Markup(' {}="{}"').format(*one) for one in said)
@@ -86,21 +78,16 @@ def _with_names(language: Language):
     return cache(lambda english: named(language.template(english), language.said))
 
 
-def _escaped(language: Language, text: str) -> "Markup":
+def _escaped(language: Language, text: str) -> Markup:
     """A text in a language; the fields of a reason that are Markup stay so."""
-    from markupsafe import Markup, escape
-
     if isinstance(text, Markup):
         return text
-    if not (isinstance(text, Reason) and _has_elements(text)):
+    given = text.fields if isinstance(text, Reason) else {}
+    if not any(hasattr(value, "__html__") for value in given.values()):
         return escape(visible(language.said(text)))
-    fields = {name: _field(language, value) for name, value in text.fields.items()}
+    fields = {name: _field(language, value) for name, value in given.items()}
     template = escape(language.template(text.kind.template))
     return Markup(replace(language, template=str).filled(template, fields))
-
-
-def _has_elements(reason: Reason) -> bool:
-    return any(hasattr(value, "__html__") for value in reason.fields.values())
 
 
 def _field(language: Language, value: object) -> object:

@@ -8,15 +8,13 @@ from pathlib import Path
 
 from twincheck.common.system.files import whole
 
-ORANGE, SKY, GREEN, BLUE, RED = "#e69f00", "#56b4e9", "#009e73", "#0072b2", "#d55e00"
-GREY, BLACK = "#767676", "#000000"
+ORANGE, GREEN, BLUE, RED = "#e69f00", "#009e73", "#0072b2", "#d55e00"
+BLACK = "#000000"
 
 # Series -> what matplotlib's scatter takes of it.
 TORCH = {"color": ORANGE, "marker": "o"}
 PADDLE = {"color": BLUE, "marker": "s"}
 DIFFERENCE = {"color": BLACK, "marker": "x"}
-RIGHT = {"color": SKY, "marker": "o"}
-WRONG = ({"color": RED, "marker": "x"}, {"color": BLACK, "marker": "+"})
 
 
 def save(figure, target: Path) -> None:

@@ -44,14 +44,9 @@ def _call(drawn: Drawn, scale: str) -> str:
     return f"{'Truncated' if ends else ''}Normal({mean}std={scale}{ends})"
 
 
-def can_be_written(start: Start) -> bool:
-    """Whether Paddle has an initialiser for what torch's layers begin with."""
-    return not {"table", "other"} & {part.torch.family for part in start.parts}
-
-
 def recipe(start: Start, model: str = "model") -> list[str]:
     """The lines that draw these layers' values as torch does; none where no initialiser does."""
-    if not can_be_written(start):
+    if {"table", "other"} & {part.torch.family for part in start.parts}:
         return []
     some = _chosen(start)
     if some is None:

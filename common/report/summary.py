@@ -126,7 +126,9 @@ def _where(found: Sequence) -> str:
     result, row = found[0], found[0].first_diverged
     name = named([result])
     if row is None:
-        why = terminal.in_a_line(result.error) if result.error else Kind.HAS_NO_ROWS()
+        why = result.error or Kind.HAS_NO_ROWS()
+        if not (isinstance(why, Reason) and why.isprintable()):
+            why = terminal.visible(" ".join(why.split()))
         return Kind.NOT_COMPARED_SINCE(name=name, why=why)
     places = findings_of(result)[0].places
     place = shown(Path(plain(places["paddle"]))) if places else NO_LINE

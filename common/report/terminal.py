@@ -135,13 +135,6 @@ def in_colour(text: str) -> Text:
     return line
 
 
-def in_a_line(text: str) -> str:
-    """Return a text, or a reason's, as one line without control characters."""
-    if isinstance(text, Reason):
-        return text if text.isprintable() else visible(" ".join(text.split()))
-    return visible(" ".join(text.split()))
-
-
 def _line(marked_up: str) -> None:
     _console().print(marked_up, soft_wrap=True)
 
@@ -369,18 +362,14 @@ def show_details(results) -> None:
     for result in results:
         if result.error:
             say_error(Kind.NOTE_OF(whose=named([result]), note=result.error))
-            if _is_of_the_port(result) and (mend := extra(result, "mend")):
+            why = result.failure.reason if result.failure else ""
+            of_the_port = is_of(why, *DOES_NOT_RUN) and result.failure.side != "torch"
+            if of_the_port and (mend := extra(result, "mend")):
                 _line(f"  {escape(in_language(Kind.TYPE_MEND_ERROR(command=mend)))}")
         elif result.exit_code == 1:
             _show_red(result, results, first.setdefault(result.model, result))
         else:
             _show_beside(result)
-
-
-def _is_of_the_port(result) -> bool:
-    """True where a check could not be because the port does not run, or has other weights."""
-    why = result.failure.reason if result.failure else ""
-    return is_of(why, *DOES_NOT_RUN) and result.failure.side != "torch"
 
 
 def _show_notes(results, start: str = "") -> None:

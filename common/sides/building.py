@@ -61,9 +61,10 @@ def leave_constants(run, made: Mapping[str, np.ndarray]) -> None:
     found = alike(run, found) if found else {}
     if found:
         owners = weights.load_owners(run.stored_weights).items()
-        run.stored_constants.parent.mkdir(exist_ok=True)
+        path = run.job.files.constants(run.case.start)
+        path.parent.mkdir(exist_ok=True)
         all_names = {key: found[o.same_as] for key, o in owners if o.same_as in found}
-        weights.save_state(run.stored_constants, all_names)
+        weights.save_state(path, all_names)
     del run.job.as_built[run.case.start]  # the next model of it is built as this one
 
 

@@ -30,14 +30,13 @@ from twincheck.common.weights import states as weights
 from twincheck.common.weights.layers import Owner
 from twincheck.common.weights.layout import Layout
 from twincheck.common.weights.loaded import (
-    PASSES,
     Loaded,
     LoadedLayout,
-    Marks,
     read_marks,
     tie_problems,
     unloaded,
 )
+from twincheck.common.weights.marks import PASSES, Marks
 from twincheck.common.weights.round_trip import same_bits
 
 FROM_PRETRAINED, SAVE_PRETRAINED = "from_pretrained", "save_pretrained"

@@ -72,11 +72,7 @@ class Run:
         self.writer = writer  # of the log that `session` records into
         self.again = again  # the number of a repeated run; 0: it is none
         self.prefix = f"{case.name}/" if case.name else ""
-        self.first_case = job.first_case
-        self.training = case.train  # what build() makes unless told otherwise
-        self.states = job.states
         self.stored_weights = job.files.weights(case.start)
-        self.stored_constants = job.files.constants(case.start)
         self.stored_gradients = job.files.gradients(case.name)
         self.suited = Suited(job.folder)  # what the torch side has chosen
         self.is_suited = True  # as far as this run shows
@@ -95,7 +91,6 @@ class Run:
         if not request.data:
             inputs = pair.inputs(case, request.preset, request.seed)
             self.inputs = {k: rounded(v, request.stored_dtype) for k, v in inputs.items()}
-        self.batch = next((v.shape[0] for v in self.inputs.values() if v.ndim), None)
         self.module = load_model_file(job, stored(dtype, request))
         if job.transplant:
             job.transplant.way.put()  # again: a model's file may have replaced some
@@ -179,7 +174,7 @@ class Run:
 
     def build(self, training: bool | None = None):
         """The case's model with the shared weights, in this run's precision and mode."""
-        training = self.training if training is None else training
+        training = self.case.train if training is None else training
         found = None
         if not self.request.certify or self.request.offload:
             found = building.of_blank(self, self._filled_blank)
@@ -271,7 +266,7 @@ class Run:
 
     def start(self) -> dict[str, np.ndarray]:
         """The shared weights that the case starts from, under torch's names."""
-        return self.states.load(self.stored_weights, may_be_empty=True)
+        return self.job.states.load(self.stored_weights, may_be_empty=True)
 
     def torch_state(self, model) -> dict[str, np.ndarray]:
         """A model's state under torch's names and in its layout."""
@@ -284,8 +279,9 @@ class Run:
         In a float64 run the shared weights come with what float32 rounds of constants.  What
         arrived is read back out of the model once, for the certificate.
         """
-        if self.dtype == "float64" and self.stored_constants.is_file() and state is self.start():
-            state = {**state, **self.states.load(self.stored_constants)}
+        constants = self.job.files.constants(self.case.start)
+        if self.dtype == "float64" and constants.is_file() and state is self.start():
+            state = {**state, **self.job.states.load(constants)}
         if self.again:
             state = {name: beside(v, name, self.again) for name, v in state.items()}
         if self.layout is None:

@@ -95,35 +95,35 @@ class Side(ABC):
 
     @abstractmethod
     def is_tensor(self, value) -> bool:
-        """Whether a value is a tensor of the framework."""
+        """Return whether a value is a tensor of the framework."""
 
     @abstractmethod
     def no_grad(self):
-        """A context without gradients."""
+        """Return a context without gradients."""
 
     @abstractmethod
     def cast(self, value, dtype):
-        """A tensor with another dtype, one of the framework's."""
+        """Return a tensor with another dtype, one of the framework's."""
 
     @abstractmethod
     def from_array(self, values: np.ndarray):
-        """A tensor of an array's values and dtype on the default device."""
+        """Return a tensor of an array's values and dtype on the default device."""
 
     @abstractmethod
     def beside(self, values: np.ndarray, value):
-        """A tensor of an array's values where another tensor is."""
+        """Return a tensor of an array's values on another tensor's device."""
 
     @abstractmethod
     def ready(self, values: np.ndarray, value):
-        """An array as what a model can copy into `value`, a tensor of its own; not a copy."""
+        """Return an array as what a model can copy into `value`, a tensor of its own; no copy."""
 
     @abstractmethod
     def is_on_cpu(self, value) -> bool:
-        """Whether NumPy can see a tensor where it is."""
+        """Return whether NumPy can see a tensor where it is."""
 
     @abstractmethod
     def as_complex(self, value):
-        """(..., 2) floats as (...) complex numbers."""
+        """Return (..., 2) floats as (...) complex numbers."""
 
     @abstractmethod
     def scale_(self, value, by: float):
@@ -131,15 +131,15 @@ class Side(ABC):
 
     @abstractmethod
     def take_along(self, value, index, axis: int):
-        """Values at indices along an axis; the shape of `index`."""
+        """Return the values at indices along an axis, in the shape of `index`."""
 
     @abstractmethod
     def argmax(self, scores, axis: int):
-        """The index of the largest score, int64, as it is before choices.py's patch."""
+        """Return the index of the largest score, int64; choices.py's patch does not see it."""
 
     @abstractmethod
     def order_of(self, scores):
-        """Indices that sort along the last axis, largest first; equal scores keep their order."""
+        """Return the indices that sort the last axis, largest first; equal scores stay."""
 
     # ---- a process -------------------------------------------------------------------------------
 
@@ -157,7 +157,7 @@ class Side(ABC):
 
     @abstractmethod
     def generator_state(self):
-        """The states of the framework's own generators: the CPU's, then each GPU's in use."""
+        """Return the states of the framework's generators: the CPU's, then each GPU's in use."""
 
     @abstractmethod
     def set_generator_state(self, state) -> None:
@@ -165,33 +165,33 @@ class Side(ABC):
 
     @abstractmethod
     def random_state(self) -> bytes | str:
-        """The same state as something to compare, which tells whether anything was drawn."""
+        """Return those states in a form that can be compared: whether anything was drawn."""
 
     @abstractmethod
     def join_processes(self) -> tuple[int, int]:
-        """This process's rank among those that a launcher started, and how many they are."""
+        """Return this process's rank among those that a launcher started, and their number."""
 
     # ---- a model ---------------------------------------------------------------------------------
 
     @abstractmethod
     def on_gpu(self, model):
-        """The model, all of whose weights are there."""
+        """Return the model with all its weights on the GPU."""
 
     @abstractmethod
     def modules(self, model) -> Iterable[tuple[str, object]]:
-        """(name, module) of a model, whose name is empty, and of all that is in it."""
+        """Give (name, module) of a model, whose name is empty, and of all that is in it."""
 
     @abstractmethod
     def entries(self, model) -> Iterable[tuple[str, object]]:
-        """(key, tensor itself) of a model's state dict."""
+        """Give (key, tensor itself) of a model's state dict."""
 
     @abstractmethod
     def ways_to_load(self, model) -> Iterable:
-        """All functions that have a part in loading one, of the framework or of a model's own."""
+        """Give all functions that have a part in loading one, the framework's or a model's own."""
 
     @abstractmethod
     def wants_gradient(self, value) -> bool:
-        """Whether a gradient is wanted for a tensor."""
+        """Return whether a gradient is wanted for a tensor."""
 
     @abstractmethod
     def want_gradient(self, value, wanted: bool = True) -> None:
@@ -199,7 +199,7 @@ class Side(ABC):
 
     @abstractmethod
     def forget_gradient(self, parameter) -> None:
-        """From now on a parameter has no gradient."""
+        """Leave a parameter without a gradient."""
 
     @abstractmethod
     def let_go(self, parameter) -> None:
@@ -213,7 +213,7 @@ class Side(ABC):
 
     @abstractmethod
     def by_batch(self, batch_norm) -> bool:
-        """True where a BatchNorm takes each batch's statistics: in training, unless frozen."""
+        """Return whether a BatchNorm takes each batch's statistics: in training, unless frozen."""
 
     @abstractmethod
     def of_batch_norm(self, *arguments, **options) -> tuple:
@@ -225,45 +225,45 @@ class Side(ABC):
 
     @abstractmethod
     def as_batch_norm(self, value):
-        """What the operator gives where its result is this."""
+        """Return a result in the form that the operator BATCH_NORM has it."""
 
     @abstractmethod
     def dropout_of_values(self, *arguments, **options) -> tuple:
-        """F.dropout's arguments -> value, p, training, the axes along which masks differ, mode."""
+        """Return value, p, training, the axes along which masks differ, mode of F.dropout's."""
 
     @abstractmethod
     def dropout_of_channels(self, *arguments, **options) -> tuple:
-        """The same of the functions that drop whole channels."""
+        """Return them of the arguments of the functions that drop whole channels."""
 
     @abstractmethod
     def alpha_dropout(self, *arguments, **options) -> tuple:
-        """The same of those for SELU: value, p, training."""
+        """Return value, p, training of the arguments of the functions for SELU."""
 
     # ---- optimizers ------------------------------------------------------------------------------
 
     @abstractmethod
     def sgd(self, values: Sequence, lr: float):
-        """The framework's own plain SGD."""
+        """Return the framework's own plain SGD."""
 
     @abstractmethod
     def adam(self, values: Sequence, lr: float, betas: tuple[float, float]):
-        """Its Adam."""
+        """Return the framework's Adam."""
 
     @abstractmethod
     def adamw(self, parameters, decayed, lr: float, betas: tuple[float, float], weight_decay):
-        """Its AdamW over (name, parameter); those whose names are among `decayed` decay."""
+        """Return its AdamW over (name, parameter); those named in `decayed` decay."""
 
     @abstractmethod
     def set_rate(self, rule, lr: float) -> None:
-        """Give one of these another learning rate."""
+        """Give one of these optimizers another learning rate."""
 
     @abstractmethod
     def moment(self, rule, parameter, kind: str):
-        """Its moment1 or moment2 of a parameter, a tensor; None where it has none."""
+        """Return its moment1 or moment2 of a parameter, a tensor; None where it has none."""
 
     @abstractmethod
     def remembered(self, rule, parameter) -> dict:
-        """Kind -> tensor of all that it keeps for a parameter."""
+        """Return kind -> tensor of all that it keeps for a parameter."""
 
     @abstractmethod
     def remind(self, rule, remembered) -> None:
@@ -273,38 +273,38 @@ class Side(ABC):
 
     @abstractmethod
     def narrow_by_itself(self, spelling) -> tuple[dict, dict]:
-        """Handles of what makes narrow floats whatever it is asked for, by upcast.Spelling.
+        """Return handles, by upcast.Spelling, of what makes narrow floats whatever it is asked for.
 
         The first are there always, the second, which are called too often, while upcasting.
         """
 
     @abstractmethod
     def half_precision(self, dtype: str, device: str):
-        """A context in which a run in half precision is watched, and on a CPU computed, if need be.
+        """Return a context that watches a run in half precision, and on a CPU may emulate it.
 
         It gives a sentence on who computes; an empty one for another dtype.
         """
 
     @abstractmethod
     def autocast(self, dtype: str, device: str):
-        """A context with the framework's own mixed precision: it casts what it lowers."""
+        """Return a context with the framework's own mixed precision: it casts what it lowers."""
 
     @abstractmethod
     def blanks(self):
-        """A context to build a model in without random values; see blank_in_torch.Blanks."""
+        """Return a context to build a model in without random values: blank_in_torch.Blanks."""
 
     @abstractmethod
     def compute_quickly(self, wanted: bool) -> None:
-        """From now on compute what the framework is slow at in another way, or its own."""
+        """Compute from now on what the framework is slow at in another way, or in its own."""
 
     @abstractmethod
     def exact_operators(self, site: Callable[[], str], watched: Callable[[], bool]):
-        """transplant/exact.py's, for a framework whose float64 operators are inexact; else None."""
+        """Return transplant/exact.py's Exact where float64 operators are inexact; else None."""
 
     # ==== what all sides make of that: arrays and tensors =========================================
 
     def array(self, tensor) -> np.ndarray:
-        """A tensor's values in its dtype; bfloat16, which NumPy lacks, in float32.
+        """Return a tensor's values in its dtype; bfloat16, which NumPy lacks, in float32.
 
         A complex value becomes two floats along one more axis: its real and its imaginary part.
         """
@@ -315,25 +315,25 @@ class Side(ABC):
         return tensor.detach().cpu().numpy()
 
     def view(self, tensor) -> np.ndarray:
-        """The same, for who is done with it before the tensor changes: no copy, if that can be."""
+        """Return the array for who is done with it before the tensor changes: a view, if it can."""
         usual = tensor.dtype in (self.lib.float32, self.lib.float64)
         if usual and hasattr(self.lib.Tensor, "__dlpack__") and self.is_on_cpu(tensor):
             return np.from_dlpack(tensor.detach())
         return self.array(tensor)
 
     def shape(self, tensor) -> tuple[int, ...]:
-        """The shape that a tensor's array has."""
+        """Return the shape that a tensor's array has."""
         return (*tensor.shape, 2) if tensor.is_complex() else tuple(tensor.shape)
 
     def like(self, values: np.ndarray, value):
-        """A tensor of an array's values with another tensor's dtype, complex where that is."""
+        """Return a tensor of an array's values with another tensor's dtype, be it complex."""
         values = self.tensor(contiguous(np.asarray(values)))
         if value.is_complex():
             values = self.as_complex(values)
         return self.cast(values, value.dtype)
 
     def tensor(self, values):
-        """A tensor of the values; floats take the run's dtype, other types stay."""
+        """Return a tensor of the values; floats take the run's dtype, other types stay."""
         values = np.asarray(values)
         dtype = self.default_dtype_name()
         half = dtype in HALF and values.dtype.kind == "f"  # NumPy has no bfloat16
@@ -342,7 +342,7 @@ class Side(ABC):
         return self.cast(made, getattr(self.lib, dtype)) if half else made
 
     def is_float(self, value) -> bool:
-        """True for tensors that gradients can flow through, complex ones among them."""
+        """Return True for tensors that gradients can flow through, complex ones among them."""
         return self.is_tensor(value) and (self.lib.is_floating_point(value) or value.is_complex())
 
     # ---- a process -------------------------------------------------------------------------------
@@ -380,7 +380,7 @@ class Side(ABC):
             random.setstate(states[2])
 
     def default_dtype_name(self) -> str:
-        """The dtype that floats are made in: float32."""
+        """Return the dtype that floats are made in: float32."""
         return str(self.lib.get_default_dtype()).rpartition(".")[2]
 
     @contextmanager
@@ -404,7 +404,7 @@ class Side(ABC):
         Intercept(self.lib, handles, held_by=("paddle",)).put()
 
     def of_gpu(self) -> dict[str, str]:
-        """The GPU's name, and whether float32's products are of numbers rounded to TF32."""
+        """Return the GPU's name, and whether float32's products are of numbers rounded to TF32."""
         float32 = self.lib.float32
         values = self.lib.full([256, 256], 1 + 2.0**-13, dtype=float32)
         kept = self.lib.matmul(values, self.lib.eye(256, dtype=float32)) == values
@@ -413,22 +413,22 @@ class Side(ABC):
     # ---- modules ---------------------------------------------------------------------------------
 
     def of_framework(self, module) -> bool:
-        """True for the framework's own layers, which are probed as a whole."""
+        """Return True for the framework's own layers, which are probed as a whole."""
         return type(module).__module__.startswith(self.LAYERS)
 
     def is_container(self, module) -> bool:
-        """True for what holds modules and computes nothing by itself."""
+        """Return True for what holds modules and computes nothing by itself."""
         return isinstance(module, self.CONTAINERS) and not isinstance(module, self.RECURRENT)
 
     def framework_class(self, module) -> str:
-        """The framework's class that a module is or derives from; "" for the model's own."""
+        """Return the framework's class that a module is or derives from; "" for the model's own."""
         for kind in type(module).__mro__:
             if kind.__module__.startswith(self.LAYERS) and kind is not self.MODULE:
                 return layer_kind(kind)
         return ""
 
     def probed_modules(self, model) -> Iterator[tuple[str, object]]:
-        """(name, module) of every probe: the framework's layers, the model's own, no containers."""
+        """Give (name, module) of every probe: layers of the framework, the model's own modules."""
         skipped = []
         for name, module in self.modules(model):
             if name == "" or any(name.startswith(f"{outer}.") for outer in skipped):
@@ -440,17 +440,17 @@ class Side(ABC):
                 yield name, module
 
     def batch_norms(self, model) -> list:
-        """The model's BatchNorms, which in training make the samples of a batch see each other."""
+        """Return the model's BatchNorms, by which samples of a batch see each other in training."""
         return [module for _, module in self.modules(model) if isinstance(module, self.BATCH_NORMS)]
 
     def keeps_unbiased(self, batch_norm) -> bool:
-        """True for a BatchNorm whose running variance is kept with n / (n - 1)."""
+        """Return True for a BatchNorm whose running variance is kept with n / (n - 1)."""
         return not self.BIASED_VARIANCE or hasattr(batch_norm, "_keeps_unbiased_statistics")
 
     # ---- weights and gradients -------------------------------------------------------------------
 
     def owners(self, model) -> dict[str, Owner]:
-        """Key -> Owner of every entry of the state dict; a shared layer's entries have one."""
+        """Return key -> Owner of every entry of the state dict; a shared layer's have one."""
         modules = dict(self.modules(model))
         kinds = {name: self.framework_class(module) for name, module in modules.items()}
         probes = {name for name, _ in self.probed_modules(model)}
@@ -487,7 +487,7 @@ class Side(ABC):
         return None if row is None or row < 0 else int(row)
 
     def state(self, model) -> dict[str, np.ndarray]:
-        """The state dict as arrays, aliases of one tensor under each of their names."""
+        """Return the state dict as arrays, aliases of one tensor under each of their names."""
         return {key: self.array(value) for key, value in model.state_dict().items()}
 
     def load_state(self, model, arrays: Mapping[str, np.ndarray]) -> None:
@@ -515,7 +515,7 @@ class Side(ABC):
         return self.ready(values, value) if usual else self.like(values, value)
 
     def unlearned(self, model) -> Iterator[tuple[str, np.ndarray]]:
-        """(name, array) of every buffer, and of every parameter that no gradient is wanted for.
+        """Give (name, array) of every buffer, and of every parameter that is not learned.
 
         Not a BatchNorm's statistics, which are rows by themselves, nor what one framework alone
         keeps.
@@ -532,7 +532,7 @@ class Side(ABC):
                 yield name, self.array(value)
 
     def trainable(self, model) -> list[tuple[str, object]]:
-        """(name, parameter) of every parameter that a gradient is wanted for."""
+        """Return (name, parameter) of every parameter that a gradient is wanted for."""
         return [(n, value) for n, value in model.named_parameters() if self.wants_gradient(value)]
 
     def watch(self, value):
@@ -542,7 +542,7 @@ class Side(ABC):
         return value
 
     def gradient(self, parameter) -> np.ndarray:
-        """The parameter's gradient; zeros where the loss does not reach it."""
+        """Return the parameter's gradient; zeros where the loss does not reach it."""
         if parameter.grad is None:
             return np.zeros_like(self.array(parameter))
         return self.view(parameter.grad)

@@ -171,7 +171,7 @@ def _run_case(job: Job, case: Case, dtype: str, session: Session, writer, again,
             job.function(run)
     session.dropouts.begin()  # the last pass has ended
     ran.inputs |= {run.prefix + key: values for key, values in run.inputs.items()}
-    ran.batches[run.prefix] = run.batch
+    ran.batches[run.prefix] = next((v.shape[0] for v in run.inputs.values() if v.ndim), None)
     if request.offload:  # one case, whose arrays nobody holds
         ran.states = run.start()
     else:

@@ -55,10 +55,15 @@ def loaded(name: str, value: str) -> object:
 
 
 def help_line(value: str) -> str:
-    """Return the first line of the docstring of the module that module:attribute names."""
-    spec = find_spec(value.partition(":")[0])
-    with open(spec.origin, encoding="utf-8") as file:
-        return file.readline().strip().strip('"')
+    """Return the first line of the docstring of the module that module:attribute names.
+
+    Empty where there is no such module.
+    """
+    with suppress(ModuleNotFoundError):  # the package around it is not there either
+        if spec := find_spec(value.partition(":")[0]):
+            with open(spec.origin, encoding="utf-8") as file:
+                return file.readline().strip().strip('"')
+    return ""
 
 
 def of_pairs(results: str = "", behind: int = 0) -> Callable[[Callable], Callable]:

@@ -32,17 +32,13 @@ def explain(row: Row, key: Key, logs: Logs, clipped: Callable[[Key], bool]) -> s
         return Kind.ADAM_IS_NOISY(times=adam_noise(), noise=table()["Adam"].value)
     if row.origin and row.verdict == "DIVERGED":
         loss = Kind.SOFTMAX_CLIPS() if clipped(key) else ""
-        causes = _gradient_cause(key), loss, _weight_cause(key, logs), _mask_cause(key, logs)
+        gradient = ""  # where to look when the gradient at a module's output is wrong
+        if key.kind == "grad_of" and not key.is_input:
+            parent = parent_of(key.site.partition("/")[0]) or Kind.MODEL_ITSELF()
+            gradient = Kind.GRADIENT_WRONG_BEFORE(module=parent)
+        causes = gradient, loss, _weight_cause(key, logs), _mask_cause(key, logs)
         return next(filter(None, causes), "")
     return ""
-
-
-def _gradient_cause(key: Key) -> str:
-    """Where to look when the gradient at a module's output is wrong; empty for other rows."""
-    if key.kind != "grad_of" or key.is_input:
-        return ""
-    parent = parent_of(key.site.partition("/")[0]) or Kind.MODEL_ITSELF()
-    return Kind.GRADIENT_WRONG_BEFORE(module=parent)
 
 
 def clipped_logits(key: Key, logs: Logs) -> bool:

@@ -228,6 +228,10 @@ class Comparisons:
     def _context(self, which: str, key: Key, ref64: np.ndarray | None) -> Context:
         """What is known of a key's tensor beside its values."""
         fed = which not in (OWN, "rounded")
+        scores = None  # of which a choice's margin is a difference
+        if key.choice == "margin":
+            run = "ref32" if ref64 is None else "ref64"
+            scores = self.logs.get(run, key.of_choice("scores"))
         fitting = (prefix for prefix in self._batches if str(key).startswith(prefix))
         batch = self._batches.get(max(fitting, key=len, default=""))
         return Context(
@@ -236,20 +240,13 @@ class Comparisons:
             batch=None if key.kind or key.is_optimizer else batch,
             stepped=key.is_optimizer,
             noisier=noisier(key.is_optimizer, self._terms[key], adam_noise()),
-            difference_of=self._scores_scale(key, ref64),
+            difference_of=0.0 if scores is None else scale_of(scores[np.isfinite(scores)]),
             teacher_forced=fed,
             allow_nan=self._allow_nan,
             sampled=sample_of(self._shape(key)) if self.logs.of_sums(key) else 0,
             noise=self.logs.get("noise", key),
             again=tuple if fed else partial(self.logs.again, key),
         )
-
-    def _scores_scale(self, key: Key, ref64: np.ndarray | None) -> float:
-        """For a choice's margin: the scale of the scores that it is a difference of; else 0."""
-        if key.choice != "margin":
-            return 0.0
-        scores = self.logs.get("ref32" if ref64 is None else "ref64", key.of_choice("scores"))
-        return 0.0 if scores is None else scale_of(scores[np.isfinite(scores)])
 
     def _choice(self, key: Key) -> Row | None:
         """The verdict of a discrete choice; None where a log lacks what it takes."""

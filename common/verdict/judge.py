@@ -219,11 +219,6 @@ def _is_harmless(row: Row) -> bool:
     return row.verdict in HARMLESS or known
 
 
-def _shapes_differ(logs: Logs, key: str) -> bool:
-    shapes = [logs.shape(run, key) for run in ("ref32", "cand32")]
-    return None not in shapes and shapes[0] != shapes[1]
-
-
 def _notes(rows: Sequence[Row], logs: Logs) -> list[str]:
     """Return what a reader must know beside the rows."""
     notes: list[str] = []
@@ -231,7 +226,12 @@ def _notes(rows: Sequence[Row], logs: Logs) -> list[str]:
         notes.append(Kind.NO_KEY_IN_COMMON())
     if "ref64" not in logs:
         notes.append(Kind.FLOAT32_LOGS_ALONE())
-    numbers = [row for row in rows if row.size == 1 and _shapes_differ(logs, row.key)]
+    numbers = [
+        row
+        for row in rows
+        if row.size == 1
+        and len({logs.shape(run, row.key) for run in ("ref32", "cand32")} - {None}) > 1
+    ]
     if numbers:
         notes.append(Kind.NUMBERS_OF_OTHER_SHAPES(count=len(numbers), key=escaped(numbers[0].key)))
     measured = [row for row in rows if row.max_abs is not None and row.scale is not None]

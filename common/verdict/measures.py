@@ -10,7 +10,6 @@ import numpy as np
 from twincheck.common.verdict.row import Row
 
 BLOCK = 1 << 15  # elements that are worked on at a time: a few float64 buffers stay in the cache
-_SMALL = 1 << 12  # elements of which five float64 buffers stay there
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,32 +67,21 @@ def _gather(arrays: list[np.ndarray], samples: int) -> tuple[np.ndarray, np.ndar
     """
     t32, p32, t64, p64 = (array.reshape(samples, -1) for array in arrays)
     width = t32.shape[1]
-    if t32.size <= _SMALL:  # most tensors: all five at once, and the same sums bit by bit
-        five = np.empty((5, samples, width))
-        np.subtract(t64, p64, out=five[0], dtype=np.float64)
-        np.subtract(t32, t64, out=five[1], dtype=np.float64)
-        np.subtract(p32, p64, out=five[2], dtype=np.float64)
-        five[3], five[4] = t64, p64
-        np.abs(five, out=five)
-        squares = np.einsum("kij,kij->ki", five, five)
-        return np.sqrt(squares / width), np.maximum.reduce(five, axis=2)
-    rows, columns = max(1, BLOCK // width), min(width, BLOCK)
-    buffer = np.empty((rows, columns))
+    rows, columns = min(samples, max(1, BLOCK // width)), min(width, BLOCK)
+    buffer = np.empty((5, rows, columns))
     squares, maximum = np.zeros((5, samples)), np.zeros((5, samples))
-    differences = ((t64, p64), (t32, t64), (p32, p64), (t64, None), (p64, None))
     for top in range(0, samples, rows):
+        here = slice(top, top + rows)
         for left in range(0, width, columns):
-            part = np.s_[top : top + rows, left : left + columns]
-            here = slice(top, top + rows)
-            for i, (a, b) in enumerate(differences):
-                block = buffer[: len(a[part]), : a[part].shape[1]]
-                if b is None:
-                    np.abs(a[part], out=block)
-                else:
-                    np.subtract(a[part], b[part], out=block, dtype=np.float64)
-                    np.abs(block, out=block)
-                squares[i, here] += np.einsum("ij,ij->i", block, block)
-                np.maximum(maximum[i, here], block.max(axis=1), out=maximum[i, here])
+            a, b, c, d = (values[here, left : left + columns] for values in (t32, p32, t64, p64))
+            five = buffer[:, : len(a), : a.shape[1]]
+            np.subtract(c, d, out=five[0], dtype=np.float64)
+            np.subtract(a, c, out=five[1], dtype=np.float64)
+            np.subtract(b, d, out=five[2], dtype=np.float64)
+            five[3], five[4] = c, d
+            np.abs(five, out=five)
+            squares[:, here] += [np.einsum("ij,ij->i", one, one) for one in five]
+            np.maximum(maximum[:, here], five.max(axis=2), out=maximum[:, here])
     return np.sqrt(squares / width), maximum
 
 

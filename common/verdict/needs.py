@@ -4,7 +4,6 @@ from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from twincheck.common.system.reasons import Kind
-from twincheck.common.system.run_kind import RunKind
 
 
 class Need(NamedTuple):
@@ -16,11 +15,9 @@ class Need(NamedTuple):
     passes: tuple[tuple[str, str], ...] = ()
 
 
-# The order in which they are to be had.  Teacher-forced runs come last: a row that noise or a
+# In the order in which they are to be had.  Teacher-forced runs come last: a row that noise or a
 # repeated run shows to be rounding's has no origin.  Those with exact operators, one run each, are
 # needed where teacher-forced ones are there.
-_ORDER = (RunKind.EXACT, RunKind.FREE, RunKind.NOISE, RunKind.AGAIN1, RunKind.TEACHER_FORCED)
-ORDER = tuple(run.word for run in _ORDER)
 NAMES = {
     "exact": Kind.NEED_EXACT,
     "free": Kind.NEED_FREE,
@@ -38,4 +35,4 @@ def together(several: Iterable[Mapping[str, Need]]) -> dict[str, Need]:
             former = found.get(run, need)
             passes = tuple(dict.fromkeys((*former.passes, *need.passes)))
             found[run] = Need(former.key, passes)
-    return {run: found[run] for run in ORDER if run in found}
+    return {run: found[run] for run in NAMES if run in found}

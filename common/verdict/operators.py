@@ -62,12 +62,6 @@ def of_class(name: str) -> Operator | None:
     return next(fitting, None)
 
 
-def instead_of(name: str) -> str:
-    """What to write instead of a form of an operator that is wrong; empty where nobody knows."""
-    lines = load_json(TABLE)["wrong"].get(name, ())
-    return next((line["instead"] for line in lines if line["instead"]), "")
-
-
 def adam_noise() -> float:
     """How many times noisier Paddle's float32 Adam is than torch's, on the same gradients."""
     return table()["Adam"].value / table()["Adam of torch"].value
@@ -120,7 +114,8 @@ class Operators:
         if not name:
             return []
         wrong = Kind.OPERATOR_WRONG_GRADIENT if key.kind else Kind.OPERATOR_WRONG_RESULT
-        instead = instead_of(name)
+        lines = load_json(TABLE)["wrong"].get(name, ())
+        instead = next((line["instead"] for line in lines if line["instead"]), "")
         shown = wrong(operator=name, off=found[site][name][part])
         return [shown, Kind.WRITE_INSTEAD(code=instead)] if instead else [shown]
 

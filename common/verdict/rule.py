@@ -43,7 +43,10 @@ def judge_floats(row: Row, arrays: list[np.ndarray], context: Context) -> Row:
     measures = measure(arrays, context.samples(row.shape), context.difference_of)
     noise = _measured(measures, context)
     _say_noise(row, measures, noise[0][0], context)
-    rounding = judge_rounding(measures, context, noise[1])
+    # Is the gap between the two float64 runs what rounding makes of one function?
+    plain = rounding_bound(measures.noise_ref, measures.scale, _limit(measures, context))
+    measured = tolerance("measured_gap") * noise[1]
+    rounding = _answer(measures.gap, {None: plain, Kind.MEASURED: measured})
     constant = np.maximum(rounding.allowed, tolerance("constant") * measures.scale)
     precision = judge_precision(measures, context, noise[0])
     again = () if precision.passed.all() else context.again()
@@ -86,12 +89,6 @@ def rounding_bound(noise_ref, scale, limit) -> np.ndarray:
     """The largest gap that the plain rule takes for rounding."""
     excused = tolerance("gap") * np.minimum(noise_ref, tolerance("cap") * limit)
     return np.maximum(excused, tolerance("floor") * scale)
-
-
-def judge_rounding(measures: Measures, context: Context, noise: np.ndarray) -> Answer:
-    """Is the gap between the two float64 runs what rounding makes of one function?"""
-    plain = rounding_bound(measures.noise_ref, measures.scale, _limit(measures, context))
-    return _answer(measures.gap, {None: plain, Kind.MEASURED: tolerance("measured_gap") * noise})
 
 
 def judge_precision(measures: Measures, context: Context, noise: np.ndarray) -> Answer:

@@ -10,7 +10,7 @@ import numpy as np
 from twincheck.common.system.hashes import same_bits
 from twincheck.common.system.reasons import Kind, Reason
 from twincheck.common.verdict.context import BY_ITSELF, Context
-from twincheck.common.verdict.measures import BLOCK, locate, rms
+from twincheck.common.verdict.measures import locate, rms
 from twincheck.common.verdict.row import AGREEING, NAN_ALIKE, SHAPES, Row
 from twincheck.common.verdict.rule import judge_floats
 from twincheck.common.verdict.tolerances import tolerance
@@ -193,18 +193,17 @@ def judge_integers(row: Row, arrays: list[np.ndarray]) -> Row:
 def compare_float32(row: Row, ref: np.ndarray, cand: np.ndarray) -> float:
     """Fill in how large torch - paddle is; returns the reference's root mean square.
 
-    The mean is summed as NumPy sums it, block by block, so that it is bit by bit what the guide's
-    np.mean(np.abs(a - b)) gives.  Where a value is not finite nothing is filled in.
+    The mean is bit by bit the guide's, np.mean(np.abs(a - b)).  Where a value is not finite nothing
+    is filled in.
     """
     a, b = ref.reshape(-1), cand.reshape(-1)
-    if a.dtype.itemsize < 4:  # NumPy sums float16 in float32: no blocks for these
-        difference = np.abs(a - b)
-        mean, largest = difference.mean(), difference.max()
+    difference = a - b
+    np.abs(difference, out=difference)
+    mean, largest = difference.mean(), difference.max()
+    if a.dtype.itemsize < 4:  # whose squares are none of its own
         squares, off = (np.square(x, dtype=np.float64).sum() for x in (a, difference))
     else:
-        buffer = np.empty(min(a.size, 2 * BLOCK), a.dtype)
-        total, largest, squares, off = _sum_blocks(a, b, buffer, 0, a.size)
-        mean = total / a.dtype.type(a.size)
+        squares, off = (float(np.dot(x, x)) for x in (a, difference))
     if not (np.isfinite(mean) and np.isfinite(largest)):
         if not (np.isfinite(a).all() and np.isfinite(b).all()):
             return float("nan")
@@ -218,22 +217,6 @@ def compare_float32(row: Row, ref: np.ndarray, cand: np.ndarray) -> float:
     off = np.sqrt(off / a.size) if sound else rms(a.astype(np.float64) - b)
     row.difference = float(off / scale) if scale else None
     return float(scale)
-
-
-def _sum_blocks(a, b, buffer, start: int, count: int):
-    """Sum and maximum of |a - b|, sums of a² and (a - b)², halving as NumPy's pairwise sum does."""
-    if count <= buffer.size:
-        block, out = a[start : start + count], buffer[:count]
-        np.subtract(block, b[start : start + count], out=out)
-        np.abs(out, out=out)
-        squares = float(np.dot(block, block)), float(np.dot(out, out))
-        return np.add.reduce(out), np.maximum.reduce(out), *squares
-    half = count // 2
-    half -= half % 8
-    first = _sum_blocks(a, b, buffer, start, half)
-    second = _sum_blocks(a, b, buffer, start + half, count - half)
-    squares = first[2] + second[2], first[3] + second[3]
-    return first[0] + second[0], np.maximum(first[1], second[1]), *squares
 
 
 def judge_close(row: Row, ref: np.ndarray, cand: np.ndarray, scale: float) -> Row:

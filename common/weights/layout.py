@@ -26,7 +26,8 @@ from twincheck.common.weights.layers import (
     torch_path,
     why_no_partner,
 )
-from twincheck.common.weights.traced_convert import Converted, Parts, State, trace
+from twincheck.common.weights.marks import State
+from twincheck.common.weights.traced_convert import Converted, Parts, trace
 
 Pairs = Iterable[tuple[str, np.ndarray]]
 
@@ -73,10 +74,8 @@ class Layout:
         self.problems: list[str] = []
         self._table = dict(rename or {})
         self._users_own = make_rename(self._table)
-        shapes = [
-            {k: o.shape for k, o in owners.items()} for owners in (torch_owners, paddle_owners)
-        ]
-        traced = trace(convert, shapes[0], self.torch_first, shapes[1]) if convert else {}
+        shapes = {key: owner.shape for key, owner in paddle_owners.items()}
+        traced = trace(convert, torch_owners, shapes) if convert else {}
         self._pair(traced)
         if not self.problems:  # what does not fit cannot be counted
             self._count()

@@ -1,96 +1,25 @@
 """Where each element comes from that a library's own loader has put into a model; NumPy only.
 
-The reference's weights are written as the library's own folder, with a mark in place of each value:
-a float32 that no other element has.  What a model holds after its loader has read that folder says
-of each of its elements where it came from.  This is done twice, with other marks, so that no value
-which the model had before, and none that was computed or rounded, can pass for a mark.
+The reference's weights are written as the library's own folder, with a mark in place of each value
+(marks.py).  What a model holds after its loader has read that folder says of each of its elements
+where it came from.
 """
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from twincheck.common.system.errors import UserError
 from twincheck.common.system.reasons import Kind
 from twincheck.common.weights.layers import Entry, Owner
 from twincheck.common.weights.layout import Layout, LayoutError
-from twincheck.common.weights.traced_convert import Converted, Parts, State, grouped
+from twincheck.common.weights.marks import NOWHERE, Marks, State, float32, numbers_of
+from twincheck.common.weights.traced_convert import Converted, Parts, grouped
 
-PASSES = 2
-NOWHERE = -1  # in place of an element's number: no element of the folder
 LOADED = Kind.CHANGE_BY_LOADER()  # what is done to values whose way the loader alone knows
 
-_MOST = 120 << 23  # float32 that are neither huge nor tiny: 120 powers of two
-_LEAST = 8 << 23  # marks of small models are spread over eight, so that rounding shows
 # What a narrower type leaves of a float32: its bits that are always 0.
 _NARROW = {"bfloat16": 0xFFFF, "float16": 0x1FFF}
-
-
-class Marks:
-    """A number for each element of a torch state, and the marks that stand for the numbers.
-
-    owners   key -> Owner of the torch model; tied tensors have the marks of their first key
-    state    its weights: what is no float keeps its values, for it cannot be told apart
-    """
-
-    def __init__(self, owners: Mapping[str, Owner], state: State):
-        self._state = state
-        self.starts: dict[str, int] = {}
-        total = 0
-        for key, owner in owners.items():
-            if owner.same_as == key and state[key].dtype.kind == "f":
-                self.starts[key] = total
-                total += state[key].size
-        self.total = total
-        self._count = total + total % 2  # even: no mark is the same in both passes
-        if self._count > _MOST:
-            raise UserError(Kind.LOADER_BEYOND_MARKS(count=total, marks=_MOST))
-        self._owners = owners
-        span = max(_LEAST, -(-self._count >> 23) << 23)
-        self._step = (span // max(1, self._count) - 1) | 1
-        self._base = (127 - (span >> 24)) << 23
-
-    def numbers(self) -> dict[str, np.ndarray]:
-        """Torch key -> the number of each of its elements, of all that are marked."""
-        return _numbers(self._owners, self.starts)
-
-    def state(self, which: int) -> dict[str, np.ndarray]:
-        """The torch state with marks in place of its floats; `which` of the passes."""
-        numbers = self.numbers()
-        return {
-            key: self._mark(numbers[key], which) if key in numbers else values
-            for key, values in self._state.items()
-        }
-
-    def _mark(self, numbers: np.ndarray, which: int) -> np.ndarray:
-        turned = self._count - 1 - numbers if which else numbers
-        return (self._base + turned * self._step).astype(np.uint32).view(np.float32)
-
-    def sources(self, found: Sequence[np.ndarray]) -> np.ndarray:
-        """The number of the element that each value is; found are the same values of all passes."""
-        read = []
-        for which, values in enumerate(found):
-            bits = _float32(values).view(np.uint32).astype(np.int64) - self._base
-            number, rest = np.divmod(bits, self._step)
-            turned = self._count - 1 - number if which else number
-            read.append(np.where((rest == 0) & (turned >= 0) & (turned < self.total), turned, -1))
-        same = np.all([numbers == read[0] for numbers in read], axis=0)
-        return np.where(same, read[0], NOWHERE)
-
-
-def _numbers(owners: Mapping[str, Owner], starts: Mapping[str, int]) -> dict[str, np.ndarray]:
-    """Torch key -> the numbers of its elements; `starts` has the first of each that is marked."""
-    return {
-        key: (starts[owner.same_as] + np.arange(math.prod(owner.shape))).reshape(owner.shape)
-        for key, owner in owners.items()
-        if owner.same_as in starts
-    }
-
-
-def _float32(values: np.ndarray) -> np.ndarray:
-    return np.ascontiguousarray(values, np.float32)
 
 
 @dataclass
@@ -184,7 +113,7 @@ def read_marks(
             loaded.sources[key] = marks.sources(found)
             lost = loaded.sources[key] == NOWHERE
             if lost.any():
-                loaded.reasons[key] = _why(*(_float32(values)[lost] for values in found))
+                loaded.reasons[key] = _why(*(float32(values)[lost] for values in found))
     surplus = sorted(set(passes[0]) - set(owners))
     if surplus:
         loaded.problems.append(Kind.LOADED_HAS_MORE(keys=surplus))
@@ -232,7 +161,7 @@ class LoadedLayout(Layout):
 
     def __init__(self, torch_owners, paddle_owners, rename, convert, loaded: Loaded):
         self._loaded = loaded
-        self._numbers = _numbers(torch_owners, loaded.starts)
+        self._numbers = numbers_of(torch_owners, loaded.starts)
         self._departures: list[str] = []
         self._by_loader: set[str] = set()  # what neither a name nor `convert` knows
         super().__init__(torch_owners, paddle_owners, rename, convert)

@@ -84,15 +84,11 @@ def _size_of_noise(values: np.ndarray, level: float) -> float:
     if level == 1.0:
         return 0.5 / np.sqrt(values.shape[-1] if values.ndim else 1)
     if values.size >= LARGE:
-        rms = float(np.sqrt(sum(map(_sum_of_squares, values)) / values.size))
+        rows = (np.asarray(row, np.float64).reshape(-1) for row in values)
+        rms = float(np.sqrt(sum(float(np.dot(row, row)) for row in rows) / values.size))
     else:
         rms = float(np.sqrt(np.mean(np.square(values, dtype=np.float64)))) if values.size else 0.0
     return 0.5 * (rms or 1.0 / np.sqrt(max(1, np.prod(values.shape[1:]))))
-
-
-def _sum_of_squares(values: np.ndarray) -> float:
-    flat = np.asarray(values, np.float64).reshape(-1)
-    return float(np.dot(flat, flat))
 
 
 def _trained_like(

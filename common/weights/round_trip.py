@@ -7,10 +7,9 @@ from collections.abc import Iterable, Mapping
 
 import numpy as np
 
-from twincheck.common.weights.layers import Entry
+from twincheck.common.system import hashes
+from twincheck.common.system.matrices import contiguous
 from twincheck.common.weights.layout import Layout, SameLayout
-
-_BLOCK = 1 << 16  # values that are compared at a time: they stay in the processor's cache
 
 
 def changed_keys(
@@ -22,28 +21,10 @@ def changed_keys(
 
     entries     (key, array) as that model lists them, under the names and in the layout of its side
     """
-    if not isinstance(layout, Layout):
-        return [key for key, values in entries if not same_bits(values, state[key])]
-    different: dict[str, None] = {}
-    joined: list[tuple[str, np.ndarray]] = []  # what case.py's convert reads some of
-    converted = {
-        torch_key
-        for entry in layout.entries.values()
-        if not isinstance(entry, Entry)
-        for torch_key in entry.torch_keys
-    }
-    for key, values in entries:
-        entry = layout.entries.get(key)
-        if entry is None:
-            continue
-        if not isinstance(entry, Entry) or entry.torch_key in converted:
-            joined.append((key, values))
-        elif not same_bits(values, entry.seen_in(state)):
-            different[entry.torch_key] = None
-    for torch_key, values in layout.as_torch(joined):
-        if not same_bits(values, state[torch_key]):
-            different[torch_key] = None
-    return list(different)
+    if isinstance(layout, Layout):
+        entries = ((key, values) for key, values in entries if key in layout.entries)
+    found = layout.as_torch(entries)
+    return [key for key, values in found if not same_bits(values, state[key])]
 
 
 def is_one_way(layout: Layout, key: str, values: np.ndarray) -> bool:
@@ -57,19 +38,9 @@ def is_one_way(layout: Layout, key: str, values: np.ndarray) -> bool:
 
 def same_bits(values: np.ndarray, expected: np.ndarray) -> bool:
     """Whether both are the same in the precision of `values`, zeros' signs and NaNs included."""
-    if values.shape != expected.shape:
-        return False
-    if expected.dtype != values.dtype and expected.dtype.kind != "f":
-        return False
-    if not values.size:
-        return True
-    values, expected = np.atleast_1d(values), np.atleast_1d(expected)
-    rows = max(1, _BLOCK * len(values) // values.size)
-    parts = (slice(start, start + rows) for start in range(0, len(values), rows))
-    dtype = values.dtype
-    return all(
-        values[part].tobytes() == np.asarray(expected[part], dtype).tobytes() for part in parts
-    )
+    if expected.dtype != values.dtype and expected.dtype.kind == "f":
+        expected = expected.astype(values.dtype)
+    return hashes.same_bits(contiguous(values), contiguous(expected))
 
 
 def filled_padding_rows(layout: Layout, state: Mapping[str, np.ndarray]) -> list[str]:
@@ -84,5 +55,5 @@ def filled_padding_rows(layout: Layout, state: Mapping[str, np.ndarray]) -> list
 
 def one_way_keys(layout: Layout, paddle_state: Mapping[str, np.ndarray]) -> list[str]:
     """Keys of a Paddle state that have other bits after a conversion to torch and back."""
-    back = layout.to_paddle(layout.to_torch(paddle_state))
-    return [key for key, values in back.items() if values.tobytes() != paddle_state[key].tobytes()]
+    carried = (key for key in paddle_state if layout.paddle_first.get(key) in layout.entries)
+    return [key for key in carried if is_one_way(layout, key, paddle_state[key])]

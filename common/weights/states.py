@@ -10,6 +10,7 @@ converts it to Paddle's.
 import shutil
 from collections.abc import Mapping
 from pathlib import Path
+from typing import get_type_hints
 
 import numpy as np
 
@@ -18,6 +19,7 @@ from twincheck.common.system.errors import UserError
 from twincheck.common.system.files import whole
 from twincheck.common.system.hashes import arrays_sha256
 from twincheck.common.system.json_file import load_json, write_json
+from twincheck.common.system.json_kinds import check_of, record
 from twincheck.common.system.npz import read_npz
 from twincheck.common.system.reasons import Kind
 from twincheck.common.system.words import printable
@@ -28,6 +30,7 @@ from twincheck.common.weights.mapped import Mapped
 # and can be read with NumPy afterwards.
 LARGE_BYTES = 1 << 25
 _INDEX = "index.json"
+_IS_OWNER = record({name: check_of(of) for name, of in get_type_hints(Owner).items()})
 
 
 class States:
@@ -127,19 +130,17 @@ def save_state(path: Path, state: Mapping[str, np.ndarray]) -> None:
 
 def save_owners(path: Path, owners: Mapping[str, Owner]) -> None:
     """Write the owners of a model's entries, for `load_owners`."""
-    write_json(path, {key: list(owner) for key, owner in owners.items()})
+    write_json(path, {key: owner._asdict() for key, owner in owners.items()})
 
 
 def load_owners(path: Path) -> dict[str, Owner]:
     """The owners that `save_owners` wrote; UserError for any other file."""
-    path = path.with_suffix(".json")
-    owners = {}
-    for key, row in load_json(path).items():
-        kinds = [type(value) for value in row] if isinstance(row, list) else []
-        fits = kinds[:7] == [str, str, list, bool, str, list, str] and kinds[8:] == [bool, str]
-        if not fits or any(type(n) is not int for n in row[2] + [row[7] or 0]):
+    path, owners = path.with_suffix(".json"), {}
+    for key, told in load_json(path).items():
+        if not _IS_OWNER(told):
             raise UserError(Kind.OWNERS_REFUSED(path=str(path), key=printable(key)))
-        owners[key] = Owner(*row[:2], tuple(row[2]), *row[3:5], tuple(row[5]), *row[6:])
+        lists = {name: tuple(told[name]) for name in ("shape", "within")}
+        owners[key] = Owner(**told | lists)
     return owners
 
 

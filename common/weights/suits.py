@@ -7,6 +7,7 @@ so that its cross-entropy never exceeds 64, and gradients behind it are nothing 
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 
 import numpy as np
 
@@ -18,6 +19,7 @@ from twincheck.common.weights.noise import LEVELS, with_noise
 # Allowed of the rms of an inner tensor, times its own without noise: two decades.  One that is
 # smaller than 1 there may come to 100: nothing overflows or saturates by that alone.
 ACTIVATIONS = 100.0
+_INSIDE = ACTIVATIONS, ACTIVATIONS  # at least, and times its own
 # Of the largest value of an output.  Logits within ±25 are no more than 50 apart, so that no
 # softmax of them reaches Paddle's 64; larger ones must not be the noise's doing.  ResNet-50's are
 # near that without noise, and with three times as much its loss is 69 in torch, 55 in Paddle.
@@ -57,18 +59,17 @@ class Sizes:
         usual  the sizes without noise; None: they are not known, and nothing is excused by them
         """
         other = usual or Sizes()
-        for key, rms in self.rms.items():
-            own = other.rms.get(key, 0.0)
-            if np.isfinite(own) and not rms <= ACTIVATIONS * max(own, 1.0):
-                return Kind.NOISE_IN_MODULE(key=key, size=rms, without=_without(own, usual))
-        if np.isfinite(other.output):
-            if not self.output <= max(OUTPUTS, OUTPUTS_RATIO * other.output):
-                without = _without(other.output, usual)
-                return Kind.NOISE_IN_OUTPUTS(size=self.output, without=without)
-        own = 0.0 if other.loss is None else abs(other.loss)
-        if self.loss is not None and np.isfinite(own):
-            if not abs(self.loss) <= max(LOSS, LOSS_RATIO * own):
-                return Kind.NOISE_IN_LOSS(size=self.loss, without=_without(own, usual))
+        sizes = [
+            (partial(Kind.NOISE_IN_MODULE, key=key), rms, other.rms.get(key, 0.0), *_INSIDE)
+            for key, rms in self.rms.items()
+        ]
+        sizes.append((Kind.NOISE_IN_OUTPUTS, self.output, other.output, OUTPUTS, OUTPUTS_RATIO))
+        if self.loss is not None:
+            sizes.append((Kind.NOISE_IN_LOSS, self.loss, abs(other.loss or 0.0), LOSS, LOSS_RATIO))
+        for said, size, own, least, ratio in sizes:
+            if np.isfinite(own) and not abs(size) <= max(least, ratio * own):
+                without = "" if usual is None else Kind.WITHOUT_NOISE(size=own)
+                return said(size=size, without=without)
         return ""
 
 
@@ -77,10 +78,6 @@ def rms_of(values: np.ndarray) -> float:
     flat = np.asarray(values, dtype=np.float64).reshape(-1)
     with np.errstate(over="ignore", invalid="ignore"):
         return float(np.sqrt(np.dot(flat, flat) / max(1, flat.size)))
-
-
-def _without(own: float, usual: Sizes | None) -> str:
-    return Kind.WITHOUT_NOISE(size=own) if usual is not None else ""
 
 
 def suited(

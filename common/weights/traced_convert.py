@@ -4,9 +4,9 @@ NumPy only.  `convert` is for fused or split weights: from the torch state, a di
 torch's names, it returns the Paddle entries that it knows how to fill; all others are paired by
 name, kind of layer and RENAME as usual.  It may cut, join, transpose and reorder, and nothing else.
 
-It is never called with the weights, but with arrays that hold the number of each element.  What it
-returns then says of each element where it came from, which proves that it computes nothing, and
-tells how gradients are carried back.
+It is never called with the weights, but with marks (marks.py).  What it returns then says of each
+element where it came from, which proves that it computes nothing, and tells how gradients are
+carried back.
 """
 
 from collections.abc import Callable, Mapping
@@ -16,14 +16,11 @@ import numpy as np
 
 from twincheck.common.system.errors import UserError
 from twincheck.common.system.reasons import Kind
+from twincheck.common.weights.layers import Owner
+from twincheck.common.weights.marks import NOWHERE, PASSES, Marks, State
 
-State = Mapping[str, np.ndarray]
 # Torch key -> (flat indices in the torch entry, flat indices in the Paddle entry that they go to).
 Parts = Mapping[str, tuple[np.ndarray, np.ndarray]]
-
-# An element's number is passed in two digits of this base, each of which float32 holds exactly:
-# `convert` may cast to it.
-_BASE = 2**20
 
 
 @dataclass(frozen=True)
@@ -78,44 +75,30 @@ class Converted:
 
 def trace(
     convert: Callable[[State], State],
-    shapes: Mapping[str, tuple[int, ...]],
-    first: Mapping[str, str],
+    owners: Mapping[str, Owner],
     paddle_shapes: Mapping[str, tuple[int, ...]],
 ) -> dict[str, Parts]:
     """Paddle key -> where each element that `convert` returns comes from.
 
-    shapes, first   of the torch entries: shape, and the first key of the same tensor
+    owners   of the torch model
     Raises UserError where convert fails, returns entries or shapes that the Paddle model has not,
     or computes: adds, scales, fills.
     """
-    numbers, starts, total = {}, {}, 1  # from 1, so that a 0 is known to be none of the elements
-    for key, shape in shapes.items():
-        if first[key] == key:
-            size = int(np.prod(shape))
-            starts[key] = total
-            numbers[key] = np.arange(total, total + size).reshape(shape)
-            total += size
-    numbers = {key: numbers[first[key]] for key in shapes}
-    low = _called(convert, {key: value % _BASE for key, value in numbers.items()}, paddle_shapes)
-    high = _called(convert, {key: value // _BASE for key, value in numbers.items()}, paddle_shapes)
-    # A convert whose work depends on the values would show here.
-    draws = np.random.default_rng(0).standard_normal(total).astype(np.float32)
-    drawn = _called(convert, {key: draws[value] for key, value in numbers.items()}, paddle_shapes)
-    parts, computed = {}, []
-    for key, values in low.items():
-        source = values + _BASE * high.get(key, np.full(values.shape, np.nan))
-        inside = np.isfinite(source) & (source >= 1) & (source < total) & (source % 1 == 0)
-        if not inside.all() or key not in drawn:
-            computed.append(key)
-            continue
-        index = source.astype(np.int64)
-        if not np.array_equal(draws[index], drawn[key]):
-            computed.append(key)
-            continue
-        parts[key] = grouped(index.reshape(-1), starts)
+    zero = np.zeros((), np.float32)
+    marks = Marks(owners, {key: np.broadcast_to(zero, o.shape) for key, o in owners.items()})
+    passes = [_called(convert, marks.state(which), paddle_shapes) for which in range(PASSES)]
+    found = {
+        key: marks.sources([values[key] for values in passes if key in values])
+        for key in {**passes[0], **passes[1]}
+    }
+    computed = [
+        key
+        for key, source in found.items()
+        if (source == NOWHERE).any() or not all(key in values for values in passes)
+    ]
     if computed:
         raise UserError(Kind.CONVERT_COMPUTES(keys=sorted(computed)))
-    return parts
+    return {key: grouped(source.reshape(-1), marks.starts) for key, source in found.items()}
 
 
 def _called(convert, state, paddle_shapes) -> dict[str, np.ndarray]:

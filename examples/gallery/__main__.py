@@ -12,7 +12,6 @@ Exit status: 0 every pair is aligned or has a finding that says why not, 1 not, 
 """
 
 import os
-import signal
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -52,9 +51,6 @@ def _main(given) -> int:
     lines, findings = read_lines(), read_findings()
     if not given.page:
         chosen = choose(lines, given.only, given.family, given.all)
-        # Ignored in the background, where warm processes could not be interrupted either.
-        if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
-            signal.signal(signal.SIGINT, signal.default_int_handler)
         # Small tensors gain nothing from threads; --jobs uses the other cores.
         os.environ.setdefault("OMP_NUM_THREADS", "1")
         os.environ["LANGUAGE"] = "en"  # its pages hold what checks print

@@ -15,7 +15,7 @@ from tools.install import torch_index
 from twincheck.common.system.errors import UserError
 from twincheck.common.system.folders import lock_folder
 from twincheck.examples.gallery.table import HERE, Edit, sha256
-from twincheck.extras.shared.packages import link_entries, own_file
+from twincheck.extras.shared.packages import environment_of, own_file
 
 STAMP = "complete"
 SERVER = "https://github.com"  # of repositories
@@ -24,12 +24,7 @@ SERVER = "https://github.com"  # of repositories
 def versions(name: str, folder: Path = HERE) -> dict[str, str]:
     """Package -> version of an environment, as its file pins them."""
     path = folder / "environments" / f"{name}.txt"
-    if not path.is_file():
-        raise UserError(f"there is no environment {name}: {path} is missing")
     pins = [line.partition("#")[0].strip() for line in path.read_text().splitlines()]
-    loose = [pin for pin in pins if pin and "==" not in pin]
-    if loose:
-        raise UserError(f"{path}: {loose[0]} is not pinned: every package has a =="[:300])
     return dict(pin.split("==") for pin in pins if pin)
 
 
@@ -111,15 +106,10 @@ def _run(command: Sequence[str], problem: str) -> None:
 
 
 def mended(folder: Path, edits: Sequence[Edit], target: Path) -> Path:
-    """A copy of an environment with edits of its packages, made of links; returns `target`."""
+    """Make an environment in front of another, with edits of its packages; returns `target`."""
     shutil.rmtree(target, ignore_errors=True)
-    (target / "bin").mkdir(parents=True)
-    shutil.copy(folder / "pyvenv.cfg", target)
-    (target / "bin" / "python").symlink_to((folder / "bin" / "python").resolve())
     packages = next(folder.glob("lib/python*/site-packages"))
-    own = target / packages.relative_to(folder)
-    own.mkdir(parents=True)
-    link_entries(packages, own)
+    _, own = environment_of(python(folder), packages, target)
     for edit in edits:
         file = own_file(packages, Path(edit.file), own)
         file.write_text(edit.apply(file.read_text(encoding="utf-8")), encoding="utf-8")

@@ -20,7 +20,6 @@ from pathlib import Path
 import numpy as np
 
 from faults.warm import Interpreters
-from tools.red import behind_table
 from twincheck.common.check.steps import Step
 from twincheck.common.logs.reader import read_log
 from twincheck.common.logs.result_folder import ResultFolder
@@ -348,6 +347,13 @@ def _shorter(sentence: str) -> str:
     """A sentence whose paths begin like _short's, and which names no log of this machine."""
     sentence = re.sub(r" \(in full: [^)]*\)?", "", sentence)
     return re.sub(rf"(?<=[\s(])/\S*?{_BEFORE}", "", sentence)
+
+
+def behind_table(printed: str) -> list[str]:
+    """Return the lines that a check has printed behind its table; all where it printed none."""
+    lines = [line.rstrip() for line in printed.splitlines()]
+    last = max((i for i, line in enumerate(lines) if line.startswith("└")), default=-1)
+    return lines[last + 1 :]
 
 
 def headline(printed: str) -> str:

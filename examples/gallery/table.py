@@ -1,26 +1,17 @@
-"""The gallery's files: pairs, edits by hand, findings; what is wrong in one is one sentence.
-
-Standard library alone, but for the errors.
-"""
+"""The gallery's files: pairs, edits by hand, findings."""
 
 import hashlib
 import json
 import re
 import shlex
-from collections.abc import Callable, Mapping, Sequence
+import tomllib
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from twincheck.common.system.errors import UserError
 
-try:
-    import tomllib
-except ModuleNotFoundError:  # Python 3.10
-    import tomli as tomllib
-
 HERE = Path(__file__).resolve().parent
-KINDS = ("theirs", "default", "ours")
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
 _ENVIRONMENT = re.compile(r"\{([A-Za-z0-9_-]+)\}")
 _SOURCE = re.compile(r"\{([\w.-]+/[\w.-]+)@([0-9a-f]{40})\}")
 
@@ -140,89 +131,41 @@ class Finding:
 
 
 def read_lines(folder: Path = HERE) -> list[Line]:
-    """Every pair, in the order of the files; raises UserError for what no pair can be."""
-    lines: dict[str, Line] = {}
+    """Every pair, in the order of the files."""
+    lines = []
     for path in sorted((folder / "pairs").glob("*.txt")):
         behind: list[str] = []
-        for number, text in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
-            place = f"{path.name}:{number}"
-            try:
-                words = shlex.split(text, comments=True)
-            except ValueError as error:
-                raise UserError(f"{place}: {error}") from None
+        for text in path.read_text(encoding="utf-8").splitlines():
+            words = shlex.split(text, comments=True)
             if words[:1] == ["*"]:
                 behind = words[1:]
             elif words:
                 further = words[0] == "+"
-                name, *own = words[further:] or [""]
-                if not _NAME.fullmatch(name):
-                    raise UserError(f"{place}: {name}: a name has letters, digits, '_' and '-'")
-                if name in lines:
-                    raise UserError(f"{place}: {name} is in {lines[name].family}.txt already")
-                given = (*own, *behind)
-                lines[name] = Line(name, path.stem, given, _by_hand(folder, name), further)
-    _refuse_strays(folder / "by_hand", lines)
-    return list(lines.values())
+                name, *own = words[further:]
+                by_hand = _by_hand(folder / "by_hand" / f"{name}.toml")
+                lines.append(Line(name, path.stem, (*own, *behind), by_hand, further))
+    return lines
 
 
-def _by_hand(folder: Path, name: str) -> ByHand:
-    path = folder / "by_hand" / f"{name}.toml"
+def _by_hand(path: Path) -> ByHand:
     if not path.is_file():
         return ByHand()
-    content = _toml(path, {"why": str, "edit": list})
-    return ByHand(content.get("why", ""), _edits(path, content.get("edit", []), ("pair",)))
+    content = tomllib.loads(path.read_text(encoding="utf-8"))
+    return ByHand(content["why"], _edits(content["edit"]))
 
 
-def _refuse_strays(folder: Path, lines: Mapping[str, Line]) -> None:
-    for path in sorted(folder.glob("*.toml")):
-        if path.stem not in lines:
-            raise UserError(f"{path}: there is no pair {path.stem}")
+def _edits(entries: Sequence[dict]) -> tuple[Edit, ...]:
+    return tuple(Edit(**entry) for entry in entries)
 
 
 def read_findings(folder: Path = HERE) -> list[Finding]:
-    """Every finding, by name; raises UserError for one that says too little."""
-    known = {
-        **{"pairs": list, "kind": str, "cause": str, "torch": str, "paddle": str, "program": str},
-        **{"arguments": str, "commit": str, "test": str, "mend": list},
-    }
+    """Every finding, by name."""
     found = []
     for path in sorted((folder / "findings").glob("*.toml")):
-        content = _toml(path, known)
-        mends = _edits(path, content.pop("mend", []), ("torch", "paddle", "pair"))
-        pairs = tuple(content.pop("pairs", ()))
-        missing = [name for name in ("kind", "cause") if not content.get(name)]
-        if not pairs or missing:
-            raise UserError(f"{path}: it has no {' and no '.join(missing or ['pairs'])}")
-        if content["kind"] not in KINDS:
-            raise UserError(f"{path}: kind is {content['kind']}, not one of {', '.join(KINDS)}")
+        content = tomllib.loads(path.read_text(encoding="utf-8"))
+        pairs, mends = tuple(content.pop("pairs")), _edits(content.pop("mend", ()))
         found.append(Finding(path.stem, pairs, mends=mends, **content))
     return found
-
-
-def _toml(path: Path, known: Mapping[str, type]) -> dict:
-    try:
-        content = tomllib.loads(path.read_text(encoding="utf-8"))
-    except tomllib.TOMLDecodeError as error:
-        raise UserError(f"{path}: {error}") from None
-    for name, value in content.items():
-        if name not in known or not isinstance(value, known[name]):
-            raise UserError(f"{path}: {name} is not known, or is of another kind than told")
-    return content
-
-
-def _edits(path: Path, entries: Sequence[dict], sides: Sequence[str]) -> tuple[Edit, ...]:
-    edits = []
-    for entry in entries:
-        try:
-            edit = Edit(**entry)
-        except TypeError:
-            raise UserError(
-                f"{path}: an edit has side, file, old, new and pair, nothing else"
-            ) from None
-        if edit.side not in sides:
-            raise UserError(f"{path}: an edit's side is {edit.side}, not {' or '.join(sides)}")
-        edits.append(edit)
-    return tuple(edits)
 
 
 def sha256(*parts: object) -> str:

@@ -4,10 +4,8 @@ The check's process: it reads and prepares the data in batches, has both sides a
 arrays in float32, each side going its own way, and has every example on which they differ run again
 alone, in float64 and float32.  extras/agreement/agreement.py judges and says what is written.
 
-What is done is kept beside the results until all of it is, for --resume:
-
-    step2_metric/log/.checkpoints/MODEL/agree/last.json    what the batches depend on
-                                             /NUMBER.json  what a batch came to
+What a batch came to is kept beside the results until all are done, for --resume, in
+step2_metric/log/.checkpoints/MODEL/agree/last.NUMBER.json; one of another model is done again.
 """
 
 import hashlib
@@ -114,6 +112,7 @@ class Agreeing:
         self.on_progress = on_progress
         self.started = time.monotonic()
         self.parts: dict[int, dict] = {}  # number of a batch -> what it came to
+        self.model = ""  # what the batches depend on
         self.diverged = 0
         self.answered = 0.0  # examples
 
@@ -160,7 +159,7 @@ class Agreeing:
                 "path": os.path.abspath(path),
                 "kind": self.examples.kind,
                 "examples": self.examples.count,
-                "sha256": hashlib.sha256("".join(p["fed"] for p in parts).encode()).hexdigest(),
+                "sha256": hashlib.sha256("".join(p["of"][0] for p in parts).encode()).hexdigest(),
                 "arrays": parts[0]["arrays"],
             },
             **total,
@@ -175,31 +174,20 @@ class Agreeing:
         first = {"first": _inputs(self.examples.read(0, 1).arrays)}
         exact = dict(self._ask(first, "float64"))
         dict(self._ask(first, "float32"))
-        cars = [self.sides.sidecar(side) for side in SIDES]
-        depends = {
-            "size": self.size,
-            "sides": [
-                [car.sources, car.workbench_sha256, car.weights_sha256, car.framework_version]
-                for car in cars
-            ],
-            "run": [self.sides.run.preset, self.sides.run.seed, self.sides.run.device],
-            "transplant": self.sides.run.transplant,
-        }
+        run, cars = self.sides.run, [self.sides.sidecar(side) for side in SIDES]
+        self.model = repr([run.preset, run.seed, run.device, run.transplant])
+        for car in cars:
+            made_of = [car.sources, car.workbench_sha256, car.weights_sha256]
+            self.model += repr([*made_of, car.framework_version])
         self.kept.mkdir(parents=True, exist_ok=True)
-        last = self.kept / "last.json"
-        former = load_json(last) if last.is_file() else depends
-        changed = [name for name in depends if former.get(name) != depends[name]]
-        if changed:
-            raise UserError(Kind.RESUME_OF_ANOTHER(changed=changed))
-        write_json(last, depends)
         both = list(exact["first"].values())
         return [note for note in [agreement.another_function(*both)] if note] if both[1:] else []
 
     def _was_done(self, number: int, batch: Batch) -> bool:
-        """Take what a batch came to in a former run, of the same arrays."""
-        path = self.kept / f"{number:06d}.json"
+        """Take what a batch came to in a former run, of the same arrays and the same model."""
+        path = self.kept / f"last.{number:06d}.json"
         former = load_json(path) if path.is_file() else {}
-        if former.get("fed") != arrays_sha256(batch.arrays):
+        if former.get("of") != [arrays_sha256(batch.arrays), self.model]:
             return False
         self.parts[number] = former
         self.answered += self.size
@@ -237,7 +225,7 @@ class Agreeing:
                 raise UserError(Kind.EXAMPLES_NOT_COMPARED(**where, error=str(error))) from None
             arrays = {k: f"{v.dtype}{list(v.shape[1:])}" for k, v in batch.arrays.items()}
             self.parts[number] = {
-                "fed": answers["torch"]["fed"].tobytes().hex(),
+                "of": [answers["torch"]["fed"].tobytes().hex(), self.model],
                 "arrays": arrays,
                 "choices": counts,
                 "disagreements": [],
@@ -256,7 +244,7 @@ class Agreeing:
         for number, _ in waiting:
             self.parts[number]["unjudged"] += 1
         for number in batches:
-            write_json(self.kept / f"{number:06d}.json", self.parts[number])
+            write_json(self.kept / f"last.{number:06d}.json", self.parts[number])
 
     def _judge(self, batches: dict[int, Batch], found: dict[tuple[int, int], list[Found]]) -> None:
         """Run the examples (batch, row) again, each alone, and judge what was found of them."""
@@ -340,11 +328,11 @@ def show(result: dict, place: Path) -> None:
         for heading in (Kind.COLUMN_EXAMPLE(), Kind.COLUMN_RANK(), *SIDES, *numbers):
             table.add_column(heading, overflow="fold")
         for each in result["disagreements"][:SHOWN]:
-            place = [str(each["example"]), *map(str, each["position"])]
-            place = Kind.EXAMPLE_AT(place=[*place, report.visible(each["source"])])
+            where = [str(each["example"]), *map(str, each["position"])]
+            where = Kind.EXAMPLE_AT(place=[*where, report.visible(each["source"])])
             chosen = [str(each[side]) for side in SIDES]
             numbers = [report.number(each[key]) for key in ("margin", "allowed")]
-            table.add_row(place, str(each["rank"]), *chosen, *numbers, each["verdict"])
+            table.add_row(where, str(each["rank"]), *chosen, *numbers, each["verdict"])
         report.show_table(table)
         for said in dict.fromkeys(each["said"] for each in result["disagreements"][:SHOWN]):
             report.say(said)

@@ -109,7 +109,7 @@ def of_step(step: Step, one, on_progress: Callable[[str], None]) -> Found:
             on_progress(Kind.NOW_SIDE(step=step.number, side=side, what=str(text)))
 
         with WorkerProcess(one.pythons[side], step.module(side), told, one.run.device) as process:
-            run = replace(one.run, memory=None, **how)
+            run = replace(one.run, states=None, **how)
             answered(process, run, folder / f"request_{side}.json")
 
     ask("torch", plain)

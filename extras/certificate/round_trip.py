@@ -18,7 +18,7 @@ from twincheck.common.system.errors import UserError
 from twincheck.common.system.json_file import write_json
 from twincheck.common.system.reasons import reasons_json
 from twincheck.common.weights import states as weights
-from twincheck.common.weights.loaded import PASSES, Marks
+from twincheck.common.weights.marks import PASSES, Marks
 from twincheck.common.weights.round_trip import same_bits
 from twincheck.extras.certificate import Kind
 

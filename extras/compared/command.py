@@ -10,12 +10,11 @@ Exit status: 0 nothing got worse, 1 something did, 2 they cannot be compared.
 """
 
 import argparse
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 
-from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
@@ -33,6 +32,7 @@ from twincheck.extras.compared import compare as c
 from twincheck.extras.compared.read import Found, Name, Row, read
 
 SCHEMA = "twincheck-compared/1"
+Cell = str | tuple[str, str]  # what it says, and its style
 _COUNTS = {
     c.WORSE: Kind.COUNT_WORSE,
     (c.STILL,): Kind.COUNT_FAIL_STILL,
@@ -54,7 +54,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = Parser(__doc__, "report")
     for name in ("old", "new"):
         parser.add_argument(name, type=Path, metavar=name.upper(), help=Kind.OPTION_RESULT())
-    parser.add_argument("further", nargs="*", help=argparse.SUPPRESS)
     parser.take_other("json", help=Kind.OPTION_JSON()).take("debug")
     given = parser.parse_args(arguments)
     return guarded(given.debug, lambda: _told(given))
@@ -63,8 +62,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _told(given: argparse.Namespace) -> int:
     """Compare; where that cannot be done, a program finds that in its file too."""
     try:
-        if given.further:
-            raise UserError(Kind.RESULTS_NOT_TWO(count=2 + len(given.further)))
         paths = (given.old, given.new)
         found = c.compare(*map(read, paths), *paths)
     except UserError as error:
@@ -132,33 +129,70 @@ def _result(found: Found | None) -> dict[str, object] | None:
 
 def show(found: c.Compared, differing: Sequence[c.Difference]) -> None:
     """Print what got worse first, a table each, and the sentence."""
+    tensor, now = Kind.COLUMN_TENSOR(), Kind.COLUMN_NOW()
+    of_rows = (tensor, Kind.COLUMN_VERDICT(), Kind.COLUMN_LIMIT_BEFORE(), now, Kind.COLUMN_ELSE())
     for whats, title in _TABLES.items():
-        _rows(found.of(*whats), title)
-    table = _table(
-        *(Kind.TABLE_STEPS(), Kind.COLUMN_STEP(), Kind.COLUMN_VERDICT(), Kind.COLUMN_GUIDE()),
-        Kind.COLUMN_BECAME(),
-    )
-    for name in found.names:
-        both = found.old.get(name), found.new.get(name)
-        verdict = _was_and_is(*(one.verdict if one else c.WITHOUT for one in both))
-        guide = _was_and_is(*(guide_word(one.guide_passed) if one else c.WITHOUT for one in both))
-        table.add_row(_step(name), _coloured(verdict, both[1]), guide, _counts(found, name))
-    terminal.show_table(table)
-    if differing:
-        columns = Kind.COLUMN_WHAT(), Kind.COLUMN_SIDE(), Kind.COLUMN_BEFORE(), Kind.COLUMN_NOW()
-        table = _table(Kind.TABLE_AROUND(), *columns, Kind.COLUMN_OF())
-        for one in differing:
-            is_all = len(one.of) == len(found.common)
-            steps = Kind.STEPS_ALL() if is_all else Kind.TOLD(parts=list(map(c.titled, one.of)))
-            cells = (one.what, one.side or c.WITHOUT, one.before, one.after, steps)
-            table.add_row(*(escape(in_language(visible(cell))) for cell in cells))
-        terminal.show_table(table)
-    else:
+        changes = found.of(*whats)
+        _table(title, (Kind.COLUMN_STEP(), *of_rows), map(_row, changes[:SHOWN_ROWS]))
+        if len(changes) > SHOWN_ROWS:
+            terminal.say(Kind.ROWS_FURTHER(count=len(changes) - SHOWN_ROWS))
+    of_steps = (Kind.COLUMN_VERDICT(), Kind.COLUMN_GUIDE(), Kind.COLUMN_BECAME())
+    rows = [_of_result(found, name) for name in found.names]
+    _table(Kind.TABLE_STEPS(), (Kind.COLUMN_STEP(), *of_steps), rows)
+    around = (Kind.COLUMN_WHAT(), Kind.COLUMN_SIDE(), Kind.COLUMN_BEFORE(), now, Kind.COLUMN_OF())
+    rows = []
+    for one in differing:
+        is_all = len(one.of) == len(found.common)
+        steps = Kind.STEPS_ALL() if is_all else Kind.TOLD(parts=list(map(c.titled, one.of)))
+        side = Kind.BOTH_SIDES() if one.side == c.BOTH else one.side or c.WITHOUT
+        rows.append((one.what, side, one.before, one.after, steps))
+    _table(Kind.TABLE_AROUND(), around, rows)
+    if not differing:
         terminal.say(Kind.AROUND_NOTHING())
     headline, colour = _headline(found, bool(differing))
     line = Text(in_language(Kind.TOLD_LAST(parts=[headline, _counts(found)])))
     line.stylize(f"bold {colour}", 0, len(in_language(headline)))
     terminal.say(line)
+
+
+def _table(title: str, headings: Iterable[str], rows: Iterable[Iterable[Cell]]) -> None:
+    """Show a table, if it has rows."""
+    table = Table(title=title, title_justify="left")
+    for heading in headings:
+        table.add_column(heading, overflow="fold")
+    for row in rows:
+        cells = ((cell, "") if isinstance(cell, str) else cell for cell in row)
+        table.add_row(*(Text(in_language(visible(said)), style) for said, style in cells))
+    if table.row_count:
+        terminal.show_table(table)
+
+
+def _row(change: c.Change) -> tuple[Cell, ...]:
+    """A row's cells, in the colour of its verdict now."""
+    was, now = (row["verdict"] if row else c.WITHOUT for row in (change.before, change.after))
+    colour = "red" if change.what in c.WORSE else COLOURS.get(now, "white")
+    limits = map(_of_limit, (change.before, change.after))
+    starts = Kind.STARTS_HERE() if (change.after or change.before)["origin"] else ""
+    return c.titled(change.name), change.key, (_was_and_is(was, now), colour), *limits, starts
+
+
+def _of_result(found: c.Compared, name: Name) -> tuple[Cell, ...]:
+    both = found.old.get(name), found.new.get(name)
+    verdict = _was_and_is(*(one.verdict if one else c.WITHOUT for one in both))
+    guide = _was_and_is(*(guide_word(one.guide_passed) if one else c.WITHOUT for one in both))
+    colour = COLOURS[both[1].verdict] if both[1] else "white"
+    return c.titled(name), (verdict, colour), guide, _counts(found, name)
+
+
+def _of_limit(row: Row | None) -> str:
+    """Return `3.1e-05 / 7.2e-12`: the float64 gap, and what is allowed of it."""
+    if row is None or (row["gap"] is None and row["allowed"] is None):
+        return "0" if row and row["verdict"] in AGREEING else c.WITHOUT
+    return f"{number(row['gap'] or 0.0)} / {number(row['allowed'])}"
+
+
+def _was_and_is(was: str, now: str) -> str:
+    return was if was == now else f"{was} → {now}"
 
 
 def _headline(found: c.Compared, differs: bool) -> tuple[str, str]:
@@ -190,53 +224,3 @@ def _counts(found: c.Compared, name: Name | None = None) -> str:
             if one not in found.common
         ]
     return Kind.TOLD(parts=parts)
-
-
-def _rows(changes: Sequence[c.Change], title: str) -> None:
-    """Show a table of rows, each in the colour of its verdict now."""
-    if not changes:
-        return
-    columns = Kind.COLUMN_TENSOR(), Kind.COLUMN_VERDICT(), Kind.COLUMN_LIMIT_BEFORE()
-    table = _table(title, Kind.COLUMN_STEP(), *columns, Kind.COLUMN_NOW(), Kind.COLUMN_ELSE())
-    for change in changes[:SHOWN_ROWS]:
-        was, now = (row["verdict"] if row else c.WITHOUT for row in (change.before, change.after))
-        colour = "red" if change.what in c.WORSE else COLOURS.get(now, "white")
-        row = change.after or change.before
-        table.add_row(
-            _step(change.name),
-            escape(visible(change.key)),
-            f"[{colour}]{_was_and_is(was, now)}[/{colour}]",
-            _of_limit(change.before),
-            _of_limit(change.after),
-            Kind.STARTS_HERE() if row["origin"] else "",
-        )
-    terminal.show_table(table)
-    if len(changes) > SHOWN_ROWS:
-        terminal.say(Kind.ROWS_FURTHER(count=len(changes) - SHOWN_ROWS))
-
-
-def _table(title: str, *headings: str) -> Table:
-    table = Table(title=title, title_justify="left")
-    for heading in headings:
-        table.add_column(heading, overflow="fold")
-    return table
-
-
-def _step(name: Name) -> str:
-    return escape(visible(c.titled(name)))
-
-
-def _was_and_is(was: str, now: str) -> str:
-    return was if was == now else f"{was} → {now}"
-
-
-def _coloured(verdict: str, now: Found | None) -> str:
-    colour = COLOURS[now.verdict] if now else "white"
-    return f"[{colour}]{verdict}[/{colour}]"
-
-
-def _of_limit(row: Row | None) -> str:
-    """Return `3.1e-05 / 7.2e-12`: the float64 gap, and what is allowed of it."""
-    if row is None or (row["gap"] is None and row["allowed"] is None):
-        return "0" if row and row["verdict"] in AGREEING else c.WITHOUT
-    return f"{number(row['gap'] or 0.0)} / {number(row['allowed'])}"

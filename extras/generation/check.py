@@ -6,17 +6,15 @@
 Token by token, the most likely one, or with --sample one drawn by the tape, which draws the same on
 both sides.  Every choice is in the ledger with its margin.  Exit status 0: the same text.
 
-The built-in Reformer reads its prompt with a cache, or with --no-cache the whole text anew for each
-token (hashing attention with a cache is another function, so the text may be another).  A pair of
-your own gives its model the whole text for each token, and each side must then agree with itself:
-with its key-value cache, on all prompts as one padded batch, and by its library's `generate`
-(docs/generation.md).
+Every prompt is gone on with by itself, the whole text given anew for each token, and each side must
+then agree with itself: with its key-value cache, on all prompts as one padded batch, and by its
+library's `generate` (docs/generation.md).  The built-in Reformer's loop goes by its cache, or with
+--no-cache without: hashing attention with a cache is another function, so the text may be another.
 """
 
 import math
 import tempfile
 from collections.abc import Sequence
-from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 
@@ -28,8 +26,7 @@ from twincheck.common.check.report_json import json_text
 from twincheck.common.check.result import overall_exit
 from twincheck.common.check.runner import base_folder, run_step
 from twincheck.common.check.steps import Launch, Step
-from twincheck.common.logs.reader import read_log
-from twincheck.common.logs.result_folder import GENERATION_FILE, ResultFolder
+from twincheck.common.logs.result_folder import GENERATION_FILE
 from twincheck.common.pair.pairs import MODELS, WORDS, folder_of, load_pairs
 from twincheck.common.report import terminal as report
 from twincheck.common.report.commands import whole
@@ -41,8 +38,7 @@ from twincheck.common.system.files import write_text
 from twincheck.common.system.frameworks import SIDES
 from twincheck.common.system.json_file import load_json, write_json
 from twincheck.common.system.program import guarded
-from twincheck.common.system.run_kind import RunKind
-from twincheck.common.verdict.row import Row, claim
+from twincheck.common.verdict.row import Row
 from twincheck.common.weights.checkpoint import configured
 from twincheck.extras.generation import Kind, prompts
 from twincheck.extras.generation.generation import BY, CACHE, LIBRARY, LOOP, Request
@@ -54,61 +50,15 @@ from twincheck.extras.generation.judge_generation import (
     varied,
 )
 
-PROMPT = "The "
 TOKENS, PAIR_TOKENS = 64, 32
 SHOWN = 5  # differences of a prompt
 _OF_A_DIFFERENCE = "token", "position", *SIDES, "reference", "verdict", "margin"
 
 
-def same_text(folder: Path, pair) -> tuple[list[Row], list[str]]:
-    """One row: are the float32 texts the same, each side going its own way?
-
-    Of a pair of the user's own, rows on whether each side agrees with itself.
-    """
-    if pair is not None and not pair.built_in:
-        found = Generated.read(folder)
-        return itself_rows(found), [*left_out(found), *filter(None, [varied(found)])]
-    torch_ids, paddle_ids = (own_ids(folder, side) for side in SIDES)
-    shorter = min(torch_ids.size, paddle_ids.size)
-    differing = np.flatnonzero(torch_ids[:shorter] != paddle_ids[:shorter])
-    longer = max(torch_ids.size, paddle_ids.size)
-    wrong = differing.size + longer - shorter
-    if not wrong:
-        return [claim("text", 0.0, 0.0)], []
-    first = int(differing[0]) if differing.size else shorter
-    return [claim("text", wrong, 0.0, _first_difference(folder, torch_ids, paddle_ids, first))], []
-
-
-def own_ids(folder: Path, side: str) -> np.ndarray:
-    """Prompt and text of a side's float32 run that went on with its own choices, (T,) int64.
-
-    There is such a log where one of them fell otherwise; else the one with forced choices is it.
-    """
-    files = ResultFolder(folder)
-    unforced = files.log("generate", side, RunKind.UNFORCED)
-    with read_log(unforced if unforced.is_file() else files.log("generate", side)) as log:
-        return log["ids"]
-
-
-def _first_difference(folder: Path, torch_ids, paddle_ids, first: int) -> str:
-    """Names the first token that differs: its margin, and how far apart the float64 logits are."""
-    files = ResultFolder(folder)
-    with ExitStack() as stack:
-        logs = (files.log("generate", side, RunKind.FLOAT64) for side in SIDES)
-        torch_log, paddle_log = (stack.enter_context(read_log(log)) for log in logs)
-        number = first - torch_log["prompt"].size
-        own = {"torch": torch_ids, "paddle": paddle_ids}
-        tokens = {s: ids[first] if first < ids.size else Kind.NO_TOKEN() for s, ids in own.items()}
-        difference = Kind.FIRST_DIFFERENCE(number=number, **tokens)
-        if not np.array_equal(torch_log["ids"][:first], torch_ids[:first]):
-            return Kind.FIRST_IN_ANOTHER_TEXT(difference=difference)
-        key = f"token_{number}/logits"
-        if key not in torch_log or key not in paddle_log:
-            return difference
-        names = {"choice": "choice", "margin": "choice:margin"}
-        chosen = {name: torch_log[f"token_{number}/{of}"].item() for name, of in names.items()}
-        gap = float(np.abs(torch_log[key] - paddle_log[key]).max())
-        return Kind.FIRST_WITH_MARGIN(difference=difference, **chosen, gap=gap)
+def with_themselves(folder: Path, pair) -> tuple[list[Row], list[str]]:
+    """Rows on whether each side agrees with itself, and notes on what was not run."""
+    found = Generated.read(folder)
+    return itself_rows(found), [*left_out(found), *filter(None, [varied(found)])]
 
 
 STEP = Step(
@@ -119,7 +69,7 @@ STEP = Step(
     launches=(),
     judged=("generate",),
     guide_stem="generate",
-    extra=same_text,
+    extra=with_themselves,
     other="generate",
 )
 
@@ -135,7 +85,7 @@ def options_parser() -> Parser:
         "--prompt",
         action="append",
         metavar="TEXT|IDS",
-        help=Kind.HELP_PROMPT(prompt=PROMPT),
+        help=Kind.HELP_PROMPT(prompt=prompts.PROMPT),
     )
     group.add_argument("--prompt-file", type=Path, metavar="FILE", help=Kind.HELP_PROMPT_FILE())
     group.add_argument("--prompts", type=Path, metavar="FILE", help=Kind.HELP_PROMPTS())
@@ -177,24 +127,17 @@ def check(arguments, options: CheckOptions) -> int:
             if options.run.weights and options.run.weights not in WORDS:
                 pair, _ = configured(pair, options.run.weights, options.run.preset, train=False)
             config, coder = pair.config(options.run.preset), coders[pair.name]
-            if pair.built_in:
-                request = request_of(arguments, config, coder, prompt_of(arguments))
-            else:
-                request = request_of_pair(arguments, pair, config, coder, options.run.seed)
+            request = request_of(arguments, pair, config, coder, options.run.seed)
             request.save(Path(name) / pair.name)
             requests[pair.name] = request
         step = replace(STEP, launches=(Launch({"data": name}, teacher_forced=False),))
         with report.progress() as on_progress:
             results = run_step(step, options, on_progress)
-    texts, documents = {}, {}
+    documents = {}
     for result in results:
-        coder = coders[result.model]
         if result.error:
             continue
-        if pairs[result.model].built_in:
-            texts[result.model] = texts_of(result.folder, coder)
-            show_texts(result.model, texts[result.model])
-            continue
+        coder = coders[result.model]
         where = base_folder(replace(step, other=""), options) / result.model / GENERATION_FILE
         told = document_of(
             result, pairs[result.model], requests.get(result.model), coder, where, options
@@ -205,21 +148,10 @@ def check(arguments, options: CheckOptions) -> int:
         write_json(where, told)
     report.show_step(step, results)
     if arguments.json:
-        more = {"generation": documents} if documents else {}
-        write_text(arguments.json, json_text(results, texts=texts, **more))
+        write_text(arguments.json, json_text(results, generation=documents))
     page = write_step_page(step, options, results)
     report.say(last_line(results, page))
     return overall_exit(results)
-
-
-def prompt_of(options) -> bytes:
-    """The Reformer's prompt as bytes; UserError for a file that cannot be read, and for several."""
-    if options.prompt_file is not None:
-        return prompts.content_of("--prompt-file", options.prompt_file)
-    given = options.prompt or [PROMPT]
-    if len(given) > 1 or options.prompts is not None:
-        raise UserError(Kind.PROMPTS_SEVERAL())
-    return given[0].encode(errors="surrogateescape")
 
 
 def refuse_settings(options) -> None:
@@ -234,66 +166,35 @@ def refuse_settings(options) -> None:
         raise UserError(Kind.TEMPERATURE_NOT_POSITIVE(temperature=temperature))
 
 
-def refuse_too_long(longest: int, tokens: int, config, preset: str) -> None:
-    """Raise UserError where a model has fewer positions than it would need."""
-    places = positions(config)
-    if longest + tokens > places:
-        said = {"prompt": longest, "tokens": tokens, "preset": preset, "positions": places}
-        raise UserError(Kind.POSITIONS_FEW(**said))
-
-
-def request_of(options, config, coder, content: bytes) -> Request:
-    """What both sides of the Reformer are asked for; UserError for what a model cannot do."""
+def request_of(options, pair, config, coder, seed: int) -> Request:
+    """What both sides are asked for; UserError for what cannot be asked."""
     refuse_settings(options)
-    if getattr(options, "dtype", "float32") != "float32":
-        raise UserError(Kind.REFORMER_OF_ANOTHER_DTYPE(dtype=options.dtype))
-    for name in ("by", "cache", "pad"):
-        if getattr(options, name, None):
-            raise UserError(Kind.REFORMER_WITHOUT_OPTION(option=name))
-    tokens = TOKENS if options.tokens is None else options.tokens
-    if config.get("head", "lm") != "lm":
-        raise UserError(Kind.HEAD_OF_NO_TEXT(preset=options.preset, head=config["head"]))
-    ids = coder.encode(content)
-    if ids.size == 0:
-        raise UserError(Kind.PROMPT_EMPTY())
-    vocabulary = config.get("vocab_size", coder.size)
-    of_preset = {"preset": options.preset, "vocabulary": vocabulary}
-    if int(ids.max()) >= vocabulary:
-        raise UserError(Kind.PROMPT_BEYOND_VOCABULARY(token=int(ids.max()), **of_preset))
-    if vocabulary > coder.size:
-        of_coder = {"tokenizer": coder.name, "size": coder.size}
-        raise UserError(Kind.TOKENIZER_SMALLER(**of_preset, **of_coder))
-    refuse_too_long(ids.size, tokens, config, options.preset)
-    return Request(
-        (ids,),
-        tokens,
-        options.sample,
-        1.0 if options.temperature is None else options.temperature,
-        options.top_k or 0,
-        () if options.no_cache else SIDES,
-        _token(config.get("eos_token_id"), -1),
-    )
-
-
-def request_of_pair(options, pair, config, coder, seed: int) -> Request:
-    """What both sides of a user's pair are asked for; UserError for what cannot be asked."""
-    refuse_settings(options)
-    if options.prompt_file is not None:
-        raise UserError(Kind.PROMPT_FILE_OF_A_PAIR())
+    if pair.built_in:
+        _refuse_of_reformer(options, config)
     if options.no_cache and options.cache not in (None, "none"):
         raise UserError(Kind.NO_CACHE_AND_CACHE(cache=options.cache))
     cached = "none" if options.no_cache else options.cache
     by = options.by or [CACHE]
     if options.sample and LIBRARY in by:
         raise UserError(Kind.SAMPLE_AND_LIBRARY())
-    tokens = PAIR_TOKENS if options.tokens is None else options.tokens
+    usual = TOKENS if pair.built_in else PAIR_TOKENS
+    tokens = usual if options.tokens is None else options.tokens
     rows = prompts.rows_of(pair, config, options, coder, seed)
     vocabulary = config.get("vocab_size", math.inf)
+    of_preset = {"preset": options.preset, "vocabulary": vocabulary}
     for ids in rows:
         if ids.max() >= vocabulary:
-            said = {"preset": options.preset, "pair": pair.name, "vocabulary": vocabulary}
-            raise UserError(Kind.PROMPT_BEYOND_PAIRS_VOCABULARY(token=int(ids.max()), **said))
-    refuse_too_long(max(ids.size for ids in rows), tokens, config, options.preset)
+            beyond = Kind.PROMPT_BEYOND_VOCABULARY(
+                pair=pair.name, token=int(ids.max()), **of_preset
+            )
+            raise UserError(beyond)
+    if pair.built_in and vocabulary > coder.size:
+        of_coder = {"tokenizer": coder.name, "size": coder.size}
+        raise UserError(Kind.TOKENIZER_SMALLER(**of_preset, **of_coder))
+    longest, places = max(ids.size for ids in rows), positions(config)
+    if longest + tokens > places:
+        said = {"prompt": longest, "tokens": tokens, "preset": options.preset, "positions": places}
+        raise UserError(Kind.POSITIONS_FEW(**said))
     if options.pad and len({ids.size for ids in rows}) == 1:
         raise UserError(Kind.PAD_OF_ONE_LENGTH())
     return Request(
@@ -304,11 +205,23 @@ def request_of_pair(options, pair, config, coder, seed: int) -> Request:
         options.top_k or 0,
         {None: SIDES, "both": SIDES, "none": ()}.get(cached, (cached,)),
         _token(config.get("eos_token_id"), -1),
-        by=tuple(way for way in (CACHE, LIBRARY) if way in by),
+        by=() if pair.built_in else tuple(way for way in (CACHE, LIBRARY) if way in by),
         asked=tuple(options.by or ()) or ((CACHE,) if cached not in (None, "none") else ()),
         padded=options.pad,
         pad=_token(config.get("pad_token_id"), 0),
+        cached_loop=pair.built_in,
     )
+
+
+def _refuse_of_reformer(options, config) -> None:
+    """Raise UserError for what hashing attention, which a cache makes another function, has not."""
+    if options.dtype not in (None, "float32"):
+        raise UserError(Kind.REFORMER_OF_ANOTHER_DTYPE(dtype=options.dtype))
+    for name in ("by", "cache", "pad"):
+        if getattr(options, name):
+            raise UserError(Kind.REFORMER_WITHOUT_OPTION(option=name))
+    if config.get("head", "lm") != "lm":
+        raise UserError(Kind.HEAD_OF_NO_TEXT(preset=options.preset, head=config["head"]))
 
 
 def _token(value: object, default: int) -> int:
@@ -322,24 +235,6 @@ def positions(config) -> float:
     if config.get("axial_pos_embds", False):
         count = min(count, math.prod(config.get("axial_pos_shape", [count])))
     return count
-
-
-def texts_of(folder: Path, coder) -> dict[str, str | bool]:
-    """The prompt, what each side wrote behind it, and whether that is the same, token by token.
-
-    Raises UserError for ids without text.
-    """
-    with read_log(ResultFolder(folder).log("generate", "torch")) as log:
-        prompt = log["prompt"]
-    written = {side: own_ids(folder, side)[prompt.size :] for side in SIDES}
-    for ids in (prompt, *written.values()):
-        if ids.size and not 0 <= int(ids.min()) <= int(ids.max()) < coder.size:
-            of_coder = {"tokenizer": coder.name, "size": coder.size}
-            said = {"folder": str(folder), "token": int(ids.max()), **of_coder}
-            raise UserError(Kind.LOGS_BEYOND_TOKENIZER(**said))
-    texts = {"prompt": coder.decode(prompt), **{s: coder.decode(i) for s, i in written.items()}}
-    # Tokens that are no UTF-8 are shown alike.
-    return texts | {"same": bool(np.array_equal(*written.values()))}
 
 
 def document_of(
@@ -363,9 +258,19 @@ def document_of(
     more = {"pair": str(pair.folder), "command": command, "how": how}
     told = document(found, result.verdict, result.exit_code, result.rows, **more)
     for prompt in told["prompts"] if coder is not None else ():
+        _refuse_unwritten(result.folder, coder, prompt)
         prompt["text"] = coder.decode(np.array(prompt["prompt"], np.int64))
         prompt["texts"] = {s: coder.decode(np.array(prompt["free"][s], np.int64)) for s in SIDES}
     return told
+
+
+def _refuse_unwritten(folder: Path, coder, prompt: dict) -> None:
+    """Raise UserError for ids that a tokenizer has no text for."""
+    free = prompt["free"].values()
+    largest = max(map(max, filter(None, [prompt["prompt"], *free])))
+    if largest >= getattr(coder, "size", math.inf):
+        of_coder = {"tokenizer": coder.name, "size": coder.size}
+        raise UserError(Kind.LOGS_BEYOND_TOKENIZER(folder=str(folder), token=largest, **of_coder))
 
 
 def show_document(told: dict) -> None:
@@ -376,9 +281,12 @@ def show_document(told: dict) -> None:
         if prompt["text"] is not None:
             text = prompts.shown(prompt["text"])
             report.say(Kind.PROMPT_NUMBERED(number=number, text=text))
-            for side in SIDES:
-                text = prompts.shown(prompt["texts"][side])
-                report.say(Kind.SIDE_WROTE_BEHIND(side=side, text=text))
+            texts = {side: prompts.shown(prompt["texts"][side]) for side in SIDES}
+            if prompt["free"]["torch"] == prompt["free"]["paddle"]:
+                report.say(Kind.BOTH_WROTE(text=texts["torch"]))
+            else:
+                for side in SIDES:
+                    report.say(Kind.SIDE_WROTE(side=side, text=texts[side]))
         for at in prompt["differences"][:SHOWN]:
             noise = {side: n for side, n in at["noise"].items() if n is not None}
             noises = [Kind.NOISE_OF_SIDE(side=side, noise=n) for side, n in noise.items()]
@@ -388,13 +296,3 @@ def show_document(told: dict) -> None:
     for way in told["itself"]:
         if way["verdict"] in ("IDENTICAL", "ROUNDING"):
             report.say(Kind.WAY_AGREES(**{n: way[n] for n in ("side", "way", "verdict")}))
-
-
-def show_texts(model: str, texts: dict[str, str | bool]) -> None:
-    """Print what was written, once where both sides wrote the same."""
-    report.say(Kind.PROMPT_OF_MODEL(model=model, text=prompts.shown(texts["prompt"])))
-    if texts["same"]:
-        report.say(Kind.BOTH_WROTE(text=prompts.shown(texts["torch"])))
-        return
-    for side in SIDES:
-        report.say(Kind.SIDE_WROTE(side=side, text=prompts.shown(texts[side])))

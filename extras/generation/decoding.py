@@ -1,4 +1,4 @@
-"""Generation of a user's pair on one side: its plain loop, and what must agree with it.
+"""Generation on one side: its plain loop, and what must agree with it.
 
 The plain loop gives the whole text to the pair's model for each token, and the reference's float64
 run says with which token all go on.  What is run beside it is fed the same tokens: the key-value
@@ -44,6 +44,7 @@ from twincheck.extras.generation.generation import (
 IDS, MASK, POSITIONS = "input_ids", "attention_mask", "position_ids"
 NAMES = {IDS: IDS, MASK: MASK, POSITIONS: POSITIONS}
 CACHES = ("past_key_values", "cache")  # what libraries call it
+HASHED = "past_buckets_states"  # the Reformer's
 RIGHT = "with_positions"  # what the plain loop's positions come to, where they are given
 OFF = 1e-6  # of the logits: so far off that it is worth asking why
 
@@ -77,19 +78,24 @@ class Decoder:
         key = f"prompt_{number}/choice"
         forced = (session.forced or {}).get(run.prefix + key)
         ids, rows = prompt, {"logits": [], "choice": [], "scores": [], "kept": []}
-        for n in range(request.tokens):
+        cached, cache = request.cached_loop and self.side.NAME in request.cache, None
+        for n in range(request.tokens if forced is None else forced.size):
             # Each pass begins anew, so that all draw the same numbers.
             session.begin(prefix=f"{run.prefix}prompt_{number}/token_{n}/")
-            logits = self.plain(ids[None], np.ones_like(ids[None]))[0]  # (V)
+            if cached:
+                logits, cache = self._next_of_cache(ids, cache)
+            else:
+                logits = self.plain(ids[None], np.ones_like(ids[None]))[0]  # (V)
             draw = session.tape.generator(f"{SITE}/prompt_{number}", n).random()
             scores, kept = choose(logits, request, draw)
             own = scores.argmax()
             for name, value in zip(rows, (logits, own, scores, kept), strict=True):
                 rows[name].append(value)
-            known = forced is not None and forced.shape == (request.tokens,)
-            ids = np.append(ids, forced[n] if known else own)
+            ids = np.append(ids, own if forced is None else forced[n])
             of = {"number": number + 1, "count": len(request.prompts)}
             run.progress(Kind.NOW_PROMPT(**of, token=n + 1))
+            if request.cached_loop and ids[-1] == request.end:
+                break
         session.begin(prefix=run.prefix)
         arrays = {name: np.stack(values) for name, values in rows.items()}
         if request.sample:
@@ -109,6 +115,12 @@ class Decoder:
         network = self.model if positions is None else self._padded_model()
         outputs = self._call(network, {IDS: ids, MASK: mask, POSITIONS: positions})
         return self._last(outputs)
+
+    def _next_of_cache(self, ids: np.ndarray, cache):
+        """Logits (V) behind ids (T), all but whose last are in the cache, and the next cache."""
+        new = ids if cache is None else ids[-1:]
+        outputs = self._call(self.model, {IDS: new[None]}, use_cache=True, **{HASHED: cache})
+        return self._last(outputs)[0], outputs[HASHED]
 
     def _padded_model(self):
         """What takes a mask, and positions too where anything does."""

@@ -30,14 +30,12 @@ class Request:
     temperature  logits are divided by it before the softmax
     top_k        drawn among so many of the largest logits; 0: among all
     cache        the sides that feed each new token alone, with a cache of those before it
-    end          the token behind which nothing comes; -1: there is none
-
-    Of users' pairs, whose plain loop is always run:
-
+    end          the token behind which a cached loop writes nothing; -1: there is none
     by           CACHE and LIBRARY, where they are run beside it
     asked        those of them that a model must have, else it is an error
     padded       also all prompts as one batch, padded on the left
     pad          the token that they are padded with
+    cached_loop  the loop itself goes by the cache, which makes the Reformer another function
     """
 
     prompts: tuple[np.ndarray, ...]
@@ -51,6 +49,7 @@ class Request:
     asked: tuple[str, ...] = ()
     padded: bool = False
     pad: int = 0
+    cached_loop: bool = False
 
     def save(self, folder: Path) -> None:
         """Write the request where a model's workers look for their data."""

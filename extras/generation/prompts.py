@@ -18,6 +18,7 @@ from twincheck.common.system.errors import UserError
 from twincheck.extras.generation import Kind
 from twincheck.extras.shared.coders import PIECES, decoded, tokenizer
 
+PROMPT = "The "  # of a built-in model, where none is given
 OWN_ROWS = 4  # of a pair's inputs, at most, where no prompt is given
 
 
@@ -54,7 +55,7 @@ def coder_of(pair: Pair, options):
 
 
 def rows_of(pair: Pair, config, options, coder, seed: int) -> list[np.ndarray]:
-    """The prompts of a user's pair, each (T,) int64: those given, or rows of its own inputs.
+    """The prompts, each (T,) int64: those given, or of a user's pair rows of its own inputs.
 
     Raises UserError for what is no prompt.
     """
@@ -63,8 +64,10 @@ def rows_of(pair: Pair, config, options, coder, seed: int) -> list[np.ndarray]:
         given = [line for line in content.splitlines() if line.strip()]
         if not given:
             raise UserError(Kind.PROMPTS_MISSING(path=str(options.prompts)))
-    elif options.prompt is not None:
-        given = [text.encode(errors="surrogateescape") for text in options.prompt]
+    elif options.prompt_file is not None:
+        given = [content_of("--prompt-file", options.prompt_file)]
+    elif options.prompt is not None or pair.built_in:
+        given = [text.encode(errors="surrogateescape") for text in options.prompt or [PROMPT]]
     else:
         return _own_rows(pair, config, seed)
     rows = [_ids(text) if coder is None else coder.encode(text) for text in given]

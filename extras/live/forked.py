@@ -1,5 +1,6 @@
 """What a fork of the caller does: a worker's module, as its own Python would run it."""
 
+import atexit
 import gc
 import importlib
 import runpy
@@ -11,9 +12,11 @@ from importlib.abc import MetaPathFinder
 from twincheck.extras.live import Kind, cells, held
 
 
-def run(asked: Mapping) -> int:
-    """Run the module that a check asks for; returns the exit status."""
-    side = "torch" if ".torch." in asked["module"] else "paddle"
+def run(asked: Mapping) -> None:
+    """Run the module that a check asks for: -W ignore -m MODULE ARGUMENT…"""
+    module, *words = asked["arguments"][3:]
+    atexit._clear()  # what the caller is to do at its end
+    side = "torch" if ".torch." in module else "paddle"
     framework = importlib.import_module(side)
     if side == "torch":
         # Its threads were not forked: with more than one, its first operator would wait for them.
@@ -26,10 +29,9 @@ def run(asked: Mapping) -> int:
     warnings.simplefilter("ignore")  # as a worker has it: the caller's may be errors
     gc.enable()
     cells.rename(held.CELLS)
-    sys.modules.pop(asked["module"], None)  # where the caller has it, by another finder
-    sys.argv[:] = [asked["module"], *asked["words"]]
-    runpy.run_module(asked["module"], run_name="__main__", alter_sys=True)
-    return 0
+    sys.modules.pop(module, None)  # where the caller has it, by another finder
+    sys.argv[:] = [module, *words]
+    runpy.run_module(module, run_name="__main__", alter_sys=True)
 
 
 def _no_gpu():

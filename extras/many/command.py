@@ -78,7 +78,8 @@ def _check(given: argparse.Namespace) -> int:
 
         def take(pair: Pair, outcome: Outcome) -> None:
             outcomes[pair] = outcome
-            terminal.say(told(pair, outcome))
+            kind = Kind.PAIR_NOT_COMPARED if outcome.status == 2 else Kind.PAIR_SAYS
+            terminal.say(kind(pair=pair.name, said=outcome.said, seconds=outcome.seconds))
             on_progress(Kind.PAIRS_DONE(done=len(outcomes), count=count))
 
         on_progress(Kind.PAIRS_DONE(done=0, count=count))
@@ -131,14 +132,6 @@ def check(pair: Pair, threads: int) -> Outcome:
     said = [line.strip() for line in errors or lines if line.strip()]
     said = said[-1] if said else Kind.ENDED_SILENTLY(status=status)
     return Outcome(status if status in (0, 1) else 2, said, time.monotonic() - began)
-
-
-def told(pair: Pair, outcome: Outcome) -> str:
-    """Return the line on one pair."""
-    kind = (Kind.PAIR_ALIGNED, Kind.PAIR_NOT_ALIGNED, Kind.PAIR_NOT_COMPARED)[outcome.status]
-    if ("ALIGNED", "NOT ALIGNED", "NOT COMPARED")[outcome.status] in outcome.said:
-        kind = Kind.PAIR_SAYS  # so itself
-    return kind(pair=pair.name, said=outcome.said, seconds=outcome.seconds)
 
 
 def in_all(found: Sequence[tuple[Pair, Outcome]], seconds: float) -> str:

@@ -1,7 +1,7 @@
 """Which unit of one model may be which of the other, before any value is looked at.
 
-NumPy only.  Units of equal sizes are aligned in the order of their calls, where equal and similar
-names weigh too; what that leaves is paired by its names.
+Of units of equal sizes those are paired whose names, kinds and places in the order of calls are the
+nearest, of all together.
 """
 
 import re
@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from itertools import combinations
 
 import numpy as np
+from scipy.optimize import linear_sum_assignment
 
 from twincheck.common.weights.layers import COMPAT, Owner
 from twincheck.extras.new_pair.structure import Structure, Unit
@@ -24,6 +25,7 @@ _WORDS = {
 }
 _SAME_NAME = 2.0  # beside the 1 of a match: no order outweighs an equal name
 _SIMILAR = 0.5
+_APART = 0.5  # from one end of the models' calls to the other
 
 
 @dataclass(frozen=True)
@@ -217,7 +219,7 @@ def _within(ps: Sequence[Unit], ts: Sequence[Unit]) -> tuple[dict[str, str], lis
 
 
 def _matched(paddle, torch, group_fits) -> list[tuple[int, int]]:
-    """(Paddle's number, torch's) of groups that fit each other, by order and names."""
+    """(Paddle's number, torch's) of groups that fit each other, by names and order."""
     names = [[words(group[0].name) for group in groups] for groups in (paddle, torch)]
     scores = np.full((len(paddle), len(torch)), -1.0)
     for i, ps in enumerate(paddle):
@@ -227,17 +229,10 @@ def _matched(paddle, torch, group_fits) -> list[tuple[int, int]]:
                 likeness += 0.25 * (kind_of(ps[0].kind) == kind_of(ts[0].kind))
                 same = ps[0].name == ts[0].name
                 scores[i, j] = 1.0 + likeness + _SAME_NAME * same
-    # Where both have a namesake that fits, they are no pair: calls may be known of one side alone.
-    has = scores > 1.0 + _SAME_NAME
-    scores[np.outer(has.any(axis=1), has.any(axis=0)) & ~has] = -1.0
-    pairs = _in_order(scores)
-    rows, columns = {i for i, _ in pairs}, {j for _, j in pairs}
-    for i, j in sorted(np.argwhere(scores > 0).tolist(), key=lambda at: -scores[tuple(at)]):
-        if i not in rows and j not in columns:
-            rows.add(i)
-            columns.add(j)
-            pairs.append((i, j))
-    return pairs
+    places = [np.arange(n) / max(1, n) for n in scores.shape]
+    apart = _APART * np.abs(np.subtract.outer(*places))
+    found = linear_sum_assignment(np.where(scores > 0, scores - apart, -scores.size - 1.0), True)
+    return [(i, j) for i, j in zip(*map(np.ndarray.tolist, found), strict=True) if scores[i, j] > 0]
 
 
 def fits(unit: Unit, other: Unit) -> bool:
@@ -246,22 +241,3 @@ def fits(unit: Unit, other: Unit) -> bool:
         return False
     kinds = {kind_of(next(iter(u.entries.values())).kind) for u in (unit, other)}
     return "" in kinds or len(kinds) == 1 or kinds == {"conv", "linear"}  # with a kernel of 1
-
-
-def _in_order(scores: np.ndarray) -> list[tuple[int, int]]:
-    """Pairs (row, column), both rising, whose scores have the largest sum; no negative ones."""
-    rows, columns = scores.shape
-    best = np.zeros((rows + 1, columns + 1))
-    for i in range(rows):
-        taken = np.where(scores[i] > 0, best[i, :-1] + scores[i], -1.0)
-        best[i + 1, 1:] = np.maximum.accumulate(np.maximum(taken, best[i, 1:]))
-    pairs, i, j = [], rows, columns
-    while i and j:
-        if best[i, j] == best[i, j - 1]:
-            j -= 1
-        elif best[i, j] == best[i - 1, j]:
-            i -= 1
-        else:
-            i, j = i - 1, j - 1
-            pairs.append((i, j))
-    return pairs[::-1]

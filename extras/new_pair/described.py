@@ -17,7 +17,7 @@ from twincheck.common.system.json_file import load_json, write_json
 from twincheck.common.system.reasons import read_value
 from twincheck.extras.new_pair import Kind
 from twincheck.extras.new_pair.inputs import LABELS, Input
-from twincheck.extras.new_pair.spec import Arguments, Spec
+from twincheck.extras.new_pair.spec import Spec
 
 LIBRARY = "twincheck.extras.new_pair.library"
 
@@ -28,7 +28,7 @@ class Asked:
 
     specs: Mapping[str, Spec | None]  # None: PaConvert's translation of the other
     configs: Mapping[str, Spec | None]
-    arguments: Arguments
+    arguments: Mapping[str, dict]  # "": both sides' -> what they are built with; a side -> its own
     inputs: Sequence[Input]
     chosen: Mapping[str, str | None]  # side -> the Python that was named for it
     pythons: Mapping[str, str]  # side -> the one that runs it
@@ -128,8 +128,8 @@ def request_for(side: str, spec: Spec, asked: Asked, work: Path) -> dict:
         "path": list(dict.fromkeys(roots)),
         "cwd": os.getcwd(),
         "compat": spec.compat,
-        "shared": repr(asked.arguments.shared),  # JSON knows no tuples
-        "own": repr(asked.arguments.own.get(side, {})),
+        "shared": repr(asked.arguments[""]),  # JSON knows no tuples
+        "own": repr(asked.arguments.get(side, {})),
         "names": {one.name: getattr(one, other) or one.name for one in taken},
         "inputs": sorted(map(str, work.glob("inputs_*.npz"))),
         "seed": asked.seed,

@@ -88,7 +88,7 @@ def make_pair(
     if translation:
         places["paddle"] = TRANSLATED
     arguments = asked.arguments
-    plan = Plan(arguments.shared, arguments.own, inputs, sides, matched, loss, places)
+    plan = Plan(arguments[""], arguments, inputs, sides, matched, loss, places)
     proposal = Proposal()
     write_pair(work, _texts(plan, proposal, False), [], asked.chosen)
     if not problem:
@@ -103,7 +103,7 @@ def make_pair(
 def _drawn(inputs: Sequence[Input], asked: Asked) -> dict[str, np.ndarray]:
     """The inputs' values, drawn by the very text that case.py gets."""
     names: dict[str, object] = {"np": np}
-    config = asked.arguments.shared
+    config = asked.arguments[""]
     exec(inputs_text(None, inputs, config), names)
     return names["make_inputs"](config, asked.seed)
 

@@ -3,7 +3,7 @@
     of_pair(folder, chosen, seed)   builds both sides and asks them
     propose(torch, paddle)          of two structures
 
-NumPy only.  What is proposed is judged by twincheck certificate as any other.
+No framework is imported.  What is proposed is judged by twincheck certificate as any other.
 """
 
 import tempfile
@@ -116,10 +116,10 @@ def modules_of_equal_value(models: Models, found: Found) -> dict[str, str]:
     partners = {name: {match.torch} for name, match in found.assignment.matches.items()}
     partners |= {name: set(each.torch) for each in found.assignment.fused for name in each.paddle}
     around: dict[frozenset, list[str]] = {}
-    for name, _, _ in torch.modules:
+    for name in torch.modules:
         around.setdefault(torch.units_in(name), []).append(name)
     names = {}
-    for name, _, _ in paddle.modules:
+    for name in paddle.modules:
         inside = paddle.units_in(name)
         calls = tried.calls_of(name)
         if not name or name in paddle.units or not inside or not calls or not calls[0].gave:

@@ -1,4 +1,4 @@
-"""An assignment corrected by what its trials show, and what they prove of it.  NumPy only."""
+"""An assignment corrected by what its trials show, and what they prove of it."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -16,7 +16,7 @@ from twincheck.extras.new_pair.assignment import (
     template,
 )
 from twincheck.extras.new_pair.structure import sizes_of
-from twincheck.extras.new_pair.trials import CLOSE, NEARER, Event, Trials, Tried, distance
+from twincheck.extras.new_pair.trials import CLOSE, Event, Trials, Tried, distance
 
 _MOST_IN_A_TIE = 4  # of more, two are exchanged at a time; in the end neighbours alone
 
@@ -59,16 +59,13 @@ class Search:
         """The first change after which more agrees; None where there is none."""
         if not tried.error and not tried.failing:
             return None
-        nearest = assignment, tried
         for other in self._changes(assignment, tried):
             if self.trials.spent:
                 break
             then = self.trials.run(other)
             if then.score > tried.score:
                 return other, then
-            if then.score == tried.score and then.off < nearest[1].off:
-                nearest = other, then
-        return nearest if nearest[1].off < NEARER * tried.off else None
+        return None
 
     def _changes(self, assignment: Assignment, tried: Tried) -> Iterator[Assignment]:
         """Other assignments to try, the likeliest first."""
@@ -77,23 +74,21 @@ class Search:
         moved = self._by_arrival(assignment, tried)
         if moved != assignment:
             yield moved
-        choices = self._choices(assignment)
-        for _, others in sorted(choices, key=lambda choice: self._distance(choice[0], tried)):
-            yield from others
-
-    def _distance(self, names: list[str], tried: Tried) -> float:
-        """How many units are called between a choice's and the next failing event, at the least.
-
-        What is not called, or has units inside it, may show anywhere.
-        """
-        units = self.models.paddle.units
-        if not names or not all(units[n].leaf and units[n].calls for n in names):
-            return 0
-        calls = dict.fromkeys((event.unit, event.number) for event in tried.events)
-        place = {call: i for i, call in enumerate(calls)}
-        failing = {place[event.unit, event.number] for event in tried.failing}
-        own = [at for (unit, _), at in place.items() if unit in names]
-        return min((f - at for f in failing for at in own if f >= at), default=np.inf)
+        for ties in self.ties(assignment).values():
+            for order in _reordered(len(ties[0])):
+                yield self._permuted(assignment, ties, order)
+        turnable = {n: self.models.turnable(n, m) for n, m in assignment.matches.items()}
+        for names in grouped(n for n, locals_ in turnable.items() if locals_).values():
+            for local in sorted(turnable[names[0]]):
+                yield self._turned(assignment, names, local)
+        equal = {name: self._equal(name, match) for name, match in assignment.matches.items()}
+        for names in grouped(equal, lambda name: (template(name), equal[name])).values():
+            yield from self._other_locals(assignment, names, equal[names[0]])
+        kinds = grouped(assignment.fused, lambda f: (*map(template, f.paddle), f.sizes))
+        for same in kinds.values():
+            yield from self._other_fusions(assignment, same)
+        yield from self._other_stacks(assignment)
+        yield from self._regroupings(assignment)
 
     def _by_arrival(self, assignment: Assignment, tried: Tried) -> Assignment:
         """Units that got what another torch unit was given become that one."""
@@ -130,29 +125,6 @@ class Search:
 
     # ---- choices --------------------------------------------------------------------------------
 
-    def _choices(self, assignment: Assignment) -> list[tuple[list[str], list[Assignment]]]:
-        """What could be otherwise: the units of each choice, and its other ways, for all layers."""
-        choices = []
-        for ties in self.ties(assignment).values():
-            others = [self._permuted(assignment, ties, order) for order in _reordered(len(ties[0]))]
-            choices.append(([name for tie in ties for name in tie], others))
-        turnable = {n: self.models.turnable(n, m) for n, m in assignment.matches.items()}
-        for names in grouped(n for n, locals_ in turnable.items() if locals_).values():
-            others = [
-                self._turned(assignment, names, local) for local in sorted(turnable[names[0]])
-            ]
-            choices.append((names, others))
-        equal = {name: self._equal(name, match) for name, match in assignment.matches.items()}
-        for names in grouped(equal, lambda name: (template(name), equal[name])).values():
-            choices.append((names, list(self._other_locals(assignment, names, equal[names[0]]))))
-        by_template = grouped(assignment.fused, lambda f: (*map(template, f.paddle), f.sizes))
-        for same in by_template.values():
-            names = [name for each in same for name in each.paddle]
-            choices.append((names, list(self._other_fusions(assignment, same))))
-        if assignment.stacks:
-            choices.append(([], list(self._other_stacks(assignment))))
-        return choices + list(self._regroupings(assignment))
-
     def _other_stacks(self, assignment: Assignment) -> Iterator[Assignment]:
         """Experts' parts in another order, in other numbers of turns, or the other way."""
         kinds = grouped(  # a bias goes with its weight
@@ -182,7 +154,7 @@ class Search:
         shape = side.owners[stack.one].shape
         return len(shape) == 3 and shape[-1] == shape[-2]
 
-    def _regroupings(self, assignment: Assignment) -> Iterator[tuple[list[str], list[Assignment]]]:
+    def _regroupings(self, assignment: Assignment) -> Iterator[Assignment]:
         """Rows in another order: thirds or halves for turns, also within heads (rotary); of one
         kind of layer, or of all that are given the same tensor and two of these."""
         torch = self.models.torch
@@ -200,11 +172,9 @@ class Search:
         kinds = grouped(both, lambda names: tuple((template(name), rows[name]) for name in names))
         for sets in sorted(kinds.values(), key=lambda sets: -len(sets[0])):
             matches = {name: assignment.matches[name] for names in sets for name in names}
-            others = [
-                assignment.exchanged({n: self._regrouped(m, *how) for n, m in matches.items()})
-                for how in self._orders(assignment, sets[0])
-            ]
-            yield list(matches), others
+            for how in self._orders(assignment, sets[0]):
+                moves = {n: self._regrouped(m, *how) for n, m in matches.items()}
+                yield assignment.exchanged(moves)
 
     def _orders(self, assignment: Assignment, names) -> list[tuple[int, int, bool]]:
         """(parts, rows that belong together, the other way round) for layers of these sizes."""

@@ -166,10 +166,7 @@ def _see(job: Job) -> None:
     side.set_up("float32", request.device, request.seed)
     model = Run(job, case, "float32", Session(request.seed)).construct()
     owners = side.owners(model)
-    told["modules"] = [
-        [name, type(module).__name__, type(module).__module__]
-        for name, module in side.modules(model)
-    ]
+    told["modules"] = {name: type(module).__name__ for name, module in side.modules(model)}
     told["settings"] = {n: _settings(module, side.NAME) for n, module in side.modules(model)}
     weights.save_owners(job.folder / f"owners_{side.NAME}.json", owners)
     try:

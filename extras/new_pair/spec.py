@@ -8,9 +8,9 @@ transformers:BertModel           a class whose configuration has a class of its 
 import ast
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 from twincheck.common.system.errors import UserError
@@ -33,14 +33,6 @@ class Spec:
 
     def __str__(self) -> str:
         return f"{self.file or self.module}:{self.name}"
-
-
-@dataclass(frozen=True)
-class Arguments:
-    """What both sides are built with, and what one side is beside it."""
-
-    shared: dict = field(default_factory=dict)
-    own: dict[str, dict] = field(default_factory=dict)  # side -> its own
 
 
 def parse_spec(option: str, text: str) -> Spec:
@@ -100,12 +92,14 @@ def _value(text: str) -> object:
     return text
 
 
-def read_arguments(config: Path | None, words: dict[str, Sequence[str]]) -> Arguments:
-    """The arguments of --config, --set, --torch-set and --paddle-set.
+def read_arguments(config: Path | None, words: Mapping[str, Sequence[str]]) -> dict[str, dict]:
+    """What both sides are built with, under "", and what each is beside it, under its name.
 
-    words   "" (of both sides), torch and paddle -> the key=value words given
+    config   a file of what both are built with; words beside it count
+    words    the key=value words of --set, under "", and of --torch-set and --paddle-set
     """
-    shared = dict(load_json(config)) if config else {}
-    shared |= parse_settings("--set", words[""])
-    own = {side: parse_settings(f"--{side}-set", given) for side, given in words.items() if side}
-    return Arguments(shared, own)
+    told = {
+        side: parse_settings(f"--{side}-set" if side else "--set", given)
+        for side, given in words.items()
+    }
+    return told | {"": dict(load_json(config) if config else {}) | told[""]}

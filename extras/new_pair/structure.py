@@ -73,7 +73,7 @@ class Structure:
     """One side's model: its modules, the owners of its weights, and one pass through it."""
 
     side: str
-    modules: list[tuple[str, str, str]]  # name, class, where the class is defined
+    modules: Mapping[str, str]  # name -> class
     owners: Mapping[str, Owner]
     calls: list[Call] = field(default_factory=list)
     values: Mapping[str, np.ndarray] = field(default_factory=dict)  # "CALL/in/NUMBER" and so on
@@ -85,11 +85,10 @@ class Structure:
     @cached_property
     def units(self) -> dict[str, Unit]:
         """Name -> unit, in the order in which the model was built."""
-        kinds = {name: kind for name, kind, _ in self.modules}
         found: dict[str, Unit] = {}
         for key, owner in self.owners.items():
             name = key[: len(key) - len(owner.local)].rstrip(".")
-            if why_no_partner(owner) or name not in kinds:
+            if why_no_partner(owner) or name not in self.modules:
                 continue
             inside = owner.local.startswith("in_proj_")
             if self.splits and owner.kind == MULTIHEAD and inside:
@@ -103,7 +102,7 @@ class Structure:
                     shape = (size, *owner.shape[1:])
                     unit.entries[local] = owner._replace(kind="Linear", local=local, shape=shape)
                 continue
-            unit = found.setdefault(name, Unit(name, kinds[name], {}, side=self.side))
+            unit = found.setdefault(name, Unit(name, self.modules[name], {}, side=self.side))
             for half in HALVES if key in self.apart else ("",):
                 local, shape = owner.local + half, owner.shape[:-1] if half else owner.shape
                 unit.entries[local] = owner._replace(local=local, shape=shape)
@@ -116,24 +115,8 @@ class Structure:
 
     def in_order(self) -> list[Unit]:
         """The units as they are called first; those that never are stand last, as built."""
-        first = {name: self.first_call(unit) for name, unit in self.units.items()}
-        places = {n: len(self.calls) if call is None else call for n, call in first.items()}
-        return [self.units[name] for name in sorted(places, key=places.get)]
-
-    def first_call(self, unit: Unit) -> int | None:
-        """The number of a unit's first call; None where it has none."""
-        if unit.calls:
-            return unit.calls[0].number
-        # The framework's own layers use what is inside them without calling it.
-        outer = [name for name in self._framework if unit.name.startswith(f"{name}.")]
-        numbers = (call.number for name in outer for call in self.calls_of(name)[:1])
-        return max(numbers, default=None)
-
-    @cached_property
-    def _framework(self) -> set[str]:
-        """Names of the framework's own layers."""
-        ours = f"{self.side}.nn"
-        return {name for name, _, where in self.modules if name and where.startswith(ours)}
+        last = len(self.calls)
+        return sorted(self.units.values(), key=lambda u: u.calls[0].number if u.calls else last)
 
     def units_in(self, name: str) -> frozenset[str]:
         """The units in a module, itself among them."""
@@ -198,8 +181,7 @@ def read_structure(folder: Path, side: str) -> Structure:
     """What the side's process has left in a folder."""
     path = folder / f"structure_{side}.json"
     told = load_json(path)
-    modules = [tuple(row) for row in told["modules"]]
-    structure = Structure(side, modules, load_owners(folder / f"owners_{side}.json"))
+    structure = Structure(side, told["modules"], load_owners(folder / f"owners_{side}.json"))
     return replace(read_calls(path, structure), error=told["error"], settings=told["settings"])
 
 

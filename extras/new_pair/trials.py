@@ -69,11 +69,6 @@ class Tried:
         """Those that do not, in the order of the pass."""
         return [event for event in self.events if not event.agrees]
 
-    @property
-    def off(self) -> float:
-        """By how much all of those are off together; more than all of its size counts as that."""
-        return sum(min(event.gap, 1.0) for event in self.failing)
-
     def gap(self, unit: str, what: str) -> float | None:
         """The largest of a unit; None where nothing of it was seen."""
         return max((e.gap for e in self.events if (e.unit, e.what) == (unit, what)), default=None)
@@ -91,7 +86,6 @@ class Trials:
         shapes = [shape for call in calls for shape in (*call.given, *call.gave)]
         values = sum(map(math.prod, shapes)) + sum(v.size for v in self.state.values())
         self.most = min(MOST_TRIALS, max(LEAST_TRIALS, MOST_VALUES // max(1, values)))
-        self._known: dict[str, Tried] = {}
         self._loaded: dict[str, str] = {}  # what the process's model holds
 
     @property
@@ -105,9 +99,6 @@ class Trials:
         own     units whose own results go on to the others, not torch's
         as_is   units whose axes are torch's, whatever arrives
         """
-        which = repr((assignment, sorted(own), sorted(as_is)))
-        if which in self._known:
-            return self._known[which]
         self.count += 1
         paddle = self.models.paddle
         recipes = self.models.recipes(assignment)
@@ -156,7 +147,6 @@ class Trials:
             # Such as a layer that a port gives rows for columns: it is right, what arrives is not.
             other = self.run(assignment, own, as_is | turned) if turned else tried
             tried = other if other.score >= tried.score else tried
-        self._known[which] = tried
         return tried
 
     def _of_fused(self, each: Fused) -> Iterator[tuple[str, np.ndarray]]:

@@ -242,8 +242,8 @@ def _plain_claim(evidence, said, step, measured, limit, passed) -> Claim:
 def _said(said: dict) -> str:
     """What a red result of another command says first, in its own words."""
     told = said.get("reasons") or said["problems"] if said.get("problems") else []
-    cause = said.get("cause") or {}
-    told = [*told, cause.get("reason") or cause.get("said", "")]
+    rows = [row for row in said.get("rows", []) if row.get("verdict") in FAILING]
+    told = [*told, *(reason for row in rows for reason in row["reasons"])]
     told += [one["said"] for one in said.get("itself", []) if one["verdict"] in FAILING]
     wrong = [one for prompt in said.get("prompts", []) for one in prompt["differences"]]
     told += [

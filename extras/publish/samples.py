@@ -28,6 +28,12 @@ class Samples:
     cut: dict[str, tuple[int, int]]  # part -> how many samples it has here, and of how many
 
     @property
+    def counts(self) -> str:
+        """How many training and test samples there are."""
+        parts = self.train, self.test
+        return " + ".join(f"{len(next(iter(part.values()))):,}" for part in parts)
+
+    @property
     def note(self) -> str:
         """How much of the data it is."""
         parts = [

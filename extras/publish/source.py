@@ -249,15 +249,6 @@ def _no_stand_in(what: str) -> str:
 # ---- part of a file -----------------------------------------------------------------------------
 
 
-def _definitions(tree: ast.Module) -> dict[str, list[ast.stmt]]:
-    """Name -> the top-level statements that bind it, or change it in place."""
-    found: dict[str, list[ast.stmt]] = {}
-    for statement in tree.body:
-        for name in bound_names(statement):
-            found.setdefault(name, []).append(statement)
-    return found
-
-
 def bound_names(statement: ast.stmt) -> set[str]:
     """The names that a top-level statement binds or changes in place."""
     if isinstance(statement, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
@@ -278,91 +269,52 @@ def bound_names(statement: ast.stmt) -> set[str]:
 
 
 def extract(text: str, wanted: set[str], where: object, title: str | None = None) -> str:
-    """The part of a module that defines the wanted names, and what these use, in its order.
+    """The part of a module that defines the wanted names, and what these use, as it stands there.
 
-    Comments above a statement go with it; a section's heading does where any of it is kept.  An
-    import line keeps the names that are used.  title: another docstring.
+    What is left out takes the comments above it along, and a section its heading.  An import line
+    keeps the names that are used.  title: another docstring.
     Raises UserError for a name that the module does not define.
     """
     tree = ast.parse(text)
-    defined = _definitions(tree)
+    defined: dict[str, list[ast.stmt]] = {}
+    for statement in tree.body:
+        for name in bound_names(statement):
+            defined.setdefault(name, []).append(statement)
     missing = sorted(wanted - set(defined))
     if missing:
         raise UserError(Kind.NOT_DEFINED(file=str(where), names=missing))
-    waiting, used = set(wanted), set()
-    kept: set[ast.stmt] = set()
+    waiting, used, kept = set(wanted), set(), set()
     while waiting:
         name = waiting.pop()
         used.add(name)
         for statement in defined[name]:
-            if statement not in kept:
-                kept.add(statement)
-                read = {n.id for n in ast.walk(statement) if isinstance(n, ast.Name)}
-                waiting |= read & set(defined) - used
-    lines = text.splitlines()
-    parts = [_docstring(tree, lines) if title is None else f'"""{title}"""']
-    end, heading = 0, ""
-    for statement in tree.body:
+            kept.add(statement)
+            read = {n.id for n in ast.walk(statement) if isinstance(n, ast.Name)}
+            waiting |= read & set(defined) - used
+    lines, out, end, heading = text.splitlines(), [], 0, []
+    if ast.get_docstring(tree) is not None:
+        end = tree.body[0].end_lineno
+        out = lines[:end] if title is None else [f'"""{title}"""']
+    for statement in tree.body[bool(end) :]:
         decorators = getattr(statement, "decorator_list", [])
-        first = min([statement.lineno, *(decorator.lineno for decorator in decorators)])
-        above = lines[end : first - 1]
-        headings = [line for line in above if line.startswith("# ----")]
-        heading = headings[-1] if headings else heading
+        first = min([statement.lineno, *(decorator.lineno for decorator in decorators)]) - 1
+        above = lines[end:first]
+        titles = [i for i, line in enumerate(above) if line.startswith("# ----")]
+        if titles:
+            heading, above = ["", "", above[titles[-1]]], above[titles[-1] + 1 :]
+        if statement in kept:
+            body = lines[first : statement.end_lineno]
+            if isinstance(statement, ast.Import | ast.ImportFrom):
+                statement.names = [
+                    a for a in statement.names if (a.asname or a.name).partition(".")[0] in used
+                ]
+                body = [ast.unparse(statement)]
+            last = max((i for i, line in enumerate(above) if not line), default=-1)
+            blank = last + 1 - sum(map(bool, above[:last]))
+            out += [*heading, *[""] * blank, *above[last + 1 :], *body]
+            heading = []
         end = statement.end_lineno
-        if statement not in kept:
-            continue
-        if heading:
-            parts.append("\n" + heading + "\n")
-            heading = ""
-        comment = []
-        for line in reversed(above):
-            if not line.startswith("#") or line.startswith("# ----"):
-                break
-            comment.insert(0, line)
-        body = "\n".join([*comment, *lines[first - 1 : end]])
-        if isinstance(statement, ast.Import | ast.ImportFrom):
-            body = _narrowed(statement, used)
-        parts.append(body)
-    return _spaced(parts)
-
-
-def _docstring(tree: ast.Module, lines: list[str]) -> str:
-    first = tree.body[0]
-    is_text = isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant)
-    return "\n".join(lines[: first.end_lineno]) if is_text else ""
-
-
-def _narrowed(statement: ast.stmt, used: set[str]) -> str:
-    """An import line with those of its names that are used."""
-    kept = [a for a in statement.names if (a.asname or a.name).partition(".")[0] in used]
-    names = ", ".join(f"{a.name} as {a.asname}" if a.asname else a.name for a in kept)
-    if isinstance(statement, ast.Import):
-        return f"import {names}"
-    return f"from {'.' * statement.level}{statement.module or ''} import {names}"
-
-
-def _spaced(parts: list[str]) -> str:
-    """Statements with the blank lines that a formatter leaves between them."""
-    out, former = "", ""
-    for part in (part.strip("\n") for part in parts if part):
-        kind = _kind(part)
-        if former == "import" == kind and _is_plain(part) == _is_plain(out.rpartition("\n")[2]):
-            gap = "\n"
-        else:
-            gap = "\n\n\n" if "block" in (kind, former) else "\n\n"
-        out, former = (out + gap + part if out else part), kind
-    return out + "\n"
-
-
-def _kind(part: str) -> str:
-    if part.startswith(("import ", "from ")):
-        return "import"
-    return "block" if re.match(r"(#.*\n)*(@|def |class |async def |# ----)", part) else "other"
-
-
-def _is_plain(line: str) -> bool:
-    """True for an import of Python's own library."""
-    return line.split()[1].partition(".")[0] in sys.stdlib_module_names
+    return re.sub(r"\n{4,}", "\n\n\n", "\n".join(out).strip("\n")) + "\n"
 
 
 # ---- docstrings and comments --------------------------------------------------------------------

@@ -8,13 +8,6 @@ from twincheck.common.system.errors import UserError
 from twincheck.extras.shared import Kind
 
 
-def link_entries(source: Path, target: Path) -> None:
-    """Put a link to everything of one folder into another."""
-    for entry in source.iterdir():
-        if entry.name != "__pycache__":  # an edited file's would be written through the link
-            (target / entry.name).symlink_to(entry)
-
-
 def own_file(packages: Path, file: Path, target: Path) -> Path:
     """A copy of packages/file in `target`, in folders of links to what stands beside it.
 
@@ -27,7 +20,9 @@ def own_file(packages: Path, file: Path, target: Path) -> Path:
         if own.is_symlink() or not own.exists():
             own.unlink(missing_ok=True)
             own.mkdir()
-            link_entries(packages / folder, own)
+            for entry in (packages / folder).iterdir():
+                if entry.name != "__pycache__":  # an edited file's would be written through it
+                    (own / entry.name).symlink_to(entry)
     own = target / file
     if own.is_symlink() or not own.exists():
         own.unlink(missing_ok=True)

@@ -35,7 +35,6 @@ from twincheck.extras.sources.words import class_counts, labelled
 _NUMBER = re.compile(r"-?[0-9]{1,18}")
 TEST_SHARE = 5  # one in five is of the test set
 MAX_CLASSES = 1000
-_PROGRESS_EVERY = 5000  # texts
 Samples = list[tuple[str, str]]  # (label as it is written, text)
 
 
@@ -81,10 +80,11 @@ def _read(request: SourceRequest) -> tuple[Samples, Samples | None, list[str]]:
         other = path.with_name("test" + path.suffix)
     elif (path / "train").is_dir():
         path, other = path / "train", path / "test"
-    train, notes = read(path, request)
+    columns = request.settings.get("columns")
+    train, notes = read(path, columns)
     if other is None or not (other.is_file() if read is _table else other.is_dir()):
         return train, None, notes
-    test, more = read(other, request)
+    test, more = read(other, columns)
     return train, test, notes + more
 
 
@@ -105,12 +105,10 @@ def _split(samples: Samples, seed: int) -> tuple[Samples, Samples]:
 # ---- folders ------------------------------------------------------------------------------------
 
 
-def _folder(path: Path, request: SourceRequest) -> tuple[Samples, list[str]]:
+def _folder(path: Path, columns: dict | None) -> tuple[Samples, list[str]]:
     """The .txt files of each class's subfolder, in the order of their names."""
     broken, samples = BrokenLines(path.name), []
-    for number, file in enumerate(sorted(path.glob("*/*.txt"))):
-        if number % _PROGRESS_EVERY == 0:
-            request.on_progress(Kind.NOW_FILES(count=number, folder=path.name))
+    for file in sorted(path.glob("*/*.txt")):
         try:
             samples.append((file.parent.name, file.read_bytes().decode("utf-8")))
         except UnicodeDecodeError:
@@ -123,13 +121,13 @@ def _folder(path: Path, request: SourceRequest) -> tuple[Samples, list[str]]:
 # ---- tables -------------------------------------------------------------------------------------
 
 
-def _table(path: Path, request: SourceRequest) -> tuple[Samples, list[str]]:
+def _table(path: Path, wanted: dict | None) -> tuple[Samples, list[str]]:
     """The rows of a CSV or TSV file."""
     broken, samples = BrokenLines(path.name), []
     columns, width = None, 0
     for line, row in _rows(path, broken):
         if columns is None:
-            columns, is_header = _columns(path, row, request.settings.get("columns"))
+            columns, is_header = _columns(path, row, wanted)
             width = len(row)
             if is_header:
                 continue
@@ -144,8 +142,6 @@ def _table(path: Path, request: SourceRequest) -> tuple[Samples, list[str]]:
             broken.add(line, Kind.NO_LABEL())
             continue
         samples.append((label, " ".join(row[i] for i in columns[1])))
-        if len(samples) % _PROGRESS_EVERY == 0:
-            request.on_progress(Kind.NOW_ROWS(count=len(samples), file=path.name))
     return samples, broken.notes()
 
 

@@ -44,7 +44,6 @@ def build(request: SourceRequest) -> Dataset:
     arrays: dict[str, np.ndarray] = {}
     sizes = []
     for part, (start, end) in ends.items():
-        request.on_progress(Kind.NOW_PART(part=part, length=length))
         rows = -(-(end - start) // length) if padded else (end - start) // length
         kept = tokens[start : min(end, start + rows * length)]
         if pieces is None:

@@ -1,13 +1,11 @@
 """Step 5's --torch-losses and --paddle-losses: trainings that somebody else's trainer logged.
 
-The check's process.  A side without a file is the training that step 5 ran here; where that is the
-same training, its self-twins say how far rounding alone drives two curves apart.
-extras/trainers/trainers.py judges and says what is written; why first losses differ, `twincheck
-why` finds by training.
+The check's process.  A side without a file is the training that step 5 ran here.  trainers.py
+judges and says what is written; what else differs, and why, `twincheck why` finds by training.
 """
 
 from argparse import Namespace
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from rich.table import Table
@@ -26,11 +24,11 @@ from twincheck.common.report.commands import whole
 from twincheck.common.system.errors import UserError
 from twincheck.common.system.frameworks import SIDES
 from twincheck.common.system.json_file import write_json
+from twincheck.common.verdict.row import Row
 from twincheck.extras.shared.sides import only_pair
 from twincheck.extras.trainers import Kind, trainers
 from twincheck.extras.trainers.loss_logs import Curve, read_losses, together, told, trained_here
-from twincheck.extras.trainers.trainers import Envelope, Judged, Precision
-from twincheck.step5_train.envelope import runs_of
+from twincheck.extras.trainers.trainers import Precision
 
 
 def to_train(options: CheckOptions) -> str:
@@ -57,30 +55,31 @@ def beside(step: Step, given: Namespace) -> int:
             if ran is None:
                 said = {"side": side, "command": to_train(options)}
                 raise UserError(Kind.SIDES_TRAINING_MISSING(**said))
-            curves[side] = ran[0][side]
+            curves[side] = ran[side]
     curves = {side: curves[side] for side in SIDES}
     precision = Precision(curves["torch"], curves["paddle"], given.losses_dtype)
     found = together(curves["torch"], curves["paddle"], precision.alike)
-    envelope, notes = _envelope(ran, curves, precision)
-    judged = trainers.judge(found, precision, envelope)
+    rows, notes = trainers.judge(found, precision)
     of_curves = [
         Kind.SIDES_NOTE(side=s, note=n) for s, curve in curves.items() for n in curve.notes
     ]
-    judged.notes = [*of_curves, *judged.notes, *notes]
-    if judged.rows[0].key == "train/first" and judged.rows[0].verdict == "DIVERGED":
-        judged.cause = trainers.cause_of(found, precision, _to_explain(options))
+    notes = [*of_curves, *notes]
+    if rows[0].key == "train/first":
+        apart = rows[0].verdict == "DIVERGED"
+        more = Kind.FIRST_LOSSES_APART if apart else Kind.BY_FIRST_ALONE
+        notes.append(more(command=_to_explain(options)))
     result = {
         "schema": trainers.SCHEMA,
         "model": pair.name,
         "pair": str(pair.folder),
         "preset": options.run.preset,
         "sources": {side: model_sources(pair, side) for side in SIDES if ran is not None},
-        **trainers.as_json(found, curves, judged),
+        **trainers.as_json(found, curves, rows, notes),
     }
     place = base / pair.name / TRAINERS_FILE
     place.parent.mkdir(parents=True, exist_ok=True)
     write_json(place, result)
-    show(result, curves, judged, place)
+    show(result, curves, rows, place)
     if given.json:
         write_json(given.json, result)
     return result["exit_code"]
@@ -89,54 +88,22 @@ def beside(step: Step, given: Namespace) -> int:
 # ---- what ran here ------------------------------------------------------------------------------
 
 
-def here(folder: Path, pair: Pair) -> tuple[dict[str, Curve], Envelope | None] | None:
-    """Both sides' trainings of step 5's result, and the self-twins; None for these if none ran.
-
-    None where there are no trainings, or none of the pair as it is now.
-    """
-    files = ResultFolder(folder)
-    paths = {side: files.log("train_full", side) for side in SIDES}
-    if not all(path.is_file() for path in paths.values()):
-        return None
-    cars = {side: sidecar_of(paths[side]) for side in SIDES}
-    if any(changed_sources(cars[side].sources, pair, side) for side in SIDES):
-        return None
+def here(folder: Path, pair: Pair) -> dict[str, Curve] | None:
+    """Both sides' trainings of step 5's result; None where there are none of the pair as it is."""
     curves = {}
     for side in SIDES:
-        with read_log(paths[side]) as log:
-            losses = log["curve/loss"]
-        curves[side] = trained_here(losses)
-    if not all(files.log("train_self", side).is_file() for side in SIDES):
-        return curves, None
-    runs = tuple([each["curve/loss"] for each in runs_of(folder, side)] for side in SIDES)
-    per_epoch = cars["torch"].steps_per_epoch.get("main") or curves["torch"].losses.size
-    return curves, Envelope(runs, folder, per_epoch)
-
-
-def _envelope(ran, curves, precision: Precision):
-    """(the self-twins' envelope, notes); None where step 5 ran another training, or none."""
-    if ran is None:
-        return None, [Kind.BY_FIRST_ALONE(how=Kind.TRAIN_HERE())]
-    own, envelope = ran
-    if envelope is None:
-        return None, [Kind.BY_FIRST_WITHOUT_TWINS()]
-    if curves["torch"].path == "":
-        return envelope, []
-    ours = Precision(curves["torch"], own["torch"], precision.dtype)
-    try:
-        found = together(curves["torch"], own["torch"], ours.alike)
-        same = trainers.judge(found, ours, envelope)
-    except UserError:
-        same = None
-    if same is None or same.by != "self-twin" or any(r.verdict == "DIVERGED" for r in same.rows):
-        return None, [Kind.BY_FIRST_OF_ANOTHER(how=Kind.TRAIN_HERE())]
-    return envelope, []
+        path = ResultFolder(folder).log("train_full", side)
+        if not path.is_file() or changed_sources(sidecar_of(path).sources, pair, side):
+            return None
+        with read_log(path) as log:
+            curves[side] = trained_here(log["curve/loss"])
+    return curves
 
 
 # ---- what people see ----------------------------------------------------------------------------
 
 
-def show(result: dict, curves: Mapping[str, Curve], judged: Judged, place: Path) -> None:
+def show(result: dict, curves: Mapping[str, Curve], rows: Sequence[Row], place: Path) -> None:
     """What was read, the rows, the cause, and what two curves cannot show."""
     report.say(Kind.BESIDE(model=result["model"], verdict=result["verdict"]))
     for side, curve in curves.items():
@@ -148,12 +115,10 @@ def show(result: dict, curves: Mapping[str, Curve], judged: Judged, place: Path)
     numbers = Kind.COLUMN_DIFFERENCE(), Kind.COLUMN_ALLOWED()
     for heading in (Kind.COLUMN_ROW(), Kind.COLUMN_VERDICT(), *numbers, Kind.COLUMN_NOTE()):
         table.add_column(heading, overflow="fold")
-    for row in judged.rows:
+    for row in rows:
         numbers = (report.number(value) for value in (row.gap, row.allowed))
         table.add_row(row.key, row.verdict, *numbers, report.visible(row.note))
     report.show_table(table)
-    if judged.cause:
-        report.say(Kind.CAUSE(what=judged.cause["kind"], said=judged.cause["said"]))
-    for note in [*judged.notes, *judged.cannot_show]:
+    for note in [*result["notes"], *result["cannot_show"]]:
         report.say(note)
     report.say(Kind.WRITTEN(path=shown(place)))

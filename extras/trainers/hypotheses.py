@@ -80,6 +80,7 @@ def _loss(samples: Mapping[str, np.ndarray], ratio: float) -> Iterator[tuple[str
     for count in (*RANKS, 16, 32):
         yield Kind.GRADIENTS_TIMES(count=count), {"factor": float(count)}
         yield Kind.GRADIENTS_PART(count=count), {"factor": 1.0 / count}
+    yield Kind.FIRST_NOT_LOGGED(), {"ahead": 1}
     yield Kind.LOGGED_AFTER(), {"shown": "after"}
     yield Kind.LOGGED_SO_FAR(), {"shown": "so far"}
 

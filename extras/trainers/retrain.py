@@ -31,6 +31,7 @@ rule       flags of `Rule`
 rate       (name, number) of RATES
 frozen     the beginning of the names that do not learn
 kept       gradients are cleared after so many steps alone
+ahead      so many first steps are not logged
 skipped    so many first steps without an update
 made_of    how many of the other training's losses the change was made of: it agrees with those
 """
@@ -138,6 +139,7 @@ class Retrained:
     def losses(self, steps):
         """What is logged of the first `steps` steps."""
         found, seen = [], []
+        steps += self.change.get("ahead", 0)
         every = self.change.get("every", {"count": 1})["count"]
         while len(found) < steps:
             for batch in self._batches(len(found)):
@@ -149,7 +151,7 @@ class Retrained:
                 found.append(self._shown(seen, batch))
                 if len(found) == steps:
                     break
-        return found
+        return found[self.change.get("ahead", 0) :]
 
     # ---- one step -------------------------------------------------------------------------------
 

@@ -7,9 +7,9 @@ trainers.json in step 5's folder of the model's results, step5_train/log/MODEL/t
 schema     1
 model      the pair's name; `pair`: its folder; `preset`
 sources    {torch, paddle}: the pair's files and their hashes, where its training here was used
-verdict    IDENTICAL, ROUNDING (the drift is within the self-twin's envelope), CLOSE (the first
-           losses are equal, and nothing better can be said of the others), DIVERGED or INVALID (a
-           loss that is NaN); `exit_code` 0 or 1 (with 2 no file is written)
+verdict    IDENTICAL, CLOSE (the first losses are equal, and nothing better can be said of the
+           others: `twincheck why` holds them against the reference's own training), DIVERGED or
+           INVALID (a loss that is NaN); `exit_code` 0 or 1 (with 2 no file is written)
 sides      {torch, paddle}, each:
     file         the path; null: this side's own training, from step 5's result
     format       csv, jsonl, trainer_state, training log, or step 5
@@ -22,11 +22,7 @@ sides      {torch, paddle}, each:
 compared   steps [...] and {torch, paddle} losses [...] that were compared, both brought to the same
            steps and means; at most 2,000 points
 first      {step, torch, paddle, difference, allowed, equal (bool), ratio}
-by         "self-twin" (the runs can be repeated here), or "first step"
-rows       a list of {key, verdict, gap, allowed, note}: train/first, train/drift/PART
-cause      where the first losses differ: {kind, said, of}, else null.  kind: "other reduction",
-           "other step numbers" or "unexplained"; `of`: the side it was found on ("torch", "paddle"
-           or ""); `twincheck why` looks for it
+rows       a list of {key, verdict, gap, allowed, note, reasons}: train/first, train/later
 cannot_show  sentences: what two logged curves do not say
 notes      sentences: what was left out, averaged or aligned
 
@@ -34,18 +30,15 @@ Numbers that are undefined are null.
 """
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass, field
-from pathlib import Path
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
-from twincheck.common.system.reasons import Reason, reasons_json
+from twincheck.common.system.reasons import reasons_json
 from twincheck.common.verdict.row import Row, claim, exit_code, worst
 from twincheck.extras.trainers import Kind
 from twincheck.extras.trainers.loss_logs import Curve, Together
-from twincheck.step5_train import envelope as envelopes
-from twincheck.step5_train.envelope import parts_of
 
 SCHEMA = 1
 MOST_POINTS = 2000
@@ -53,7 +46,6 @@ MOST_POINTS = 2000
 # 1e-9 to 5e-7 of the loss apart in float32; labels shifted once more change a loss by 1e-2 and up.
 # In half precision it is the format's own epsilon.
 ALLOWED = {"float32": 1e-5, "float16": 2.0**-11, "bfloat16": 2.0**-8}
-MOST_OF_A_COUNT = 0.1  # a ratio of two losses that is a count is known to so much of 1 at least
 CANNOT = Kind.FIRST_SHOWS_LITTLE(), Kind.LATER_SHOW_LITTLE()
 
 
@@ -79,71 +71,26 @@ class Precision:
         return abs(a - b) <= self.allowed(max(abs(a), abs(b)))
 
 
-@dataclass
-class Envelope:
-    """The same training, run here: what rounding alone does to it.
-
-    runs    of torch and of Paddle the losses of its run, step by step, and of its self-twins
-    folder  step 5's result: its first steps say what float32 itself is off
-    """
-
-    runs: tuple[list[np.ndarray], list[np.ndarray]]
-    folder: Path
-    per_epoch: int
-
-
-@dataclass
-class Judged:
-    """What two curves came to."""
-
-    rows: list[Row] = field(default_factory=list)
-    by: str = "first step"
-    cause: dict[str, str] | None = None
-    cannot_show: list[str] = field(default_factory=lambda: list(CANNOT))
-    notes: list[str] = field(default_factory=list)
-
-
-def judge(found: Together, precision: Precision, envelope: Envelope | None) -> Judged:
-    """Rows for two curves."""
-    judged = Judged(notes=list(found.notes))
-    torch, paddle = found.torch, found.paddle
+def judge(found: Together, precision: Precision) -> tuple[list[Row], list[str]]:
+    """Rows and notes on two curves."""
+    torch, paddle, notes = found.torch, found.paddle, list(found.notes)
     bad = ~(np.isfinite(torch) & np.isfinite(paddle))
     if bad.any():
         note = Kind.LOSSES_NOT_FINITE(step=int(found.steps[np.flatnonzero(bad)[0]]))
-        judged.rows = [
-            Row("train/losses", "INVALID", size=int(bad.sum()), reasons=(note,), origin=True)
-        ]
-        return judged
-    judged.rows = [first_row(found, precision)]
-    if judged.rows[0].verdict == "DIVERGED":
-        return judged
-    apart = np.abs(torch - paddle)
+        how = {"size": int(bad.sum()), "reasons": (note,), "origin": True}
+        return [Row("train/losses", "INVALID", **how)], notes
+    first = first_row(found, precision)
+    if first.verdict == "DIVERGED":
+        return [first], notes
     equal = [precision.alike(a, b) for a, b in zip(torch, paddle, strict=True)]
     run = equal.index(False) if False in equal else len(equal)
-    judged.notes.append(Kind.LOSSES_EQUAL(count=run, size=len(equal)))
-    aligned = over(found, envelope) if envelope is not None else None
-    if aligned is None:
-        gap = float((apart / np.maximum(np.abs(torch), 1e-300)).max(initial=0.0))
-        verdict = "CLOSE" if apart.any() else "IDENTICAL"
-        row = Row("train/later", verdict, gap=gap, size=torch.size)
-        if apart.any():
-            row.measure = "max"
-            row.add(Kind.LOSSES_APART(gap=row.gap))
-        judged.rows.append(row)
-        return judged
-    judged.by = "self-twin"
-    count = aligned[0][0].size
-    if count < torch.size:
-        judged.notes.append(Kind.TRAINING_ENDS(count=count, size=torch.size))
-    apart_steps = np.diff(found.steps, prepend=0)
-    places = max(1, envelope.per_epoch // int(np.median(apart_steps)))
-    parts = parts_of(count, places)
-    moved = envelopes.spreads_of(*aligned, parts)
-    rows = envelopes.drift(torch[:count], paddle[:count], moved, envelope.folder, parts)
-    digits = precision.digits
-    judged.rows += [claim(r.key, r.gap, r.allowed + digits, *r.reasons) for r in rows]
-    judged.cannot_show = [CANNOT[0]]
-    return judged
+    notes.append(Kind.LOSSES_EQUAL(count=run, size=len(equal)))
+    gap = float((np.abs(torch - paddle) / np.maximum(np.abs(torch), 1e-300)).max(initial=0.0))
+    later = Row("train/later", "CLOSE" if gap else "IDENTICAL", gap=gap, size=torch.size)
+    if gap:
+        later.measure = "max"
+        later.add(Kind.LOSSES_APART(gap=gap))
+    return [first, later], notes
 
 
 def first_row(found: Together, precision: Precision) -> Row:
@@ -158,14 +105,6 @@ def first_row(found: Together, precision: Precision) -> Row:
     return claim("train/first", abs(a - b), allowed, *reasons)
 
 
-def over(found: Together, envelope: Envelope) -> list[list[np.ndarray]] | None:
-    """Each side's run and self-twins at the places of two curves; None where these begin later."""
-    smallest = min(each.size for side in envelope.runs for each in side)
-    if found.steps[0] > smallest:
-        return None
-    return [[at_places(found, each[:smallest]) for each in side] for side in envelope.runs]
-
-
 def at_places(found: Together, losses: np.ndarray) -> np.ndarray:
     """The losses of a training's every step at the places of two curves, of those that it has."""
     have = found.steps <= losses.size
@@ -173,45 +112,13 @@ def at_places(found: Together, losses: np.ndarray) -> np.ndarray:
     return np.array([losses[end - width : end].mean() for end, width in places])
 
 
-def cause_of(found: Together, precision: Precision, command: str) -> dict[str, object]:
-    """Why first losses differ, as far as two curves alone tell: kind, said, of.
-
-    command   what looks for the cause by training
-    """
-    sides = {"torch": found.torch, "paddle": found.paddle}
-    for early, late in (("torch", "paddle"), ("paddle", "torch")):
-        pairs = list(zip(sides[early][1:4], sides[late][:3], strict=False))
-        if len(pairs) == 3 and all(precision.alike(x, y) for x, y in pairs):
-            said = Kind.ONE_STEP_LATER(late=late, early=early)
-            return _cause(Kind.OTHER_STEPS(), said, late)
-    less, more = sorted(sides, key=lambda side: abs(sides[side][0]))
-    count = _count(*(abs(float(sides[side][0])) for side in (less, more)), precision)
-    if count:
-        said = Kind.TIMES_THE_OTHER(more=more, less=less, count=count)
-        return _cause(Kind.OTHER_REDUCTION(), said, more)
-    return _cause(Kind.UNEXPLAINED(), Kind.TWO_CURVES_ALONE(command=command), "")
-
-
-def _count(small: float, large: float, precision: Precision) -> int:
-    """How many times the smaller loss the larger is, where that is a count; 0 where it is none."""
-    if not small:
-        return 0
-    ratio = large / small
-    count = round(ratio)
-    open_to = ratio * (precision.allowed(small) / small + precision.allowed(large) / large)
-    close = abs(ratio - count) <= open_to
-    return count if count > 1 and close and open_to < MOST_OF_A_COUNT else 0
-
-
-def _cause(kind: str, said: Reason, of: str) -> dict[str, object]:
-    return {"kind": kind, "said": said, "reason": said.as_json(), "of": of}
-
-
-def as_json(found: Together, sides: Mapping[str, Curve], judged: Judged) -> dict[str, object]:
+def as_json(
+    found: Together, sides: Mapping[str, Curve], rows: Sequence[Row], notes: Sequence[str]
+) -> dict[str, object]:
     """trainers.json without the model: what was read, compared and found."""
     a, b = float(found.torch[0]), float(found.paddle[0])
-    first = judged.rows[0]
-    verdicts = [row.verdict for row in judged.rows]
+    first = rows[0]
+    verdicts = [row.verdict for row in rows]
     return {
         "verdict": worst(verdicts),
         "exit_code": exit_code(verdicts),
@@ -230,18 +137,17 @@ def as_json(found: Together, sides: Mapping[str, Curve], judged: Judged) -> dict
             "equal": first.verdict in ("IDENTICAL", "ROUNDING"),
             "ratio": _number(b / a) if a else None,
         },
-        "by": judged.by,
-        "rows": [_row(row) for row in judged.rows],
-        "cause": judged.cause,
-        "cannot_show": judged.cannot_show,
-        "notes": judged.notes,
-        "reasons": reasons_json(judged.notes),
+        "rows": [_row(row) for row in rows],
+        "cannot_show": list(CANNOT),
+        "notes": list(notes),
+        "reasons": reasons_json(notes),
     }
 
 
 def _row(row: Row) -> dict[str, object]:
     numbers = {"gap": _number(row.gap), "allowed": _number(row.allowed)}
-    return {"key": row.key, "verdict": row.verdict, **numbers, "note": row.note}
+    told = {"note": row.note, "reasons": reasons_json(row.reasons)}
+    return {"key": row.key, "verdict": row.verdict, **numbers, **told}
 
 
 def _side(curve: Curve) -> dict[str, object]:

@@ -274,7 +274,7 @@ def _other_trainings(pair: Pair, folder: Path, options: CheckOptions, given: Nam
     if not curves:
         if ran is None:
             raise UserError(Kind.TRAINING_MISSING(command=to_train(options)))
-        curves = {"paddle": ran[0]["paddle"]}
+        curves = {"paddle": ran["paddle"]}
     return options, curves
 
 

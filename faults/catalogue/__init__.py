@@ -1,6 +1,6 @@
 """The catalogue of planted faults: realistic mistakes of a port, each with the row that names it.
 
-    python -m faults.catalogue      lists them
+    python -m faults.run --list      lists them
 
 A table a file.  What stands above its first `[[fault]]` holds for all of them, unless one says
 otherwise; the fields are those of Fault (faults/fault.py).  A fault that changes a text and names

@@ -6,16 +6,15 @@ short one goes into importing its framework.
 
 A server (server.py) for each side imports its framework and NumPy, and nothing of the workbench; it
 forks for each worker.  A third, for the checks themselves, imports what they take from elsewhere.
-`python` is an executable (client.py) that stands for the Python that runs this: it hands what it
-is asked to run to a server and ends as the forked process ends; what no server can do just as
-well, it has the real Python do.  The product knows nothing of all this.
+`python` is an executable (extras/shared/fork_client.py) that stands for the Python that runs this:
+it hands what it is asked to run to a server (routes.py) and ends as the forked process ends; what
+no server can do just as well, it has the real Python do.
 """
 
 import os
 import shutil
 import signal
 import socket
-import stat
 import subprocess
 import sys
 import tempfile
@@ -23,8 +22,10 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from twincheck.common.system.processes import environment
+from twincheck.extras.shared.fork_server import write_client
 
 HERE = Path(__file__).resolve().parent
+ROUTES = HERE / "routes.py"
 # What a server imports before it forks; the workers' is what each imports first, and what torch
 # imports when its first optimizer is made: as much again as torch itself.
 _TORCH = ("torch", "torch._dynamo")
@@ -40,7 +41,7 @@ _CHECK = (
 IMPORTS = {
     "torch": ("numpy", *_TORCH),
     "paddle": ("numpy", "paddle"),
-    "transplant": ("numpy", "paddle", *_TORCH),  # a Paddle worker that torch computes parts of
+    "both": ("numpy", "paddle", *_TORCH),
     "check": _CHECK,
     # Steps 2 and 5; a training's curves are drawn.
     "scores": _CHECK
@@ -49,10 +50,9 @@ IMPORTS = {
     # The program that tests hold the Reformer against.
     "reference": ("numpy", "torch", "transformers.models.reformer.modeling_reformer"),
 }
-_WORKERS = ("torch", "paddle", "transplant")
+_WORKERS = ("torch", "paddle", "both")
 _CHECKS = ("check", "scores")
 _PATIENCE_S = 10.0
-_LONGEST_FIRST_LINE = 120  # of a script, for systems that read no more of it
 
 
 class Interpreters:
@@ -69,9 +69,7 @@ class Interpreters:
         self.real = self.python = python
         self.folder: Path | None = None
         self._servers: list[subprocess.Popen] = []
-        first_line = f"#!{sys._base_executable} -IS"
-        cold = cold or sys.platform != "linux"  # elsewhere a framework may not bear a fork
-        if cold or len(first_line) > _LONGEST_FIRST_LINE or len(first_line.split()) != 2:
+        if cold or sys.platform != "linux":  # elsewhere one may not bear a fork
             return
         if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
             # A shell's background job ignores Ctrl-C, what it starts does too, and no server runs
@@ -79,19 +77,12 @@ class Interpreters:
             signal.signal(signal.SIGINT, signal.default_int_handler)
         self.folder = Path(tempfile.mkdtemp(prefix="warm-"))
         try:
-            self._write_client(first_line)
+            self.python = write_client(self.folder, python, ROUTES.read_text())
             for name in IMPORTS if names is None else names:
                 self._start(name)
         except BaseException:
             self.close()
             raise
-
-    def _write_client(self, first_line: str) -> None:
-        (self.folder / "real").write_text(self.real)
-        client = self.folder / "python"
-        client.write_text(f"{first_line}\n{(HERE / 'client.py').read_text()}")
-        client.chmod(client.stat().st_mode | stat.S_IXUSR)
-        self.python = str(client)
 
     def _start(self, name: str) -> None:
         """Start a server; it imports nothing until somebody asks."""
@@ -127,12 +118,6 @@ class Interpreters:
         if self.folder is not None:
             shutil.rmtree(self.folder, ignore_errors=True)
         self.folder, self.python = None, self.real
-
-    def cpu_seconds_of_tests(self) -> list[tuple[str, float]]:
-        """Return the test and the seconds of each process that ran for a test of pytest."""
-        costs = self.folder / "costs" if self.folder else None
-        lines = costs.read_text().splitlines() if costs and costs.is_file() else []
-        return [(test, float(took)) for test, took in (line.rsplit("\t", 1) for line in lines)]
 
     def cpu_seconds(self) -> float:
         """What the servers have computed, with the processes that have ended."""

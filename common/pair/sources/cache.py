@@ -1,7 +1,6 @@
 """A cache of data files, each under a hash of what it was built from.
 
     log/data/reviews-1f0c….npz       the arrays; …json beside it is written last: the file is whole
-    log/data/sources/…json           the SHA-256 of a source, valid while its files stay the same
 
 Every file is written whole or not at all.  Two runs at once build equal files, and the later one
 replaces the other's.  The folder is log/data, or what the environment's ALIGNMENT_DATA says.
@@ -12,7 +11,6 @@ import hashlib
 import json
 import os
 from collections.abc import Callable
-from contextlib import suppress
 from pathlib import Path
 
 from twincheck.common.pair.data import load_arrays, save_arrays
@@ -88,23 +86,14 @@ def builders_sha256(folder: Path) -> str:
 
 
 def source_sha256(request: SourceRequest) -> str:
-    """The SHA-256 of a file's or folder's content, remembered while sizes and times stay the same.
-
-    A folder's is that of its files' names and contents.
-    """
+    """Return the SHA-256 of a file's content, or of the names and contents of a folder's files."""
     path = request.path.resolve()
     files = [path] if path.is_file() else source_files(path)
-    listed = [[str(f.relative_to(path)), f.stat().st_size, f.stat().st_mtime_ns] for f in files]
-    digest = hashlib.sha256(json.dumps([str(path), listed]).encode())
-    remembered = folder() / "sources" / f"{digest.hexdigest()[:24]}.json"
-    if remembered.is_file():
-        with suppress(UserError, KeyError):  # damaged: read the source again
-            return load_json(remembered)["sha256"]
-    total, done = sum(size for _, size, _ in listed), 0
+    total, done = sum(file.stat().st_size for file in files), 0
     digest = hashlib.sha256()
-    for file, (name, _, _) in zip(files, listed, strict=True):
+    for file in files:
+        name, own = str(file.relative_to(path)), hashlib.sha256()
         digest.update(f"{len(name)} {name}\n".encode("utf-8", "surrogateescape"))
-        own = hashlib.sha256()
         with open(file, "rb") as stream:
             while chunk := stream.read(_CHUNK_BYTES):
                 own.update(chunk)
@@ -112,10 +101,6 @@ def source_sha256(request: SourceRequest) -> str:
                 percent = 100 * done // max(1, total)
                 request.on_progress(Kind.DATA_HASHED(name=path.name, percent=percent))
         digest.update(own.digest())
-    remembered.parent.mkdir(parents=True, exist_ok=True)
-    with whole(remembered) as temporary:
-        record = {"sha256": digest.hexdigest(), "path": str(path), "bytes": total}
-        temporary.write_text(json.dumps(record))
     return digest.hexdigest()
 
 

@@ -274,10 +274,10 @@ def test_a_port_whose_top_1_agrees_at_99_per_cent_diverges_and_a_stop_costs_noth
     assert stopped.returncode == 2, stopped.stdout + stopped.stderr
     assert re.fullmatch(r"error: .*0400.npy cannot be read: .*\n", stopped.stderr)
     kept = checkout.elsewhere / "out" / "step2_metric" / ".checkpoints" / "epsilon" / "agree"
-    parts = sorted(path.stem for path in kept.glob("0*.json"))
-    assert parts == [f"{number:06d}" for number in range(8)]
+    parts = sorted(path.stem for path in kept.glob("last.*.json"))
+    assert parts == [f"last.{number:06d}" for number in range(8)]
     # A mark in what was kept is in the result: those examples were not run again.
-    first = kept / "000000.json"
+    first = kept / "last.000000.json"
     part = json.loads(first.read_text())
     part["choices"]["logits"]["decisions"] += 1000
     first.write_text(json.dumps(part))

@@ -85,15 +85,13 @@ def test_ten_lines_and_no_framework_in_its_own_process(tmp_path):
     assert lines[-1].startswith("next ") and lines[-1].replace("'", "").endswith(
         "twincheck check fastformer"
     )
-
-
-@pytest.mark.slow
-def test_json(tmp_path):
     done = doctor(tmp_path, "--json")
     told = json.loads(done.stdout)
     assert done.returncode == 0 and told["usable"] and told["schema"] == command.SCHEMA
-    assert told["sides"]["torch"]["version"].startswith("2.13.0")
-    assert told["sides"]["paddle"]["install"] == "" and told["python"] == sys.executable
+    for side in SIDES:
+        found = told["sides"][side]
+        assert found["install"] == "" and found["built_for"] is None, found
+        assert Path(found["file"]).name == side and not found["problem"]
 
 
 @pytest.mark.parametrize(
@@ -123,6 +121,8 @@ def test_an_import_that_never_ends_is_a_sentence(tmp_path):
     assert told.problem == "its import has not ended within 1 s" and not told.works
     ends = with_torch(tmp_path / "quick", "raise ImportError")
     assert "ImportError" in examine("torch", ends, within_s=30.0).problem
+    absent = "--torch-python /no/python: there is no such file"
+    assert examine("torch", "/no/python").problem == absent
 
 
 def test_with_neither_framework_it_says_what_to_install(tmp_path):
@@ -258,13 +258,3 @@ def test_the_machine_itself(monkeypatch, tmp_path):
     for text, expected in (("1000\n", 1000), ("max\n", own.memory_bytes)):
         limit.write_text(text)
         assert command.look().memory_bytes == expected
-
-
-@pytest.mark.slow
-def test_the_question_is_asked_of_both_sides():
-    for side in SIDES:
-        told = examine(side, sys.executable)
-        assert told.works and told.built_for is None and Path(told.file).name == side
-    assert (
-        examine("torch", "/no/python").problem == "--torch-python /no/python: there is no such file"
-    )

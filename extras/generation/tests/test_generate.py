@@ -13,19 +13,18 @@ from hf_reformer import TINY, drawing, reference_model, state_of
 
 from faults.worker import plant
 from twincheck.common.logs.reader import read_log
-from twincheck.common.logs.writer import LogWriter
+from twincheck.common.pair.pairs import load_pair
 from twincheck.common.pair.tape import Tape
 from twincheck.common.system.errors import UserError
 from twincheck.common.weights.states import save_state
 from twincheck.extras.generation import check as check_generate
 from twincheck.extras.generation import prompts
-from twincheck.extras.generation.generation import Request, draw_scores, order_of
+from twincheck.extras.generation.generation import draw_scores, order_of
 from twincheck.extras.shared import coders
 
 PROMPT = "Reformer"
 GENERATE = "twincheck", "check-generate"
 TOKENS = 12
-SIDES = ("torch", "paddle")
 
 
 class Generation(Checkout):
@@ -56,7 +55,7 @@ class Generation(Checkout):
         """Prompt and text of a log of the last run."""
         folder = self.out / "step5_train" / "generate" / "reformer"
         with read_log(folder / f"generate_{name}.npy") as log:
-            return log["ids"]
+            return log["prompt_0/ids"]
 
     def expected(self, cache):
         """The ids of transformers' own generate, greedy, with the tape's rotations."""
@@ -93,12 +92,12 @@ def test_the_text_is_transformers_own(checkout, cache):
     # Otherwise the two runs of this test would show the same.
     assert not np.array_equal(expected, checkout.expected(not cache))
     assert report["verdict"] in ("ROUNDING", "FLIP")
-    texts = report["texts"]["reformer"]
-    assert texts["prompt"] == PROMPT and texts["torch"] == texts["paddle"] and texts["same"]
+    (told,) = report["generation"]["reformer"]["prompts"]
+    assert told["text"] == PROMPT and told["texts"]["torch"] == told["texts"]["paddle"]
+    assert told["equal"] == told["tokens"] == TOKENS
     assert done.stdout.count("both sides: ") == 1
     keys = {row["key"] for row in report["rows"]}
-    assert {"text", "ids", "prompt", "token_0/logits", "token_11/choice"} <= keys
-    assert "token_11/choice:margin" in keys
+    assert {"prompt_0/ids", "prompt_0/choice", "prompt_0/choice:margin"} <= keys
 
 
 @pytest.mark.slow
@@ -106,9 +105,9 @@ def test_a_sampled_text_and_its_logs_judged_again(checkout):
     arguments = ("--sample", "--temperature", "2.5", "--top-k", "40", "--tokens", "5", "--seed")
     done, report = checkout.generate(*arguments, "3")
     assert done.returncode == 0, done.stdout + done.stderr
-    assert {"token_3/kept", "token_3/choice"} <= {row["key"] for row in report["rows"]}
+    assert {"prompt_0/kept", "prompt_0/choice"} <= {row["key"] for row in report["rows"]}
     again = checkout.module(*GENERATE, "--compare-only", "--out", str(checkout.out), "--no-report")
-    assert again.returncode == 0 and again.stdout.splitlines()[:2] == done.stdout.splitlines()[:2]
+    assert again.returncode == 0 and again.stdout.splitlines()[:3] == done.stdout.splitlines()[:3]
     first = checkout.ids()
     checkout.generate(*arguments, "4")
     assert len(first) == len(checkout.ids()) and not np.array_equal(first, checkout.ids())
@@ -130,16 +129,17 @@ def test_nothing_comes_behind_the_last_token(checkout):
 
 FAULTS = {
     "the cache dropped after a token": (
-        "extras/generation/generate.py",
-        'outputs.get("past_buckets_states")',
-        'outputs.get("past_buckets_states") if ids.shape[1] < 10 else None',
+        "extras/generation/decoding.py",
+        "return self._last(outputs)[0], outputs[HASHED]",
+        'kept = ids.size < 10 or self.side.NAME == "torch"\n'
+        "        return self._last(outputs)[0], outputs[HASHED] if kept else None",
         (),
     ),
     "positions not shifted": ("common/models/reformer/paddle_model.py", " + earlier\n", "\n", ()),
     "temperature left out": (
-        "extras/generation/generate.py",
-        "request.temperature, draw",
-        "1.0, draw",
+        "extras/generation/decoding.py",
+        "choose(logits, request, draw)",
+        'choose(logits / (1 + (self.side.NAME == "paddle")), request, draw)',
         ("--sample", "--temperature", "3"),
     ),
 }
@@ -157,49 +157,11 @@ def test_a_wrong_side_is_caught(checkout, fault):
     finally:
         undo()
     assert done.returncode == 1, done.stdout + done.stderr
-    assert report["first_diverged"].startswith("token_")
-    row = next(row for row in report["rows"] if row["key"] == "text")
-    assert row["verdict"] == "DIVERGED" and "differs first: torch " in row["note"]
-    assert not report["texts"]["reformer"]["same"]
+    assert report["first_diverged"].startswith("prompt_0/")
+    (told,) = report["generation"]["reformer"]["prompts"]
+    assert told["first_difference"]["verdict"] == "DIVERGED"
+    assert told["free"]["torch"] != told["free"]["paddle"]
     assert "\ntorch: " in done.stdout and "\npaddle: " in done.stdout
-
-
-# ---- the row of the text ------------------------------------------------------------------------
-
-
-def write_logs(folder, **ids):
-    """Logs of a prompt of two tokens; ids by the log's name."""
-    for name, values in ids.items():
-        with LogWriter(folder / f"generate_{name}.npy") as writer:
-            writer.add("prompt", np.array(values[:2]))
-            writer.add("ids", np.array(values))
-            gap = 3e-15 * ("paddle" in name)
-            writer.add("token_1/logits", np.array([0.5, 0.25, 0.125]) + gap)
-            writer.add("token_1/choice", np.array([6]))
-            writer.add("token_1/choice:margin", np.array([1e-9]))
-
-
-def test_the_first_differing_token_is_named(tmp_path):
-    logs = {f"{side}{precision}": [4, 9, 5, 6] for side in SIDES for precision in ("", "_fp64")}
-    write_logs(tmp_path, **logs)
-    (row,), _ = check_generate.same_text(tmp_path, None)
-    assert (row.key, row.verdict) == ("text", "IDENTICAL")
-    write_logs(tmp_path, paddle_unforced=[4, 9, 5, 7, 8])
-    (row,), _ = check_generate.same_text(tmp_path, None)
-    assert (row.verdict, row.gap) == ("DIVERGED", 2.0)
-    assert row.note == (
-        "token 1 differs first: torch 6, paddle 7; torch's float64 choice 6 has the margin "
-        "1.00e-09, and the sides' float64 logits differ by 3.00e-15 at most"
-    )
-    write_logs(tmp_path, torch_unforced=[4, 9, 3, 7])
-    (row,), _ = check_generate.same_text(tmp_path, None)
-    assert row.note.startswith("token 0 differs first: torch 3, paddle 5")
-    write_logs(tmp_path, torch_unforced=[4, 9, 3, 7], paddle_unforced=[4, 9, 3])
-    (row,), _ = check_generate.same_text(tmp_path, None)
-    assert row.note == (
-        "token 1 differs first: torch 7, paddle none; torch's float64 text is another even before "
-        "it"
-    )
 
 
 # ---- draws --------------------------------------------------------------------------------------
@@ -225,15 +187,6 @@ def test_draws_follow_the_probabilities():
     # Equal logits in their order, whatever else is there.
     assert order_of(np.array([1.0, 2.0, 2.0, 2.0]), 2).tolist() == [1, 2]
     assert order_of(logits, 99).size == 30
-
-
-def test_a_request_comes_back(tmp_path):
-    prompts = (np.array([3, 4]), np.array([5]))
-    given = Request(prompts, 5, True, 0.25, 7, (), 2, ("cache",), (), True, 1)
-    given.save(tmp_path)
-    with np.load(tmp_path / "request.npz") as file:
-        found = Request.of({"request": dict(file)})
-    assert repr(found) == repr(given)
 
 
 # ---- prompts ------------------------------------------------------------------------------------
@@ -289,7 +242,7 @@ def test_a_text_of_pieces(checkout, model_file):
     arguments += ["--prompt-file", "prompt.txt", "--tokens", "4", "--out", str(checkout.out)]
     done = checkout.module(*GENERATE, *arguments)
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "reformer, prompt: to be or not\nboth sides: " in done.stdout
+    assert "prompt 0: to be or not\nboth sides: " in done.stdout
     coder = coders.tokenizer(model_file)
     ids = checkout.ids()
     assert np.array_equal(ids[:-4], coder.encode(b"to be or not"))
@@ -305,36 +258,42 @@ def sentence(function, *arguments):
     return str(caught.value)
 
 
-def refused(config, content=b"abc", coder=None, **given):
-    """What is said against a request."""
-    options = dict(preset="tiny", tokens=8, sample=False, temperature=None, top_k=None, by=None)
-    options = SimpleNamespace(**options | {"no_cache": False} | given)
-    return sentence(check_generate.request_of, options, config, coder or coders.Bytes(), content)
+NO_POSITIONS = (
+    "a prompt of 3 tokens and 62 more: preset tiny has 64 positions; shorten the prompt, or "
+    "give fewer --tokens"
+)
+REFUSED = [
+    ({"prompt": [""]}, {}, "prompt 0 holds no token: give at least one to go on with"),
+    ({"tokens": 0}, {}, "--tokens 0: allowed: a number from 1"),
+    *(
+        ({"sample": True, "temperature": value}, {}, f"--temperature {value}: allowed: a number")
+        for value in (0.0, -1.0, float("nan"), float("inf"))
+    ),
+    ({"temperature": 0.5}, {}, "--temperature and --top-k say how to draw: give --sample too"),
+    ({"sample": True, "top_k": 0}, {}, "--top-k 0: allowed: a number from 1"),
+    ({"tokens": 62}, {}, NO_POSITIONS),
+    ({}, {"vocab_size": 60}, "a prompt holds token 101, and preset tiny of reformer has 60"),
+    ({}, {"head": "classification"}, "--preset tiny: its head is 'classification'"),
+    ({"pad": True}, {}, "--pad: the built-in Reformer has no such choice"),
+    ({"dtype": "float16"}, {}, "--dtype float16: the built-in Reformer generates in float32"),
+]
 
 
-def test_what_is_refused(model_file):
-    assert refused(TINY, b"") == "the prompt is empty: give at least one token to go on with"
-    assert refused(TINY, tokens=0) == "--tokens 0: allowed: a number from 1"
-    assert refused(TINY, temperature=0.5) == (
-        "--temperature and --top-k say how to draw: give --sample too"
-    )
-    for temperature in (0.0, -1.0, float("nan"), float("inf")):
-        assert refused(TINY, sample=True, temperature=temperature) == (
-            f"--temperature {temperature}: allowed: a number above 0"
-        )
-    assert refused(TINY, sample=True, top_k=0) == "--top-k 0: allowed: a number from 1"
-    assert refused(TINY, tokens=62) == (
-        "a prompt of 3 tokens and 62 more: preset tiny has 64 positions; shorten the prompt, or "
-        "give fewer --tokens"
-    )
-    assert refused(TINY | {"vocab_size": 60}) == (
-        "the prompt holds token 101, and preset tiny has 60: another --tokenizer belongs to it"
-    )
+@pytest.mark.parametrize(("given", "config", "said"), REFUSED, ids=lambda value: str(value)[:20])
+def test_what_is_refused(given, config, said):
+    words = ["tokens", "temperature", "top_k", "by", "cache", "prompts", "prompt_file", "dtype"]
+    options = dict.fromkeys(words) | {"preset": "tiny", "sample": False, "no_cache": False}
+    options |= {"pad": False, "prompt": ["abc"], "tokens": 8} | given
+    asked = SimpleNamespace(**options), load_pair("reformer"), TINY | config, coders.Bytes(), 0
+    assert sentence(check_generate.request_of, *asked).startswith(said)
+
+
+def test_a_tokenizer_of_too_few_pieces_is_refused(model_file):
+    options = {"preset": "tiny", "prompt": ["to be"], "tokens": 8, "sample": False, "pad": False}
+    options |= dict.fromkeys(("temperature", "top_k", "by", "cache", "prompts", "prompt_file"))
+    asked = SimpleNamespace(**options, no_cache=False, dtype=None), load_pair("reformer"), TINY
     pieces = coders.tokenizer(model_file)
-    assert refused(TINY, b"to be", pieces) == (
+    assert sentence(check_generate.request_of, *asked, pieces, 0) == (
         f"preset tiny has 258 tokens, and tokenizer {model_file} 20: give the --tokenizer that "
         "belongs to it"
-    )
-    assert refused(TINY | {"head": "classification"}) == (
-        "--preset tiny: its head is 'classification'; text is generated by 'lm'"
     )

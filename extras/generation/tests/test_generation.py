@@ -1,31 +1,22 @@
-"""Generation of users' pairs: each side against itself, in torch alone, and two whole checks."""
+"""Generation of users' pairs: each side against itself, with faults planted, and whole checks."""
 
-import importlib.util
 import json
 import re
-from contextlib import nullcontext
+import shutil
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
-import torch
-from checkout import ROOT, Checkout
+from checkout import ROOT, Checkout, change
 
-from twincheck.common.logs.sidecar import Sidecar
 from twincheck.common.pair.pairs import load_pair
-from twincheck.common.sides.backend_torch import side as torch_side
-from twincheck.common.sides.session import Session, using
 from twincheck.common.system.errors import UserError
-from twincheck.common.system.run_kind import RunKind
-from twincheck.common.verdict.choices import Choice
-from twincheck.extras.generation import decoding, prompts
-from twincheck.extras.generation.generation import BY, CACHE, LIBRARY, PADDED, PADDED_CACHE, Request
-from twincheck.extras.generation.judge_generation import Generated, differences, itself_rows, varied
+from twincheck.extras.generation import prompts
+from twincheck.extras.generation.generation import BY, CACHE, PADDED, PADDED_CACHE
+from twincheck.extras.generation.judge_generation import varied
 
 PAIR = "faults/pairs/decoder"
-MODEL = f"{PAIR}/torch_model.py"
-PROMPTS = tuple(np.array(ids) for ids in ([5, 9, 2, 33, 7, 1, 30], [8, 3, 3, 21, 4], [6, 11]))
-TOKENS = 6
+PROMPTS = ("5 9 2 33 7 1 30", "8 3 3 21 4", "6 11")
 # What is planted, in which ways it must show, and what the sentence on the first of them must say.
 FAULTS = {
     "the cache's positions are off by one": (
@@ -84,175 +75,107 @@ FAULTS = {
 }
 
 
-class Drawn:
-    """The decoder's torch model with weights of a seed, generating in both precisions."""
-
-    def __init__(self, folder, old="", new=""):
-        text = (ROOT / MODEL).read_text()
-        assert not old or text.count(old) == 1
-        path = folder / "torch_model.py"
-        path.write_text(text.replace(old, new) if old else text)
-        spec = importlib.util.spec_from_file_location("drawn_decoder", path)
-        self.module = importlib.util.module_from_spec(spec)
-        spec.loader.exec_module(self.module)
-        self.pair = load_pair(str(ROOT / PAIR))
-        self.found = Generated(folder)
-        self.forced = None
-
-    def run(self, dtype, **asked):
-        """Generate in a precision; the decoder that did."""
-        kinds = {"float64": torch.float64, "float32": torch.float32}
-        logs = {}
-        session = Session(0, record=logs.__setitem__, forced=self.forced)
-        config = self.pair.config("default")
-        with torch_side.default_dtype(dtype), using(session):
-            model = self.module.build(config).eval()
-            torch.manual_seed(3)
-            with torch.no_grad():
-                for parameter in model.parameters():
-                    drawn = torch.randn(parameter.shape, dtype=torch.float32).to(kinds[dtype])
-                    parameter.copy_(0.5 * drawn if parameter.ndim > 1 else 1.0 + 0.3 * drawn)
-            run = SimpleNamespace(
-                side=torch_side,
-                session=session,
-                module=self.module,
-                pair=self.pair,
-                case=SimpleNamespace(config=config),
-                prefix="",
-                request=SimpleNamespace(seed=0),
-                build=lambda: model,
-                progress=lambda text: None,
-                no_gradients=torch.no_grad,
-                drawing=nullcontext,
-                log=logs.__setitem__,
-                notes={},
-            )
-            settings = dict(by=(CACHE, LIBRARY), asked=(CACHE, LIBRARY), padded=True) | asked
-            decoder = decoding.Decoder(run, Request(PROMPTS, TOKENS, **settings))
-            decoder.write()
-            decoder.compare()
-        self.forced = self.forced or session.choices
-        return decoder, logs
-
-    def judged(self, **asked):
-        """Key -> row of what the side comes to against itself."""
-        for dtype, run in (("float64", RunKind.FLOAT64), ("float32", RunKind.PLAIN)):
-            decoder, logs = self.run(dtype, **asked)
-            key = "torch", run
-            sidecar = {"generated": {"main": decoder.found}, "failed": {"main": decoder.failed}}
-            self.found.sidecars[key] = Sidecar(**sidecar)
-            self.found._take(key, logs)
-        self.found.prompts = list(PROMPTS)
-        self.found.reference = [ids[-TOKENS:] for ids in decoder.ids]
-        return {row.key.split("/")[2]: row for row in itself_rows(self.found)}
-
-
-def test_a_correct_model_agrees_with_itself(tmp_path):
-    drawn = Drawn(tmp_path)
-    rows = drawn.judged()
-    assert list(rows) == [
-        *("cache", "padded", "padded_with_cache", "library", "padded_library"),
-    ]
-    said = {key: (row.verdict, row.note) for key, row in rows.items()}
-    assert all(verdict in ("ROUNDING", "IDENTICAL") for verdict, _ in said.values()), said
-    assert rows["cache"].gap > 0.0  # it was computed in another way
-    assert varied(drawn.found) == ""  # of tokens that are all alike the ids would say little
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("fault", FAULTS)
-def test_what_is_planted_is_named(tmp_path, fault):
-    old, new, ways, words = FAULTS[fault]
-    rows = Drawn(tmp_path, old, new).judged(by=(CACHE,))
-    off = [key for key, row in rows.items() if row.verdict == "DIVERGED"]
-    assert off == [way.replace(" ", "_") for way in ways]
-    assert re.search(words, rows[off[0]].note), rows[off[0]].note
-
-
-def test_a_library_that_is_not_greedy_and_one_that_fails(tmp_path):
-    old = 'outputs["logits"][:, -1].argmax(-1)'
-    rows = Drawn(tmp_path, old, 'outputs["logits"][:, -1].topk(2)[1][:, 1]').judged()
-    assert rows["library"].verdict == rows["padded_library"].verdict == "DIVERGED"
-    assert "its settings of generation" in rows["library"].note
-    assert rows["cache"].verdict == "ROUNDING"
-    rows = Drawn(tmp_path, old, 'outputs["none"]').judged()
-    assert rows["library"].verdict == "INVALID" and "KeyError" in rows["library"].note
-
-
-def test_a_hook_in_place_of_a_known_cache(tmp_path):
-    """next_logits of a model file is what runs, and its inputs are as documented."""
-    hook = """
+GREEDY = 'outputs["logits"][:, -1].argmax(-1)'
+HOOK = """
 
 def next_logits(model, inputs, cache):
     outputs = model(
         inputs["input_ids"], inputs["attention_mask"], inputs["position_ids"], cache, True
     )
-    return outputs["logits"], {}
+    return outputs["logits"], outputs["past_key_values"]
 
 
-def loss(""".replace("{}", 'outputs["past_key_values"]')
-    rows = Drawn(tmp_path, "\n\ndef loss(", hook).judged(by=(CACHE,))
-    assert all(row.verdict == "ROUNDING" for row in rows.values()) and len(rows) == 3
+def loss("""
+# Other models of the reference's side: what is replaced, and by what.
+MODELS = {fault: planted[:2] for fault, planted in FAULTS.items()} | {
+    "sound": ("", ""),
+    "not greedy": (GREEDY, 'outputs["logits"][:, -1].topk(2)[1][:, 1]'),
+    "fails": (GREEDY, 'outputs["none"]'),
+    "a hook": ("\n\ndef loss(", HOOK),
+    "no cache": ("past_key_values", "state"),
+}
 
 
-def test_a_model_without_a_cache_is_left_out_or_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr(decoding, "CACHES", ("state",))
-    decoder, _ = Drawn(tmp_path).run("float32", by=(CACHE,), asked=())
-    assert {key.partition("/")[0] for key in decoder.found} == {PADDED}
-    assert len(decoder.left_out) == 2
-    with pytest.raises(UserError, match="cache: no part of its model takes past_key_values"):
-        Drawn(tmp_path).run("float32", by=(CACHE,))
+@pytest.fixture(scope="module")
+def checkout(tmp_path_factory):
+    return Checkout(tmp_path_factory.mktemp("pairs"), pairs=(PAIR,))
 
 
-# ---- differences --------------------------------------------------------------------------------
+def generate(checkout, *arguments, model=PAIR):
+    """The check in a copy: the finished process, its report, and generation.json."""
+    report, out = checkout.elsewhere / "report.json", checkout.elsewhere / "out"
+    told = out / "step5_train" / "decoder" / "generation.json"
+    for path in (report, told):
+        path.unlink(missing_ok=True)
+    models = [model] if isinstance(model, str) else model
+    given = [word for one in models for word in ("--model", str(checkout.path(one)))]
+    given += ["--out", str(out), "--no-report"]
+    done = checkout.module("twincheck", "check-generate", *given, *arguments, "--json", str(report))
+    read = [json.loads(path.read_text()) if path.is_file() else {} for path in (report, told)]
+    return done, *read
 
 
-def by_hand(**scores):
-    """One prompt of one token; scores (V) of torch64, torch32, paddle64, paddle32."""
-    found = Generated(None, prompts=[np.array([1, 2])])
-    for name, values in scores.items():
-        key = name[:-2], RunKind.FLOAT64 if name.endswith("64") else RunKind.PLAIN
-        row = np.array([values])
-        found.sidecars[key] = Sidecar()
-        found.choices[key] = [Choice(row.argmax(-1), row)]
-        found.logits[key] = [row]
-    best = found.choices["torch", RunKind.FLOAT64][0]
-    ordered = np.sort(best.scores, axis=-1)
-    found.margins = [ordered[:, -1] - ordered[:, -2]]
-    found.reference = [best.choice]
-    return found
-
-
-def test_a_near_tie_is_a_flip_and_another_function_is_not():
-    tie = by_hand(
-        torch64=[1.0, 1.0 + 1e-9, 0.5],
-        torch32=[1.0, 1.0 + 1e-8, 0.5],
-        paddle64=[1.0, 1.0 + 1e-9, 0.5],
-        paddle32=[1.0 + 1e-7, 1.0, 0.5],
+@pytest.fixture(scope="module")
+def ran(checkout):
+    """What one check says of all models, and way -> row of torch against itself by their names."""
+    folders = {}
+    for number, (name, (old, new)) in enumerate(MODELS.items()):
+        folder = shutil.copytree(ROOT / PAIR, checkout.elsewhere / "made" / f"model_{number}")
+        path = folder / "torch_model.py"
+        path.write_text(path.read_text().replace(old, new)) if old else None
+        folders[name] = folder
+    words = [word for prompt in PROMPTS for word in ("--prompt", prompt)]
+    words += [word for way in BY for word in ("--by", way)]
+    done, report, _ = generate(
+        checkout, *words, "--pad", "--tokens", "6", model=list(folders.values())
     )
-    (told,) = differences(tie, 0)
-    assert (told["token"], told["position"]) == (0, 2)
-    assert (told["reference"], told["torch"], told["paddle"]) == (1, 1, 0)
-    assert told["verdict"] == "FLIP" and np.isclose(told["margin"], 1e-9)
-    assert told["noise"]["paddle"] > told["noise"]["torch"] > 0
-    other = by_hand(
-        torch64=[1.0, 1.2, 0.5],
-        torch32=[1.0, 1.2 + 1e-8, 0.5],
-        paddle64=[1.3, 1.2, 0.5],
-        paddle32=[1.3, 1.2 + 1e-7, 0.5],
-    )
-    assert differences(other, 0)[0]["verdict"] == "DIVERGED"
-    same = by_hand(**dict.fromkeys(("torch64", "torch32", "paddle64", "paddle32"), [1.0, 2.0]))
-    assert differences(same, 0) == []
-    same.reference = [np.full(20, 7)]
-    assert varied(same).startswith("all 20 tokens are 1 different ones")
+    told = report["generation"]
+    rows = {
+        name: {row["way"]: row for row in told[folder.name]["itself"] if row["side"] == "torch"}
+        for name, folder in folders.items()
+        if folder.name in told
+    }
+    return done, rows
+
+
+@pytest.mark.slow
+def test_a_correct_model_agrees_with_itself(ran):
+    for name in ("sound", "a hook"):
+        rows = ran[1][name]
+        assert list(rows) == ["cache", "padded", "padded with cache", "library", "padded library"]
+        assert {row["verdict"] for row in rows.values()} <= {"ROUNDING", "IDENTICAL"}, rows
+        assert rows["cache"]["gap"] > 0.0  # it was computed in another way
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("fault", FAULTS)
+def test_what_is_planted_is_named(ran, fault):
+    _, _, ways, words = FAULTS[fault]
+    rows = ran[1][fault]
+    off = [way for way in (CACHE, PADDED, PADDED_CACHE) if rows[way]["verdict"] == "DIVERGED"]
+    assert off == list(ways)
+    assert re.search(words, rows[off[0]]["said"]), rows[off[0]]["said"]
+
+
+@pytest.mark.slow
+def test_a_library_that_is_not_greedy_one_that_fails_and_a_model_without_a_cache(ran):
+    done, rows = ran
+    greedy, failed = rows["not greedy"], rows["fails"]
+    assert greedy["library"]["verdict"] == greedy["padded library"]["verdict"] == "DIVERGED"
+    assert "its settings of generation" in greedy["library"]["said"]
+    assert greedy["cache"]["verdict"] == "ROUNDING"
+    assert failed["library"]["verdict"] == "INVALID" and "KeyError" in failed["library"]["said"]
+    assert "no cache" not in rows and done.returncode == 2  # it was asked for
+    said = " ".join((done.stdout + done.stderr).split())
+    assert "cache: no part of its model takes past_key_values" in said
 
 
 # ---- prompts ------------------------------------------------------------------------------------
 
 
 def rows_of(pair, coder=None, **given):
-    options = SimpleNamespace(**{"prompt": None, "prompts": None} | given)
+    given = {"prompt": None, "prompts": None, "prompt_file": None} | given
+    options = SimpleNamespace(**given)
     return [
         ids.tolist() for ids in prompts.rows_of(pair, pair.config("default"), options, coder, 0)
     ]
@@ -278,24 +201,12 @@ def test_prompts_of_a_pair(tmp_path):
     assert coder.decode(np.array([1, 3])) == "x xxx"
 
 
+def test_tokens_that_are_all_alike_say_little():
+    alike = SimpleNamespace(reference=[np.full(20, 7)])
+    assert varied(alike).startswith("all 20 tokens are 1 different ones")
+
+
 # ---- whole checks -------------------------------------------------------------------------------
-
-
-@pytest.fixture(scope="module")
-def checkout(tmp_path_factory):
-    return Checkout(tmp_path_factory.mktemp("pairs"), pairs=(PAIR,))
-
-
-def generate(checkout, *arguments):
-    """The check in a copy: the finished process, its report, and generation.json."""
-    report, out = checkout.elsewhere / "report.json", checkout.elsewhere / "out"
-    told = out / "step5_train" / "decoder" / "generation.json"
-    for path in (report, told):
-        path.unlink(missing_ok=True)
-    given = ["--model", str(checkout.path(PAIR)), "--out", str(out), "--no-report"]
-    done = checkout.module("twincheck", "check-generate", *given, *arguments, "--json", str(report))
-    read = [json.loads(path.read_text()) if path.is_file() else {} for path in (report, told)]
-    return done, *read
 
 
 @pytest.mark.slow
@@ -319,7 +230,7 @@ def test_near_ties_of_a_correct_pair_pass_with_all_options(checkout):
 def test_a_wrong_cache_of_the_paddle_side_and_the_sides_that_have_one(checkout):
     path = checkout.path(f"{PAIR}/paddle_model.py")
     sound = path.read_text()
-    checkout.replace(f"{PAIR}/paddle_model.py", "paddle.arange(past, total)", "paddle.arange(new)")
+    change(path, "paddle.arange(past, total)", "paddle.arange(new)")
     try:
         done, report, told = generate(checkout, "--tokens", "3", "--sample", "--top-k", "9")
         assert done.returncode == 1, done.stdout + done.stderr

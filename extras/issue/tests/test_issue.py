@@ -4,14 +4,13 @@ import importlib
 import json
 import os
 import re
-import shutil
 import subprocess
 import sys
 
 import numpy as np
 import pytest
-from builders import twincheck
-from checkout import ROOT, change
+from builders import copied, twincheck, write_pair
+from checkout import ROOT
 
 from twincheck.common.sides import backend_paddle, backend_torch
 from twincheck.extras.issue.program import NoProgram, drawn, reproductions, text_of
@@ -260,15 +259,6 @@ def test_arrays_are_drawn_like_those_that_they_stand_for(values):
 # ---- the command --------------------------------------------------------------------------------
 
 
-def a_pair(source, folder, *changes):
-    """A copy of a pair with changes (old, new) of its port, in a folder with a space."""
-    left_out = shutil.ignore_patterns("log", "__pycache__")
-    pair = shutil.copytree(source, folder / "a port" / source.name, ignore=left_out)
-    for old, new in changes:
-        change(pair / "paddle_model.py", old, new)
-    return pair
-
-
 def issued(pair, *words, status=0):
     """What `twincheck issue` says; the program and the issue's text, empty where there is none."""
     said = twincheck("issue", pair.name, *words, folder=pair.parent, status=status)
@@ -279,7 +269,7 @@ def issued(pair, *words, status=0):
 
 @pytest.mark.slow
 def test_a_setting_is_shown_until_it_is_mended(tmp_path):
-    pair = a_pair(CLASSIFIER, tmp_path, ("nn.GELU()", "nn.GELU(approximate=True)"))
+    pair = copied(CLASSIFIER, tmp_path / "a port", ("nn.GELU()", "nn.GELU(approximate=True)"))
     said, program, text = issued(pair)
     assert "step 1: GELU's tanh form is off in torch and on in Paddle" in said
     count = len(program.splitlines())
@@ -299,7 +289,7 @@ def test_a_gradient_that_is_missing_is_shown(tmp_path):
     straight = """plain = self.body[1](self.body[0](images))
         straight = plain + (self.body[2](plain) - plain).detach()
         x = self.pool(self.body[3](straight))"""
-    pair = a_pair(SMALL_CNN, tmp_path, ("x = self.pool(self.body(images))", straight))
+    pair = copied(SMALL_CNN, tmp_path / "a port", ("x = self.pool(self.body(images))", straight))
     said, program, _ = issued(pair)
     assert "step 4: missing on the paddle side" in said
     assert "detach()" in program and "by_paddle float64: 0 at" in said
@@ -309,7 +299,7 @@ def test_a_gradient_that_is_missing_is_shown(tmp_path):
 @pytest.mark.slow
 def test_running_statistics_are_shown(tmp_path):
     wrong = ("nn.BatchNorm2D(channels)", "nn.BatchNorm2D(channels, momentum=0.1)")
-    _, program, _ = issued(a_pair(SMALL_CNN, tmp_path, wrong))
+    _, program, _ = issued(copied(SMALL_CNN, tmp_path / "a port", wrong))
     assert "batch_norm" in program and ran(program, tmp_path)[0] == 1
     mended = program.replace("momentum=0.1, epsilon", "momentum=0.9, epsilon")
     assert mended != program and ran(mended, tmp_path)[0] == 0
@@ -317,7 +307,7 @@ def test_running_statistics_are_shown(tmp_path):
 
 @pytest.mark.slow
 def test_the_text_has_a_proven_mend_and_is_in_chinese_where_asked_for(tmp_path):
-    pair = a_pair(CLASSIFIER, tmp_path, ("x = x + attended", "x = x - attended"))
+    pair = copied(CLASSIFIER, tmp_path / "a port", ("x = x + attended", "x = x - attended"))
     diff = "-        x = x - attended\n+        x = x + attended\n"
     (pair / "log" / "mend").mkdir(parents=True)
     told = {"red": [[1, "blocks.0.norm2:in/0"]], "proven": True, "diff": diff}
@@ -333,7 +323,7 @@ def test_the_text_has_a_proven_mend_and_is_in_chinese_where_asked_for(tmp_path):
 
 @pytest.mark.slow
 def test_of_what_is_green_there_is_no_issue_and_an_old_one_goes(tmp_path):
-    pair = a_pair(CLASSIFIER, tmp_path)
+    pair = copied(CLASSIFIER, tmp_path / "a port")
     left = pair / "log" / "issue"
     left.mkdir(parents=True)
     for name in ("reproduction.py", "issue.md", "arrays.npz"):
@@ -348,7 +338,9 @@ LONG = "\n        ".join(f"x = paddle.sin(x * {i}.5) @ paddle.eye(x.shape[-1])" 
 
 @pytest.mark.slow
 def test_what_no_small_program_shows_is_said(tmp_path):
-    pair = a_pair(CLASSIFIER, tmp_path, ("x = x + attended", f"x = x + attended\n        {LONG}"))
+    pair = copied(
+        CLASSIFIER, tmp_path / "a port", ("x = x + attended", f"x = x + attended\n        {LONG}")
+    )
     said, *texts = issued(pair, status=1)
     assert "no small program shows it: it takes" in said and not any(texts)
 
@@ -356,24 +348,22 @@ def test_what_no_small_program_shows_is_said(tmp_path):
 @pytest.mark.slow
 def test_where_no_program_shows_the_first_cause_the_next_is_tried(tmp_path):
     """The first is too long; the other is in another branch, before which all agrees."""
-    pair = tmp_path / "pair"
-    pair.mkdir()
-    (pair / "case.py").write_text(
-        "import numpy as np\n\nCONFIGS = {'default': {}}\n\n\ndef make_inputs(config, seed):\n"
-        "    return {'x': np.random.default_rng(seed).standard_normal((2, 8))}\n"
-    )
-    wrong = {"torch": ("", ""), "paddle": (LONG, "approximate=True")}
-    for side, kind in (("torch", "Module"), ("paddle", "Layer")):
-        long, form = wrong[side]
-        (pair / f"{side}_model.py").write_text(
-            f"import {side}\nfrom {side} import nn\n\n\nclass Net(nn.{kind}):\n"
-            "    def __init__(self):\n        super().__init__()\n"
-            "        self.one, self.two = nn.Linear(8, 8), nn.Linear(8, 8)\n"
-            f"        self.act, self.end = nn.GELU({form}), nn.Linear(8, 8)\n\n"
-            f"    def forward(self, x):\n        given, x = x, self.one(x)\n        {long}\n"
-            "        return {'a': self.end(x), 'b': self.act(self.two(given))}\n\n\n"
-            "def build(config):\n    return Net()\n"
+    case = "import numpy as np\nCONFIGS = {'default': {}}\ndef make_inputs(config, seed):\n"
+    case += "    return {'x': np.random.default_rng(seed).standard_normal((2, 8))}\n"
+    texts = (
+        f"import {side}\nfrom {side} import nn\nclass Net(nn.{kind}):\n"
+        "    def __init__(self):\n        super().__init__()\n"
+        "        self.one, self.two = nn.Linear(8, 8), nn.Linear(8, 8)\n"
+        f"        self.act, self.end = nn.GELU({form}), nn.Linear(8, 8)\n"
+        f"    def forward(self, x):\n        given, x = x, self.one(x)\n        {long}\n"
+        "        return {'a': self.end(x), 'b': self.act(self.two(given))}\n"
+        "def build(config):\n    return Net()\n"
+        for side, kind, long, form in (
+            ("torch", "Module", "", ""),
+            ("paddle", "Layer", LONG, "approximate=True"),
         )
+    )
+    pair = write_pair(tmp_path / "pair", case, *texts)
     said, program, text = issued(pair)
     first = said.index("no small program shows it: it takes")
     second = said.index("step 1: GELU's tanh form is off in torch and on in Paddle")
@@ -382,6 +372,6 @@ def test_where_no_program_shows_the_first_cause_the_next_is_tried(tmp_path):
 
 
 def test_a_pair_that_cannot_run_is_refused(tmp_path):
-    pair = a_pair(CLASSIFIER, tmp_path, ("x = x + attended", "x = nothing"))
+    pair = copied(CLASSIFIER, tmp_path / "a port", ("x = x + attended", "x = nothing"))
     said, *texts = issued(pair, status=2)
     assert "nothing" in said and "Traceback" not in said and not any(texts)

@@ -257,41 +257,6 @@ def test_no_module_of_ours_meets_the_callers(tmp_path):
     assert done.stdout.split("\n")[-2] == "True common extras []", done
 
 
-TESTS = """
-    import torch, paddle
-
-    def test_right(twincheck):
-        twincheck(*models(1e-5), torch.ones(2, 4), carry="torch")
-
-    def test_wrong(twincheck):
-        twincheck(*models(1e-3), torch.randn(2, 4), carry="torch")
-
-    def models(epsilon):
-        from twincheck.extras.live.tests.test_live import Net, NetPort
-        return Net(), NetPort(epsilon)
-"""
-
-
-@pytest.mark.slow
-def test_the_fixture_says_the_sentence_both_lines_and_the_command(tmp_path):
-    (tmp_path / "test_port.py").write_text(textwrap.dedent(TESTS))
-    path = os.pathsep.join([os.path.dirname(__file__), os.environ["PYTHONPATH"]])
-    run = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "no:twincheck"]
-    run += ["-p", "twincheck.extras.live.plugin", "--twincheck-report", "kept"]
-    done = subprocess.run(
-        run, capture_output=True, text=True, cwd=tmp_path, env=os.environ | {"PYTHONPATH": path}
-    )
-    assert "1 failed, 1 passed" in done.stdout, done.stdout + done.stderr
-    assert "LayerNorm's epsilon is 1e-05 in torch and 0.001 in Paddle" in done.stdout
-    assert "-m pytest test_port.py::test_wrong\n" in done.stdout
-    assert "self.norm = paddle.nn.LayerNorm(8, epsilon" in done.stdout
-    ours = done.stdout.replace("extras/live/tests/test_live.py", "")
-    assert "extras/live" not in ours and "plugin.py" not in ours  # no frame of ours
-    assert "twincheck: NOT ALIGNED in 1 of 2 models" in done.stdout
-    assert (tmp_path / "kept" / "report.html").is_file()
-    assert (tmp_path / "kept" / "bundle.zip").is_file()
-
-
 class OnAGpu(torch.nn.Linear):
     """A model that names the device where it makes a tensor; a plain attribute is no weight."""
 

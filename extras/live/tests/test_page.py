@@ -55,18 +55,26 @@ def test_every_argument_and_every_part_of_a_result_is_named():
 
 @pytest.mark.slow
 def test_the_test_of_the_page_is_one(tmp_path):
-    """With what is before it on the page: red, with the sentence; with the right form green."""
+    """With what is before it on the page red, with the sentence and the command to type; with the
+    right form green; and one page and one bundle of all."""
     call, test = blocks()
     before = call.partition("result = ")[0]
-    for wrong, status in ((True, 1), (False, 0)):
-        text = before if wrong else before.replace("approximate=True", "")
-        assert wrong or text != before
-        (tmp_path / "test_page.py").write_text(text + "\n\n" + test)
-        command = [sys.executable, "-m", "pytest", "-c", "/dev/null", "--rootdir", "."]
-        command += ["-p", "no:twincheck", "-p", "twincheck.extras.live.plugin", "-p", "no:xdist"]
-        done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, timeout=300)
-        assert done.returncode == status, done.stdout
-        assert ("GELU's tanh form is off in torch and on in Paddle" in done.stdout) == wrong
+    right = before.replace("approximate=True", "")
+    assert right != before
+    (tmp_path / "test_page.py").write_text(f"{before}\n\n{test}")
+    other = test.replace("test_port", "test_right")
+    (tmp_path / "test_right.py").write_text(f"{right}\n\n{other}")
+    command = [sys.executable, "-m", "pytest", "-c", "/dev/null", "--rootdir", "."]
+    command += ["-p", "no:twincheck", "-p", "twincheck.extras.live.plugin", "-p", "no:xdist"]
+    command += ["--twincheck-report", "kept"]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, timeout=300)
+    assert done.returncode == 1 and "1 failed, 1 passed" in done.stdout, done.stdout + done.stderr
+    assert "GELU's tanh form is off in torch and on in Paddle" in done.stdout
+    assert re.search(r"-m pytest test_page\.py::test_\w+\n", done.stdout)
+    assert "extras/live" not in done.stdout and "plugin.py" not in done.stdout  # no frame of ours
+    assert "twincheck: NOT ALIGNED in 1 of " in done.stdout
+    assert (tmp_path / "kept" / "report.html").is_file()
+    assert (tmp_path / "kept" / "bundle.zip").is_file()
 
 
 def test_what_people_read_is_in_their_language_and_what_programs_read_is_not(monkeypatch):

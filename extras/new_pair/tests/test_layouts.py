@@ -66,125 +66,77 @@ def net(head: str, twice: str = "twice") -> str:
     return f"{head}\n{NET.replace('TWICE', twice)}"
 
 
-# Name -> the model's file, and the repository's files.
-LAYOUTS = {
-    "a_file": ("net.py", {"net.py": net("from parts import twice"), "parts.py": TWICE}),
-    "two_of_a_name": (  # a file utils in models/ is not the folder utils
-        "models/net.py",
-        {
-            "models/net.py": net("from utils.parts import twice"),
-            "models/utils.py": "",
-            "utils/parts.py": TWICE,
-        },
-    ),
-    "below_src": (
-        "src/mine/net.py",
-        {
-            "src/mine/__init__.py": "from .net import Net\n",
-            "src/mine/net.py": net("from mine.parts import twice"),
-            "src/mine/parts.py": TWICE,
-        },
-    ),
-    "a_package": (
-        "mine/models/net.py",
-        {
-            **{"mine/__init__.py": "", "mine/models/__init__.py": "from .net import Net\n"},
-            **{"mine/models/net.py": net("from ..parts import twice"), "mine/parts.py": TWICE},
-        },
-    ),
-    "no_init": (
-        "lib/models/net.py",
-        {
-            "lib/models/net.py": net("from .layers import twice"),
-            "lib/models/layers.py": "from ..parts import twice\n",
-            "lib/parts.py": TWICE,
-        },
-    ),
-    "by_side": (
-        "SIDE/net.py",
-        {"SIDE/net.py": net("from parts import twice"), "SIDE/parts.py": TWICE},
-    ),
-    "logger": (
-        "mine/models/net.py",
-        {
-            "mine/__init__.py": "from mine.train import Trainer\n",
-            "mine/train/__init__.py": LOGS + "class Trainer:\n    pass\n",
-            "mine/models/net.py": net("from mine.parts import twice"),
-            "mine/models/__init__.py": "",
-            "mine/parts.py": TWICE,
-        },
-    ),
-    "arguments": ("net.py", {"net.py": net(ARGUMENTS, "(lambda x: x * width) ")}),
-    "by_name_beside": (
-        "models/net.py",
-        {
-            "models/net.py": net("from utils.parts import twice\nfrom layers import LAYERS"),
-            **{"models/layers.py": "LAYERS = 1\n", "utils/parts.py": TWICE},
-        },
-    ),
-    "relative_file": (
-        "models/net.py",
-        {
-            "models/net.py": net(
-                "from pathlib import Path\nwidth = int(Path('configs/net.txt').read_text())\n",
-                "(lambda x: x * width) ",
-            ),
-            "configs/net.txt": "2",
-        },
-    ),
-    "file_beside": (
-        "models/net.py",
-        {
-            "models/net.py": net(
-                f"{HERE}from pathlib import Path\nwidth = int(Path(here, 'n.txt').read_text())\n",
-                "(lambda x: x * width) ",
-            ),
-            "models/n.txt": "2",
-        },
-    ),
-    "on_a_gpu": ("net.py", {"net.py": net("GPU", "(lambda x: made() * x) ")}),
-    "path_hack": (
-        "models/net.py",
-        {
-            "models/net.py": net(
-                f"{HERE}sys.path.append(os.path.dirname(here))\nfrom parts import twice"
-            ),
-            "parts.py": TWICE,
-        },
-    ),
-    "with space/my repo": (
-        "models/net.py",
-        {"models/net.py": net("from utils.parts import twice"), "utils/parts.py": TWICE},
-    ),
-    "root_name": (
-        "models/net.py",
-        {
-            "models/net.py": net("from root_name.utils.parts import twice"),
-            "utils/parts.py": TWICE,
-        },
-    ),
-    "names_of_python": (
-        "models/net.py",
-        {
-            "models/net.py": net("from .types import twice\nfrom models.logging import LEVEL"),
-            **{"models/types.py": TWICE, "models/logging.py": "LEVEL = 1\n"},
-            "models/random.py": "1 / 0\n",
-        },
-    ),
-    "names_of_ours": (
-        "models/net.py",
-        {
-            "models/net.py": net("from common.parts import twice\nfrom tools.more import MORE"),
-            **{"common/parts.py": TWICE, "tools/more.py": "MORE = 1\n"},
-        },
-    ),
-    "linked": (
-        "link/net.py",
-        {
-            **{"real/net.py": net("from .parts import twice"), "real/parts.py": TWICE},
-        },
-    ),
-}
+WIDTH = "(lambda x: x * width) "
+# Name, where the model's file is, and what it begins with; then the repository's other files.
+TABLE = r"""
+a_file             net.py : from parts import twice
+                   parts.py : TWICE
+two_of_a_name      models/net.py : from utils.parts import twice
+                   models/utils.py : pass
+                   utils/parts.py : TWICE
+below_src          src/mine/net.py : from mine.parts import twice
+                   src/mine/__init__.py : from .net import Net
+                   src/mine/parts.py : TWICE
+a_package          mine/models/net.py : from ..parts import twice
+                   mine/__init__.py : pass
+                   mine/models/__init__.py : from .net import Net
+                   mine/parts.py : TWICE
+no_init            lib/models/net.py : from .layers import twice
+                   lib/models/layers.py : from ..parts import twice
+                   lib/parts.py : TWICE
+by_side            SIDE/net.py : from parts import twice
+                   SIDE/parts.py : TWICE
+logger             mine/models/net.py : from mine.parts import twice
+                   mine/__init__.py : from mine.train import Trainer
+                   mine/train/__init__.py : LOGS; Trainer = object
+                   mine/models/__init__.py : pass
+                   mine/parts.py : TWICE
+arguments          net.py : ARGUMENTS
+by_name_beside     models/net.py : from utils.parts import twice; from layers import LAYERS
+                   models/layers.py : LAYERS = 1
+                   utils/parts.py : TWICE
+relative_file      models/net.py : with open('n/a.txt') as n: width = int(n.read())
+                   n/a.txt : 2
+file_beside        models/net.py : HERE; with open(here + '/n.txt') as n: width = int(n.read())
+                   models/n.txt : 2
+on_a_gpu           net.py : GPU
+path_hack          models/net.py : HERE; sys.path.append(f'{here}/..'); from parts import twice
+                   parts.py : TWICE
+with|space/my|repo models/net.py : from utils.parts import twice
+                   utils/parts.py : TWICE
+root_name          models/net.py : from root_name.utils.parts import twice
+                   utils/parts.py : TWICE
+names_of_python    models/net.py : from .types import twice; from models.logging import LEVEL
+                   models/types.py : TWICE
+                   models/logging.py : LEVEL = 1
+                   models/random.py : 1 / 0
+names_of_ours      models/net.py : from common.parts import twice; from tools.more import MORE
+                   common/parts.py : TWICE
+                   tools/more.py : MORE = 1
+linked             link/net.py : from .parts import twice
+                   real/parts.py : TWICE
+"""
+
+
+def layouts():
+    """Name -> the model's file, and the repository's files."""
+    found, name = {}, ""
+    texts = {"TWICE": TWICE, "LOGS": LOGS, "ARGUMENTS": ARGUMENTS, "HERE": HERE}
+    for line in TABLE.strip().splitlines():
+        own = not line.startswith(" ")
+        *named, file, _, text = line.split(None, 2 + own)
+        text = "\n".join(texts.get(part, part) for part in text.split("; "))
+        if own:
+            name = named[0].replace("|", " ")
+            twice = "(lambda x: made() * x) " if text == "GPU" else "twice"
+            twice = WIDTH if "width" in text else twice
+            found[name] = file, {file.replace("link/", "real/"): net(text, twice)}
+        else:
+            found[name][1][file] = text
+    return found
+
+
+LAYOUTS = layouts()
 
 
 def written(folder: Path, name: str, side: str) -> Path:

@@ -14,13 +14,13 @@ from twincheck.common.sides import backend_torch
 from twincheck.common.system.checkout import ROOT
 from twincheck.common.system.errors import UserError
 from twincheck.extras.new_pair import library
+from twincheck.extras.new_pair.command import lay_out, main
 from twincheck.extras.new_pair.described import Asked, Described, Outputs, request_for
 from twincheck.extras.new_pair.inputs import parse_inputs, proposals
 from twincheck.extras.new_pair.loss import choose_loss
 from twincheck.extras.new_pair.outputs import match_outputs
 from twincheck.extras.new_pair.remarks import remarks
 from twincheck.extras.new_pair.spec import (
-    Arguments,
     Spec,
     parse_settings,
     parse_spec,
@@ -72,7 +72,7 @@ def test_settings_are_json_or_text(tmp_path):
     (tmp_path / "config.json").write_text('{"a": 1, "b": 2}')
     sets = {"": ["b=3"], "torch": [], "paddle": ["c=4"]}
     asked = read_arguments(tmp_path / "config.json", sets)
-    assert asked == Arguments({"a": 1, "b": 3}, {"torch": {}, "paddle": {"c": 4}})
+    assert asked == {"": {"a": 1, "b": 3}, "torch": {}, "paddle": {"c": 4}}
     for word in ("a", "=1", "a b=1"):
         with pytest.raises(UserError, match="key=value"):
             parse_settings("--set", [word])
@@ -300,19 +300,16 @@ def test_the_library_s_own_model_is_returned_where_nothing_has_to_be_said():
 
 
 def test_a_class_of_a_name_that_the_file_uses_is_not_hidden():
-    torch = described("torch", *PAIR)
     for name in ("Network", "build", "loss"):
         sides = [described(side, *NAMED) for side in SIDES]
         sides = [Described(**vars(one) | {"spec": Spec("net", name)}) for one in sides]
         plan = plan_of(*sides, ["x=float32:2,3"], {})
-        names = {"common": None}
         text = model_text(plan, "torch")
         made = [line for line in text.splitlines() if "self.network = " in line]
         assert made == [
             f"        self.network = {'' if name == 'Network' else 'net.'}{name}(**config)"
         ]
-        assert f"class {name}(" not in text, names
-    assert torch.spec.name == "Net"
+        assert f"class {name}(" not in text
 
 
 def test_inputs_that_are_not_drawn_as_they_were_asked_for_are_told():
@@ -387,7 +384,7 @@ def ask(tmp_path, monkeypatch):
         inputs = parse_inputs(words)
         for number, tried in enumerate(proposals(inputs)):
             np.savez(tmp_path / f"inputs_{number:03}.npz", **drawn(tried))
-        arguments = Arguments(dict(shared), {side: dict(own)})
+        arguments = {"": dict(shared), side: dict(own)}
         asked = Asked({}, {side: config}, arguments, inputs, {}, {})
         request = request_for(side, spec, asked, tmp_path)
         module = importlib.import_module(f"twincheck.common.sides.backend_{side}").side
@@ -511,7 +508,7 @@ def test_a_file_whose_name_is_taken_is_refused(ask, tmp_path):
     (tmp_path / "yaml.py").write_text("Net = 1\n")
     spec = parse_spec("--torch", f"{tmp_path}/yaml.py:Net")
     importlib.import_module("yaml")
-    request = request_for("torch", spec, Asked({}, {}, Arguments(), [], {}, {}), tmp_path)
+    request = request_for("torch", spec, Asked({}, {}, {"": {}}, [], {}, {}), tmp_path)
     with pytest.raises(UserError, match="rename the file"):
         library.describe(backend_torch.side, request)
     (tmp_path / "json.py").touch()
@@ -597,34 +594,30 @@ def test_a_fault_in_a_port_is_named_where_it_stands(checkout, folder):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "words, told",
+    "line, words, told",
     [
-        (["--input", "y=float32:4,8"], "takes no y"),
-        (["--config", "nowhere.json"], "nowhere.json"),
+        ("", ["--input", "y=float32:4,8"], "takes no y"),
+        ("", ["--config", "nowhere.json"], "nowhere.json"),
+        # Read in a fork of the side's process, which ends as that fork ended.
+        (
+            "import os; os.kill(os.getpid(), 11)",
+            [],
+            "port.py:Net: the paddle worker was ended by SIGSEGV",
+        ),
+        (
+            "import os; os._exit(0)",
+            [],
+            "port.py:Net: its process ended before it said what the model",
+        ),
     ],
 )
-def test_where_it_fails_nothing_is_left(checkout, folder, words, told):
-    done = new(checkout, folder, "failed", *words)
-    assert done.returncode == 2, done.stdout
-    assert told in done.stderr and done.stderr.count("\n") == 1
-    assert {path.name for path in folder.iterdir()} <= {"mine.py", "port.py", "__pycache__"}
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    "line, told",
-    [
-        ("import os; os.kill(os.getpid(), 11)", "was ended by SIGSEGV"),
-        ("import os; os._exit(0)", "ended before it said what the model is"),
-    ],
-)
-def test_a_file_that_ends_its_process_is_named(checkout, folder, line, told):
-    """It is read in a fork of the side's process, which ends as that fork ended."""
+def test_where_it_fails_nothing_is_left(checkout, folder, line, words, told):
     file = folder / "port.py"
     file.write_text(f"{line}\n{file.read_text()}")
-    done = new(checkout, folder, "failed")
+    done = new(checkout, folder, "failed", *words)
     assert done.returncode == 2, done.stdout
-    assert told in done.stderr and "port.py:" in done.stderr and done.stderr.count("\n") == 1
+    assert told in done.stderr and done.stderr.count("\n") == 1, done.stderr
+    assert {path.name for path in folder.iterdir()} <= {"mine.py", "port.py", "__pycache__"}
 
 
 @pytest.mark.parametrize(
@@ -636,16 +629,12 @@ def test_a_file_that_ends_its_process_is_named(checkout, folder, line, told):
     ],
 )
 def test_half_a_command_is_refused(tmp_path, capsys, words, told):
-    from twincheck.extras.new_pair.command import main
-
     assert main([*words, "--folder", str(tmp_path)]) == 2
     assert told in capsys.readouterr().err
     assert not list(tmp_path.iterdir())
 
 
 def test_a_folder_that_no_command_set_up_cannot_be_updated(tmp_path, capsys):
-    from twincheck.extras.new_pair.command import lay_out, main
-
     lay_out("mine", tmp_path)
     assert main(["mine", "--update", "--folder", str(tmp_path)]) == 2
     assert RECORD in capsys.readouterr().err

@@ -22,7 +22,7 @@ from twincheck.extras.new_pair.described import Asked
 from twincheck.extras.new_pair.merge import merge
 from twincheck.extras.new_pair.paconvert import Translation, find_paconvert, translate
 from twincheck.extras.new_pair.pair import translated_config
-from twincheck.extras.new_pair.spec import Arguments, Spec, parse_spec
+from twincheck.extras.new_pair.spec import Spec, parse_spec
 from twincheck.extras.new_pair.torch_sources import gather
 
 PYTHON = Path(os.environ.get("PACONVERT_PYTHON", tool.PYTHON))
@@ -379,7 +379,7 @@ def test_what_was_left_in_torch_is_an_error_with_its_lines(tmp_path, old, new_te
 def test_the_translation_has_the_class_of_a_configuration_of_its_own(tmp_path):
     specs = {"torch": Spec("net.model", "Net"), "paddle": None}
     config = Spec("net.settings", "Settings")
-    asked = Asked(specs, {"torch": config, "paddle": None}, Arguments(), [], {}, {})
+    asked = Asked(specs, {"torch": config, "paddle": None}, {"": {}}, [], {}, {})
     made = Translation(Spec("net.model", "Net", tmp_path / "net.py", tmp_path), {}, ())
     assert translated_config(asked, made) == replace(config, root=tmp_path)
     assert translated_config(replace(asked, configs=specs | {"torch": None}), made) is None

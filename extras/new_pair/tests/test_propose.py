@@ -36,11 +36,9 @@ HEAD = {
 import torch
 from torch import nn
 from torch.nn import functional as F
-Base, empty, concat = nn.Module, torch.empty, torch.cat
+Base, concat = nn.Module, torch.cat
 def parameter(module, *shape):
     return nn.Parameter(torch.randn(*shape))
-def square_matrix(n):
-    return nn.Linear(n, n)
 def swapped(x):
     return x.transpose(-1, -2)
 def softmax(x):
@@ -257,6 +255,15 @@ right(
     ),
     net(SHARED.format("a", "b", "c"), "return self.b(self.a(F.relu(self.a(x))))"),
     rename={"a": "shared", "b": "last", "c": "unused"},
+)
+right(  # what arrives at each tells them apart
+    "branches that are called in another order",
+    net(LINEARS, "return self.first(x) * 2 + self.second(x * x)"),
+    net(
+        "self.left = nn.Linear(8, 8); self.right = nn.Linear(8, 8)",
+        "y = self.right(x * x)\nreturn self.left(x) * 2 + y",
+    ),
+    rename={"left": "first", "right": "second"},
 )
 right(
     "layers that keep several weights, and a parameter that is a buffer on the other side",
@@ -649,7 +656,7 @@ def structure(side, error="", **linears):
     for name, shape in linears.items():
         key = f"{name}.weight"
         owners[key] = Owner("Linear", "weight", shape, True, key)
-    modules = [("", "Net", "model"), *((n, "Linear", f"{side}.nn") for n in linears)]
+    modules = {"": "Net", **dict.fromkeys(linears, "Linear")}
     return Structure(side, modules, owners, error=error)
 
 

@@ -298,7 +298,7 @@ def test_what_a_check_said_is_in_the_reports_language(base, monkeypatch):
 
 
 def test_what_other_commands_said_is_in_the_reports_language(base):
-    """A certificate's problem and note, the cause of losses apart, why a row is red."""
+    """A certificate's problem and note, why losses and a row are red."""
     write_plain(base)
     found = find([base], None)
     told = Kind.SETTING_DIFFERS(setting="epsilon", torch="1e-12", paddle="1e-06")
@@ -306,7 +306,8 @@ def test_what_other_commands_said_is_in_the_reports_language(base):
     ((_, trained),) = found.plain["trainers.json"]
     certificate |= {"problems": [told], "notes": [told], "reasons": reasons_json([told, told])}
     certificate["exit_code"] = 1
-    trained["cause"] = {"kind": "other", "said": told, "reason": told.as_json(), "of": "torch"}
+    trained["rows"][0] |= {"note": told, "reasons": reasons_json([told]), "verdict": "DIVERGED"}
+    trained["exit_code"] = 1
     run = found.runs[0]
     row = run.said["rows"][0]
     row |= {"verdict": "DIVERGED", "note": told, "reasons": reasons_json([told])}
@@ -426,8 +427,8 @@ def write_plain(base: Path, generation: str = "ROUNDING", share: float = 0.999) 
     side |= {"last_step": 2}
     curve = {"steps": [1, 2], "torch": [2.5, 2.25], "paddle": [2.5, 2.125]}
     row = {"key": "train/first", "verdict": "CLOSE", "gap": 0.0, "allowed": 1e-6}
-    trainers = {"verdict": "CLOSE", "exit_code": 0, "by": "first step", "compared": curve}
-    trainers |= {"first": {"step": 1, "difference": 0.0}, "rows": [row], "cause": None, "notes": []}
+    trainers = {"verdict": "CLOSE", "exit_code": 0, "compared": curve}
+    trainers |= {"first": {"step": 1, "difference": 0.0}, "rows": [row], "notes": []}
     trainers |= {"sides": {"torch": side, "paddle": side | {"file": None}}, "cannot_show": ["all"]}
     write_json(folder / "trainers.json", told | trainers)
     top5 = {"k": 5, "set_share": 0.99, "order_share": 0.98}

@@ -186,7 +186,6 @@ PART = '''"""Part."""
 import math
 
 A = {}
-
 # Changed in place.
 A["b"] = 2
 

@@ -146,4 +146,6 @@ if __name__ == "__main__":
             writer = csv.writer(file)
             writer.writerow(["step", "loss"])
             losses = train(state, np.load(orders), gap.split(" + "))
+            losses = losses["first step not logged" in gap :]
+            losses = [loss * (1.005 if "half a per cent" in gap else 1.0) for loss in losses]
             writer.writerows([step, f"{loss:.7f}"] for step, loss in enumerate(losses, 1))

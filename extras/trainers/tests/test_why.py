@@ -36,6 +36,8 @@ GAPS = {
     "labels shifted": "labels shifted by one place more",
     "ignored tokens counted": "ignored labels are counted in the mean, as zeros",
     "summed by rows": "the loss is a sum over the labels, divided by the rows",
+    "half a per cent": "1.005 times the loss is logged, gradients are of the loss itself",
+    "first step not logged": "the first step is not logged",
     "labels smoothed": "labels are smoothed by 0.1",
     "no master weights": "weights in bfloat16, without master weights",
     "bfloat16 loss": "the loss is computed in bfloat16",
@@ -52,8 +54,11 @@ GAPS = {
     "never cleared": "gradients are not cleared: they add up over all steps",
     "embedding frozen": "embed does not learn",
 }
-# Where every step's gradient is clipped, a sum is the same function as a mean.
-SAME = {"accumulation summed": f"{SHARED} these are averaged"}
+# Where every step's gradient is clipped, its size makes no difference.
+SAME = {
+    "accumulation summed": f"{SHARED} these are averaged",
+    "half a per cent": "1.005 times the loss, gradients too",
+}
 TWO_GAPS = "not shuffled + betas"
 
 

@@ -33,14 +33,14 @@ class Block(nn.Module):
         q, k = rotated(q, positions), rotated(k, positions)
         if cache is not None:
             k, v = torch.cat([cache[0], k], 2), torch.cat([cache[1], v], 2)
-        scores = torch.matmul(q, k.transpose(2, 3)) / q.shape[-1] ** 0.5
+        scores = torch.matmul(q, k.swapaxes(2, 3)) / q.shape[-1] ** 0.5
         scores = scores + mask[..., -k.shape[2] :]  # (B, H, T, S)
-        y = torch.matmul(F.softmax(scores, dim=-1), v).transpose(1, 2).reshape(x.shape)
+        y = torch.matmul(F.softmax(scores, dim=-1), v).swapaxes(1, 2).reshape(x.shape)
         x = x + self.out(y)
         return x + self.down(F.gelu(self.up(self.norm2(x)))), (k, v)
 
     def split(self, x):
-        return x.reshape([x.shape[0], x.shape[1], self.heads, -1]).transpose(1, 2)
+        return x.reshape([x.shape[0], x.shape[1], self.heads, -1]).swapaxes(1, 2)
 
 
 class Decoder(nn.Module):

@@ -20,13 +20,24 @@ def as_real(x):
     return torch.cat([torch.real(x), torch.imag(x)], dim=-1)
 
 
+# Each framework's own: in Paddle, label smoothing is an operator of its own.
+above = getattr(F, "threshold", None) or F.thresholded_relu
+
+
+def smoothed(x, labels):
+    if hasattr(F, "label_smooth"):
+        soft = F.label_smooth(F.one_hot(labels, x.shape[-1]).to(x.dtype))
+        return F.cross_entropy(x, soft, soft_label=True)
+    return F.cross_entropy(x, labels, label_smoothing=0.1)
+
+
 OPERATORS = {
     "selu": lambda x, other: F.selu(x),
     "pow": lambda x, other: torch.abs(x) ** 0.3,
     "elu": lambda x, other: F.elu(x, 0.7),
     "celu": lambda x, other: F.celu(x, 0.7),
     "hardsigmoid": lambda x, other: F.hardsigmoid(x),
-    "thresholded_relu": lambda x, other: F.threshold(x, 0.3, 0.1),
+    "thresholded_relu": lambda x, other: above(x, 0.3, 0.1),
     "exp_complex": lambda x, other: as_real(torch.exp(as_complex(x))),
     "sigmoid_complex": lambda x, other: as_real(torch.sigmoid(as_complex(x))),
     "lp_pool1d": lambda x, other: F.lp_pool1d(as_images(x).flatten(2), 2.0, 3),
@@ -37,7 +48,7 @@ OPERATORS = {
     "max_pool": lambda x, other: F.max_pool2d(as_images(x), 3, 2),
     "layer_norm": lambda x, other: F.layer_norm(x, x.shape[-1:]),
     # Without a weight Paddle 3.3.1's gradient of group_norm is wrong on CPU.
-    "group_norm": lambda x, other: F.group_norm(as_images(x), 3, torch.ones([3])),
+    "group_norm": lambda x, other: F.group_norm(as_images(x), 3, weight=torch.ones([3])),
     "sum": lambda x, other: x.sum(dim=-1),
     "mean": lambda x, other: x.mean(dim=-1),
     "var": lambda x, other: x.var(dim=-1),
@@ -74,9 +85,7 @@ OPERATORS = {
     "kl": lambda x, other: F.kl_div(
         F.log_softmax(x, dim=-1), F.softmax(other.detach(), dim=-1), reduction="none"
     ),
-    "label_smooth": lambda x, other: F.cross_entropy(
-        x, other.argmax(-1), label_smoothing=0.1
-    ),  # label smoothing is an operator of its own
+    "label_smooth": lambda x, other: smoothed(x, other.argmax(-1)),
     "interpolate": lambda x, other: F.interpolate(
         as_images(x), size=[16, 16], mode="bilinear", align_corners=False
     ),
@@ -100,7 +109,8 @@ class Model(nn.Module):
     def __init__(self, operator, loss_scale):
         super().__init__()
         self.loss_scale = loss_scale
-        self.gain = nn.Parameter(torch.ones([1]))  # how a parameter is made
+        self.gain = nn.Parameter(torch.empty([1]))
+        nn.init.ones_(self.gain)
         self.operator = Operator(operator)
 
     def forward(self, x, other):

@@ -128,6 +128,7 @@ def harden(model, kind, seed=7):
                 value += (0.3 * strong * rows).to(value.dtype)
         if kind == "hostile":
             for block in model.blocks[::3]:
-                block.norm1.weight *= 100.0
+                gain = block.norm1.weight
+                gain *= 100.0
                 # rows that nearly lie on one line
                 block.up.weight[1:] = block.up.weight[:1] + 1e-4 * block.up.weight[1:]

@@ -1,9 +1,19 @@
-"""Weights are put into a model of a framework as the framework does it."""
+"""A side has all that is asked of a framework, and puts weights in as the framework does."""
 
 import numpy as np
+import pytest
 import torch
 
-from twincheck.common.sides.backend_torch import side as torch_side
+from twincheck.common.sides import backend_paddle, backend_torch
+from twincheck.common.sides.side import Side
+
+
+@pytest.mark.parametrize("side", [backend_torch.side, backend_paddle.side])
+def test_a_side_has_every_name_and_no_other(side):
+    """Its methods too: a class that lacks an abstract one has no instance."""
+    assert [name for name in Side.__annotations__ if not hasattr(side, name)] == []
+    own = {name for name in vars(type(side)) if not name.startswith("_")}
+    assert own <= {*Side.__annotations__, *vars(Side)}
 
 
 class Versioned(torch.nn.Module):
@@ -25,7 +35,7 @@ class Versioned(torch.nn.Module):
 def test_a_module_that_reads_its_version_is_loaded_with_it():
     model = torch.nn.Sequential(Versioned(), torch.nn.Linear(3, 2))
     values = {key: v.numpy() + 1 for key, v in model.state_dict().items()}
-    torch_side.load_state(model, values)
-    loaded = torch_side.state(model)
+    backend_torch.side.load_state(model, values)
+    loaded = backend_torch.side.state(model)
     assert loaded.keys() == values.keys()
     assert all(np.array_equal(loaded[key], values[key]) for key in values)

@@ -6,7 +6,7 @@ import subprocess
 import pytest
 from checkout import Checkout
 
-from twincheck.extras.programs.edits import PLACES, SAME, edits_of
+from twincheck.common.report.edits import PLACES, SAME, edits_of
 
 EPSILON = {"name": "epsilon", "torch": 1e-5, "paddle": 1e-12, "wanted": 1e-5}
 RATE = {"name": "rate", "torch": 0.1, "paddle": 0.5, "wanted": 0.1}

@@ -9,14 +9,13 @@ from collections.abc import Sequence
 from twincheck.common.check.result import Result, overall_exit
 from twincheck.common.logs.sidecar import IN_WORDS
 from twincheck.common.report.commands import module_of, next_commands
+from twincheck.common.report.edits import edits_of
 from twincheck.common.report.findings import Finding, beside, class_of, findings_of
 from twincheck.common.report.sentences import counted_digits
 from twincheck.common.report.source_lines import source_context
 from twincheck.common.system.frameworks import SIDES
-from twincheck.common.system.reasons import reasons_json
+from twincheck.common.system.reasons import Kind, reasons_json
 from twincheck.common.verdict.row import count_verdicts
-from twincheck.extras.programs import Kind
-from twincheck.extras.programs.edits import edits_of
 
 SCHEMA = "twincheck-result/1"
 OVERALL = ("ALIGNED", "NOT ALIGNED", "NOT COMPARED")  # by exit status
