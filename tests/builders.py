@@ -8,10 +8,12 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 from collections import defaultdict
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
+from textwrap import dedent, indent
 
 import numpy as np
 from checkout import ROOT, Checkout, change, complete
@@ -42,6 +44,18 @@ def python(*arguments, warm=False, status=0, env=None, **more):
     return ended(status, done).stdout
 
 
+def killed(command, until, folder):
+    """Run a command in a folder and kill it, with no word to its workers, once it got so far."""
+    with open(os.devnull, "w") as nothing:
+        check = subprocess.Popen(command, cwd=folder, stdout=nothing, stderr=nothing)
+    deadline = time.monotonic() + 200
+    while time.monotonic() < deadline and check.poll() is None and not until():
+        time.sleep(0.02)
+    check.kill()
+    check.wait()
+    time.sleep(1.0)  # the workers see that their check is gone
+
+
 def twincheck(*words, status=0, folder=ROOT):
     """The command as a user types it in a folder; what it printed, its errors too."""
     done = subprocess.run(
@@ -55,13 +69,17 @@ def twincheck(*words, status=0, folder=ROOT):
     return done.stdout + done.stderr
 
 
-def write_log(path, arrays, told=None):
-    """A log of these, with a sidecar where entries of one are given; its writer."""
-    with LogWriter(path) as writer:
+def write_log(path, arrays, told=None, **how):
+    """A log of these, with a sidecar where entries of one are given; its writer.
+
+    how   options of the writer, such as summing: the sidecar tells what it made of them
+    """
+    with LogWriter(path, **how) as writer:
         for key, values in arrays.items():
             writer.add(key, np.asarray(values))
     if told is not None:
-        write_sidecar(path, Sidecar(**told))
+        kept = {"sums": writer.sums, "booleans": writer.booleans} if how else {}
+        write_sidecar(path, Sidecar(**kept | told))
     return writer
 
 
@@ -104,6 +122,50 @@ def paddles(torch, *changes):
     return text
 
 
+_CASE = """import numpy as np
+
+CONFIGS = {configs}
+
+
+def make_inputs(config, seed):
+    rng = np.random.default_rng(seed)
+    return {{{inputs}}}
+"""
+_NET = """import torch
+from torch import nn
+from torch.nn import functional as F
+
+
+class Net(nn.Module):
+    def __init__(self{settings}):
+        super().__init__()
+{made}
+
+    def forward(self, {takes}):
+{run}
+
+
+def build(config):
+    return Net(**config)
+
+
+def loss(outputs, inputs):
+    return {loss}
+"""
+CROSS_ENTROPY = 'F.cross_entropy(outputs, inputs["labels"])'
+
+
+def a_case(inputs, configs=None):
+    """A case.py; inputs: the items of what make_inputs returns, drawn from `rng`."""
+    return _CASE.format(inputs=inputs, configs=configs or {"default": {}})
+
+
+def a_net(made, run, loss=CROSS_ENTROPY, takes="x", settings=""):
+    """A torch_model.py: what its only class makes, what its forward does, and its loss."""
+    made, run = (indent(dedent(lines).strip("\n"), " " * 8) for lines in (made, run))
+    return _NET.format(made=made, run=run, loss=loss, takes=takes, settings=settings)
+
+
 def write_pair(folder: Path, case, torch, paddle=None):
     """A pair of somebody's own, whose port may be the reference's text; its folder."""
     paddle = paddles(torch) if paddle is None else paddle
@@ -113,9 +175,22 @@ def write_pair(folder: Path, case, torch, paddle=None):
     return folder
 
 
+def without(framework):
+    """A program that runs another where that framework is not installed."""
+    return f"""
+import sys, runpy, importlib.util as u
+find = u.find_spec
+u.find_spec = lambda name, *a: None if name == {framework!r} else find(name, *a)
+sys.argv = sys.argv[1:]
+runpy.run_path(sys.argv[0], run_name="__main__")
+"""
+
+
 def copied(pair, folder, *changes, side="paddle"):
-    """A copy of a pair below a folder; changes: (old, new) of a side's model."""
-    made = shutil.copytree(pair, Path(folder) / Path(pair).name)
+    """A copy of a pair in a folder, without its logs; changes: (old, new) of a side's model."""
+    left_out = shutil.ignore_patterns("log", "__pycache__")
+    made = shutil.copytree(pair, Path(folder) / Path(pair).name, ignore=left_out)
+    complete(made)
     for old, new in changes:
         change(made / f"{side}_model.py", old, new)
     return made
@@ -198,13 +273,3 @@ def printed(capsys, status, found):
     told = capsys.readouterr()
     assert found == status, told.out + told.err
     return told
-
-
-def a_port(folder: Path, source: Path, *changes):
-    """A copy of a pair in a folder, without its logs, with changes (old, new) of its port."""
-    left_out = shutil.ignore_patterns("log", "__pycache__")
-    pair = shutil.copytree(source, folder / source.name, ignore=left_out)
-    complete(pair)
-    for old, new in changes:
-        change(pair / "paddle_model.py", old, new)
-    return pair

@@ -8,12 +8,12 @@ import warnings
 import zipfile
 
 import numpy as np
+from builders import SMALL_CNN
 from logged import write_logs
 
 from twincheck.common.check.command_line import check_main
 from twincheck.common.check_all import all_steps
 from twincheck.common.logs.sidecar import sidecar_path
-from twincheck.common.system.checkout import ROOT
 from twincheck.common.system.hashes import file_sha256
 from twincheck.common.system.json_file import write_json
 
@@ -53,29 +53,22 @@ def gadgets(command: str) -> dict[str, bytes]:
     copyreg.add_extension("os", "system", 240)
     try:
         call = b"cos\nsystem\n" + text(command)
-        run = f"__import__('os').system({command!r})"
-        deep = short("os") + short("path.os.system") + b"\x93" + text(command) + b"\x85R."
+        run = short("builtins") + short("eval") + b"\x93"
+        run += text(f"__import__('os').system({command!r})")
+        deep = short("os") + short("path.os.system") + b"\x93" + text(command)
+        arguments = text("args") + text(command)
+        # functools.partial's __setstate__ puts another function in.
+        put_in = b"cfunctools\npartial\ncbuiltins\nprint\n\x85R(cos\nsystem\n"
         found = {
             "REDUCE": b"\x80\x02" + call + b"\x85R.",
-            "STACK_GLOBAL": b"\x80\x04"
-            + short("builtins")
-            + short("eval")
-            + b"\x93"
-            + text(run)
-            + b"\x85R.",
-            "dotted": b"\x80\x04" + deep,
+            "STACK_GLOBAL": b"\x80\x04" + run + b"\x85R.",
+            "dotted": b"\x80\x04" + deep + b"\x85R.",
             "INST": b"\x80\x02(" + text(command) + b"ios\nsystem\n.",
             "OBJ": b"\x80\x02(" + call + b"o.",
             "NEWOBJ": b"\x80\x02csubprocess\nPopen\n" + text(command) + b"\x85\x81.",
-            "NEWOBJ_EX": b"\x80\x04csubprocess\nPopen\n)}"
-            + text("args")
-            + text(command)
-            + b"s\x92.",
+            "NEWOBJ_EX": b"\x80\x04csubprocess\nPopen\n)}" + arguments + b"s\x92.",
             "EXT1": b"\x80\x02\x82\xf0" + text(command) + b"\x85R.",
-            # functools.partial's __setstate__ puts another function in.
-            "BUILD": b"\x80\x02cfunctools\npartial\ncbuiltins\nprint\n\x85R(cos\nsystem\n"
-            + text(command)
-            + b"\x85}}tb)R.",
+            "BUILD": b"\x80\x02" + put_in + text(command) + b"\x85}}tb)R.",
             "first": b"\x80\x02" + call + b"\x85R0}.",
         }
         for protocol in range(6):
@@ -148,6 +141,18 @@ def spoil(path, stream: bytes, **entries) -> None:
 
 def judge(folder, *options) -> int:
     """check_step1.py --compare-only on such a result of tests/pairs/small_cnn, in this process."""
-    pair = str(ROOT / "tests" / "pairs" / "small_cnn")
-    arguments = ["--model", pair, "--compare-only", "--out", str(folder.parent.parent), *options]
+    arguments = [
+        "--model",
+        str(SMALL_CNN),
+        "--compare-only",
+        "--out",
+        str(folder.parent.parent),
+        *options,
+    ]
     return check_main(all_steps()[0], arguments)
+
+
+def contents(folder) -> dict[str, bytes]:
+    """Name -> content of a result's files, but for what a judgement has left."""
+    kept = (path for path in folder.iterdir() if path.name != "result.json")
+    return {path.name: path.read_bytes() for path in kept}

@@ -1,17 +1,14 @@
 """What the steps leave of a small pair, written without a framework: logs, sidecars, reports."""
 
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
-from builders import write_log
+from builders import SMALL_CNN, sealed_log
 
 from twincheck.common.logs.guide_pair import bring_pair, has_pair
 from twincheck.common.logs.reader import read_log
-from twincheck.common.logs.sidecar import Sidecar, seal, write_sidecar
-from twincheck.common.system.checkout import ROOT
 
-PAIR = str(ROOT / "tests" / "pairs" / "small_cnn")
+PAIR = str(SMALL_CNN)
 RUNS = (
     *(("torch", "", np.float32), ("paddle", "", np.float32)),
     *(("torch", "_fp64", np.float64), ("paddle", "_fp64", np.float64)),
@@ -31,32 +28,12 @@ def write_logs(folder: Path, stem: str, tensors: dict, **entries) -> None:
             else np.asarray(values * (1 + noise * rng.normal(size=np.shape(values))), dtype)
             for key, values in tensors.items()
         }
-        writer = write_log(path, arrays)
-        told = {
-            "schema": 1,
-            "step": stem,
-            "model": "small_cnn",
-            "side": side,
-            "framework": side,
-            "framework_version": "1.0",
-            "framework_file": f"/site-packages/{side}/__init__.py",
-            "frameworks_loaded": [side],
-            "device": "cpu",
-            "preset": "default",
-            "seed": 0,
-            "mode": "both",
-            "dtype": np.dtype(dtype).name,
-            "inputs_sha256": "1" * 64,
-            "weights_sha256": "2" * 64,
-            "log_sha256": writer.sha256,
-            "teacher_forced": False,
-            "batches": {"": 5},
-            "places": {key: "torch_model.py:1" for key in tensors},
-            "environment": {"python": "3.11", "numpy": "2"},
-            "command": "python -m twin",
-        }
-        sidecar = Sidecar(**told | entries)
-        write_sidecar(path, replace(sidecar, seal=seal(sidecar)))
+        told = dict(schema=1, step=stem, model="small_cnn", framework_version="1.0", device="cpu")
+        told |= dict(preset="default", seed=0, mode="both", dtype=np.dtype(dtype).name)
+        told |= dict(inputs_sha256="1" * 64, weights_sha256="2" * 64, teacher_forced=False)
+        told |= dict(batches={"": 5}, places=dict.fromkeys(tensors, "torch_model.py:1"))
+        told |= dict(environment={"python": "3.11", "numpy": "2"}, command="python -m twin")
+        sealed_log(path, arrays, side, **told | entries)
     if has_pair(stem.removesuffix("_all")):
         bring_pair(folder, stem.removesuffix("_all"))
         write_report(folder, stem.removesuffix("_all"))

@@ -16,41 +16,22 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from builders import a_net, paddles
 from printed import Printed, of_bundle, of_json, of_page, printed, run
 
 HERE = Path(sys.executable).parent  # of the checkout's `twincheck`
 
-TORCH = """
-import torch
-from torch import nn
-
-
-class Net(nn.Module):
-    def __init__(self, width=8):
-        super().__init__()
-        self.inner = nn.Linear(6, width)
-        self.norm = nn.LayerNorm(width, eps=1e-6)
-        self.outer = nn.Linear(width, 3)
-
-    def forward(self, x):
-        return self.outer(self.norm(torch.tanh(self.inner(x))))
-"""
+TORCH = a_net(
+    """
+    self.inner = nn.Linear(6, width)
+    self.norm = nn.LayerNorm(width, eps=1e-6)
+    self.outer = nn.Linear(width, 3)
+    """,
+    "return self.outer(self.norm(torch.tanh(self.inner(x))))",
+    settings=", width=8",
+).partition("\n\ndef build")[0]
 # A port with one mistake, the usual one: the default epsilon.
-PADDLE = """
-import paddle
-from paddle import nn
-
-
-class Net(nn.Layer):
-    def __init__(self, width=8):
-        super().__init__()
-        self.inner = nn.Linear(6, width)
-        self.norm = nn.LayerNorm(width)
-        self.outer = nn.Linear(width, 3)
-
-    def forward(self, x):
-        return self.outer(self.norm(paddle.tanh(self.inner(x))))
-"""
+PADDLE = paddles(TORCH, (", epsilon=1e-6", ""))
 # Command -> what its output holds, as a pattern, once it did what it is for.
 DOES = {
     "show": r"torch .*[\d.]",

@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 from builders import python
 from checkout import CHECKS, ROOT, Checkout
+from one_side import load
 
 from twincheck.common.logs.reader import read_log
 from twincheck.common.pair.pairs import load_pair
@@ -131,19 +132,11 @@ def made_inputs(folder, preset="default", seed=0, **keywords):
     return pair.make_inputs(case, seed)
 
 
-def twin_alone(side, config, state, arrays, work):
+def twin_alone(side, config, state, arrays):
     """Logits, loss and gradients of one twin in float64, under torch's names and in its layout."""
-    request, answer = work / "request.npz", work / f"answer_{side}.npz"
-    meta = json.dumps({"config": config, "dtype": "float64", "train": False})
-    named = {f"sd/{key}": values for key, values in state.items()}
-    named |= {f"in/{key}": values for key, values in arrays.items()}
-    np.savez(request, meta=meta, **named)
-    start = time.monotonic()
-    script, told = str(Path(__file__).with_name("one_side.py")), f"reformer\t{request}\t{answer}\n"
-    python(script, side, input=told, timeout=TIMEOUT_S)
-    request.unlink()
-    peak_gib = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 2**20
-    print(f"{side}: {time.monotonic() - start:.0f} s, children at most {peak_gib:.1f} GiB")
-    with np.load(answer) as file:
-        assert str(file["error"]) == "", file["error"]
-        return {key: file[key] for key in file.files if key.startswith(("grad/", "lo"))}
+    start, one = time.monotonic(), load(side)
+    found = one.run(config, state, arrays)
+    peak_gib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
+    print(f"{side}: {time.monotonic() - start:.0f} s, at most {peak_gib:.1f} GiB so far")
+    found |= {key.removeprefix("out/"): values for key, values in found.items()}
+    return {key: values for key, values in found.items() if key.startswith(("grad/", "lo"))}

@@ -4,48 +4,28 @@ import shutil
 import sys
 
 import pytest
-from builders import ended, python, write_pair
+from builders import a_case, a_net, ended, paddles, python, write_pair
 
 from twincheck.common.logs.independence import folder_problems
 from twincheck.common.system.extras import in_language
 from twincheck.common.system.reasons import Kind
 from twincheck.common.system.words import call_sides, named
 
-CASE = """
-import numpy as np
-
-CONFIGS = {"default": {"width": 8}}
-
-
-def make_inputs(config, seed):
-    draw = np.random.default_rng(seed)
-    return {"x": draw.standard_normal((4, 6)).astype(np.float32), "labels": draw.integers(0, 3, 4)}
-"""
-OLD = """
-import torch
-from torch import nn
-
-
-class Net(nn.Module):
-    def __init__(self, width):
-        super().__init__()
-        self.first = nn.Linear(6, width)
-        self.square = nn.Linear(width, width)
-        self.norm = nn.LayerNorm(width)
-        self.drop = nn.Dropout(0.2)
-        self.last = nn.Linear(width, 3)
-
-    def forward(self, x):
-        return self.last(self.drop(nn.functional.gelu(self.norm(self.square(self.first(x))))))
-
-
-def build(config):
-    return Net(**config)
-
-
-def loss(outputs, inputs):
-    return nn.functional.cross_entropy(outputs, inputs["labels"])
-"""
+CASE = a_case(
+    '"x": rng.standard_normal((4, 6)).astype("float32"), "labels": rng.integers(0, 3, 4)',
+    {"default": {"width": 8}},
+)
+OLD = a_net(
+    """
+    self.first = nn.Linear(6, width)
+    self.square = nn.Linear(width, width)
+    self.norm = nn.LayerNorm(width)
+    self.drop = nn.Dropout(0.2)
+    self.last = nn.Linear(width, 3)
+    """,
+    "return self.last(self.drop(nn.functional.gelu(self.norm(self.square(self.first(x))))))",
+    settings=", width",
+)
 # The same function in other modules, whose names RENAME has.
 NEW = OLD.replace("self.first", "self.begin").replace(
     "nn.functional.gelu(self.norm(self.square(self.begin(x))))",
@@ -53,35 +33,24 @@ NEW = OLD.replace("self.first", "self.begin").replace(
 )
 NEW = NEW.replace("        self.drop =", "        self.act = nn.GELU()\n        self.drop =")
 # All that a static graph would keep in float32: what is added, a factor, a bound, a filling.
-PADDLE = """
-import paddle
-from paddle import nn
-from paddle.nn import functional as F
-
-
-class Net(nn.Layer):
-    def __init__(self, width):
-        super().__init__()
+PADDLE = paddles(
+    a_net(
+        """
         self.first = nn.Linear(6, width)
-        self.norm = nn.BatchNorm1D(width)
+        self.norm = nn.BatchNorm1d(width)
         self.drop = nn.Dropout(0.2)
         self.last = nn.Linear(width, 3)
-
-    def forward(self, x):
+        """,
+        """
         h = self.drop(F.relu(self.norm(self.first(x))))
         if h.mean() > 0.1:
             h = h / 3 + 1 / 3
         h = (paddle.clip(h * 0.7, min=1 / 7) - 0.1) * 1.3 + paddle.full_like(h, 0.3)
         return self.last(paddle.scale(h, scale=1 / 3, bias=0.1, bias_after_scale=False))
-
-
-def build(config):
-    return Net(**config)
-
-
-def loss(outputs, inputs):
-    return F.cross_entropy(outputs, inputs["labels"])
-"""
+        """,
+        settings=", width",
+    )
+)
 # What a graph is made with differs from what runs.
 OTHERWISE = PADDLE.replace(
     "return self.last(",

@@ -3,43 +3,35 @@
 import textwrap
 
 import pytest
-from builders import ended, paddles, write_pair
+from builders import a_case, a_net, ended, paddles, write_pair
 
 from twincheck.common.verdict.initial import Drawn, Part, Start
 from twincheck.common.verdict.row import Row
 from twincheck.extras.mend.beginnings import beginnings
 from twincheck.extras.mend.edits import Source
 
-CASE = """
-import numpy as np
-CONFIGS = {"default": {}}
-def make_inputs(config, seed):
-    return {"ids": np.random.default_rng(seed).integers(0, 30, (4, 7))}
-"""
-TORCH = """\
-import torch
-from torch import nn
-class Net(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.words = nn.Embedding(30, 16, padding_idx=0)
-        self.lstm = nn.LSTM(16, 16, batch_first=True)
-        self.attend = nn.MultiheadAttention(16, 2, batch_first=True)
-        self.norm = nn.LayerNorm(16)
-        self.wide = nn.Linear(16, 40)
-        self.act = nn.PReLU()
-        self.back = nn.Linear(40, 16, bias=False)
-        self.conv = nn.Conv1d(16, 8, 3, padding=1, groups=2)
-        self.up = nn.ConvTranspose1d(8, 6, 2, stride=2)
-        self.token = nn.Parameter(torch.randn(1, 1, 16) * 0.02)
-        # more
-    def forward(self, ids):
-        x = self.lstm(self.words(ids) + self.token)[0]
-        x = self.norm(x + self.attend(x, x, x, need_weights=False)[0])
-        return self.up(self.conv(self.back(self.act(self.wide(x))).transpose(1, 2)))
-def build(config):
-    return Net()
-"""
+CASE = a_case('"ids": rng.integers(0, 30, (4, 7))')
+TORCH = a_net(
+    """
+    self.words = nn.Embedding(30, 16, padding_idx=0)
+    self.lstm = nn.LSTM(16, 16, batch_first=True)
+    self.attend = nn.MultiheadAttention(16, 2, batch_first=True)
+    self.norm = nn.LayerNorm(16)
+    self.wide = nn.Linear(16, 40)
+    self.act = nn.PReLU()
+    self.back = nn.Linear(40, 16, bias=False)
+    self.conv = nn.Conv1d(16, 8, 3, padding=1, groups=2)
+    self.up = nn.ConvTranspose1d(8, 6, 2, stride=2)
+    self.token = nn.Parameter(torch.randn(1, 1, 16) * 0.02)
+    # more
+    """,
+    """
+    x = self.lstm(self.words(ids) + self.token)[0]
+    x = self.norm(x + self.attend(x, x, x, need_weights=False)[0])
+    return self.up(self.conv(self.back(self.act(self.wide(x))).transpose(1, 2)))
+    """,
+    takes="ids",
+)
 PADDLE = paddles(
     TORCH,
     ("nn.Parameter(paddle.randn(1, 1, 16) * 0.02)", "self.create_parameter([1, 1, 16])"),

@@ -4,10 +4,9 @@ It lets `import torch` give Paddle.
 """
 
 import sys
-from textwrap import indent
 
 import pytest
-from builders import ended, twincheck, write_pair
+from builders import a_case, a_net, ended, twincheck, write_pair
 from checkout import change
 
 from twincheck.common.logs.sidecar import read_sidecar
@@ -23,40 +22,9 @@ import paddle
 for name in [name for name in sys.modules if name.split(".")[0] == "paddle"]:
     del sys.modules[name]
 """
-CASE = """
-import numpy as np
-
-CONFIGS = {"default": {}}
-
-
-def make_inputs(config, seed):
-    draw = np.random.default_rng(seed)
-    return {"x": draw.__MAKE__, "labels": draw.integers(0, 3, 4)}
-"""
+INPUTS = '"x": rng.{}, "labels": rng.integers(0, 3, 4)'
 FLOATS = "standard_normal(({})).astype(np.float32)"
 INTEGERS = "integers(0, 12, ({}))"
-TEXT = """
-import torch
-from torch import nn
-from torch.nn import functional as F
-
-
-class Net(nn.Module):
-    def __init__(self):
-        super().__init__()
-        __MADE__
-
-    def forward(self, x):
-__RUN__
-
-
-def build(config):
-    return Net()
-
-
-def loss(outputs, inputs):
-    return F.cross_entropy(outputs, inputs["labels"])
-"""
 # Name -> what x is, what __init__ makes, and what forward does.
 PORTS = {
     "mlp": (
@@ -142,7 +110,7 @@ FAULTS = {
 def torch_text(name):
     """torch_model.py of a port."""
     _, made, run = PORTS[name]
-    return TEXT.replace("__MADE__", made).replace("__RUN__", indent(run, " " * 8))
+    return a_net(made, run)
 
 
 def texts(name, fault=False, head=EVERYWHERE):
@@ -153,7 +121,7 @@ def texts(name, fault=False, head=EVERYWHERE):
         port = port.replace(*FAULTS[name][:2])
     if head == GUARDED:
         port = port.partition("functional as F\n")[2]
-    case = CASE.replace("__MAKE__", PORTS[name][0])
+    case = a_case(INPUTS.format(PORTS[name][0]))
     return {"case": case, "torch": torch, "paddle": head + port}
 
 

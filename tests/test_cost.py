@@ -11,9 +11,7 @@ import pytest
 from builders import python, write_log
 
 from twincheck.common.logs.reader import read_log
-from twincheck.common.logs.sidecar import Sidecar, write_sidecar
 from twincheck.common.logs.sums import SMALLEST
-from twincheck.common.logs.writer import LogWriter
 from twincheck.common.system import processes
 from twincheck.common.system.memory import no_collections
 from twincheck.common.verdict.judge import judge_logs
@@ -46,13 +44,10 @@ def test_large_booleans_take_a_byte_each_in_logs_of_sums(tmp_path, how):
         paths = {}
         for name, values in (("ref32", mask), ("cand32", cand), ("ref64", mask), ("cand64", cand)):
             paths[name] = tmp_path / f"{name}.npy"
-            with LogWriter(paths[name], **(how if name.startswith("ref") else more)) as writer:
-                writer.add("mask", values)
-                writer.add("few", values[0, :5])
-                writer.add("first", np.ones(SMALLEST) * 0.5)
-            side, dtype = "torch" if "ref" in name else "paddle", f"float{name[-2:]}"
-            told = {"sums": writer.sums, "booleans": writer.booleans, "batches": {"": 2}}
-            write_sidecar(paths[name], Sidecar(side=side, dtype=dtype, **told))
+            arrays = {"mask": values, "few": values[0, :5], "first": np.full(SMALLEST, 0.5)}
+            side = "torch" if "ref" in name else "paddle"
+            told = {"side": side, "dtype": f"float{name[-2:]}", "batches": {"": 2}}
+            write_log(paths[name], arrays, told, **(how if side == "torch" else more))
         with read_log(paths["ref32"]) as log:
             assert log["mask"].dtype == (np.int8 if how else np.int64)
             assert log["few"].dtype == np.int64

@@ -107,6 +107,11 @@ class Both:
         self.caches = kept, ours["past_buckets_states"]
         return theirs, ours
 
+    def goes_on(self, first, last):
+        """Feed what follows a prompt token by token, and compare each."""
+        for end in range(first, last):
+            self.assert_equal(*self.step(end - 1, end))
+
     def assert_equal(self, theirs, ours):
         """Logits and every layer's cache."""
         self.assert_close(ours["logits"], theirs)
@@ -133,8 +138,7 @@ def test_logits_and_caches_are_the_reference_s(one, name, prompt):
     """Prompts shorter than a chunk, of one, a little more, padded; past the ends of two chunks."""
     both = Both(one, CONFIGS[name], batch=1 + prompt % 2, length=prompt + 10)
     both.assert_equal(*both.step(0, prompt))
-    for end in range(prompt + 1, both.ids.shape[1] + 1):
-        both.assert_equal(*both.step(end - 1, end))
+    both.goes_on(prompt + 1, both.ids.shape[1] + 1)
 
 
 def test_a_prompt_with_hidden_tokens(one):
@@ -143,16 +147,14 @@ def test_a_prompt_with_hidden_tokens(one):
     mask = np.ones((3, 12), np.int64)
     mask[1, 9:] = mask[2, 5:] = 0
     both.assert_equal(*both.step(0, 12, mask))
-    for end in range(13, 18):
-        both.assert_equal(*both.step(end - 1, end))
+    both.goes_on(13, 18)
 
 
 def test_buckets_chosen_by_the_prompt(one):
     both = Both(one, {"num_buckets": None}, length=16)
     both.assert_equal(*both.step(0, 8))  # 4 buckets for good
     both.config["num_buckets"] = 4
-    for end in range(9, 16):
-        both.assert_equal(*both.step(end - 1, end))
+    both.goes_on(9, 16)
 
 
 def decoded(side, config, state, ids, prompt):
@@ -246,25 +248,23 @@ def test_what_no_cache_can_be_used_with(one):
     def refused(said, model, *inputs, **options):
         with pytest.raises(ValueError) as caught:
             model(*inputs, **options)
-        assert str(caught.value) == f"reformer: {said}"
+        assert str(caught.value) == f"reformer: {said}."
 
-    said = "input_ids has shape [3, 40]; allowed with a cache: [3, 1], the newest token of"
-    said += " each sample."
-    refused(said, model, ids, past_buckets_states=cache)
-    said = "past_buckets_states is of 2 layers; allowed: 3."
+    said = "input_ids has shape [3, 40]; allowed with a cache: [3, 1], the newest token of each"
+    refused(f"{said} sample", model, ids, past_buckets_states=cache)
+    said = "past_buckets_states is of 2 layers; allowed: 3"
     refused(said, model, newest, past_buckets_states=cache[:2])
-    said = "attention_mask hides a token; allowed with a cache: none or all ones."
+    said = "attention_mask hides a token; allowed with a cache: none or all ones"
     refused(said, model, newest, newest * 0, past_buckets_states=cache)
     for _ in range(8):
         cache = model(newest, newest * 0 + 1, past_buckets_states=cache, use_cache=True)
         cache = cache["past_buckets_states"]
     said = "input_ids has 1 tokens behind 48 in the cache; allowed: up to 48, the number of"
-    said += " positions."
-    refused(said, model, newest, past_buckets_states=cache)
-    said = "a cache in training; allowed: in eval mode alone."
+    refused(f"{said} positions", model, newest, past_buckets_states=cache)
+    said = "a cache in training; allowed: in eval mode alone"
     refused(said, model.train() or model, ids, use_cache=True)
     other = SMALL | {"head": "classification", "is_decoder": False}
-    said = "a cache with head 'classification'; allowed: with 'lm' and 'none'."
+    said = "a cache with head 'classification'; allowed: with 'lm' and 'none'"
     refused(said, one.build(other, weights_for(other)), ids, use_cache=True)
 
 

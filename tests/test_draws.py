@@ -1,12 +1,10 @@
 """Random numbers that models draw by themselves: the same on both sides, or said not to be."""
 
-import shutil
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
-from builders import ended
+from builders import PAIRS, copied, ended
 from checkout import change
 
 from twincheck.common.check.draws import draw_notes, dropout_notes
@@ -16,9 +14,6 @@ from twincheck.common.logs.sidecar import Sidecar
 from twincheck.common.pair.tape import KINDS, Tape
 from twincheck.common.sides.draws import Draws, Dropouts, Restart
 from twincheck.common.sides.session import Session, using
-
-PAIR = Path(__file__).parent / "pairs" / "draws"
-
 
 # ---- the tape -----------------------------------------------------------------------------------
 
@@ -421,7 +416,7 @@ def test_outside_a_models_code_nothing_is_taken(frameworks, side):
 
 @pytest.fixture
 def pair(tmp_path):
-    return shutil.copytree(PAIR, tmp_path / "my pairs" / "draws")
+    return copied(PAIRS / "draws", tmp_path / "my pairs")
 
 
 @pytest.mark.slow
@@ -438,8 +433,9 @@ def test_a_wrong_use_of_the_right_numbers_is_named(checkout, pair):
     """A variance for a deviation in the towers; behind them a drop path without its scale."""
     change(pair / "paddle_model.py", "0.5 * log_variance", "log_variance")
     change(pair / "paddle_model.py", "x / self.keep * kept", "x * kept")
-    done, report = checkout.rows(1, "--model", str(pair), "--no-report", "--mode", "train")
-    assert done.returncode == 1 and report["first_diverged"] == "a", done.stdout
+    words = ("--model", str(pair), "--no-report", "--mode", "train")
+    done, report = ended(1, checkout.rows(1, *words))
+    assert report["first_diverged"] == "a", done.stdout
     found = {row["key"]: row["verdict"] for row in report["rows"]}
     origins = {key for key, verdict in found.items() if verdict == "DIVERGED"}
     assert origins >= {f"{case}{k}" for case in ("", "perturbed/") for k in ("a", "b", "code:in/0")}
@@ -460,7 +456,7 @@ def test_a_wrong_use_of_the_right_numbers_is_named(checkout, pair):
 )  # fmt: skip
 def test_unlike_draws_are_refused_in_one_sentence(checkout, pair, old, new, said):
     change(pair / "paddle_model.py", old, new)
-    done, report = checkout.rows(1, "--model", str(pair), "--no-report")
-    assert done.returncode == 1 and report["first_diverged"], done.stdout
+    done, report = ended(1, checkout.rows(1, "--model", str(pair), "--no-report"))
+    assert report["first_diverged"], done.stdout
     text = " ".join(done.stdout.split())
     assert said.format(pair, pair) in text and "both models drew the same" not in text

@@ -1,23 +1,21 @@
 """The two sides under two Pythons: --torch-python and --paddle-python.
 
-The quick tests make two environments out of the one that runs them, by links: each holds a
-framework, NumPy and what these need, and nothing else.  `make environments` installs real ones
+The tests make two environments out of the one that runs them, by links: each lacks the other's
+framework and what the workbench itself needs.  `make environments` installs real ones
 with other versions (torch 2.4, Paddle 2.6.2, Python 3.10, …), and runs the rest.
 """
 
 import json
 import os
-import re
 import shutil
 import subprocess
 import sys
-import venv
 from importlib import metadata
 from pathlib import Path
 
 import pytest
-from builders import ended
-from packaged import build_wheel
+from builders import SMALL_CNN, ended
+from packaged import Installed, build_wheel
 
 from tools import install
 from twincheck.common.logs.independence import two_environments
@@ -27,7 +25,7 @@ from twincheck.common.system.errors import UserError
 from twincheck.common.system.interpreters import _said, _variables, find_interpreter
 from twincheck.common.system.processes import _VARIABLES, Process, how_it_ended
 
-PAIR = Path(__file__).parent / "pairs" / "small_cnn"
+PAIR = SMALL_CNN
 INSTALLED = ROOT / ".environments"
 REQUIREMENTS = {
     "torch": ("torch==2.13.0", "numpy==1.26.4"),
@@ -40,47 +38,21 @@ OF_THE_PACKAGE = {
     "3.12": ("torch==2.8.0", "paddlepaddle==3.1.1", "numpy>=2,<3"),
     "3.13": ("torch==2.8.0", "paddlepaddle==3.3.1", "numpy>=2,<3"),
 }
+# What this process needs and a side does not.
+NOT_NEEDED = ("reprod_log", "rich", "sklearn", "scipy", "pandas", "matplotlib", "joblib")
 CHECKS = {1: "step1_forward", 3: "step3_loss", 4: "step4_backward"}
 PROGRESS = """import json, os
 print("@progress", json.dumps(["a model", None, "float32", os.environ["A_VARIABLE"]]))"""
-
-
-def needed(distribution: str) -> set[str]:
-    """A distribution and all that it requires, of what is installed here."""
-    found, left = set(), [distribution]
-    while left:
-        name = re.sub(r"[-_.]+", "-", left.pop()).lower()
-        if name in found:
-            continue
-        try:
-            requirements = metadata.requires(name) or []
-        except metadata.PackageNotFoundError:
-            continue  # for another system
-        found.add(name)
-        left += [re.match(r"[\w.-]+", r)[0] for r in requirements if "extra ==" not in r]
-    return found
-
-
-def link_environment(folder: Path, distribution: str) -> Path:
-    """An environment with nothing but a distribution, NumPy and what they need; its Python."""
-    venv.EnvBuilder(with_pip=False, symlinks=True).create(folder)
-    packages = next(folder.glob("lib/python3*/site-packages"))
-    for name in needed(distribution) | needed("numpy"):
-        there = metadata.distribution(name)
-        for top in {file.parts[0] for file in there.files if file.parts[0] != ".."}:
-            source, target = Path(there.locate_file(top)).resolve(), packages / top
-            if top != "__pycache__" and source.exists() and not target.exists():
-                target.symlink_to(source)
-    return folder / "bin" / "python"
 
 
 @pytest.fixture(scope="module")
 def pythons(tmp_path_factory):
     """Side -> a Python that has that side's framework and not the other's."""
     folder = tmp_path_factory.mktemp("two environments")
+    others = {"torch": "paddle", "paddle": "torch"}
     return {
-        "torch": link_environment(folder / "torch env", "torch"),
-        "paddle": link_environment(folder / "paddle env", "paddlepaddle"),
+        side: Installed(folder / f"{side} env", None, (other, *NOT_NEEDED)).python
+        for side, other in others.items()
     }
 
 
@@ -98,7 +70,7 @@ def script(path: Path, text: str) -> Path:
 @pytest.mark.slow
 def test_a_worker_needs_its_framework_and_numpy_and_nothing_else(checkout, pythons, tmp_path):
     for side, other in (("torch", "paddle"), ("paddle", "torch")):
-        for absent in (other, "reprod_log", "rich", "sklearn", "pandas"):
+        for absent in (other, *NOT_NEEDED):
             command = [str(pythons[side]), "-c", f"import {absent}"]
             assert subprocess.run(command, capture_output=True, cwd=tmp_path).returncode == 1
     out = tmp_path / "out"

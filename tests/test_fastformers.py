@@ -1,11 +1,11 @@
 """fastformer and fast_transformer: both twins against the reference, each other and NumPy."""
 
 import importlib
-import json
 
 import numpy as np
 import pytest
 from builders import assert_gradients, golden
+from one_side import load
 
 SIDES = ("torch", "paddle")
 MODELS = ("fastformer", "fast_transformer")
@@ -49,16 +49,11 @@ GOLDEN = {
 CASES = [(model, name) for model in MODELS for name in CASE[model].CASES["default"]]
 
 
-def shapes_of(ask, model, config, side="torch"):
-    """Key -> shape of a model's weights, in torch's layout."""
-    return json.loads(str(ask(model, side, config)["shapes"]))
-
-
-def perturbed(ask, model, config, seed=0):
+def perturbed(model, config, seed=0):
     """Weights in which no bias is 0 and no gain 1, float64, torch's layout; ties are kept."""
     rng = np.random.default_rng(seed)
     state = {}
-    for key, shape in shapes_of(ask, model, config).items():
+    for key, shape in load("torch", model).shapes(config).items():
         first = key
         for tied in ("to_q_attn_logits", "to_k_attn_logits"):
             if tied in key:
@@ -86,17 +81,15 @@ def gradients(answer):
 @pytest.mark.slow
 @pytest.mark.parametrize("case", GOLDEN)
 @pytest.mark.parametrize("side", SIDES)
-def test_golden(ask, side, case):
+def test_golden(side, case):
     model, file, config = GOLDEN[case]
     arrays = golden(file, case)
     names = {"ids": "input_ids", "mask": "attention_mask", "labels": "labels"}
     inputs = {name: arrays["in"][key] for key, name in names.items() if key in arrays["in"]}
     assert len(inputs) == 2 + (model == "fast_transformer")
-    answer = ask(model, side, config, arrays["sd"], inputs, train=True)
-    assert answer["error"] == ""
-    assert set(json.loads(str(answer["keys"]))) == set(arrays["sd"])
+    answer = load(side, model).run(config, arrays["sd"], inputs, "float32", train=True)
     logits = arrays["out"]["score" if model == "fastformer" else "y"]
-    assert np.abs(answer["logits"] - logits).max() <= 1e-5
+    assert np.abs(answer["out/logits"] - logits).max() <= 1e-5
     assert abs(answer["loss"] - arrays["out"]["loss"]) <= 1e-5
     grads, _ = gradients(answer)
     assert_gradients(grads, arrays["grad"])  # tied projections once, under their first name
@@ -107,13 +100,13 @@ def test_golden(ask, side, case):
 
 
 @pytest.mark.parametrize("model, name", CASES)
-def test_sides_agree_in_float64(ask, model, name):
+def test_sides_agree_in_float64(model, name):
     row = CASE[model].CASES["default"][name]
     config = DEFAULT[model] | row.get("config", {})
     inputs = CASE[model].make_inputs(config, 1, **row.get("inputs", {}))
-    state = perturbed(ask, model, config)
-    torch, paddle = (ask(model, side, config, state, inputs, "float64") for side in SIDES)
-    assert torch["logits"].dtype == paddle["logits"].dtype == np.float64
+    state = perturbed(model, config)
+    torch, paddle = (load(side, model).run(config, state, inputs) for side in SIDES)
+    assert torch["out/logits"].dtype == paddle["out/logits"].dtype == np.float64
     assert set(torch) == set(paddle)
     _, whole = gradients(torch)
     floats = [key for key, values in torch.items() if values.dtype.kind == "f"]
@@ -174,13 +167,13 @@ def lucid_attention(state, prefix, x, mask, heads, width):
 
 
 @pytest.mark.parametrize("absolute", [True, False])
-def test_maths_of_fast_transformer_by_hand(ask, absolute):
+def test_maths_of_fast_transformer_by_hand(absolute):
     """A model without feed-forward: its last Linear is 0, so that no erf is needed."""
     config = DEFAULT["fast_transformer"] | {"absolute_pos_emb": absolute, "max_seq_len": 11}
-    state = perturbed(ask, "fast_transformer", config)
+    state = perturbed("fast_transformer", config)
     state |= {key: 0 * values for key, values in state.items() if ".1.fn.2." in key}
     inputs = CASE["fast_transformer"].make_inputs(config, 2, mask="holes", masked_rows=True)
-    answer = ask("fast_transformer", "torch", config, state, inputs, "float64")
+    logits = load("torch", "fast_transformer").outputs(config, state, inputs)["logits"]
     for row, ids in enumerate(inputs["input_ids"]):
         x = state["token_emb.weight"][ids]
         x = x + state["abs_pos_emb.weight"] if absolute else x
@@ -188,20 +181,20 @@ def test_maths_of_fast_transformer_by_hand(ask, absolute):
             y, mask = norm(state, f"layers.{i}.0.norm", x, 1e-5), inputs["attention_mask"][row]
             x = x + lucid_attention(state, f"layers.{i}.0.fn", y, mask, 3, 8)
         expected = linear(state, "to_logits.1", norm(state, "to_logits.0", x, 1e-5))
-        assert np.abs(answer["logits"][row] - expected).max() <= 1e-12 * np.abs(expected).max()
+        assert np.abs(logits[row] - expected).max() <= 1e-12 * np.abs(expected).max()
 
 
 @pytest.mark.parametrize("change", [None, {"absolute_pos_emb": True}, {"absolute_pos_emb": False}])
 @pytest.mark.parametrize("side", SIDES)
-def test_masks(ask, side, change):
+def test_masks(side, change):
     model = "fast_transformer" if change else "fastformer"
     config = DEFAULT[model] | (change or {})
-    state = perturbed(ask, model, config)
+    state = perturbed(model, config)
     ids = CASE[model].make_inputs(config, 3, mask="default", masked_rows=True)["input_ids"]
     kept = ids != 0
 
     def logits(ids, **mask):
-        return ask(model, side, config, state, {"input_ids": ids} | mask, "float64")["logits"]
+        return load(side, model).outputs(config, state, {"input_ids": ids} | mask)["logits"]
 
     known = logits(ids)
     last = kept.astype(np.float64) if model == "fastformer" else 3 * kept.astype(np.int32)
@@ -229,15 +222,15 @@ def test_masks(ask, side, change):
         ("fast_transformer", {"head": "classification", "dropout": 0.5}),  # before the pooling
     ],
 )
-def test_dropout_is_the_same_on_both_sides(ask, model, change):
+def test_dropout_is_the_same_on_both_sides(model, change):
     config = DEFAULT[model] | change
     inputs = CASE[model].make_inputs(config, 5)
-    state = perturbed(ask, model, config)
+    state = perturbed(model, config)
     torch, paddle = (
-        ask(model, side, config, state, inputs, "float64", True)["logits"] for side in SIDES
+        load(side, model).outputs(config, state, inputs, train=True)["logits"] for side in SIDES
     )
     assert np.abs(torch - paddle).max() <= 1e-12 * np.abs(torch).max()
-    quiet = ask(model, "torch", config, state, inputs, "float64")["logits"]
+    quiet = load("torch", model).outputs(config, state, inputs)["logits"]
     assert np.abs(torch - quiet).max() > 1e-3
 
 
@@ -246,10 +239,11 @@ LONGEST = {"fastformer": "max_position_embeddings", "fast_transformer": "max_seq
 
 @pytest.mark.parametrize("model", MODELS)
 @pytest.mark.parametrize("side", SIDES)
-def test_too_many_tokens(ask, model, side):
-    answer = ask(model, side, DEFAULT[model], None, {"input_ids": np.ones([1, 41], np.int64)})
+def test_too_many_tokens(model, side):
+    with pytest.raises(ValueError) as caught:
+        load(side, model).outputs(DEFAULT[model], None, {"input_ids": np.ones([1, 41], np.int64)})
     expected = f"input_ids has 41 tokens; allowed: up to {LONGEST[model]}, which is 40."
-    assert str(answer["error"]) == f"{model}: {expected}"
+    assert str(caught.value) == f"{model}: {expected}"
 
 
 @pytest.mark.parametrize("model", MODELS)

@@ -9,6 +9,7 @@ import json
 import re
 import shutil
 import sys
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -22,7 +23,6 @@ from faults.correct import CORRECT, Correct
 from faults.fault import HARD, USERS, Fault
 from faults.worker import Check, Worker
 from twincheck.common.pair.pairs import built_in_models
-from twincheck.extras.shared.jobs import Place
 
 BY_ID = {fault.id: fault for fault in FAULTS}
 # One for each way in which a fault is planted or found.
@@ -92,19 +92,13 @@ def test_fault_is_caught_and_named(worker, name):
 
 def test_change_that_is_no_fault_is_not_caught(worker):
     fault = BY_ID["layernorm-epsilon-small"]
-    harmless = dataclasses.replace(fault, new=f"{fault.old}  # as it was")
-    found = worker.judge(harmless)
-    assert found["exit_code"] == 0
-    assert not found["caught"] and not found["origin_right"]
+    found = worker.judge(dataclasses.replace(fault, new=f"{fault.old}  # as it was"))
+    assert found["exit_code"] == 0 and not found["caught"] and not found["origin_right"]
 
 
-class Done:
+def done(status):
     """A finished check, as far as a verdict on it goes."""
-
-    stderr = ""
-
-    def __init__(self, returncode):
-        self.returncode = returncode
+    return SimpleNamespace(stderr="", returncode=status)
 
 
 @pytest.mark.parametrize(
@@ -123,7 +117,7 @@ def test_fault_counts_only_behind_a_green_run_and_by_its_own_row(
 ):
     fault = BY_ID["layernorm-epsilon-small"]
     told = {"first_diverged": first, "verdict": "DIVERGED", "rows": []}
-    found = worker.found(fault, control_is_green, Done(status), told)
+    found = worker.found(fault, control_is_green, done(status), told)
     assert (found["caught"], found["origin_right"]) == (caught, right)
 
 
@@ -137,7 +131,7 @@ def test_fault_counts_only_behind_a_green_run_and_by_its_own_row(
 )
 def test_refusal_counts_by_what_its_sentence_says(worker, status, sentence, caught, right):
     told = {"errors": {"fast_transformer": sentence}}
-    found = worker.found(BY_ID["bias-left-out"], True, Done(status), told)
+    found = worker.found(BY_ID["bias-left-out"], True, done(status), told)
     assert (found["caught"], found["origin_right"]) == (caught, right)
 
 
@@ -159,7 +153,7 @@ def test_no_fault_is_found_while_an_output_that_is_off_is_green(worker, changes,
     row |= {"allowed": 1e-8, "origin": False} | changes
     fault = BY_ID["layernorm-epsilon-small"]
     told = {"first_diverged": fault.origin, "verdict": "DIVERGED", "rows": [row]}
-    found = worker.found(fault, True, Done(1), told)
+    found = worker.found(fault, True, done(1), told)
     assert found["green_and_off"] == (["main/logits"] if green else [])
     assert found["caught"] is not green
 
@@ -295,7 +289,7 @@ def test_a_wrong_pair_is_a_false_alarm(tmp_path, monkeypatch):
         shutil.copytree(ROOT / one.model, tmp_path / one.model)
     change(tmp_path / pairs[0].model / "paddle_model.py", "weight * y", "y")
     monkeypatch.setattr(correct, "PAIRS", tmp_path)
-    found = run.judge([], pairs, Place(), lambda text: None, sys.executable)
+    found = run.judge([], pairs, 1, lambda text: None, sys.executable)
     wrong, right = found["hard"]
     assert (wrong["name"], wrong["exit_code"], wrong["worst"]["key"]) == (
         *("users/many_labels", 1, "loss"),

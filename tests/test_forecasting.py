@@ -1,18 +1,12 @@
 """Training and forecasting a series: early stopping, gone on with bit for bit."""
 
 import json
-import signal
-import subprocess
 import sys
-import time
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from builders import arrays_of, ended
+from builders import arrays_of, ended, killed
 from checkout import CHECKS, Checkout
-
-from twincheck.step5_train.training import Training
 
 pytestmark = pytest.mark.slow
 
@@ -71,30 +65,10 @@ def test_both_sides_stop_early_and_say_so(whole):
 def test_a_training_that_stops_early_is_gone_on_with_bit_for_bit(checkout, whole):
     out = checkout.elsewhere / "killed"
     command = [sys.executable, str(checkout.path(CHECKS[5])), *OPTIONS, "--out", str(out)]
-    check = subprocess.Popen(
-        command, cwd=checkout.elsewhere, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-    )
     kept = out / "step5_train" / ".checkpoints" / "informer"
-    deadline = time.monotonic() + 200
-    while time.monotonic() < deadline and check.poll() is None:
-        if len(list(kept.glob("*-full-0/last.npz"))) == 2:
-            break
-        time.sleep(0.02)
-    check.send_signal(signal.SIGKILL)
-    check.wait()
-    time.sleep(1.0)  # the workers see that their check is gone
+    killed(command, lambda: len([*kept.glob("*-full-0/last.npz")]) == 2, checkout.elsewhere)
     assert not list((out / "step5_train").glob("informer/train_full_*.npy"))
     ended(0, checkout.check(5, *OPTIONS, "--out", str(out), "--resume"))
     before, after = curves(whole[0]), curves(out)
     assert set(before) == set(after)
     assert not [key for key in before if before[key].tobytes() != after[key].tobytes()]
-
-
-def test_whether_it_stops_follows_from_the_scores_of_a_checkpoint():
-    settings = {"best": ("smallest", "mse"), "patience": 2}
-    stopped = Training.stopped.fget
-    for errors, over in (([3, 2], False), ([3, 4], False), ([3, 4, 5], True), ([3, 4, 3], False)):
-        scores = [{"mse": float(error)} for error in errors]
-        training = SimpleNamespace(settings=settings, scores=scores, epoch=len(scores))
-        assert stopped(training) is over, errors
-    assert not stopped(SimpleNamespace(settings=settings | {"patience": None}, scores=[], epoch=9))

@@ -1,13 +1,9 @@
 """What Paddle does inexactly is told and passes; what a port adds of its own fails at its line."""
 
-import shutil
-from pathlib import Path
-
 import pytest
-from builders import ended
-from checkout import ROOT, change
-
-PAIR = Path(__file__).parent / "pairs" / "framework_part"
+from builders import copied, ended
+from checkout import ROOT
+from ported import FRAMEWORK_PART as PAIR
 
 # Case -> the operator that is named in its rows, the step's and the train mode's own.
 NAMED = {
@@ -78,13 +74,12 @@ def test_what_a_port_adds_fails_at_its_line(checkout, step, options):
 @pytest.mark.slow
 def test_an_operator_that_is_wrong_is_none_that_is_inexact(checkout, tmp_path):
     """The critic's norm is frozen where the actor's gradient comes through it."""
-    pair = shutil.copytree(ROOT / "faults/users/pairs/frozen_critic", tmp_path / "critic")
-    arguments = (4, "--model", str(pair), "--no-report")
-    done, report = ended(0, checkout.rows(*arguments))
     own = "F.layer_norm(x, self._normalized_shape, self.weight, self.bias)"
     whole = "F.layer_norm(x, self._normalized_shape) * self.weight + self.bias"
-    change(pair / "paddle_model.py", whole, own)
-    done, report = ended(1, checkout.rows(*arguments))
+    right = ROOT / "faults/users/pairs/frozen_critic"
+    wrong = copied(right, tmp_path, (whole, own))
+    ended(0, checkout.rows(4, "--model", str(right), "--no-report"))
+    done, report = ended(1, checkout.rows(4, "--model", str(wrong), "--no-report"))
     assert report["first_diverged"] == "grad_of/critic.norm:in/0#2"
     rows = {row["key"]: row for row in report["rows"]}
     note = rows[report["first_diverged"]]["note"]

@@ -2,24 +2,20 @@
 
 import json
 import shutil
-from contextlib import ExitStack
-from dataclasses import replace
 
 import numpy as np
 import pytest
-from builders import arrays_of, edit_json, printed, write_log
-from forged import judge, write_result
+from builders import arrays_of, edit_json, printed, sealed_log, write_log
+from forged import contents, judge, write_result
 
 from twincheck.common import compare
 from twincheck.common.check.result import pair_passed
 from twincheck.common.logs.guide_pair import _selected, bring_pair, pair_problems
 from twincheck.common.logs.reader import read_log
-from twincheck.common.logs.sidecar import Sidecar, read_sidecar, seal, sidecar_path, write_sidecar
+from twincheck.common.logs.sidecar import Sidecar, read_sidecar, sidecar_path
 from twincheck.common.report.scores import scores_of
-from twincheck.common.system.checkout import ROOT
 from twincheck.common.system.hashes import file_sha256
 
-PAIR = str(ROOT / "tests" / "pairs" / "small_cnn")
 SIDES = ("torch", "paddle")
 ONE, TWO, INT = np.float32([[1, 2]]), np.float64(0.5), np.int64(3)
 
@@ -82,26 +78,19 @@ def test_a_score_that_is_no_share_of_1_is_over_torchs(tmp_path):
 def scores_in_full(folder, torch, paddle):
     """Full logs of step 5 with these scores, and the pair that is selected from them."""
     for side, scores in (("torch", torch), ("paddle", paddle)):
+        arrays = {name: np.float64(value) for name, value in scores.items()}
         path = folder / f"train_align_all_{side}.npy"
-        writer = write_log(path, {name: np.float64(value) for name, value in scores.items()})
-        write_sealed(path, Sidecar(step="train_align_all", side=side, framework=side), writer)
+        sealed_log(path, arrays, side, step="train_align_all")
     bring_pair(folder, "train_align", anew=True)
-
-
-def write_sealed(path, told, writer):
-    """A sidecar whose hash and seal fit the log that was written."""
-    told = replace(told, log_sha256=writer.sha256)
-    write_sidecar(path, replace(told, seal=seal(told)))
 
 
 def test_of_large_and_small_scores_the_same_part_is_allowed(tmp_path):
     """11.1658 against 11.1640 is 0.016 %; 0.0100 against 0.0101, within 0.0015, is 1 %."""
     torch = {"accuracy": 0.5, "corr_informer": 11.1658, "mse": 0.0100}
     scores_in_full(tmp_path, torch, {"accuracy": 0.501, "corr_informer": 11.1640, "mse": 0.0101})
-    with ExitStack() as stack:
-        logs = [stack.enter_context(read_log(tmp_path / f"train_align_{s}.npy")) for s in SIDES]
-        assert [float(logs[0][key]) for key in logs[0]] == [0.5, 1.0, 1.0]
-        off = {key: float(abs(logs[0][key] - logs[1][key])) for key in logs[1]}
+    logs = [arrays_of(tmp_path / f"train_align_{side}.npy") for side in SIDES]
+    assert [float(values) for values in logs[0].values()] == [0.5, 1.0, 1.0]
+    off = {key: float(abs(logs[0][key] - logs[1][key])) for key in logs[1]}
     assert off["acc"] == pytest.approx(1e-3) and off["mse_over_torch"] == pytest.approx(1e-2)
     assert off["corr_informer_over_torch"] == pytest.approx(0.0018 / 11.1658)
     assert pair_problems(tmp_path, "train_align") == []
@@ -152,16 +141,12 @@ def test_keys_that_would_be_one_stay_behind_their_cases(tmp_path):
 # ---- the pair beside its full logs --------------------------------------------------------------
 
 
-def contents(folder):
-    kept = (path for path in folder.iterdir() if path.name != "result.json")  # what was found now
-    return {path.name: path.read_bytes() for path in kept}
-
-
 def write_anew(path, change):
     """A log with `change(arrays)` made to it, its sidecar's hash and seal made to fit."""
-    arrays, told = arrays_of(path), read_sidecar(path)
+    arrays, told = arrays_of(path), vars(read_sidecar(path))
     change(arrays)
-    write_sealed(path, told, write_log(path, arrays))
+    left = ("log_sha256", "seal")
+    sealed_log(path, arrays, **{name: of for name, of in told.items() if name not in left})
 
 
 def one_bit(arrays):

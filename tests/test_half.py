@@ -6,6 +6,7 @@ import numpy as np
 import paddle
 import pytest
 import torch
+from builders import write_log
 
 from tools.half_table import measured
 from twincheck.common.sides.backend_torch import side as torch_side
@@ -13,6 +14,7 @@ from twincheck.common.sides.building import note_constants
 from twincheck.common.sides.half_in_paddle import Emulation
 from twincheck.common.sides.session import Session
 from twincheck.common.system.half import EPSILONS, HALF, rounded
+from twincheck.common.verdict.judge import judge_logs
 
 RUNS = ("ref32", "cand32", "ref64", "cand64", "step_ref64", "step_cand64", "step_cand")
 
@@ -174,66 +176,50 @@ def logs(more=1.0, along=0.0, rows=32, width=64, seed=0):
     return {name: {"block": values} for name, values in arrays.items()}
 
 
-def judged(monkeypatch, runs, computed=({}, {}), inside=False, notes=False):
+def judged(folder, runs, computed=({}, {}), inside=False, notes=False):
     """The row of `block`, in a run in bfloat16 whose sides computed on these types."""
-    from twincheck.common.logs import of_a_run
-    from twincheck.common.logs.sidecar import Sidecar
-    from twincheck.common.verdict import judge
-
-    def sidecars(name):
-        side = 0 if "ref" in name else 1
-        return Sidecar(
-            dtype="float64" if "64" in name else "bfloat16",
-            computed=computed[side],
-            modules={"block": 1, "": 1},
-            batches={},
-            classes={"block": "Linear"} if inside else {},
-        )
-
-    original = of_a_run.Logs.__init__
-
-    def made(self, stack, sources, parts=False):
-        original(self, stack, sources, parts)
-        self.sidecars = {name: sidecars(name) for name in self.sidecars}
-
-    monkeypatch.setattr(of_a_run.Logs, "__init__", made)
-    judgement = judge.judge_logs(**{name: runs[name] for name in RUNS})
+    paths = {name: folder / f"{name}.npy" for name in RUNS}
+    for name, path in paths.items():
+        told = {"dtype": "float64" if "64" in name else "bfloat16", "batches": {}}
+        told |= {"computed": computed["ref" not in name], "modules": {"block": 1, "": 1}}
+        write_log(path, runs[name], told | {"classes": {"block": "Linear"} if inside else {}})
+    judgement = judge_logs(**paths)
     return judgement if notes else judgement.rows[0]
 
 
 NARROW = ({"block": {"rsqrt float32": 1}}, {"block": {"rsqrt bfloat16": 1}})
 
 
-def test_an_error_like_the_references_passes_and_a_smaller_one(monkeypatch):
+def test_an_error_like_the_references_passes_and_a_smaller_one(tmp_path):
     for seed in range(20):
-        assert judged(monkeypatch, logs(seed=seed), NARROW).verdict == "ROUNDING"
-    assert judged(monkeypatch, logs(more=0.3)).verdict == "ROUNDING"
+        assert judged(tmp_path, logs(seed=seed), NARROW).verdict == "ROUNDING"
+    assert judged(tmp_path, logs(more=0.3)).verdict == "ROUNDING"
 
 
 @pytest.mark.parametrize("more", [1.6, 2.5])
-def test_a_larger_error_needs_its_cause_or_more(monkeypatch, more):
-    caused = judged(monkeypatch, logs(more=more), NARROW)
+def test_a_larger_error_needs_its_cause_or_more(tmp_path, more):
+    caused = judged(tmp_path, logs(more=more), NARROW)
     assert (caused.verdict, caused.origin) == ("PRECISION", True)
     assert caused.note == "rsqrt is on bfloat16 in Paddle, on float32 in torch"
     assert caused.by_itself
-    alone = judged(monkeypatch, logs(more=more))
+    alone = judged(tmp_path, logs(more=more))
     assert alone.verdict == ("PRECISION" if more > 2 else "ROUNDING")
 
 
-def test_a_factor_on_whole_vectors_shows_where_the_size_hides_it(monkeypatch):
-    row = judged(monkeypatch, logs(along=0.5), NARROW)
+def test_a_factor_on_whole_vectors_shows_where_the_size_hides_it(tmp_path):
+    row = judged(tmp_path, logs(along=0.5), NARROW)
     assert row.verdict == "PRECISION" and row.measure.endswith("along its vectors")
 
 
-def test_a_written_out_softmax_is_a_cause_too(monkeypatch):
+def test_a_written_out_softmax_is_a_cause_too(tmp_path):
     computed = (
         {"block": {"softmax float32": 1, "matmul bfloat16": 2}},
         {"block": {"exp bfloat16": 1, "sum bfloat16": 1, "matmul bfloat16": 2}},
     )
-    row = judged(monkeypatch, logs(more=1.6), computed)
+    row = judged(tmp_path, logs(more=1.6), computed)
     assert row.note == "softmax is on float32 in torch; Paddle has exp and sum on bfloat16"
     wide = ({**computed[0]}, {"block": {"exp float32": 1, "sum float32": 1}})
-    assert judged(monkeypatch, logs(more=1.6), wide).verdict == "ROUNDING"
+    assert judged(tmp_path, logs(more=1.6), wide).verdict == "ROUNDING"
 
 
 NORM = "layer_norm is one operator in torch; Paddle has mean and rsqrt on bfloat16"
@@ -253,9 +239,9 @@ MUL = "mul is on bfloat16 in Paddle, on float32 in torch"
         ("constant[8] float32", "constant[4] bfloat16;constant[8] float32", ""),
     ],
 )
-def test_a_cause_is_what_one_side_computes_instead(monkeypatch, ref, cand, note):
+def test_a_cause_is_what_one_side_computes_instead(tmp_path, ref, cand, note):
     computed = [{"block": dict.fromkeys(said.split(";"), 1)} for said in (ref, cand)]
-    row = judged(monkeypatch, logs(more=1.6), computed)
+    row = judged(tmp_path, logs(more=1.6), computed)
     assert (row.verdict, row.note) == ("PRECISION" if note else "ROUNDING", note)
 
 
@@ -267,10 +253,10 @@ def test_a_cause_is_what_one_side_computes_instead(monkeypatch, ref, cand, note)
         ("block", "add bfloat16", "add bfloat16", ""),
     ],
 )
-def test_another_type_without_a_larger_error_is_a_note(monkeypatch, place, ref, cand, note):
-    """Anything may stand there: a table that was rounded, a residual, a function of the model."""
+def test_another_type_without_a_larger_error_is_a_note(tmp_path, place, ref, cand, note):
+    """Whatever stands there: a table that was rounded, a residual, a function of the model."""
     computed = [{place: {said: 1}} for said in (ref, cand)]
-    judgement = judged(monkeypatch, logs(), computed, notes=True)
+    judgement = judged(tmp_path, logs(), computed, notes=True)
     assert judgement.rows[0].verdict == "ROUNDING"
     told = [said for said in judgement.notes if said.startswith("no larger error for it")]
     assert len(told) == bool(note) and all(note in said for said in told)
@@ -279,7 +265,7 @@ def test_another_type_without_a_larger_error_is_a_note(monkeypatch, place, ref, 
 @pytest.mark.parametrize(("way", "kind"), [("plain", "float32"), ("rounded", "bfloat16"),
                                            ("cast", "bfloat16"), ("kept", "bfloat16")])  # fmt: skip
 def test_a_table_that_was_rounded_when_it_was_made_is_seen_in_what_holds_it(way, kind):
-    """It may be cast later; a mask of 0 and 1 is exact, and one number says nothing."""
+    """Whatever it is cast to later; a mask of 0 and 1 is exact, and one number says nothing."""
 
     class Rotary(torch.nn.Module):
         def __init__(self):
@@ -302,33 +288,30 @@ def test_a_table_that_was_rounded_when_it_was_made_is_seen_in_what_holds_it(way,
     assert run.session.seen.computed == {}
 
 
-def test_what_float32_makes_is_no_half_precision(monkeypatch):
+def test_what_float32_makes_is_no_half_precision(tmp_path):
     runs = logs(more=4.0)
     for name, like in (("ref32", "ref64"), ("step_cand", "step_cand64")):
         exact = runs[like]["block"]
         runs[name] = {"block": (exact + (runs[name]["block"] - exact) * 1e-4).astype("f4")}
-    assert judged(monkeypatch, runs, NARROW).verdict in ("ROUNDING", "IDENTICAL")
+    assert judged(tmp_path, runs, NARROW).verdict in ("ROUNDING", "IDENTICAL")
 
 
 @pytest.mark.parametrize("inside", [True, False])
-def test_a_value_that_the_reference_does_not_round_may_be_rounded_inside_alone(monkeypatch, inside):
+def test_a_value_that_the_reference_does_not_round_may_be_rounded_inside_alone(tmp_path, inside):
     runs = logs()
     exact = runs["ref64"]["block"]
     runs["ref32"] = {"block": exact.astype("f4")}
     runs["cand32"] = runs["step_cand"] = {"block": rounded(exact, "bfloat16").astype("f4")}
-    row = judged(monkeypatch, runs, inside=inside)
+    row = judged(tmp_path, runs, inside=inside)
     assert row.verdict == ("ROUNDING" if inside else "PRECISION")
 
 
-def test_another_function_is_not_taken_for_half_precision(monkeypatch):
+def test_another_function_and_infinities_are_not_taken_for_half_precision(tmp_path):
     runs = logs()
-    runs["cand64"] = {"block": runs["ref64"]["block"] * (1 + 1e-6)}
-    assert judged(monkeypatch, runs).verdict == "DIVERGED"
-
-
-def test_infinity_on_one_side(monkeypatch):
-    runs = logs()
-    values = runs["step_cand"]["block"].copy()
-    values[3, 4] = np.inf
-    runs["step_cand"] = {"block": values}
-    assert judged(monkeypatch, runs).note.endswith("where torch's has none")
+    off = {"block": runs["ref64"]["block"] * (1 + 1e-6)}
+    assert judged(tmp_path, runs | {"cand64": off}).verdict == "DIVERGED"
+    infinite = runs["step_cand"]["block"].copy()
+    infinite[3, 4] = np.inf
+    assert judged(tmp_path, runs | {"step_cand": {"block": infinite}}).note.endswith(
+        "where torch's has none"
+    )

@@ -1,25 +1,20 @@
 """What other people's models do inside: complex values, gradients of gradients, buffers, NaN."""
 
-import json
-import shutil
-from pathlib import Path
-
 import numpy as np
 import pytest
-from builders import ended, judged, write_log
-from checkout import change
+from builders import PAIRS, copied, ended, judged, sealed_log, write_log
 
 from twincheck.common.logs.independence import check_independence
 from twincheck.common.logs.key import Key
 from twincheck.common.logs.reader import read_log
-from twincheck.common.logs.sidecar import Sidecar, seal
+from twincheck.common.logs.sidecar import Sidecar, read_sidecar
 from twincheck.common.system.checkout import ROOT
 from twincheck.common.verdict.context import Context
 from twincheck.common.verdict.judge import judge_logs
 from twincheck.common.verdict.origins import Streams, sketch
 from twincheck.common.verdict.tensor import judge_tensor
 
-PAIR = Path(__file__).parent / "pairs" / "inside_out"
+PAIR = PAIRS / "inside_out"
 
 
 def check(checkout, step, *options):
@@ -63,8 +58,7 @@ def test_a_planted_fault_is_found_where_it_is(checkout, fault, step, options, or
 def test_what_is_shaped_otherwise_is_brought_by_nothing(checkout, tmp_path):
     """Two towers in one call: their gradients have another shape, whatever else is off."""
     own = ROOT / "faults" / "users" / "pairs" / "twins_batched"
-    pair = shutil.copytree(own, tmp_path / "twins_batched")
-    change(pair / "paddle_model.py", "F.relu(2.0 - d)", "F.relu(2.001 - d)")
+    pair = copied(own, tmp_path, ("F.relu(2.0 - d)", "F.relu(2.001 - d)"))
     done, rows = ended(1, judged(checkout, 4, pair))
     assert rows["loss"]["verdict"] == "DIVERGED"
     for key in ("grad_of/norm", "grad_of/fc1", "grad_of/fc2"):
@@ -151,20 +145,9 @@ def test_a_buffer_s_key():
 
 def written(folder, side, **changes):
     """A log of a small model and its sidecar, sealed."""
-    path = folder / f"forward_{side}.npy"
-    log = write_log(path, {"output": np.arange(8.0)})
-    told = Sidecar(
-        step="forward",
-        model="m",
-        side=side,
-        framework=side,
-        framework_file=f"/site-packages/{side}/__init__.py",
-        frameworks_loaded=[side],
-        log_sha256=log.sha256,
-    )
-    entries = told.as_json() | {"seal": seal(told)} | changes
-    path.with_suffix(".json").write_text(json.dumps(entries))
-    return path, Sidecar.from_json(entries, path)
+    log = {"output": np.arange(8.0)}
+    path = sealed_log(folder / f"forward_{side}.npy", log, side, step="forward", **changes)
+    return path, read_sidecar(path)
 
 
 def test_equal_bits_are_believed_where_sealed_sidecars_tell_the_sides_apart(tmp_path):

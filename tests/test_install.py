@@ -28,42 +28,15 @@ from twincheck.common.check_all import all_steps
 ROOT = Path(__file__).resolve().parent.parent
 
 
-def not_installable(project: dict) -> list[str]:
-    """The requirements that no installation has been seen to meet: the package is not here in such
-    a version, or it would write into the folder of another."""
-    extras = project["optional-dependencies"].values()
-    wanted = [Requirement(r) for r in [*project["dependencies"], *sum(extras, [])]]
-    names = {requirement.name.lower() for requirement in wanted}
-    found = []
-    for requirement in wanted:
-        if requirement.marker and not requirement.marker.evaluate():
-            continue
-        try:
-            there = metadata.version(requirement.name)
-        except metadata.PackageNotFoundError:
-            found.append(str(requirement))
-            continue
-        if not requirement.specifier.contains(there, prereleases=True):
-            found.append(str(requirement))
-    if {"paddlepaddle", "paddlepaddle-gpu"} <= names:
-        found.append("paddlepaddle and paddlepaddle-gpu, which share a folder")
-    return found
-
-
 def test_every_extra_can_be_installed():
     """Offline: what `make install` made meets each of them, so that each name and pin exists."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    assert {"paddlepaddle==3.3.1", "torch==2.13.0"} <= set(
-        project["optional-dependencies"]["frameworks"]
-    )
-    assert not_installable(project) == []
-    # Planted: the extra that was there until nobody could install it, and a pin of no version.
-    project["optional-dependencies"]["gpu"] = ["paddlepaddle-gpu==3.3.1", "numpy==99.0"]
-    assert not_installable(project) == [
-        "paddlepaddle-gpu==3.3.1",
-        "numpy==99.0",
-        "paddlepaddle and paddlepaddle-gpu, which share a folder",
-    ]
+    extras = project["optional-dependencies"]
+    assert {"paddlepaddle==3.3.1", "torch==2.13.0"} <= set(extras["frameworks"])
+    wanted = map(Requirement, [*project["dependencies"], *sum(extras.values(), [])])
+    for one in wanted:
+        there = one.marker and not one.marker.evaluate() or metadata.version(one.name)
+        assert there is True or one.specifier.contains(there, prereleases=True), str(one)
 
 
 def test_the_block_for_a_gpu_can_be_copied():
@@ -224,11 +197,6 @@ def test_the_checkout_gets_its_command_and_asks_no_index(in_place, tmp_path):
         shutil.copytree(in_place / name, tmp_path / "copy" / name)
     lacks = [in_place / ".venv/bin/python", "-c", "import twincheck.common, twincheck.extras"]
     assert "No module named 'twincheck.extras'" in called(lacks, tmp_path / "copy").stderr
-    # Planted: the checkout's folder itself on the path, as a plain editable installation has it.
-    (packages,) = in_place.glob(".venv/lib/python3*/site-packages")
-    (packages / "plain.pth").write_text(f"{in_place}\n")
-    assert found(in_place, tmp_path)[0] == "common tools extras step1_forward setup"
-    (packages / "plain.pth").unlink()
     # A whole copy has the environment of the first, which it is given anew.
     copy = tmp_path / "a copy"
     shutil.copytree(in_place, copy, symlinks=True)

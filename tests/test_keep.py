@@ -1,18 +1,16 @@
 """Which tensors a check keeps whole: with sums a fault is found where it is found without."""
 
-import shutil
 from collections import namedtuple
 from dataclasses import replace
 
-import numpy as np
 import pytest
-from builders import ended, translated
+from builders import copied, ended, translated
 from checkout import change
 
 from twincheck.common.logs.guide_pair import has_pair
 from twincheck.common.logs.reader import read_log
 from twincheck.common.logs.result_folder import ResultFolder
-from twincheck.common.logs.sidecar import Sidecar, read_sidecar, write_sidecar
+from twincheck.common.logs.sidecar import read_sidecar
 from twincheck.common.pair.pairs import Case
 from twincheck.common.pair.request import RunRequest
 from twincheck.common.sides import write_log
@@ -48,7 +46,7 @@ def check(checkout, folder, step, pair=PAIR, *options):
 
 def planted(folder, pair, old, new):
     """A copy of a pair with a fault in its Paddle side."""
-    return plant(shutil.copytree(pair, folder / pair.name), old, new)
+    return plant(copied(pair, folder), old, new)
 
 
 def plant(pair, old, new):
@@ -105,7 +103,7 @@ def test_a_fault_is_found_on_sums(checkout, tmp_path, fault):
 @pytest.mark.slow
 def test_the_reference_log_of_sums_cannot_feed_where_torch_is_not(checkout, tmp_path):
     """Somebody else's logs: the first origin is sure, and a sentence says what to ask for."""
-    pair = shutil.copytree(PAIR, tmp_path / "wide")
+    pair = copied(PAIR, tmp_path)
     done, _, folder = ended(0, check(checkout, tmp_path / "theirs", 1, pair, "--keep", "rows"))
     old, new, *_ = FAULTS["one column of a sum"]
     plant(pair, old, new)
@@ -137,19 +135,6 @@ def test_of_a_choice_among_many_the_largest_scores_are_kept(checkout, tmp_path):
     assert sizes == [2 * 72 * 10, 2 * 72 * 128]
 
 
-@pytest.mark.parametrize("kept", [{}, {"sums": {"a": [200, 300]}}, {"places": "hash:places"}])
-def test_all_runs_keep_what_the_first_keeps(tmp_path, kept):
-    """There are no sums where nothing but the scores of choices is large."""
-    choices = {"hash": {"scores": "hash:scores", "margin": "hash:margin"} | kept}
-    told = Sidecar(sums=kept["sums"]) if "sums" in kept else Sidecar(choices=choices)
-    first = ResultFolder(tmp_path).log("forward_all", "torch", RunKind.FLOAT64)
-    np.save(first, np.array(0))
-    write_sidecar(first, told)
-    job = of_model_a(RunRequest(model="a"), tmp_path)
-    path = ResultFolder(tmp_path).log("forward_all", "paddle")
-    assert write_log._kept(job, path) == {"summing": bool(kept)}
-
-
 # What is planted in the scores -> the first row that is off.  The second is of a code that is never
 # chosen, and whose score is none of the largest: the sum of all shows it.
 WRONG_SCORES = {
@@ -175,7 +160,7 @@ def test_wrong_scores_are_found_from_few_of_them(checkout, tmp_path, fault):
 
 
 def of_model_a(request, folder, per_weight=0):
-    """Return what a step's script would be asked to do with a model of one case."""
+    """What a step's script would be asked to do with a model of one case."""
     pair, cases = namedtuple("Named", "name")("a"), [Case("", {})]
     job = Job(None, "forward_all", None, request, pair, cases, "", folder, "", may_sum=True)
     return replace(job, per_weight=per_weight)

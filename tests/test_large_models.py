@@ -4,15 +4,13 @@ faults/catalogue/large_models.toml has the faults in them.
 """
 
 import json
-import shutil
 from dataclasses import replace
-from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from builders import arrays_of, ended, judged, write_pair
-from checkout import ROOT, Checkout, change
+from builders import a_case, a_net, arrays_of, copied, ended, judged, write_pair
+from checkout import ROOT, Checkout
 
 from twincheck.common.logs.result_folder import ResultFolder
 from twincheck.common.logs.sidecar import read_sidecar
@@ -24,47 +22,19 @@ from twincheck.step4_backward.backward import taken
 from twincheck.step4_backward.given import SCALES, normalised
 from twincheck.step4_backward.setups import GIVEN, SETUPS, STEPS, setups_of
 
-CASE = """
-import numpy as np
-
-CONFIGS = {"default": {}}
-
-
-def make_inputs(config, seed):
-    rng = np.random.default_rng(seed)
-    return {"x": rng.standard_normal((3, 4)).astype("float32"), "labels": rng.integers(0, 2, 3)}
-"""
+CASE = a_case('"x": rng.standard_normal((3, 4)).astype("float32"), "labels": rng.integers(0, 2, 3)')
 # `unused` gets no gradient, and decays in no step; one of zeros would let it decay.
-TORCH = """
-import torch
-from torch import nn
-from torch.nn import functional as F
-
-
-class Model(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.used = nn.Linear(4, 2)
-        self.unused = nn.Linear(2, 2)
-
-    def forward(self, x):
-        return {"logits": self.used(x)}
-
-
-def build(config):
-    return Model()
-
-
-def loss(outputs, inputs):
-    return F.cross_entropy(outputs["logits"], inputs["labels"])
-"""
-PADDLE = TORCH.replace("nn.Module", "nn.Layer").replace("torch", "paddle")
+TORCH = a_net(
+    "self.used = nn.Linear(4, 2)\nself.unused = nn.Linear(2, 2)",
+    'return {"logits": self.used(x)}',
+    'F.cross_entropy(outputs["logits"], inputs["labels"])',
+)
 
 
 @pytest.fixture(scope="module")
 def checkout(tmp_path_factory):
     copy = Checkout(tmp_path_factory.mktemp("large"), steps=10)
-    copy.pair = write_pair(copy.elsewhere / "pair", CASE, TORCH, PADDLE)
+    copy.pair = write_pair(copy.elsewhere / "pair", CASE, TORCH)
     return copy
 
 
@@ -194,10 +164,8 @@ def test_a_model_of_that_size_runs_in_all_set_ups_and_a_larger_one_in_sgd_alone(
 @pytest.mark.slow
 def test_zeros_in_place_of_no_gradient_are_found(checkout, tmp_path):
     """They let a weight decay."""
-    pair = Path(shutil.copytree(checkout.pair, tmp_path / "pair"))
-    change(
-        pair / "paddle_model.py", "self.used(x)}", "self.used(x) + 0 * self.unused.weight.sum()}"
-    )
+    zeros = ("self.used(x)}", "self.used(x) + 0 * self.unused.weight.sum()}")
+    pair = copied(checkout.pair, tmp_path, zeros)
     _, found = ended(1, judged(checkout, 4, pair, "--given-gradients-above", "1"))
     bad = [key for key, row in found.items() if row["verdict"] == "DIVERGED"]
     assert bad[0] == "adamw/000/weight/unused.weight"

@@ -4,47 +4,19 @@ import json
 from pathlib import Path
 
 import pytest
+from builders import a_case, a_net, write_pair
 from checkout import change
 from test_right_ports import Checked
 
-from twincheck.common.check.workers import _said
 from twincheck.common.logs.reader import read_log
-from twincheck.common.pair.worker_process import Failure
 from twincheck.common.system.checkout import ROOT
-from twincheck.common.system.errors import UserError, is_ours
+from twincheck.common.system.errors import is_ours
 from twincheck.common.verdict.row import FAILING
-
-CASE = """import numpy as np
-
-CONFIGS = {{"default": {config}}}
-
-
-def make_inputs(config, seed):
-    return {{"x": np.random.default_rng(seed).standard_normal({shape})}}
-"""
-# torch's text -> Paddle's.
-SPELT = {
-    "from torch": "from paddle",
-    "import torch": "import paddle",
-    "torch.softmax": "F.softmax",
-    "torch.": "paddle.",
-    "nn.Module)": "nn.Layer)",
-    "nn.ModuleList": "nn.LayerList",
-    "dim=": "axis=",
-    "running_mean": "_mean",
-    "running_var": "_variance",
-    **{f"{norm}{i}d": f"{norm}{i}D" for norm in ("BatchNorm", "InstanceNorm") for i in (1, 2, 3)},
-}
 
 
 def pair(folder: Path, torch: str, config: object, shape: tuple, *changed: tuple) -> Path:
     """A pair of torch's model and the same in Paddle; in a side of `changed` a text is another."""
-    folder.mkdir()
-    (folder / "case.py").write_text(CASE.format(config=config, shape=shape))
-    (folder / "torch_model.py").write_text(torch)
-    for old, new in SPELT.items():
-        torch = torch.replace(old, new)
-    (folder / "paddle_model.py").write_text(torch)
+    write_pair(folder, a_case(f'"x": rng.standard_normal({shape})', {"default": config}), torch)
     for side, old, new in changed:
         change(folder / f"{side}_model.py", old, new)
     return folder
@@ -58,30 +30,20 @@ def found_by(step: int, folder: Path, *options: str, root=ROOT) -> tuple[Checked
 
 # ---- a batch norm, however it is called ----------------------------------------------------------
 
-NORMS = """import torch
-from torch import nn
-from torch.nn import functional as F
-
-
-class Net(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.three, self.two, self.one = nn.BatchNorm3d(4), nn.BatchNorm2d(4), nn.BatchNorm1d(4)
-
-    def called(self, bn, x):
-        return F.batch_norm(
-            x, bn.running_mean, bn.running_var, bn.weight, bn.bias, training=self.training
-        )
-
-    def forward(self, x):
-        x = torch.tanh(self.three(x)).mean(2)
-        x = torch.tanh(self.two(x)).mean(2)
-        return self.one(x)
-
-
-def build(config):
-    return Net()
-"""
+NORMS = a_net(
+    """
+    self.three, self.two, self.one = nn.BatchNorm3d(4), nn.BatchNorm2d(4), nn.BatchNorm1d(4)
+    self.called = lambda bn, x: F.batch_norm(
+        x, bn.running_mean, bn.running_var, bn.weight, bn.bias, training=self.training
+    )
+    """,
+    """
+    x = torch.tanh(self.three(x)).mean(2)
+    x = torch.tanh(self.two(x)).mean(2)
+    return self.one(x)
+    """,
+    "(outputs * outputs).mean()",
+)
 SHAPE = (3, 4, 2, 3, 5)
 STATISTICS = {f"train/{n}:running_{s}" for n in ("one", "two", "three") for s in ("mean", "var")}
 
@@ -304,17 +266,10 @@ def test_whose_an_error_is(text, file, ours):
     assert not is_ours(raised(text, f"/home/user/{file}"))
 
 
-def test_an_error_of_the_workbench_in_a_further_run_is_no_remark():
-    assert _said(Failure("it cannot be fed", "")) == "it cannot be fed"
-    with pytest.raises(UserError, match="of twincheck itself"):
-        _said(Failure("an error of twincheck itself", "", ours=True))
-
-
 @pytest.mark.parametrize("step", [1, 4])
 def test_a_crash_of_the_workbench_is_told_as_its_own_in_any_step(checkout, tmp_path, step):
     """In train mode, where a check adds that mode: before, it was a remark beside ALIGNED."""
-    texts = f"{NORMS}\n\ndef loss(outputs, inputs):\n    return (outputs * outputs).mean()\n"
-    folder = pair(tmp_path / "pair", texts, {}, SHAPE)
+    folder = pair(tmp_path / "pair", NORMS, {}, SHAPE)
     file, text = checkout.path("common/sides/batch_norm.py"), "math.prod(value.shape)"
     whole = file.read_text()
     change(file, text, "math.prod(value.shapes)")
@@ -332,7 +287,7 @@ def test_a_crash_of_the_workbench_is_told_as_its_own_in_any_step(checkout, tmp_p
     [
         ("def build(config)", "def built(config)", "has no build(config): define it"),
         ("def build(config)", "def build()", "build is called as build(config)"),
-        ("return Net()", "Net()", "build returns a NoneType, no model of torch's"),
+        ("return Net(**config)", "Net(**config)", "build returns a NoneType, no model of torch's"),
     ],
 )
 def test_what_a_pair_s_own_functions_lack_is_the_user_s(tmp_path, old, new, said):

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from builders import write_log
 from test_choices import in_float32, top
 
 from twincheck.common.logs.leading import KEPT, LARGEST, can_be_led, leading_places, led
@@ -150,13 +151,10 @@ def test_scores_of_other_places_are_invalid(which):
 def write(path, dtype, seed, places=None, **options):
     """A log with a tensor before a choice and one behind it; what the writer found."""
     scores = SCORES.astype(dtype) if dtype == np.float64 else in_float32(SCORES, seed)
-    with LogWriter(path, places=places, **options) as writer:
-        writer.add("before", scores.ravel())
-        writer.add("hash:scores", scores)
-        choice = scores.argmax(axis=-1)
-        writer.add("hash:margin", margins(scores, choice))
-        writer.add("hash", choice)
-        writer.add("behind", scores.ravel() + 1)
+    choice = scores.argmax(axis=-1)
+    arrays = {"before": scores.ravel(), "hash:scores": scores}
+    arrays |= {"hash:margin": margins(scores, choice), "hash": choice, "behind": scores.ravel() + 1}
+    writer = write_log(path, arrays, places=places, **options)
     parts = {name: f"hash:{name}" for name in ("margin", "scores")}
     parts |= {"places": "hash:places"} if writer.places else {}
     write_sidecar(path, Sidecar(batches={"": 200}, choices={"hash": parts}, sums=writer.sums))

@@ -7,7 +7,7 @@ import json
 
 import numpy as np
 import pytest
-from builders import ended, write_pair
+from builders import a_case, ended, paddles, write_pair
 
 from twincheck.common.weights.layers import Owner
 from twincheck.common.weights.marks import Marks
@@ -15,16 +15,8 @@ from twincheck.extras.new_pair.loader import loader_lines
 
 pytestmark = pytest.mark.slow
 
-CASE = """
-import numpy as np
-
-CONFIGS = {"default": {"channels": 4, "tied": False}, "tied": {"channels": 4, "tied": True}}
-load = "from_pretrained"
-
-
-def make_inputs(config, seed):
-    return {"ids": np.random.default_rng(seed).integers(0, 7, size=(3, 5))}
-"""
+PRESETS = {name: {"channels": 4, "tied": name == "tied"} for name in ("default", "tied")}
+CASE = a_case('"ids": rng.integers(0, 7, size=(3, 5))', PRESETS) + 'load = "from_pretrained"\n'
 TORCH = """
 import json
 from pathlib import Path
@@ -94,28 +86,21 @@ READ = """
         model.set_state_dict(state)
         # and here
 """
-PADDLE = (
-    TORCH.replace("import torch\n", "import numpy as np\nimport paddle\n")
-    .replace("from torch", "from paddle")
-    .replace("nn.Module", "nn.Layer")
-    .replace("bias=False", "bias_attr=False")
-    .replace(".transpose(-1, -2)", ".transpose([0, 2, 1])")
-    .replace("scores.softmax(-1)", "nn.functional.softmax(scores)")
-    .replace(
-        """
-        state = {key: torch.from_numpy(values) for key, values in state.items()}
+OWN = """
+        state = {key: paddle.from_numpy(values) for key, values in state.items()}
         model.load_state_dict(state, strict=not model.config["tied"])
-""",
-        READ,
-    )
-    .replace(
-        "        save_file(state",
-        """        # before it is saved
+"""
+SAVE = """        # before it is saved
         state = {k: v.T.copy() if k[0] in "qkogud" and v.ndim == 2 else v for k, v in state.items()}
-        save_file(state""",
-    )
+        save_file(state"""
+PADDLE = paddles(
+    TORCH,
+    ("import paddle\n", "import numpy as np\nimport paddle\n"),
+    (".transpose(-1, -2)", ".transpose([0, 2, 1])"),
+    ("scores.softmax(-1)", "nn.functional.softmax(scores)"),
+    (OWN, READ),
+    ("        save_file(state", SAVE),
 )
-assert READ in PADDLE and "# before it is saved" in PADDLE
 # q and k in one layer, which the loader joins.
 FUSED = (
     PADDLE.replace("self.q = nn.Linear(channels, channels)", "self.qk = nn.Linear(channels, 8)")
@@ -260,13 +245,15 @@ def test_the_reference_s_own_loader_is_tried_too(checkout):
 def test_checks_run_on_what_was_loaded(checkout):
     """Plain and perturbed, both precisions, tied weights; a wrong loader is told by every check."""
     sound = checkout.elsewhere / "pairs" / "sound"
-    done, report = checkout.rows(1, "--model", str(sound), "--preset", "tied", "--no-report")
-    assert done.returncode == 0, done.stdout + done.stderr
+    done, report = ended(
+        0, checkout.rows(1, "--model", str(sound), "--preset", "tied", "--no-report")
+    )
     assert any(row["key"].startswith("perturbed/") for row in report["rows"])
     assert "14 entries, every marked element where it belongs" in done.stdout
     fused = checkout.elsewhere / "pairs" / "fused"
-    done, report = checkout.rows(4, "--model", str(fused), "--case", "perturbed", "--no-report")
-    assert done.returncode == 0, done.stdout + done.stderr
+    done, report = ended(
+        0, checkout.rows(4, "--model", str(fused), "--case", "perturbed", "--no-report")
+    )
     gradients = {row["key"] for row in report["rows"] if "network.k.weight" in row["key"]}
     assert gradients and not any("network.qk" in row["key"] for row in report["rows"])
     wrong = checkout.elsewhere / "pairs" / "square_weight_transposed"

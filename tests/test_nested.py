@@ -5,7 +5,7 @@ import subprocess
 
 import numpy as np
 import pytest
-from builders import ended, write_pair
+from builders import a_case, a_net, ended, write_pair
 from checkout import CHECKS, ROOT, Checkout, change
 
 from twincheck.common.logs.reader import read_log
@@ -61,50 +61,27 @@ def test_what_would_not_come_back_is_refused(inputs, sentence):
         flat(inputs)
 
 
-CASE = """
-import numpy as np
-
-CONFIGS = {"default": {}}
-
-
-def make_inputs(config, seed):
-    rng = np.random.default_rng(seed)
-    pair = [rng.standard_normal([2, 3]), rng.standard_normal([2, 3])]
-    more = {"scale": rng.standard_normal([2, 1]), "rows": [np.array([1, 0])]}
-    return {"x": rng.standard_normal([2, 3]), "pair": pair, "more": more}
-"""
-MODEL = """
-from FRAMEWORK import nn
-
-
-class Model(nn.BASE):
-    def __init__(self):
-        super().__init__()
-        self.head = nn.Linear(3, 1)
-
-    def forward(self, x, pair, more):
-        first, second = pair
-        mixed = x + (first - 2.0 * second) * more["scale"]
-        return {"logits": self.head(mixed[more["rows"][0]])}
-
-
-def build(config):
-    return Model()
-
-
-def loss(outputs, inputs):
-    return (outputs["logits"] * inputs["more"]["scale"]).mean() + inputs["pair"][0].mean()
-"""
+CASE = a_case(
+    """"x": rng.standard_normal([2, 3]),
+        "pair": [rng.standard_normal([2, 3]), rng.standard_normal([2, 3])],
+        "more": {"scale": rng.standard_normal([2, 1]), "rows": [np.array([1, 0])]},"""
+)
+TORCH = a_net(
+    "self.head = nn.Linear(3, 1)",
+    """
+    first, second = pair
+    mixed = x + (first - 2.0 * second) * more["scale"]
+    return {"logits": self.head(mixed[more["rows"][0]])}
+    """,
+    '(outputs["logits"] * inputs["more"]["scale"]).mean() + inputs["pair"][0].mean()',
+    takes="x, pair, more",
+)
 
 
 @pytest.mark.slow
 def test_a_pair_s_forward_and_loss_get_what_its_case_gives(tmp_path):
     """Each part has a gradient; parts that one side takes the other way round turn it red."""
-    texts = (
-        MODEL.replace("FRAMEWORK", framework).replace("BASE", base)
-        for framework, base in (("torch", "Module"), ("paddle", "Layer"))
-    )
-    folder = write_pair(tmp_path / "parts", CASE, *texts)
+    folder = write_pair(tmp_path / "parts", CASE, TORCH)
     report = tmp_path / "rows.json"
     command = [*Checkout.interpreter, str(ROOT / CHECKS[4]), "--model", str(folder)]
     command += ["--case", "main", "--no-report", "--out", str(tmp_path / "out")]

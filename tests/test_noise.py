@@ -272,10 +272,14 @@ def test_distances_are_of_floats_that_both_runs_have_in_one_shape():
 NOISE, ROUNDED = 1e-5, 1e-14  # of a tensor of size 1 in float32, and in float64
 
 
-def four(noise_ref=NOISE, noise_cand=NOISE, gap=0.0):
-    exact, one, two, other = np.random.default_rng(0).standard_normal((4, 4, 30))
-    return [exact + noise_ref * one, exact + gap * other + noise_cand * two, exact,
-            exact + gap * other]  # fmt: skip
+def four(noise_ref=NOISE, noise_cand=NOISE, gap=0.0, lucky=(), lost=0.0):
+    """A tensor of four samples in each run; `lucky` ones are exact, and the last has lost some."""
+    rng = np.random.default_rng(0)
+    exact, one, two, other = rng.standard_normal((4, 4, 30))
+    ref, cand = exact + noise_ref * one, exact + gap * other + noise_cand * two
+    ref[list(lucky)] = exact[list(lucky)]
+    cand[3] += lost
+    return [ref, cand, exact, exact + gap * other]
 
 
 def measured(single=NOISE, double=ROUNDED, samples=4):
@@ -289,39 +293,33 @@ def verdict(arrays, noise=None, **more):
     return row.verdict, row.excuse
 
 
-@pytest.mark.parametrize("sample", [None, 2])
-def test_a_reference_that_is_exact_by_luck_says_no_and_the_measured_noise_yes(sample):
-    """As a whole, or in one sample alone."""
-    lucky = four(noise_ref=1e-9) if sample is None else four()
-    if sample is not None:
-        lucky[0][sample] = lucky[2][sample]
-    assert verdict(lucky) == ("PRECISION", "")
-    assert verdict(lucky, measured()) == ("ROUNDING", "measured noise")
-    assert verdict(four(), measured()) == ("ROUNDING", "")  # the plain rule does
+LUCKY = {"noise_ref": 1e-9}  # the reference is exact, by luck
+LUCKY_GAP = {"noise_ref": 1e-13, "noise_cand": 1e-13, "gap": 2e-12}
+# The four runs, what was measured, what else is known; the verdict, and whether the noise decided.
+RULED = [
+    ({}, measured(), {}, "ROUNDING", False),  # the plain rule does
+    (LUCKY, None, {}, "PRECISION", False),
+    (LUCKY, measured(), {}, "ROUNDING", True),
+    (LUCKY, measured(samples=0), {}, "ROUNDING", True),  # of other samples than are judged
+    ({"lucky": (2,)}, None, {}, "PRECISION", False),  # in one sample alone
+    ({"lucky": (2,)}, measured(), {}, "ROUNDING", True),
+    *(({"noise_cand": lost}, measured(), {}, "PRECISION", False) for lost in (1e-2, 3e-4)),  # half
+    *(({"lost": lost}, measured(), {}, "PRECISION", False) for lost in (1e-2, 3e-4)),
+    # A gap is rounding's up to a few times what float64 makes.
+    (LUCKY_GAP, None, {}, "CONSTANT", False),
+    (LUCKY_GAP, measured(double=1e-12), {}, "ROUNDING", True),
+    (LUCKY_GAP | {"gap": 2e-11}, measured(double=1e-12), {}, "CONSTANT", False),
+    # Noise that does not shrink with the moves is none: something else than rounding was moved.
+    # Steps of an optimizer may be whole ones of any.
+    (LUCKY, measured(double=NOISE), {}, "PRECISION", False),
+    ({"gap": 1e-7}, measured(double=NOISE), {}, "CONSTANT", False),
+    ({"gap": 1e-7}, measured(double=NOISE), {"stepped": True}, "ROUNDING", True),
+]
 
 
-@pytest.mark.parametrize("lost", [1e-2, 3e-4])
-def test_half_precision_is_beyond_it(lost):
-    assert verdict(four(noise_cand=lost), measured())[0] == "PRECISION"
-    one_sample = four()
-    one_sample[1][3] += lost
-    assert verdict(one_sample, measured())[0] == "PRECISION"
-
-
-def test_a_gap_is_roundings_up_to_a_few_times_what_float64_makes():
-    exact_by_luck = dict(noise_ref=1e-13, noise_cand=1e-13)
-    small = four(gap=2e-12, **exact_by_luck)
-    assert verdict(small)[0] != "ROUNDING"
-    assert verdict(small, measured(double=1e-12)) == ("ROUNDING", "measured noise")
-    assert verdict(four(gap=2e-11, **exact_by_luck), measured(double=1e-12))[0] != "ROUNDING"
-
-
-def test_noise_that_does_not_shrink_with_the_moves_is_none():
-    """Something else than rounding was moved; steps of an optimizer may be whole ones of any."""
-    lucky = four(noise_ref=1e-9)
-    assert verdict(lucky, measured(double=NOISE))[0] == "PRECISION"
-    assert verdict(four(gap=1e-7), measured(double=NOISE))[0] == "CONSTANT"
-    assert verdict(four(gap=1e-7), measured(double=NOISE), stepped=True)[0] == "ROUNDING"
+@pytest.mark.parametrize(("runs", "noise", "known", "wanted", "by_noise"), RULED)
+def test_what_the_rule_makes_of_the_measured_noise(runs, noise, known, wanted, by_noise):
+    assert verdict(four(**runs), noise, **known) == (wanted, "measured noise" * by_noise)
 
 
 @pytest.mark.parametrize("nothing", [np.nan, np.inf])
@@ -330,10 +328,9 @@ def test_noise_that_is_no_number_neither_passes_nor_fails_a_row(nothing):
     lost[:, :2] = nothing
     for noise, stepped in ((lost, True), (lost, False), (measured(nothing, nothing), True)):
         assert verdict(four(), noise, stepped=stepped) == ("ROUNDING", "")
-        row = judge_tensor("x", *four(noise_cand=1e-2), Context(noise=noise, stepped=stepped))
-        assert row.verdict == "PRECISION" and np.isfinite(row.allowed)
-        row = judge_tensor("x", *four(gap=1e-2), Context(noise=noise, stepped=stepped))
-        assert row.verdict == "DIVERGED" and np.isfinite(row.allowed)
+        for off, wanted in (({"noise_cand": 1e-2}, "PRECISION"), ({"gap": 1e-2}, "DIVERGED")):
+            row = judge_tensor("x", *four(**off), Context(noise=noise, stepped=stepped))
+            assert row.verdict == wanted and np.isfinite(row.allowed)
 
 
 def test_that_rounding_alone_makes_a_value_nan_is_said_of_what_it_leaves_in_doubt(tmp_path):
@@ -352,31 +349,26 @@ def test_a_single_value_may_be_twice_as_far():
     assert judge_tensor("x", *one, Context(noise=noise)).verdict == "PRECISION"
 
 
-def test_noise_of_other_samples_than_are_judged_counts_as_a_whole():
-    lucky = four(noise_ref=1e-9)
-    assert verdict(lucky, measured(samples=0)) == ("ROUNDING", "measured noise")
-
-
 # ---- a repeated run -----------------------------------------------------------------------------
 
 
-def non_smooth():
+def test_luck_does_not_repeat_and_a_lost_precision_does():
     """A value that is far off in the candidate's float32, and what it is in repeated runs."""
     arrays = four()
     arrays[1][1, 5] += 1.0
     draws = np.random.default_rng(9).standard_normal((3, *arrays[3].shape))
-    return arrays, [arrays[3] + NOISE * drawn for drawn in draws]
-
-
-def test_luck_does_not_repeat_and_a_lost_precision_does():
-    arrays, runs = non_smooth()
-    assert verdict(arrays, measured())[0] == "PRECISION"
-    assert verdict(arrays, measured(), again=lambda: runs) == ("ROUNDING", "a repeated run")
+    runs = [arrays[3] + NOISE * drawn for drawn in draws]
     broken = [np.full_like(runs[0], np.nan), *runs[1:]]  # which shows nothing
-    assert verdict(arrays, measured(), again=lambda: broken) == ("ROUNDING", "a repeated run")
-    assert verdict(arrays, measured(), again=lambda: broken[:1])[0] == "PRECISION"
-    coarse = [np.asarray(run) + 1e-2 for run in runs]
-    assert verdict(arrays, measured(), again=lambda: coarse)[0] == "PRECISION"
+    coarse = [run + 1e-2 for run in runs]
+    for again, wanted in (
+        (None, ("PRECISION", "")),
+        (runs, ("ROUNDING", "a repeated run")),
+        (broken, ("ROUNDING", "a repeated run")),
+        (broken[:1], ("PRECISION", "")),
+        (coarse, ("PRECISION", "")),
+    ):
+        more = {} if again is None else {"again": lambda again=again: again}
+        assert verdict(arrays, measured(), **more) == wanted
 
 
 def test_a_repeated_run_starts_beside_this_one_and_leaves_flags_alone():
@@ -420,38 +412,31 @@ def logs(tmp_path, arrays, noise=None, key="main/y", moved=None, again=0):
     return paths
 
 
-def passes(judgement, run) -> tuple:
-    """The passes of which a judgement needs a run."""
-    return judgement.needs[run].passes if run in judgement.needs else ()
+def needed(judgement):
+    """The passes that are to be repeated, and those whose noise is to be measured."""
+    needs = judgement.needs
+    return tuple(needs[run].passes if run in needs else () for run in ("again", "noise"))
 
 
 def test_a_case_in_doubt_asks_for_a_repeated_run_then_for_the_noise(tmp_path):
     lucky, main = four(noise_ref=1e-9), (("main", ""),)
-    for again, asks_again, asks_noise in ((0, main, ()), (1, main, ()), (3, (), main)):
+    lucky, main = four(noise_ref=1e-9), (("main", ""),)
+    for again, wanted in ((0, (main, ())), (1, (main, ())), (3, ((), main))):
         asked = judge_logs(**logs(tmp_path, lucky, again=again))
-        assert (passes(asked, "again"), passes(asked, "noise"), asked.exit_code) == (
-            asks_again,
-            asks_noise,
-            1,
-        )
+        assert needed(asked) == wanted and asked.exit_code == 1
         assert any("how far rounding moves them was not measured" in note for note in asked.notes)
     settled = judge_logs(**logs(tmp_path, lucky, measured()))
-    assert passes(settled, "noise") == () and settled.exit_code == 0
-    assert passes(judge_logs(**logs(tmp_path, four())), "noise") == ()
+    assert needed(settled)[1] == () and settled.exit_code == 0
+    assert needed(judge_logs(**logs(tmp_path, four())))[1] == ()
 
 
 def test_a_pass_is_asked_for_until_all_runs_of_it_are_there(tmp_path):
     """By itself: what an optimizer's steps leave needs no run of the other set-ups."""
-    key, arrays = "main/sgd/003/grad/w", four(noise_cand=1e-2)
-    asked = judge_logs(**logs(tmp_path, arrays, key=key))
-    assert (passes(asked, "again"), passes(asked, "noise")) == ((("main", "sgd"),), ())
-    for runs, of_noise in ((1, (("main", "sgd"),)), (SEEDS[0], ())):
+    key, arrays, sgd = "main/sgd/003/grad/w", four(noise_cand=1e-2), (("main", "sgd"),)
+    assert needed(judge_logs(**logs(tmp_path, arrays, key=key))) == (sgd, ())
+    for runs, of_noise in ((1, sgd), (SEEDS[0], ())):
         found = judge_logs(**logs(tmp_path, arrays, measured(), key, {"main/sgd": runs}, 3))
-        assert (found.exit_code, passes(found, "noise"), passes(found, "again")) == (
-            1,
-            of_noise,
-            (),
-        )
+        assert found.exit_code == 1 and needed(found) == ((), of_noise)
         assert not any("was not measured" in note for note in found.notes)
 
 
@@ -468,11 +453,11 @@ def test_behind_a_row_that_fails_anyway_only_a_case_that_was_repeated_is_asked_f
         values = arrays[name].items()
         kept = {k: v.astype(np.float32) if name.endswith("32") else v for k, v in values}
         write_log(paths[name], kept, told)
-    assert passes(judge_logs(**paths), "again") == ()
+    assert needed(judge_logs(**paths))[0] == ()
     paths[AGAIN[0]] = tmp_path / "again.npy"
     repeated = {"main/sgd/000/grad/w": doubted[1].astype(np.float32)}
     write_log(paths[AGAIN[0]], repeated, {"batches": {"main/": 4}})
-    assert passes(judge_logs(**paths), "again") == (("main", "sgd"),)
+    assert needed(judge_logs(**paths))[0] == (("main", "sgd"),)
 
 
 def test_one_run_of_each_kind_is_asked_for_first_and_the_others_once(tmp_path):
@@ -514,12 +499,12 @@ def test_half_precision_is_neither_measured_so_nor_repeated_in_float32(tmp_path)
         told = read_sidecar(path)
         write_sidecar(path, replace(told, dtype="bfloat16"))
     asked = judge_logs(**paths)
-    assert asked.exit_code == 1 and (passes(asked, "noise"), passes(asked, "again")) == ((), ())
+    assert asked.exit_code == 1 and needed(asked) == ((), ())
 
 
 def test_no_noise_is_asked_for_a_gap_that_is_larger_than_float32s(tmp_path):
     wrong = judge_logs(**logs(tmp_path, four(gap=1e-2)))
-    assert wrong.exit_code == 1 and passes(wrong, "noise") == ()
+    assert wrong.exit_code == 1 and needed(wrong)[1] == ()
 
 
 # ---- a clipped loss -----------------------------------------------------------------------------
@@ -538,11 +523,13 @@ def clipped_loss(tmp_path, paddles, inexact, off=0.3):
 
 def test_a_loss_that_paddle_clips_in_float32_alone_is_paddles(tmp_path):
     """The float64 run of a large model computes cross_entropy exactly; the float32 run clips it."""
+    nearly = (84.2 - 64.03) / 84.2  # of 64.02999878: the float32 loss is rounded too
     row = clipped_loss(tmp_path, 64.01, "cross_entropy")
     assert row.verdict == "CONSTANT" and "more than 64 below" in row.note
-    # The float32 loss is rounded too: clipping makes nearly all of the difference.
-    nearly = (84.2 - 64.03) / 84.2  # float32 has 64.02999878
-    assert clipped_loss(tmp_path, 64.03, "cross_entropy", nearly).verdict == "CONSTANT"
-    assert clipped_loss(tmp_path, 84.9, "cross_entropy").verdict == "PRECISION"
-    assert clipped_loss(tmp_path, 64.01, "avg_pool").verdict == "PRECISION"
-    assert clipped_loss(tmp_path, 64.01, "cross_entropy", 0.2).verdict == "PRECISION"  # makes less
+    for loss, operator, off, wanted in (
+        (64.03, "cross_entropy", nearly, "CONSTANT"),
+        (84.9, "cross_entropy", 0.3, "PRECISION"),
+        (64.01, "avg_pool", 0.3, "PRECISION"),
+        (64.01, "cross_entropy", 0.2, "PRECISION"),  # makes less
+    ):
+        assert clipped_loss(tmp_path, loss, operator, off).verdict == wanted

@@ -6,15 +6,14 @@ In this process a model is run both ways on both sides; the commands run one sma
 import importlib
 import json
 import math
-import shutil
 import sys
 from dataclasses import replace
 from functools import cache
 
 import numpy as np
 import pytest
-from builders import ended, write_pair
-from checkout import ROOT, Checkout, change
+from builders import copied, ended, write_pair
+from checkout import ROOT, Checkout
 from safetensors.numpy import save_file
 
 from tools.draw_weights import write_drawn
@@ -381,11 +380,8 @@ def test_a_checks_logs_are_the_same_files(decoder):
 @pytest.fixture
 def wrong(tmp_path):
     """A copy of the pair whose second layer has another epsilon in Paddle."""
-    pair = shutil.copytree(DECODER, tmp_path / "llama_like")
-    old = "inner, eps) for _ in range(layers)"
     new = "inner, 10 * eps if i else eps)\n             for i in range(layers)"
-    change(pair / "paddle_model.py", old, new)
-    return pair
+    return copied(DECODER, tmp_path, ("inner, eps) for _ in range(layers)", new))
 
 
 @pytest.mark.slow

@@ -1,18 +1,17 @@
 """Several faults at once: every origin is listed, with its lines, and nothing else is."""
 
 import runpy
-from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from ported import SEVERAL_FAULTS as PAIR
 
 from twincheck.common.logs.key import Key, parent_code
 from twincheck.common.system.reasons import Kind
 from twincheck.common.verdict.judge import judge_folder
 from twincheck.common.verdict.origins import Streams, sketch
 
-PAIR = Path(__file__).parent / "pairs" / "several_faults"
 OF_PAIR = SimpleNamespace(**runpy.run_path(PAIR / "case.py"))
 PLANTED = OF_PAIR.PLANTED
 # What each planted fault makes an origin of, forward and, in step 4 alone, backward.

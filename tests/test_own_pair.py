@@ -1,26 +1,9 @@
 """A user's own pair: a folder with three files, given by its path."""
 
-import shutil
-from pathlib import Path
-
 import pytest
-from builders import ended, twincheck, write_pair
-from checkout import Checkout, change
-
-PAIR = Path(__file__).parent / "pairs" / "small_cnn"
-
-
-@pytest.fixture(scope="module")
-def brief(tmp_path_factory):
-    """A checkout whose step 4 takes one optimizer step instead of ten, to be quick."""
-    checkout = Checkout(tmp_path_factory.mktemp("brief"))
-    return checkout
-
-
-@pytest.fixture
-def pair(tmp_path):
-    """A copy of the pair, in a folder with a space in its name, to be spoilt."""
-    return shutil.copytree(PAIR, tmp_path / "my pairs" / "small_cnn")
+from builders import a_case, a_net, copied, ended, twincheck, write_pair
+from checkout import change
+from ported import LAYER_ZOO, SMALL_LSTM, SMALL_TRANSFORMER
 
 
 @pytest.mark.slow
@@ -36,14 +19,14 @@ def test_steps_1_3_and_4_work_with_no_other_edit(checkout, pair, step):
         assert "modules that one side alone has" in done.stdout
 
 
-OTHERS = [PAIR.with_name(name) for name in ("small_lstm", "small_transformer", "layer_zoo")]
+OTHERS = [SMALL_LSTM, SMALL_TRANSFORMER, LAYER_ZOO]
 
 
 @pytest.mark.parametrize("step", [1, 3, 4])
-def test_the_frameworks_own_layers_are_aligned(brief, step):
+def test_the_frameworks_own_layers_are_aligned(checkout, step):
     """Recurrent, attention, and one of each layer: weights, probes, gradients and moments."""
     models = [word for path in OTHERS for word in ("--model", str(path))]
-    done, report = ended(0, brief.rows(step, *models, "--no-report"))
+    done, report = ended(0, checkout.rows(step, *models, "--no-report"))
     keys = {(row["model"], row["key"]) for row in report["rows"]}
     expected = {
         1: ["lstm/1/1", "decoder:in/2", "states/1/decoded/0", "lstm_cell/1"],
@@ -81,7 +64,7 @@ def test_a_wrong_model_s_origin_is_found_while_another_runs(checkout, pair):
     """Its teacher-forced run is asked of a Paddle process that owes the other's answer."""
     before_the_head(pair, "paddle", "x = x * 1.01")
     alone, of_one = checkout.rows(1, "--model", str(pair), "--no-report")
-    models = ("--model", str(pair), "--model", str(PAIR.with_name("small_lstm")))
+    models = ("--model", str(pair), "--model", str(OTHERS[0]))
     done, report = checkout.rows(1, *models, "--no-report")
     assert (alone.returncode, done.returncode) == (1, 1)
     assert report["first_diverged"] == of_one["first_diverged"] == "norm:in/0"
@@ -92,9 +75,8 @@ def test_a_wrong_model_s_origin_is_found_while_another_runs(checkout, pair):
 
 @pytest.mark.slow
 def test_a_recurrent_layer_s_dropout_is_compared_in_training(checkout, tmp_path):
-    pair = shutil.copytree(OTHERS[0], tmp_path / "small_lstm")
-    for side, rate in (("torch", 0.3), ("paddle", 0.1)):
-        change(pair / f"{side}_model.py", "num_layers=2, ", f"num_layers=2, dropout={rate}, ")
+    pair = copied(OTHERS[0], tmp_path, ("num_layers=2, ", "num_layers=2, dropout=0.1, "))
+    change(pair / "torch_model.py", "num_layers=2, ", "num_layers=2, dropout=0.3, ")
     assert checkout.check(1, "--model", str(pair), "--no-report").returncode == 0
     words = "--model", str(pair), "--mode", "train", "--no-report"
     done, report = ended(1, checkout.rows(1, *words))
@@ -128,48 +110,21 @@ def test_steps_that_a_pair_says_nothing_of_are_not_passed(checkout, pair):
     assert "nothing to compare" in done.stderr
 
 
-CASE = """
-import numpy as np
-
-CONFIGS = {"default": {}}
-
-
-def make_inputs(config, seed):
-    rng = np.random.default_rng(seed)
-    return {"x": rng.standard_normal([4, 3]), "target": rng.standard_normal([4, 2])}
-"""
-MODEL = """
-import FRAMEWORK
-from FRAMEWORK import nn
-
-
-class Model(nn.BASE):
-    def __init__(self):
-        super().__init__()
-        self.head = nn.Linear(3, 2)
-
-    def forward(self, x):
-        if self.training:
-            with FRAMEWORK.no_grad():
-                self.head.weight.copy_(self.head.weight / (self.head.weight**2).mean().sqrt())
-        return {"out": self.head(x) ** 2}
-
-
-def build(config):
-    return Model()
-
-
-def loss(outputs, inputs):
-    return ((outputs["out"] - inputs["target"]) ** 2).mean()
-"""
+CASE = a_case('"x": rng.standard_normal([4, 3]), "target": rng.standard_normal([4, 2])')
+TORCH = a_net(
+    "self.head = nn.Linear(3, 2)",
+    """
+    if self.training:
+        with torch.no_grad():
+            self.head.weight.copy_(self.head.weight / (self.head.weight**2).mean().sqrt())
+    return {"out": self.head(x) ** 2}
+    """,
+    '((outputs["out"] - inputs["target"]) ** 2).mean()',
+)
 
 
 def test_a_forward_pass_may_write_its_weights(tmp_path):
     """As one does that normalizes them; an SGD step moves what it has left."""
-    texts = (
-        MODEL.replace("FRAMEWORK", framework).replace("BASE", base)
-        for framework, base in (("torch", "Module"), ("paddle", "Layer"))
-    )
-    folder = write_pair(tmp_path / "normalized", CASE, *texts)
+    folder = write_pair(tmp_path / "normalized", CASE, TORCH)
     said = twincheck("step4", folder, "--mode", "train", "--no-report", "--out", tmp_path / "out")
     assert "ALIGNED in step 4 (train alone)" in said

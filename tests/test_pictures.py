@@ -3,11 +3,9 @@
 import io
 
 import numpy as np
-from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.markers import MarkerStyle
 
-from twincheck.common.report import marks
 from twincheck.step5_train.curves import curves_figure
 
 
@@ -57,16 +55,6 @@ def curves(off=1e-6):
 def test_no_entry_is_told_by_its_colour_alone_and_no_legend_lies_on_the_data():
     figure = curves()
     assert legends(figure) and confused(figure) == 0 and not covered(figure)
-
-
-def test_a_picture_that_colour_alone_explains_is_found():
-    """The faults that were there: dots of two colours, and a legend over the lines."""
-    figure = Figure()
-    axes = figure.subplots()
-    for colour in (marks.GREEN, marks.RED):
-        axes.scatter([1, 2], [1, 2], color=colour, label=colour)
-    axes.legend(loc="lower right")
-    assert confused(figure) == 1 and covered(figure)
 
 
 def test_what_is_exactly_the_same_is_not_drawn_as_a_number():

@@ -1,14 +1,14 @@
 """Probes see whatever a user's model may take and return, and leave it as it was."""
 
 import copy
-import shutil
 from collections import OrderedDict, UserDict, defaultdict, namedtuple
 from dataclasses import dataclass
 
 import numpy as np
-from builders import ended, translated
-from checkout import change
+import pytest
+from builders import copied, ended, translated
 
+from twincheck.common.sides.probes import hook_inputs
 from twincheck.common.system.tree import join_path, tree_leaves, tree_map
 
 ODD = translated(  # but for the layer that works in place, and a keyword
@@ -85,6 +85,34 @@ def test_what_does_not_change_is_the_very_object():
     assert changed is not before and changed["output"] is before["output"]
 
 
+class Plain:
+    """A module whose hooks take no keywords, as those of Paddle 2.6."""
+
+    def register_forward_pre_hook(self, hook):
+        raise AssertionError("not this way: the keywords would be missing")
+
+    def forward(self, x, scale=1):
+        """x scaled"""
+        return x * scale
+
+
+@pytest.mark.parametrize("own", [False, True])
+def test_hooks_see_keywords_where_the_frameworks_do_not(own):
+    module, seen = Plain(), []
+    if own:
+        vars(module)["forward"] = lambda x, scale=1: -x * scale
+    before = module.forward
+    handle = hook_inputs(module, lambda m, inputs, keywords: seen.append((inputs, keywords)))
+    sign = -1 if own else 1
+    assert module.forward(2, scale=5) == sign * 10
+    assert seen == [((2,), {"scale": 5})]
+    handle.remove()
+    handle = hook_inputs(module, lambda m, inputs, keywords: ((inputs[0] + 1,), {"scale": 7}))
+    assert module.forward(2, scale=5) == sign * 21
+    handle.remove()
+    assert module.forward == before
+
+
 KEYS = """
 layers.0:in/x layers.0.inner:in/0/states layers.0.inner:in/0/extra/bias kept/0 state/extra/view
 layers.0.inner.attend:in/keep layers.0.inner.attend:in/bias layers.0.inner.attend/2
@@ -102,8 +130,7 @@ def test_step_1_logs_keywords_and_what_is_nested(checkout):
 
 def test_step_1_finds_a_fault_behind_all_of_it(checkout, tmp_path):
     """The teacher-forced run puts the reference's values into the same containers."""
-    spoilt = shutil.copytree(ODD, tmp_path / "odd")
-    change(spoilt / "paddle_model.py", "Pair(z + z,", "Pair(z + 1.001 * z,")
+    spoilt = copied(ODD, tmp_path, ("Pair(z + z,", "Pair(z + 1.001 * z,"))
     done, report = ended(1, checkout.rows(1, "--model", str(spoilt), "--no-report"))
     red = [row["key"] for row in report["rows"] if row["verdict"] == "DIVERGED"]
     first = "layers.0.inner/first"

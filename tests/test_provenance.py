@@ -74,18 +74,6 @@ def test_what_may_change_a_log_is_hashed_and_nothing_else():
     assert mistakes() == []
 
 
-@pytest.mark.parametrize("rooms", [(), ("system", "logs", "pair", "weights", "transplant")])
-def test_a_room_that_is_forgotten_is_found(monkeypatch, rooms):
-    """Plants what a glob of common/*.py became when the files moved into rooms."""
-    monkeypatch.setattr(provenance, "_ROOMS_OF_A_LOG", rooms)
-    assert any("forgotten: common/sides/session.py" in text for text in mistakes())
-
-
-def test_a_room_that_is_feared_is_found(monkeypatch):
-    monkeypatch.setattr(provenance, "_ROOMS_OF_A_LOG", (*ROOMS, "report"))
-    assert any("feared: common/report/terminal.py" in text for text in mistakes())
-
-
 def test_a_hash_changes_with_every_one_of_its_files_and_with_no_other(tmp_path, monkeypatch):
     """Files of a copy are touched one by one, among them the colours of a table."""
     run = ("torch", "step5_train")

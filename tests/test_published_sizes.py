@@ -65,7 +65,7 @@ def compared(folder, work):
     found = {}
     for side in ("torch", "paddle"):
         given = arrays | {"rotations": rotations}
-        ours = twin_alone(side, checkpoint.config, checkpoint.state, given, work)
+        ours = twin_alone(side, checkpoint.config, checkpoint.state, given)
         found[side] = relative(ours, theirs)
         assert len(found[side]) == len(checkpoint.state) - 1 + 2, "the bias has two names"
         told = sorted(found[side].items(), key=lambda item: -item[1])[:3]

@@ -1,8 +1,5 @@
 """What built-in Paddle models compute the quick way, and that nobody else's do."""
 
-import shutil
-from pathlib import Path
-
 import numpy as np
 import paddle
 import pytest
@@ -13,7 +10,6 @@ from paddle.nn import functional as F
 from twincheck.common.sides import quick_in_paddle
 from twincheck.common.sides.session import current
 
-PAIR = Path(__file__).parent / "pairs" / "small_cnn"
 PLACES = {"linear": (F, "linear"), "layer_norm": (nn.LayerNorm, "forward")}
 PLACES["log_softmax"] = (F, "log_softmax")
 ROWS, WIDTH, CLASSES = 4096, 8, 16
@@ -108,9 +104,8 @@ def test_any_number_of_rows_will_do(quick, shape):
 
 
 @pytest.mark.slow
-def test_a_users_pair_is_computed_as_paddle_does(checkout, tmp_path):
+def test_a_users_pair_is_computed_as_paddle_does(checkout, pair, tmp_path):
     """In a process that has answered for a built-in one before."""
-    pair = Path(shutil.copytree(PAIR, tmp_path / "mine"))
     told = tmp_path / "told"
     with open(pair / "paddle_model.py", "a") as file:
         file.write("\n_build = build\n\n\ndef build(config):\n")

@@ -6,6 +6,7 @@ import subprocess
 
 import numpy as np
 import pytest
+from builders import ended
 from checkout import ROOT, Checkout
 from pages import DOCS, README, README_CN, run_commands
 
@@ -89,8 +90,7 @@ def test_every_log_says_who_wrote_it_and_reprod_log_reads_it(checkout):
         "import sys\nfrom reprod_log import ReprodDiffHelper as H\n"
         "for path in sys.argv[1:]: assert H().load_info(path), path\n"
     )
-    done = checkout.python("-W", "ignore", "-c", script, *map(str, logs))
-    assert done.returncode == 0, done.stderr
+    ended(0, checkout.python("-W", "ignore", "-c", script, *map(str, logs)))
     made_of = {}
     for path in logs:
         sidecar, step = json.loads(path.with_suffix(".json").read_text()), path.parts[-4]

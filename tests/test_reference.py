@@ -1,17 +1,15 @@
 """Former or foreign torch logs: kept, taken over, or refused, with a reason."""
 
 import shutil
-from pathlib import Path
 
 import pytest
-from builders import ended
-from checkout import Checkout, change
+from builders import ended, without
+from checkout import CHECKS, Checkout, change
 
 pytestmark = pytest.mark.slow
 
 MODEL = "fastformer"
 REUSE = ("--model", MODEL, "--no-report", "--reuse", "torch")
-PAIR = Path(__file__).parent / "pairs" / "small_cnn"
 
 
 @pytest.fixture(scope="module")
@@ -21,12 +19,6 @@ def checkout(tmp_path_factory):
     ended(0, made.check(1, "--model", MODEL, "--no-report"))
     shutil.copytree(made.path("step1_forward/log"), made.elsewhere / "sent logs")
     return made
-
-
-@pytest.fixture
-def pair(tmp_path):
-    """A copy of the tests' own pair, to be changed."""
-    return shutil.copytree(PAIR, tmp_path / "my pairs" / "small_cnn")
 
 
 def times(checkout):
@@ -62,19 +54,11 @@ def test_reuse_does_not_trust_a_log_that_was_changed(checkout):
 
 
 def test_logs_from_somebody_else_take_the_place_of_torch(checkout):
-    script = (
-        "import sys, runpy, importlib.util as u\n"
-        "find = u.find_spec\n"
-        "u.find_spec = lambda name, *a: None if name == 'torch' else find(name, *a)\n"
-        "sys.argv = sys.argv[1:]\n"
-        "runpy.run_path(sys.argv[0], run_name='__main__')\n"
-    )
-    check = str(checkout.path("step1_forward/check_step1.py"))
-    sent = checkout.elsewhere / "sent logs"
-    arguments = ("--model", MODEL, "--no-report", "--reference", str(sent))
-    ended(0, checkout.python("-c", script, check, *arguments))
+    asked = ("-c", without("torch"), str(checkout.path(CHECKS[1])), "--model", MODEL)
+    sent = ("--reference", str(checkout.elsewhere / "sent logs"))
+    ended(0, checkout.python(*asked, "--no-report", *sent))
     # The same trick without the logs fails, so torch was not asked for above.
-    done = ended(2, checkout.python("-c", script, check, "--model", MODEL))
+    done = ended(2, checkout.python(*asked))
     assert "torch is not installed" in done.stderr
 
 

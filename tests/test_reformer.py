@@ -1,7 +1,6 @@
 """Reformer: both twins against the reference program, each other, plain autograd and the paper."""
 
 import importlib
-import inspect
 import json
 from functools import cache
 from pathlib import Path
@@ -9,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from builders import assert_gradients, golden
+from one_side import load
 
 from twincheck.common.models.reformer.case import (
     CASES,
@@ -17,7 +17,6 @@ from twincheck.common.models.reformer.case import (
     complete,
     make_inputs,
 )
-from twincheck.common.sides.probes import probing
 from twincheck.common.sides.session import Session, using
 
 HERE = Path(__file__).resolve().parent
@@ -35,73 +34,6 @@ with open(HERE / "goldens" / "reformer_hf4576.json", encoding="utf-8") as file:
 SMALL = CONFIGS["default"]
 
 
-class Side:
-    """One framework: its instruments, its models, and layouts that are torch's on both."""
-
-    def __init__(self, name):
-        self.name = name
-        self.side = importlib.import_module(f"twincheck.common.sides.backend_{name}").side
-        self.models = importlib.import_module(f"twincheck.common.models.reformer.{name}_model")
-        self.framework = importlib.import_module(name)
-
-    def build(self, config, state=None, dtype="float64", train=False):
-        """A model with the given weights, which have torch's layout."""
-        self.side.set_up(dtype, "cpu", 0)
-        model = self.models.build(config)
-        if state is not None:
-            assert set(self.side.state(model)) == set(state)
-            turned = {key: self.turn(model, key, value) for key, value in state.items()}
-            self.side.load_state(model, turned)
-        return model.train() if train else model.eval()
-
-    def turn(self, model, key, values):
-        """A parameter's values in the other layout: a Paddle Linear's weight is transposed."""
-        linear = key.endswith(".weight") and self.side.owners(model)[key].kind == "Linear"
-        return np.ascontiguousarray(values.T) if linear and self.name == "paddle" else values
-
-    def shapes(self, model):
-        """Key -> shape of the state dict, in torch's layout."""
-        state = self.side.state(model)
-        return {key: self.turn(model, key, value).shape for key, value in state.items()}
-
-    def tensors(self, inputs):
-        """Inputs as tensors."""
-        return {key: self.side.tensor(values) for key, values in inputs.items()}
-
-    def call(self, model, inputs, **options):
-        """The outputs, as tensors."""
-        accepted = inspect.signature(model.forward).parameters
-        inputs = {key: value for key, value in inputs.items() if key in accepted}
-        return model(**inputs, **options)
-
-    def gradients(self, model):
-        """Name -> gradient in torch's layout."""
-        return {
-            name: self.turn(model, name, self.side.gradient(value))
-            for name, value in self.side.trainable(model)
-        }
-
-    def run(self, config, state, inputs, dtype="float64", train=False, seed=0, record=None):
-        """Every array of one forward and backward pass."""
-        model = self.build(config, state, dtype, train)
-        inputs = self.tensors(inputs)
-        with using(Session(seed, record=record)), probing(self.side, model):
-            outputs = self.call(model, inputs)
-            loss = self.models.loss(outputs, inputs)
-            losses = self.models.losses(outputs, inputs)
-            loss.backward()
-        found = {f"out/{key}": self.side.array(value) for key, value in outputs.items()}
-        found |= {f"losses/{key}": self.side.array(value) for key, value in losses.items()}
-        found |= {f"grad/{key}": values for key, values in self.gradients(model).items()}
-        return found | {"loss": self.side.array(loss)}
-
-
-@cache
-def load(name):
-    """The side of that name; its framework is imported here."""
-    return Side(name)
-
-
 @pytest.fixture(params=SIDES)
 def one(request):
     """Each side in turn."""
@@ -112,10 +44,9 @@ def one(request):
 def perturbed(config_text, seed=0):
     """Weights in which no bias is 0 and no gain 1, float64, torch's layout; aliases stay equal."""
     config = json.loads(config_text)
-    side = load("torch")
     rng = np.random.default_rng(seed)
     state = {}
-    for key, shape in side.shapes(side.build(config)).items():
+    for key, shape in load("torch").shapes(config).items():
         noise = rng.standard_normal(shape)
         if key == "lm_head.decoder.bias":
             state[key] = state["lm_head.bias"]

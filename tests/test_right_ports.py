@@ -1,14 +1,14 @@
 """Right ports that were once called wrong pass now, and a wrong one of each kind does not."""
 
 import json
-import shutil
 import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 import pytest
-from checkout import CHECKS, ROOT, Checkout, change
+from builders import copied
+from checkout import CHECKS, ROOT, Checkout
 
 from faults.fault import USERS
 from twincheck.common.logs.reader import read_log
@@ -34,9 +34,7 @@ class Checked:
 
 def wrong(pair: str, folder: Path, old: str, new: str) -> Path:
     """A copy of a user's pair, in whose Paddle model a text is changed."""
-    copy = shutil.copytree(ROOT / USERS / pair, folder / "wrong" / pair)
-    change(copy / "paddle_model.py", old, new)
-    return copy
+    return copied(ROOT / USERS / pair, folder / "wrong", (old, new))
 
 
 @pytest.mark.slow
@@ -101,7 +99,7 @@ def test_infinities_that_are_the_same(checkout, tmp_path):
 def meant_otherwise(folder: Path, seed: int) -> Path:
     """The pair with other sizes, which coincide or not, and other meanings on the Paddle side."""
     rng = np.random.default_rng(seed)
-    folder = shutil.copytree(ROOT / USERS / "meant_otherwise", folder / "meant_otherwise")
+    folder = copied(ROOT / USERS / "meant_otherwise", folder)
     width, alike = int(rng.choice([4, 6, 7])), bool(rng.integers(2))
     config = {
         "batch": width if alike else int(rng.choice([3, 5])),

@@ -6,12 +6,11 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from builders import write_log
+from builders import sealed_log
 
 from twincheck.common.check.report_json import report_text
 from twincheck.common.check.result import Result
 from twincheck.common.logs.guide_pair import bring_pair
-from twincheck.common.logs.sidecar import Sidecar, seal, write_sidecar
 from twincheck.common.pair.case_hooks import data_cases, data_preset, trained_file
 from twincheck.common.pair.data import load_arrays
 from twincheck.common.pair.pairs import load_pair, load_pairs
@@ -40,10 +39,8 @@ def said(folder, step, of_side, pair=FASTFORMER):
         if step == 5:
             logs = {"train_align_all": single, "train_full": arrays | {"test_samples": 100}}
         for stem, arrays in logs.items():
-            path = folder / f"{stem}_{side}.npy"
-            told = Sidecar(step=stem, side=side, framework=side, preset="digits", weights="initial")
-            told = replace(told, log_sha256=write_log(path, arrays).sha256)
-            write_sidecar(path, replace(told, seal=seal(told)))
+            told = {"step": stem, "preset": "digits", "weights": "initial"}
+            sealed_log(folder / f"{stem}_{side}.npy", arrays, side, **told)
     bring_pair(folder, "metric" if step == 2 else "train_align", anew=True)
     answers, notes = ANSWER[step](folder, pair)
     return answers[f"scored_by_step_{step}"], "; ".join(n for n in notes if "hardly show" in n)

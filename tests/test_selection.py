@@ -1,12 +1,11 @@
 """--probe and --no-probe: what is not looked at costs nothing, and what decides stays the same."""
 
 import json
-import shutil
 from pathlib import Path
 
 import numpy as np
 import pytest
-from builders import arrays_of, ended, printed
+from builders import SMALL_CNN, arrays_of, ended, printed
 from checkout import change
 
 from twincheck.common.check.command_line import check_main
@@ -21,7 +20,6 @@ from twincheck.common.sides.probes import probing
 from twincheck.common.sides.session import Selection, Session, using
 from twincheck.common.system.errors import UserError
 
-PAIR = Path(__file__).parent / "pairs" / "small_cnn"
 NAMES = ("encoder", "encoder.0", "encoder.0.norm", "encoder.0.drop", "encoder.10", "head")
 
 
@@ -101,12 +99,6 @@ def test_what_is_not_looked_at_has_no_hook_no_copy_and_no_place(monkeypatch):
     assert everything[3].equal(some[3]) and everything[3].equal(nothing[3])
 
 
-def test_names_that_are_not_renamed_are_found(monkeypatch):
-    """Plants a Paddle side that holds patterns against its own names."""
-    monkeypatch.setattr(Selection, "takes", lambda self, name: name.startswith("body"))
-    assert cost(Selection(["features"]), monkeypatch)[:3] == (0, 0, [])
-
-
 # ---- whole checks -------------------------------------------------------------------------------
 
 
@@ -121,7 +113,7 @@ def logs(checkout, tmp_path_factory):
     runs = {}
     for options in ((), ("--no-probe",), TWO):
         out = tmp_path_factory.mktemp("out")
-        arguments = ("--model", str(PAIR), "--no-report", "--mode", "eval", "--out", str(out))
+        arguments = ("--model", str(SMALL_CNN), "--no-report", "--mode", "eval", "--out", str(out))
         done, report = ended(0, checkout.rows(4, *arguments, *options))
         runs[options] = out, {row["key"]: row["verdict"] for row in report["rows"]}, done.stdout
     return runs
@@ -158,7 +150,7 @@ def test_what_was_looked_at_is_said_and_logs_of_other_probes_are_not_taken(logs,
     assert "(--probe 'features.?' --probe norm)" in logs[TWO][2]
     out = logs[("--no-probe",)][0]
     step4 = all_steps()[3]
-    known = ["--model", str(PAIR), "--out", str(out), "--no-report", "--compare-only"]
+    known = ["--model", str(SMALL_CNN), "--out", str(out), "--no-report", "--compare-only"]
     said = " ".join(printed(capsys, 2, check_main(step4, [*known, "--probe", "norm"])).err.split())
     assert "was made with --no-probe, and this check is with --probe norm: give the same" in said
     for arguments, sentence in (
@@ -166,9 +158,9 @@ def test_what_was_looked_at_is_said_and_logs_of_other_probes_are_not_taken(logs,
         (["--no-probe", "--transplant", "smallest"], "smallest looks at every tensor: leave --no"),
     ):
         assert sentence in printed(capsys, 2, check_main(step4, [*known[:-1], *arguments])).err
-    pair, python = load_pair(str(PAIR)), "python"
+    of, python = load_pair(str(SMALL_CNN)), "python"
     keys = [
-        json.dumps(reference_key(step4, pair, RunRequest(**told), python, out / "no data"))
+        json.dumps(reference_key(step4, of, RunRequest(**told), python, out / "no data"))
         for told in ({}, {"no_probe": True}, {"probes": ("norm",)}, {"probes": ("head",)})
     ]
     assert len(set(keys)) == 4
@@ -185,8 +177,7 @@ def test_two_sides_that_looked_at_other_modules_are_refused(logs):
 
 
 @pytest.mark.slow
-def test_a_red_check_says_where_it_did_not_look(checkout, tmp_path):
-    pair = shutil.copytree(PAIR, tmp_path / "wrong")
+def test_a_red_check_says_where_it_did_not_look(checkout, pair):
     change(pair / "paddle_model.py", "paddle.tanh(", "paddle.sin(")
     arguments = ("--model", str(pair), "--no-report", "--case", "perturbed")
     for options in ("--no-probe",), ("--probe", "norm"):
@@ -196,6 +187,6 @@ def test_a_red_check_says_where_it_did_not_look(checkout, tmp_path):
         assert f"leave {options[0]} out to look everywhere" in said
         again = said.partition("# again")[2].partition(" # ")[0]
         assert f" --case perturbed {' '.join(options)}" in again and " --json " in again
-    done = checkout.check(1, *arguments, "--probe", "nrom")
-    assert done.returncode == 2 and "--probe nrom: no module or named" in done.stderr
+    done = ended(2, checkout.check(1, *arguments, "--probe", "nrom"))
+    assert "--probe nrom: no module or named" in done.stderr
     assert "such as norm" in done.stderr

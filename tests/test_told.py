@@ -1,12 +1,9 @@
 """Sentences that say what is wrong where a number alone would not."""
 
-import shutil
-from pathlib import Path
-
 import pytest
-from builders import ended, judged
+from builders import PAIRS, copied, ended, judged
 
-PAIR = Path(__file__).parent / "pairs" / "told"
+PAIR = PAIRS / "told"
 NOISE = "NaN is in perturbed alone, on both sides, and main is clean: noise on weights may take one"
 
 
@@ -59,7 +56,7 @@ def test_a_loss_is_a_scalar(checkout, fault, what):
 
 
 def test_a_weight_of_another_module_is_named(checkout, tmp_path):
-    pair = shutil.copytree(PAIR, tmp_path / "told")
+    pair = copied(PAIR, tmp_path)
     exchanged = '{**torch_state, "first.bias": torch_state["second.bias"], '
     exchanged += '"second.bias": torch_state["first.bias"]}'
     with open(pair / "case.py", "a") as file:

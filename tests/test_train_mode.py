@@ -1,12 +1,10 @@
 """Train mode with dropout on: both sides draw from the tape, however they spell their dropout."""
 
 import importlib
-import shutil
-from pathlib import Path
 
 import numpy as np
 import pytest
-from builders import ended, judged, write_pair
+from builders import PAIRS, a_case, a_net, copied, ended, judged, paddles, write_pair
 from checkout import change
 
 from twincheck.common.check.result import modes_checked
@@ -15,13 +13,11 @@ from twincheck.common.sides.dropouts import _drop
 from twincheck.common.sides.session import Session, using
 from twincheck.common.system.errors import UserError
 
-PAIRS = Path(__file__).parent / "pairs"
-
 
 @pytest.fixture
 def pair(tmp_path):
     """A copy of the pair whose dropouts are layers on one side and functions on the other."""
-    return shutil.copytree(PAIRS / "dropouts", tmp_path / "my pairs" / "dropouts")
+    return copied(PAIRS / "dropouts", tmp_path / "my pairs")
 
 
 def verdicts(report):
@@ -65,46 +61,15 @@ def test_a_wrong_dropout_is_named(checkout, pair, name, old, new, train, key):
 
 # ---- both modes, by default ----------------------------------------------------------------------
 
-CASE = """
-import numpy as np
-
-CONFIGS = {"default": {}}
-
-
-def make_inputs(config, seed):
-    rng = np.random.default_rng(seed)
-    x = rng.normal(size=(SAMPLES, 7)).astype(np.float32)
-    return {"x": x, "labels": rng.integers(0, 3, SAMPLES)}
-"""
-TORCH = """
-import torch
-from torch import nn
-from torch.nn import functional as F
-
-
-class Net(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.inner = nn.Linear(7, 6)
-        self.norm = NORM
-        self.head = nn.Linear(6, 3)
-
-    def forward(self, x):
-        return {"logits": self.head(DROPPED)}
-
-
-def build(config):
-    return Net()
-
-
-def loss(outputs, inputs):
-    return F.cross_entropy(outputs["logits"], inputs["labels"])
-"""
-PADDLE = (
-    TORCH.replace("import torch\n", "import paddle\n")
-    .replace("from torch", "from paddle")
-    .replace("nn.Module", "nn.Layer")
+CASE = a_case(
+    '"x": rng.normal(size=(SAMPLES, 7)).astype("f4"), "labels": rng.integers(0, 3, SAMPLES)'
 )
+TORCH = a_net(
+    "self.inner = nn.Linear(7, 6)\nself.norm = NORM\nself.head = nn.Linear(6, 3)",
+    'return {"logits": self.head(DROPPED)}',
+    'F.cross_entropy(outputs["logits"], inputs["labels"])',
+)
+TEXTS = (TORCH, paddles(TORCH))
 PLAIN = "F.relu(self.norm(self.inner(x)))"
 DROPPED = f"F.dropout({PLAIN}, RATE, training=self.training)"
 # Name -> samples, torch's norm, Paddle's norm, what stands behind the norm on either side, and what
@@ -139,7 +104,9 @@ def modes(tmp_path_factory):
     for name, (samples, torch, paddle, *inner, _) in PAIRS_OF_MODES.items():
         texts = (
             text.replace("NORM", norm).replace("DROPPED", body)
-            for text, norm, body in zip((TORCH, PADDLE), (torch, paddle), inner, strict=True)
+            for text, norm, body in zip(
+                (TORCH, paddles(TORCH)), (torch, paddle), inner, strict=True
+            )
         )
         write_pair(base / name, CASE.replace("SAMPLES", str(samples)), *texts)
     return base
@@ -196,8 +163,8 @@ def test_one_mode_can_be_asked_for(checkout, modes, mode, short, said, keys):
 
 
 def test_step_4_takes_one_optimizers_steps_in_train_mode(checkout, modes):
-    done, report = checkout.rows(4, "--model", str(modes / "momentum"), "--no-report")
-    assert done.returncode == 1 and report["first_diverged"] == "train/norm:running_mean"
+    done, report = ended(1, checkout.rows(4, "--model", str(modes / "momentum"), "--no-report"))
+    assert report["first_diverged"] == "train/norm:running_mean"
     keys = set(verdicts(report))
     in_train = {key.split("/")[1] for key in keys if "/000/" in key and key[:6] == "train/"}
     assert in_train == {"sgd"}

@@ -1,5 +1,6 @@
 """Step 5's trainings: stopped and gone on with, their log, the best epoch, several seeds."""
 
+import importlib
 import json
 import os
 import re
@@ -12,12 +13,14 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from checkout import CHECKS, ROOT, Checkout
-from mutant import mutant
+from builders import arrays_of, ended, killed
+from checkout import CHECKS, ROOT
 
 from twincheck.common.logs.reader import read_log
 from twincheck.common.pair.pairs import load_pair
 from twincheck.common.pair.request import RunRequest
+from twincheck.common.pair.schedules import warm_up
+from twincheck.common.sides.optimizer import Optimizer
 from twincheck.step5_train import training
 from twincheck.step5_train.equivalence import interval, judge_seeds, reached, sentence
 
@@ -35,29 +38,6 @@ LINE = re.compile(
 
 def run_to_the_end(checkout, out, *more):
     return checkout.check(5, *OPTIONS, "--out", str(out), *more)
-
-
-def interrupted(checkout, out, *, cold=False):
-    """Start the same check and kill it within both sides' trainings; how far they got.
-
-    cold   the check and its workers are processes of their own
-    """
-    python = [sys.executable] if cold else checkout.interpreter
-    command = [*python, str(checkout.path(CHECKS[5])), *OPTIONS, "--out", str(out)]
-    check = subprocess.Popen(
-        command, cwd=checkout.elsewhere, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-    )
-    kept = out / "step5_train" / ".checkpoints" / EXAMPLE.name
-    deadline = time.monotonic() + 120
-    while time.monotonic() < deadline and check.poll() is None:
-        done = steps_done(kept)
-        if len(done) >= 2 and min(done.values()) >= 10:
-            break
-        time.sleep(0.02)
-    check.send_signal(signal.SIGKILL)
-    check.wait()
-    time.sleep(1.0)  # the workers see that their check is gone
-    return steps_done(kept)
 
 
 def test_a_check_that_is_stopped_says_how_to_go_on(checkout):
@@ -90,8 +70,7 @@ def arrays(folder):
     """Everything that the trainings left: logs of all phases, and the best weights."""
     found = {}
     for path in sorted(folder.glob("train_*.npy")):
-        with read_log(path) as log:
-            found |= {f"{path.name}:{key}": log[key] for key in log}
+        found |= {f"{path.name}:{key}": values for key, values in arrays_of(path).items()}
     for path in sorted(folder.glob("best_*/weights.npz")):
         with np.load(path) as file:
             found |= {f"{path.parent.name}:{key}": file[key] for key in file.files}
@@ -107,8 +86,7 @@ def different(a, b):
 @pytest.fixture(scope="module")
 def whole(checkout):
     out = checkout.elsewhere / "whole"
-    done = run_to_the_end(checkout, out)
-    assert done.returncode == 0, done.stdout + done.stderr
+    ended(0, run_to_the_end(checkout, out))
     return out / "step5_train" / EXAMPLE.name
 
 
@@ -116,7 +94,15 @@ def whole(checkout):
 def stopped(checkout):
     """A training that was killed, by processes of its own; its folder, and how far it got."""
     out = checkout.elsewhere / "stopped"
-    done = interrupted(checkout, out, cold=True)
+    kept = out / "step5_train" / ".checkpoints" / EXAMPLE.name
+    command = [sys.executable, str(checkout.path(CHECKS[5])), *OPTIONS, "--out", str(out)]
+
+    def far():
+        done = steps_done(kept).values()
+        return len(done) >= 2 and min(done) >= 10
+
+    killed(command, far, checkout.elsewhere)
+    done = steps_done(kept)
     assert done and min(done.values()) < int(STEPS), done
     return out, done
 
@@ -126,8 +112,7 @@ def test_a_killed_training_goes_on_and_ends_bit_for_bit_where_it_would_have(
 ):
     kept, done = stopped
     out = shutil.copytree(kept, checkout.elsewhere / "gone on with")
-    resumed = run_to_the_end(checkout, out, "--resume")
-    assert resumed.returncode == 0, resumed.stdout + resumed.stderr
+    ended(0, run_to_the_end(checkout, out, "--resume"))
     folder = out / "step5_train" / EXAMPLE.name
     assert different(arrays(whole), arrays(folder)) == []
     side = min(done, key=done.get).partition("-")[0]
@@ -139,7 +124,7 @@ def test_a_killed_training_goes_on_and_ends_bit_for_bit_where_it_would_have(
 
 
 class FakeSide:
-    """A side whose models and optimizers are dicts of arrays, running statistics one of these."""
+    """A side whose models and optimizers are dicts of arrays, and a norm has running statistics."""
 
     NAME, VERSION = "torch", "0"
 
@@ -152,12 +137,8 @@ class FakeSide:
         model.update(values)
 
     @staticmethod
-    def running_statistics(model):
-        return [("norm:running_mean", model["mean"].copy())]
-
-    @staticmethod
-    def recall_statistics(model, arrays):
-        model["mean"] = arrays["norm:running_mean"]
+    def modules(model):
+        return [("norm", model["norm"])]
 
 
 class FakeOptimizer:
@@ -176,7 +157,11 @@ def fake_training(module, folder, stop, resume):
     request = RunRequest(
         phase="full", checkpoints=str(folder), checkpoint_every=1, resume=resume, progress=True
     )
-    model, optimizer = {"w": np.zeros(3), "mean": np.zeros(2)}, FakeOptimizer()
+    seen = {key: np.zeros(2) for key in ("running_mean", "running_var")}
+    model, optimizer = (
+        {"w": np.zeros(3), "norm": SimpleNamespace(_statistics=seen)},
+        FakeOptimizer(),
+    )
     run = SimpleNamespace(
         side=FakeSide, request=request, pair=load_pair(str(EXAMPLE)), folder=folder,
         job=SimpleNamespace(slot=FakeSide.NAME),
@@ -195,14 +180,14 @@ def fake_training(module, folder, stop, resume):
             batch = {"x": np.full(2, training.step)}
             optimizer.memory = optimizer.memory * 0.9 + training.step
             model["w"] = model["w"] + optimizer.memory
-            model["mean"] = 0.9 * model["mean"] + training.step
+            seen["running_mean"] = 0.9 * seen["running_mean"] + training.step
             training.took(batch, 0.1 * training.step, float(model["w"][0]), 0.0, 1.0)
             if training.step == training.steps:
                 break
         training.end_epoch({"accuracy": 1.0 / (1.0 + float(model["w"][0]))})
     kept = {
         "w": model["w"].tolist(),
-        "mean": model["mean"].tolist(),
+        "mean": seen["running_mean"].tolist(),
         "memory": float(optimizer.memory),
     }
     for name in ("losses", "rates", "orders", "scores"):
@@ -221,47 +206,16 @@ def test_a_checkpoint_holds_all_that_the_next_steps_depend_on(tmp_path):
         assert fake_training(training, folder, -1, resume=True) == whole, stop
 
 
-ALL = "w mean memory losses rates orders scores log"  # the epochs are others
-
-
-@pytest.mark.parametrize(
-    "line, differs",
-    [
-        ('self.optimizer.load_state(parts["optimizer/"])', "w memory losses scores log"),
-        ('self.run.side.load_state(self.model, parts["model/"])', "w losses scores log"),
-        ('recall_statistics(self.run.side, self.model, parts["seen/"])', "mean"),
-        ('self._digest = arrays["digest"].tobytes()', "orders"),
-        ('self.step_of_epoch = int(arrays["step_of_epoch"])', ALL),
-        ("self.scores = scores", ALL),
-        ('os.truncate(self._log, min(self._log.stat().st_size, int(arrays["log_bytes"])))', "log"),
-    ],
-)
-def test_what_a_checkpoint_forgets_shows(tmp_path, line, differs):
-    """Just where it must show; a crash would show nothing."""
-    forgetful = mutant(training, f"        {line}\n", "")
-    whole = fake_training(training, tmp_path / "whole", stop=-1, resume=False)
-    # Within the second epoch; a log that has more than its checkpoint knows of.
-    fake_training(training, tmp_path / "stopped", stop=6, resume=False)
-    (log,) = (tmp_path / "stopped").rglob("train.log")
-    log.write_text(log.read_text() + "a line after the last checkpoint\n")
-    again = fake_training(forgetful, tmp_path / "stopped", stop=-1, resume=True)
-    assert {key for key in whole if again[key] != whole[key]} == set(differs.split())
-
-
 def test_a_checkpoint_of_another_training_is_refused(checkout, stopped):
     out = shutil.copytree(stopped[0], checkout.elsewhere / "another")
-    done = run_to_the_end(checkout, out, "--resume", "--seed", "1")
-    assert done.returncode == 2
+    done = ended(2, run_to_the_end(checkout, out, "--resume", "--seed", "1"))
     assert re.search(r"begun with another .*\brun\b.*without --resume", done.stderr), done.stderr
     kept = out / "step5_train" / ".checkpoints" / EXAMPLE.name
     for path in kept.glob("*/last.npz"):
         os.truncate(path, path.stat().st_size // 2)
-    done = run_to_the_end(checkout, out, "--resume")
-    assert done.returncode == 2 and "not a checkpoint" in done.stderr
-    assert "Traceback" not in done.stderr
-    done = run_to_the_end(checkout, out, "--steps", "12")
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert "was moved to" in done.stdout
+    done = ended(2, run_to_the_end(checkout, out, "--resume"))
+    assert "not a checkpoint" in done.stderr and "Traceback" not in done.stderr
+    assert "was moved to" in ended(0, run_to_the_end(checkout, out, "--steps", "12")).stdout
 
 
 def test_the_log_is_in_the_guides_form_and_the_best_epoch_is_kept(whole):
@@ -278,15 +232,40 @@ def test_the_log_is_in_the_guides_form_and_the_best_epoch_is_kept(whole):
         assert config["vocabulary"] == 40
 
 
+NAMES, SHAPES = ("first.weight", "first.bias", "second"), ((3, 4), (4,), (4, 2))
+
+
+@pytest.mark.parametrize("kind", ["adam", "adamw", "sgd"])
 @pytest.mark.parametrize("side", ["torch", "paddle"])
-def test_an_optimizer_goes_on_as_if_it_had_not_been_stopped(side):
-    done = subprocess.run(
-        [*Checkout.interpreter, "-W", "ignore", str(ROOT / "tests" / "optimizer_state.py"), side],
-        cwd=ROOT, capture_output=True, text=True, timeout=120,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
-    found = json.loads(done.stdout.splitlines()[-1])
-    assert found == {kind: [True, False] for kind in ("adam", "adamw", "sgd")}
+def test_an_optimizer_goes_on_as_if_it_had_not_been_stopped(side, kind):
+    """The same bits; and others where its memory is not given back."""
+    side = importlib.import_module(f"twincheck.common.sides.backend_{side}").side
+    side.set_up("float32", "cpu", 0)
+    more = {"weight_decay": 0.125} if kind == "adamw" else {}
+
+    def made(start):
+        values = [side.watch(side.tensor(array)) for array in start]
+        named = list(zip(NAMES, values, strict=True))
+        return values, Optimizer(side, named, kind, 0.1, warm_up(4), **more)
+
+    def step(values, optimizer, first, last):
+        for number in range(first, last):  # gradients that are others at every step
+            rng = np.random.default_rng(number)
+            for value in values:
+                side.assign_gradient(value, rng.standard_normal(list(value.shape)))
+            optimizer.step()
+        return [side.array(value).copy() for value in values]
+
+    rng = np.random.default_rng(0)
+    values, optimizer = made([rng.standard_normal(shape).astype(np.float32) for shape in SHAPES])
+    held = step(values, optimizer, 0, 5)
+    state = {key: np.array(values) for key, values in optimizer.state().items()}
+    wanted = step(values, optimizer, 5, 9)
+    for kept, same in ((state, True), ({"steps": state["steps"]}, False)):
+        again, other = made(held)
+        other.load_state(kept)
+        got = step(again, other, 5, 9)
+        assert all(map(np.array_equal, wanted, got)) == same
 
 
 # ---- several seeds ------------------------------------------------------------------------------
@@ -340,8 +319,7 @@ def test_a_number_on_another_test_set_is_not_reached_by_it():
 def test_seeds_are_trained_each_for_itself(checkout):
     out = checkout.elsewhere / "seeds"
     options = ["--model", str(EXAMPLE), "--epochs", "2", "--seeds", "3", "--out", str(out)]
-    done, report = checkout.rows(5, *options, "--no-report")
-    assert done.returncode == 0, done.stdout + done.stderr
+    done, report = ended(0, checkout.rows(5, *options, "--no-report"))
     rows = {row["key"]: row for row in report["rows"]}
     assert {"seeds/accuracy", "seed_1/train/order", "seed_2/train/lr"} <= set(rows)
     folder = out / "step5_train" / EXAMPLE.name
@@ -360,8 +338,7 @@ def test_a_language_model_is_trained_scored_and_writes_the_same_text_on_both_sid
     out = checkout.elsewhere / "language"
     text = str(ROOT / "fake_data" / "enwik8.txt")
     model = ["--model", "reformer", "--preset", "text-small", "--no-report", "--out", str(out)]
-    done, report = checkout.rows(5, *model, "--data", text, "--steps", "12")
-    assert done.returncode == 0, done.stdout + done.stderr
+    done, report = ended(0, checkout.rows(5, *model, "--data", text, "--steps", "12"))
     folder = out / "step5_train" / "reformer"
     bits = {}
     for side in ("torch", "paddle"):
@@ -370,17 +347,13 @@ def test_a_language_model_is_trained_scored_and_writes_the_same_text_on_both_sid
     assert 2.0 < bits["torch"] < 8.0  # 8 is what equal chances of 256 bytes cost
     assert abs(bits["torch"] - bits["paddle"]) < 0.01
     best = str(folder / "best_torch")
-    done, report = checkout.rows(2, *model, "--data", text, "--weights", best)
-    assert done.returncode == 0, done.stdout + done.stderr
+    done, report = ended(0, checkout.rows(2, *model, "--data", text, "--weights", best))
     scored = [row for row in report["rows"] if row["key"] == "bits_per_byte"]
     assert scored and scored[0]["verdict"] in ("IDENTICAL", "ROUNDING")
     for more in ([], ["--sample", "--no-cache"]):
-        done = checkout.module(
-            *("twincheck", "check-generate"),
-            *["--weights", best, "--tokens", "6", "--no-report", "--out", str(out), *more],
-        )
-        assert done.returncode == 0, done.stdout + done.stderr
-        assert "both sides:" in done.stdout
+        options = ["--weights", best, "--tokens", "6", "--no-report", "--out", str(out), *more]
+        done = checkout.module("twincheck", "check-generate", *options)
+        assert "both sides:" in ended(0, done).stdout
 
 
 def test_where_one_seed_cannot_tell_the_check_goes_on_by_itself(checkout, tmp_path):

@@ -6,8 +6,8 @@ import re
 import sys
 
 import pytest
-from builders import ended, python
-from checkout import ROOT, Checkout, change
+from builders import SMALL_CNN, ended, python
+from checkout import Checkout, change
 
 from twincheck.common.check.options import Parser
 from twincheck.common.system.errors import UserError
@@ -15,7 +15,7 @@ from twincheck.extras.bits import operators
 
 pytestmark = pytest.mark.slow
 
-SMALL_CNN = str(ROOT / "tests" / "pairs" / "small_cnn")
+PAIR = str(SMALL_CNN)
 # Paddle's own results have other bits than torch's, on this processor at least in the first three.
 CALLS = {
     "layer_norm": "F.layer_norm(x, [8], weight=w[0], bias=w[1], epsilon=1e-5)",
@@ -129,8 +129,7 @@ def transplanted(steady):
 
 
 def test_every_tensor_of_the_reformer_has_the_same_bits(transplanted, checkout):
-    done, report = transplanted
-    assert done.returncode == 0, done.stderr
+    done, report = ended(0, transplanted)
     assert {row["max_abs"] for row in report["rows"]} == {0.0}
     assert report["verdict"] == "IDENTICAL" and len(report["rows"]) > 1000
     text = done.stdout
@@ -145,17 +144,14 @@ def test_without_those_that_are_needed_a_tensor_differs(transplanted, checkout):
     lines = transplanted[0].stdout.splitlines()
     needed = next(line for line in lines if "these alone are needed" in line)
     others = set(operators.TABLE) - set(needed.rsplit(" ", 1)[-1].split(","))
-    done, report = checkout.rows(
-        1, "--model", "reformer", "--transplant", ",".join(sorted(others)), "--no-report",
-        "--case", "classification",
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
+    words = ("--transplant", ",".join(sorted(others)), "--case", "classification")
+    done, report = ended(0, checkout.rows(1, "--model", "reformer", "--no-report", *words))
     assert 0.0 < max(row["max_abs"] for row in report["rows"])
     assert "tensors still differ, the first is " in done.stdout
 
 
 def test_the_smallest_set_leaves_nothing_out_and_holds_nothing_more(checkout):
-    run = ("--model", SMALL_CNN, "--no-report", "--case", "perturbed")
+    run = ("--model", PAIR, "--no-report", "--case", "perturbed")
     done, _ = ended(0, checkout.rows(1, *run, "--transplant", "smallest"))
     line = next(line for line in done.stdout.splitlines() if "smallest set, found in" in line)
     names = line.rsplit(" ", 1)[-1]
@@ -195,7 +191,7 @@ def test_what_a_witness_alone_finds_is_not_blamed_on_an_operator(tmp_path):
     bound = "BIAS_ALLOWED * size"
     path = copy.path("step4_backward/check_step4.py")
     change(path, f"{bound},", f'{bound} - (side == "paddle"),')
-    run = ("--model", SMALL_CNN, "--no-report")
+    run = ("--model", PAIR, "--no-report")
     done, report = copy.rows(4, *run, "--case", "perturbed", "--transplant", "smallest")
     red = [row["key"] for row in report["rows"] if row["verdict"] == "DIVERGED"]
     assert done.returncode == 1 and red
@@ -209,7 +205,7 @@ def test_a_users_pair_with_convolutions_has_the_same_bits(steady):
     Forward and backward; the optimizer steps pass too, but Adam itself is no operator.  In eval
     mode: in train mode BatchNorm stays Paddle's own.
     """
-    run = ("--model", SMALL_CNN, "--mode", "eval")
+    run = ("--model", PAIR, "--mode", "eval")
     done, report = ended(0, steady.rows(4, *run, "--transplant", "all", "--no-report"))
     step = re.compile(r"(^|/)\w+/\d{3}/")
     once = [row for row in report["rows"] if not step.search(row["key"])]

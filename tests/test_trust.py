@@ -8,15 +8,9 @@ import pytest
 from builders import edit_json, printed, write_log
 from forged import gadgets, judge, spoil
 
-from twincheck.common.logs.independence import folder_problems
 from twincheck.common.logs.reader import read_log
 from twincheck.common.report.guide_report import guide_report
 from twincheck.common.system.errors import LogError
-
-
-def test_the_forged_result_is_good(folder, capsys):
-    assert folder_problems(folder) == []
-    assert "ROUNDING" in printed(capsys, 0, judge(folder, "--no-report")).out
 
 
 def test_a_log_that_claims_transplants_is_not_unpickled(folder, tmp_path, capsys):

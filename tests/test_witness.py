@@ -1,8 +1,5 @@
 """Step 4's finite difference: one bound for both sides, and what both have detached is no fault."""
 
-import shutil
-from pathlib import Path
-
 import numpy as np
 import pytest
 from builders import ended, judged, write_log
@@ -13,7 +10,6 @@ from twincheck.common.system.run_kind import RunKind
 from twincheck.step4_backward.backward import finite_difference
 from twincheck.step4_backward.witnesses import witnesses
 
-PAIR = Path(__file__).parent / "pairs" / "small_cnn"
 # What torch and Paddle found of one loss, once each: the slope, and the rounding over the step.
 SLOPE, NOISE = 4.65e-2, {"torch": 1.1e-13, "paddle": 1e-17}
 OFF = 5.7115e-08
@@ -63,14 +59,13 @@ def test_what_torch_alone_lacks_says_nothing(tmp_path):
 
 
 @pytest.mark.slow
-def test_a_pair_that_detaches_on_both_sides(checkout, tmp_path):
+def test_a_pair_that_detaches_on_both_sides(checkout, pair):
     """Both sides' runs; then on Paddle's side alone, where its own witness says so."""
-    pair = shutil.copytree(PAIR, tmp_path / "small_cnn")
-    attached, detached = "self.square(self.norm(x))", "self.square(self.norm(x).detach())"
-    change(pair / "paddle_model.py", attached, detached)
+    detached = ("self.square(self.norm(x))", "self.square(self.norm(x).detach())")
+    change(pair / "paddle_model.py", *detached)
     _, rows = ended(1, judged(checkout, 4, pair, "--mode", "eval"))
     assert rows["main/witness/finite_difference/paddle"]["verdict"] == "DIVERGED"
-    change(pair / "torch_model.py", attached, detached)
+    change(pair / "torch_model.py", *detached)
     done, _ = ended(0, judged(checkout, 4, pair, "--mode", "eval"))
     assert DETACHED in done.stdout, done.stdout
 

@@ -1,6 +1,6 @@
 """What one framework's calls make, plain and upcast; for tests/test_upcast.py.
 
-    python tests/upcast_calls.py torch|paddle [NAME]   NAME: a function that upcasting forgets
+    python tests/upcast_calls.py torch|paddle
 
 Prints JSON: "made", expression -> the dtypes that it makes [in a float32 run, upcast, in a float32
 run again]; "counts" as a sidecar has them; "tables", the dtypes of one that outlives a model.
@@ -130,17 +130,13 @@ def names_of_paddle():
     return make, locals() | globals()
 
 
-def main(name, unknown=""):
+def main(name):
     """Make everything three times."""
     # As a model's file that was imported before: Paddle's functions are found all the same.
     before = names_of_paddle() if name == "paddle" else None
     from twincheck.common.sides import upcast
 
     side = importlib.import_module(f"twincheck.common.sides.backend_{name}").side
-    side.ASKED_FOR_DTYPE = [
-        known for known in side.ASKED_FOR_DTYPE if known.rpartition(".")[2] != unknown
-    ]
-    side.CALLED_AFTER_DTYPE.pop(unknown, None)
     upcast.patch(side)
     make, names = before or names_of_torch()
     expressions = EXPRESSIONS[name].strip().replace("\n", "|").split("|")

@@ -9,8 +9,6 @@ PROGRAMS = {
     "import paddle": "paddle",
     "from transformers import": "reference",
 }
-# The tests' own, whose first argument is a side.
-SIDES_SCRIPTS = ("one_side.py", "optimizer_state.py")
 # Their own processes are cold: each has an environment of its own.
 LAUNCHERS = {"torch.distributed.run": "torch", "paddle.distributed.launch": "paddle"}
 LAUNCHED = "twincheck.common.system.launched"  # runs one of them
@@ -46,8 +44,6 @@ def server_of(arguments):
         return sides[0] if quiet and sides else None
     if quiet and "/gallery/findings/" in rest[0]:  # programs that import both frameworks
         return "both"
-    if name in SIDES_SCRIPTS:
-        return rest[1] if quiet and rest[1:2] in (["torch"], ["paddle"]) else None
     if name == "twincheck" and os.path.isfile(rest[0]):  # the installed command
         return "scores" if rest[1:2] in (["step2"], ["step5"]) else "check"
     if name in ("check_step2.py", "check_step5.py"):

@@ -109,5 +109,5 @@ def test_a_port_that_does_not_run(home):
     me = Person(home)
     me.writes({"ref.py": TORCH, "port.py": PADDLE.replace("paddle.tanh", "paddle.Tanh")})
     said = me.types(NEW.format(torch="ref.py:Net", paddle="port.py:Net"), 2)
-    assert "port.py:13" in said and "Tanh" in said
+    assert "port.py:14" in said and "Tanh" in said
     me.follow()

@@ -3,9 +3,8 @@
 import json
 
 import pytest
-from checkout import ROOT, Checkout
-
-PAIRS = ROOT / "tests" / "pairs"
+from checkout import Checkout
+from ported import LAYER_ZOO, SMALL_LSTM, SMALL_TRANSFORMER
 
 CASE = """
 import numpy as np
@@ -188,7 +187,7 @@ def test_leftovers_of_both_sides_are_listed(made):
 
 @pytest.mark.slow
 def test_the_frameworks_own_layers_are_certified(checkout):
-    pairs = [PAIRS / name for name in ("small_lstm", "small_transformer", "layer_zoo")]
+    pairs = [SMALL_LSTM, SMALL_TRANSFORMER, LAYER_ZOO]
     done, found = certificate(checkout, *pairs)
     assert done.returncode == 0, done.stdout + done.stderr
     reached = [row["probe_verdict"] for pair in found.values() for row in pair["rows"]]

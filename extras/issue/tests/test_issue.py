@@ -9,7 +9,7 @@ import sys
 
 import numpy as np
 import pytest
-from builders import a_port, twincheck, write_pair
+from builders import copied, twincheck, write_pair
 from checkout import ROOT
 
 from twincheck.common.sides import backend_paddle, backend_torch
@@ -269,7 +269,7 @@ def issued(pair, *words, status=0):
 
 @pytest.mark.slow
 def test_a_setting_is_shown_until_it_is_mended(tmp_path):
-    pair = a_port(tmp_path / "a port", CLASSIFIER, ("nn.GELU()", "nn.GELU(approximate=True)"))
+    pair = copied(CLASSIFIER, tmp_path / "a port", ("nn.GELU()", "nn.GELU(approximate=True)"))
     said, program, text = issued(pair)
     assert "step 1: GELU's tanh form is off in torch and on in Paddle" in said
     count = len(program.splitlines())
@@ -289,7 +289,7 @@ def test_a_gradient_that_is_missing_is_shown(tmp_path):
     straight = """plain = self.body[1](self.body[0](images))
         straight = plain + (self.body[2](plain) - plain).detach()
         x = self.pool(self.body[3](straight))"""
-    pair = a_port(tmp_path / "a port", SMALL_CNN, ("x = self.pool(self.body(images))", straight))
+    pair = copied(SMALL_CNN, tmp_path / "a port", ("x = self.pool(self.body(images))", straight))
     said, program, _ = issued(pair)
     assert "step 4: missing on the paddle side" in said
     assert "detach()" in program and "by_paddle float64: 0 at" in said
@@ -299,7 +299,7 @@ def test_a_gradient_that_is_missing_is_shown(tmp_path):
 @pytest.mark.slow
 def test_running_statistics_are_shown(tmp_path):
     wrong = ("nn.BatchNorm2D(channels)", "nn.BatchNorm2D(channels, momentum=0.1)")
-    _, program, _ = issued(a_port(tmp_path / "a port", SMALL_CNN, wrong))
+    _, program, _ = issued(copied(SMALL_CNN, tmp_path / "a port", wrong))
     assert "batch_norm" in program and ran(program, tmp_path)[0] == 1
     mended = program.replace("momentum=0.1, epsilon", "momentum=0.9, epsilon")
     assert mended != program and ran(mended, tmp_path)[0] == 0
@@ -307,7 +307,7 @@ def test_running_statistics_are_shown(tmp_path):
 
 @pytest.mark.slow
 def test_the_text_has_a_proven_mend_and_is_in_chinese_where_asked_for(tmp_path):
-    pair = a_port(tmp_path / "a port", CLASSIFIER, ("x = x + attended", "x = x - attended"))
+    pair = copied(CLASSIFIER, tmp_path / "a port", ("x = x + attended", "x = x - attended"))
     diff = "-        x = x - attended\n+        x = x + attended\n"
     (pair / "log" / "mend").mkdir(parents=True)
     told = {"red": [[1, "blocks.0.norm2:in/0"]], "proven": True, "diff": diff}
@@ -323,7 +323,7 @@ def test_the_text_has_a_proven_mend_and_is_in_chinese_where_asked_for(tmp_path):
 
 @pytest.mark.slow
 def test_of_what_is_green_there_is_no_issue_and_an_old_one_goes(tmp_path):
-    pair = a_port(tmp_path / "a port", CLASSIFIER)
+    pair = copied(CLASSIFIER, tmp_path / "a port")
     left = pair / "log" / "issue"
     left.mkdir(parents=True)
     for name in ("reproduction.py", "issue.md", "arrays.npz"):
@@ -338,8 +338,8 @@ LONG = "\n        ".join(f"x = paddle.sin(x * {i}.5) @ paddle.eye(x.shape[-1])" 
 
 @pytest.mark.slow
 def test_what_no_small_program_shows_is_said(tmp_path):
-    pair = a_port(
-        tmp_path / "a port", CLASSIFIER, ("x = x + attended", f"x = x + attended\n        {LONG}")
+    pair = copied(
+        CLASSIFIER, tmp_path / "a port", ("x = x + attended", f"x = x + attended\n        {LONG}")
     )
     said, *texts = issued(pair, status=1)
     assert "no small program shows it: it takes" in said and not any(texts)
@@ -372,6 +372,6 @@ def test_where_no_program_shows_the_first_cause_the_next_is_tried(tmp_path):
 
 
 def test_a_pair_that_cannot_run_is_refused(tmp_path):
-    pair = a_port(tmp_path / "a port", CLASSIFIER, ("x = x + attended", "x = nothing"))
+    pair = copied(CLASSIFIER, tmp_path / "a port", ("x = x + attended", "x = nothing"))
     said, *texts = issued(pair, status=2)
     assert "nothing" in said and "Traceback" not in said and not any(texts)

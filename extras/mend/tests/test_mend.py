@@ -14,7 +14,7 @@ from types import SimpleNamespace
 import jsonschema
 import numpy as np
 import pytest
-from builders import a_port, twincheck, write_pair
+from builders import copied, twincheck, write_pair
 from checkout import ROOT, change
 
 from twincheck.common.check.options import CheckOptions
@@ -167,7 +167,7 @@ def test_a_statement_beside_others_in_its_line_becomes_pass():
 
 @pytest.mark.slow
 def test_each_edit_of_a_file_is_code_and_another_tree(tmp_path):
-    path = a_port(tmp_path, CLASSIFIER) / "paddle_model.py"
+    path = copied(CLASSIFIER, tmp_path) / "paddle_model.py"
     source = path.read_bytes()
     reference = path.with_name("torch_model.py")
     found = list(itertools.islice(candidates_of(path, [41], reference), 2000))
@@ -357,7 +357,7 @@ def linked(pair):
 @pytest.mark.slow
 def test_two_mistakes_in_the_file_that_a_link_leads_to_are_mended_from_above(tmp_path):
     momentum = "nn.BatchNorm1D(width)", "nn.BatchNorm1D(width, momentum=0.1)"
-    pair = linked(a_port(tmp_path / "a port", CLASSIFIER, MINUS, momentum))
+    pair = linked(copied(CLASSIFIER, tmp_path / "a port", MINUS, momentum))
     net, right = pair.parent / "paddle side" / "net.py", CLASSIFIER / "paddle_model.py"
     planted = net.read_text()
     said = twincheck("mend", pair.relative_to(tmp_path), "--write", folder=tmp_path)
@@ -432,7 +432,7 @@ def test_two_mistakes_of_which_neither_alone_is_right_are_mended_at_once(tmp_pat
     """The reference's function has another name: nothing brings it nearer as a whole."""
     root = ("math.sqrt(C // self.heads)", "math.sqrt(C)")
     axis = ("F.softmax(scores, axis=-1)", "F.softmax(scores, axis=-2)")
-    pair = a_port(tmp_path, CLASSIFIER, root, axis)
+    pair = copied(CLASSIFIER, tmp_path, root, axis)
     torch = pair / "torch_model.py"
     torch.write_text(torch.read_text().replace("Block", "Another"))
     said = twincheck("mend", pair.name, "--seconds", "200", folder=pair.parent)
@@ -443,7 +443,7 @@ def test_two_mistakes_of_which_neither_alone_is_right_are_mended_at_once(tmp_pat
 @pytest.mark.slow
 def test_what_no_edit_mends_is_said_and_nothing_is_written(tmp_path):
     odd = "x = paddle.sin(x * 3.5) + attended * paddle.cos(x * 11.5)"
-    pair = a_port(tmp_path, CLASSIFIER, ("x = x + attended", odd))
+    pair = copied(CLASSIFIER, tmp_path, ("x = x + attended", odd))
     # The reference's blocks are called otherwise: nothing tells which of its functions it is.
     torch = pair / "torch_model.py"
     torch.write_text(torch.read_text().replace("Block", "Part"))
@@ -465,14 +465,14 @@ def test_what_is_right_by_chance_is_not_offered(tmp_path, monkeypatch):
         return result
 
     monkeypatch.setattr(Search, "check", red_with_another_seed)
-    search = search_of(a_port(tmp_path, CLASSIFIER, GELU), tmp_path, 20)
+    search = search_of(copied(CLASSIFIER, tmp_path, GELU), tmp_path, 20)
     search.run()
     assert not search.proven and not search.mended and search.tried
 
 
 @pytest.mark.slow
 def test_an_imported_file_is_mended_and_shown_where_a_later_step_does_not_run(tmp_path):
-    pair = a_port(tmp_path, USERS / "encoder_layer")
+    pair = copied(USERS / "encoder_layer", tmp_path)
     for side, bent in (("torch", "exp()"), ("paddle", "exp().tanh()")):
         model, parts = pair / f"{side}_model.py", f"{side}_parts"
         (pair / f"{parts}.py").write_text(f"def bent(x):\n    return x.{bent}\n")
@@ -499,7 +499,7 @@ def test_an_imported_file_is_mended_and_shown_where_a_later_step_does_not_run(tm
     ],
 )
 def test_a_port_that_does_not_run_is_mended(tmp_path, right, wrong):
-    pair = a_port(tmp_path, USERS / "encoder_layer", (right, wrong))
+    pair = copied(USERS / "encoder_layer", tmp_path, (right, wrong))
     source = (USERS / "encoder_layer" / "paddle_model.py").read_text()
     assert "the edit with which it runs, tried and proven: " in twincheck("step1", pair, status=2)
     said = twincheck("mend", pair, "--write")
@@ -543,7 +543,7 @@ WRITTEN = {
 @pytest.mark.parametrize("mistake", WRITTEN)
 def test_a_mistake_is_mended_and_the_mend_is_written(tmp_path, mistake):
     source, file, right, wrong, words, line = WRITTEN[mistake]
-    pair = a_port(tmp_path, source)
+    pair = copied(source, tmp_path)
     change(pair / file, right, wrong)
     said = twincheck("mend", pair, "--write", *words.split())
     assert line in said and "proven: with it" in said
@@ -574,7 +574,7 @@ def test_a_weight_is_turned_once():
 
 @pytest.mark.slow
 def test_a_reference_that_does_not_run_is_no_ports_matter(tmp_path):
-    pair = a_port(tmp_path, USERS / "encoder_layer")
+    pair = copied(USERS / "encoder_layer", tmp_path)
     change(pair / "torch_model.py", "def build(config):", "def build(config):\n    config[0]\n")
     said = twincheck("mend", pair, status=2)
     assert "the torch worker of encoder_layer crashed: KeyError" in said
@@ -582,7 +582,7 @@ def test_a_reference_that_does_not_run_is_no_ports_matter(tmp_path):
 
 @pytest.mark.slow
 def test_what_later_steps_say_of_a_doubtful_edit_is_not_taken_for_another(tmp_path, monkeypatch):
-    search = search_of(a_port(tmp_path, CLASSIFIER, MINUS), tmp_path)
+    search = search_of(copied(CLASSIFIER, tmp_path, MINUS), tmp_path)
     search.work_in(search.base)
     path = search.copy / "paddle_model.py"
     source = path.read_bytes()
@@ -598,7 +598,7 @@ def test_what_later_steps_say_of_a_doubtful_edit_is_not_taken_for_another(tmp_pa
 
 
 def test_behind_a_doubtful_edit_one_of_another_file_is_looked_for(tmp_path, monkeypatch):
-    search = search_of(a_port(tmp_path, CLASSIFIER), tmp_path)
+    search = search_of(copied(CLASSIFIER, tmp_path), tmp_path)
     search.work_in(search.base)
     files = [search.copy / name for name in ("paddle_model.py", "case.py")]
     found = Tried(Edit(0, 0, b"# right\n", "operator"), 0.0, 1, 0, 9.0, 0)
@@ -621,7 +621,7 @@ def test_behind_a_doubtful_edit_one_of_another_file_is_looked_for(tmp_path, monk
 
 @pytest.mark.slow
 def test_a_doubtful_mend_is_not_proven(tmp_path, monkeypatch):
-    search = search_of(a_port(tmp_path, CLASSIFIER, GELU), tmp_path)
+    search = search_of(copied(CLASSIFIER, tmp_path, GELU), tmp_path)
     monkeypatch.setattr(Search, "_red_when_larger", lambda *_: {""})
     search.run()
     assert search.green and not search.proven and "nn.GELU()" in search.diff()
@@ -630,7 +630,7 @@ def test_a_doubtful_mend_is_not_proven(tmp_path, monkeypatch):
 
 def test_a_red_check_goes_on_to_the_mend(tmp_path):
     """Its own status stays, and a program finds the diff in its JSON."""
-    pair = a_port(tmp_path, CLASSIFIER, GELU)
+    pair = copied(CLASSIFIER, tmp_path, GELU)
     planted = (pair / "paddle_model.py").read_bytes()
     rows = tmp_path / "rows.json"
     said = twincheck("step1", pair, "--mend", "--case", "main", "--json", rows, status=1)
@@ -676,7 +676,7 @@ def tried(pair, folder, new, seconds=5.0):
 
 @pytest.mark.slow
 def test_an_edit_that_ends_the_process_or_never_ends_is_left_out(tmp_path):
-    pair = a_port(tmp_path, CLASSIFIER, MINUS)
+    pair = copied(CLASSIFIER, tmp_path, MINUS)
     ends = "import os; os._exit(7)"
     never = "x = x + attended\n        while True: pass"
     waits = (
@@ -716,7 +716,7 @@ def test_where_all_results_are_right_what_is_inside_may_be_otherwise():
 
 @pytest.mark.slow
 def test_an_installed_package_is_mended_in_a_copy_and_never_written_to(tmp_path):
-    pair = a_port(tmp_path, CLASSIFIER, MINUS)
+    pair = copied(CLASSIFIER, tmp_path, MINUS)
     behind = Path(sysconfig.get_path("purelib"))
     python, site = environment_of(sys.executable, behind, tmp_path / "an environment")
     (site / "ported").mkdir()
@@ -736,7 +736,7 @@ def test_an_installed_package_is_mended_in_a_copy_and_never_written_to(tmp_path)
 def test_a_copy_has_what_links_lead_to_and_a_file_under_two_names_once(tmp_path):
     """A package that holds the pair ends; what is edited in the copy is the user's file."""
     package = tmp_path / "package"
-    pair = a_port(package, USERS / "encoder_layer")
+    pair = copied(USERS / "encoder_layer", package)
     (pair / "log").mkdir()
     (package / "bent.py").touch()
     (package / "weights.bin").touch()

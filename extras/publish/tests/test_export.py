@@ -17,7 +17,8 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from checkout import change
-from test_environments import INSTALLED, link_environment
+from packaged import Installed
+from test_environments import INSTALLED, NOT_NEEDED
 
 from twincheck import __main__ as door
 from twincheck.common.pair.pairs import built_in_models, load_pair
@@ -385,8 +386,9 @@ def texts(tmp_path_factory, request):
 
 @pytest.fixture(scope="module")
 def paddle_alone(tmp_path_factory):
-    """A Python that has Paddle, NumPy and what these need, and no more."""
-    return link_environment(tmp_path_factory.mktemp("alone") / "env", "paddlepaddle")
+    """A Python that has Paddle, NumPy and what these need, no PyTorch and no workbench."""
+    absent = ("torch", "transformers", *NOT_NEEDED)
+    return Installed(tmp_path_factory.mktemp("alone") / "env", None, absent).python
 
 
 def run_apart(python, folder, program, cwd, *arguments):
