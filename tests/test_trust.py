@@ -2,6 +2,7 @@
 
 import os
 import shutil
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -9,6 +10,7 @@ from builders import edit_json, printed, write_log
 from forged import gadgets, judge, spoil
 
 from twincheck.common.logs.reader import read_log
+from twincheck.common.logs.sidecar import Sidecar, seal
 from twincheck.common.report.guide_report import guide_report
 from twincheck.common.system.errors import LogError
 
@@ -138,6 +140,13 @@ def test_what_is_no_file_is_refused_and_not_passed_over(folder, tmp_path, capsys
     assert judge(folder, "--no-report") == 2
     said = "a symbolic link" if kind in ("link", "dangling") else "not a plain file"
     assert f"{log}.npy: refused: {said}" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("entry", ["framework", "framework_file", "command", "log_sha256"])
+def test_a_seal_is_broken_by_another_log_or_maker(entry):
+    made = dict(framework="torch", framework_file="/torch.py", command="a", log_sha256="1" * 64)
+    told = Sidecar(**made, seal=seal(Sidecar(**made)))
+    assert told.sealed and not replace(told, **{entry: "other"}).sealed
 
 
 def test_a_log_folder_may_be_a_link(folder, tmp_path, capsys):
