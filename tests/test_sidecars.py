@@ -58,7 +58,10 @@ SAMPLES = {
     "probes": ["features.*"],
     "no_probe": True,
     "transplanted": ["softmax"],
-    "operators": {"softmax": COUNTS | {"where": "", "untaken": {"TypeError": 1}}},
+    "operators": {
+        "softmax": COUNTS
+        | {"ulps": 0.5, "order": 0, "where": "", "place": "", "untaken": {"TypeError": 1}}
+    },
     "paddle_to_torch": {"main": []},
     "hidden_rows": {"main": []},
     "draws": {"main": [{"passes": 2, "draws": [DRAW]}]},

@@ -11,11 +11,11 @@ import venv
 from collections.abc import Sequence
 from pathlib import Path
 
-from tools.install import torch_index
 from twincheck.common.system.errors import UserError
 from twincheck.common.system.folders import lock_folder
 from twincheck.examples.gallery.table import HERE, Edit, sha256
 from twincheck.extras.shared.packages import environment_of, own_file
+from twincheck.tools.install import torch_index
 
 STAMP = "complete"
 SERVER = "https://github.com"  # of repositories

@@ -19,7 +19,6 @@ from pathlib import Path
 
 import numpy as np
 
-from faults.warm import Interpreters
 from twincheck.common.check.steps import Step
 from twincheck.common.logs.reader import read_log
 from twincheck.common.logs.result_folder import ResultFolder
@@ -37,6 +36,7 @@ from twincheck.examples.gallery import environments
 from twincheck.examples.gallery.table import HERE, Edit, Finding, Line, sha256
 from twincheck.extras.shared.jobs import program
 from twincheck.extras.shared.made_by import commit
+from twincheck.faults.warm import Interpreters
 from twincheck.step1_forward.step import STEP as FORWARD
 from twincheck.step3_loss.step import STEP as LOSS
 from twincheck.step4_backward.step import STEP as BACKWARD

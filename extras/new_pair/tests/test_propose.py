@@ -12,7 +12,8 @@ from builders import write_pair
 from checkout import Checkout
 
 from twincheck.common.check.workers import Processes
-from twincheck.common.sides import paddle_side, torch_side
+from twincheck.common.sides.backend_paddle import side as paddle_side
+from twincheck.common.sides.backend_torch import side as torch_side
 from twincheck.common.system.frameworks import SIDES
 from twincheck.common.system.tree import tree_leaves
 from twincheck.common.verdict.row import AGREEING
