@@ -254,7 +254,7 @@ def test_a_cause_is_what_one_side_computes_instead(tmp_path, ref, cand, note):
     ],
 )
 def test_another_type_without_a_larger_error_is_a_note(tmp_path, place, ref, cand, note):
-    """Whatever stands there: a table that was rounded, a residual, a function of the model."""
+    """Anything may stand there: a table that was rounded, a residual, a function of the model."""
     computed = [{place: {said: 1}} for said in (ref, cand)]
     judgement = judged(tmp_path, logs(), computed, notes=True)
     assert judgement.rows[0].verdict == "ROUNDING"
@@ -265,7 +265,7 @@ def test_another_type_without_a_larger_error_is_a_note(tmp_path, place, ref, can
 @pytest.mark.parametrize(("way", "kind"), [("plain", "float32"), ("rounded", "bfloat16"),
                                            ("cast", "bfloat16"), ("kept", "bfloat16")])  # fmt: skip
 def test_a_table_that_was_rounded_when_it_was_made_is_seen_in_what_holds_it(way, kind):
-    """Whatever it is cast to later; a mask of 0 and 1 is exact, and one number says nothing."""
+    """A later cast changes nothing; a mask of 0 and 1 is exact, and one number says nothing."""
 
     class Rotary(torch.nn.Module):
         def __init__(self):

@@ -149,7 +149,7 @@ def test_other_values_inside_are_told(tmp_path):
 
 
 def test_what_is_cast_down_inside_decides_though_no_output_shows_it(tmp_path):
-    """The same values in float64: nothing is built otherwise, it is less exact."""
+    """Both are equal in float64: nothing is built otherwise, it is less exact."""
     ref32, cand32, *wide = four(RNG, VALUES)
     cast = (ref32, cand32.astype(np.float16).astype(np.float32), *wide)
     rows, judgement = judge(tmp_path, {"attention": cast})

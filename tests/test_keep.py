@@ -160,7 +160,7 @@ def test_wrong_scores_are_found_from_few_of_them(checkout, tmp_path, fault):
 
 
 def of_model_a(request, folder, per_weight=0):
-    """What a step's script would be asked to do with a model of one case."""
+    """Return the job that a step's script would get for a model of one case."""
     pair, cases = namedtuple("Named", "name")("a"), [Case("", {})]
     job = Job(None, "forward_all", None, request, pair, cases, "", folder, "", may_sum=True)
     return replace(job, per_weight=per_weight)

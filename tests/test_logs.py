@@ -305,7 +305,7 @@ def test_every_truncation_of_a_log_is_refused(tmp_path):
 
 
 def test_no_flipped_byte_crashes_the_reader(tmp_path):
-    """Whatever the bytes, a log is read or refused; nothing else may come out."""
+    """Any bytes are a log that is read or refused; nothing else may come out."""
     np.save(tmp_path / "log.npy", {"a": np.ones(3), "n": {"b": np.arange(2)}})
     whole = bytearray((tmp_path / "log.npy").read_bytes())
     rng = np.random.default_rng(3)
@@ -322,7 +322,7 @@ def test_no_flipped_byte_crashes_the_reader(tmp_path):
 
 
 def saved(value) -> bytes:
-    """What np.save writes."""
+    """Return the bytes that np.save writes."""
     np.save(file := io.BytesIO(), value)
     return file.getvalue()
 

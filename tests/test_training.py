@@ -238,7 +238,7 @@ NAMES, SHAPES = ("first.weight", "first.bias", "second"), ((3, 4), (4,), (4, 2))
 @pytest.mark.parametrize("kind", ["adam", "adamw", "sgd"])
 @pytest.mark.parametrize("side", ["torch", "paddle"])
 def test_an_optimizer_goes_on_as_if_it_had_not_been_stopped(side, kind):
-    """The same bits; and others where its memory is not given back."""
+    """Its bits are the same; and others where its memory is not given back."""
     side = importlib.import_module(f"twincheck.common.sides.backend_{side}").side
     side.set_up("float32", "cpu", 0)
     more = {"weight_decay": 0.125} if kind == "adamw" else {}
