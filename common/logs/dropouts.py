@@ -43,7 +43,7 @@ def partners(reference: Pass, candidate: Pass) -> Mapping[int, int]:
 
 
 def axes_of(shape: Sequence[int], other: Sequence[int]) -> list[int] | None:
-    """Which axis of the one each axis of the other is, where they are in another order.
+    """Return which axis of `shape` each axis of `other` is, where they are in another order.
 
     Lengths of 1 do not count; among equal lengths the order stays.  None where nothing is turned.
     """
