@@ -275,5 +275,5 @@ def _judged(asked: Mapping, folder: Path, patience_s: float) -> dict:
 
 
 def _shown_or(file):
-    """Where the process that judges shows how far it is: the terminal, where there is one."""
+    """Return `file`, or None for the terminal, where there is one: progress is shown there."""
     return None if sys.__stderr__ is not None and sys.__stderr__.isatty() else file

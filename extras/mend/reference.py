@@ -177,7 +177,7 @@ def _whole(source: Source, ours: ast.stmt, theirs: ast.stmt) -> Iterator[tuple[i
 
 
 def _kind(statement: ast.stmt) -> str:
-    """What makes two statements the same one: their kind, and what they are assigned to."""
+    """Return what makes two statements the same one: their kind, and what they are assigned to."""
     targets = getattr(statement, "targets", [getattr(statement, "target", None)])
     return " ".join([type(statement).__name__, *(ast.unparse(t) for t in targets if t)])
 

@@ -149,7 +149,7 @@ class Search:
                         yield replace(assignment, stacks=stacks)
 
     def _is_square(self, stack: Stack) -> bool:
-        """Whether a stack may lie the other way."""
+        """Return whether a stack has square matrices, so that it may lie the other way."""
         side = self.models.paddle if stack.joined else self.models.torch
         shape = side.owners[stack.one].shape
         return len(shape) == 3 and shape[-1] == shape[-2]
