@@ -74,7 +74,7 @@ class Blanks:
         self._made.pop(id(tensor), None)
 
     def has(self, value) -> bool:
-        """Whether a value is a tensor that is blank."""
+        """Return whether a value is a tensor that is blank."""
         if id(value) not in self._made or not isinstance(value, _Tensor):
             return False
         return self._made[id(value)]() is value and not value._is_initialized()
@@ -167,7 +167,7 @@ def _set_item(own, arguments, options):
 
 
 def _copy(own, arguments, options):
-    """What copy.deepcopy calls, too."""
+    """Blank a tensor that is given the values of a blank one, as copy.deepcopy does, too."""
     tensor, other, *_ = arguments
     if not Blanks.now.has(other):
         return _look(own, arguments, options)

@@ -23,7 +23,7 @@ BLANK_FROM = 1 << 20  # values; a smaller model is built in no time
 
 
 def of_blank(run, use: Callable):
-    """What `use` makes of the case's model, built without the values that its weights overwrite.
+    """Build the case's model without the values that its weights overwrite, and `use` it.
 
     None where it is too small to be worth it, and where a constructor uses what it draws: such a
     model is built as its file says, from now on.

@@ -29,7 +29,7 @@ def make_quick(wanted: bool) -> None:
 
 
 def _may_differ(*inputs) -> bool:
-    """Whether gradients may be computed another way: nothing looks, and all of these have one."""
+    """Return whether gradients may be computed another way: nothing looks, and all are wanted."""
     if current().probing or not paddle.is_grad_enabled():
         return False
     return not any(value is None or value.stop_gradient for value in inputs)

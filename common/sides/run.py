@@ -199,7 +199,7 @@ class Run:
         return model, made
 
     def _filled_blank(self, model, blanks):
-        """The same of one that was built without these; None where something is missing still."""
+        """Return `_filled` of a model that was built blank; None where some of it still is."""
         found = self._filled(model)
         for value in self.offload.absent if self.offload else ():
             blanks.overwritten(value)
@@ -339,7 +339,7 @@ class Run:
             self.offload.keep(self.learned)
 
     def _layout_of(self, model) -> Layout:
-        """Where the entries of a model of this side come from: found once for models alike."""
+        """Return where the entries of this side's model come from: found once for models alike."""
         owners = weights.load_owners(self.stored_weights), self.side.owners(model)
         for layout in self.job.layouts:
             if (layout.torch_owners, layout.paddle_owners) == owners:

@@ -473,7 +473,7 @@ def _site() -> str:
 
 
 def _transplant(text: str | None):
-    """What torch computes on the Paddle side; None where nothing is asked for."""
+    """Have torch compute what `text` names on the Paddle side; None where nothing is asked for."""
     if not text:
         return None
     names = extras.load(TRANSPLANTS, "chosen")(text)
