@@ -212,7 +212,7 @@ def port_alone_changes(ref: Sidecar, cand: Sidecar) -> str:
 
 
 def modes_checked(ref: Sidecar, cand: Sidecar) -> tuple[tuple[str, ...], str]:
-    """In which modes a model was checked, in words too.
+    """Return the modes in which a model was checked, in words too.
 
     Empty for a step that has no modes, and for logs of an earlier version.  Raises UserError where
     the port alone has two, and torch could not be run in both.

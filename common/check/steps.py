@@ -26,7 +26,7 @@ class Launch:
     then: tuple["Launch", ...] = ()  # what the same processes run next
 
     def parts(self, side: str) -> list["Launch"]:
-        """This run of a side, and what its process runs behind it."""
+        """Return this launch of a side, and those that its process runs behind it."""
         own = [self, *([self.torch_then] if self.torch_then and side == "torch" else [])]
         return own + [part for launch in self.then for part in launch.parts(side)]
 

@@ -46,7 +46,7 @@ Runs = Sequence[tuple[int, Pass]]  # how many passes in a row, and what each of 
 
 
 def grouped(passes: Iterable[Sequence[Draw]]) -> list[dict[str, object]]:
-    """The list for the sidecar."""
+    """Return the passes as a sidecar lists them: equal ones in a row once, with their number."""
     groups: list[dict[str, object]] = []
     for draws in passes:
         entries = [asdict(draw) | {"shape": list(draw.shape)} for draw in draws]

@@ -61,7 +61,7 @@ def axes_of(shape: Sequence[int], other: Sequence[int]) -> list[int] | None:
 def _in_line(
     alike: Callable[[Draw], Hashable], reference: Pass, candidate: Pass, found: Mapping[int, int]
 ) -> Iterator[tuple[int, int]]:
-    """Further partners among the draws that have none: those alike, in the order of both lists."""
+    """Yield further partners among the draws without: those alike, in the order of both lists."""
     taken = set(found.values())
     ours = [i for i in range(len(reference)) if i not in taken]
     theirs = [i for i in range(len(candidate)) if i not in found]

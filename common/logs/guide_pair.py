@@ -71,7 +71,7 @@ def guide_value(key: str, full_key: str, log: Mapping, torch_log: Mapping) -> np
 
 
 def _outputs(keys: list[str], log: Log, sidecar: Sidecar, prefix: str) -> dict[str, str]:
-    """Each head's logits; every output of a case that returns none."""
+    """Return each head's logits; every output of a case that returns none."""
     of_case = set(sidecar.outputs.get(prefix.rstrip("/") or "main", ()))
     outputs = {_CALL.sub("", key): key for key in keys if prefix + key in of_case}
     logits = {name: key for name, key in outputs.items() if "logits" in name.split("/")[-1]}

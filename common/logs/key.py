@@ -116,7 +116,7 @@ class Key:
 
     @property
     def value(self) -> str:
-        """Of a gradient at a probe: the value that it is the gradient of."""
+        """Return the key of the value that a probe's gradient is of; else the key itself."""
         return str(replace(self, kind="")) if self.kind == "grad_of" else str(self)
 
     def of_choice(self, part: str) -> str:

@@ -219,7 +219,7 @@ class Logs:
 def _renamed(
     log: Mapping[str, np.ndarray], keys: Mapping[str, str], torch_log: Mapping
 ) -> Mapping[str, np.ndarray]:
-    """Of a full log what the guide's pair has, under the pair's keys."""
+    """Return what the guide's pair has of a full log, under the pair's keys."""
     stored = {key: full if full in log else key for key, full in keys.items()}
     own = {key: full for key, full in stored.items() if full in log}
     return Lazily(own, lambda key: guide_value(key, own[key], log, torch_log))

@@ -108,7 +108,7 @@ class ResultFolder:
     path: Path
 
     def log(self, stem: str, side: str, run: str = RunKind.PLAIN) -> Path:
-        """A log."""
+        """Return the path of a log of a stem, a side and a run."""
         return self.path / str(LogName(stem, side, run))
 
     def logs(self) -> Iterator[tuple[Path, LogName]]:
@@ -132,7 +132,7 @@ class ResultFolder:
         return self.path / "weights" / f"{case or 'main'}.npz"
 
     def constants(self, case: str) -> Path:
-        """Of these weights the constants that float32 rounds, as the reference's float64 run has
+        """Return the file of the weights' constants that float32 rounds, as the float64 run has
         them; not there where float32 rounds none."""
         return self.path / "constants" / f"{case or 'main'}.npz"
 

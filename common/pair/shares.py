@@ -27,7 +27,7 @@ class Share:
         return [end - first for first, end in zip(ends, ends[1:], strict=False)]
 
     def part(self, per_row: int = 1) -> slice:
-        """This process's part of an axis that has so many entries for each row."""
+        """Return this process's part of an axis that has so many entries for each row."""
         first = self.rows * self.rank // self.count
         return slice(first * per_row, (first + self.sizes[self.rank]) * per_row)
 
@@ -77,7 +77,7 @@ class ListingTape(Tape):
         self.shapes: list[Shape] = []
 
     def drawn(self, shape: Shape, kind: str = "") -> tuple[Shape, object]:
-        """All of it, which is listed."""
+        """List the shape, and draw all of it."""
         self.shapes.append(tuple(shape))
         return shape, ...
 

@@ -69,7 +69,7 @@ class Blanks:
         return own(*arguments, **options)
 
     def add(self, tensor) -> None:
-        """From now on this tensor's memory is blank."""
+        """Take this tensor's memory as blank from now on."""
         storage = _storage(tensor)
         self._blank[storage._cdata] = StorageWeakRef(storage)
 

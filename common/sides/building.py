@@ -98,7 +98,7 @@ def note_constants(run, model) -> None:
 
 
 def alike(run, found: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """Of what a model was built with: that which another seed builds alike."""
+    """Return those arrays of what a model was built with that another seed builds alike."""
     unlearned = run.side.unlearned
     with run.side.seeded(run.request.seed + _ANOTHER_SEED):
         other = of_blank(run, lambda m, blanks: None if blanks.read else dict(unlearned(m)))

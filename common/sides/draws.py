@@ -49,7 +49,7 @@ class Draws(_Listed):
         self._has_drawn = False  # in the pass
 
     def begin(self) -> None:
-        """Another pass."""
+        """Begin another pass."""
         self._has_drawn = False
 
     @contextmanager
@@ -132,7 +132,7 @@ class Dropouts(_Listed):
         self._pass: list[Draw] | None = None  # what was drawn in it; None: nothing yet
 
     def begin(self) -> None:
-        """Another pass.
+        """Begin another pass.
 
         Raises Restart where the dropouts of the last one turn out to have other names on the
         reference's side: what was computed with the wrong masks is of no use.

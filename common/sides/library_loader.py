@@ -245,7 +245,7 @@ def _shown(value: object) -> str:
 
 
 def arranged(loaded: Loaded, state: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """This side's key -> the values of a torch state in the places that the loader puts them in.
+    """Return the values of a torch state where the loader puts them: this side's key -> array.
 
     Entries with an element from nowhere are left out: what they should be, nobody knows.
     """

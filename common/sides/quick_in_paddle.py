@@ -23,7 +23,7 @@ _VIEWS = paddle.get_flags("FLAGS_use_stride_kernel")
 
 
 def make_quick(wanted: bool) -> None:
-    """From now on, compute the quick way, or Paddle's own."""
+    """Compute the quick way from now on, or Paddle's own."""
     paddle.set_flags({flag: on and not wanted for flag, on in _VIEWS.items()})
     _WAY.put() if wanted else _WAY.take_away()
 

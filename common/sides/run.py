@@ -253,7 +253,7 @@ class Run:
                 self.log(key, _widest(values), f"{OWN} {BUFFER}")
 
     def _persistent(self, found: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-        """Of buffers those that are carried over with the weights."""
+        """Return those buffers that are carried over with the weights."""
         if isinstance(self.layout, Layout):
             known = self.layout.carried()
         else:
@@ -318,7 +318,7 @@ class Run:
             self.session.seen.modules[self.prefix + self.session.rename(name)] = count
 
     def learn_probed(self, model) -> None:
-        """With --offload ask for the gradients of those weights alone that --probe names.
+        """Ask, with --offload, for the gradients of those weights alone that --probe names.
 
         Raises UserError where it names none.
         """
@@ -465,7 +465,7 @@ def stored(dtype: str, request: RunRequest) -> str:
 
 
 def beside(values: np.ndarray, name: str, again: int) -> np.ndarray:
-    """For a repeated run the next float32 of each value, to either side, or the value itself.
+    """Return the next float32 of each value, to either side, for a repeated run; or the value.
 
     again   the number of the repeated run; 0: it is none, and all stay
     Whole numbers stay, since they may be flags or counts; so do infinities and other dtypes.

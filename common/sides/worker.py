@@ -379,7 +379,7 @@ class _Logs:
         return self.write(run, *arguments, **options)
 
     def write_all(self) -> None:
-        """All logs of the request's task."""
+        """Write all logs of the request's task."""
         job, task = self.job, self.request.task
         if self.request.offload:
             map_weights(job)

@@ -30,7 +30,7 @@ def begin(*packages):
 
 
 def speak(words):
-    """From here on the language of --lang, before what else is wrong with a command is said."""
+    """Speak the language of --lang, before what else is wrong with a command is said."""
     asked = re.search(r" --lang[= ](en|zh) ", " ".join(["", *words, ""]))
     os.environ.update({"LANGUAGE": asked.group(1)} if asked else {})
 

@@ -43,11 +43,11 @@ class Way:
     back: tuple[int, ...] = ()
 
     def of(self, text: str, back: bool = False) -> str:
-        """As it is written."""
+        """Return the expression of a text's array taken this way, or back."""
         return f"{text}.{self.method}{self.back if back else self.there}" if self.method else text
 
     def taken(self, values: np.ndarray) -> np.ndarray:
-        """The array at its other end."""
+        """Return the array at the way's other end."""
         return getattr(values, self.method)(self.there) if self.method else values
 
 
@@ -81,7 +81,7 @@ class Reproduction:
 
     @property
     def stored(self) -> dict[str, np.ndarray]:
-        """The arrays by their names."""
+        """Return the given arrays by their names."""
         return {f"v{i}": given.values for i, given in enumerate(self.given)}
 
     @property

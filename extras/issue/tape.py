@@ -173,7 +173,7 @@ class Recorder:
             put_back()
 
     def mark(self, key: str, value) -> None:
-        """A tensor that passes under a key."""
+        """Note the tensor that passes under a key."""
         if self.side.is_tensor(value):
             self.tape.marks.setdefault(key, self.number(value))
 
@@ -193,7 +193,7 @@ class Recorder:
         return np.array(self.side.view(self.kept[number]))
 
     def _told(self, value, uses: list[int]) -> str:
-        """An argument as Python writes it."""
+        """Return an argument as Python writes it."""
         if self.side.is_tensor(value):
             number = self.number(value)
             uses.append(number)

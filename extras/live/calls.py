@@ -122,7 +122,7 @@ def check(
 
 
 def assert_aligned(torch_model, paddle_model, inputs, **options) -> Result:
-    """As `check`; raises AssertionError where they are not aligned: its message is the finding."""
+    """Check, and raise AssertionError where they are not aligned: its message is the finding."""
     __tracebackhide__ = True
     result = check(torch_model, paddle_model, inputs, **options)
     if not result.aligned:

@@ -738,7 +738,7 @@ class Search:
 
 
 def both(tried: Sequence[Tried], source: bytes) -> Iterator[Edit]:
-    """Two edits as one: each of those that come nearest with every other one elsewhere.
+    """Yield two edits as one: each of the nearest with every other one elsewhere.
 
     Half of a mend may bring the origin little nearer; what brings it nearer by more comes first.
     """

@@ -174,7 +174,7 @@ class Edit:
         return Edit(self.start + ahead, self.end - behind, new, self.kind)
 
     def applied(self, source: bytes) -> bytes:
-        """The source with it."""
+        """Return the source with the edit in it."""
         return source[: self.start] + self.new + source[self.end :]
 
 
@@ -235,7 +235,7 @@ class Source:
         return start, self._starts[node.end_lineno - 1] + node.end_col_offset
 
     def of(self, node: ast.AST) -> str:
-        """A node's own text."""
+        """Return a node's own text."""
         start, end = self.span(node)
         return self.text[start:end].decode()
 
@@ -516,7 +516,7 @@ class _Cast(ast.NodeTransformer):
     """An expression of which all that is named is cast to float32."""
 
     def visit_Name(self, node):
-        """Its cast."""
+        """Cast a name to float32."""
         return ast.parse(f'{ast.unparse(node)}.astype("float32")', mode="eval").body
 
     visit_Attribute = visit_Name
@@ -675,7 +675,7 @@ def _calls(source: Source, node: ast.Call, names: Names):
 
 
 def _pieces(source: Source, node: ast.Call, last: str):
-    """Other pieces of a tensor: their number for their size; repeated values for tiled ones."""
+    """Yield other pieces of a tensor: their number for their size; repeated for tiled values."""
     if not isinstance(node.func, ast.Attribute) or not node.args:
         return
     by_function = source.of(node.func.value) in MODULES
@@ -712,7 +712,7 @@ def _keywords(source: Source, node: ast.keyword, values: Values):
 
 
 def _halves(source: Source, one: ast.Assign):
-    """Two halves for what alternates, and the other way round."""
+    """Yield two halves for what alternates, and the other way round."""
     target, value = one.targets[0], one.value
     if not isinstance(target, ast.Tuple) or len(target.elts) != 2:
         return
@@ -762,7 +762,7 @@ def _alternating(source: Source, function: ast.FunctionDef):
 
 
 def _orders(source: Source, node):
-    """Other orders of a list: all where it is of numbers, else two places exchanged."""
+    """Yield other orders of a list: all where it is of numbers, else two places exchanged."""
     texts = [source.of(one) for one in node.elts]
     if not 2 <= len(texts) <= 6:
         return

@@ -131,7 +131,7 @@ def _keywords(source: Source, ours: ast.Call, theirs: ast.Call) -> Iterator[tupl
 
 
 def _statements(source: Source, ours: list, theirs: list) -> Iterator[tuple[int, int, str]]:
-    """Statements that one side alone has, or has otherwise."""
+    """Yield edits for the statements that one side alone has, or has otherwise."""
     ours, theirs = ([s for s in side if not _is_text(s)] for side in (ours, theirs))
     yield from _between(source, ours, theirs)
     likeness = difflib.SequenceMatcher(

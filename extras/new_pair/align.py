@@ -79,7 +79,7 @@ def kind_of(name: str) -> str:
 
 
 def similarity(one: Sequence[str], other: Sequence[str]) -> float:
-    """From 0 to 1, how alike two names are; their last words count most."""
+    """Return how alike two names are, from 0 to 1; their last words count most."""
     if not one or not other:
         return 0.0
     weights = {}

@@ -229,8 +229,8 @@ def arranged(recipe: str, source: tuple[int, ...], shape: tuple[int, ...], is_tu
 
 
 def matrices(one: tuple[int, ...], other: tuple[int, ...]) -> tuple[tuple[int, ...], ...]:
-    """Two shapes, without axes of length 1 where there are not as many axes: what a convolution
-    with a kernel of 1 and a Linear layer have alike."""
+    """Return two shapes, without axes of length 1 where their axes differ in number: alike for
+    a convolution with a kernel of 1 and a Linear layer."""
     if len(one) == len(other):
         return one, other
     return tuple(tuple(n for n in shape if n != 1) for shape in (one, other))

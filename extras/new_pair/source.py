@@ -84,7 +84,7 @@ def _folded(same: list[str]) -> Iterator[tuple[list[tuple[str, str]], str]]:
 
 
 def _numbers(statement: str) -> list[int]:
-    """The numbers inside its texts."""
+    """Return the numbers inside a statement's texts."""
     return [int(n) for text in _TEXT.finditer(statement) for n in re.findall(r"\d+", text[0])]
 
 

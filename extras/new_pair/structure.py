@@ -47,7 +47,7 @@ class Unit:
 
     @property
     def by_size(self) -> list[str]:
-        """Its own names of the entries, the weight before a bias."""
+        """Return the unit's own names of its entries, the weight before a bias."""
         return sorted(self.entries, key=lambda local: -len(self.entries[local].shape))
 
     @property

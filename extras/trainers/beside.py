@@ -89,7 +89,7 @@ def beside(step: Step, given: Namespace) -> int:
 
 
 def here(folder: Path, pair: Pair) -> dict[str, Curve] | None:
-    """Both sides' trainings of step 5's result; None where there are none of the pair as it is."""
+    """Return both sides' trainings of step 5's result; None where the pair has none as it is."""
     curves = {}
     for side in SIDES:
         path = ResultFolder(folder).log("train_full", side)

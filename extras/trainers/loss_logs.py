@@ -274,7 +274,7 @@ class Together:
 
 
 def together(torch: Curve, paddle: Curve, alike: Callable[[float, float], bool]) -> Together:
-    """Both curves over the same steps; raises UserError where nothing can be compared.
+    """Put both curves over the same steps; raises UserError where nothing can be compared.
 
     alike   whether two losses are equal but for rounding
     """

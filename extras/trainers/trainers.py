@@ -63,7 +63,7 @@ class Precision:
         return (self.torch.step_of_values + self.paddle.step_of_values) / 2
 
     def allowed(self, loss: float) -> float:
-        """Of a loss of that size."""
+        """Return the distance that is allowed of a loss of that size."""
         return self.digits + ALLOWED[self.dtype] * abs(loss)
 
     def alike(self, a: float, b: float) -> bool:
@@ -168,7 +168,7 @@ def _side(curve: Curve) -> dict[str, object]:
 
 
 def thinned(values: np.ndarray) -> list:
-    """At most MOST_POINTS of them, evenly; NaN and infinity are null."""
+    """Return at most MOST_POINTS of the values, evenly; NaN and infinity are null."""
     apart = -(-values.size // MOST_POINTS) or 1
     return [_number(v) if isinstance(v, float) else v for v in values[::apart].tolist()]
 

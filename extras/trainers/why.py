@@ -173,7 +173,7 @@ class Judge:
     twins: Sequence[np.ndarray]  # its self-twins'
 
     def together(self, losses: np.ndarray) -> tuple[Together, Precision]:
-        """Both curves at the same places."""
+        """Put both curves at the same places; return their precision too."""
         ours = trained_here(losses)
         precision = Precision(ours, self.curve, self.dtype)
         return together(ours, self.curve, precision.alike), precision
@@ -206,7 +206,7 @@ class Judge:
         return self.curve.every == 1 and self.curve.steps[0] <= 1
 
     def steps(self, usual: Trial) -> int:
-        """So many steps tell whether a change reproduces the losses."""
+        """Return how many steps tell whether a change reproduces the losses."""
         found, _ = self.together(self.usual)
         enough = found.steps[found.steps >= usual.off_at + BEHIND]
         return int(enough[0] if enough.size else found.steps[-1])
@@ -407,7 +407,7 @@ class Search:
         return sorted(pairs, key=lambda pair: abs(moved[pair[0]] + moved[pair[1]] - wanted))
 
     def merged(self, pairs) -> dict[str, dict]:
-        """Two changes as one, of each of some pairs; as many as there is time for."""
+        """Merge each of some pairs of changes into one; as many as there is time for."""
         now = time.monotonic()
         each_s = (now - self.started) / max(1, self.trained) * SURE
         most = (self.until - now) / each_s
@@ -426,13 +426,13 @@ class Search:
 
 
 def _parts(said: str) -> list[str]:
-    """The changes of which one is made."""
+    """Return the changes that one is made of."""
     both = is_of(said, Kind.BOTH)
     return [*_parts(said.fields["first"]), said.fields["second"]] if both else [said]
 
 
 def merge(first: Mapping, second: Mapping) -> dict | None:
-    """Both changes as one; None where they are about the same thing."""
+    """Merge both changes into one; None where they are about the same thing."""
     merged = dict(first)
     for name, value in second.items():
         if name == "made_of" or name not in merged:

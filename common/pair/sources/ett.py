@@ -237,7 +237,7 @@ def borders(path: Path, rows: int, split: str, seq_len: int) -> dict[str, tuple[
 
 
 def scaler(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Each column's mean and deviation (that of the sample); a constant column is not divided."""
+    """Return each column's mean and deviation (of the sample); that of a constant column is 1."""
     deviation = values.std(axis=0)
     return values.mean(axis=0), np.where(deviation > 0.0, deviation, 1.0)
 
