@@ -109,7 +109,7 @@ def _pairs(run, words):
 
 
 def _where(run, pairs, words):
-    """Return the words that say where results are, unless they are said or need not be."""
+    """Where results are written and looked for, unless that is said."""
     option = getattr(run, "results", "")
     given = [word.partition("=")[0] for word in words]
     if not option or option in given or {"-h", "--help", "help"} & set(given):
