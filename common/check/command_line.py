@@ -34,7 +34,7 @@ from twincheck.common.system.reasons import Kind
 
 @dataclass(frozen=True)
 class Added:
-    """What an extra adds to a check."""
+    """An extra's addition to a check: its options, and what runs where they are typed."""
 
     add: Callable[[Parser], None]  # gives the check's parser its options
     options: tuple[str, ...]  # those of them that ask for it
@@ -43,7 +43,7 @@ class Added:
 
 
 def added_to(step: Step, parser: Parser) -> list[Added]:
-    """What extras add to a step's check, whose parser has their options now.
+    """Return what extras add to a step's check, having given its parser their options.
 
     An option of an extra that is not there ends the check with a sentence that says so.
     """

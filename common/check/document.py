@@ -27,7 +27,7 @@ _OF_AN_ERROR |= {"numbers": {}, "settings": [], "torch": None, "paddle": None}
 
 
 def document(results: Sequence[Result], error: str = "") -> dict[str, object]:
-    """What a program goes by.
+    """Return what a program goes by: the overall word, the steps, the findings.
 
     error  why nothing was compared, where that ended the check
     """
@@ -42,7 +42,7 @@ def document(results: Sequence[Result], error: str = "") -> dict[str, object]:
 
 
 def _step(result: Result) -> dict[str, object]:
-    """What one step came to for one model."""
+    """Return the verdict, the counts and the time of one step for one model."""
     told = {"step": result.step.number, "title": result.step.other or result.step.title}
     told |= {"model": result.model, "overall": OVERALL[result.exit_code]}
     told |= {"verdict": result.verdict, "exit_code": result.exit_code}
@@ -68,13 +68,13 @@ def _findings(results: Sequence[Result]) -> list[dict]:
 
 
 def _error(step: int | None, model: str | None, sentence: str) -> dict[str, object]:
-    """What could not be compared; no step, no model: nothing could."""
+    """Return the finding of what could not be compared; no step, no model: nothing could."""
     told = {"step": step, "model": model, "sentence": sentence, **_OF_AN_ERROR}
     return told | {"reasons": reasons_json([sentence]), "edits": [], "further": [], "commands": []}
 
 
 def _finding(result: Result, one: Finding) -> dict[str, object]:
-    """What a program is told of a cause."""
+    """Return a cause as a program reads it: its row, numbers, settings, lines and commands."""
     row, values = one.row, one.row.as_json()
     digits = [round(count, 2) for count in counted_digits(row)]
     numbers = {name: values[name] for name in (*_NUMBERS, *_WORST)}
@@ -99,7 +99,7 @@ def _finding(result: Result, one: Finding) -> dict[str, object]:
 
 
 def _beside(result: Result, one: Finding) -> dict[str, object]:
-    """What a program is told of layers that begin otherwise, where that decides nothing."""
+    """Return the finding of layers that begin otherwise, where that decides nothing."""
     further = [{"step": result.step.number, "key": key} for key in one.further]
     return _finding(result, one) | {"further": further}
 
@@ -124,7 +124,7 @@ def _setting(name: str, torch: float, paddle: float) -> dict[str, object]:
 
 
 def _source(result: Result, side: str, one: Finding) -> dict[str, object] | None:
-    """Where a side computes it, or builds what does; None for what no line of a side computed."""
+    """Return the lines in which a side computes a finding or builds its layer; None without any."""
     if not one.places:
         return None
     place = one.places[side]

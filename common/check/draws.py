@@ -19,7 +19,7 @@ _NAMES = {
 
 
 def draw_notes(torch: Sequence[Sidecar], paddle: Sequence[Sidecar], passed=False) -> list[str]:
-    """What to say of the draws that the tape gave; nothing where the models drew none.
+    """Return a note on the draws that the tape gave; an empty list where the models drew none.
 
     The sidecars of both sides' logs, in the same order.  One reason says that all were alike,
     or which are the first that are not, which a check may have `passed` all the same.
@@ -39,7 +39,7 @@ def draw_notes(torch: Sequence[Sidecar], paddle: Sequence[Sidecar], passed=False
 
 
 def unseeded_notes(side: str, sidecars: Sequence[Sidecar]) -> list[str]:
-    """What to say of a model that is built another one in every run, whatever the seed."""
+    """Return a note on a model that is built another one in every run, whatever the seed."""
     found = [one for sidecar in sidecars for one in sidecar.unseeded.values()]
     if not found:
         return []
@@ -50,7 +50,7 @@ def unseeded_notes(side: str, sidecars: Sequence[Sidecar]) -> list[str]:
 
 
 def dropout_notes(torch: Sequence[Sidecar], paddle: Sequence[Sidecar]) -> list[str]:
-    """What to say of dropouts that other modules draw, and of the first that one side alone has.
+    """Return notes on dropouts that other modules draw, and the first that one side alone has.
 
     The sidecars of both sides' logs, in the same order.
     """
@@ -89,7 +89,7 @@ def _amounts(draws: Pass) -> Counter:
 
 
 def _unlike(ours: Pass, theirs: Pass, passed: bool) -> str:
-    """Why a pass is one in which the models did not draw the same: of the first that differs.
+    """Return the reason why the models did not draw the same in a pass: the first that differs.
 
     That is of partners which are of another kind or shape, else what has none on the other side.
     """

@@ -40,7 +40,7 @@ from twincheck.common.weights import checkpoint
 
 @dataclass
 class Inputs:
-    """What one step's workers are given, for every model; what cannot be brought is an error."""
+    """The inputs of one step's workers, for every model; what cannot be brought is an error."""
 
     step: Step
     options: CheckOptions

@@ -96,7 +96,7 @@ class CheckOptions:
         return {side: getattr(self, f"{side}_python") for side in SIDES}
 
     def taken_by(self, names: Sequence[str]) -> "CheckOptions":
-        """The same for a step that takes these options: what it does not take is as by default."""
+        """Return the options for a step that takes these; all others are as by default."""
         options = options_of(RunRequest).items()
         left = [dest for dest, one in options if one.of in _OF_STEPS and one.name not in names]
         run = replace(self.run, **{dest: getattr(RunRequest, dest) for dest in left})
@@ -160,7 +160,7 @@ OPTIONS: dict[str, Option] = {
 
 
 def at_least(least: int) -> Callable[[str], int]:
-    """What reads a whole number from `least` on."""
+    """Return a function that reads a whole number from `least` on."""
 
     def number(text: str) -> int:
         if not text.isdecimal() or int(text) < least:
@@ -205,7 +205,7 @@ class Parser(program.Parser):
         return self
 
     def parse_args(self, args=None) -> argparse.Namespace:
-        """What a command line gives; `--preset help` and its like list values, and end there."""
+        """Parse a command line; `--preset help` and its like list values, and end there."""
         words = list(sys.argv[1:] if args is None else args)
         asked, others = self._values_asked_for(words)
         if asked:

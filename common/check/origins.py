@@ -39,7 +39,7 @@ WORSE = 1.5  # where it is none: its values mean something else on the other sid
 
 @dataclass(frozen=True)
 class Effect:
-    """What feeding a value does to the rows that decide and were off."""
+    """The effect of feeding a value on the rows that decide and were off."""
 
     before: int  # how many are off
     after: int  # and how many when it is fed
@@ -114,7 +114,7 @@ def prove_origins(
 
 
 def _said(effect: Effect, places: int) -> str:
-    """What feeding a place does, and others with it."""
+    """Describe the effect of feeding a place, and others with it, in a sentence."""
     rows = {"agree": effect.before - effect.after, "before": effect.before}
     if places == 1:
         return Kind.FED_HERE(**rows)
@@ -122,7 +122,7 @@ def _said(effect: Effect, places: int) -> str:
 
 
 def _place(key: Key) -> str:
-    """What all calls of a module, in all cases, have in common."""
+    """Return a key without case and call, as all calls of a module in all cases have it."""
     return str(replace(key, case="", call=""))
 
 
@@ -135,7 +135,7 @@ def _effect(
     rows: Sequence[Row],
     keys: Sequence[str],
 ) -> Effect:
-    """What it does in a case to feed the Paddle side these keys of the reference, and no others.
+    """Measure the effect in a case of feeding the Paddle side the reference's values of `keys`.
 
     Nothing where they cannot be fed.
     """

@@ -64,7 +64,7 @@ def write_record(folder: Path, result: Result, options: CheckOptions, pair: Pair
 
 
 def asked_of(stem: str, folder: Path) -> dict[str, object]:
-    """What the torch side was asked for, where it is not the default."""
+    """Return what the torch side was asked for, where it is not the default."""
     request = request_of(sidecar_of(ResultFolder(folder).log(stem, "torch")))
     for path in (folder / "request_torch.json", folder / "request_torch_full.json"):
         if path.is_file():
@@ -75,7 +75,7 @@ def asked_of(stem: str, folder: Path) -> dict[str, object]:
 
 
 def request_of(told: Sidecar) -> RunRequest:
-    """What a side was asked for, as far as its log says: entries have the request's names."""
+    """Return a side's request as far as its sidecar says: entries have the request's names."""
     entries = {name: getattr(told, name, None) for name in ASKED}
     entries["weights"] = None if told.weights == "initial" else told.weights
     entries = {n: v for n, v in entries.items() if v and not isinstance(v, dict)}
@@ -89,7 +89,7 @@ def repeated(
     options: CheckOptions,
     pythons: Mapping[str, str] | None = None,
 ) -> str:
-    """What anybody types to run the same check again, with the pair where it is seen from here.
+    """Return what anybody types to run the same check again, with the pair as seen from here.
 
     pythons   side -> the Python that it ran in, named where it is not this one
     """

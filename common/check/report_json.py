@@ -46,7 +46,7 @@ def json_text(
 
 @contextmanager
 def told_in(path: Path | None) -> Iterator[None]:
-    """Where nothing can be compared, a program finds that in its file, and no former result."""
+    """Write an error that ends the check into --json's file, in place of a former result."""
     try:
         yield
     except UserError as error:

@@ -44,7 +44,7 @@ from twincheck.common.verdict.tensor import judge_tensor
 
 @dataclass
 class Result:
-    """What one step found for one model."""
+    """The result of one step for one model."""
 
     step: Step
     model: str
@@ -93,7 +93,7 @@ class Result:
 
     @property
     def guide_failure(self) -> str:
-        """Why a result passes that fails by the guide's rule: what was said of the rows that do."""
+        """Return why a result passes that fails by the guide's rule: of the rows that fail it."""
         if self.step.guide_failure and self.guide_passed is False:
             return self.step.guide_failure
         failing = count_verdicts(row for row in self.rows if row.guide_passed is False)
@@ -206,13 +206,13 @@ class Result:
 
 
 def port_alone_changes(ref: Sidecar, cand: Sidecar) -> str:
-    """What train mode changes in the port, and not in the reference; empty where nothing."""
+    """Return what train mode changes in the port alone; empty where nothing."""
     both = ((why, cand.modes.get(case, SAME)) for case, why in ref.modes.items())
     return next((what for why, what in both if why == SAME != what), "")
 
 
 def modes_checked(ref: Sidecar, cand: Sidecar) -> tuple[tuple[str, ...], str]:
-    """In which modes a model was checked, in words too.
+    """Return the modes in which a model was checked, in words too.
 
     Empty for a step that has no modes, and for logs of an earlier version.  Raises UserError where
     the port alone has two, and torch could not be run in both.
@@ -234,7 +234,7 @@ def modes_checked(ref: Sidecar, cand: Sidecar) -> tuple[tuple[str, ...], str]:
 
 
 def variance_notes(variances: Mapping[str, Mapping[str, float]]) -> list[str]:
-    """What to say of running variances that were converted before they were compared."""
+    """Return a note on running variances that were converted before they were compared."""
     if not variances:
         return []
     key, one = min(variances.items(), key=lambda item: item[1]["n"])
@@ -245,7 +245,7 @@ def variance_notes(variances: Mapping[str, Mapping[str, float]]) -> list[str]:
 
 
 def lowered_notes(sidecars: Sequence[Sidecar]) -> list[str]:
-    """What the check itself has lowered to suit the model: noise of weights, learning rates."""
+    """Return notes on noise and learning rates that the check lowered, and gradients it gave."""
     notes = []
     for sidecar in sidecars:
         for case, noise in sidecar.noise.items():
@@ -266,7 +266,7 @@ def lowered_notes(sidecars: Sequence[Sidecar]) -> list[str]:
 
 
 def nan_notes(rows: Sequence[Row], sidecar: Sidecar) -> list[str]:
-    """What to say of NaN that both sides have where noise was added to weights, and only there."""
+    """Return a note on NaN that both sides have only where noise was added to weights."""
     cases = [prefix.rstrip("/") or "main" for prefix in sidecar.batches]
     noisy = [case for case in cases if case in sidecar.noise]
     clean = [escaped(case) for case in cases if case not in noisy]
@@ -285,7 +285,7 @@ def probe_options(told: Sidecar | RunRequest) -> tuple[str, ...]:
 
 
 def _few_probes(options: Sequence[str], is_red: bool) -> str:
-    """What a run shows that did not look at every module."""
+    """Return the note of a run that did not look at every module."""
     kind = Kind.INSIDE_NOT_LOGGED_NOR_ORIGIN if is_red else Kind.INSIDE_NOT_LOGGED
     if options[0] == "--probe":
         kind = Kind.INSIDE_LOGGED_IN_PART_ORIGIN_TOO if is_red else Kind.INSIDE_LOGGED_IN_PART

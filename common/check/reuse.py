@@ -37,7 +37,7 @@ _FIELDS = ({*ASKED} | {"offload"}) - {"weights", "transplant", "processes"}
 def reference_key(
     step: Step, pair: Pair, run: RunRequest, python: str, data: Path
 ) -> dict[str, str]:
-    """What the torch side's logs depend on, each part as a text; equal texts, equal logs."""
+    """Return what the torch side's logs depend on, each part as a text; equal texts, equal logs."""
     configuration = {name: getattr(run, name) for name in sorted(_FIELDS)}
     values = environment(device_of(run.device, "torch"))
     settings = {name: values.get(name) for name in SETTINGS}
@@ -62,7 +62,7 @@ def reference_key(
 
 
 def why_not_reused(folder: Path, key: dict[str, str]) -> str:
-    """Why the torch side must run again; empty where its logs in `folder` still hold."""
+    """Return why the torch side must run again; empty where its logs in `folder` still hold."""
     try:
         former = load_json(ResultFolder(folder).reference_key())
     except UserError:
@@ -76,7 +76,7 @@ def why_not_reused(folder: Path, key: dict[str, str]) -> str:
 
 
 def _damage(folder: Path) -> str:
-    """Which of a folder's torch logs is not what its sidecar says; empty where all are."""
+    """Return how a folder's torch logs are not what their sidecars say; empty where all are."""
     logs = [path for path, name in ResultFolder(folder).logs() if name.side == "torch"]
     if not logs:
         return Kind.FORMER_LOGS_MISSING()

@@ -221,7 +221,7 @@ def judge_model(
 
 
 def _result(step: Step, pair: Pair, options: CheckOptions) -> Result:
-    """What was found so far: nothing."""
+    """Return the result in which nothing is found so far."""
     folder = "" if pair.built_in else str(pair.folder)
     allow = tuple(word.upper() for word in options.allow)
     result = Result(step, pair.name, folder, allow=allow, typed=options.typed)

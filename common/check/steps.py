@@ -26,7 +26,7 @@ class Launch:
     then: tuple["Launch", ...] = ()  # what the same processes run next
 
     def parts(self, side: str) -> list["Launch"]:
-        """This run of a side, and what its process runs behind it."""
+        """Return this launch of a side, and those that its process runs behind it."""
         own = [self, *([self.torch_then] if self.torch_then and side == "torch" else [])]
         return own + [part for launch in self.then for part in launch.parts(side)]
 
@@ -86,8 +86,8 @@ class Step:
         return self.folder.name
 
     def shared_by(self, request: RunRequest) -> "Step":
-        """The same with the launches that a request's processes share: of another machine than the
-        first its own processes alone."""
+        """Return the step with the launches that a request's processes share; on another machine
+        than the first, those of several processes alone."""
         if self.several is None or request.processes == 1:
             return self
         launches = self.several(request.processes)
@@ -120,7 +120,7 @@ class Step:
         return f"check-{self.other}" if self.other else f"step{self.number}"
 
     def why_not(self, pair: Pair) -> str:
-        """Why a pair has nothing for this step; empty where it has."""
+        """Return why a pair has nothing for this step; empty where it has."""
         if self.data and not any(hasattr(pair.case, name) for name in ("make_data", "DATA")):
             return Kind.PAIR_WITHOUT_MAKE_DATA()
         file = pair.folder / "torch_model.py"

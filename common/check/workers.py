@@ -187,7 +187,7 @@ class Workers:
         return self.options.run.device != "cpu" or self.options.run.offload
 
     def _parts(self, side: str, launch: Launch, pair: Pair) -> list[Launch]:
-        """What a side's process runs of a launch for a model."""
+        """Return the parts of a launch that a side's process runs for a model."""
         spares, folder = self.step.spares, self.work / pair.name
         return [
             part
@@ -406,7 +406,7 @@ class Workers:
         return run.framework(side), self.pythons[side], self._module(side), run.device
 
     def _module(self, side: str) -> str:
-        """What `python -m` runs for a side: the script of the framework that computes it."""
+        """Return the module that `python -m` runs for a side: the script of its framework."""
         return self.step.module(self.options.run.framework(side))
 
     def _show(self, side: str) -> Callable[[Told], None]:
@@ -427,13 +427,13 @@ class Workers:
         return show
 
     def elapsed_s(self, model: str) -> float:
-        """What the workers of a model took, from their logs' sidecars."""
+        """Return the seconds that a model's workers took, from their logs' sidecars."""
         logs = (self.work / model).glob("*.npy")
         return sum(sidecar_of(path).elapsed_s for path in logs)
 
 
 def _said(failure: Failure) -> str:
-    """Why a further run could not be done; raises UserError where the workbench itself failed."""
+    """Return why a further run could not be done; raises UserError where the workbench failed."""
     if failure.ours:
         raise UserError(failure.sentence)
     return failure.sentence

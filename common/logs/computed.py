@@ -77,7 +77,7 @@ def narrower_operators(
 
 
 def _rounds(kind: str, other: str) -> bool:
-    """Whether values of another type are rounded in this one: neither half has all of the other."""
+    """Return whether `kind` rounds values of `other`: neither half has all of the other."""
     return _TYPES.index(kind) > _TYPES.index(other) or (kind != other and {kind, other} <= {*HALF})
 
 

@@ -27,12 +27,12 @@ class Draw:
 
     @property
     def key(self) -> str:
-        """What draws of the same numbers have in common: lengths of 1 do not count."""
+        """Return what draws of the same numbers share: kind and shape, but for lengths of 1."""
         return _key(self.kind, self.shape)
 
     @property
     def key_of_sample(self) -> str:
-        """The same without the first axis, which may be that of a batch."""
+        """Return the key without the first axis, which may be that of a batch."""
         return _key(self.kind, self.shape[1:])
 
 
@@ -46,7 +46,7 @@ Runs = Sequence[tuple[int, Pass]]  # how many passes in a row, and what each of 
 
 
 def grouped(passes: Iterable[Sequence[Draw]]) -> list[dict[str, object]]:
-    """The list for the sidecar."""
+    """Return the passes as a sidecar lists them: equal ones in a row once, with their number."""
     groups: list[dict[str, object]] = []
     for draws in passes:
         entries = [asdict(draw) | {"shape": list(draw.shape)} for draw in draws]
@@ -58,7 +58,7 @@ def grouped(passes: Iterable[Sequence[Draw]]) -> list[dict[str, object]]:
 
 
 def runs_of(groups: Groups) -> Runs:
-    """What a sidecar lists."""
+    """Return a sidecar's groups as runs: how many passes, and the draws of each."""
     return [
         (group["passes"], tuple(Draw(**d | {"shape": tuple(d["shape"])}) for d in group["draws"]))
         for group in groups
@@ -67,7 +67,7 @@ def runs_of(groups: Groups) -> Runs:
 
 
 def pass_at(runs: Runs, number: int) -> Pass:
-    """What a pass drew, counted from 0; the last one where there are fewer."""
+    """Return the draws of a pass, counted from 0; those of the last one where there are fewer."""
     draws: Pass = ()
     for count, drawn in runs:
         draws = drawn

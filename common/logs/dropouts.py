@@ -43,7 +43,7 @@ def partners(reference: Pass, candidate: Pass) -> Mapping[int, int]:
 
 
 def axes_of(shape: Sequence[int], other: Sequence[int]) -> list[int] | None:
-    """Which axis of the one each axis of the other is, where they are in another order.
+    """Return which axis of `shape` each axis of `other` is, where they are in another order.
 
     Lengths of 1 do not count; among equal lengths the order stays.  None where nothing is turned.
     """
@@ -61,7 +61,7 @@ def axes_of(shape: Sequence[int], other: Sequence[int]) -> list[int] | None:
 def _in_line(
     alike: Callable[[Draw], Hashable], reference: Pass, candidate: Pass, found: Mapping[int, int]
 ) -> Iterator[tuple[int, int]]:
-    """Further partners among the draws that have none: those alike, in the order of both lists."""
+    """Yield further partners among the draws without: those alike, in the order of both lists."""
     taken = set(found.values())
     ours = [i for i in range(len(reference)) if i not in taken]
     theirs = [i for i in range(len(candidate)) if i not in found]

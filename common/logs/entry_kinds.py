@@ -23,7 +23,7 @@ _part = is_of(int, float, of=lambda value: 0 < value <= 1)
 
 
 def _shape(value: object) -> bool:
-    """That of a tensor with values; no more than a machine can address."""
+    """Return whether this is the shape of a tensor with values, which a machine can address."""
     lengths = isinstance(value, list) and all(map(length, value))
     return lengths and math.prod(value) < 2**48
 

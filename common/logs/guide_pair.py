@@ -65,13 +65,13 @@ def is_over_torch(key: str, full_key: str) -> bool:
 
 
 def guide_value(key: str, full_key: str, log: Mapping, torch_log: Mapping) -> np.ndarray:
-    """What a side's pair holds under `key`, of its full log's `full_key` and torch's full log."""
+    """Return a side's value of its pair's `key`: its full log's `full_key`, maybe over torch's."""
     value = log[full_key]
     return np.divide(value, torch_log[full_key]) if is_over_torch(key, full_key) else value
 
 
 def _outputs(keys: list[str], log: Log, sidecar: Sidecar, prefix: str) -> dict[str, str]:
-    """Each head's logits; every output of a case that returns none."""
+    """Return each head's logits; every output of a case that returns none."""
     of_case = set(sidecar.outputs.get(prefix.rstrip("/") or "main", ()))
     outputs = {_CALL.sub("", key): key for key in keys if prefix + key in of_case}
     logits = {name: key for name, key in outputs.items() if "logits" in name.split("/")[-1]}
@@ -171,7 +171,7 @@ def pair_problems(folder: Path, stem: str) -> list[str]:
 
 
 class _Selection:
-    """What belongs into one side's log of a pair, and the file that is there."""
+    """The keys that one side's log of a pair takes of the full log, and the file that is there."""
 
     def __init__(self, stack: ExitStack, files: ResultFolder, stem: str, side: str):
         self.stem = stem
@@ -196,7 +196,7 @@ class _Selection:
         write_sidecar(self.path, self.sidecar(writer.sha256))
 
     def sidecar(self, sha256: str) -> Sidecar:
-        """What the full log's sidecar says of these keys, and where they are from."""
+        """Return the pair's sidecar: the full log's for these keys, and where they are from."""
         told, nothing = self.told, Sidecar()
         source = {"log": self.full_path.name, "sha256": told.log_sha256, "keys": self.keys}
         without = {name: getattr(nothing, name) for name in _NOT_OF_A_PAIR}

@@ -43,7 +43,7 @@ ENOUGH_FLOATS = 4  # that agree to the last bit: fewer may do so by chance, as t
 def folder_problems(
     folder: Path, fresh: Collection[str] = (), backends: tuple[str, str] = SIDES
 ) -> list[str]:
-    """Why a folder's logs show nothing; no reason where they can be judged.
+    """Return why a folder's logs show nothing; an empty list where they can be judged.
 
     The guide's pair is no evidence of its own: common/logs/guide_pair.py compares it with the full
     logs, which are looked at here.
@@ -59,7 +59,7 @@ def folder_problems(
 
 
 def sidecar_problems(logs: Mapping[Path, LogName], sidecars: Mapping[Path, Sidecar]) -> list[str]:
-    """What folder_problems says of a folder's sidecars alone; of the logs nothing is read."""
+    """Return the problems that folder_problems finds in the sidecars alone; no log is read."""
     return _problems(logs, sidecars, SIDES, contents=False)
 
 
@@ -126,7 +126,7 @@ def check_independence(
     contents: bool = True,
     backends: tuple[str, str] = SIDES,
 ) -> list[str]:
-    """Why two logs do not show that two frameworks agree; no reason where they do.
+    """Return why two logs do not show that two frameworks agree; an empty list where they do.
 
     fresh     sides whose log needs no hash, having just been made
     contents  whether the logs themselves are looked at
@@ -146,7 +146,7 @@ def check_independence(
 
 
 def from_one_side(ref_path: AnyPath, cand_path: AnyPath, ref: Sidecar, cand: Sidecar) -> str:
-    """Why two logs, which may be anybody's, are from one side; empty where nothing says so."""
+    """Return why two logs, maybe anybody's, are from one side; empty where nothing says so."""
     names = {"log": Path(ref_path).name, "other": Path(cand_path).name}
     for sidecar in (ref, cand):
         if sidecar.torch_is_paddle and sidecar.framework != "paddle":
@@ -210,7 +210,7 @@ def own_problems(
     fresh: Collection[str] = (),
     backends: tuple[str, str] = SIDES,
 ) -> list[str]:
-    """What a log's own sidecar says against it; see check_independence for the others."""
+    """Return what a log's own sidecar says against it; see check_independence for the others."""
     problems, log = [], path.name
     if sidecar == Sidecar():
         return [Kind.LOG_WITHOUT_SIDECAR(log=log)]

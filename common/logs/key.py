@@ -116,15 +116,15 @@ class Key:
 
     @property
     def value(self) -> str:
-        """Of a gradient at a probe: the value that it is the gradient of."""
+        """Return the key of the value that a probe's gradient is of; else the key itself."""
         return str(replace(self, kind="")) if self.kind == "grad_of" else str(self)
 
     def of_choice(self, part: str) -> str:
-        """The same choice's `scores` or `margin`; with "" what was chosen."""
+        """Return the key of this choice's `scores` or `margin`; with "" of what was chosen."""
         return str(replace(self, choice=part))
 
     def module(self, modules: Collection[str], prefix: str = "") -> str | None:
-        """Which of the modules a probed value belongs to, None for none of them.
+        """Return the one of `modules` that a probed value belongs to, None for none of them.
 
         prefix  what their names begin with, beside the site's
         `name/1/low` is an output of `name`.
@@ -143,7 +143,7 @@ def parent_of(name: str) -> str:
 
 
 def in_any_layer(place: str) -> str:
-    """What the same place in all layers of a model has in common."""
+    """Return a place with N for a layer's number, which makes it the same in all layers."""
     return re.sub(r"(?<=\.)\d+(?=[.:/]|$)", "N", place)
 
 

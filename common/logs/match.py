@@ -24,7 +24,7 @@ _FILL = 1e3  # times the largest other value: what a mask puts in is as far belo
 
 @dataclass(frozen=True)
 class Match:
-    """Where a value was found, and what makes both sides' arrays alike.
+    """A value found on the other side, and the arrangements that make both sides' arrays alike.
 
     keys           the other side's: several where it holds the value in parts
     own, other     arrangements of this side's array, and of the other side's (of its joined parts)
@@ -50,7 +50,7 @@ class Values:
                 self._by_size.setdefault(values.size, []).append((key, _fingerprint(values)))
 
     def find(self, array: np.ndarray, first: str = "") -> Match | None:
-        """Where this value is; None where it is not, or where it is too plain to be told apart.
+        """Find this value; None where it is not there, or is too plain to be told apart.
 
         first  the key to look at before all others
         """
@@ -152,7 +152,7 @@ def same_elements(ref: np.ndarray, cand: np.ndarray) -> bool:
 
 @dataclass(frozen=True)
 class Likeness:
-    """How a value that may be off is arranged on the two sides.
+    """The arrangements on the two sides of a value that may be off.
 
     own, other  arrangements of the reference's array and of the candidate's, which make them alike
     back        of the reference's array, which makes it one of the candidate's shape
@@ -168,7 +168,7 @@ class Likeness:
 
     @property
     def same(self) -> bool:
-        """Whether they are the same numbers."""
+        """Return whether both arrays, once arranged, are the same numbers."""
         return self.off <= _NEAR
 
 

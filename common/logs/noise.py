@@ -26,7 +26,7 @@ def distance(values: np.ndarray, plain: np.ndarray, samples: int) -> np.ndarray:
 
 
 def _moved_by(values: np.ndarray, plain: np.ndarray) -> np.ndarray:
-    """How far each value was moved; NaN where a number became none, 0 where there was none."""
+    """Return how far each value was moved: NaN where it became no number, 0 where it was none."""
     with np.errstate(all="ignore"):
         moved = np.abs(np.subtract(values, plain, dtype=np.float64))
     return np.where(np.isfinite(plain), np.where(np.isfinite(moved), moved, np.nan), 0.0)

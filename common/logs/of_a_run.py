@@ -135,7 +135,7 @@ class Logs:
         return frozenset(self.sidecars["teacher_forced"].not_forced)
 
     def was_forced(self, key: Key) -> bool:
-        """Whether the module of a row was fed all that it was given, so that it is seen alone.
+        """Return whether a row's module was fed all that it was given, so that it is seen alone.
 
         Another module's input is made by the code around it.
         """
@@ -179,7 +179,7 @@ class Logs:
         return any(self.classes_of(key)) or key.local == "p" and bool(self.missing(key))
 
     def missing(self, key: object) -> str:
-        """Which logs lack the key that others of their precision have; empty where none does."""
+        """Name the logs that lack a key which others of their precision have; empty where none."""
         key = str(key)
         lacking = [name for name in _FLOAT32 if key not in self._logs[name]]
         if "ref64" in self and (key in self._logs["ref64"]) != (key in self._logs["cand64"]):
@@ -197,7 +197,7 @@ class Logs:
         return key.local == "p" and any(at in self.sidecars[name].idle for name in lacking)
 
     def notes(self, keys: Sequence[str]) -> list[str]:
-        """What a reader must know of how these keys' values were kept and fed."""
+        """Return the notes on how these keys' values were kept and fed."""
         notes = []
         summed = sum(map(self.of_sums, keys))
         if summed:
@@ -219,7 +219,7 @@ class Logs:
 def _renamed(
     log: Mapping[str, np.ndarray], keys: Mapping[str, str], torch_log: Mapping
 ) -> Mapping[str, np.ndarray]:
-    """Of a full log what the guide's pair has, under the pair's keys."""
+    """Return what the guide's pair has of a full log, under the pair's keys."""
     stored = {key: full if full in log else key for key, full in keys.items()}
     own = {key: full for key, full in stored.items() if full in log}
     return Lazily(own, lambda key: guide_value(key, own[key], log, torch_log))

@@ -446,7 +446,7 @@ class Machine:
 
 
 def _describe(value: object) -> str:
-    """What a value of the machine is, for a message; never its contents, which may be anything."""
+    """Describe a value of the machine for a message; never its contents, which may be anything."""
     if isinstance(value, StoredArray):
         if value.shape is None:
             return Kind.VALUE_ARRAY_WITHOUT_DATA()

@@ -49,7 +49,7 @@ class TeacherValues(Mapping):
         return arranged
 
     def tried(self, key: str) -> np.ndarray | None:
-        """What is fed at a key to see what comes of it: as torch has it, where it has that shape.
+        """Return torch's value to try at a key: as it is where its shape fits, else as `get` does.
 
         None where the other side has nothing of that kind.
         """
@@ -78,7 +78,7 @@ class TeacherValues(Mapping):
         return value
 
     def _comes_out_alike(self, key: str) -> bool:
-        """Whether the first output of a module that was given this value is the same numbers."""
+        """Return whether the first output of the module given this value is alike on both sides."""
         key = Key.parse(key).output
         if key not in self._values or key not in self._own:
             return False
@@ -87,7 +87,7 @@ class TeacherValues(Mapping):
 
 
 def _kind(array: np.ndarray) -> str:
-    """Whether these are floats, integers (booleans are logged as such) or something else."""
+    """Return an array's kind as a letter: f for floats, i for integers and booleans, or another."""
     return array.dtype.kind.translate(str.maketrans("ub", "ii"))
 
 
@@ -133,7 +133,7 @@ def reference_values(
 
 @contextmanager
 def teacher_values(files: ResultFolder, stem: str) -> Iterator[TeacherValues]:
-    """What a float64 run of the Paddle side can be fed of torch's values."""
+    """Open torch's values that a float64 run of the Paddle side can be fed."""
     own = reference_values(files, stem, (RunKind.FLOAT64,), side="paddle")
     told = sidecar_of(files.log(stem, "paddle", RunKind.FLOAT64))
     inside = {} if told.built_in else told.classes  # twins mean the same, line by line

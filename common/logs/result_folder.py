@@ -108,7 +108,7 @@ class ResultFolder:
     path: Path
 
     def log(self, stem: str, side: str, run: str = RunKind.PLAIN) -> Path:
-        """A log."""
+        """Return the path of a log of a stem, a side and a run."""
         return self.path / str(LogName(stem, side, run))
 
     def logs(self) -> Iterator[tuple[Path, LogName]]:
@@ -132,7 +132,7 @@ class ResultFolder:
         return self.path / "weights" / f"{case or 'main'}.npz"
 
     def constants(self, case: str) -> Path:
-        """Of these weights the constants that float32 rounds, as the reference's float64 run has
+        """Return the file of the weights' constants that float32 rounds, as the float64 run has
         them; not there where float32 rounds none."""
         return self.path / "constants" / f"{case or 'main'}.npz"
 
@@ -146,11 +146,11 @@ class ResultFolder:
         return self.path / "to_load" / (case or "main")
 
     def loaded(self, case: str) -> Path:
-        """Where the Paddle side's own loader puts each element of a case's weights."""
+        """Return the file of where the Paddle side's loader puts each element of the weights."""
         return self.path / "loaded_paddle" / f"{case or 'main'}.npz"
 
     def round_trip(self, part: str) -> Path:
-        """What a part of a round trip through the libraries' own files has found."""
+        """Return the file of what a part of a round trip through the libraries' files has found."""
         return self.path / f"round_trip_{part}.json"
 
     def gradients(self, case: str) -> Path:
@@ -158,11 +158,11 @@ class ResultFolder:
         return self.path / "gradients" / f"{case or 'main'}.npz"
 
     def suited(self) -> Path:
-        """What the torch side has chosen to suit the model."""
+        """Return the file of what the torch side has chosen to suit the model."""
         return self.path / "suited_torch.json"
 
     def owners(self) -> Path:
-        """Who owns what of a model's state dict, where a worker was asked for that alone."""
+        """Return the file of who owns what of a state dict, from a worker asked for that alone."""
         return self.path / "owners.json"
 
     def diff_log(self, stem: str) -> Path:
@@ -170,11 +170,11 @@ class ResultFolder:
         return self.path / f"{stem}_diff.log"
 
     def record(self) -> Path:
-        """What the check has found, as it was said."""
+        """Return the file of what the check has found, as it was said."""
         return self.path / RESULT_FILE
 
     def reference_key(self) -> Path:
-        """What the torch side's logs depend on."""
+        """Return the file of what the torch side's logs depend on."""
         return self.path / "reference.json"
 
     def training_log(self, side: str, seed: int = 0) -> Path:

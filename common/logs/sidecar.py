@@ -52,7 +52,7 @@ def _by_types(cls: type) -> type:
 @dataclass(frozen=True, kw_only=True)
 @_by_types
 class Sidecar:
-    """Who made a log, from what and how.  None, or nothing in it: the sidecar does not say.
+    """The record of who made a log, from what and how; None or empty where it does not say.
 
     The fields are the entries of the JSON, in its order.
     """
@@ -208,7 +208,7 @@ class Sidecar:
 
     @property
     def backend(self) -> str:
-        """What computed it, one of BACKENDS."""
+        """Return the backend that computed the log, one of BACKENDS."""
         asked = self.candidate if self.side == "paddle" else self.against
         return asked or str(self.framework)
 
@@ -219,7 +219,7 @@ class Sidecar:
 
     @classmethod
     def from_json(cls, content: Mapping[str, object], name: object) -> "Sidecar":
-        """What a JSON object says; entries that are not known are passed over, null is nothing.
+        """Read a sidecar from a JSON object; unknown entries are passed over, null is nothing.
 
         Raises UserError for the first entry of another kind than its own, or for another schema.
         """
@@ -256,7 +256,7 @@ def places_of_scores(sidecar: Sidecar) -> set[str]:
 
 
 def sidecar_path(log_path: str | os.PathLike) -> Path:
-    """Where a log's sidecar is: the same stem, .json."""
+    """Return the path of a log's sidecar: the same stem, .json."""
     return Path(log_path).with_suffix(".json")
 
 
@@ -280,7 +280,7 @@ _read = LastRead(192)
 
 
 def read_sidecar(log_path: str | os.PathLike) -> Sidecar | None:
-    """What a log's sidecar says, None where there is none.
+    """Read a log's sidecar; return None where there is none.
 
     Raises LogError where it cannot be read, or says something of another kind than it should.
     """
@@ -301,7 +301,7 @@ def read_sidecar(log_path: str | os.PathLike) -> Sidecar | None:
 
 
 def sidecar_of(log_path: str | os.PathLike) -> Sidecar:
-    """What a log's sidecar says; one that says nothing where there is none."""
+    """Read a log's sidecar; return one that says nothing where there is none."""
     return read_sidecar(log_path) or Sidecar()
 
 

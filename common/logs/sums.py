@@ -68,7 +68,7 @@ def shape_of_sums(shape: Sequence[int]) -> tuple[int, ...]:
 
 
 def sample_of(shape: Sequence[int]) -> int:
-    """How many of the numbers along the last axis are values of the tensor, the first ones."""
+    """Return how many numbers along the last axis, the first ones, are values of the tensor."""
     return _plan(*_rows(shape))[0].shape[1]
 
 
@@ -84,7 +84,7 @@ def _add_up(parts: np.ndarray, weights: np.ndarray) -> np.ndarray:
 
 
 def place_of(shape: Sequence[int], index: tuple[int, ...]) -> tuple[tuple[int, ...], int]:
-    """Where the number at `index` of the sums of a tensor of this shape comes from.
+    """Locate the number at `index` of the sums of a tensor of this shape.
 
     Returns the place of its first value, and how many values it is made of: 1 for the sample.
     """
@@ -98,7 +98,7 @@ def place_of(shape: Sequence[int], index: tuple[int, ...]) -> tuple[tuple[int, .
 
 
 def _rows(shape: Sequence[int]) -> tuple[int, int]:
-    """How many rows are told apart, and how many values each has."""
+    """Return how many rows of a tensor are told apart, and how many values each has."""
     size = math.prod(shape)
     rows = shape[0] if len(shape) > 1 and shape[0] <= _MOST_ROWS else 1
     return rows, size // rows

@@ -73,7 +73,7 @@ def _new_dtype(code: str, order: str, flags: int = 0) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class _Stored:
-    """Where an array lies that was written whole."""
+    """The place, dtype and shape of an array that was written whole."""
 
     offset: int
     dtype: np.dtype
@@ -82,7 +82,7 @@ class _Stored:
 
 @dataclass
 class Mark:
-    """How far a log had come; the writer moves it along where it writes the log anew."""
+    """The length of a log so far; the writer moves it along where it writes the log anew."""
 
     keys: int
     place: int
@@ -205,7 +205,7 @@ class LogWriter:
         return True
 
     def _led(self, key: str, scores: np.ndarray) -> np.ndarray:
-        """What to keep of a choice's scores; the places of those that are kept are written."""
+        """Return a choice's scores that are kept; write their places where they are not all."""
         where = key.removesuffix(SCORES) + PLACES
         if self._given_places is not None:
             places = self._given_places.get(where)
@@ -249,7 +249,7 @@ class LogWriter:
         return stored
 
     def mark(self) -> Mark:
-        """How far the log has come, for `take_back`; a new mark takes the place of the last."""
+        """Mark and return how far the log has come, for `take_back`; the last mark is gone."""
         self._mark = Mark(len(self._keys), self._place, self._state())
         return self._mark
 
@@ -261,7 +261,7 @@ class LogWriter:
         self._file.truncate()
 
     def _state(self) -> dict[str, object]:
-        """What goes on changing as the log grows."""
+        """Return copies of what goes on changing as the log grows, by their names."""
         names = ("_hash", "_keys", "_slots", "_large", "places")
         names += ("skipped", "sums", "booleans", "_booleans")
         return {name: getattr(self, name).copy() for name in names}

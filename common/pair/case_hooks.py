@@ -59,7 +59,7 @@ def reads_file(pair: Pair, preset: str) -> bool:
 
 
 def data_cases(pair: Pair, request: RunRequest) -> list[Case]:
-    """What steps 2 and 5 run, once for each seed; raises UserError where the pair has no data."""
+    """Return the cases of steps 2 and 5, one for each seed; raises UserError without data."""
     preset = data_preset(pair, request.preset)
     if not reads_file(pair, preset):
         demand_data(pair)
@@ -82,7 +82,7 @@ def data_cases(pair: Pair, request: RunRequest) -> list[Case]:
 
 
 def trained_file(pair: Pair, preset: str) -> Path:
-    """Where trained weights of a built-in preset are, if there are any: step 2 scores these."""
+    """Return the path of a built-in preset's trained weights, which step 2 scores if it exists."""
     return pair.folder / f"{preset}.npz"
 
 
@@ -158,7 +158,7 @@ def _part(where: str, part: str, values: object) -> dict[str, np.ndarray]:
 
 
 def training(pair: Pair, config: dict, preset: str) -> dict[str, object]:
-    """How step 5 trains: DEFAULTS, updated with case.py's TRAIN[preset] or its `optimizer`.
+    """Return step 5's settings: DEFAULTS, updated with TRAIN[preset] or `optimizer` of case.py.
 
     Raises UserError where those are no set-up.
     """
@@ -210,7 +210,7 @@ def best_score(settings: Mapping, scores: Mapping[str, float]) -> tuple[str, str
 
 
 def call_hook(pair: Pair, name: str, function, *arguments):
-    """What a function of case.py returns; an exception of it becomes a sentence with its line."""
+    """Call a function of case.py; an exception of it becomes a sentence with its line."""
     try:
         return function(*arguments)
     except UserError:
@@ -231,7 +231,7 @@ def hook_place(pair: Pair, name: str) -> str:
 
 
 def describe_value(value: object) -> str:
-    """What kind of value it is, for a sentence."""
+    """Name the kind of a value, for a sentence."""
     return Kind.VALUE_OF_TYPE(type=type(value).__name__) if value is not None else "None"
 
 

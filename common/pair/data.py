@@ -37,7 +37,7 @@ _SHA256 = "sha256"
 
 
 def digits() -> dict[str, dict[str, np.ndarray]]:
-    """Which quarter of a handwritten digit is blackened, 0 to 3?  64-token sequences: train, test.
+    """Return train and test sets of 64-token digits; a label is the blackened quarter, 0 to 3.
 
     scikit-learn's digits, each four times, once for each quarter.  The 1,797 pictures are split in
     two, every digit in the same share in both (seeded, hence always the same); of the one part as
@@ -121,7 +121,7 @@ def load_arrays(path: Path | str) -> dict[str, np.ndarray]:
 
 
 def count(samples: Mapping[str, np.ndarray]) -> int:
-    """How many samples there are: arrays (N, ...)."""
+    """Return how many samples there are: arrays (N, ...)."""
     return len(next(iter(samples.values())))
 
 

@@ -205,7 +205,7 @@ def _are_of_tokens(logits: np.ndarray, ids: np.ndarray | None) -> bool:
 
 
 def confusion(labels: np.ndarray, predictions: np.ndarray, num_classes: int) -> np.ndarray:
-    """How often class i was predicted as class j, at [i, j]: (num_classes, num_classes), int64.
+    """Count how often class i was predicted as class j: int64 (num_classes, num_classes) at [i, j].
 
     `labels` and `predictions` are (N,), integers in 0 .. num_classes - 1.
     Raises ValueError where they are empty, of different lengths, no integers or out of range.

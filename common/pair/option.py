@@ -12,7 +12,7 @@ from pathlib import Path
 
 @dataclass(frozen=True)
 class Option:
-    """What a field says of its option."""
+    """A field's option: its flag, its help, and which commands take it."""
 
     name: str  # as it is typed, without the dashes
     help_text: str
@@ -41,7 +41,7 @@ def options_of(declared: type) -> dict[str, Option]:
 
 
 def _told(of: Field, one: Option) -> dict[str, object]:
-    """What argparse is told: what the field's default and type say, and what the option does.
+    """Return argparse's arguments for an option: by the field's default and type, and by its own.
 
     A list is given by the option's repetition, a false by leaving the option out.
     """

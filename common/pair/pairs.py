@@ -103,7 +103,7 @@ def own_folder(side: str) -> str:
 
 
 def is_checkpoint(weights: str | None) -> bool:
-    """Whether --weights names a file or a folder: neither left out nor one of WORDS."""
+    """Return whether --weights names a file or a folder: neither left out nor one of WORDS."""
     return weights is not None and weights not in WORDS
 
 
@@ -151,11 +151,11 @@ class Pair:
 
     @property
     def model(self) -> str:
-        """What --model takes for this pair: a built-in name, or the path of its folder."""
+        """Return what --model takes for this pair: a built-in name, or the path of its folder."""
         return self.name if self.built_in else str(self.folder)
 
     def of_checkpoint(self, folder: str | None) -> "Pair":
-        """The same with the configuration that the check has written of a checkpoint, if any."""
+        """Return the pair with the configuration that the check wrote of a checkpoint, if any."""
         written = load_json(Path(folder) / f"{self.name}.json") if folder else {}
         if "config" not in written:
             return self
@@ -193,7 +193,7 @@ class Pair:
     def cases(
         self, preset: str, weights: str | None = None, mode: str = BOTH, decode: bool = False
     ) -> list[Case]:
-        """What a step runs: the preset's CASES, or the preset alone where its weights are a file's.
+        """Return a step's cases: the preset's CASES, or the preset alone with weights of a file.
 
         weights  what --weights says
         mode     one of MODES: in train mode with what a row's `when_training` changes of config and
@@ -289,12 +289,12 @@ class Pair:
         return told
 
     def working_folder(self, side: str) -> Path | None:
-        """Where a side's model runs: the folder of its links; None where there is none."""
+        """Return the folder of links in which a side's model runs; None where there is none."""
         own = self.folder / own_folder(self.file(side).removesuffix("_model.py"))
         return own if own.is_dir() else None
 
     def between(self, backends: tuple[str, str]) -> "Pair":
-        """The same with other backends; raises UserError where these two cannot be compared."""
+        """Return the pair with other backends; raises UserError where these cannot be compared."""
         against, candidate = map(framework_of, backends)
         asked = dict(zip(("against", "candidate"), backends, strict=True))
         if against == "paddle" and candidate == "torch":

@@ -195,12 +195,12 @@ class RunRequest:
         return self.task if isinstance(self.task, TeacherForced) else None
 
     def of_side(self, side: str) -> "RunRequest":
-        """The same as one side is asked it: its device is cpu or gpu."""
+        """Return the request as one side is asked it: its device is cpu or gpu."""
         return dataclasses.replace(self, side=side, device=device_of(self.device, side))
 
     @property
     def backends(self) -> tuple[str, str]:
-        """What computes the two sides, in the order of SIDES."""
+        """Return the backends of the two sides, in the order of SIDES."""
         return self.against, self.candidate
 
     def framework(self, side: str) -> str:
@@ -228,12 +228,12 @@ class RunRequest:
 
 
 def device_of(device: str, side: str) -> str:
-    """Where a side computes, cpu or gpu, by what --device says."""
+    """Return the device that a side computes on, cpu or gpu, by what --device says."""
     return "gpu" if device in ("gpu", f"{side}-gpu") else "cpu"
 
 
 def error_file(folder: Path, side: str) -> Path:
-    """Where a worker that fails says why; its request's folder."""
+    """Return the file in a request's folder in which a side's worker that fails says why."""
     return folder / f"error_{side}.json"
 
 
@@ -265,7 +265,7 @@ def _read(cls: type, entries: Mapping, path: str):
 
 
 def _allowed(known: dataclasses.Field, kind: object, value: object) -> str:
-    """What a field may hold, where its value is something else; empty where it is allowed."""
+    """Return what a field may hold where its value is something else; empty where it may."""
     if choices := known.metadata.get("choices"):
         return "" if value in choices else Kind.ONE_OF(choices=list(choices))
     if not check_of(kind)(value):

@@ -22,18 +22,18 @@ class Share:
 
     @property
     def sizes(self) -> list[int]:
-        """How many rows each process has."""
+        """Return how many rows each process has."""
         ends = [self.rows * rank // self.count for rank in range(self.count + 1)]
         return [end - first for first, end in zip(ends, ends[1:], strict=False)]
 
     def part(self, per_row: int = 1) -> slice:
-        """This process's part of an axis that has so many entries for each row."""
+        """Return this process's part of an axis that has so many entries for each row."""
         first = self.rows * self.rank // self.count
         return slice(first * per_row, (first + self.sizes[self.rank]) * per_row)
 
 
 class Axes:
-    """Which axis of a tensor is the samples', by the shapes that batches of two lengths have.
+    """The samples' axes of tensors, by the shapes that batches of two lengths have.
 
     The axis of a tensor of (B·H, T, T) has H entries for each sample: that is found too.
     """
@@ -41,7 +41,7 @@ class Axes:
     FEW, MORE = 2, 3  # samples of the two batches
 
     def __init__(self, few: Sequence[Shape] = (), more: Sequence[Shape] = ()):
-        """The same tensors' shapes with FEW and with MORE samples, in one order."""
+        """Compare the same tensors' shapes with FEW and with MORE samples, in one order."""
         self._found = [(one, _axis(one, other)) for one, other in zip(few, more, strict=False)]
 
     def find(self, shape: Shape, rows: int) -> tuple[int, int] | None:
@@ -77,7 +77,7 @@ class ListingTape(Tape):
         self.shapes: list[Shape] = []
 
     def drawn(self, shape: Shape, kind: str = "") -> tuple[Shape, object]:
-        """All of it, which is listed."""
+        """List the shape, and draw all of it."""
         self.shapes.append(tuple(shape))
         return shape, ...
 
@@ -106,5 +106,5 @@ class PartOfTape(Tape):
 
 
 def rows_of(batch: Mapping[str, object]) -> int:
-    """How many samples a batch of arrays or tensors has."""
+    """Return how many samples a batch of arrays or tensors has."""
     return len(next(iter(batch.values())))

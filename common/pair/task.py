@@ -67,7 +67,7 @@ class Describe:
 
 @dataclass(frozen=True)
 class Inspect:
-    """What is asked of the model's structure, for a proposal of RENAME and convert."""
+    """The task of showing the model's structure, for a proposal of RENAME and convert."""
 
     ask: str = field(default=SEE, metadata={"choices": (SEE, TRY)})
 

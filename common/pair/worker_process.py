@@ -36,7 +36,7 @@ _PATIENCE = "timeout=86400"
 
 @dataclass(frozen=True)
 class Failure:
-    """Why a worker could not do what it was asked to."""
+    """The failure of a worker: its reason, its traceback, and whose it is."""
 
     reason: str  # a Reason, or the text of what has none
     traceback: str
@@ -215,7 +215,7 @@ def run_group(
 
 
 def _how_one_ended(stderr: Sequence[str]) -> Reason | str:
-    """What a launcher says of the first of its processes that failed; empty where it says nothing.
+    """Return how the first failed process of a launcher ended; empty where stderr says nothing.
 
     torchrun's report has `rank : 1` and `exitcode : -9` under its root cause; Paddle's launcher
     one line, `Container rank 1 status failed … code -9 …`.
@@ -233,7 +233,7 @@ def _how_one_ended(stderr: Sequence[str]) -> Reason | str:
 
 
 def _launcher(module: str, request: RunRequest, logs: Path) -> list[str]:
-    """What starts several processes of a side behind `python -m`, the script included."""
+    """Return the words behind `python -m` that start several processes of a side's script."""
     nodes, rank = str(request.nnodes), str(request.node_rank)
     number = str(request.processes // request.nnodes)
     host, _, port = (request.master or "").rpartition(":")
@@ -255,7 +255,7 @@ def _side(module: str) -> str:
 
 
 def _written(folder: Path, side: str) -> Failure | None:
-    """What a worker has written of its failure; None where it has not."""
+    """Read what a worker has written of its failure; None where it has not."""
     try:
         entries = load_json(error_file(folder, side))
         reason, traceback = read_reason(entries["reason"]), entries["traceback"]
@@ -267,7 +267,7 @@ def _written(folder: Path, side: str) -> Failure | None:
 
 
 def _written_by_any(folder: Path, side: str) -> Failure | None:
-    """What the first of several processes has written of its failure, or another one.
+    """Read what the first of several processes has written of its failure, or another one.
 
     Those that have lost another process come last.
     """
@@ -277,7 +277,7 @@ def _written_by_any(folder: Path, side: str) -> Failure | None:
 
 
 def _how_it_ended(process: Process, side: str, python: str) -> Failure:
-    """What is to be said of a process that ended without a word of its own."""
+    """Return the failure of a process that ended without a word of its own."""
     end = _how_one_ended(process.stderr)
     end = Kind.GROUP_LOST_PROCESS(end=end) if end else how_it_ended(process.wait(), process.stderr)
     where = Kind.WORKER_RUN_BY(python=python) if python != sys.executable else ""

@@ -66,7 +66,7 @@ class Blanks:
         self.read = self.read or generator() != self._before
 
     def add(self, tensor) -> None:
-        """From now on this tensor, which has no memory, is blank."""
+        """Take this tensor, which has no memory, as blank from now on."""
         self._made[id(tensor)] = weakref.ref(tensor)
 
     def overwritten(self, tensor) -> None:
@@ -74,7 +74,7 @@ class Blanks:
         self._made.pop(id(tensor), None)
 
     def has(self, value) -> bool:
-        """Whether a value is a tensor that is blank."""
+        """Return whether a value is a tensor that is blank."""
         if id(value) not in self._made or not isinstance(value, _Tensor):
             return False
         return self._made[id(value)]() is value and not value._is_initialized()
@@ -105,7 +105,7 @@ def generator() -> str:
 
 @cache
 def _way() -> Intercept:
-    """Made once a process: these are thousands."""
+    """Make the handlers once a process: these are thousands."""
     handles = {}
     for owner in ("_C_ops", "_legacy_C_ops"):
         for name, own in vars(getattr(paddle, owner)).items():
@@ -119,7 +119,7 @@ def _way() -> Intercept:
 
 
 def _look(own, arguments, options, written: int | None = None):
-    """It is given no blank tensor but the one that it writes."""
+    """Run a function that is given no blank tensor but the one that it writes."""
     blanks = Blanks.now
     for i, value in enumerate((*arguments, *options.values())):
         parts = value if isinstance(value, list | tuple) else (value,)
@@ -149,7 +149,7 @@ def _share(own, arguments, options):
 
 
 def _set_value(own, arguments, options):
-    """It writes a tensor, but does not read it."""
+    """Set a tensor's values, which writes it but does not read it."""
     tensor, value = arguments
     if not Blanks.now.has(value):
         with _way().off():
@@ -160,14 +160,14 @@ def _set_value(own, arguments, options):
 
 
 def _set_item(own, arguments, options):
-    """Some of a blank tensor may be overwritten, as an Embedding's padding row is."""
+    """Let some of a blank tensor be overwritten, as an Embedding's padding row is."""
     tensor, _, value = arguments
     if not Blanks.now.has(tensor) or Blanks.now.has(value):
         _look(own, arguments, options)
 
 
 def _copy(own, arguments, options):
-    """What copy.deepcopy calls, too."""
+    """Blank a tensor that is given the values of a blank one, as copy.deepcopy does, too."""
     tensor, other, *_ = arguments
     if not Blanks.now.has(other):
         return _look(own, arguments, options)

@@ -39,7 +39,7 @@ class Read(RuntimeError):
 
 
 class Blanks:
-    """What is blank, by the memory that tensors lie in: views of it are blank too."""
+    """The blank tensors of a process, by the memory that they lie in: views of it are blank too."""
 
     def __init__(self):
         self.read = False  # a blank value has become something that is no tensor
@@ -69,7 +69,7 @@ class Blanks:
         return own(*arguments, **options)
 
     def add(self, tensor) -> None:
-        """From now on this tensor's memory is blank."""
+        """Take this tensor's memory as blank from now on."""
         storage = _storage(tensor)
         self._blank[storage._cdata] = StorageWeakRef(storage)
 
@@ -80,7 +80,7 @@ class Blanks:
             self._blank.pop(storage._cdata, None)
 
     def has(self, tensor) -> bool:
-        """Whether a tensor is blank."""
+        """Return whether a tensor is blank."""
         return tensor.layout == torch.strided and _storage(tensor)._cdata in self._blank
 
     def in_constants(self, model) -> bool:
@@ -142,7 +142,7 @@ class _Operators(TorchDispatchMode):
 
 
 def _undrawn(function, name: str, arguments, options):
-    """What a random operator returns, with whatever values; a large one costs nothing."""
+    """Return a random operator's result with whatever values; a large one costs nothing."""
     options = {key: value for key, value in options.items() if key != "generator"}
     if name.endswith("_") and isinstance(arguments[0], _Tensor):
         return arguments[0]

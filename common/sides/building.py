@@ -23,7 +23,7 @@ BLANK_FROM = 1 << 20  # values; a smaller model is built in no time
 
 
 def of_blank(run, use: Callable):
-    """What `use` makes of the case's model, built without the values that its weights overwrite.
+    """Build the case's model without the values that its weights overwrite, and `use` it.
 
     None where it is too small to be worth it, and where a constructor uses what it draws: such a
     model is built as its file says, from now on.
@@ -98,7 +98,7 @@ def note_constants(run, model) -> None:
 
 
 def alike(run, found: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """Of what a model was built with: that which another seed builds alike."""
+    """Return those arrays of what a model was built with that another seed builds alike."""
     unlearned = run.side.unlearned
     with run.side.seeded(run.request.seed + _ANOTHER_SEED):
         other = of_blank(run, lambda m, blanks: None if blanks.read else dict(unlearned(m)))

@@ -30,7 +30,7 @@ def patch(side):
 
 
 class _Choices:
-    """What stands before a side's functions, and what stood there."""
+    """The handlers that stand before a side's functions, and the functions that stood there."""
 
     def __init__(self, side):
         self.side = side

@@ -18,7 +18,7 @@ from twincheck.common.logs.dropouts import axes_of, partners
 
 
 class _Listed:
-    """What one run of one case draws, and what the reference drew.
+    """The list of what one run of one case draws, beside what the reference drew.
 
     reference   reads the reference's list as its sidecar has it; called at the first draw
     """
@@ -49,7 +49,7 @@ class Draws(_Listed):
         self._has_drawn = False  # in the pass
 
     def begin(self) -> None:
-        """Another pass."""
+        """Begin another pass."""
         self._has_drawn = False
 
     @contextmanager
@@ -91,7 +91,7 @@ class Draws(_Listed):
         return next(n for n in wanted if f"drawn:{draw.key}:{n}" not in counts)
 
     def _sites(self, draw: Draw) -> list[str]:
-        """Where the reference draws the same, in its order.
+        """Return the sites where the reference draws the same, in its order.
 
         A whole training has more passes than the list, and batches of other lengths.
         """
@@ -132,7 +132,7 @@ class Dropouts(_Listed):
         self._pass: list[Draw] | None = None  # what was drawn in it; None: nothing yet
 
     def begin(self) -> None:
-        """Another pass.
+        """Begin another pass.
 
         Raises Restart where the dropouts of the last one turn out to have other names on the
         reference's side: what was computed with the wrong masks is of no use.
@@ -163,12 +163,12 @@ class Dropouts(_Listed):
         return self._plan.get(draw.site, (draw.site, None))
 
     def _known(self) -> Pass:
-        """What the reference drew in this pass; passes without a dropout do not count."""
+        """Return what the reference drew in this pass; passes without a dropout do not count."""
         return pass_at(self._runs, len(self._recorded) - 1)
 
 
 def _plan(reference: Pass, candidate: Pass) -> Plan:
-    """What is not the reference's dropout of the same name; empty where all are."""
+    """Return each dropout's label and axes in the reference; empty where all are their own."""
     found = partners(reference, candidate)
     names = {draw.site for draw in reference}
     plan: dict[str, tuple[str, list[int] | None]] = {}

@@ -20,7 +20,7 @@ _GRAPH = "_graph_of_it"  # where a model keeps its own
 
 
 def called(run, model) -> Callable:
-    """What calls a model: itself, or its graph, which is made at the first call.
+    """Return what calls a model: itself, or its graph, which is made at the first call.
 
     A static graph keeps the numbers that were drawn for it: one that draws is made anew each time.
     Raises UserError where the framework cannot make one.
@@ -58,7 +58,7 @@ def _compiled(side, model) -> Callable:
 
 
 def _by_inductor(side, graph, inputs) -> Callable:
-    """What torch.compile makes of a graph by default; nothing stands before torch meanwhile.
+    """Compile a graph as torch.compile does by default; nothing stands before torch meanwhile.
 
     Casts in it are upcast here: torch.compile does not see what stands before a tensor's methods.
     """

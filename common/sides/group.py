@@ -169,7 +169,7 @@ class Group:
         return self.sum(value) / self.count
 
     def spread(self, value):
-        """How far a tensor's values are apart over the processes, at most."""
+        """Return how far a tensor's values are apart over the processes, at most."""
         largest = self._reduced(value, self._dist.ReduceOp.MAX)
         return (largest - self._reduced(value, self._dist.ReduceOp.MIN)).max()
 
@@ -197,7 +197,7 @@ class Group:
 
 @contextmanager
 def _lost():
-    """What fails here, fails because another process is gone: that one's reason is the reason."""
+    """Raise LostProcess for what fails here: another process is gone, and its reason counts."""
     try:
         yield
     except Exception as error:

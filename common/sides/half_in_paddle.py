@@ -133,7 +133,7 @@ class Emulation:
         dtype="float16",
         use_promote=True,
     ):
-        """What stands for paddle.amp.auto_cast, which does nothing on a CPU."""
+        """Stand for paddle.amp.auto_cast, which does nothing on a CPU."""
         if enable and level not in ("O0", "O1"):
             raise NotImplementedError(Kind.AMP_LEVEL_NOT_EMULATED(level=str(level)))
         saved, lists = self._mixed, paddle.amp.amp_lists
@@ -191,7 +191,7 @@ class Emulation:
         return self._cast_all(result, {paddle.float32: half})
 
     def _wide(self, values, more=None):
-        """The same with every tensor of half precision in float32, and so the type to be made."""
+        """Return values with float32 in place of half precision, of tensors and of asked types."""
         casts = dict.fromkeys(_HALF, paddle.float32) | (more or {})
 
         def change(path, value):
@@ -212,7 +212,7 @@ class Emulation:
         return tree_map(values, change, paddle.is_tensor)
 
     def _in_place(self, own, arguments, options):
-        """What an operator writes into its first argument, written there rounded."""
+        """Run an operator that writes into its first argument, and round what it writes there."""
         first, *others = arguments
         try:
             copy = self._cast(first, paddle.float32)

@@ -54,7 +54,7 @@ def log_initial(run, stem: str) -> None:
 
 
 def initial_weights(run) -> dict[str, np.ndarray]:
-    """What `judge_initial` needs of every parameter, under the reference's names and layout.
+    """Return what `judge_initial` needs of every parameter, by the reference's names and layout.
 
     NAME:values    (seeds, up to MAX_VALUES / seeds), the same elements on both sides
     NAME:constant  (rows,), 1 where all of a row's elements are the same under every seed; the
@@ -101,7 +101,7 @@ def initial_weights(run) -> dict[str, np.ndarray]:
 
 
 def _first(run, name: str, values: np.ndarray, count: int) -> dict:
-    """What is recorded of a parameter, begun with its first draw: so many values of each."""
+    """Begin the record of a parameter with its first draw; `count` values are taken of each."""
     chosen = np.arange(values.size)
     if values.size > count:
         chosen = run.session.tape.generator(f"init/{name}").integers(0, values.size, count)

@@ -143,7 +143,7 @@ def draw_integers(side, module, name, shape, end):
 
 
 def margins(scores: np.ndarray, choice: np.ndarray) -> np.ndarray:
-    """By how much each choice won: the distance to the scores next to it in their order.
+    """Return by how much each choice won: the distance to the scores next to it in their order.
 
     scores (..., N); choice (...) of a largest score or (..., k) of the k largest in their order.
     Returns the shape of `choice`, finite throughout: a score without another beside it has itself

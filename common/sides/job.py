@@ -61,12 +61,12 @@ class Job:
 
     @property
     def slot(self) -> str:
-        """Which of the two sides this is, one of SIDES, whatever framework computes it."""
+        """Return which of the two sides this is, one of SIDES, whatever framework computes it."""
         return self.request.side or self.side.NAME
 
     @property
     def backend(self) -> str:
-        """What computes this side, one of BACKENDS."""
+        """Return the backend that computes this side, one of BACKENDS."""
         return self.request.backends[SIDES.index(self.slot)]
 
     @property
@@ -80,7 +80,7 @@ class Job:
         return ResultFolder(self.folder)
 
     def values(self, case: Case) -> int:
-        """How many values a case's weights have; 0 where none are stored."""
+        """Return how many values a case's weights have; 0 where none are stored."""
         stored = self.files.weights(case.start)
         return count_values(load_owners(stored)) if stored.with_suffix(".json").is_file() else 0
 

@@ -49,7 +49,7 @@ _WEIGHTS = "weights"  # the folder with a case's own, beside those with marks
 
 
 def has_loader(pair: Pair) -> bool:
-    """Whether a library's own loader carries the pair's weights."""
+    """Return whether a library's own loader carries the pair's weights."""
     return getattr(pair.case, "load", None) is not None
 
 
@@ -139,7 +139,7 @@ class Carrier:
     # ---- both -----------------------------------------------------------------------------------
 
     def traced(self, case: Case, marks: Marks, owners: dict[str, Owner], within="") -> Loaded:
-        """What the loader makes of the marked folders, those of a round trip `within` another."""
+        """Load the marked folders, maybe `within` a round trip; return where the marks went."""
         passes = []
         for i in range(PASSES):
             model = self.loaded(case, Path(within, marked(i)))
@@ -150,7 +150,7 @@ class Carrier:
         return loaded
 
     def _settings_notes(self, case: Case, model) -> list[str]:
-        """What the loaded model's configuration has otherwise than that of `build`'s model."""
+        """Return notes on what the loaded model's configuration has otherwise than `build`'s."""
         configs = []
         for one in (model, self.built(case)):
             parts = (getattr(part, "config", None) for _, part in self.side.modules(one))
@@ -171,7 +171,7 @@ class Carrier:
         ]
 
     def _changed(self, case: Case, wanted: dict[str, np.ndarray]) -> list[str]:
-        """What of a case's own weights does not arrive as the marks did, in words."""
+        """Return reasons for those of a case's own weights that do not arrive as the marks did."""
         found = self.side.state(self.loaded(case, _WEIGHTS))
         return [
             Kind.LOADER_COMPUTES(key=key, case=case.name or "main")
@@ -245,7 +245,7 @@ def _shown(value: object) -> str:
 
 
 def arranged(loaded: Loaded, state: dict[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """This side's key -> the values of a torch state in the places that the loader puts them in.
+    """Return the values of a torch state where the loader puts them: this side's key -> array.
 
     Entries with an element from nowhere are left out: what they should be, nobody knows.
     """
@@ -263,7 +263,7 @@ def save_loaded(path: Path, loaded: Loaded) -> None:
 
 
 def layout_of(job, case: Case, owners: dict[str, Owner], others: dict[str, Owner]) -> Layout:
-    """Where the entries of a model come from; by what `save_loaded` has left of a loader."""
+    """Return where a model's entries come from; by what `save_loaded` has left of a loader."""
     hooks = getattr(job.pair.case, "RENAME", {}), getattr(job.pair.case, "convert", None)
     if len(set(map(framework_of, job.request.backends))) == 1:  # nothing is to be turned
         rename = {} if set(others) <= set(owners) else hooks[0]

@@ -9,7 +9,7 @@ REGRESSION_LOSSES = ("mse", "mae", "huber")
 
 
 def regression_loss(side, predictions, labels, kind="mse", reduction="mean", delta=1.0):
-    """How far predictions are from labels of the same shape.
+    """Return how far predictions are from labels of the same shape.
 
     kind       mse squared, mae absolute, huber half squared up to `delta` and a line beyond
     reduction  none, mean or sum

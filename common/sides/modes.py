@@ -18,7 +18,7 @@ from twincheck.common.system.tree import named_leaves
 
 
 def why_not_run(run) -> str:
-    """Why the case that a check adds for train mode does not run; empty where it does.
+    """Return why the case that a check adds for train mode does not run; empty where it does.
 
     The reference decides: SAME, or with what error it ended in train mode.  Where that is SAME the
     candidate looks at itself too, and says in what its own modes differ.
@@ -43,7 +43,7 @@ def why_not_run(run) -> str:
 
 
 def difference(run) -> str:
-    """What differs between the model's two modes, from the same start; empty where nothing does.
+    """Return what differs between the model's modes, from one start; empty where nothing does.
 
     Of whatever the model draws both see the same numbers.
     """

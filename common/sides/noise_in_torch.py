@@ -149,7 +149,7 @@ class Moved(TorchDispatchMode):
         return torch.addcmul(value, value, drawn)
 
     def _normwise(self, value, size: float):
-        """What was transformed: each value's error is a part of all that it is summed from."""
+        """Move what was transformed: each value's error is a part of all that it is summed from."""
         if not is_wide(value):
             return value
         parts = torch.view_as_real(value) if value.is_complex() else value
@@ -189,7 +189,7 @@ class Rounded(TorchDispatchMode):
 
 
 def nested(change: Callable, value):
-    """What `change` makes of each value in tuples, lists and dicts; torch's own is far slower."""
+    """Apply `change` to each value in tuples, lists and dicts; torch's own is far slower."""
     if isinstance(value, tuple | list):
         return type(value)(nested(change, one) for one in value)
     if isinstance(value, dict):
@@ -205,7 +205,7 @@ def is_wide(value: object) -> bool:
 
 
 def terms(name: str, args: tuple, found: object) -> int:
-    """How many terms an operator adds for each of its values: their roundings' sizes add up.
+    """Return how many terms an operator adds for each of its values: their roundings add up.
 
     Roundings are as often up as down, so that n of them move a sum as far as the root of n.
     """

@@ -120,7 +120,7 @@ class Offload:
         self._bring([w for w in self._weights.values() if w.wanted and not w.users])
 
     def is_wanted(self, value):
-        """Whether the gradient of a parameter is kept."""
+        """Return whether the gradient of a parameter is kept."""
         weight = self._weights.get(id(value))
         return weight is None or weight.wanted
 
@@ -207,7 +207,7 @@ class Offload:
         vars(part.module)["forward"] = forward  # past a __setattr__ of the model's own
 
     def wants_gradient(self, value):
-        """Whether a gradient goes back through a tensor."""
+        """Return whether a gradient goes back through a tensor."""
         return self.side.is_float(value) and self.side.wants_gradient(value)
 
     def _last(self, weights):

@@ -185,7 +185,7 @@ def probing(side, model):
 
 
 def _results(side, module, outputs):
-    """What a probe shows of a module's outputs, and how that is put back among them."""
+    """Return what a probe shows of a module's outputs, and what puts that back among them."""
     if _is_attention(side, module) and isinstance(outputs, tuple):
         return outputs[0], lambda seen: (seen, *outputs[1:])
     if isinstance(module, side.CELLS):
@@ -249,7 +249,7 @@ def hooked(hooks):
 
 
 class _Wrapped:
-    """The same round `forward` itself: hooks of Paddle 2.6 are not shown the keywords."""
+    """A hook round `forward` itself: Paddle 2.6 does not show its hooks the keywords."""
 
     def __init__(self, module, before: Callable):
         self.module = module

@@ -23,13 +23,13 @@ _VIEWS = paddle.get_flags("FLAGS_use_stride_kernel")
 
 
 def make_quick(wanted: bool) -> None:
-    """From now on, compute the quick way, or Paddle's own."""
+    """Compute the quick way from now on, or Paddle's own."""
     paddle.set_flags({flag: on and not wanted for flag, on in _VIEWS.items()})
     _WAY.put() if wanted else _WAY.take_away()
 
 
 def _may_differ(*inputs) -> bool:
-    """Whether gradients may be computed another way: nothing looks, and all of these have one."""
+    """Return whether gradients may be computed another way: nothing looks, and all are wanted."""
     if current().probing or not paddle.is_grad_enabled():
         return False
     return not any(value is None or value.stop_gradient for value in inputs)

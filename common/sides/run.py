@@ -199,7 +199,7 @@ class Run:
         return model, made
 
     def _filled_blank(self, model, blanks):
-        """The same of one that was built without these; None where something is missing still."""
+        """Return `_filled` of a model that was built blank; None where some of it still is."""
         found = self._filled(model)
         for value in self.offload.absent if self.offload else ():
             blanks.overwritten(value)
@@ -253,7 +253,7 @@ class Run:
                 self.log(key, _widest(values), f"{OWN} {BUFFER}")
 
     def _persistent(self, found: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-        """Of buffers those that are carried over with the weights."""
+        """Return those buffers that are carried over with the weights."""
         if isinstance(self.layout, Layout):
             known = self.layout.carried()
         else:
@@ -318,7 +318,7 @@ class Run:
             self.session.seen.modules[self.prefix + self.session.rename(name)] = count
 
     def learn_probed(self, model) -> None:
-        """With --offload ask for the gradients of those weights alone that --probe names.
+        """Ask, with --offload, for the gradients of those weights alone that --probe names.
 
         Raises UserError where it names none.
         """
@@ -339,7 +339,7 @@ class Run:
             self.offload.keep(self.learned)
 
     def _layout_of(self, model) -> Layout:
-        """Where the entries of a model of this side come from: found once for models alike."""
+        """Return where the entries of this side's model come from: found once for models alike."""
         owners = weights.load_owners(self.stored_weights), self.side.owners(model)
         for layout in self.job.layouts:
             if (layout.torch_owners, layout.paddle_owners) == owners:
@@ -465,7 +465,7 @@ def stored(dtype: str, request: RunRequest) -> str:
 
 
 def beside(values: np.ndarray, name: str, again: int) -> np.ndarray:
-    """For a repeated run the next float32 of each value, to either side, or the value itself.
+    """Return the next float32 of each value, to either side, for a repeated run; or the value.
 
     again   the number of the repeated run; 0: it is none, and all stay
     Whole numbers stay, since they may be flags or counts; so do infinities and other dtypes.

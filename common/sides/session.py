@@ -36,7 +36,7 @@ _SHOWN = 5  # names in a sentence
 
 
 class Selection:
-    """What `--probe` and `--no-probe` leave to be looked at; without them everything.
+    """The choice of `--probe` and `--no-probe`: what is looked at; without them everything.
 
     Patterns are told on the reference's names: the Paddle side renames its own before it asks.
     """
@@ -54,7 +54,7 @@ class Selection:
         return self.nothing or bool(self.patterns)
 
     def takes(self, name: str) -> bool:
-        """Whether this module or intermediate is looked at."""
+        """Return whether this module or intermediate is looked at."""
         if not self.is_partial:
             return True
         if name not in self._named:
@@ -99,7 +99,7 @@ def _some(pattern: str, names: Iterable[str]) -> str:
 
 @dataclass
 class Seen:
-    """What a run shows beside its arrays, under the names that the sidecar has for it."""
+    """The record of what a run shows beside its arrays, under the names of the sidecar."""
 
     flips: list[str] = field(default_factory=list)  # where it alone would have chosen otherwise
     choices: dict[str, dict[str, str]] = field(default_factory=dict)  # key -> its margin and scores
@@ -160,7 +160,7 @@ class Session:
 
     @property
     def probing(self) -> bool:
-        """Whether probes are looked at: where they are wanted, and can be."""
+        """Return whether probes are looked at: where they are wanted, and can be."""
         return self.wants_probes and not self.is_graph
 
     @probing.setter
@@ -216,7 +216,7 @@ class Session:
 
     @contextmanager
     def unmoved(self, alone: str = "") -> Iterator[None]:
-        """What is computed inside is as it is where operators are moved.
+        """Compute inside as where no operators are moved.
 
         alone   the only kind of moves that this is for: noise or constants
         """
@@ -231,7 +231,7 @@ class Session:
 
     @property
     def draws_from_tape(self) -> bool:
-        """Whether what a model draws by itself now comes from the tape."""
+        """Return whether what a model draws by itself now comes from the tape."""
         return self.draws.taking or self.recomputing
 
     def draw(self, kind: str, shape: tuple[int, ...]) -> np.ndarray:
@@ -268,7 +268,7 @@ class Session:
         return mask
 
     def snapshot(self) -> tuple[dict[str, int], list[str]]:
-        """Where names stand now, for `repeat`."""
+        """Return where names stand now, for `repeat`."""
         return dict(self._counts), list(self.running)
 
     @contextmanager
@@ -284,7 +284,7 @@ class Session:
 
     @contextmanager
     def at(self, function: Callable | None) -> Iterator[None]:
-        """What is noted meanwhile was made by this function, which has returned: its first line."""
+        """Note what is made meanwhile as made at this function's first line; it has returned."""
         code = getattr(inspect.unwrap(function), "__code__", None) if function else None
         self._made_at = f"{code.co_filename}:{code.co_firstlineno}" if code else ""
         try:

@@ -28,7 +28,7 @@ from twincheck.common.system.reasons import Kind
 
 @dataclass
 class Upcast:
-    """Whether this process upcasts, and what it has upcast."""
+    """The upcasting of this process: whether it is on, and what it has upcast."""
 
     on: bool = False
     # file:line of the model -> what stands there ("float64 to float32") -> calls
@@ -70,7 +70,7 @@ def _switch(on: bool) -> None:
 
 
 def wanted() -> bool:
-    """Whether casts are upcast now."""
+    """Return whether casts are upcast now."""
     return _upcast.on
 
 
@@ -124,7 +124,7 @@ def _watch_caches() -> None:
 
 
 class Spelling:
-    """How a framework writes dtypes, and what handles its functions while upcasting."""
+    """A framework's spelling of dtypes, and the handlers of its functions while upcasting."""
 
     def __init__(self, side):
         self.side, self.wide = side, side.WIDE
@@ -151,7 +151,7 @@ class Spelling:
         return leaf
 
     def result(self, own: Callable, arguments, options):
-        """What it makes is narrow whatever it gets: it is widened."""
+        """Widen the result of a function that makes it narrow whatever it gets."""
         made = own(*arguments, **options)
         if not self._is_narrow(made):
             return made
@@ -159,7 +159,7 @@ class Spelling:
         return self._widened(made)
 
     def of_integers(self, own: Callable, arguments, options):
-        """What makes narrow floats of integers: it gets wide floats instead of them."""
+        """Give wide floats for its integers to a function that makes narrow floats of them."""
         made = own(*arguments, **options)
         if not self._is_narrow(made):
             return made
@@ -185,7 +185,7 @@ class Spelling:
         return self.side.cast(value, self.wide.get(value.dtype, self.side.lib.float64))
 
     def _told(self, narrow: object, arguments: Sequence[object]) -> str:
-        """What a call would have made, in words for the sidecar."""
+        """Return what a call would have made, in words for the sidecar."""
         first = arguments[0] if arguments else None
         return _words(_name(narrow), _name(first.dtype) if self.side.is_tensor(first) else "")
 

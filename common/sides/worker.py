@@ -379,7 +379,7 @@ class _Logs:
         return self.write(run, *arguments, **options)
 
     def write_all(self) -> None:
-        """All logs of the request's task."""
+        """Write all logs of the request's task."""
         job, task = self.job, self.request.task
         if self.request.offload:
             map_weights(job)
@@ -473,7 +473,7 @@ def _site() -> str:
 
 
 def _transplant(text: str | None):
-    """What torch computes on the Paddle side; None where nothing is asked for."""
+    """Have torch compute what `text` names on the Paddle side; None where nothing is asked for."""
     if not text:
         return None
     names = extras.load(TRANSPLANTS, "chosen")(text)

@@ -53,7 +53,7 @@ MOST_BYTES = 10**8
 
 @dataclass
 class _Ran:
-    """What the cases of one log have left for its sidecar, by their prefix or by their name."""
+    """The record that a log's cases leave for its sidecar, by their prefix or by their name."""
 
     inputs: dict[str, np.ndarray] = field(default_factory=dict)
     states: Mapping[str, np.ndarray] = field(default_factory=dict)
@@ -134,9 +134,9 @@ def _write_small(path: Path, stem: str, arrays: Mapping[str, np.ndarray], sideca
 
 
 def _watching(job: Job, dtype: str, fed: bool) -> AbstractContextManager:
-    """What is done about Paddle's inexact operators in a run, which may be fed the reference's.
+    """Treat Paddle's inexact operators as a run needs, which may be fed the reference's values.
 
-    And whether those that torch computes are counted.
+    Say also whether those that torch computes are counted.
     """
     if job.transplant:
         job.transplant.compare = dtype != "float64" and not fed and not job.request.uncounted
@@ -186,7 +186,7 @@ def _run_case(job: Job, case: Case, dtype: str, session: Session, writer, again,
 
 
 def _of_job(job: Job) -> dict[str, object]:
-    """What a sidecar says of who made a log, and of what was asked for."""
+    """Return the sidecar's entries on who made a log, and on what was asked for."""
     side, pair, request = job.side, job.pair, job.request
     packages = imported_packages(pair, job.slot)  # of the pair's files, such as transformers
     versions = {name: getattr(sys.modules.get(name), "__version__", None) for name in packages}
@@ -239,7 +239,7 @@ def _to_run(job: Job) -> str:
 
 
 def _of_seen(seen: Seen, kept: Mapping[str, np.ndarray]) -> dict[str, object]:
-    """What it says of what the run has seen.
+    """Return the sidecar's entries on what the run has seen.
 
     kept   of the log's writer: which scores it has kept of a choice
     """
@@ -268,7 +268,7 @@ def _handed(settings, made: tuple[str, list]) -> tuple[str, list]:
 
 
 def _kept(job: Job, path: Path) -> dict[str, object]:
-    """Which tensors stay whole in a log, for its writer.
+    """Return the writer's arguments that say which tensors stay whole in a log.
 
     The first of the reference's logs decides for the logs of all other runs.
     """

@@ -11,7 +11,7 @@ ALIASES = {
 
 
 def under_its_names(function: Callable, framework: str) -> Handle:
-    """What answers with `function` for a framework's own, arguments under the names it knows."""
+    """Return a handle that answers with `function`, its arguments under the names it knows."""
     aliases = ALIASES[framework]
 
     def handle(own: Callable, arguments, options):

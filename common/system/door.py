@@ -33,7 +33,7 @@ def to_type(*words):
 
 
 def for_others(*words):
-    """The same as anybody types it who has the workbench: in a file that is handed on."""
+    """Return a command as anybody types it who has the workbench: for a file that is handed on."""
     return joined(NAME, *words)
 
 
@@ -43,22 +43,22 @@ def in_help(text):
 
 
 def to_install(*packages):
-    """What to type to have what the workbench needs: `make install` in a checkout, else pip's."""
+    """Return what to type to install what the workbench needs: `make install` or pip's."""
     return to_make("install") if IN_A_CHECKOUT else to_pip(*packages)
 
 
 def to_make(target):
-    """What to type to make something of the checkout."""
+    """Return what to type to make something of the checkout."""
     return joined("make", *([] if os.getcwd() == ROOT else ["-C", ROOT]), target)
 
 
 def to_pip(*packages, python=None):
-    """What to type to install packages for a Python, by default this one."""
+    """Return what to type to install packages for a Python, by default this one."""
     return joined(python or this_python(), "-m", "pip", "install", *packages)
 
 
 def this_python():
-    """How this Python is called from here: `python`, where that is the one, or its path."""
+    """Return how this Python is called from here: `python`, where that is the one, or its path."""
     here = shutil.which("python")
     own = os.path.abspath(sys.executable)
     return "python" if here and os.path.abspath(here) == own else shown(own)
@@ -98,7 +98,7 @@ def _door():
 
 @lru_cache(maxsize=1)
 def _is_of_this_package(script):
-    """Whether the program beside this Python runs the package that this file is of."""
+    """Return whether the program beside this Python runs the package that this file is of."""
     packages = sysconfig.get_path("purelib")
     if not (os.path.isfile(script) and IN_A_CHECKOUT):
         return os.path.isfile(script) and ROOT == packages

@@ -81,7 +81,7 @@ def of_pairs(results: str = "", behind: int = 0) -> Callable[[Callable], Callabl
 
 
 def load_all(group: str) -> list:
-    """What the entry points of a group name, of those extras that are there."""
+    """Load what the entry points of a group name, of those extras that are there."""
     found = []
     for name in entry_points(group):
         with suppress(UserError):

@@ -117,7 +117,7 @@ def _swap(finished: Path, target: Path, aside: Path) -> None:
 
 
 def version(folder: Path) -> tuple[int, int] | None:
-    """What tells a result from the next one under the same name; None where there is none."""
+    """Return what tells a result from the next one of the same name; None where there is none."""
     try:
         status = os.stat(folder)
     except OSError:

@@ -13,7 +13,7 @@ def framework_of(backend: str) -> str:
 
 
 def is_graph(backend: str) -> bool:
-    """Whether a backend makes a graph of the model, inside of which nothing is seen."""
+    """Return whether a backend makes a graph of the model, inside of which nothing is seen."""
     return backend != framework_of(backend)
 
 

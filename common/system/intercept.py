@@ -112,7 +112,7 @@ class Intercept:
             self.on = saved
 
     def _before(self, own: Callable, handle: Handle) -> Callable:
-        """What stands before a function; it is made once."""
+        """Return the function that stands before `own` and has `handle` answer; it is made once."""
         if id(own) not in self._made:
 
             @functools.wraps(own)
@@ -131,7 +131,7 @@ class Intercept:
         return self._made[id(own)][1]
 
     def _leads_here(self, function: object) -> bool:
-        """Whether this stands before a function already, maybe behind others."""
+        """Return whether this stands before a function already, maybe behind others."""
         while function is not None:
             if getattr(function, "intercept", None) is self:
                 return True

@@ -119,7 +119,7 @@ def versions(python: str) -> str:
 def ask(
     option: str, path: Path, variables: Mapping[str, str], folder: Path, within_s: float = 60.0
 ) -> dict:
-    """What the Python says of itself; raises UserError where it cannot be made to."""
+    """Ask a Python what it is and has; raises UserError where it cannot be made to answer."""
     try:
         finished = subprocess.run(
             [str(path), "-W", "ignore", "-c", _QUESTION, json.dumps(_DISTRIBUTIONS)],
@@ -147,7 +147,7 @@ def ask(
 
 
 def _variables(side: str, answer: Mapping[str, str]) -> dict[str, str]:
-    """What a worker's environment must hold for this Python.
+    """Return what a worker's environment must hold for this Python.
 
     paddlepaddle 2.6 exports an old zlib of its own.  Where Python's zlib module is a library (not
     in Debian's Python, but in pyenv's and conda's) and is loaded after Paddle, it calls Paddle's

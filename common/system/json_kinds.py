@@ -13,7 +13,7 @@ Check = Callable[[object], bool]
 
 
 def is_of(*kinds: type, of: Check = lambda value: True) -> Check:
-    """Of a value of exactly these types of JSON's, of which more may be asked."""
+    """Make a check of a value of exactly these types of JSON's, of which more may be asked."""
     return lambda value: type(value) in kinds and of(value)
 
 
@@ -46,7 +46,7 @@ def dict_of(item: Check) -> Check:
 
 
 def record(needed: dict[str, Check], further: dict[str, Check] | None = None) -> Check:
-    """Of a dict that has all of `needed`, perhaps some of `further`, and nothing else."""
+    """Make a check of a dict that has all of `needed`, maybe some of `further`, and no more."""
     checks = needed | (further or {})
 
     def fits(value: object) -> bool:

@@ -19,12 +19,12 @@ _GIVE_BACK = {-4: 1 << 16, -3: 1 << 22, -1: 1 << 26, -2: 1 << 20}
 
 
 def keep_freed_memory() -> None:
-    """From now on keep what is freed; does nothing where the C library is not glibc."""
+    """Keep what is freed from now on; does nothing where the C library is not glibc."""
     _set(_KEEP)
 
 
 def do_not_keep_freed_memory() -> None:
-    """From now on give back what is freed: for a process that memory is scarce for."""
+    """Give back what is freed from now on: for a process that memory is scarce for."""
     _set(_GIVE_BACK)
 
 

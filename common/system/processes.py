@@ -68,7 +68,7 @@ def environment(device: str = "cpu") -> dict[str, str]:
 
 
 def set_variables(python: str, variables: Mapping[str, str]) -> None:
-    """From now on, set these variables for every worker that this Python runs."""
+    """Set these variables for every worker that this Python runs from now on."""
     _VARIABLES[python] = variables
 
 

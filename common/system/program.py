@@ -113,7 +113,7 @@ def _say_stopped(error: KeyboardInterrupt, hint: str) -> None:
 
 
 def _no_file(error: OSError) -> str:
-    """What a system's error that names no file is about."""
+    """Name what a system's error is about that names no file."""
     try:
         os.getcwd()
     except OSError:

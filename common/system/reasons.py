@@ -33,7 +33,7 @@ _JOINTS |= {"dots": " · ", "listed": ", ", "last": " and "}
 
 @dataclass(frozen=True)
 class Language:
-    """How a language says a reason.
+    """A language's way to say a reason: its templates and its joints.
 
     template   gives its template, of the English one
     joints     as above
@@ -138,7 +138,7 @@ Kind = kinds_of(__name__, *sorted(SENTENCES.glob("*.toml")))
 
 
 class Reason(str):
-    """Why something is as it is: a kind of the list and its fields; as text, its sentence.
+    """A reason why something is as it is: a kind of the list and its fields; as text, a sentence.
 
     Two reasons are the same where kind and fields are, whatever the sentence is.
     """

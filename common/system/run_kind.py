@@ -24,7 +24,7 @@ class RunKind(str, Enum):
 
     @property
     def word(self) -> str:
-        """Its name as people, JSON and options have it."""
+        """Return the name that people, JSON and options have of the run."""
         return self.name.lower().rstrip("123")
 
     __hash__ = str.__hash__  # a log's name, read, has text

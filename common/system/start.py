@@ -30,7 +30,7 @@ def begin(*packages):
 
 
 def speak(words):
-    """From here on the language of --lang, before what else is wrong with a command is said."""
+    """Speak the language of --lang, before what else is wrong with a command is said."""
     asked = re.search(r" --lang[= ](en|zh) ", " ".join(["", *words, ""]))
     os.environ.update({"LANGUAGE": asked.group(1)} if asked else {})
 
@@ -50,7 +50,7 @@ def begin_side(framework, doc):
 
 
 def what_is_missing(packages):
-    """What is wrong with this Python, in words; empty where nothing is."""
+    """Return what is wrong with this Python, in words; empty where nothing is."""
     version = ".".join(map(str, sys.version_info[:3]))
     if sys.version_info[:2] < OLDEST_PYTHON:
         oldest = ".".join(map(str, OLDEST_PYTHON))
@@ -68,7 +68,7 @@ def installed(package):
 
 
 def _what_to_type(packages):
-    """The same command under the project's own Python, as it can be copied."""
+    """Return how to run the same command under the project's own Python, as it can be copied."""
     install = to_install(*packages)
     if not twincheck.IN_A_CHECKOUT:
         return f"`{install}` installs it"
@@ -83,7 +83,7 @@ def _what_to_type(packages):
 
 
 def _program():
-    """How the running program was named: `-m NAME`, or its path."""
+    """Return the words that named the running program: `-m NAME`, or its path."""
     spec = getattr(sys.modules["__main__"], "__spec__", None)
     if spec is None:
         return [sys.argv[0]]

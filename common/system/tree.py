@@ -43,7 +43,7 @@ def named_leaves(values: object, is_leaf: Callable[[object], bool]) -> dict[str,
 def tree_map(
     values: object, change: Callable[[Path, object], object], is_leaf: Callable, path: Path = ()
 ) -> object:
-    """The same structure with `change(path, leaf)` in each leaf's place."""
+    """Return the same structure with `change(path, leaf)` in each leaf's place."""
     if is_leaf(values):
         return change(path, values)
     pairs = children(values)

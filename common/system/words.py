@@ -23,7 +23,7 @@ _FIELD = re.compile(r"(\{[^{}]*\})")
 
 
 def call_sides(backends: Sequence[str]) -> None:
-    """From now on call the two sides after what computes them, where that is not one of each."""
+    """Call the two sides after what computes them, where that is not one of each."""
     called = [_CALLED.get(name, "") for name in backends]  # a sidecar may say anything
     if not all(called):
         called = ["", ""]

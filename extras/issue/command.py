@@ -153,7 +153,7 @@ def _first_red(pair: Pair, options: CheckOptions, on_progress) -> tuple[Step, Re
 
 
 def _is_exact(finding: Finding) -> bool:
-    """Whether float64 shows it too."""
+    """Return whether float64 shows the finding too."""
     return finding.row.verdict != "PRECISION"
 
 
@@ -165,7 +165,7 @@ def _value_of(key: str) -> str:
 def _tapes(
     pair: Pair, options: CheckOptions, work: Path, step: Step, result: Result, finding: Finding
 ) -> dict[str, Tape]:
-    """What both sides compute behind what agrees."""
+    """Record what both sides compute behind what agrees: a tape for each."""
     origin = finding.row.key
     gradient = Key.parse(origin).is_gradient
     case = Key.parse(origin, result.cases).case
@@ -228,7 +228,7 @@ def _shown_by(some: Iterable[Reproduction], work: Path, title: str, options: Che
 
 
 def _computes_the_same(one: Reproduction, work: Path, options: CheckOptions) -> bool:
-    """Whether the program, given what was recorded, computes what was recorded."""
+    """Return whether the program, given what was recorded, computes what was recorded."""
     told = {f"by_{side}": values for side, values in one.wanted.items()}
     np.savez(work / ARRAYS, **one.stored, **told)
     write_text(work / PROGRAM, text_of(one, "", 0, ARRAYS, again=True))
@@ -236,7 +236,7 @@ def _computes_the_same(one: Reproduction, work: Path, options: CheckOptions) -> 
 
 
 def _run(work: Path, options: CheckOptions) -> tuple[str, str]:
-    """What the program prints where it shows a difference, and why where it cannot run."""
+    """Run the program; return what it prints of a difference, and why where it cannot run."""
     for python in dict.fromkeys((interpreter("paddle", options.paddle_python), sys.executable)):
         try:
             done = captured([python, "-W", "ignore", PROGRAM], PATIENCE_S, cwd=work)

@@ -36,18 +36,18 @@ class TooLong(NoProgram):
 
 @dataclass(frozen=True)
 class Way:
-    """How Paddle's array comes of torch's: as it is, with other axes, or in another shape."""
+    """The way from torch's array to Paddle's: as it is, with other axes, or in another shape."""
 
     method: str = ""  # of an array: transpose or reshape
     there: tuple[int, ...] = ()
     back: tuple[int, ...] = ()
 
     def of(self, text: str, back: bool = False) -> str:
-        """As it is written."""
+        """Return the expression of a text's array taken this way, or back."""
         return f"{text}.{self.method}{self.back if back else self.there}" if self.method else text
 
     def taken(self, values: np.ndarray) -> np.ndarray:
-        """The array at its other end."""
+        """Return the array at the way's other end."""
         return getattr(values, self.method)(self.there) if self.method else values
 
 
@@ -63,7 +63,7 @@ class Given:
 
 @dataclass
 class Slice:
-    """What one side computes."""
+    """The part of a tape that one side computes: operators, their targets, what they are given."""
 
     operators: list[Operator]
     targets: list[int]
@@ -72,7 +72,7 @@ class Slice:
 
 @dataclass(frozen=True)
 class Reproduction:
-    """What a program is written from."""
+    """The content of a program: both sides' operators, what they are given, what they give."""
 
     sides: Mapping[str, Slice]
     given: list[Given]
@@ -81,18 +81,18 @@ class Reproduction:
 
     @property
     def stored(self) -> dict[str, np.ndarray]:
-        """The arrays by their names."""
+        """Return the given arrays by their names."""
         return {f"v{i}": given.values for i, given in enumerate(self.given)}
 
     @property
     def precision(self) -> str:
-        """That of the tapes."""
+        """Return the tapes' precision, by the arrays that are given."""
         kinds = (given.values.dtype for given in self.given)
         return next((kind.name for kind in kinds if kind.kind == "f"), "float64")
 
     @property
     def may_be_drawn(self) -> bool:
-        """Whether random arrays do: if each side has one of its own, they would be what differs."""
+        """Return whether random arrays will do: not where each side has one of its own, unlike."""
         own = (given for given in self.given if "rng" in drawn(given.values))
         return len({tuple(given.numbers) for given in own if len(given.numbers) == 1}) < len(SIDES)
 
@@ -100,7 +100,7 @@ class Reproduction:
 def reproductions(
     tapes: Mapping[str, Tape], gradient: bool, exact: bool, loose: bool = False
 ) -> Iterator[Reproduction]:
-    """What is left of both tapes where values that agree are given: what may show the difference.
+    """Yield what is left of both tapes where values that agree are given, to show the difference.
 
     gradient    it is about the gradient at the origin
     exact       the tapes are in float64; in float32 the values inside say of none what is off
@@ -138,7 +138,7 @@ def _between(
     exact: bool,
     loose: bool,
 ) -> Reproduction:
-    """What makes the targets of what agrees; raises NoProgram where nothing does."""
+    """Cut both tapes to what makes the targets of what agrees; NoProgram where nothing does."""
     alike = _alike(tapes, targets, start, exact, loose)
     sides = {}
     for side, tape in tapes.items():
@@ -217,7 +217,7 @@ def _alike(tapes, targets, start, exact: bool, loose: bool) -> list[tuple[dict[s
 
 
 def _same(theirs: np.ndarray, own: np.ndarray, within: float, loose: bool) -> Way | None:
-    """How two arrays are the same; None where they are not."""
+    """Return the way in which two arrays are the same; None where they are not."""
     if theirs.dtype.kind != own.dtype.kind or theirs.size != own.size:
         return None
     ways = [Way()] if theirs.shape == own.shape else []

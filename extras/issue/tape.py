@@ -52,7 +52,7 @@ class Operator:
 
 @dataclass
 class Tape:
-    """What came of one run."""
+    """The record of one run: operators, the keys' tensors, and arrays."""
 
     operators: list[Operator] = field(default_factory=list)
     marks: dict[str, int] = field(default_factory=dict)  # probe's key or parameter's -> tensor
@@ -69,7 +69,7 @@ class Tape:
 
     @classmethod
     def read(cls, stem: Path) -> "Tape":
-        """What `write` left."""
+        """Read a tape that `write` left."""
         told = load_json(stem.with_suffix(".json"))
         stored = read_npz(stem.with_suffix(".npz"))
         arrays = {int(n): values for n, values in stored.items() if n[0] != "-"}
@@ -138,7 +138,7 @@ class Recorder:
         return result
 
     def _stops(self, uses: list[int], result) -> bool:
-        """Whether no gradient comes back from a result to what it is computed from."""
+        """Return whether no gradient comes back from a result to what it is computed from."""
         learns = self.side.wants_gradient
         used = any(learns(self.kept[number]) for number in uses)
         return used and not learns(result) and "float" in str(result.dtype)
@@ -173,7 +173,7 @@ class Recorder:
             put_back()
 
     def mark(self, key: str, value) -> None:
-        """A tensor that passes under a key."""
+        """Note the tensor that passes under a key."""
         if self.side.is_tensor(value):
             self.tape.marks.setdefault(key, self.number(value))
 
@@ -193,7 +193,7 @@ class Recorder:
         return np.array(self.side.view(self.kept[number]))
 
     def _told(self, value, uses: list[int]) -> str:
-        """An argument as Python writes it."""
+        """Return an argument as Python writes it."""
         if self.side.is_tensor(value):
             number = self.number(value)
             uses.append(number)
@@ -245,7 +245,7 @@ def written(function: str, words: list[str], named: dict[str, str]) -> str:
 
 
 def changed(name: str) -> tuple[int, ...]:
-    """Which arguments a function may write into, by its name."""
+    """Return the places of the arguments that a function may write into, by its name."""
     name = name.rpartition(".")[2]
     bare = name.strip("_")
     if "batch_norm" in name:
@@ -256,7 +256,7 @@ def changed(name: str) -> tuple[int, ...]:
 
 
 def _index(text: str) -> str:
-    """What stands in an index's brackets."""
+    """Return the text of an index as it stands in brackets: slices with colons."""
     text = text[1:-1].rstrip(",") if text[:1] == "(" and text[-1:] == ")" else text
     return re.sub(r"slice\(([^(),]+), ([^(),]+), ([^(),]+)\)", _colons, text) or "()"
 
@@ -269,7 +269,7 @@ def _colons(parts: re.Match) -> str:
 def part(
     operators: Sequence[Operator], targets: Collection[int], given: Collection[int]
 ) -> list[Operator]:
-    """Those that make some tensors of others, which are given, and of what nothing here makes."""
+    """Return the operators that make targets of what is given, or of what nothing here makes."""
     wanted, kept = set(targets), []
     for one in reversed(operators):
         if wanted.isdisjoint(one.made) and wanted.isdisjoint(one.changes):
@@ -283,7 +283,7 @@ def part(
 def behind(
     operators: Sequence[Operator], start: int, marked: Collection[int]
 ) -> tuple[list[int], list[int]]:
-    """What is computed from a tensor: the first of the marked ones each way, and the next of them.
+    """Return the first marked tensors computed from `start`, each way, and the next of them.
 
     Where none is, the next are those that come after it: the other side may compute them from it.
     """

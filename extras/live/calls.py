@@ -122,7 +122,7 @@ def check(
 
 
 def assert_aligned(torch_model, paddle_model, inputs, **options) -> Result:
-    """As `check`; raises AssertionError where they are not aligned: its message is the finding."""
+    """Check, and raise AssertionError where they are not aligned: its message is the finding."""
     __tracebackhide__ = True
     result = check(torch_model, paddle_model, inputs, **options)
     if not result.aligned:
@@ -275,5 +275,5 @@ def _judged(asked: Mapping, folder: Path, patience_s: float) -> dict:
 
 
 def _shown_or(file):
-    """Where the process that judges shows how far it is: the terminal, where there is one."""
+    """Return `file`, or None for the terminal, where there is one: progress is shown there."""
     return None if sys.__stderr__ is not None and sys.__stderr__.isatty() else file

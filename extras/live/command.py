@@ -95,7 +95,7 @@ def _judged(asked: Mapping, on_progress) -> str:
 
 
 def _steps(numbers: Sequence[int]) -> list[Step]:
-    """These steps; the first also says what is true of the weights that the models came with."""
+    """Return these steps; the first also says what is true of the weights that the models had."""
     steps = [step for step in all_steps() if step.number in numbers]
     told = {"extra": lambda _, pair: (weight_rows(pair.folder), [])}
     return [replace(step, **told) if step.number == 1 else step for step in steps]

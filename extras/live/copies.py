@@ -16,11 +16,11 @@ _CONTAINERS = (list, tuple, set, dict)
 
 
 class CannotCopy(Exception):
-    """Why a model cannot be copied, in a sentence."""
+    """The reason why a model cannot be copied, in a sentence."""
 
 
 class _Reducers(dict):
-    """What copyreg knows, and for every other class: share what cannot be taken apart."""
+    """The reducers that copyreg knows; any other class shares what cannot be taken apart."""
 
     def get(self, kind, default=None):
         """The function that takes an object of a class apart; a text stands for the object."""

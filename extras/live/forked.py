@@ -35,7 +35,7 @@ def run(asked: Mapping) -> None:
 
 
 def _no_gpu():
-    """What answers where a model asks for a GPU by its name."""
+    """Refuse a model that asks for a GPU by its name."""
     raise RuntimeError(Kind.GPU_MISSING())
 
 

@@ -52,7 +52,7 @@ def build(side: str, file: str) -> object:
 
 
 def state_file(folder: Path, side: str) -> Path:
-    """Where a side's weights are, as the caller's model has them."""
+    """Return the file of a side's weights, as the caller's model has them."""
     return folder / f"state_{side}.npz"
 
 

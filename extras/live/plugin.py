@@ -27,7 +27,7 @@ def pytest_addoption(parser):
 
 
 class Checks:
-    """What a test is given: called, it asserts; `check` gives the result instead.
+    """The fixture that a test is given: called, it asserts; `check` gives the result instead.
 
     name     of the models on the page: the test's
     command  what runs this test again

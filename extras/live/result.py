@@ -119,7 +119,7 @@ class NotChecked(ValueError):
 
 
 class Result:
-    """What twincheck.check found.
+    """The result of twincheck.check.
 
     aligned    whether all that decides agrees
     findings   a Finding for each cause, the most important first; `first` of them, or None
@@ -155,7 +155,7 @@ class Result:
         return mapped(read_reason(self.document["summary_reasons"][0]), shown)
 
     def message(self) -> str:
-        """What a failing test says: the first finding with both lines, and where to look."""
+        """Return what a failing test says: a summary, the first finding with both lines, others."""
         lines = [_spoken(self.summary)]
         if self.first is not None:
             lines += [self.first.message()]

@@ -119,7 +119,7 @@ SETTINGS, ONCE, TWICE = ("settings", "once", "twice")
 
 @dataclass(frozen=True)
 class Tried:
-    """What an edit came to."""
+    """The effect of an edit on the values' distances from the reference's."""
 
     edit: Edit
     origin: float  # the origin's distance from the reference's, a part of its size
@@ -132,7 +132,7 @@ class Tried:
 
 @dataclass(frozen=True)
 class Red:
-    """What an edit is looked for."""
+    """A red row, or a port that does not run: what an edit is looked for."""
 
     row: str  # the first that is off; empty where the port does not run
     places: Mapping[str, str]  # side -> file:line
@@ -247,7 +247,7 @@ class Search:
 
     @property
     def proven(self) -> bool:
-        """Whether all steps are green, and nothing speaks against an edit."""
+        """Return whether all steps are green, and nothing speaks against an edit."""
         return self.green and not any(one.doubtful for one in self.mended)
 
     def diff(self) -> str:
@@ -374,7 +374,7 @@ class Search:
         return None
 
     def check(self, step: Step, another: bool = False) -> Result:
-        """What the check says of the copy as it is now; raises UserError where it cannot run.
+        """Check the copy as it is now; raises UserError where it cannot run.
 
         another     with another seed: other inputs, weights and dropout
         """
@@ -474,7 +474,7 @@ class Search:
     def _proofs(
         self, step: Step, red: Red, path: Path, source: bytes, group: Sequence[Tried]
     ) -> list[tuple[Tried, Result]]:
-        """Those of some edits that the check finds better, each with what it says.
+        """Return those of some edits that the check finds better, each with its result.
 
         `doubtful` gets those that larger sizes or a later step speak against.
         """
@@ -648,7 +648,7 @@ class Search:
     def _in_batches(
         self, step: Step, candidates: Iterator[Edit], ask: Callable[[list[Edit]], list[Tried]]
     ) -> Iterator[list[Tried]]:
-        """What edits come to, so many at a time as take BATCH_S, until the time is up."""
+        """Try edits, as many at once as take BATCH_S, until the time is up; yield their effects."""
         size = BATCH
         while some := list(itertools.islice(candidates, size)):
             began = time.monotonic()
@@ -673,7 +673,7 @@ class Search:
         return str(log)
 
     def _asked(self, process, run, work: Path, told: dict, some: list[Edit]) -> list[Tried]:
-        """What those edits come to that run; `told` as trial.py says."""
+        """Run edits; return what those that run come to, with `told` as trial.py says."""
         tried = work / "tried.jsonl"
         tried.unlink(missing_ok=True)
         spans = [[one.start, one.end, one.new.decode()] for one in some]
@@ -738,7 +738,7 @@ class Search:
 
 
 def both(tried: Sequence[Tried], source: bytes) -> Iterator[Edit]:
-    """Two edits as one: each of those that come nearest with every other one elsewhere.
+    """Yield two edits as one: each of the nearest with every other one elsewhere.
 
     Half of a mend may bring the origin little nearer; what brings it nearer by more comes first.
     """
@@ -758,7 +758,7 @@ def in_order(candidates: Iterator[Edit]) -> Iterator[list[list[Tried]]]:
 
 
 def ranked(found: Sequence[Tried], source: bytes, rounded: bool = False) -> list[list[Tried]]:
-    """Those that take nothing away, the nearest first; in a list those that are alike.
+    """Return the edits that take nothing away, the nearest first; in a list those that are alike.
 
     Of these the small ones first, and of small ones what the reference has.
 
@@ -781,7 +781,7 @@ def ranked(found: Sequence[Tried], source: bytes, rounded: bool = False) -> list
 
 
 def is_better(was: Red, now: Result) -> bool:
-    """Whether a check has got nearer to green: what was red agrees, and no less than did."""
+    """Return whether a check has got nearer to green: what was red agrees, no less than did."""
     if now.exit_code == 0:
         return True
     agreeing = {row.key for row in was.before.rows if row.verdict in AGREEING}
@@ -861,7 +861,7 @@ def candidates_of(
 def _in_copies(
     source: Source, found: Sequence[tuple[int, int, Edit]]
 ) -> list[tuple[int, int, Edit]]:
-    """The same edit of several places as one; its turn is the first one's.
+    """Join the same edit of several places into one; its turn is the first one's.
 
     That is, of all layers that are built by the same words, and of all calls that lack a keyword,
     or have it: what is not known of its default is not known anywhere.
@@ -887,7 +887,7 @@ def _in_copies(
 
 
 def of_lines(source: Source, candidates: Iterator[Edit], ran: AbstractSet[int]) -> Iterator[Edit]:
-    """Those edits that are of lines that ran."""
+    """Yield the edits that are of lines that ran."""
     spans = [
         (*source.span(one), one.lineno, getattr(one, "body", [one])[0].lineno, one.end_lineno)
         for one in ast.walk(source.tree)
@@ -906,7 +906,7 @@ def of_lines(source: Source, candidates: Iterator[Edit], ran: AbstractSet[int]) 
 
 
 def _turn(source: Source, edit: Edit, near: int, rounded: bool) -> int:
-    """When an edit is tried: the reference's first, which are few; then the nearest, the commonest.
+    """Return when an edit is tried: the reference's few first; then the nearest, the commonest.
 
     Several lines of the reference's come behind what a small edit of the same class may do.
     """
@@ -929,7 +929,7 @@ def line_of(source: bytes, edit: Edit) -> str:
 
 
 def _show(search: Search) -> None:
-    """What was red, the edits, and whether they are proven."""
+    """Print what was red, the edits, and whether they are proven."""
     if not search.red:
         nothing = Kind.NOTHING_RED_ANYWHERE if search.all_steps else Kind.NOTHING_RED
         report.say(nothing(model=search.pair.name))

@@ -48,7 +48,7 @@ def compared(
     allowed: Mapping[str, float],
     inside: Collection[str] = (),
 ) -> dict[str, float]:
-    """What an edit has made of the distances.
+    """Compare the distances with an edit, `now`, and without it, `before`.
 
     allowed   key -> what rounding may make of it, a part of its size, as far as the check has said:
               of a gradient that is nothing but rounding that is all of it

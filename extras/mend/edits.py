@@ -163,23 +163,23 @@ class Edit:
     kind: str  # of KINDS, the commonest first
 
     def changed(self, source: bytes) -> int:
-        """How many of its tokens are new; one where it only leaves something out."""
+        """Count the tokens that are new; one where the edit only leaves something out."""
         old, new = (TOKEN.findall(text) for text in (source[self.start : self.end], self.new))
         return max(1, len(new) - sum(_ends_alike(old, new)))
 
     def least(self, source: bytes) -> "Edit":
-        """The same edit of those bytes alone that it changes."""
+        """Return the edit of those bytes alone that it changes."""
         ahead, behind = _ends_alike(source[self.start : self.end], self.new)
         new = self.new[ahead : len(self.new) - behind]
         return Edit(self.start + ahead, self.end - behind, new, self.kind)
 
     def applied(self, source: bytes) -> bytes:
-        """The source with it."""
+        """Return the source with the edit in it."""
         return source[: self.start] + self.new + source[self.end :]
 
 
 def _ends_alike(old: Sequence, new: Sequence) -> tuple[int, int]:
-    """How many items are alike at the beginning of both, and of the rest at the end."""
+    """Count the items that are alike at the beginning of both, and of the rest at the end."""
     ahead = len(os.path.commonprefix([old, new]))
     return ahead, len(os.path.commonprefix([old[ahead:][::-1], new[ahead:][::-1]]))
 
@@ -235,7 +235,7 @@ class Source:
         return start, self._starts[node.end_lineno - 1] + node.end_col_offset
 
     def of(self, node: ast.AST) -> str:
-        """A node's own text."""
+        """Return a node's own text."""
         start, end = self.span(node)
         return self.text[start:end].decode()
 
@@ -310,14 +310,14 @@ def of_mapping(source: Source, node: ast.AST) -> Iterator[Edit]:
 
 @dataclass(frozen=True)
 class Values:
-    """What the reference has: numbers and texts of its function."""
+    """The values that the reference has: numbers and texts of its function."""
 
     numbers: tuple[float, ...] = ()
     texts: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, *nodes: ast.AST) -> "Values":
-        """Those of some nodes, each once."""
+        """Collect the values of some nodes, each once."""
         found = [one.value for n in nodes for one in ast.walk(n) if isinstance(one, ast.Constant)]
         numbers = [v for v in found if isinstance(v, int | float) and not isinstance(v, bool)]
         texts = [v for v in found if isinstance(v, str) and "\n" not in v and len(v) < 40]
@@ -336,7 +336,7 @@ class Names:
 
     @classmethod
     def of(cls, node: ast.AST, idle: Iterable[str] = ()) -> "Names":
-        """Those of a function; of attributes that its class makes, `idle` are used nowhere."""
+        """Collect a function's names; of attributes that its class makes, `idle` are unused."""
         local: dict[str, None] = {}
         values: dict[str, None] = {}
         called: dict[str, None] = {}
@@ -444,7 +444,7 @@ def _of_node(source: Source, node, parents, names: Names, values: Values):
 
 
 def _masks(node: ast.AST) -> bool:
-    """Whether a node is a large negative number, or minus infinity."""
+    """Return whether a node is a number of -10 or below, or minus infinity: a mask's."""
     try:
         return float(ast.literal_eval(node)) <= -10
     except (ValueError, TypeError):
@@ -452,7 +452,7 @@ def _masks(node: ast.AST) -> bool:
 
 
 def _is_plain(node: ast.AST) -> bool:
-    """Whether a node holds no tensor: a constant, a list of numbers."""
+    """Return whether a node holds no tensor: a constant, a list of numbers."""
     return isinstance(node, ast.Constant | ast.List | ast.Tuple | ast.Dict | ast.Starred)
 
 
@@ -506,7 +506,7 @@ class _Uncast(ast.NodeTransformer):
     """An expression without its casts."""
 
     def visit_Call(self, node):
-        """What is cast in place of the cast."""
+        """Put what is cast in place of the cast."""
         self.generic_visit(node)
         is_cast = isinstance(node.func, ast.Attribute) and node.func.attr == "astype"
         return node.func.value if is_cast else node
@@ -516,13 +516,13 @@ class _Cast(ast.NodeTransformer):
     """An expression of which all that is named is cast to float32."""
 
     def visit_Name(self, node):
-        """Its cast."""
+        """Cast a name to float32."""
         return ast.parse(f'{ast.unparse(node)}.astype("float32")', mode="eval").body
 
     visit_Attribute = visit_Name
 
     def visit_Call(self, node):
-        """What is called is no value."""
+        """Cast a call's arguments and the value whose method it is; the function is no value."""
         of = node.func.value if isinstance(node.func, ast.Attribute) else None
         if of is not None and ast.unparse(of) not in (*MODULES, "self"):
             node.func.value = self.visit(of)
@@ -531,7 +531,7 @@ class _Cast(ast.NodeTransformer):
 
 
 def _casts(source: Source, node: ast.expr):
-    """What is computed without any cast, and what is computed in float32 and cast back."""
+    """Yield edits that compute without any cast, or in float32 with a cast back."""
     plain = _Uncast().visit(copy.deepcopy(node))
     if ".astype(" in source.of(node):
         yield "structure", source.span(node), ast.unparse(plain)
@@ -542,7 +542,7 @@ def _casts(source: Source, node: ast.expr):
 
 
 def _left_of(number: ast.expr, parent: ast.AST) -> ast.expr | None:
-    """What stays where a number is left out of a sum or a product."""
+    """Return what stays where a number is left out of a sum or a product; None for neither."""
     if not isinstance(parent, ast.BinOp) or type(_literal(number)) not in (int, float):
         return None
     if parent.right is number and isinstance(parent.op, ast.Add | ast.Sub | ast.Mult | ast.Div):
@@ -675,7 +675,7 @@ def _calls(source: Source, node: ast.Call, names: Names):
 
 
 def _pieces(source: Source, node: ast.Call, last: str):
-    """Other pieces of a tensor: their number for their size; repeated values for tiled ones."""
+    """Yield other pieces of a tensor: their number for their size; repeated for tiled values."""
     if not isinstance(node.func, ast.Attribute) or not node.args:
         return
     by_function = source.of(node.func.value) in MODULES
@@ -712,7 +712,7 @@ def _keywords(source: Source, node: ast.keyword, values: Values):
 
 
 def _halves(source: Source, one: ast.Assign):
-    """Two halves for what alternates, and the other way round."""
+    """Yield two halves for what alternates, and the other way round."""
     target, value = one.targets[0], one.value
     if not isinstance(target, ast.Tuple) or len(target.elts) != 2:
         return
@@ -762,7 +762,7 @@ def _alternating(source: Source, function: ast.FunctionDef):
 
 
 def _orders(source: Source, node):
-    """Other orders of a list: all where it is of numbers, else two places exchanged."""
+    """Yield other orders of a list: all where it is of numbers, else two places exchanged."""
     texts = [source.of(one) for one in node.elts]
     if not 2 <= len(texts) <= 6:
         return

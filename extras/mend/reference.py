@@ -131,7 +131,7 @@ def _keywords(source: Source, ours: ast.Call, theirs: ast.Call) -> Iterator[tupl
 
 
 def _statements(source: Source, ours: list, theirs: list) -> Iterator[tuple[int, int, str]]:
-    """Statements that one side alone has, or has otherwise."""
+    """Yield edits for the statements that one side alone has, or has otherwise."""
     ours, theirs = ([s for s in side if not _is_text(s)] for side in (ours, theirs))
     yield from _between(source, ours, theirs)
     likeness = difflib.SequenceMatcher(
@@ -177,7 +177,7 @@ def _whole(source: Source, ours: ast.stmt, theirs: ast.stmt) -> Iterator[tuple[i
 
 
 def _kind(statement: ast.stmt) -> str:
-    """What makes two statements the same one: their kind, and what they are assigned to."""
+    """Return what makes two statements the same one: their kind, and what they are assigned to."""
     targets = getattr(statement, "targets", [getattr(statement, "target", None)])
     return " ".join([type(statement).__name__, *(ast.unparse(t) for t in targets if t)])
 

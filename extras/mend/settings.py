@@ -60,7 +60,7 @@ def _is_number(text: str) -> bool:
 
 
 def _is(node: ast.AST, literal: str) -> bool:
-    """Whether a node is a constant of that value."""
+    """Return whether a node is a constant of the value that `literal` writes."""
     value, wanted = getattr(node, "value", None), ast.literal_eval(literal)
     if not isinstance(node, ast.Constant) or isinstance(value, bool) != isinstance(wanted, bool):
         return False

@@ -206,7 +206,7 @@ def _ran(path: Path, lines: set[int]) -> Iterator[None]:
 
 @cache
 def _limit_memory() -> None:
-    """Half of the machine's, beside what is in use: an edit may make an array of any size.
+    """Limit memory to half of the machine's beside what is in use: an array may have any size.
 
     Once: what edits leave behind raises no limit.  Such an edit ends, or the process.  Where the
     system counts in no such file, or has a lower limit, it stays as it is.

@@ -79,7 +79,7 @@ def kind_of(name: str) -> str:
 
 
 def similarity(one: Sequence[str], other: Sequence[str]) -> float:
-    """From 0 to 1, how alike two names are; their last words count most."""
+    """Return how alike two names are, from 0 to 1; their last words count most."""
     if not one or not other:
         return 0.0
     weights = {}
@@ -152,7 +152,7 @@ def _parts_of(local: str, owner: Owner, layers: list[list[Unit]]) -> Sequence[li
 
 
 def _stack_fits(shape: tuple[int, ...], layers: Sequence[Sequence[Unit]]) -> bool:
-    """Whether layers of all experts, side by side, have a stacked weight's shape."""
+    """Return whether layers of all experts, side by side, have a stacked weight's shape."""
     if len(shape) not in (2, 3) or any(len(layer) != shape[0] for layer in layers):
         return False
     given = {widths(layer[0])[0] for layer in layers}
@@ -172,7 +172,7 @@ def _groups(structure: Structure) -> list[list[Unit]]:
 
 
 def widths(unit: Unit) -> tuple[int, int]:
-    """How many numbers a Linear layer takes and gives: as its call says, else as in torch."""
+    """Return how many numbers a Linear layer takes and gives: by its call, else as in torch."""
     if unit.calls and unit.calls[0].given and unit.calls[0].gave and not unit.is_conv:
         return unit.calls[0].given[0][-1], unit.calls[0].gave[0][-1]
     shape = next(owner.shape for owner in unit.entries.values() if len(owner.shape) > 1)
@@ -236,7 +236,7 @@ def _matched(paddle, torch, group_fits) -> list[tuple[int, int]]:
 
 
 def fits(unit: Unit, other: Unit) -> bool:
-    """Whether one may hold the other's weights, whichever way they lie."""
+    """Return whether one unit may hold the other's weights, whichever way they lie."""
     if unit.shape != other.shape:
         return False
     kinds = {kind_of(next(iter(u.entries.values())).kind) for u in (unit, other)}

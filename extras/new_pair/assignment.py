@@ -53,7 +53,7 @@ class Assignment:
     stacks: tuple[Stack, ...] = ()
 
     def exchanged(self, moves: Mapping[str, Match]) -> "Assignment":
-        """The same with other partners for some units."""
+        """Return the assignment with other partners for some units."""
         return replace(self, matches={**self.matches, **moves})
 
 
@@ -87,7 +87,7 @@ class Models:
         return Match(other, locals_, frozenset(other_way))
 
     def _is_turned(self, unit: Unit, mine: str, partner: Unit, its: str) -> bool:
-        """Whether a weight lies the other way, as its shape says; of a square one, its class."""
+        """Return whether a weight lies the other way, by its shape; a square one, by its class."""
         owner, other = unit.entries[mine], partner.entries[its]
         shape, source = matrices(owner.shape, other.shape)
         if len(shape) < 2:
@@ -210,7 +210,7 @@ class Models:
         return {key: r for key, r in self.recipes(assignment).items() if key in keys}
 
     def _lies_otherwise(self, name: str, match: Match, mine: str) -> bool:
-        """Whether a weight of a unit is not what RENAME and its class make of torch's."""
+        """Return whether a unit's weight is not what RENAME and its class make of torch's."""
         owner, its = self.paddle.units[name].entries[mine], match.locals[mine]
         shape = self.torch.units[match.torch].entries[its].shape
         by_class = is_turned_by_class(owner)
@@ -229,20 +229,20 @@ def arranged(recipe: str, source: tuple[int, ...], shape: tuple[int, ...], is_tu
 
 
 def matrices(one: tuple[int, ...], other: tuple[int, ...]) -> tuple[tuple[int, ...], ...]:
-    """Two shapes, without axes of length 1 where there are not as many axes: what a convolution
-    with a kernel of 1 and a Linear layer have alike."""
+    """Return two shapes, without axes of length 1 where their axes differ in number: alike for
+    a convolution with a kernel of 1 and a Linear layer."""
     if len(one) == len(other):
         return one, other
     return tuple(tuple(n for n in shape if n != 1) for shape in (one, other))
 
 
 def is_turned_by_class(owner: Owner) -> bool:
-    """Whether a Paddle weight is transposed by the kind of its layer."""
+    """Return whether a Paddle weight is transposed by the kind of its layer."""
     return owner.local in TRANSPOSED.get(owner.kind, ()) and len(owner.shape) == 2
 
 
 def _lies_in_out(unit: Unit, local: str) -> bool:
-    """Whether a Linear layer's weight is (in, out): by its call's shapes, else by its class."""
+    """Return whether a Linear layer's weight is (in, out): by its call's shapes, else its class."""
     owner = unit.entries[local]
     if len(owner.shape) != 2:
         return False

@@ -153,7 +153,7 @@ def _of_two(given: argparse.Namespace, processes: Processes) -> int:
 
 
 def _asked(given: argparse.Namespace) -> Asked:
-    """What the command line asks for; raises UserError where that is not clear."""
+    """Return what the command line asks for; raises UserError where that is not clear."""
     for side in SIDES:
         if not getattr(given, side):
             raise UserError(Kind.SIDE_MISSING(side=side))
@@ -201,7 +201,7 @@ def lay_out(name: str, folder: Path) -> Path:
 
 
 def _free_place(name: str, folder: Path) -> Path:
-    """Where the pair goes; raises UserError for a name that it cannot have."""
+    """Return the folder of the new pair; raises UserError for a name that it cannot have."""
     if not name.replace("_", "").replace("-", "").isalnum() or not name.isascii():
         raise UserError(Kind.NAME_LETTERS(name=name))
     if name[0] == "-" or name == "all":

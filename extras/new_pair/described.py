@@ -24,7 +24,7 @@ LIBRARY = "twincheck.extras.new_pair.library"
 
 @dataclass(frozen=True)
 class Asked:
-    """What the command line asks for."""
+    """The request of a command line: both models, what they are built with, and the inputs."""
 
     specs: Mapping[str, Spec | None]  # None: PaConvert's translation of the other
     configs: Mapping[str, Spec | None]
@@ -39,7 +39,7 @@ class Asked:
 
 @dataclass(frozen=True)
 class Outputs:
-    """What a model returns."""
+    """The outputs of a model: their kind, and each tensor's path and shape."""
 
     kind: str  # tensor, sequence, named or nothing
     attributes: bool  # of a named one: its values are attributes, not items
@@ -111,7 +111,7 @@ def describe(
 
 
 def request_for(side: str, spec: Spec, asked: Asked, work: Path) -> dict:
-    """What a side's process is asked; it finds the inputs in `work`, and answers there."""
+    """Return the request to a side's process; it finds the inputs in `work`, and answers there."""
     config = asked.configs.get(side)
     roots = [str(one.root) for one in (spec, config) if one and one.root]
     other = "paddle_name" if side == "paddle" else "name"

@@ -41,7 +41,7 @@ class Input:
 
     @property
     def is_float(self) -> bool:
-        """Whether it follows the run's precision."""
+        """Return whether the input follows the run's precision."""
         return self.kind in (*NORMAL, POSITIVE, SORTED)
 
     def draw(self, limit: str = "", mask: str | None = None) -> str:
@@ -74,12 +74,12 @@ class Input:
 
 
 def _lengths(rows: int, tokens: int) -> list[int]:
-    """How many tokens each row keeps: the first all of them, the last of several one."""
+    """Return how many tokens each row keeps: the first all of them, the last of several one."""
     return [tokens - i * (tokens - 1) // max(rows - 1, 1) for i in range(rows)]
 
 
 def proposals(inputs: Sequence[Input]) -> Iterator[list[Input]]:
-    """What is tried: the inputs as they are asked for; then numbers from 0 to 1, or rising ones,
+    """Yield the inputs to try: as they are asked for; then numbers from 0 to 1, or rising ones,
     instead of normal numbers: in as few inputs as can be, each of its own kind; then in all."""
     normal = [one.name for one in inputs if one.kind in NORMAL]
     mixed = (

@@ -62,7 +62,7 @@ def main(path: Path) -> int:
 
 
 class Failed(UserError):
-    """What cannot be done with the user's code, and the exception that it ended with."""
+    """A failure of the user's code: what cannot be done with it, and the exception behind it."""
 
     def __init__(self, request: Mapping, why: str, cause: BaseException):
         super().__init__(Kind.OF_SPEC(spec=request["spec"], why=why))
@@ -188,7 +188,7 @@ def _shapes(side: Side, outputs) -> list[list]:
 
 
 def _shapes_in_training(side: Side, model, words: Mapping) -> list[list] | None:
-    """The same in train mode, where auxiliary heads may answer too; None where it cannot run."""
+    """Return `_shapes` in train mode, where auxiliary heads may answer; None where it fails."""
     model.train()
     try:
         return _shapes(side, model(**words))
@@ -220,7 +220,7 @@ def _import(request: Mapping, module: str) -> bool:
 
 
 def _missing(request: Mapping, module: str, name: str) -> str:
-    """What is said of a module that there is not, and of what takes its place."""
+    """Return the sentence on a module that is missing, and on what takes its place."""
     package = module.split(".")[0]
     if name.startswith(FLUID):
         return Kind.IMPORT_NEEDS_FLUID(module=module, fluid=Kind.FLUID_REMOVED())
@@ -314,7 +314,7 @@ def _built(found, config: type | None, request: Mapping):
 
 
 def _settings(found, config: type | None, given: Mapping) -> dict[str, object]:
-    """What the model is built with, its own defaults included; plain values alone."""
+    """Return the plain values that the model is built with, its own defaults included."""
     try:
         if config is not None:
             values = dict(config(**given).to_dict())

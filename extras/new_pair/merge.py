@@ -27,7 +27,7 @@ class Conflict:
 
     @property
     def reason(self) -> str:
-        """What is to be done."""
+        """Return what is to be done, as a sentence."""
         return Kind.CONFLICT(file=str(self.file), line=self.line)
 
 

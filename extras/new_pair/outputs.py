@@ -77,7 +77,7 @@ def _fields(outputs: Outputs) -> dict[object, tuple[tuple[int, ...], bool]]:
 
 
 def _by_shape(torch: Mapping, paddle: Mapping) -> list[tuple[object, object]]:
-    """Each of torch's with the first of Paddle's of its shape that is still to be had."""
+    """Pair each of torch's names with the first of Paddle's of its shape that is still free."""
     if len(torch) == len(paddle) == 1:
         return [(*torch, *paddle)]
     pairs, waiting = [], list(paddle)

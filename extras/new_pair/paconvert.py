@@ -49,7 +49,7 @@ class Untranslated:
 
     @property
     def reason(self) -> str:
-        """Where it is, on both sides."""
+        """Return where it is, on both sides, as a sentence."""
         place = self.file + (f":{self.line}" if self.line else "")
         said = {"place": place, "api": self.api, "file": str(self.translated)}
         return Kind.UNTRANSLATED(**said, line=self.translated_line)
@@ -57,7 +57,7 @@ class Untranslated:
 
 @dataclass(frozen=True)
 class Translation:
-    """What was made of a model's code."""
+    """The translation of a model's code: its files, and what is left to do by hand."""
 
     spec: Spec  # the translated model
     files: Mapping[str, Path | None]  # place in the folder -> torch file, None for PaConvert's own
@@ -67,7 +67,7 @@ class Translation:
 
     @property
     def folder(self) -> Path:
-        """Where imports of the translation look first."""
+        """Return the folder that imports of the translation look into first."""
         return self.spec.root
 
     def explained(self, sentence: str) -> str:
@@ -117,13 +117,13 @@ def find_paconvert(python: str | None = None) -> str:
 
 
 def _to_install(python: str | Path = sys.executable) -> str:
-    """What to type to have PaConvert, for a Python that is named or this one."""
+    """Return what to type to install PaConvert, for a Python that is named or this one."""
     own = IN_A_CHECKOUT and python == sys.executable
     return to_make("paconvert") if own else to_pip(f"paconvert=={VERSION}", python=python)
 
 
 def search_path(python: str) -> list[str]:
-    """Where a Python looks for modules, as a worker that it runs."""
+    """Ask a Python for the folders that it looks for modules in, run as a worker."""
     question = "import json, sys; print(json.dumps(sys.path[1:]))"
     finished = _run([python, "-c", question], Kind.ASKED_FOR_PATH(), environment())
     try:

@@ -41,7 +41,7 @@ def proofs(found: Found, models: Models) -> Iterator[str]:
 
 
 def _differences(found: Found, models: Models) -> Iterator[str]:
-    """Where the sides compute otherwise, whatever the weights."""
+    """Yield where the sides compute otherwise, whatever the weights."""
     arrived = [e for e in found.tried.failing if e.what == "in" or not e.unit]
     for events in _by_kind(arrived):
         yield Kind.DIFFERS_BEFORE(value=_value(events[0]), gap=events[0].gap)
@@ -55,7 +55,7 @@ def _differences(found: Found, models: Models) -> Iterator[str]:
 
 
 def _by_settings(name: str, found: Found, models: Models) -> str:
-    """What a unit and its partner were built with that differs; an epsilon that one alone keeps."""
+    """Name the settings in which a unit and its partner differ; an epsilon that one alone has."""
     mine = models.paddle.settings.get(name, {})
     its = models.torch.settings.get(found.assignment.matches[name].torch, {})
     told = [
@@ -75,7 +75,7 @@ def _by_kind(events: list[Event]) -> list[list[Event]]:
 
 
 def open_questions(found: Found, models: Models, told: str) -> Iterator[str]:
-    """What is not decided, and what to write; `told` says already what is tied or left over."""
+    """Yield what is not decided, with what to write; `told` has what is tied or left over."""
     matches = found.assignment.matches
     if not found.tried.events:
         guessed = [n for n, match in matches.items() if _last(n) != _last(match.torch)]
@@ -117,7 +117,7 @@ def open_questions(found: Found, models: Models, told: str) -> Iterator[str]:
 
 
 def _joined_or_cut(found: Found) -> Iterator[tuple[str, Event | None]]:
-    """What is fused, split or stacked, and the first event behind it."""
+    """Yield what is fused, split or stacked, and the first event behind it."""
     kinds = grouped(
         found.assignment.fused, lambda f: (*map(alike, (*f.paddle, *f.torch)), f.groups)
     )
@@ -133,7 +133,7 @@ def _with_its_kind(same: list[str]) -> str:
 
 
 def _why(names: list[str], found: Found, models: Models) -> list[str]:
-    """How units of one kind were found."""
+    """Return the reasons by which units of one kind were found."""
     tried, name = found.tried, names[0]
     match = found.assignment.matches[name]
     unit, partner = models.paddle.units[name], models.torch.units[match.torch]

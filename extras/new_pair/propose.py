@@ -46,7 +46,7 @@ _LONGER = 1.25
 
 @dataclass
 class Proposal:
-    """What case.py is to say of the weights.
+    """A proposal of what case.py is to say of the weights.
 
     rename    RENAME: Paddle's names -> torch's, the shortest
     convert   the source of a function `convert(torch_state)`; empty where none is needed
@@ -95,7 +95,7 @@ def propose(torch: Structure, paddle: Structure, trials: Trials | None = None) -
 
 
 def _not_carried(models: Models, rename: Mapping[str, str], convert: str) -> str:
-    """What is left over, or tied on one side alone, once the proposal is followed; else empty."""
+    """Return what is left over, or tied on one side alone, by the proposal; else an empty text."""
     made: dict = {"np": np}
     exec(convert, made)  # what was written just now
     try:
@@ -154,7 +154,7 @@ def of_pair(
     seed: int = 0,
     processes: Processes | None = None,
 ) -> Proposal:
-    """The same for a pair's folder, whose case.py has no RENAME yet.
+    """Propose RENAME and `convert` for a pair's folder, whose case.py has no RENAME yet.
 
     chosen      side -> the Python that was named for it
     processes   of the sides, which go on with the check; by default new ones, which end here

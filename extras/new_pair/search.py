@@ -68,7 +68,7 @@ class Search:
         return None
 
     def _changes(self, assignment: Assignment, tried: Tried) -> Iterator[Assignment]:
-        """Other assignments to try, the likeliest first."""
+        """Yield other assignments to try, the likeliest first."""
         if tried.error:
             return
         moved = self._by_arrival(assignment, tried)
@@ -149,7 +149,7 @@ class Search:
                         yield replace(assignment, stacks=stacks)
 
     def _is_square(self, stack: Stack) -> bool:
-        """Whether a stack may lie the other way."""
+        """Return whether a stack has square matrices, so that it may lie the other way."""
         side = self.models.paddle if stack.joined else self.models.torch
         shape = side.owners[stack.one].shape
         return len(shape) == 3 and shape[-1] == shape[-2]
@@ -245,7 +245,7 @@ class Search:
                 yield assignment.exchanged(moves)
 
     def _other_fusions(self, assignment: Assignment, same: list[Fused]) -> Iterator[Assignment]:
-        """Other orders of the parts, and other numbers of turns."""
+        """Yield other orders of the parts, and other numbers of turns."""
         for groups, order in _turns(same[0].sizes):
             others = {}
             for each in same:
@@ -304,7 +304,7 @@ def _turns(rows: tuple[int, ...]) -> list[tuple[int, tuple[int, ...]]]:
 
 
 def _reordered(count: int) -> list[Sequence[int]]:
-    """Other orders of so many; of too many those in which two are exchanged."""
+    """Return other orders of so many; of too many those in which two are exchanged."""
     if count > _MOST_IN_A_TIE:
         return [_exchanged(range(count), *two) for two in combinations(range(count), 2)]
     return list(permutations(range(count)))[1:]

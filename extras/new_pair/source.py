@@ -66,7 +66,7 @@ def folded(statements: list[str]) -> Iterator[tuple[list[tuple[str, str]], str]]
 
 
 def _folded(same: list[str]) -> Iterator[tuple[list[tuple[str, str]], str]]:
-    """The same of one kind: one loop where there is one, else one for each first number."""
+    """Fold statements of one kind: one loop where there is one, else one for each first number."""
     found = _loops(same) if len(same) > 1 else None
     if found is not None:
         yield found
@@ -84,7 +84,7 @@ def _folded(same: list[str]) -> Iterator[tuple[list[tuple[str, str]], str]]:
 
 
 def _numbers(statement: str) -> list[int]:
-    """The numbers inside its texts."""
+    """Return the numbers inside a statement's texts."""
     return [int(n) for text in _TEXT.finditer(statement) for n in re.findall(r"\d+", text[0])]
 
 

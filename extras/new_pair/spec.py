@@ -66,7 +66,7 @@ def parse_spec(option: str, text: str) -> Spec:
 
 
 def is_taken(name: str) -> bool:
-    """Whether a name of a module is Python's own, a framework's or the workbench's."""
+    """Return whether a name of a module is Python's own, a framework's or the workbench's."""
     return name in (*SIDES, "numpy", "twincheck", *sys.stdlib_module_names)
 
 
@@ -93,7 +93,7 @@ def _value(text: str) -> object:
 
 
 def read_arguments(config: Path | None, words: Mapping[str, Sequence[str]]) -> dict[str, dict]:
-    """What both sides are built with, under "", and what each is beside it, under its name.
+    """Return both sides' arguments, under "", and what each has beside them, under its name.
 
     config   a file of what both are built with; words beside it count
     words    the key=value words of --set, under "", and of --torch-set and --paddle-set

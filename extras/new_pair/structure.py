@@ -47,7 +47,7 @@ class Unit:
 
     @property
     def by_size(self) -> list[str]:
-        """Its own names of the entries, the weight before a bias."""
+        """Return the unit's own names of its entries, the weight before a bias."""
         return sorted(self.entries, key=lambda local: -len(self.entries[local].shape))
 
     @property
@@ -64,7 +64,7 @@ class Unit:
 
     @cached_property
     def shape(self) -> tuple:
-        """What a partner has too: each entry's sizes, whichever way it lies."""
+        """Return each entry's sizes, whichever way it lies: a partner's are equal."""
         return tuple(sorted(sizes_of(owner.shape) for owner in self.entries.values()))
 
 
@@ -134,7 +134,7 @@ class Structure:
         return found
 
     def given(self, unit: Unit) -> bytes | None:
-        """The same for units whose first calls were given the same tensor; None for no tensor."""
+        """Return bytes that are equal for units first given the same tensor; None for no tensor."""
         if unit.virtual:
             return unit.virtual.encode()
         values = self.values.get(f"{unit.calls[0].number}/in/0") if unit.calls else None
@@ -168,17 +168,17 @@ def spelt(name: str) -> str:
 
 
 def halved(mine: str, its: str) -> bool:
-    """Whether of two entries one is half of a weight."""
+    """Return whether one of two entries is half of a weight."""
     return any(whole_of(name)[1] for name in (mine, its))
 
 
 def sizes_of(shape: tuple[int, ...]) -> tuple[int, ...]:
-    """What a weight's partner has too, whichever way it lies: a kernel of 1 may have no axis."""
+    """Return a weight's lengths without 1s, sorted: its partner's too, whichever way it lies."""
     return tuple(sorted(n for n in shape if n != 1))
 
 
 def read_structure(folder: Path, side: str) -> Structure:
-    """What the side's process has left in a folder."""
+    """Read the structure that a side's process has left in a folder."""
     path = folder / f"structure_{side}.json"
     told = load_json(path)
     structure = Structure(side, told["modules"], load_owners(folder / f"owners_{side}.json"))

@@ -42,7 +42,7 @@ class Plan:
 
     @property
     def wrapped(self) -> bool:
-        """Whether a module of the pair's own calls the libraries' models."""
+        """Return whether a module of the pair's own calls the libraries' models."""
         names = [one.name for one in self.inputs] + [name for name, _ in self.loss.targets]
         return not self.matched.alike or any(
             one.call_options
@@ -98,7 +98,7 @@ def case_text(plan: Plan, rename: Mapping[str, str], convert: str) -> str:
 
 
 def _limit(one: Input, config: Mapping[str, object]) -> str:
-    """What an input's integers are below, by the configuration's name for it, if it has one."""
+    """Return the limit of an input's integers: the configuration's name for it, if it has one."""
     for key in _LIMITS.get(one.kind, ()):
         if config.get(key) == one.limit:
             return f'config["{key}"]'
@@ -149,7 +149,7 @@ def _made(plan: Plan, side: str) -> tuple[str, list[str], str]:
 
 
 def _called(module: str, name: str) -> str:
-    """How the file calls what it has imported."""
+    """Return how the file calls what it has imported."""
     return f"{module}.{name}" if name.split(".")[0] in _TAKEN else name
 
 
@@ -265,7 +265,7 @@ def _loss_text(plan: Plan, side: str) -> str:
 
 
 def _taken(plan: Plan, output) -> str:
-    """How the loss takes an output."""
+    """Return the expression by which the loss takes an output."""
     part = output.name if plan.wrapped else output.parts["torch"]
     return "outputs" if part is None else f"outputs[{_literal(part)}]"
 

@@ -37,7 +37,7 @@ class Module:
 
     @property
     def place(self) -> Path:
-        """Where it stands below a folder that imports look into."""
+        """Return the module's path below a folder that imports look into."""
         parts = self.name.split(".")
         return Path(*parts, "__init__.py") if self.is_package else Path(*parts).with_suffix(".py")
 

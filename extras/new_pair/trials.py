@@ -53,7 +53,7 @@ class Event:
 
 @dataclass
 class Tried:
-    """What one trial showed."""
+    """The result of one trial: its events and calls, or its error."""
 
     events: list[Event] = field(default_factory=list)
     calls: Structure | None = None
@@ -61,12 +61,12 @@ class Tried:
 
     @property
     def score(self) -> int:
-        """How many tensors agree."""
+        """Return how many tensors agree; -1 after an error."""
         return -1 if self.error else sum(event.agrees for event in self.events)
 
     @property
     def failing(self) -> list[Event]:
-        """Those that do not, in the order of the pass."""
+        """Return the events that do not agree, in the order of the pass."""
         return [event for event in self.events if not event.agrees]
 
     def gap(self, unit: str, what: str) -> float | None:
@@ -90,7 +90,7 @@ class Trials:
 
     @property
     def spent(self) -> bool:
-        """Whether there were as many as there may be."""
+        """Return whether there were as many trials as there may be."""
         return self.count >= self.most
 
     def run(self, assignment: Assignment, own=frozenset(), as_is=frozenset()) -> Tried:
@@ -150,7 +150,7 @@ class Trials:
         return tried
 
     def _of_fused(self, each: Fused) -> Iterator[tuple[str, np.ndarray]]:
-        """What the units of a fused layer give, made of what the other side's gave."""
+        """Yield what the units of a fused layer give, made of what the other side's gave."""
         torch = self.models.torch
         calls = [torch.calls_of(name) for name in each.torch]
         for i, call in enumerate(zip(*calls, strict=False)):
@@ -197,7 +197,7 @@ class Trials:
 
 
 def distance(values: np.ndarray, reference: np.ndarray, in_order: bool) -> float:
-    """How far two fingerprints are apart, as a part of the reference's largest value.
+    """Return how far two fingerprints are apart, as a part of the reference's largest value.
 
     Of tensors that are not in one order the values count, in any order and number.
     """

@@ -81,7 +81,7 @@ class Whereabouts:
         del sys.argv[1:]  # which are no arguments of the model's
 
     def mended(self, error: Exception) -> bool:
-        """Whether something was found for what the model's code has ended with, so try again."""
+        """Look for what the model's code lacked when it ended in `error`; True to try again."""
         cause = getattr(error, "cause", None)
         found = False
         if isinstance(cause, FileNotFoundError):
@@ -108,7 +108,7 @@ class Whereabouts:
         return True
 
     def _has_module(self, name: str) -> bool:
-        """Whether the nearest folder that has a module, and was not asked for it, is found."""
+        """Look in the nearest folder that has a module and was not asked for it; False for none."""
         if name.partition(".")[0] in _NO_OTHER:
             return False
         for folder in self._folders:
@@ -123,7 +123,7 @@ class Whereabouts:
         return False
 
     def _is_from(self, root: Path) -> bool:
-        """Whether the file can be a module of packages below this folder, as it was not before."""
+        """Take the file as a module of packages below `root`; False where it cannot be, or was."""
         if self.file is None or not self.file.is_relative_to(root):
             return False
         parts = self.file.relative_to(root).with_suffix("").parts
@@ -136,7 +136,7 @@ class Whereabouts:
         return True
 
     def _is_deeper(self, package: Path | None) -> bool:
-        """Whether the file can be a module of this folder, or of one above whose name will do."""
+        """Take the file as a module of this folder or one above, if one has a name that will do."""
         if package is None:
             return False
         while is_taken(package.name) and package != package.parent:
@@ -144,7 +144,7 @@ class Whereabouts:
         return self._is_from(package.parent)
 
     def _leaves_bare(self, error: ImportError) -> bool:
-        """Whether the innermost package that fails as a whole can be left without its __init__."""
+        """Leave the innermost package that fails as a whole without its __init__, if it can be."""
         failing = [
             frame.f_globals.get("__name__", "")
             for frame, _ in traceback.walk_tb(error.__traceback__)

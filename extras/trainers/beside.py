@@ -32,12 +32,12 @@ from twincheck.extras.trainers.trainers import Precision
 
 
 def to_train(options: CheckOptions) -> str:
-    """What to type to have step 5 train the model that a command is about, in the same place."""
+    """Return what to type to have step 5 train the model of a command, in the same place."""
     return whole("step5", [each for each in options.typed if each[0] in ("model", "out")])
 
 
 def _to_explain(options: CheckOptions) -> str:
-    """What to type to have the cause of other losses looked for."""
+    """Return what to type to have the cause of other losses looked for."""
     named = "model", "out", *(f"{side}-losses" for side in SIDES)
     return whole("why", [each for each in options.typed if each[0] in named])
 
@@ -89,7 +89,7 @@ def beside(step: Step, given: Namespace) -> int:
 
 
 def here(folder: Path, pair: Pair) -> dict[str, Curve] | None:
-    """Both sides' trainings of step 5's result; None where there are none of the pair as it is."""
+    """Return both sides' trainings of step 5's result; None where the pair has none as it is."""
     curves = {}
     for side in SIDES:
         path = ResultFolder(folder).log("train_full", side)
@@ -104,7 +104,7 @@ def here(folder: Path, pair: Pair) -> dict[str, Curve] | None:
 
 
 def show(result: dict, curves: Mapping[str, Curve], rows: Sequence[Row], place: Path) -> None:
-    """What was read, the rows, the cause, and what two curves cannot show."""
+    """Print what was read, the rows, the cause, and what two curves cannot show."""
     report.say(Kind.BESIDE(model=result["model"], verdict=result["verdict"]))
     for side, curve in curves.items():
         means = Kind.EACH_A_MEAN() if curve.means and curve.every != 1 else ""

@@ -211,7 +211,7 @@ def _whole(path: Path, name: str, value: object) -> int:
 
 
 def _step_of_values(texts: Sequence[str]) -> float:
-    """How far apart two values are at least that are written with so many digits; 0: all."""
+    """Return the step between values that are written with so many digits; 0: all are there."""
     places = []
     for text in texts:
         try:
@@ -274,7 +274,7 @@ class Together:
 
 
 def together(torch: Curve, paddle: Curve, alike: Callable[[float, float], bool]) -> Together:
-    """Both curves over the same steps; raises UserError where nothing can be compared.
+    """Put both curves over the same steps; raises UserError where nothing can be compared.
 
     alike   whether two losses are equal but for rounding
     """
@@ -341,7 +341,7 @@ def _over(torch: Sequence[Window], paddle: Sequence[Window]) -> Together:
 
 
 def told(curve: Curve) -> str:
-    """How many losses of which steps."""
+    """Say how many losses of which steps a curve has."""
     which = Kind.OF_EVERY_STEP() if curve.every else Kind.AT_IRREGULAR_STEPS()
     if curve.every not in (1, None):
         which = Kind.OF_EVERY_STEPS(count=curve.every)

@@ -39,7 +39,7 @@ def add_logs(parser: Parser) -> None:
 
 
 def run(step: Step, given: Namespace) -> int:
-    """What is done where one of these options is typed."""
+    """Judge the losses that these options name, instead of training."""
     if given.torch_losses is None and given.paddle_losses is None:
         raise UserError(Kind.LOSSES_MISSING())
     idle = [f"--{name}" for name, _ in given.typed if name not in WITH_LOSSES]

@@ -137,7 +137,7 @@ class Retrained:
             self._round_weights()
 
     def losses(self, steps):
-        """What is logged of the first `steps` steps."""
+        """Train, and return the losses as they are logged of the first `steps` steps."""
         found, seen = [], []
         steps += self.change.get("ahead", 0)
         every = self.change.get("every", {"count": 1})["count"]

@@ -51,7 +51,7 @@ CANNOT = Kind.FIRST_SHOWS_LITTLE(), Kind.LATER_SHOW_LITTLE()
 
 @dataclass
 class Precision:
-    """How far apart two losses may be and still be equal but for rounding."""
+    """The distance of two losses that are equal but for rounding."""
 
     torch: Curve
     paddle: Curve
@@ -59,15 +59,15 @@ class Precision:
 
     @property
     def digits(self) -> float:
-        """What both files' digits leave open."""
+        """Return the distance that both files' digits leave open."""
         return (self.torch.step_of_values + self.paddle.step_of_values) / 2
 
     def allowed(self, loss: float) -> float:
-        """Of a loss of that size."""
+        """Return the distance that is allowed of a loss of that size."""
         return self.digits + ALLOWED[self.dtype] * abs(loss)
 
     def alike(self, a: float, b: float) -> bool:
-        """Whether two losses are equal; NaN is not."""
+        """Return whether two losses are equal but for rounding; NaN is not."""
         return abs(a - b) <= self.allowed(max(abs(a), abs(b)))
 
 
@@ -168,7 +168,7 @@ def _side(curve: Curve) -> dict[str, object]:
 
 
 def thinned(values: np.ndarray) -> list:
-    """At most MOST_POINTS of them, evenly; NaN and infinity are null."""
+    """Return at most MOST_POINTS of the values, evenly; NaN and infinity are null."""
     apart = -(-values.size // MOST_POINTS) or 1
     return [_number(v) if isinstance(v, float) else v for v in values[::apart].tolist()]
 

@@ -74,7 +74,7 @@ PATIENCE_S = 60.0  # for changes together; as long as the others took, where tha
 
 @dataclass(frozen=True)
 class Trial:
-    """What one change came to, beside the other training's losses."""
+    """The result of one change, beside the other training's losses."""
 
     said: str
     agreed: int  # how many losses, from the first on, are equal but for rounding
@@ -85,11 +85,11 @@ class Trial:
 
     @property
     def fits(self) -> bool:
-        """Whether it reproduces all."""
+        """Return whether the change reproduces all losses."""
         return self.off_at is None or self.agreed >= self.of
 
     def rank(self) -> tuple:
-        """What sorts the nearest first; where digits are the same, the commonest comes first."""
+        """Return a key that sorts the nearest first; at equal digits the commonest comes first."""
         digits = self.digits if self.fits else self.off_digits
         return (not self.fits, -self.agreed, -round(digits, 1))
 
@@ -173,13 +173,13 @@ class Judge:
     twins: Sequence[np.ndarray]  # its self-twins'
 
     def together(self, losses: np.ndarray) -> tuple[Together, Precision]:
-        """Both curves at the same places."""
+        """Put both curves at the same places; return their precision too."""
         ours = trained_here(losses)
         precision = Precision(ours, self.curve, self.dtype)
         return together(ours, self.curve, precision.alike), precision
 
     def trial(self, said: str, losses: np.ndarray) -> Trial:
-        """How far a training's losses are the other one's."""
+        """Compare a training's losses with the other one's."""
         found, precision = self.together(losses)
         apart = np.abs(found.torch - found.paddle)
         largest = np.maximum(np.abs(found.torch), np.abs(found.paddle))
@@ -195,18 +195,18 @@ class Judge:
         return Trial(said, agreed, found.steps.size, digits, step, there)
 
     def rounding(self, found: Together) -> np.ndarray:
-        """How far rounding alone has driven the self-twins from the training, up to each place."""
+        """Measure how far rounding drove the self-twins from the training, up to each place."""
         usual = at_places(found, self.usual)
         apart = [np.abs(at_places(found, twin) - usual) for twin in self.twins]
         return np.maximum.accumulate(np.max(apart, axis=0))
 
     @property
     def logs_first_steps(self) -> bool:
-        """Whether each of the first steps has a loss of its own."""
+        """Return whether each of the first steps has a loss of its own."""
         return self.curve.every == 1 and self.curve.steps[0] <= 1
 
     def steps(self, usual: Trial) -> int:
-        """So many steps tell whether a change reproduces the losses."""
+        """Return how many steps tell whether a change reproduces the losses."""
         found, _ = self.together(self.usual)
         enough = found.steps[found.steps >= usual.off_at + BEHIND]
         return int(enough[0] if enough.size else found.steps[-1])
@@ -332,7 +332,7 @@ def explain(
 
 @dataclass
 class Search:
-    """What reproduces a training's losses: one change, else some of them together."""
+    """The search for what reproduces a training's losses: one change, else several together."""
 
     trainings: Trainings
     judge: Judge
@@ -343,7 +343,7 @@ class Search:
     trained: int = 0  # steps, in all
 
     def run(self) -> list[Trial]:
-        """What each change comes to, the nearest first."""
+        """Try each change; return the trials, the nearest first."""
         steps = self.judge.steps(self.usual)
         trials = self.tried(self.changes, steps)
         found, singles = list(trials), dict(self.changes)
@@ -372,7 +372,7 @@ class Search:
         return sorted(trials, key=Trial.rank)
 
     def helps(self, trial: Trial) -> bool:
-        """Whether a change reproduces more losses than none does, and than it was made of."""
+        """Return whether a change reproduces more losses than none does, and than its parts."""
         least = max(self.usual.agreed, self.changes[trial.said].get("made_of", 0))
         return trial.agreed > least
 
@@ -407,7 +407,7 @@ class Search:
         return sorted(pairs, key=lambda pair: abs(moved[pair[0]] + moved[pair[1]] - wanted))
 
     def merged(self, pairs) -> dict[str, dict]:
-        """Two changes as one, of each of some pairs; as many as there is time for."""
+        """Merge each of some pairs of changes into one; as many as there is time for."""
         now = time.monotonic()
         each_s = (now - self.started) / max(1, self.trained) * SURE
         most = (self.until - now) / each_s
@@ -426,13 +426,13 @@ class Search:
 
 
 def _parts(said: str) -> list[str]:
-    """The changes of which one is made."""
+    """Return the changes that one is made of."""
     both = is_of(said, Kind.BOTH)
     return [*_parts(said.fields["first"]), said.fields["second"]] if both else [said]
 
 
 def merge(first: Mapping, second: Mapping) -> dict | None:
-    """Both changes as one; None where they are about the same thing."""
+    """Merge both changes into one; None where they are about the same thing."""
     merged = dict(first)
     for name, value in second.items():
         if name == "made_of" or name not in merged:
@@ -447,7 +447,7 @@ def merge(first: Mapping, second: Mapping) -> dict | None:
 
 
 def show(model: str, one: Explained, result: Mapping) -> None:
-    """Where the losses part, what reproduces them, and what comes nearest."""
+    """Print where the losses part, what reproduces them, and what comes nearest."""
     path = one.curve.path
     whose = {"losses": Kind.LOSSES_IN(path=path) if path else Kind.LOSSES_OF(side=one.side)}
     whose["model"] = model

@@ -35,7 +35,7 @@ def source_of(settings: dict) -> Source:
 
 
 def source_settings(pair: Pair, preset: str) -> dict | None:
-    """What the preset reads, from DATA in case.py; None where it reads no file."""
+    """Return the preset's checked settings in case.py's DATA; None where it reads no file."""
     table = getattr(pair.case, "DATA", None)
     if table is None or preset not in table:
         return None
@@ -100,6 +100,6 @@ def default_file(settings: dict) -> Path | None:
 
 
 def _description(source: Source) -> str:
-    """What the file of a source is, where it comes from and how to give it."""
+    """Describe the file of a source: what it is, where it comes from and how to give it."""
     sample = str((FAKE_DATA / source.sample).relative_to(ROOT))
     return Kind.SOURCE_DESCRIBED(what=source.what, origin=source.origin, sample=sample)

@@ -27,7 +27,7 @@ _CHUNK_BYTES = 1 << 24
 
 
 def folder() -> Path:
-    """Where data files are kept."""
+    """Return the folder where data files are kept."""
     return Path(os.environ.get(FOLDER_VARIABLE) or for_logs() / "log" / "data").absolute()
 
 

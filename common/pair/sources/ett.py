@@ -105,7 +105,7 @@ def build(request: SourceRequest) -> Dataset:
 
 
 def told(config: dict) -> dict:
-    """What a configuration says of the data, with what it leaves out; freq as one letter."""
+    """Return a configuration with the defaults of what it leaves out; freq as one letter."""
     found = {**DEFAULTS, **config}
     freq = str(found["freq"]).lower()
     found["freq"] = "t" if freq.endswith("min") else freq[-1:]
@@ -121,7 +121,7 @@ def told(config: dict) -> dict:
 
 
 def layout(config: dict) -> dict[str, np.ndarray]:
-    """What each input of a sample is, for common/pair/windows.py."""
+    """Return the window of rows of each input of a sample, for common/pair/windows.py."""
     rows, start, ahead = config["seq_len"], config["label_len"], config["pred_len"]
     windows = {
         "x_enc/values": (0, rows, 0, 0),
@@ -237,13 +237,13 @@ def borders(path: Path, rows: int, split: str, seq_len: int) -> dict[str, tuple[
 
 
 def scaler(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Each column's mean and deviation (that of the sample); a constant column is not divided."""
+    """Return each column's mean and deviation (of the sample); that of a constant column is 1."""
     deviation = values.std(axis=0)
     return values.mean(axis=0), np.where(deviation > 0.0, deviation, 1.0)
 
 
 def marks(dates: np.ndarray, freq: str, embed: str) -> np.ndarray:
-    """What tells the time: features within ±0.5 (T, columns), or rows of tables, int64."""
+    """Return the dates as features within ±0.5 (T, columns), or as rows of tables, int64."""
     parts = parts_of(dates)
     if embed != "timeF":
         columns = [parts[name] for name in _TABLES]

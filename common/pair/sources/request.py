@@ -9,7 +9,7 @@ import numpy as np
 
 @dataclass(frozen=True)
 class SourceRequest:
-    """What is asked of a source."""
+    """The request to a source: a file, the preset's settings, a seed, maybe a tokenizer."""
 
     path: Path | None  # None: the built-in text
     settings: dict  # the preset's entry in DATA
@@ -21,7 +21,7 @@ class SourceRequest:
 
 @dataclass
 class Dataset:
-    """What a source gives: PART/NAME -> array, entries of the configuration, notes for people."""
+    """A source's answer: PART/NAME -> array, entries of the configuration, notes for people."""
 
     arrays: dict[str, np.ndarray]
     entries: dict[str, int] = field(default_factory=dict)

@@ -98,7 +98,7 @@ def test_what_is_written_into_is_known():
 
 
 def test_what_is_changed_in_place_is_not_given():
-    """Which of its two values agreed is not known."""
+    """It is not known which of its two values agreed."""
     calls = importlib.import_module("twincheck.extras.issue.calls_in_torch")
     recorder = Recorder(backend_torch.side)
     x = backend_torch.side.tensor(np.array([-1.0, 2.0]))
@@ -260,7 +260,7 @@ def test_arrays_are_drawn_like_those_that_they_stand_for(values):
 
 
 def issued(pair, *words, status=0):
-    """What `twincheck issue` says; the program and the issue's text, empty where there is none."""
+    """Return what `twincheck issue` says, the program and the issue's text, empty without one."""
     said = twincheck("issue", pair.name, *words, folder=pair.parent, status=status)
     left = pair / "log" / "issue"
     files = (left / name for name in ("reproduction.py", "issue.md"))

@@ -84,7 +84,7 @@ def snapshot(model):
 
 
 def surroundings():
-    """What a process has beside its models, that a run could change."""
+    """Return what a process has beside its models, that a run could change."""
     streams = sys.stdin, sys.stdout, sys.stderr, tuple(sys.path), tuple(sys.meta_path), os.getcwd()
     numbers = torch.get_rng_state().numpy().tobytes(), str(paddle.get_rng_state()[0].__getstate__())
     numbers += (np.random.get_state()[1].tobytes(), torch.get_num_threads())

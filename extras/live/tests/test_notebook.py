@@ -21,7 +21,7 @@ def code_of(notebook):
 
 
 def words_of(cell):
-    """What a cell shows: its kinds and words; of a result's table no numbers, which may differ."""
+    """Return the kinds and words that a cell shows, without a result's numbers: they may differ."""
     told = []
     for output in cell.outputs:
         data = output.get("data", {})

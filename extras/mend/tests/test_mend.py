@@ -320,7 +320,7 @@ def test_an_edit_that_is_as_good_is_shown_by_its_first_line():
 
 
 def told_by(pair):
-    """What a mend has left of a pair."""
+    """Read what a mend has left of a pair."""
     return json.loads((pair / "log" / "mend" / "mend.json").read_text())
 
 
@@ -658,7 +658,7 @@ def test_where_nothing_can_be_mended_it_is_said(words, said):
 
 
 def tried(pair, folder, new, seconds=5.0):
-    """What the Paddle side's process says of edits that put other texts for `x = x + attended`."""
+    """Return what the Paddle side's process says of edits that replace `x = x - attended`."""
     search = search_of(pair, folder, 60)
     search.work_in(search.base)
     path = search.copy / "paddle_model.py"

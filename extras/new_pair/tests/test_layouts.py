@@ -157,7 +157,7 @@ def written(folder: Path, name: str, side: str) -> Path:
 
 @contextmanager
 def as_in_a_process(folder: Path):
-    """What a side's process changes for the user's code is here what it was, afterwards."""
+    """Run in `folder`, and undo what a side's process changes for the user's code."""
     modules, path, argv, here = set(sys.modules), sys.path[:], sys.argv[:], os.getcwd()
     os.chdir(folder)
     importlib.invalidate_caches()
@@ -172,7 +172,7 @@ def as_in_a_process(folder: Path):
 
 
 def looked_at(specs, asked, arrays, work, processes):
-    """What `describe` gives, from this process."""
+    """Return what `describe` gives for both sides, from this process."""
     for number, values in enumerate(arrays):
         np.savez(work / f"inputs_{number:03}.npz", **values)
     for side, spec in specs.items():
@@ -299,7 +299,7 @@ def test_a_worker_has_the_users_pythonpath(monkeypatch, tmp_path):
 
 
 def refused(tmp_path, head: str, side: str = "torch", name: str = "net.py") -> str:
-    """What is said of a model whose file begins so."""
+    """Return the refusal of a model whose file begins with `head`."""
     framework, base = SIDES[side]
     file = tmp_path / name
     file.parent.mkdir(exist_ok=True, parents=True)

@@ -18,7 +18,7 @@ def checkout(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def laid_out(checkout):
-    """What the command said, run in the copy of the checkout."""
+    """Return what the command said, run in the copy of the checkout."""
     text = f"import sys; sys.path[0] = {str(checkout.root)!r}; "
     text += "from twincheck.extras.new_pair.command import main; sys.exit(main(['my_pair']))"
     return checkout.python("-c", text)

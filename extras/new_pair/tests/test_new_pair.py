@@ -101,7 +101,7 @@ def test_an_input_given_twice_is_refused():
 
 
 def drawn(inputs, config=(), seed=0):
-    """What the text of make_inputs draws for inputs, or for words of the command line."""
+    """Return what the text of make_inputs draws for inputs, or for words of the command line."""
     names = {"np": np}
     words = [one for one in inputs if isinstance(one, str)]
     exec(inputs_text(None, parse_inputs(words) or inputs, dict(config)), names)

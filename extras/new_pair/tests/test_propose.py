@@ -114,14 +114,14 @@ def propose(tmp_path, request, processes):
 
 
 def space_of(text):
-    """What a source defines."""
+    """Return the names that a source defines."""
     made = {"np": np}
     exec(text, made)
     return made
 
 
 def agree(torch, paddle, case, proposal):
-    """Whether the port computes the reference's values with the weights that are carried over."""
+    """Return whether the port computes the reference's values with the weights carried over."""
     sides = {torch_side: torch, paddle_side: paddle}
     models = {s: space_of(HEAD[s.NAME] + source)["build"]({}) for s, source in sides.items()}
     owners = (side.owners(model) for side, model in models.items())
