@@ -180,7 +180,7 @@ class RunRequest:
 
     @property
     def modes(self) -> str:
-        """The same; with --offload and in half precision train mode has to be asked for."""
+        """Return the mode to run: with --offload and in half precision train mode must be asked for."""
         one = self.offload or self.dtype in HALF
         return EVAL if one and self.mode == BOTH else self.mode
 

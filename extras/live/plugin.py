@@ -48,7 +48,7 @@ class Checks:
         return twincheck.check(torch_model, paddle_model, inputs, **options)
 
     def __call__(self, torch_model, paddle_model, inputs, **options):
-        """The same; fails the test where the models are not aligned."""
+        """Check two models as `check` does; fail the test where they are not aligned."""
         __tracebackhide__ = True
         (result,) = self._asserted(
             lambda: [self.check(torch_model, paddle_model, inputs, **options)]
