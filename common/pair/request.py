@@ -180,7 +180,7 @@ class RunRequest:
 
     @property
     def modes(self) -> str:
-        """Return the mode to run: with --offload and in half precision train mode must be asked for."""
+        """Return the modes to run: --offload and half precision have train mode where asked."""
         one = self.offload or self.dtype in HALF
         return EVAL if one and self.mode == BOTH else self.mode
 

@@ -141,7 +141,7 @@ class Spelling:
         return own(*arguments, **options)
 
     def from_data(self, own: Callable, arguments, options):
-        """Return the handle for data that may have a narrow dtype of their own, such as NumPy's."""
+        """Make a tensor as `asked_for` does, of data whose own dtype may be narrow, as NumPy's."""
         made = self.asked_for(own, arguments, options)
         if not self._is_narrow(made):
             return made
