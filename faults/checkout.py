@@ -112,8 +112,10 @@ class Checkout:
         return self.python("-m", name, *arguments, PYTHONPATH=str(self.root))
 
     def check(self, step: int | str, *arguments: str) -> subprocess.CompletedProcess:
-        """Run check_stepN.py, or the check of that path, with the arguments."""
-        return self.python(str(self.path(CHECKS.get(step, step))), *arguments)
+        """Run check_stepN.py with the arguments, or a further check by its command's name."""
+        if step in CHECKS:
+            return self.python(str(self.path(CHECKS[step])), *arguments)
+        return self.module("twincheck", step, *arguments)
 
     def rows(self, step: int | str, *arguments: str) -> tuple[subprocess.CompletedProcess, dict]:
         """Run `check`; return it and its --json report, {} where it wrote none."""

@@ -177,8 +177,8 @@ class Worker:
         model = str(self.checkout.path(check.model)) if "/" in check.model else check.model
         quick = () if "--compare-only" in more else QUICK_OTHER if check.other else QUICK
         arguments = ("--model", model, *check.arguments, *more, *quick)
-        script = Path(CHECKS[check.step]).with_name(f"check_{check.other}.py").as_posix()
-        return self.checkout.rows(script if check.other else check.step, *arguments)
+        further = f"check-{check.other}" if check.other else check.step
+        return self.checkout.rows(further, *arguments)
 
     def ask_peers(self, check: Check, folder: Path) -> dict[str, str]:
         """The two other tools' verdicts on a run's float32 logs."""

@@ -338,6 +338,7 @@ def test_the_first_words_answer_the_questions(tmp_path, open_page):  # noqa: F81
     order = ["Overview", "The guide’s acceptance", "What is not plain agreement"]
     assert heads[:3] == order and heads[3].startswith("The model")
     shown.page.get_by_role("link", name="passed").first.click()
+    shown.page.locator("#rows tr.target").wait_for(timeout=5_000)
     assert shown.page.locator("#rows tr.target").count() == 1
 
 
