@@ -8,12 +8,16 @@ import io
 import logging
 import re
 import sys
+import threading
 from contextlib import ExitStack, contextmanager, redirect_stdout
+from functools import cache
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 
 from twincheck.common.logs.reader import Log, read_log
 from twincheck.common.system.files import whole
+
+_ONE_AT_A_TIME = threading.Lock()  # its logger is the process's, and so would get both reports
 
 
 class _Info(dict):
@@ -38,7 +42,7 @@ def guide_report(
     Returns its verdict; None where it could not be asked, or compares no such logs.
     """
     try:
-        with ExitStack() as stack, whole(target) as temporary:
+        with _ONE_AT_A_TIME, ExitStack() as stack, whole(target) as temporary:
             logs = [stack.enter_context(read_log(path)) for path in (reference, candidate)]
             helper = stack.enter_context(_quiet()).ReprodDiffHelper()
             keys = [[k for k in log if every or k in logs[0] and k in logs[1]] for log in logs]
@@ -64,6 +68,7 @@ def _quiet():
             root.setLevel(level)
 
 
+@cache
 def _imported() -> ModuleType:
     """Import reprod_log, with a stand-in for Paddle where that is not there already.
 
