@@ -1,6 +1,7 @@
 """What the pages say is there: links, paths, commands and options, for people."""
 
 import re
+import subprocess
 
 import pytest
 from pages import (
@@ -243,3 +244,14 @@ def test_the_files_in_the_picture_are_there():
 def test_a_generated_part_has_one_place_on_a_page(pages):
     with pytest.raises(ValueError, match=f"{len(pages)} places"):
         fill_pages(dict.fromkeys(pages, "<!-- generated: x -->\nold\n<!-- end -->"), {"x": "new"})
+
+
+@pytest.mark.parametrize("number", range(3))
+def test_the_diffs_of_contributing_apply(number):
+    """Outside a repository git applies to the folder; a text that is gone fails."""
+    page = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    diff = re.findall(r"(?s)```diff\n(.*?)```", page)[number]
+    for text, status in ((diff, 0), (diff.replace("\n ", "\n ~"), 1)):
+        command = ["git", "apply", "--check", "-"]
+        done = subprocess.run(command, cwd=ROOT, input=text, text=True, stderr=subprocess.PIPE)
+        assert done.returncode == status, done.stderr
