@@ -1,5 +1,6 @@
 """Extras: each entry point names what is there, and without them the core is whole."""
 
+import re
 import shutil
 import tomllib
 
@@ -19,6 +20,16 @@ def core(tmp_path_factory):
     made = Checkout(tmp_path_factory.mktemp("core"), pairs=("tests/pairs/small_cnn", "tools"))
     shutil.rmtree(made.root / "extras")
     return made
+
+
+@pytest.mark.lint
+def test_the_page_has_every_extra_and_no_file_that_is_gone():
+    text = (ROOT / "extras" / "README.md").read_text(encoding="utf-8")
+    rows = dict(re.findall(r"^\| `(\w+)/` \| (.*)", text, re.M))
+    assert rows.keys() == {path.parent.name for path in ROOT.glob("extras/*/__init__.py")}
+    for name, row in rows.items():
+        for file in re.findall(r"`([\w/]+\.\w+)`", row.rpartition(" | ")[2]):
+            assert (ROOT / "extras" / name / file).is_file(), f"{name}: {file}"
 
 
 def folder_of(point):

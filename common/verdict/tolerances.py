@@ -1,4 +1,4 @@
-"""The one table of tolerances, tolerances.json: every number of the verdict, and its reason."""
+"""The one table of tolerances, tolerances.json: the numbers of the rule, each with its reason."""
 
 from pathlib import Path
 from typing import NamedTuple
