@@ -28,6 +28,14 @@ def twincheck(folder, *words):
     return subprocess.run(command, cwd=folder, env=values, capture_output=True, text=True)
 
 
+@pytest.mark.parametrize("module", ["common.show", "common.bundle"])
+def test_a_former_spelling_is_told_the_one_of_today(module):
+    command = [sys.executable, "-m", module, "--help"]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 2 and not done.stdout
+    assert "`python -m common.X` is gone: type `" in done.stderr and done.stderr.count("\n") == 1
+
+
 def test_help_names_every_command(tmp_path):
     done = twincheck(tmp_path)
     assert done.returncode == 0 and done.stdout == twincheck(tmp_path, "--help").stdout

@@ -63,6 +63,7 @@ def test_all_that_is_aligned_is_counted_with_its_modes_and_the_page():
         "data · guide 3/3"
     )
     assert str(last_line([result(2, guide_passed=None)])) == "ALIGNED in step 2"
+    assert str(last_line([red(2)])).startswith("NOT ALIGNED · step 2, one: ")
 
 
 @pytest.mark.parametrize(

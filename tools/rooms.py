@@ -110,8 +110,8 @@ def _known(name: str, files: dict[str, Path]) -> str | None:
 
 
 def room_of(module: str) -> str:
-    """The room that a module is in: the folder, or the file beside the folders."""
-    return module.split(".")[1]
+    """The room that a module is in: the folder, or the file beside the folders, or the package."""
+    return module.split(".")[:2][-1]
 
 
 def violations(root: Path = ROOT) -> list[str]:
@@ -150,7 +150,7 @@ def _allowed(room: str, other: str) -> bool:
 
 # ---- lines --------------------------------------------------------------------------------------
 
-CEILING = 115_641
+CEILING = 115_661
 # Named, so that a newcomer's own files beside them are not counted.
 _TOPS = (PACKAGE, INSTALLED, EXTRAS, "examples", "fake_data", "faults", "tests", "tools", "step*_*")
 

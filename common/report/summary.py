@@ -69,7 +69,8 @@ def last_line(
         command = next_commands(result, found, results)[0][1] if found else again(result)
         parts.append(Kind.NEXT(command=terminal.visible(command)))
     line = Kind.LAST_LINE_LETS_PASS if passes else Kind.LAST_LINE
-    return line(word=word, rest=Kind.PARTS_OF_A_LINE(parts=parts))
+    behind = Kind.PARTS_OF_A_LINE if parts[0] or not parts[1:] else Kind.PARTS_BEHIND_A_WORD
+    return line(word=word, rest=behind(parts=parts))
 
 
 def _beginning(results: Sequence) -> Reason:
