@@ -224,6 +224,7 @@ def test_scores_refuse_what_cannot_be_scored(labels, predictions, sentence):
 # ---- who imports what ---------------------------------------------------------------------------
 
 READS = """
+import sys
 {before}
 from twincheck.common.pair import data, metrics
 data.load_arrays(sys.argv[1])

@@ -189,7 +189,7 @@ def test_what_a_witness_alone_finds_is_not_blamed_on_an_operator(tmp_path):
     """A trial is judged as the check judges: by its witnesses too."""
     copy = Checkout(tmp_path)
     bound = "BIAS_ALLOWED * size"
-    path = copy.path("step4_backward/check_step4.py")
+    path = copy.path("step4_backward/witnesses.py")
     change(path, f"{bound},", f'{bound} - (side == "paddle"),')
     run = ("--model", PAIR, "--no-report")
     done, report = copy.rows(4, *run, "--case", "perturbed", "--transplant", "smallest")

@@ -719,8 +719,8 @@ class Search:
         file = file.relative_to(own) if file.is_relative_to(own) else file
         place = f"{file}:{source[: edit.start].count(NEWLINE) + 1}"
         old, new = source[edit.start : edit.end].decode(), edit.new.decode()
-        others = [line_of(source, other.edit) for other in group[1:PROOFS]]
-        return Mended(step.number, row, place, edit.kind, old, new, others)
+        lines = dict.fromkeys(line_of(source, one.edit) for one in group[:PROOFS])
+        return Mended(step.number, row, place, edit.kind, old, new, [*lines][1:])
 
     def as_json(self) -> dict[str, object]:
         """See the module's docstring."""

@@ -120,7 +120,9 @@ def ran(checkout):
     """Return one check of all models, and name -> way -> row of torch against itself."""
     folders = {}
     for number, (name, (old, new)) in enumerate(MODELS.items()):
-        folder = shutil.copytree(ROOT / PAIR, checkout.elsewhere / "made" / f"model_{number}")
+        folder = shutil.copytree(
+            checkout.path(PAIR), checkout.elsewhere / "made" / f"model_{number}"
+        )
         path = folder / "torch_model.py"
         path.write_text(path.read_text().replace(old, new)) if old else None
         folders[name] = folder
