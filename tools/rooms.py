@@ -150,7 +150,7 @@ def _allowed(room: str, other: str) -> bool:
 
 # ---- lines --------------------------------------------------------------------------------------
 
-CEILING = 115_665
+CEILING = 115_669
 # Named, so that a newcomer's own files beside them are not counted.
 _TOPS = (PACKAGE, INSTALLED, EXTRAS, "examples", "fake_data", "faults", "tests", "tools", "step*_*")
 

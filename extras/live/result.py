@@ -135,6 +135,10 @@ class Result:
         self.modes: tuple[str, ...] = tuple(document["modes"])
         self.findings = tuple(Finding.of(told) for told in document["findings"])
 
+    def __bool__(self) -> bool:
+        """Return whether all that decides agrees, for `assert twincheck.check(...)`."""
+        return self.aligned
+
     @property
     def first(self) -> Finding | None:
         """The most important finding; None where there is none."""

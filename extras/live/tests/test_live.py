@@ -25,7 +25,7 @@ SCHEMA = Path(__file__).parents[3] / "docs" / "result.schema.json"
 def test_a_hard_pair_is_aligned(name):
     *models, inputs, loss = PAIRS[name]()
     result = twincheck.check(*models, inputs, loss=loss, carry="torch", name=name)
-    assert result.aligned and not result.findings, result
+    assert result and result.aligned and not result.findings, result
     assert result.word == "ALIGNED" and str(result).startswith("ALIGNED")
     assert [one["step"] for one in result.document["steps"]] == ([1, 3, 4] if loss else [1])
 
@@ -60,7 +60,7 @@ def test_a_wrong_port_is_found(fault):
     t, p, inputs, _ = PAIRS[name]()
     plant(p)
     result = twincheck.check(t, p, inputs, carry="torch")
-    assert not result.aligned and result.word == "NOT ALIGNED"
+    assert not result.aligned and not result and result.word == "NOT ALIGNED"
     # What a function holds stays float32, and float32 alone cannot tell a bug from rounding.
     verdict = "UNDECIDED" if fault == "a closure" else "DIVERGED"
     assert result.first.verdict == verdict and result.first.sentence in result.message()
