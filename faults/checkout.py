@@ -32,12 +32,33 @@ def change(path: Path, old: str, new: str) -> None:
     path.write_text(text.replace(old, new))
 
 
+# Behind the table of the built-in twins: what their models do not have.
+_SPELT = {
+    r"\bConvTranspose(\d)d\b": r"Conv\1DTranspose",
+    r"\b(Conv|BatchNorm|InstanceNorm)(\d)d\b": r"\1\2D",
+    r"\bnn\.(\w+?)([123])d\(": r"nn.\1\2D(",
+    "MultiheadAttention": "MultiHeadAttention",
+    r"nn\.RNN\(": "nn.SimpleRNN(",
+    ", (batch_first|affine)=True": "",
+    r"paddle\.softmax": "F.softmax",
+    "running_mean": "_mean",
+    "running_var": "_variance",
+}
+
+
+def in_paddles_words(text: str) -> str:
+    """Return a torch text in Paddle's words."""
+    text = translate(text)
+    for pattern, words in _SPELT.items():
+        text = re.sub(pattern, words, text)
+    return text
+
+
 def text_of(path: Path) -> str:
     """Return a file's text; that of a port which is its reference's text is written from that."""
     if path.is_file() or path.name != "paddle_model.py":
         return path.read_text()
-    text = translate(path.with_name("torch_model.py").read_text())
-    return re.sub(r"\bnn\.(\w+?)([123])d\(", r"nn.\1\2D(", text)
+    return in_paddles_words(path.with_name("torch_model.py").read_text())
 
 
 def case_of(row: Mapping) -> str:

@@ -1,4 +1,4 @@
-"""What `make faults` found: on the terminal, and as a page's table."""
+"""The results of `make faults`, on the terminal and as a page's table."""
 
 TOOLS = {"reprod_log": "reprod_log, mean 1e-6", "padiff": "PaDiff, default"}
 

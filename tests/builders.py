@@ -3,7 +3,6 @@
 import atexit
 import json
 import os
-import re
 import shutil
 import subprocess
 import sys
@@ -16,9 +15,8 @@ from pathlib import Path
 from textwrap import dedent, indent
 
 import numpy as np
-from checkout import ROOT, Checkout, change, complete
+from checkout import ROOT, Checkout, change, complete, in_paddles_words
 
-from tools.twins import translate
 from twincheck.common.logs.reader import read_log
 from twincheck.common.logs.sidecar import Sidecar, seal, write_sidecar
 from twincheck.common.logs.writer import LogWriter
@@ -98,24 +96,9 @@ def arrays_of(path):
         return {key: log[key].copy() for key in log}
 
 
-# Behind the table of the built-in twins: what their models do not have.
-_SPELT = {
-    r"\b(Conv|BatchNorm|InstanceNorm)(\d)d\b": r"\1\2D",
-    r"\bConvTranspose(\d)d\b": r"Conv\1DTranspose",
-    "MultiheadAttention": "MultiHeadAttention",
-    r"nn\.RNN\(": "nn.SimpleRNN(",
-    ", (batch_first|affine)=True": "",
-    r"paddle\.softmax": "F.softmax",
-    "running_mean": "_mean",
-    "running_var": "_variance",
-}
-
-
 def paddles(torch, *changes):
     """A torch text in Paddle's words; changes: (old, new) of that text, where the port differs."""
-    text = translate(torch)
-    for pattern, words in _SPELT.items():
-        text = re.sub(pattern, words, text)
+    text = in_paddles_words(torch)
     for old, new in changes:
         assert text.count(old) == 1, old
         text = text.replace(old, new)

@@ -3,9 +3,9 @@
 from pathlib import Path
 
 from faults import checkout
-from faults.checkout import CHECKS, ROOT, change, complete
+from faults.checkout import CHECKS, ROOT, change, complete, in_paddles_words
 
-__all__ = ["CHECKS", "ROOT", "Checkout", "change", "complete"]
+__all__ = ["CHECKS", "ROOT", "Checkout", "change", "complete", "in_paddles_words"]
 
 
 class Checkout(checkout.Checkout):

@@ -59,11 +59,12 @@ def main(arguments=None):
 
     command, *words = words
     speak(words)
-    known = [name for name in commands() if not name.startswith("_")]
+    known = commands()
     try:
-        if command not in commands():
+        if command not in known:
             listed = Kind.COMMANDS_LISTED(command=to_type("--help"))
-            meant = did_you_mean(command, known) or listed
+            offered = [name for name in known if not name.startswith("_")]
+            meant = did_you_mean(command, offered) or listed
             raise UserError(Kind.COMMAND_UNKNOWN(command=command, meant=meant))
         if command == "gallery" and not twincheck.IN_A_CHECKOUT:
             page = os.path.join(twincheck.HERE, "docs", "gallery.html")

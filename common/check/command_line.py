@@ -28,7 +28,7 @@ from twincheck.common.system import extras
 from twincheck.common.system.errors import UserError
 from twincheck.common.system.extras import of_pairs
 from twincheck.common.system.files import write_text
-from twincheck.common.system.program import guarded
+from twincheck.common.system.program import guarded, say_error
 from twincheck.common.system.reasons import Kind
 
 
@@ -64,7 +64,8 @@ class _Absent(argparse.Action):
     """An option that its extra would have given; `const` says why it is not there."""
 
     def __call__(self, parser, *given: object) -> None:
-        parser.exit(2, extras.in_language(f"error: {self.const}\n"))
+        say_error(str(self.const))
+        parser.exit(2)
 
 
 def check_main(

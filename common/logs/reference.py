@@ -121,10 +121,8 @@ def reference_values(
         for run in runs:
             path = files.log(stem, side, run)
             if path.is_file() or run == runs[-1]:
-                log, left_out = (
-                    stack.enter_context(read_log(path)),
-                    {*sidecar_of(path).sums, *without},
-                )
+                log = stack.enter_context(read_log(path))
+                left_out = {*sidecar_of(path).sums, *without}
                 for key in log:
                     if key not in left_out:
                         log_of.setdefault(key, log)

@@ -1,4 +1,4 @@
-"""Which server can run what a Python is asked to run: a part of each client (fork_client.py)."""
+"""The server that can run what a Python is asked to run: a part of each client (fork_client.py)."""
 
 import os
 
@@ -24,12 +24,10 @@ def server_of(arguments):
         parts = rest[1].removeprefix("twincheck.").split(".")
         side = parts[-2] if len(parts) > 2 else ""
         if parts[0].startswith(("step", "extras")) and side in ("torch", "paddle"):
-            if not quiet:
-                return None
-            return side
-        if parts[0] == "twincheck":
-            return "scores" if rest[2:3] in (["step2"], ["step5"]) else "check"
-        return "check" if parts[0] == "common" else None
+            return side if quiet else None
+        if parts[0] != "twincheck":
+            return None
+        return "scores" if rest[2:3] in (["step2"], ["step5"]) else "check"
     if len(rest) > 1 and rest[0] == "-c":
         names = [name for text, name in PROGRAMS.items() if text in rest[1]]
         return names[0] if quiet and names else None
