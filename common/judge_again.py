@@ -1,4 +1,4 @@
-"""Judge the results that are there once more: one table, a page, the bundle.
+"""Judge the results that are there once more; of two, OLD NEW: what got worse or better.
 
     twincheck report [DIR] [--json FILE] [--out DIR]
 

@@ -1,4 +1,4 @@
-"""What trainings say beside the verdict on the port: their scores, and the published number."""
+"""The scores of trainings beside the verdict on the port, and the published number."""
 
 import re
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""What an instrument asks of a framework: a class of which each framework has one.
+"""A framework as the instruments ask it: `Side`, of which each framework has a class.
 
 `Side` says what every framework has to give, and what all make of that: tensors as arrays, a
 model's weights and gradients.  backend_torch.py and backend_paddle.py are the two that there are.

@@ -1,4 +1,4 @@
-"""What every command has: its parser, and one sentence and exit status 2 for what goes wrong."""
+"""A command's parser, and its guard: what goes wrong is one sentence and exit status 2."""
 
 import argparse
 import errno

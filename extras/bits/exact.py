@@ -1,4 +1,4 @@
-"""Which values are the same bits in float32, and which operator is the first whose bits differ.
+"""List which values have the same bits in float32, and name the first operator that has not.
 
     twincheck exact DIR
 

@@ -1,4 +1,4 @@
-"""Put what the checks have left into one file, for somebody who is to believe it.
+"""Put what the checks have left into one file, for a reviewer.
 
     twincheck bundle [--from DIR] [--model NAME|FOLDER] [--out FILE]
 

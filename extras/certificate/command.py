@@ -1,4 +1,4 @@
-"""The certificate of conversion: the Paddle model holds the torch model's weights, all of them.
+"""Certify that the Paddle model holds the torch model's weights, all of them.
 
     twincheck certificate --model NAME|FOLDER [--preset NAME] [--weights PATH] [--json FILE]
         [--round-trip] [--offload]

@@ -1,4 +1,4 @@
-"""What a mend did, or a new version of a framework: two results beside each other.
+"""Compare two results: what a mend did, or a new version of a framework.
 
     twincheck report OLD NEW [--json FILE]
 

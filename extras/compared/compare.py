@@ -1,4 +1,4 @@
-"""What one result has otherwise than another: its rows, and what both were made in and of.
+"""The differences of two results: their rows, and what both were made in and of.
 
 Verdicts decide what got worse, as they decide everywhere.
 """

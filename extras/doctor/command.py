@@ -1,4 +1,4 @@
-"""Which frameworks and Pythons are here, what was tried, and what to do: ten lines.
+"""Say which frameworks and Pythons are here, what was tried, and what to do.
 
     twincheck doctor [--json]
 

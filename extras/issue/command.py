@@ -1,4 +1,4 @@
-"""A small program that shows what differs in a red check, and the text of an issue about it.
+"""Write a small program that shows what differs in a red check, and an issue about it.
 
     twincheck issue DIR              of the first red step among 1, 3 and 4
     twincheck issue DIR --lang zh    the same; the issue is in Chinese

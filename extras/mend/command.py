@@ -1,4 +1,4 @@
-"""Which edit of the port makes a red check green?  Tried one at a time, proven by the check itself.
+"""Find the edit of the port that makes a red check green, proven by the check itself.
 
     twincheck mend DIR             shows the edit as a diff
     twincheck mend DIR --write     and puts it into the file; the old one stays beside it, as .orig

@@ -1,4 +1,4 @@
-"""How the entries of a Paddle model are made of torch's: expressions, as case.py gets them.
+"""Expressions that make the entries of a Paddle model of torch's, as case.py gets them.
 
 NumPy only.
 """

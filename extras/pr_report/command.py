@@ -1,4 +1,4 @@
-"""One Markdown file for a pull request: what a port's results show, in the form maintainers know.
+"""Write one Markdown file for a pull request: what a port's results show.
 
     twincheck pr-report --for formers|vision|contest --lang zh|en [--model NAME|FOLDER]
         [RESULTS ...] [--out FILE.md]

@@ -1,4 +1,4 @@
-"""Why the losses part: the reference trains again, with one thing at a time done otherwise.
+"""Find why losses part: train the reference again, with one thing at a time done otherwise.
 
     twincheck why DIR                       step 5's trainings, which it found unlike
     twincheck why DIR --paddle-losses FILE  what another trainer logged (--torch-losses likewise)
