@@ -7,7 +7,7 @@ import numpy as np
 
 from twincheck.common.pair.case_hooks import data_preset
 from twincheck.common.pair.data import LABELS
-from twincheck.common.pair.task import Again, Noise, TeacherForced, Whole
+from twincheck.common.pair.task import Again, Noise, TeacherForced, Traced, Whole
 from twincheck.common.sides.job import Unsuited
 from twincheck.common.sides.optimizer import Optimizer
 from twincheck.common.sides.probes import probing
@@ -34,7 +34,7 @@ def backward(run):
     """Log one case's gradients and its witnesses; the model's first case also takes the steps."""
     reached = gradients(run)
     # Whatever follows would read all weights again.
-    if isinstance(run.request.task, Whole) or run.request.offload:
+    if isinstance(run.request.task, Whole | Traced) or run.request.offload:
         return
     closer = isinstance(run.request.task, Noise | Again)
     usual = run.session.reference is None and not closer

@@ -34,9 +34,10 @@ FOLDERS: dict[str, set[str]] = {
     "verdict": {"logs", "system"},
     "weights": {"pair", "logs", "system"},
     "transplant": {"verdict", "logs", "pair", "system"},
-    "report": {"verdict", "logs", "pair", "system"},
+    "line": {"logs", "system"},
+    "report": {"line", "verdict", "logs", "pair", "system"},
     "sides": {"weights", "transplant", "pair", "logs", "system"},
-    "check": {"report", "transplant", "weights", "verdict", "pair", "logs", "system"},
+    "check": {"report", "line", "transplant", "weights", "verdict", "pair", "logs", "system"},
     "models": {"torch_side", "paddle_side", "pair"},
 }
 # The files that a model's file imports; every other file beside the folders is a command.

@@ -12,6 +12,7 @@ none:
 from collections.abc import Mapping
 from pathlib import Path
 
+from twincheck.common.check.lines import find_lines
 from twincheck.common.check.origins import prove_origins, run_with_exact_operators
 from twincheck.common.check.workers import Workers
 from twincheck.common.logs.key import Key
@@ -78,6 +79,8 @@ class Further:
         if self._is_fed:
             for stem, judgement in found.items():
                 prove_origins(self._workers, self._pair, self._folder, stem, judgement)
+                lines = find_lines(self._workers, self._pair, self._folder, stem, judgement)
+                judgement.lines |= lines
 
     def close(self) -> None:
         """Remove what only further runs were made from."""

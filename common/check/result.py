@@ -9,6 +9,7 @@ from pathlib import Path
 
 from twincheck.common.check.draws import draw_notes, dropout_notes, unseeded_notes
 from twincheck.common.check.steps import Step
+from twincheck.common.line.find import Line
 from twincheck.common.logs.guide_pair import has_pair, pair_problems
 from twincheck.common.logs.independence import folder_problems, two_environments
 from twincheck.common.logs.reader import read_log
@@ -65,6 +66,7 @@ class Result:
     made: dict[str, dict[str, str]] = field(default_factory=dict)  # side -> layer -> file:line
     variances: dict[str, dict[str, float]] = field(default_factory=dict)  # key -> as converted
     handed: dict[str, dict[str, list]] = field(default_factory=dict)  # side -> layer -> its makers
+    lines: dict[str, Line] = field(default_factory=dict)  # key of an origin -> where it is wrong
     idle: dict[str, dict[str, str]] = field(default_factory=dict)  # side -> dropout -> file:line
     cases: tuple[str, ...] = ()  # prefixes of the cases' keys
     modes: str = ""  # in which modes the model was checked; empty where a step has none
@@ -118,6 +120,7 @@ class Result:
         for judgement in judgements.values():
             self.rows += judgement.rows
             self.notes += judgement.notes
+            self.lines |= judgement.lines
         sidecars = {side: _sidecars(folder, step, side) for side in SIDES}
         if sidecars["paddle"][0].transplanted:
             self.notes += load(TRANSPLANTS, "transplant")(folder, step.judged, self.rows)

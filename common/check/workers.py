@@ -18,7 +18,7 @@ from twincheck.common.logs.result_folder import LogName, ResultFolder
 from twincheck.common.logs.sidecar import read_sidecar, sidecar_of, sidecar_path
 from twincheck.common.pair.pairs import Pair
 from twincheck.common.pair.request import FIRST, RunRequest, error_file, rank_folder
-from twincheck.common.pair.task import Again, ForcedAlike, Noise, Task, TeacherForced, Whole, label
+from twincheck.common.pair.task import Again, ForcedAlike, Noise, Task, TeacherForced, Traced, Whole, label
 from twincheck.common.pair.worker_process import Failure, WorkerProcess, run_group
 from twincheck.common.system.errors import UserError
 from twincheck.common.system.frameworks import SIDES, is_graph
@@ -280,6 +280,15 @@ class Workers:
             for names in zip(*(asked if side == "torch" else done), strict=True)
         )
         return self._further(side, pair, replace(task, setups=setups), cases=cases)
+
+    def trace(self, pair: Pair, stem: str, case: str, sites: Sequence[str]) -> str:
+        """Have both sides write their calls of a case, for the code of some modules."""
+        at = self.step.judged.index(stem)
+        launches = self.step.launches[at : at + 1]
+        failed, more = "", {"cases": (case,)} if case else {}
+        for side in SIDES:
+            failed = failed or self._further(side, pair, Traced(tuple(sites)), launches, **more)
+        return failed
 
     def forget_whole(self, pair: Pair) -> None:
         """Remove what was logged whole for teacher-forced runs."""

@@ -61,6 +61,14 @@ class Again:
 
 
 @dataclass(frozen=True)
+class Traced:
+    """The float64 run once more, in which every operator's call is kept: Paddle's fed as above."""
+
+    # The modules whose code is looked at, with all inside them, by torch's names; "" is the model.
+    sites: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
 class Describe:
     """The model only built, and the owners of its weights written."""
 
@@ -86,7 +94,7 @@ class Save:
     path: str = ""
 
 
-_Logged = Usual | TeacherForced | ForcedAlike | Whole | Noise | Again
+_Logged = Usual | TeacherForced | ForcedAlike | Whole | Traced | Noise | Again
 Task = _Logged | Describe | Inspect | RoundTrip | Save
 
 

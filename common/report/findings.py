@@ -116,6 +116,8 @@ def _finding(result, row: Row) -> Finding:
         made = handed.get(side) or result.made.get(side, {}).get(layer)
         at = key.prefix + key.site if at not in known and key.local == "p" else at
         places[side] = made or place_of(known, at)
+    if (line := result.lines.get(row.key)) and not differing:
+        places |= line.places
     # Of one cause are the same lines, in any case, call, layer and step.
     site = differing or (key.kind, in_any_layer(f"{key.site}:{key.local}"), key.choice)
     cause = (row.verdict, site, *places.values()) if places else (row.key,)

@@ -15,7 +15,7 @@ from twincheck.common.system.reasons import Kind
 
 _COMMON = f"{ROOT.as_posix()}/common/"
 _MODELS = f"{_COMMON}models/"
-_STEPS = tuple(f"{path.as_posix()}/" for path in (*ROOT.glob("step[1-5]_*"), ROOT / "extras"))
+STEPS = tuple(f"{path.as_posix()}/" for path in (*ROOT.glob("step[1-5]_*"), ROOT / "extras"))
 # They stand before Paddle's own functions.
 _EXACT = tuple(f"{ROOT.as_posix()}/{name}/" for name in ("common/transplant", "extras/bits"))
 _MADE_AT = "_made_at"
@@ -61,7 +61,7 @@ def place_of_error(error: Exception) -> str:
         if not of_framework_file(frame.filename)
     ]
     # What stands in a framework's place, such as an emulated operator, is not where it happened.
-    own = [f for f in frames if not (is_instrument(f.filename) or f.filename.startswith(_STEPS))]
+    own = [f for f in frames if not (is_instrument(f.filename) or f.filename.startswith(STEPS))]
     frames = frames if is_ours(error) else own or frames
     return f"{frames[-1].filename}:{frames[-1].lineno}" if frames else ""
 
@@ -106,7 +106,7 @@ def _lines_of_model() -> list[tuple[str, dict[str, float]]]:
     frame, found = sys._getframe(1), []
     while frame is not None:
         code, file = frame.f_code, frame.f_code.co_filename
-        if file.startswith(_STEPS) or found and is_instrument(file) and not of_framework_file(file):
+        if file.startswith(STEPS) or found and is_instrument(file) and not of_framework_file(file):
             break  # it was the workbench that built the model
         if not is_instrument(file):
             names = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
@@ -124,6 +124,6 @@ def line_of_model() -> str:
     frame = sys._getframe(1)
     while frame is not None and is_instrument(frame.f_code.co_filename):
         frame = frame.f_back
-    if frame is None or frame.f_code.co_filename.startswith(_STEPS):
+    if frame is None or frame.f_code.co_filename.startswith(STEPS):
         return ""
     return f"{frame.f_code.co_filename}:{frame.f_lineno}"

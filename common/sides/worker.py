@@ -21,7 +21,7 @@ import time
 import traceback
 import warnings
 from collections.abc import Callable, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -62,6 +62,7 @@ from twincheck.common.sides.shared_weights import (
     save,
 )
 from twincheck.common.sides.side import Side
+from twincheck.common.sides.tracing import tracing
 from twincheck.common.sides.write_log import refuse_full_disk, write_log
 from twincheck.common.system import extras
 from twincheck.common.system.checkout import PATH, ROOT
@@ -385,6 +386,8 @@ class _Logs:
             map_weights(job)
         if isinstance(task, tasks.Whole):
             self.write(RunKind.WHOLE, "float64", None)
+        elif isinstance(task, tasks.Traced):
+            self._trace(task)
         elif isinstance(task, tasks.ForcedAlike):
             not_forced = unlike(self.files, job.stem)
             with reference_values(self.files, job.stem, (RunKind.PLAIN,), not_forced) as reference:
@@ -417,6 +420,18 @@ class _Logs:
             self._teacher_forced(task, forced)
         else:
             self._usual(forced)
+
+    def _trace(self, task: tasks.Traced) -> None:
+        """Write the calls of a run, and the log of the same run."""
+        job, choices, takes = self.job, _load_choices(self.choices), partial(_is_in, task.sites)
+        with ExitStack() as stack:
+            fed = None
+            if not job.is_reference:
+                read_folders(job)
+                fed = stack.enter_context(teacher_values(self.files, job.stem))
+            with tracing(job.side, takes) as trace:
+                self.write(RunKind.TRACED, "float64", choices, fed)
+        trace.write(job.folder / f"{job.stem}_{self.side}_trace")
 
     def _teacher_forced(self, task: tasks.TeacherForced, forced) -> None:
         run = RunKind.EXACT if task.exact else RunKind.TEACHER_FORCED
@@ -464,6 +479,12 @@ class _Logs:
                 self.write(RunKind.HALF_STEP64, "float64", forced, reference)
                 if not self.job.is_reference:
                     self.write(RunKind.HALF_STEP, self.request.dtype, forced, reference)
+
+
+def _is_in(sites: Sequence[str], name: str) -> bool:
+    """Return whether a module of this side is one of these, or inside one."""
+    named = current().rename(name)
+    return any(not site or named == site or named.startswith(f"{site}.") for site in sites)
 
 
 def _site() -> str:

@@ -15,6 +15,7 @@ class RunKind(str, Enum):
     MOVED = "_fp64_moved"  # one of the runs that this is measured by
     ROUNDED = "_fp64_rounded"  # torch's, with its constants rounded to float32
     WHOLE = "_fp64_whole"  # torch's again, all tensors whole
+    TRACED = "_fp64_traced"  # with every operator's call kept; while it is needed
     AGAIN1 = "_again1"  # Paddle's float32 run from a start beside its own
     AGAIN2 = "_again2"
     AGAIN3 = "_again3"

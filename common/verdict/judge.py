@@ -47,6 +47,7 @@ class Judgement:
     rows: list[Row] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     cases: tuple[str, ...] = ()  # prefixes of the cases' keys
+    lines: dict[str, object] = field(default_factory=dict)  # key of an origin -> line/find.py's
     # The further runs that would show more, in the order in which they are to be had.
     needs: dict[str, Need] = field(default_factory=dict)
 

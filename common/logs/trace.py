@@ -1,0 +1,77 @@
+"""A trace: every operator's call of a run, what it was given and what it made.
+
+NAME.npz has the values, NAME.json the calls: a side's process writes them, the check's reads them.
+NumPy only.
+"""
+
+import json
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+from twincheck.common.system.npz import read_npz
+
+
+@dataclass
+class Frame:
+    """A line of the model that led to a call."""
+
+    file: str
+    line: int
+    function: str
+    numbers: dict[str, object] = field(default_factory=dict)  # its variables that are plain
+
+    @property
+    def place(self) -> str:
+        """Return it as file:line."""
+        return f"{self.file}:{self.line}"
+
+
+@dataclass
+class Call:
+    """One call of an operator, of a framework's layer, or of what fills a tensor."""
+
+    name: str  # softmax; of a layer its class
+    given: list[int]  # numbers of the values that it was given
+    made: list[int]  # and of those that it made
+    frames: list[Frame]  # the innermost first
+    options: dict[str, object] = field(default_factory=dict)  # its plain arguments, by name or place
+    module: str = ""  # which module ran
+
+    @property
+    def place(self) -> str:
+        """Return the line that asked for it."""
+        return self.frames[0].place
+
+
+@dataclass
+class Trace:
+    """The calls of a run in their order, and their values."""
+
+    calls: list[Call] = field(default_factory=list)
+    values: list[np.ndarray] = field(default_factory=list)
+    whole: bool = True  # false where values were too many to be kept
+
+    def __post_init__(self) -> None:
+        self.maker: dict[int, int] = {}  # value -> the call that made it
+        for number, call in enumerate(self.calls):
+            for value in call.made:
+                self.maker.setdefault(value, number)
+
+    def write(self, path: Path) -> None:
+        """Write NAME.npz and NAME.json; `path` ends in neither."""
+        np.savez(path.with_suffix(".npz"), **{f"v{i}": v for i, v in enumerate(self.values)})
+        told = {"whole": self.whole, "calls": [asdict(call) for call in self.calls]}
+        path.with_suffix(".json").write_text(json.dumps(told))
+
+    @classmethod
+    def read(cls, path: Path) -> "Trace":
+        """Read what `write` wrote; raises OSError where it is not there."""
+        told = json.loads(path.with_suffix(".json").read_text())
+        values = read_npz(path.with_suffix(".npz"))
+        calls = [
+            Call(**call | {"frames": [Frame(**frame) for frame in call["frames"]]})
+            for call in told["calls"]
+        ]
+        return cls(calls, [values[f"v{i}"] for i in range(len(values))], told["whole"])

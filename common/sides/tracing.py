@@ -1,0 +1,210 @@
+"""Keep every operator's call of a run: what it was given, what it made, which lines asked for it.
+
+A framework's layer is one operator on the side that is looked into, and so is what its functions
+call; torch shows what is inside those too, since the other side may have it written out.
+"""
+
+import sys
+import sysconfig
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from functools import cache, partial
+from types import ModuleType
+
+import numpy as np
+
+from twincheck.common.logs.trace import Call, Frame, Trace
+from twincheck.common.sides.places import STEPS, is_instrument
+from twincheck.common.sides.session import current
+from twincheck.common.system.intercept import Intercept
+from twincheck.common.system.tree import tree_leaves
+
+MOST_BYTES = 1 << 28  # of values; a run of more is not traced to its end
+MOST_FRAMES = 8
+_OWNERS = ("", "Tensor", "nn.functional", "linalg", "fft", "signal", "incubate.nn.functional")
+# What computes nothing, or is asked by instruments and by Python itself.
+SILENT = frozenset(
+    """
+    __array__ __bool__ __class__ __deepcopy__ __delattr__ __dir__ __dlpack__ __dlpack_device__
+    __float__ __format__ __get__ __getattribute__ __getstate__ __hash__ __index__ __init__
+    __init_subclass__ __int__ __len__ __new__ __reduce__ __reduce_ex__ __repr__ __set__
+    __setattr__ __setstate__ __sizeof__ __str__ __subclasshook__ __torch_function__
+    __tvm_ffi_env_stream__ _make_subclass _share_memory backward batch clear_grad clear_gradient
+    cpu data_ptr detach dim dim_order disable_static element_size enable_static finfo get_default_dtype
+    get_device get_flags get_rng_state get_strides get_tensor gradient has_names iinfo
+    in_dynamic_mode in_dynamic_or_pir_mode is_complex is_contiguous is_dense is_floating_point
+    is_grad_enabled is_initialized is_integer is_sparse is_tensor item ndimension nelement no_grad
+    numel numpy place rank register_hook requires_grad_ retain_grad retain_grads seed
+    set_default_dtype set_device set_flags set_grad_enabled set_rng_state set_value size stride
+    summary tolist type value
+    """.split()
+)
+_WRITES = ("__setitem__", "__iadd__", "__isub__", "__imul__", "__itruediv__", "__idiv__")
+
+
+class Tracing:
+    """The trace of a run on one side, while it is made.
+
+    sites  names of the modules, as this side has them, whose code is looked at, with all inside
+           them; what builds the model is looked at anyway
+    """
+
+    def __init__(self, side, takes: Callable[[str], bool]):
+        self.side, self.takes = side, takes
+        self.trace = Trace()
+        self._numbers: dict[int, int] = {}  # id of a tensor -> the number of its value
+        self._kept: list[object] = []  # the tensors, since an id may be given away again
+        self._bytes = 0
+        self._inside = 0  # how many operators run that are one with what they call
+
+    def handle(self, name: str, own: Callable, arguments: tuple, options: dict):
+        """Answer a call of an operator with what it gives, and keep it."""
+        frames = () if self._inside or not self._wanted() else self._frames()
+        if not frames:
+            return own(*arguments, **options)
+        self._inside += 1
+        try:
+            given = [self._number(t) for t in self._tensors([arguments, options])]
+            made = own(*arguments, **options)
+            self._keep(name, given, made, arguments, options, frames)
+        finally:
+            self._inside -= 1
+        return made
+
+    def see(self, name: str, given: list[int], made, arguments, options) -> None:
+        """Keep a call whose inside is looked at too."""
+        if not self._inside and self._wanted() and (frames := self._frames()):
+            self._keep(name, given, made, arguments, options, frames)
+
+    def numbers(self, values) -> list[int]:
+        """Return the numbers of the tensors among values; none where nobody asks."""
+        if self._inside or not self._wanted():
+            return []
+        return [self._number(tensor) for tensor in self._tensors(values)]
+
+    def _wanted(self) -> bool:
+        running = current().running
+        return self.trace.whole and (not running or any(map(self.takes, running)))
+
+    def _tensors(self, values) -> Iterator[object]:
+        for _, leaf in tree_leaves(values, self.side.is_tensor):
+            yield leaf
+
+    def _number(self, tensor) -> int:
+        number, values = self._numbers.get(id(tensor)), self._array(tensor)
+        if number is not None and _same(self.trace.values[number], values):
+            return number
+        return self._new(tensor, values)  # made or changed where nobody looked
+
+    def _new(self, tensor, values: np.ndarray) -> int:
+        self._bytes += values.nbytes
+        self.trace.whole &= self._bytes <= MOST_BYTES
+        self._kept.append(tensor)
+        self.trace.values.append(values)
+        self._numbers[id(tensor)] = len(self.trace.values) - 1
+        return len(self.trace.values) - 1
+
+    def _array(self, tensor) -> np.ndarray:
+        try:
+            return np.array(self.side.array(tensor))
+        except (RuntimeError, ValueError, TypeError, NotImplementedError):
+            return np.zeros(0)  # sparse, or it has no memory
+
+    def _keep(self, name, given, made, arguments, options, frames) -> None:
+        results = list(self._tensors(made))
+        if name in _WRITES or name.endswith("_") and not name.endswith("__"):
+            results = [*self._tensors(arguments[:1]), *results]
+        results = [self._new(tensor, self._array(tensor)) for tensor in results]
+        plain = {str(i): value for i, value in enumerate(arguments)} | options
+        plain = {key: found for key, value in plain.items() if (found := _plain(value)) is not None}
+        running = current().running
+        module = running[-1] if running else ""
+        self.trace.calls.append(Call(name, given, results, list(frames), plain, module))
+
+    def _frames(self) -> list[Frame]:
+        """Return the lines of the model that led here, the innermost first."""
+        frame, found, building = sys._getframe(2), [], not current().running
+        while frame is not None and len(found) < MOST_FRAMES:
+            code = frame.f_code
+            if code.co_filename.startswith(STEPS):
+                break
+            if not is_instrument(code.co_filename) and not _of_python(code.co_filename):
+                plain = {n: _plain(v) for n, v in frame.f_locals.items() if not n.startswith("_")}
+                plain = {name: value for name, value in plain.items() if value is not None}
+                found.append(Frame(code.co_filename, frame.f_lineno, code.co_name, plain))
+            elif building and not found and "/nn/" in code.co_filename:
+                return []  # a layer draws its initial values
+            frame = frame.f_back
+        return found
+
+
+@cache
+def _of_python(filename: str) -> bool:
+    """Return whether a file is of Python's own library."""
+    libraries = (sysconfig.get_path("stdlib"), sysconfig.get_path("platstdlib"))
+    return filename.startswith(libraries) and "-packages" not in filename
+
+
+def _plain(value: object) -> object:
+    """A plain value as JSON can hold it, a short list of such too; None for another."""
+    if isinstance(value, bool | int | str) and len(str(value)) < 80:
+        return value
+    if isinstance(value, float) and np.isfinite(value):
+        return float(value)
+    if isinstance(value, np.integer | np.floating):
+        return _plain(value.item())
+    if isinstance(value, list | tuple) and 0 < len(value) <= 12:
+        found = [_plain(one) for one in value]
+        return None if None in found else found
+    return None
+
+
+def _same(one: np.ndarray, other: np.ndarray) -> bool:
+    if one.shape != other.shape or one.dtype != other.dtype:
+        return False
+    return np.array_equal(one, other, equal_nan=one.dtype.kind in "fc")
+
+
+@contextmanager
+def tracing(side, takes: Callable[[str], bool]) -> Iterator[Trace]:
+    """Inside, the calls of a side's operators are kept; gives the trace that they come into."""
+    tracing = Tracing(side, takes)
+    with ExitStack() as stack:
+        if side.NAME == "torch":
+            from twincheck.common.sides.trace_in_torch import Seeing
+
+            stack.enter_context(Seeing(tracing))
+        else:
+            stack.enter_context(_before_functions(tracing))
+        yield tracing.trace
+
+
+def _before_functions(tracing: Tracing) -> Intercept:
+    """Return what stands before the framework's functions and its layers."""
+    side, handles = tracing.side, {}
+    for owner in _OWNERS:
+        held = side.lib
+        for part in filter(None, owner.split(".")):
+            held = getattr(held, part, None)
+        for name in dir(held) if held is not None else ():
+            own = getattr(held, name, None)
+            private = name.startswith("_") and not name.startswith("__")
+            if name in SILENT or private or not callable(own) or isinstance(own, type | ModuleType):
+                continue
+            if name.startswith(("set_", "get_", "is_", "in_", "enable", "disable", "save", "load")):
+                continue
+            handles[f"{owner}.{name}".removeprefix(".")] = partial(tracing.handle, name)
+
+    def layer(own, arguments, options):
+        module = arguments[0]
+        if not side.of_framework(module) or side.is_container(module):
+            return own(*arguments, **options)
+        return tracing.handle(type(module).__name__, own, arguments, options)
+
+    handles["nn.Layer.__call__"] = layer
+    users = {
+        name
+        for name, module in list(sys.modules.items())
+        if not is_instrument(str(getattr(module, "__file__", None) or "<"))
+    }
+    return Intercept(side.lib, handles, tuple(users))
