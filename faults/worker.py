@@ -5,6 +5,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from difflib import SequenceMatcher
 from pathlib import Path
 
 from faults import peers
@@ -164,6 +165,8 @@ class Worker:
             "origins": [row["key"] for row in rows[:SHOWN_ORIGINS]],
             "green_and_off": green[:SHOWN_ORIGINS],
             "sentence": sentence[:400] if done.returncode == 2 else "",
+            "planted": planted_lines(self.checkout.path(fault.file), fault) if fault.file else [],
+            "marked": marked_line(told, Path(fault.file).name),
         }
 
     # ---- the checkout ---------------------------------------------------------------------------
@@ -210,6 +213,28 @@ class Worker:
                 raise RuntimeError(f"{fault.id}: its other run failed: {done.stderr[-300:]}")
         fault.after(folder, other)
         return folder
+
+
+def planted_lines(path: Path, fault: Fault) -> list[int]:
+    """Return the lines of the file with a fault that the right file does not have."""
+    right = path.read_text()
+    return changed_lines(right, fault.planted(right))
+
+
+def changed_lines(right: str, wrong: str) -> list[int]:
+    """Return the numbers of the lines of one text that are not another's; or where some lack."""
+    matcher = SequenceMatcher(None, right.splitlines(), wrong.splitlines(), autojunk=False)
+    found: list[int] = []
+    for kind, _, _, begin, end in matcher.get_opcodes():
+        if kind != "equal":
+            found += range(begin + 1, max(end, begin + 1) + 1)
+    return found
+
+
+def marked_line(told: Mapping, file: str) -> int | None:
+    """Return the line of a file that the first finding of a report names; None for another's."""
+    first = next(iter(told.get("findings", [])), {}).get("paddle") or {}
+    return first.get("line") if Path(first.get("file") or "").name == file else None
 
 
 def green_and_off(rows: Sequence[Mapping]) -> list[str]:

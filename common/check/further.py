@@ -79,8 +79,12 @@ class Further:
         if self._is_fed:
             for stem, judgement in found.items():
                 prove_origins(self._workers, self._pair, self._folder, stem, judgement)
-                lines = find_lines(self._workers, self._pair, self._folder, stem, judgement)
-                judgement.lines |= lines
+
+    def find_lines(self, found: Mapping[str, Judgement]) -> None:
+        """Find the line of each place where a difference starts."""
+        for stem, judgement in found.items() if self._is_fed else ():
+            lines = find_lines(self._workers, self._pair, self._folder, stem, judgement)
+            judgement.lines |= lines
 
     def close(self) -> None:
         """Remove what only further runs were made from."""

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from twincheck.common.check.draws import draw_notes, dropout_notes, unseeded_notes
 from twincheck.common.check.steps import Step
-from twincheck.common.line.find import Line
+from twincheck.common.line.source import Line
 from twincheck.common.logs.guide_pair import has_pair, pair_problems
 from twincheck.common.logs.independence import folder_problems, two_environments
 from twincheck.common.logs.reader import read_log

@@ -201,6 +201,7 @@ def judge_model(
         if further is not None:
             if not (options.strict or pair.built_in):
                 further.prove(judgements)
+            further.find_lines(judgements)
             further.close()
             result.way = further.way
         else:  # nothing runs here

@@ -2,117 +2,22 @@
 
 Only what lies on a way to a wrong result counts, and only through values without a counterpart: a
 port that is written another way computes much that the reference does not, and comes back to the
-same values.  Reads two traces (logs/trace.py); NumPy only.
+same values.  Among those that are left the one is it that stands where the reference has something
+of the same kind which the port has nowhere.  Reads two traces (logs/trace.py); NumPy only.
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable
+from dataclasses import dataclass
 
 import numpy as np
 
-from twincheck.common.line.values import CLOSE, Pool, arranged_alike, numbers_of, within
+from twincheck.common.line.relations import is_constant, relation, size_of
+from twincheck.common.line.values import Pool, arranged_alike, numbers_of, within
 from twincheck.common.logs.trace import Call, Trace
 
 # What a value of the port is among the reference's.
 SAME, CONSTANT, ORDER, PART, NEW = "same", "constant", "order", "part", "new"
 FINE = (SAME, CONSTANT)
-_CREATES = ("full", "ones", "zeros", "arange", "empty", "eye", "linspace", "to_tensor", "tensor")
-
-
-@dataclass
-class Line:
-    """Where a wrong result begins to be wrong."""
-
-    call: Call  # the port's
-    of_reference: Call | None = None  # the reference's call that is like it, where one is
-    state: str = NEW
-    chain: list[Call] = field(default_factory=list)  # from it to the wrong result
-    reasons: tuple = ()
-
-    @property
-    def places(self) -> dict[str, str]:
-        """Return file:line of each side where one is known."""
-        found = {"torch": self.of_reference, "paddle": self.call}
-        return {side: call.place for side, call in found.items() if call is not None}
-
-
-class Finder:
-    """The two traces of a case, matched."""
-
-    def __init__(self, reference: Trace, port: Trace):
-        self.reference, self.port = reference, port
-        self.pool = Pool(reference.values)
-        self.numbers = [numbers_of(array) for array in port.values]
-        self.state = [self._state(number) for number in range(len(port.values))]
-        self.maker = port.maker
-
-    def _state(self, number: int) -> str:
-        array, numbers = self.port.values[number], self.numbers[number]
-        made = self.port.maker.get(number)
-        call = self.port.calls[made] if made is not None else None
-        if not numbers.size:
-            return CONSTANT
-        if numbers.size == 1 and (call is None or not call.given):
-            return CONSTANT
-        alike = list(self.pool.alike(numbers))
-        if alike:
-            found = any(arranged_alike(array, self.pool.arrays[i]) for i in alike)
-            return SAME if found else ORDER
-        if call is not None and call.given:
-            pool = [self.numbers[i] for i in call.given if self.numbers[i].size]
-            pool = np.unique(np.concatenate([np.zeros(1), *pool]))
-            if numbers.size <= pool.size and within(numbers, pool, 1e-9 * numbers[-1]):
-                return PART
-        return NEW
-
-    def line(self, wrong: np.ndarray) -> Line | None:
-        """Return where a wrong result begins; None where that is not seen.
-
-        wrong  as the port's run logged it
-        """
-        number = self._number_of(wrong)
-        if number is None or self.state[number] in FINE or number not in self.maker:
-            return None
-        edges, todo, seen, chain = [], [number], set(), set()
-        while todo:
-            value = todo.pop()
-            if value in seen:
-                continue
-            seen.add(value)
-            call = self.maker.get(value)
-            if call is None:
-                continue
-            chain.add(call)
-            before = [v for v in self.port.calls[call].given if self.state[v] not in FINE]
-            before = [v for v in before if v in self.maker]
-            todo += before
-            if not before:
-                edges.append((call, value))
-        call, value = min(edges)
-        line = Line(self.port.calls[call], state=self.state[value])
-        line.chain = [self.port.calls[i] for i in sorted(chain)]
-        line.of_reference = self._like(call)
-        return line
-
-    def _number_of(self, wrong: np.ndarray) -> int | None:
-        """Return the number of the last value that equals an array."""
-        for number in reversed(range(len(self.port.values))):
-            array = self.port.values[number]
-            if array.size == wrong.size and np.array_equal(
-                array.reshape(-1), wrong.reshape(-1), equal_nan=array.dtype.kind in "fc"
-            ):
-                if number in self.maker:
-                    return number
-        return None
-
-    def _like(self, number: int) -> Call | None:
-        """Return the reference's call of the same kind and place among its kind."""
-        kind = kind_of(self.port.calls[number])
-        before = sum(kind_of(call) == kind for call in self.port.calls[:number])
-        alike = [call for call in self.reference.calls if kind_of(call) == kind]
-        return alike[before] if before < len(alike) else None
-
-
 _ALIKE = {
     "concat": "cat",
     "multiply": "mul",
@@ -120,22 +25,198 @@ _ALIKE = {
     "truediv": "div",
     "subtract": "sub",
     "take_along_axis": "gather",
-    "Linear": "linear",
-    "LayerNorm": "layer_norm",
-    "Embedding": "embedding",
-    "Conv1D": "conv1d",
-    "Conv2D": "conv2d",
+    "sublayer": "module",
 }
+# They put numbers through unchanged, or by one other number: alone they are no fault.
+_PLAIN = frozenset(
+    "astype cast to double float add sub mul div neg scale transpose permute reshape view unsqueeze "
+    "squeeze expand broadcast_to flatten t swapaxes moveaxis getitem split chunk unbind cat stack "
+    "contiguous clone assign repeat tile repeat_interleave".split()
+)
+_MOST_RELATED = 60  # of the reference's values that one is compared with
+
+
+@dataclass
+class Suspect:
+    """A value of the port that may be where a result begins to be wrong."""
+
+    call: Call
+    value: int
+    of_reference: Call | None = None  # what makes the related value there
+    how: str = ""  # how it is related
+
+
+class Finder:
+    """The two traces of a case, matched."""
+
+    def __init__(self, reference: Trace, port: Trace):
+        self.reference, self.port = reference, port
+        self.pool, self._own = Pool(reference.values), Pool(port.values)
+        self._states: dict[int, str] = {}
+        self._partners: dict[int, list[int]] = {}
+        self._lacking: dict[int, list[int]] | None = None
+        self._number = {i: numbers_of(array) for i, array in enumerate(port.values)}
+        self._made_before = self._makers_by_content()
+
+    # ---- what a value is ------------------------------------------------------------------------
+
+    def partners(self, value: int) -> list[int]:
+        """Return the reference's values that one of the port's is."""
+        if value not in self._partners:
+            self._partners[value] = self.pool.counterparts(self.port.values[value])
+        return self._partners[value]
+
+    def state(self, value: int) -> str:
+        """Return what a value of the port is among the reference's."""
+        if value not in self._states:
+            self._states[value] = self._state(value)
+        return self._states[value]
+
+    def _state(self, value: int) -> str:
+        array, numbers = self.port.values[value], self._number[value]
+        call = self.maker(value)
+        if not numbers.size or is_constant(array) and (call is None or not call.given):
+            return CONSTANT
+        if self.partners(value) or self.pool.has_parts(array):
+            return SAME
+        if any(True for _ in self.pool.of_numbers(numbers)):
+            return ORDER
+        if call is not None and call.given:
+            some = [self._number[i] for i in call.given]
+            pool = np.unique(np.concatenate([np.zeros(1), *some]))
+            if numbers.size <= pool.size and within(numbers, pool, 1e-9 * numbers[-1]):
+                return PART
+        return NEW
+
+    def maker(self, value: int) -> Call | None:
+        """Return the call that made a value, maybe as another tensor of the same numbers."""
+        number = self.port.maker.get(value, self._made_before.get(value))
+        return None if number is None else self.port.calls[number]
+
+    def _makers_by_content(self) -> dict[int, int]:
+        """A value that nobody is seen to make -> the call that made those numbers before."""
+        found: dict[int, int] = {}
+        known: dict[bytes, int] = {}
+        for value, array in enumerate(self.port.values):
+            content = np.ascontiguousarray(array).tobytes() if array.size > 1 else b""
+            made = self.port.maker.get(value)
+            if made is not None:
+                known[content] = made
+            elif content in known:
+                found[value] = known[content]
+        return found
+
+    def lacking(self, size: int) -> list[int]:
+        """Return the reference's values of a size that the port has nowhere, in their order."""
+        if self._lacking is None:
+            self._lacking = {}
+            for number, call in enumerate(self.reference.calls):
+                for value in call.made:
+                    array = self.reference.values[value]
+                    if array.size > 1 and not is_constant(array):
+                        if not self._own.counterparts(array):
+                            self._lacking.setdefault(size_of(array), []).append(value)
+        return self._lacking.get(size, [])
+
+    # ---- where it begins ------------------------------------------------------------------------
+
+    def suspects(self, wrong: np.ndarray) -> list[Suspect]:
+        """Return where a wrong result may begin to be wrong, the likeliest first.
+
+        wrong  as the port's run logged it; none where that is not seen
+        """
+        result = self._value_of(wrong)
+        if result is None or self.state(result) in FINE:
+            return []
+        chain, todo = {}, [result]
+        while todo:
+            value = todo.pop()
+            if value in chain or self.maker(value) is None:
+                continue
+            before = [v for v in self.maker(value).given if self.state(v) not in FINE]
+            chain[value] = before = [v for v in before if self.maker(v) is not None]
+            todo += before
+        order = {id(call): i for i, call in enumerate(self.port.calls)}
+        chain = dict(sorted(chain.items(), key=lambda item: order[id(self.maker(item[0]))]))
+        named, unnamed = [], []
+        for value, before in chain.items():
+            suspect = self._suspect(value)
+            if suspect.of_reference is not None:
+                if not any(v in {s.value for s in named} for v in self._behind(chain, value)):
+                    named.append(suspect)
+            elif not self._is_plain(value, before):
+                unnamed.append((bool(before), suspect))
+        unnamed.sort(key=lambda pair: pair[0])
+        first = [Suspect(self.maker(value), value) for value in chain][:1]
+        return [*named, *(suspect for _, suspect in unnamed)] or first
+
+    def _behind(self, chain: dict[int, list[int]], value: int) -> Iterable[int]:
+        """Give the values of a chain that one was made of."""
+        seen, todo = set(), list(chain[value])
+        while todo:
+            one = todo.pop()
+            if one not in seen:
+                seen.add(one)
+                todo += chain.get(one, ())
+                yield one
+
+    def _is_plain(self, value: int, before: list[int]) -> bool:
+        """Return whether a step may well be taken in a right port, and elsewhere otherwise."""
+        call = self.maker(value)
+        made_up = not call.given
+        return made_up or not before and kind_of(call) in _PLAIN
+
+    def _suspect(self, value: int) -> Suspect:
+        call, array = self.maker(value), self.port.values[value]
+        like = self._like(call)
+        lacking = self.lacking(size_of(array))[:_MOST_RELATED]
+        if like is not None and set(like.made) & set(self._all_lacking()):
+            how = next((r for v in like.made if (r := self._relation(array, v))), "")
+            return Suspect(call, value, like, how)
+        for other in lacking:
+            how = self._relation(array, other)
+            if how:
+                return Suspect(call, value, self.reference.calls[self.reference.maker[other]], how)
+        return Suspect(call, value)
+
+    def _relation(self, array: np.ndarray, other: int) -> str:
+        return relation(array, self.reference.values[other])
+
+    def _all_lacking(self) -> list[int]:
+        self.lacking(0)
+        return [value for values in self._lacking.values() for value in values]
+
+    def _like(self, call: Call) -> Call | None:
+        """Return the reference's call of the same operator on the same values."""
+        kind = kind_of(call)
+        given = [v for v in call.given if self.state(v) == SAME]
+        if len(given) < len(call.given) and not all(
+            self.state(v) in FINE for v in call.given
+        ):
+            return None
+        for other in self.reference.calls:
+            if kind_of(other) != kind:
+                continue
+            theirs = set(other.given)
+            if given and all(theirs & set(self.partners(v)) for v in given):
+                return other
+        return None
+
+    def _value_of(self, wrong: np.ndarray) -> int | None:
+        """Return the last value that equals an array and was made by a call."""
+        for value in reversed(range(len(self.port.values))):
+            array = self.port.values[value]
+            if array.size == wrong.size and value in self.port.maker:
+                if np.array_equal(
+                    array.reshape(-1), wrong.reshape(-1), equal_nan=array.dtype.kind in "fc"
+                ):
+                    return value
+        return None
 
 
 def kind_of(call: Call) -> str:
     """Return what an operator is called on both sides."""
-    name = call.name.strip("_")
-    name = name[1:] if name in ("radd", "rsub", "rmul", "rtruediv", "rpow") else name
-    name = name[1:] if name in ("iadd", "isub", "imul", "itruediv") else name
+    name = call.name.strip("_").lower()
+    name = name[1:] if name in ("radd", "rsub", "rmul", "rtruediv", "rpow", "rdiv") else name
+    name = name[1:] if name in ("iadd", "isub", "imul", "itruediv", "idiv") else name
     return _ALIKE.get(name, name)
-
-
-def called_from(calls: Sequence[Call]) -> list[str]:
-    """Return the lines of some calls, each once."""
-    return list(dict.fromkeys(call.place for call in calls))

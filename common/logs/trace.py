@@ -38,6 +38,7 @@ class Call:
     frames: list[Frame]  # the innermost first
     options: dict[str, object] = field(default_factory=dict)  # its plain arguments, by name or place
     module: str = ""  # which module ran
+    built: str = ""  # of a layer, the line that builds it
 
     @property
     def place(self) -> str:

@@ -6,7 +6,7 @@ call; torch shows what is inside those too, since the other side may have it wri
 
 import sys
 import sysconfig
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from functools import cache, partial
 from types import ModuleType
@@ -14,7 +14,7 @@ from types import ModuleType
 import numpy as np
 
 from twincheck.common.logs.trace import Call, Frame, Trace
-from twincheck.common.sides.places import STEPS, is_instrument
+from twincheck.common.sides.places import STEPS, is_instrument, makers
 from twincheck.common.sides.session import current
 from twincheck.common.system.intercept import Intercept
 from twincheck.common.system.tree import tree_leaves
@@ -55,6 +55,7 @@ class Tracing:
         self._numbers: dict[int, int] = {}  # id of a tensor -> the number of its value
         self._kept: list[object] = []  # the tensors, since an id may be given away again
         self._bytes = 0
+        self._layer: object | None = None  # the framework's layer that is called
         self._inside = 0  # how many operators run that are one with what they call
 
     def handle(self, name: str, own: Callable, arguments: tuple, options: dict):
@@ -70,6 +71,15 @@ class Tracing:
         finally:
             self._inside -= 1
         return made
+
+    @contextmanager
+    def calling(self, layer: object) -> Iterator[None]:
+        """Inside, a layer of the framework is called: its call says where it was built."""
+        saved, self._layer = self._layer, layer
+        try:
+            yield
+        finally:
+            self._layer = saved
 
     def see(self, name: str, given: list[int], made, arguments, options) -> None:
         """Keep a call whose inside is looked at too."""
@@ -120,6 +130,8 @@ class Tracing:
         running = current().running
         module = running[-1] if running else ""
         self.trace.calls.append(Call(name, given, results, list(frames), plain, module))
+        if self._layer is not None:
+            self.trace.calls[-1].built = next((line for line, _ in makers(self._layer)), "")
 
     def _frames(self) -> list[Frame]:
         """Return the lines of the model that led here, the innermost first."""
@@ -129,8 +141,7 @@ class Tracing:
             if code.co_filename.startswith(STEPS):
                 break
             if not is_instrument(code.co_filename) and not _of_python(code.co_filename):
-                plain = {n: _plain(v) for n, v in frame.f_locals.items() if not n.startswith("_")}
-                plain = {name: value for name, value in plain.items() if value is not None}
+                plain = _plain_names(frame.f_locals)
                 found.append(Frame(code.co_filename, frame.f_lineno, code.co_name, plain))
             elif building and not found and "/nn/" in code.co_filename:
                 return []  # a layer draws its initial values
@@ -143,6 +154,15 @@ def _of_python(filename: str) -> bool:
     """Return whether a file is of Python's own library."""
     libraries = (sysconfig.get_path("stdlib"), sysconfig.get_path("platstdlib"))
     return filename.startswith(libraries) and "-packages" not in filename
+
+
+def _plain_names(variables: Mapping[str, object]) -> dict[str, object]:
+    """Return the variables of a frame that are plain, and the plain attributes of its `self`."""
+    found = {name: value for name, value in variables.items() if name.isidentifier()}
+    own = getattr(variables.get("self"), "__dict__", {})
+    found |= {f"self.{name}": value for name, value in own.items() if not name.startswith("_")}
+    told = {name: _plain(value) for name, value in found.items()}
+    return {name: value for name, value in told.items() if value is not None}
 
 
 def _plain(value: object) -> object:
@@ -199,7 +219,8 @@ def _before_functions(tracing: Tracing) -> Intercept:
         module = arguments[0]
         if not side.of_framework(module) or side.is_container(module):
             return own(*arguments, **options)
-        return tracing.handle(type(module).__name__, own, arguments, options)
+        with tracing.calling(module):
+            return tracing.handle(type(module).__name__, own, arguments, options)
 
     handles["nn.Layer.__call__"] = layer
     users = {

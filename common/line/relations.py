@@ -1,0 +1,123 @@
+"""How a wrong value of a port is related to the one that the reference has in its place.
+
+Only what the numbers show is said.  NumPy only.
+"""
+
+import math
+from collections.abc import Mapping
+
+import numpy as np
+
+from twincheck.common.line.values import bare, flat_of, numbers_of, same_numbers
+from twincheck.common.system.reasons import Kind
+
+_CLOSE = 1e-9  # of the size
+_NEAR = 0.05  # that two values differ by so little of their size is no chance
+
+
+def relation(port: np.ndarray, reference: np.ndarray) -> str:
+    """Return a sentence on what a port's value is of the reference's; empty where none is seen.
+
+    Both are of one size but for axes that repeat.
+    """
+    one, other = bare(port), bare(reference)
+    if one.size != other.size or one.size < 2:
+        return ""
+    same_shape = one.shape == other.shape
+    one, other = (one, other) if same_shape else (one.reshape(-1), other.reshape(-1))
+    a, b = one.astype(np.float64), other.astype(np.float64)
+    if not (np.isfinite(a).all() and np.isfinite(b).all()):
+        return _in_some_rows(a, b)
+    size = max(np.abs(a).max(), np.abs(b).max())
+    if not size:
+        return ""
+    if one.dtype.kind == "b" or np.isin(a, (0, 1)).all() and np.isin(b, (0, 1)).all():
+        return Kind.LINE_COMPLEMENT() if (a != b).all() else _in_some_rows(a, b)
+    factor = float((a * b).sum() / max((b * b).sum(), 1e-300))
+    if factor and np.abs(a - factor * b).max() <= _CLOSE * size:
+        if factor == -1:
+            return Kind.LINE_OTHER_SIGN()
+        return Kind.LINE_SCALED(factor=_number(factor))
+    offset = float((a - b).mean())
+    if np.abs(a - b - offset).max() <= _CLOSE * size:
+        return Kind.LINE_MORE(offset=_number(offset))
+    signs = np.abs(np.abs(a) - np.abs(b)).max() <= _CLOSE * size
+    if signs:
+        return Kind.LINE_SIGNS(count=int((np.sign(a) != np.sign(b)).sum()), size=a.size)
+    for axis in range(a.ndim if same_shape else 0):
+        for step in (1, -1):
+            if _moved(a, b, axis, step) <= _CLOSE * size:
+                return Kind.LINE_SHIFTED(axis=axis, step=step)
+    if same_numbers(numbers_of(a), numbers_of(b)):
+        return Kind.LINE_OTHER_ORDER()
+    if np.abs(a * a + b * b - 1).max() <= _CLOSE:
+        return Kind.LINE_COSINE_FOR_SINE()
+    if (a != 0).all() and np.abs(a * b - 1).max() <= _CLOSE:
+        return Kind.LINE_RECIPROCAL()
+    rounded = np.abs(a - np.round(b)).max() == 0 or np.abs(a - b.astype(np.float32)).max() == 0
+    if rounded:
+        return Kind.LINE_ROUNDED()
+    rows = _in_some_rows(a, b)
+    if rows:
+        return rows
+    if np.sqrt(np.mean((a - b) ** 2)) <= _NEAR * np.sqrt(np.mean(b**2)):
+        return Kind.LINE_NEAR(part=_number(float(np.abs(a - b).max() / size)))
+    return ""
+
+
+def _moved(a: np.ndarray, b: np.ndarray, axis: int, step: int) -> float:
+    """Return how far one is from the other moved along an axis, where both reach."""
+    length = a.shape[axis]
+    if length < 4:
+        return math.inf
+    mine = a.take(range(1, length) if step > 0 else range(length - 1), axis)
+    theirs = b.take(range(length - 1) if step > 0 else range(1, length), axis)
+    return float(np.abs(mine - theirs).max())
+
+
+def _in_some_rows(a: np.ndarray, b: np.ndarray) -> str:
+    """Say in which rows of one axis two values differ, where they are few; else nothing."""
+    with np.errstate(invalid="ignore"):
+        off = ~((a == b) | (np.abs(a - b) <= _CLOSE * np.nanmax(np.abs(b), initial=0.0)))
+    if not off.any() or off.mean() > 0.5:
+        return ""
+    best = None
+    for axis in range(a.ndim):
+        rows = np.flatnonzero(off.any(tuple(i for i in range(a.ndim) if i != axis)))
+        if len(rows) <= a.shape[axis] / 2 and (best is None or len(rows) < len(best[1])):
+            best = axis, rows
+    count = int(off.sum())
+    if best is None:
+        return Kind.LINE_SOME_DIFFER(count=count, size=a.size)
+    axis, rows = best
+    named = [str(row) for row in rows[:4]]
+    return Kind.LINE_ROWS_DIFFER(count=count, size=a.size, axis=axis, rows=named)
+
+
+def _number(value: float) -> str:
+    return f"{value:.10g}"
+
+
+def named_numbers(
+    port: Mapping[str, object], reference: Mapping[str, object]
+) -> list[tuple[str, object, object]]:
+    """Return the names that both frames have for other numbers: name, the port's, the other's."""
+    both = [name for name in port if name in reference]
+    return [(n, port[n], reference[n]) for n in both if _differ(port[n], reference[n])]
+
+
+def _differ(one: object, other: object) -> bool:
+    if isinstance(one, float | int) and isinstance(other, float | int):
+        return not math.isclose(one, other, rel_tol=1e-12)
+    return one != other
+
+
+def size_of(array: np.ndarray) -> int:
+    """Return how many numbers a value has, axes that repeat aside."""
+    return bare(array).size
+
+
+def is_constant(array: np.ndarray) -> bool:
+    """Return whether a value is one number."""
+    flat = flat_of(array)
+    return flat.size == 0 or bool((flat == flat[0]).all())

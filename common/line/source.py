@@ -1,0 +1,224 @@
+"""The line of a port's source where a suspect is wrong: its own, or that of what feeds it."""
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import lru_cache
+from pathlib import Path
+
+import numpy as np
+
+from twincheck.common.line.find import Finder, Suspect, kind_of
+from twincheck.common.line.relations import named_numbers
+from twincheck.common.logs.trace import Call, Frame
+from twincheck.common.system.reasons import Kind
+
+
+@dataclass(frozen=True)
+class Line:
+    """Where a port is wrong, where the reference has that, and what the numbers say of it."""
+
+    places: dict[str, str]  # side -> file:line
+    reasons: tuple[str, ...] = field(default_factory=tuple)
+
+
+def line_of(finder: Finder, wrong: np.ndarray) -> Line | None:
+    """Return the line of a wrong result; None where it is not seen."""
+    suspects = finder.suspects(wrong)
+    if not suspects:
+        return None
+    suspect = suspects[0]
+    place, reasons = _walked(finder, suspect)
+    places = {"paddle": place}
+    if suspect.of_reference is not None:
+        places = {"torch": suspect.of_reference.place, **places}
+    if place != suspect.call.place:
+        reasons.append(Kind.LINE_FEEDS(place=_short(suspect.call.place)))
+    return Line(places, tuple(filter(None, [suspect.how, *reasons])))
+
+
+def _walked(finder: Finder, suspect: Suspect) -> tuple[str, list[str]]:
+    """Return the line that feeds a suspect with what is wrong, or its own; and what is said."""
+    call, like = suspect.call, suspect.of_reference
+    if call.built:
+        return call.built, [Kind.LINE_BUILT()]
+    number, reasons = _strange_number(finder, call, like)
+    if number is not None:
+        place = _maker_of(number, call.frames)
+        if place:
+            return place, reasons
+    return call.place, reasons
+
+
+def _strange_number(finder: Finder, call: Call, like: Call | None) -> tuple[object, list[str]]:
+    """Return a plain number of a call that the reference's calls of its kind have not."""
+    mine = [v for v in call.options.values() if _is_number(v)]
+    if not mine:
+        return None, []
+    others = [like] if like is not None else finder.reference.calls
+    kind = kind_of(call)
+    theirs = [
+        v
+        for other in others
+        if kind_of(other) == kind
+        for v in other.options.values()
+        if _is_number(v)
+    ]
+    strange = [v for v in mine if v not in theirs]
+    if not strange:
+        return None, []
+    said = []
+    if like is not None and theirs:
+        told = {"operator": call.name, "paddle": strange[0], "torch": theirs[0]}
+        said.append(Kind.LINE_OPTION(**told))
+    return strange[0], said
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+# ---- where a number of a line comes from ---------------------------------------------------------
+
+
+def _maker_of(number: object, frames: list[Frame], depth: int = 0) -> str:
+    """Return the line that made a number which a frame's line uses; empty where it is not seen."""
+    if depth > 4 or not frames:
+        return ""
+    frame = frames[0]
+    tree = _tree(frame.file)
+    function = _function_at(tree, frame.line, frame.function) if tree else None
+    statement = _statement_at(function or tree, frame.line) if tree else None
+    if statement is None:
+        return ""
+    if any(_literal(node) == number for node in ast.walk(statement)):
+        return ""  # it stands in the line
+    for node in ast.walk(statement):
+        if isinstance(node, ast.Name) and frame.numbers.get(node.id) == number and function:
+            return _maker_of_name(node.id, number, function, frame, frames, depth)
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+            if frame.numbers.get(f"{node.value.id}.{node.attr}") == number:
+                return _assigned(tree, node.attr, frame)
+    for node in ast.walk(statement):  # a constant of the file
+        if isinstance(node, ast.Name) and node.id not in frame.numbers:
+            for assigned in tree.body:
+                if _assigns(assigned, node.id) and _value(assigned) == number:
+                    return f"{frame.file}:{assigned.lineno}"
+    return ""
+
+
+def _maker_of_name(
+    name: str, number: object, function: ast.AST, frame: Frame, frames: list[Frame], depth: int
+) -> str:
+    """Return the line that gave a name its number: an assignment, the call, or its default."""
+    before = [
+        node
+        for node in ast.walk(function)
+        if _assigns(node, name) and node.lineno < frame.line
+    ]
+    if before:
+        return f"{frame.file}:{max(node.lineno for node in before)}"
+    defaults = dict(_defaults(function))
+    passed = frames[1:] and _passes(frames[1], function, name)
+    if passed:
+        return _maker_of(number, frames[1:], depth + 1) or frames[1].place
+    return f"{frame.file}:{defaults[name].lineno}" if name in defaults else ""
+
+
+def _passes(caller: Frame, function: ast.AST, name: str) -> bool:
+    """Return whether a caller's line hands a function its argument of a name."""
+    tree = _tree(caller.file)
+    statement = tree and _statement_at(tree, caller.line)
+    names = [arg.arg for arg in (*function.args.posonlyargs, *function.args.args)]
+    for node in ast.walk(statement) if statement else ():
+        called = isinstance(node, ast.Call) and _name_of(node.func)
+        if called and (called == function.name or function.name in ("forward", "__init__")):
+            if any(keyword.arg == name for keyword in node.keywords):
+                return True
+            skipped = names[1:] if names[:1] == ["self"] else names
+            if name in skipped[: len(node.args)]:
+                return True
+    return False
+
+
+def _assigned(tree: ast.Module, attribute: str, frame: Frame) -> str:
+    """Return the line of the class around a frame that sets an attribute of self."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ClassDef) and node.lineno <= frame.line <= node.end_lineno:
+            for inner in ast.walk(node):
+                targets = getattr(inner, "targets", [getattr(inner, "target", None)])
+                if isinstance(inner, ast.Assign | ast.AnnAssign):
+                    for target in targets:
+                        for one in ast.walk(target):
+                            if isinstance(one, ast.Attribute) and one.attr == attribute:
+                                return f"{frame.file}:{inner.lineno}"
+    return ""
+
+
+def _assigns(node: ast.AST, name: str) -> bool:
+    if isinstance(node, ast.Assign):
+        return any(isinstance(n, ast.Name) and n.id == name for t in node.targets for n in ast.walk(t))
+    if isinstance(node, ast.AnnAssign | ast.AugAssign):
+        return isinstance(node.target, ast.Name) and node.target.id == name
+    return False
+
+
+def _defaults(function: ast.AST) -> Iterator[tuple[str, ast.AST]]:
+    arguments = function.args
+    named = [*arguments.posonlyargs, *arguments.args]
+    yield from ((a.arg, d) for a, d in zip(named[::-1], arguments.defaults[::-1], strict=False))
+    pairs = zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True)
+    yield from ((a.arg, d) for a, d in pairs if d is not None)
+
+
+def _literal(node: ast.AST) -> object:
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
+        inner = _literal(node.operand)
+        return -inner if _is_number(inner) else None
+    return node.value if isinstance(node, ast.Constant) and _is_number(node.value) else None
+
+
+def _value(node: ast.AST) -> object:
+    try:
+        return ast.literal_eval(node.value)
+    except (ValueError, TypeError, SyntaxError):
+        return None
+
+
+def _name_of(node: ast.AST) -> str:
+    return node.attr if isinstance(node, ast.Attribute) else getattr(node, "id", "")
+
+
+@lru_cache(maxsize=64)
+def _tree(file: str) -> ast.Module | None:
+    try:
+        return ast.parse(Path(file).read_text(encoding="utf-8"))
+    except (OSError, SyntaxError, ValueError):
+        return None
+
+
+def _function_at(tree: ast.Module, line: int, name: str) -> ast.AST | None:
+    """Return the innermost function of a name around a line."""
+    around = [
+        node
+        for node in ast.walk(tree)
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        and node.name == name
+        and node.lineno <= line <= node.end_lineno
+    ]
+    return max(around, key=lambda node: node.lineno, default=None)
+
+
+def _statement_at(tree: ast.AST, line: int) -> ast.AST | None:
+    """Return the smallest statement around a line."""
+    around = [
+        node
+        for node in ast.walk(tree)
+        if isinstance(node, ast.stmt) and node.lineno <= line <= (node.end_lineno or line)
+    ]
+    return min(around, key=lambda node: node.end_lineno - node.lineno, default=None)
+
+
+def _short(place: str) -> str:
+    """Return a place as file:line without its folders."""
+    return place.replace("\\", "/").rpartition("/")[2]
