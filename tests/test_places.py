@@ -3,9 +3,9 @@
 import pytest
 
 from twincheck.common.report.findings import place_of
-from twincheck.common.sides.places import is_instrument, makers, noting_makers, short_place
+from twincheck.common.sides.places import is_instrument, makers, noting_makers
 from twincheck.common.sides.session import Session
-from twincheck.common.system.checkout import ROOT
+from twincheck.common.system.checkout import ROOT, short_place
 
 PACKAGES = "/env/lib/python3.11/site-packages"
 # file -> whether it is an instrument: no user wants to be sent there

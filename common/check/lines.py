@@ -1,7 +1,7 @@
 """Which line a difference is of: both sides run once more, with every operator's call kept."""
 
-from contextlib import suppress
 from collections.abc import Collection
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -15,11 +15,13 @@ from twincheck.common.logs.result_folder import ResultFolder
 from twincheck.common.logs.sidecar import sidecar_of, sidecar_path
 from twincheck.common.logs.trace import Trace
 from twincheck.common.pair.pairs import Pair
+from twincheck.common.system.checkout import short_place
 from twincheck.common.system.frameworks import SIDES
 from twincheck.common.system.run_kind import RunKind
 from twincheck.common.verdict.judge import Judgement
-from twincheck.common.verdict.row import FAILING, Row
+from twincheck.common.verdict.row import FAILING, Row, first_bad_row
 
+_CLOSE = (1e-12, 1e-7)  # of the same number on both sides, at the least and the most
 MOST = 8  # origins that are looked into
 
 
@@ -34,6 +36,8 @@ def find_lines(
     ]
     if not origins or "torch" not in workers.pythons:
         return {}
+    first = first_bad_row(judgement.rows)
+    origins.sort(key=lambda one: one[0] is not first)
     case = origins[0][1].case
     some = [(row, key) for row, key in origins if key.case == case and not key.run][:MOST]
     files = ResultFolder(folder)
@@ -48,16 +52,16 @@ def find_lines(
                 break
         else:
             return {}
-        import shutil, os; [shutil.copy(p, os.environ['DUMP']) for p in folder.glob('*trace*')] if 'DUMP' in os.environ else 0  # DUMP
-        finder = Finder(*traces)
-        found = {}
-        with read_log(files.log(stem, "paddle", RunKind.TRACED)) as log:
+        found, logs = {}, [files.log(stem, side, RunKind.TRACED) for side in SIDES]
+        with read_log(logs[0]) as reference, read_log(logs[1]) as log:
             for row, key in some:
-                if str(key) in log:
-                    import os; 'DUMP' in os.environ and np.save(os.environ['DUMP']+'/key_'+str(row.key).replace('/','_')+'.npy', np.asarray(log[str(key)]))  # DUMP
-                    line = line_of(finder, np.asarray(log[str(key)]))
+                if str(key) in log and str(key) in reference:
+                    finder = Finder(*traces, closeness(row))
+                    line = line_of(finder, log[str(key)], reference[str(key)])
                     if line is not None:
-                        found[row.key] = line
+                        row.add(*line.reasons)
+                        places = {side: short_place(at) for side, at in line.places.items()}
+                        found[row.key] = replace(line, places=places)
         return found
     finally:
         for side in SIDES:
@@ -65,6 +69,12 @@ def find_lines(
             for path in (log, sidecar_path(log), *folder.glob(f"{stem}_{side}_trace.*")):
                 path.unlink(missing_ok=True)
             (folder / f"request_{side}_traced.json").unlink(missing_ok=True)
+
+
+def closeness(row: Row) -> float:
+    """Return how far the same number of both sides may lie apart: far less than a row is off."""
+    off = row.gap / row.scale if row.gap and row.scale and np.isfinite(row.gap) else 1.0
+    return float(np.clip(off / 1e3, *_CLOSE))
 
 
 def _site(key: Key, probed: Collection[str]) -> str:

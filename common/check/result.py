@@ -150,6 +150,8 @@ class Result:
                 found = getattr(self, name)[side] = {}
                 for sidecar in sidecars[side]:
                     found |= getattr(sidecar, name)
+            places = {k: one.places[side] for k, one in self.lines.items() if side in one.places}
+            self.places[side] |= places
             if any(True in sidecar.untaped_draws.values() for sidecar in sidecars[side]):
                 self.notes.append(Kind.DRAWS_UNTAPED(side=side))
             self.notes += unseeded_notes(side, sidecars[side])

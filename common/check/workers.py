@@ -18,7 +18,16 @@ from twincheck.common.logs.result_folder import LogName, ResultFolder
 from twincheck.common.logs.sidecar import read_sidecar, sidecar_of, sidecar_path
 from twincheck.common.pair.pairs import Pair
 from twincheck.common.pair.request import FIRST, RunRequest, error_file, rank_folder
-from twincheck.common.pair.task import Again, ForcedAlike, Noise, Task, TeacherForced, Traced, Whole, label
+from twincheck.common.pair.task import (
+    Again,
+    ForcedAlike,
+    Noise,
+    Task,
+    TeacherForced,
+    Traced,
+    Whole,
+    label,
+)
 from twincheck.common.pair.worker_process import Failure, WorkerProcess, run_group
 from twincheck.common.system.errors import UserError
 from twincheck.common.system.frameworks import SIDES, is_graph

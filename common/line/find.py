@@ -12,8 +12,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from twincheck.common.line.relations import is_constant, relation, size_of
-from twincheck.common.line.values import Pool, arranged_alike, numbers_of, within
+from twincheck.common.line.values import Pool, numbers_of, within
 from twincheck.common.logs.trace import Call, Trace
+from twincheck.common.system.reasons import Kind
 
 # What a value of the port is among the reference's.
 SAME, CONSTANT, ORDER, PART, NEW = "same", "constant", "order", "part", "new"
@@ -33,6 +34,11 @@ _PLAIN = frozenset(
     "squeeze expand broadcast_to flatten t swapaxes moveaxis getitem split chunk unbind cat stack "
     "contiguous clone assign repeat tile repeat_interleave".split()
 )
+_OF_TWO = ("add", "sub", "mul", "div")
+_MOVES = frozenset(
+    "astype cast to double float reshape view unsqueeze squeeze expand broadcast_to flatten "
+    "contiguous clone assign unflatten".split()
+)
 _MOST_RELATED = 60  # of the reference's values that one is compared with
 
 
@@ -44,18 +50,22 @@ class Suspect:
     value: int
     of_reference: Call | None = None  # what makes the related value there
     how: str = ""  # how it is related
+    is_known: bool = False  # the reference has this very value, but elsewhere
 
 
 class Finder:
-    """The two traces of a case, matched."""
+    """The two traces of a case, matched.
 
-    def __init__(self, reference: Trace, port: Trace):
+    close  how far the same number may lie apart on both sides, of the largest of its value
+    """
+
+    def __init__(self, reference: Trace, port: Trace, close: float):
         self.reference, self.port = reference, port
-        self.pool, self._own = Pool(reference.values), Pool(port.values)
+        self.pool, self._own = Pool(reference.values, close), Pool(port.values, close)
         self._states: dict[int, str] = {}
         self._partners: dict[int, list[int]] = {}
         self._lacking: dict[int, list[int]] | None = None
-        self._number = {i: numbers_of(array) for i, array in enumerate(port.values)}
+        self._number = {i: numbers_of(array, close) for i, array in enumerate(port.values)}
         self._made_before = self._makers_by_content()
 
     # ---- what a value is ------------------------------------------------------------------------
@@ -84,7 +94,7 @@ class Finder:
         if call is not None and call.given:
             some = [self._number[i] for i in call.given]
             pool = np.unique(np.concatenate([np.zeros(1), *some]))
-            if numbers.size <= pool.size and within(numbers, pool, 1e-9 * numbers[-1]):
+            if numbers.size <= pool.size and within(numbers, pool, self.pool.close):
                 return PART
         return NEW
 
@@ -120,14 +130,23 @@ class Finder:
 
     # ---- where it begins ------------------------------------------------------------------------
 
-    def suspects(self, wrong: np.ndarray) -> list[Suspect]:
+    def suspects(self, wrong: np.ndarray, right: np.ndarray) -> list[Suspect]:
         """Return where a wrong result may begin to be wrong, the likeliest first.
 
         wrong  as the port's run logged it; none where that is not seen
+        right  as the reference's did
         """
-        result = self._value_of(wrong)
-        if result is None or self.state(result) in FINE:
+        result = _value_of(self.port, wrong)
+        if result is None:
             return []
+        wanted = _value_of(self.reference, right)
+        wanted = None if wanted is None else self.reference.calls[self.reference.maker[wanted]]
+        how = relation(wrong, right) if wrong.size == right.size else ""
+        if self.state(result) in FINE:  # of another place there, or a mask
+            call = self.maker(result)
+            while call is not None and len(call.given) == 1 and _hands_on(call):
+                call = self.maker(call.given[0])
+            return [Suspect(call, result, wanted, how, is_known=True)] if call else []
         chain, todo = {}, [result]
         while todo:
             value = todo.pop()
@@ -138,14 +157,17 @@ class Finder:
             todo += before
         order = {id(call): i for i, call in enumerate(self.port.calls)}
         chain = dict(sorted(chain.items(), key=lambda item: order[id(self.maker(item[0]))]))
-        named, unnamed = [], []
+        named, unnamed, plain = [], [], set()
         for value, before in chain.items():
-            suspect = self._suspect(value)
+            suspect = self._suspect(value, plain.issuperset(before))
+            if suspect.of_reference is None and plain.issuperset(before):
+                if self._is_plain(value):
+                    plain.add(value)
             if suspect.of_reference is not None:
                 if not any(v in {s.value for s in named} for v in self._behind(chain, value)):
                     named.append(suspect)
-            elif not self._is_plain(value, before):
-                unnamed.append((bool(before), suspect))
+            elif value not in plain:
+                unnamed.append((not plain.issuperset(before), suspect))
         unnamed.sort(key=lambda pair: pair[0])
         first = [Suspect(self.maker(value), value) for value in chain][:1]
         return [*named, *(suspect for _, suspect in unnamed)] or first
@@ -160,13 +182,25 @@ class Finder:
                 todo += chain.get(one, ())
                 yield one
 
-    def _is_plain(self, value: int, before: list[int]) -> bool:
+    def _is_plain(self, value: int) -> bool:
         """Return whether a step may well be taken in a right port, and elsewhere otherwise."""
         call = self.maker(value)
-        made_up = not call.given
-        return made_up or not before and kind_of(call) in _PLAIN
+        if not call.given:
+            return True
+        by_one = kind_of(call) not in _OF_TWO or len(call.given) == 1
+        return kind_of(call) in _PLAIN and by_one and not self.strange_numbers(call)
 
-    def _suspect(self, value: int) -> Suspect:
+    def strange_numbers(self, call: Call, like: Call | None = None) -> list[tuple]:
+        """Return (a plain number of a call, one of the reference's) where that has it not.
+
+        like  the reference's call to compare with; by default all of the same operator
+        """
+        kind = kind_of(call)
+        others = [like] if like is not None else self.reference.calls
+        theirs = [n for other in others if kind_of(other) == kind for n in numbers_in(other)]
+        return [(n, theirs[0]) for n in numbers_in(call) if theirs and n not in theirs]
+
+    def _suspect(self, value: int, at_edge: bool) -> Suspect:
         call, array = self.maker(value), self.port.values[value]
         like = self._like(call)
         lacking = self.lacking(size_of(array))[:_MOST_RELATED]
@@ -175,9 +209,32 @@ class Finder:
             return Suspect(call, value, like, how)
         for other in lacking:
             how = self._relation(array, other)
-            if how:
+            if how and (how.kind is not Kind.LINE_NEAR or at_edge):
                 return Suspect(call, value, self.reference.calls[self.reference.maker[other]], how)
-        return Suspect(call, value)
+        return self._given_another(call, value) if at_edge else Suspect(call, value)
+
+    def _given_another(self, call: Call, value: int) -> Suspect:
+        """Return what made the value that the reference's same operator is given another for."""
+        size, kind = size_of(self.port.values[value]), kind_of(call)
+        like = [c for c in self._makers_of_lacking(size) if kind_of(c) == kind]
+        if len(call.given) > 1:
+            shared = [set().union(*map(self.partners, call.given)) & set(c.given) for c in like]
+            like = [c for c, some in zip(like, shared, strict=True) if some]
+        if len({c.place for c in like}) != 1:
+            return Suspect(call, value)
+        theirs = set(like[0].given)
+        for one in call.given:
+            if self.state(one) == SAME and not theirs.intersection(self.partners(one)):
+                maker = self.maker(one)
+                while maker and len(maker.given) == 1 and kind_of(maker) in _PLAIN:
+                    maker = self.maker(maker.given[0])
+                if maker is not None:
+                    return Suspect(maker, one, like[0], is_known=True)
+        return Suspect(call, value, like[0])
+
+    def _makers_of_lacking(self, size: int) -> list[Call]:
+        """Return the reference's calls that make what the port has nowhere, of a size."""
+        return [self.reference.calls[self.reference.maker[v]] for v in self.lacking(size)]
 
     def _relation(self, array: np.ndarray, other: int) -> str:
         return relation(array, self.reference.values[other])
@@ -190,9 +247,7 @@ class Finder:
         """Return the reference's call of the same operator on the same values."""
         kind = kind_of(call)
         given = [v for v in call.given if self.state(v) == SAME]
-        if len(given) < len(call.given) and not all(
-            self.state(v) in FINE for v in call.given
-        ):
+        if len(given) < len(call.given) and not all(self.state(v) in FINE for v in call.given):
             return None
         for other in self.reference.calls:
             if kind_of(other) != kind:
@@ -202,16 +257,17 @@ class Finder:
                 return other
         return None
 
-    def _value_of(self, wrong: np.ndarray) -> int | None:
-        """Return the last value that equals an array and was made by a call."""
-        for value in reversed(range(len(self.port.values))):
-            array = self.port.values[value]
-            if array.size == wrong.size and value in self.port.maker:
-                if np.array_equal(
-                    array.reshape(-1), wrong.reshape(-1), equal_nan=array.dtype.kind in "fc"
-                ):
-                    return value
-        return None
+
+def _value_of(trace: Trace, wanted: np.ndarray) -> int | None:
+    """Return the last value of a trace that equals an array and was made by a call."""
+    for value in reversed(range(len(trace.values))):
+        array = trace.values[value]
+        if array.size == wanted.size and value in trace.maker:
+            if np.array_equal(
+                array.reshape(-1), wanted.reshape(-1), equal_nan=array.dtype.kind in "fc"
+            ):
+                return value
+    return None
 
 
 def kind_of(call: Call) -> str:
@@ -220,3 +276,15 @@ def kind_of(call: Call) -> str:
     name = name[1:] if name in ("radd", "rsub", "rmul", "rtruediv", "rpow", "rdiv") else name
     name = name[1:] if name in ("iadd", "isub", "imul", "itruediv", "idiv") else name
     return _ALIKE.get(name, name)
+
+
+def _hands_on(call: Call) -> bool:
+    """Return whether a call gives the numbers that it is given; teacher forcing ends in x * 1."""
+    fed = kind_of(call) == "mul" and call.options.get("1") == 1.0
+    return fed or kind_of(call) in _MOVES
+
+
+def numbers_in(call: Call) -> list[float]:
+    """Return the plain numbers that a call was given, axes and other whole numbers aside."""
+    values = call.options.values()
+    return [v for v in values if isinstance(v, float) and not isinstance(v, bool)]

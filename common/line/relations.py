@@ -8,7 +8,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from twincheck.common.line.values import bare, flat_of, numbers_of, same_numbers
+from twincheck.common.line.values import bare, flat_of, is_mask, numbers_of, same_numbers
 from twincheck.common.system.reasons import Kind
 
 _CLOSE = 1e-9  # of the size
@@ -31,8 +31,11 @@ def relation(port: np.ndarray, reference: np.ndarray) -> str:
     size = max(np.abs(a).max(), np.abs(b).max())
     if not size:
         return ""
-    if one.dtype.kind == "b" or np.isin(a, (0, 1)).all() and np.isin(b, (0, 1)).all():
-        return Kind.LINE_COMPLEMENT() if (a != b).all() else _in_some_rows(a, b)
+    kinds = {one.dtype.kind, other.dtype.kind}
+    if kinds == {"b"} or kinds == {"b", "f"} and is_mask(port) and is_mask(reference):
+        if (a != b).all():
+            return Kind.LINE_COMPLEMENT()
+        return _in_some_rows(a, b) or _in_some_rows(a, 1 - b)
     factor = float((a * b).sum() / max((b * b).sum(), 1e-300))
     if factor and np.abs(a - factor * b).max() <= _CLOSE * size:
         if factor == -1:
@@ -60,6 +63,8 @@ def relation(port: np.ndarray, reference: np.ndarray) -> str:
     rows = _in_some_rows(a, b)
     if rows:
         return rows
+    if one.dtype.kind in "iu" and other.dtype.kind in "iu":
+        return Kind.LINE_SOME_DIFFER(count=int((a != b).sum()), size=a.size)
     if np.sqrt(np.mean((a - b) ** 2)) <= _NEAR * np.sqrt(np.mean(b**2)):
         return Kind.LINE_NEAR(part=_number(float(np.abs(a - b).max() / size)))
     return ""

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from twincheck.common.line.find import Finder, Suspect, kind_of
+from twincheck.common.line.find import Finder, Suspect, numbers_in
 from twincheck.common.line.relations import named_numbers
 from twincheck.common.logs.trace import Call, Frame
 from twincheck.common.system.reasons import Kind
@@ -22,9 +22,9 @@ class Line:
     reasons: tuple[str, ...] = field(default_factory=tuple)
 
 
-def line_of(finder: Finder, wrong: np.ndarray) -> Line | None:
+def line_of(finder: Finder, wrong: np.ndarray, right: np.ndarray) -> Line | None:
     """Return the line of a wrong result; None where it is not seen."""
-    suspects = finder.suspects(wrong)
+    suspects = finder.suspects(wrong, right)
     if not suspects:
         return None
     suspect = suspects[0]
@@ -40,38 +40,55 @@ def line_of(finder: Finder, wrong: np.ndarray) -> Line | None:
 def _walked(finder: Finder, suspect: Suspect) -> tuple[str, list[str]]:
     """Return the line that feeds a suspect with what is wrong, or its own; and what is said."""
     call, like = suspect.call, suspect.of_reference
-    if call.built:
+    if call.built and not suspect.is_known:
         return call.built, [Kind.LINE_BUILT()]
-    number, reasons = _strange_number(finder, call, like)
-    if number is not None:
+    for name, number, other in _named_otherwise(call, like):
+        function = _function_at(_tree(call.frames[0].file), call.frames[0].line, name=None)
+        place = _maker_of_name(name, number, function, call.frames[0], call.frames, 0)
+        return place or call.place, [Kind.LINE_NUMBER(name=name, paddle=number, torch=other)]
+    strange = finder.strange_numbers(call, like)
+    if not strange and suspect.how:
+        strange = [(number, None) for number in numbers_in(call)]
+    for number, other in strange[:1]:
         place = _maker_of(number, call.frames)
-        if place:
-            return place, reasons
-    return call.place, reasons
+        said = [Kind.LINE_OPTION(operator=call.name, paddle=number, torch=other)] if other else []
+        return place or call.place, said
+    return call.place, _named(call)
 
 
-def _strange_number(finder: Finder, call: Call, like: Call | None) -> tuple[object, list[str]]:
-    """Return a plain number of a call that the reference's calls of its kind have not."""
-    mine = [v for v in call.options.values() if _is_number(v)]
-    if not mine:
-        return None, []
-    others = [like] if like is not None else finder.reference.calls
-    kind = kind_of(call)
-    theirs = [
-        v
-        for other in others
-        if kind_of(other) == kind
-        for v in other.options.values()
-        if _is_number(v)
-    ]
-    strange = [v for v in mine if v not in theirs]
-    if not strange:
-        return None, []
-    said = []
-    if like is not None and theirs:
-        told = {"operator": call.name, "paddle": strange[0], "torch": theirs[0]}
-        said.append(Kind.LINE_OPTION(**told))
-    return strange[0], said
+def _named_otherwise(call: Call, like: Call | None) -> list[tuple[str, object, object]]:
+    """Return the names in a call's line that the reference's function of that name has otherwise.
+
+    Each with the port's number and the reference's.
+    """
+    tree = _tree(call.frames[0].file)
+    statement = tree and _statement_at(tree, call.frames[0].line)
+    if like is None or statement is None or not call.frames[0].function:
+        return []
+    here, there = call.frames[0], like.frames[0]
+    if here.function != there.function:
+        return []
+    used = {node.id for node in ast.walk(statement) if isinstance(node, ast.Name)}
+    differ = named_numbers(here.numbers, there.numbers)
+    return [one for one in differ if one[0] in used]
+
+
+def _named(call: Call) -> list[str]:
+    """Say which functions of the file make what a call that is given no tensor is made of."""
+    tree, said = _tree(call.frames[0].file), []
+    if call.given or tree is None:
+        return []
+    statement = _statement_at(tree, call.frames[0].line)
+    names = {_name_of(n) for n in ast.walk(statement) if isinstance(n, ast.Attribute | ast.Name)}
+    for node in ast.walk(tree):  # what an attribute of self was made by
+        if isinstance(node, ast.Assign) and any(
+            _name_of(target) in names for target in node.targets
+        ):
+            names |= {_name_of(n.func) for n in ast.walk(node.value) if isinstance(n, ast.Call)}
+    for node in tree.body:
+        if isinstance(node, ast.FunctionDef) and node.name in names:
+            said.append(Kind.LINE_MADE_BY(name=node.name, begin=node.lineno, end=node.end_lineno))
+    return said
 
 
 def _is_number(value: object) -> bool:
@@ -112,9 +129,7 @@ def _maker_of_name(
 ) -> str:
     """Return the line that gave a name its number: an assignment, the call, or its default."""
     before = [
-        node
-        for node in ast.walk(function)
-        if _assigns(node, name) and node.lineno < frame.line
+        node for node in ast.walk(function) if _assigns(node, name) and node.lineno < frame.line
     ]
     if before:
         return f"{frame.file}:{max(node.lineno for node in before)}"
@@ -157,7 +172,9 @@ def _assigned(tree: ast.Module, attribute: str, frame: Frame) -> str:
 
 def _assigns(node: ast.AST, name: str) -> bool:
     if isinstance(node, ast.Assign):
-        return any(isinstance(n, ast.Name) and n.id == name for t in node.targets for n in ast.walk(t))
+        return any(
+            isinstance(n, ast.Name) and n.id == name for t in node.targets for n in ast.walk(t)
+        )
     if isinstance(node, ast.AnnAssign | ast.AugAssign):
         return isinstance(node.target, ast.Name) and node.target.id == name
     return False
@@ -197,13 +214,13 @@ def _tree(file: str) -> ast.Module | None:
         return None
 
 
-def _function_at(tree: ast.Module, line: int, name: str) -> ast.AST | None:
-    """Return the innermost function of a name around a line."""
+def _function_at(tree: ast.Module, line: int, name: str | None) -> ast.AST | None:
+    """Return the innermost function around a line; None for any name."""
     around = [
         node
         for node in ast.walk(tree)
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
-        and node.name == name
+        and name in (None, node.name)
         and node.lineno <= line <= node.end_lineno
     ]
     return max(around, key=lambda node: node.lineno, default=None)

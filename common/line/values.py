@@ -9,10 +9,11 @@ from itertools import permutations
 
 import numpy as np
 
-DIGITS = 9  # to which the numbers of a value are told apart, of its largest
 CLOSE = 1e-7  # how far the same number of two float64 runs may lie apart, of the largest
 MOST_AXES = 6
 _PARTS = (2, 3, 4)  # into which a value is cut that was put together of others
+_MOST_SLICES = 16  # of a value that may have been computed one by one
+_MOST_TIMES = 64  # as large may be what a value is a part of
 
 
 def flat_of(array: np.ndarray) -> np.ndarray:
@@ -20,33 +21,41 @@ def flat_of(array: np.ndarray) -> np.ndarray:
     return np.asarray(array).reshape(-1).astype(np.float64)
 
 
-def numbers_of(array: np.ndarray) -> np.ndarray:
+def slack(numbers: np.ndarray, close: float) -> np.ndarray:
+    """Return how far each of some numbers, without their signs, may lie from the same one.
+
+    By its own size, or by that of the smaller ones: a mask's -1e9 is no measure for scores.
+    """
+    some = numbers[numbers > 0]
+    usual = np.percentile(some, 10) if some.size else 0.0
+    return close * np.maximum(numbers, usual)
+
+
+def numbers_of(array: np.ndarray, close: float = CLOSE) -> np.ndarray:
     """Return the numbers of a value, sign aside, each once, sorted."""
     flat = np.abs(flat_of(array))
-    flat = flat[np.isfinite(flat)]
-    largest = flat.max(initial=0.0)
-    if not largest:
-        return np.zeros(min(flat.size, 1))
-    return np.unique(np.round(flat / largest, DIGITS)) * largest
+    flat = np.sort(flat[np.isfinite(flat)])
+    if flat.size < 2:
+        return flat
+    return flat[np.append(True, np.diff(flat) > slack(flat, close)[1:] / 4)]
 
 
-def same_numbers(one: np.ndarray, other: np.ndarray) -> bool:
+def same_numbers(one: np.ndarray, other: np.ndarray, close: float = CLOSE) -> bool:
     """Return whether two results of `numbers_of` are the same but for rounding."""
     if not one.size or not other.size or abs(one.size - other.size) > 0.02 * one.size:
         return False
-    most = CLOSE * max(one[-1], other[-1])
-    if one.size == other.size and np.abs(one - other).max() <= most:
+    if one.size == other.size and (np.abs(one - other) <= slack(one, close)).all():
         return True
-    return within(one, other, most) and within(other, one, most)
+    return within(one, other, close) and within(other, one, close)
 
 
-def within(some: np.ndarray, pool: np.ndarray, most: float) -> bool:
-    """Return whether each of some numbers is one of a sorted pool's, up to `most`."""
+def within(some: np.ndarray, pool: np.ndarray, close: float = CLOSE) -> bool:
+    """Return whether each of some numbers is one of a sorted pool's."""
     if not pool.size:
         return not some.size
     at = np.searchsorted(pool, some).clip(0, pool.size - 1)
     below = np.abs(pool[np.maximum(at - 1, 0)] - some)
-    return bool((np.minimum(below, np.abs(pool[at] - some)) <= most).all())
+    return bool((np.minimum(below, np.abs(pool[at] - some)) <= slack(some, close)).all())
 
 
 def bare(array: np.ndarray) -> np.ndarray:
@@ -67,7 +76,7 @@ def is_mask(array: np.ndarray) -> bool:
     flat = flat_of(array)
     if array.dtype.kind == "b":
         return True
-    if flat.size < 2 or np.isnan(flat).any():
+    if flat.size < 4 or np.isnan(flat).any():
         return False
     low, high = flat.min(), flat.max()
     return bool(low != high and ((flat == low) | (flat == high)).all())
@@ -78,7 +87,7 @@ def pattern(mask: np.ndarray) -> np.ndarray:
     return mask if mask.dtype.kind == "b" else mask == mask.max()
 
 
-def arranged_alike(one: np.ndarray, other: np.ndarray) -> bool:
+def arranged_alike(one: np.ndarray, other: np.ndarray, close: float = CLOSE) -> bool:
     """Return whether two values have the same numbers in the same order.
 
     The place of an axis, a reshape and a sign make no difference, nor axes that repeat; of masks,
@@ -87,17 +96,17 @@ def arranged_alike(one: np.ndarray, other: np.ndarray) -> bool:
     one, other = bare(one), bare(other)
     if one.size != other.size:
         return False
-    if _close(one, other):
+    if _close(one, other, close):
         return True
     for turned, still in ((one, other), (other, one)):
         if 2 <= turned.ndim <= MOST_AXES:
             turns = permutations(range(turned.ndim))
-            if any(_close(turned.transpose(turn), still) for turn in turns):
+            if any(_close(turned.transpose(turn), still, close) for turn in turns):
                 return True
     return False
 
 
-def _close(one: np.ndarray, other: np.ndarray) -> bool:
+def _close(one: np.ndarray, other: np.ndarray, close: float) -> bool:
     if one.dtype.kind == "b" and other.dtype.kind == "b":
         equal = one.reshape(-1) == other.reshape(-1)
         return bool(equal.all() or not equal.any())
@@ -106,16 +115,19 @@ def _close(one: np.ndarray, other: np.ndarray) -> bool:
     if not np.array_equal(finite, np.isfinite(other)):
         return False
     one, other = one[finite], other[finite]
-    most = CLOSE * max(np.abs(one).max(initial=0.0), np.abs(other).max(initial=0.0))
-    return bool((np.abs(np.abs(one) - np.abs(other)) <= most).all())
+    one, other = np.abs(one), np.abs(other)
+    return bool((np.abs(one - other) <= slack(one, close)).all())
 
 
 class Pool:
-    """Values to look others up among, by their numbers."""
+    """Values to look others up among, by their numbers.
 
-    def __init__(self, arrays: Sequence[np.ndarray]):
-        self.arrays = arrays
-        numbers = [numbers_of(array) for array in arrays]
+    close  how far the same number may lie apart, of the largest of its value
+    """
+
+    def __init__(self, arrays: Sequence[np.ndarray], close: float = CLOSE):
+        self.arrays, self.close = arrays, close
+        numbers = [numbers_of(array, close) for array in arrays]
         some = (i for i in range(len(arrays)) if numbers[i].size)
         self._order = sorted(some, key=lambda i: numbers[i][-1])
         self._numbers = [numbers[i] for i in self._order]
@@ -128,9 +140,10 @@ class Pool:
         if not numbers.size:
             return
         largest = float(numbers[-1])
-        at, end = bisect_left(self._largest, largest * (1 - CLOSE)), largest / (1 - CLOSE)
+        at = bisect_left(self._largest, largest * (1 - self.close))
+        end = largest / (1 - self.close)
         while at < len(self._largest) and self._largest[at] <= end:
-            if same_numbers(numbers, self._numbers[at]):
+            if same_numbers(numbers, self._numbers[at], self.close):
                 yield self._order[at]
             at += 1
 
@@ -138,17 +151,40 @@ class Pool:
         """Return the places of those arrays that a value is, in another layout maybe."""
         if is_mask(array):
             own = pattern(array)
-            return [i for i in self.masks if arranged_alike(own, self._patterns[i])]
-        alike = self.of_numbers(numbers_of(array))
-        return [i for i in alike if arranged_alike(array, self.arrays[i])]
+            return [i for i in self.masks if arranged_alike(own, self._patterns[i], self.close)]
+        alike = self.of_numbers(numbers_of(array, self.close))
+        return [i for i in alike if arranged_alike(array, self.arrays[i], self.close)]
 
     def has_parts(self, array: np.ndarray) -> bool:
-        """Return whether a value is put together of some of these, or of halves of theirs."""
+        """Return whether a value is put together of some of these, or of parts of theirs."""
         for axis in range(array.ndim):
-            for parts in _PARTS:
-                if array.shape[axis] % parts or array.shape[axis] < parts or array.size == parts:
+            length = array.shape[axis]
+            for parts in {*_PARTS, length if length <= _MOST_SLICES else 1} - {1}:
+                if length % parts or array.size // parts < 4:
                     continue
                 cut = np.split(array, parts, axis)
-                if all(self.counterparts(part) for part in cut):
+                if all(self.counterparts(part) or self.holds(part) for part in cut):
                     return True
+        return self.holds(array)
+
+    def holds(self, array: np.ndarray) -> bool:
+        """Return whether a value is a part of one of these along one of its axes."""
+        own = bare(array)
+        if own.size < 4 or is_mask(array):
+            return False
+        numbers = numbers_of(array, self.close)
+        for at, there in enumerate(self._numbers):
+            whole = self.arrays[self._order[at]]
+            if there[-1] < numbers[-1] * (1 - self.close) or whole.size <= array.size:
+                continue
+            if whole.size > _MOST_TIMES * array.size or whole.size % own.size:
+                continue
+            if not within(numbers, there, self.close):
+                continue
+            for axis in range(whole.ndim):
+                parts = whole.size // own.size
+                if whole.shape[axis] % parts == 0:
+                    cut = np.split(whole, parts, axis)
+                    if any(arranged_alike(own, part, self.close) for part in cut):
+                        return True
         return False

@@ -36,7 +36,9 @@ class Call:
     given: list[int]  # numbers of the values that it was given
     made: list[int]  # and of those that it made
     frames: list[Frame]  # the innermost first
-    options: dict[str, object] = field(default_factory=dict)  # its plain arguments, by name or place
+    options: dict[str, object] = field(
+        default_factory=dict
+    )  # its plain arguments, by name or place
     module: str = ""  # which module ran
     built: str = ""  # of a layer, the line that builds it
 

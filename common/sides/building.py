@@ -12,8 +12,8 @@ import numpy as np
 
 from twincheck.common.logs.computed import CONSTANT
 from twincheck.common.logs.key import parent_of
-from twincheck.common.sides.places import is_instrument, makers, short_place
-from twincheck.common.system.checkout import ROOT
+from twincheck.common.sides.places import is_instrument, makers
+from twincheck.common.system.checkout import ROOT, short_place
 from twincheck.common.system.half import HALF, rounded
 from twincheck.common.system.intercept import Intercept
 from twincheck.common.weights import states as weights

@@ -14,11 +14,10 @@ from twincheck.common.sides.places import (
     makers,
     noting_makers,
     of_framework_file,
-    short_place,
 )
 from twincheck.common.sides.run import stored
 from twincheck.common.sides.session import Session, using
-from twincheck.common.system.checkout import ROOT
+from twincheck.common.system.checkout import ROOT, short_place
 from twincheck.common.system.frameworks import SIDES
 from twincheck.common.system.half import HALF
 

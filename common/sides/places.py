@@ -1,6 +1,5 @@
 """Lines of code as places: which are the user's, and how they are written."""
 
-import os
 import re
 import sys
 import traceback
@@ -24,20 +23,12 @@ _MADE_AT = "_made_at"
 _FRAMEWORK_FILE = re.compile(
     r"/(site|dist)-packages/(torch|paddle(?!/vision/models/)|numpy)/|/paddle/to_static_tmp/"
 )
-_PACKAGES = re.compile(r".*/(site|dist)-packages/")
 
 
 def of_framework_file(filename: str) -> bool:
     """True for the frameworks' own files, unlike those of models that are installed."""
     path = filename.replace("\\", "/")
     return path.startswith(_EXACT) or bool(_FRAMEWORK_FILE.search(path))
-
-
-def short_place(place: str, root: str) -> str:
-    """A place below `root` without it, one in an installed package from the package on."""
-    if place.startswith(f"{root}{os.sep}"):
-        place = place[len(root) + 1 :]
-    return _PACKAGES.sub("", place)
 
 
 @cache

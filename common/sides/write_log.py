@@ -34,11 +34,10 @@ from twincheck.common.sides.draws import Draws, Dropouts
 from twincheck.common.sides.job import Job
 from twincheck.common.sides.model_file import kernels, torch_is_paddle
 from twincheck.common.sides.modes import why_not_run
-from twincheck.common.sides.places import short_place
 from twincheck.common.sides.run import Run, stored
 from twincheck.common.sides.session import Seen, Selection, Session, using
 from twincheck.common.sides.upcast import upcasting
-from twincheck.common.system.checkout import ROOT
+from twincheck.common.system.checkout import ROOT, short_place
 from twincheck.common.system.errors import UserError
 from twincheck.common.system.frameworks import SETTINGS, SIDES, is_graph
 from twincheck.common.system.half import HALF
