@@ -16,7 +16,6 @@ from twincheck.common.check.result import Result
 from twincheck.common.check_all import all_steps
 from twincheck.common.pair.pairs import built_in_models
 from twincheck.common.report import commands
-from twincheck.common.system.errors import UserError
 
 STEPS = all_steps()
 EXAMPLE = str(ROOT / "examples" / "text_classifier")
@@ -80,20 +79,6 @@ def test_what_was_not_typed_is_not_repeated():
         assert vars(parser.parse_args(told)) == vars(parser.parse_args(words))
         assert len(typed) == len({word.partition("=")[0] for word in words if word[:2] == "--"})
     assert "--json rows.json" in commands.again(Result(STEPS[0], "m"))
-
-
-def test_several_words_are_none_where_none_was_typed():
-    parser = Parser("what it does")
-    parser.add_argument("results", nargs="*")
-    assert parser.parse_args([]).results == []
-    assert parser.parse_args(["a", "b"]).results == ["a", "b"]
-
-
-def test_a_step_repeats_what_it_takes_of_a_whole_checks_options():
-    words = {"epochs": "1", "mode": "train", "json": "f"}
-    options = CheckOptions(typed=tuple((n, (f"--{n}", word)) for n, word in words.items()))
-    assert [name for name, _ in options.taken_by(STEPS[0].takes).typed] == ["mode"]
-    assert [name for name, _ in options.taken_by(STEPS[4].takes).typed] == ["epochs"]
 
 
 def test_data_and_losses_say_what_has_no_use_with_them(capsys, monkeypatch):
@@ -209,11 +194,6 @@ def test_a_wrong_word_beside_help_is_still_refused(capsys):
             check_main(STEPS[0], words)
         assert end.value.code == 2
         assert capsys.readouterr().out == ""
-
-
-def test_the_sentence_of_a_contradiction_is_raised_for_programs_too():
-    with pytest.raises(UserError, match="leave out --seed"):
-        CheckOptions(compare_only=True, typed=(("seed", ("--seed", "1")),)).refuse_contradictions()
 
 
 @pytest.mark.parametrize(

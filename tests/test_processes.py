@@ -238,15 +238,6 @@ def test_what_launchers_say_of_a_process_that_was_ended():
 # ---- shares --------------------------------------------------------------------------------------
 
 
-def test_shares_are_a_batchs_rows_in_order():
-    for rows, count in ((8, 3), (7, 4), (4, 4), (16, 2)):
-        shares = [Share(rank, count, rows) for rank in range(count)]
-        cut = [np.arange(rows)[share.part()] for share in shares]
-        assert np.array_equal(np.concatenate(cut), np.arange(rows))
-        assert [len(part) for part in cut] == shares[0].sizes
-        assert max(shares[0].sizes) - min(shares[0].sizes) <= 1 <= min(shares[0].sizes)
-
-
 # The shapes of a mask with 2 and with 3 samples, and with 7; and the axis that is cut.
 LAYOUTS = [
     ((2, 5), (3, 5), (7, 5), 0),
@@ -277,18 +268,6 @@ def draw(tape, kind, shape):
     return (
         tape.keep_mask("a", 1, shape, 0.3) if kind == "mask" else tape.numbers(kind, shape, "a", 1)
     )
-
-
-def test_without_samples_of_other_lengths_the_first_axis_is_theirs():
-    tape = PartOfTape(3, Share(1, 3, 6))
-    assert np.array_equal(
-        tape.keep_mask("a", 2, (2, 5), 0.4), Tape(3).keep_mask("a", 2, (6, 5), 0.4)[2:4]
-    )
-    assert np.array_equal(
-        tape.keep_mask("a", 2, (1, 5), 0.4), Tape(3).keep_mask("a", 2, (1, 5), 0.4)
-    )
-    order = tape.numbers("permutation", (2,), "a", 0)
-    assert sorted(order) == [0, 1]
 
 
 # ---- refused ------------------------------------------------------------------------------------

@@ -1,6 +1,5 @@
 """Weights and learning rates that suit a model: less noise, lower rates, only where they must."""
 
-import json
 from types import SimpleNamespace
 
 import numpy as np
@@ -9,9 +8,7 @@ from builders import ended
 from checkout import ROOT, Checkout
 from ported import DEEP as PAIR
 
-from twincheck.common.logs.reader import read_log
-from twincheck.common.logs.sidecar import Sidecar, read_sidecar
-from twincheck.common.logs.writer import LogWriter
+from twincheck.common.logs.sidecar import read_sidecar
 from twincheck.common.pair.pairs import PERTURBED
 from twincheck.common.pair.tape import Tape
 from twincheck.common.sides.job import Suited
@@ -196,29 +193,6 @@ def test_what_moves_one_of_adams_setups_is_lowered_for_all(tmp_path, monkeypatch
     assert factors == dict.fromkeys(backward.GIVEN, 0.1) | {"sgd": 1.0}
 
 
-def test_a_log_forgets_what_is_taken_back(tmp_path):
-    """Byte for byte, large arrays that are stored once and new dtypes among them."""
-    large = np.arange(20000.0)
-
-    def written(path, tries):
-        with LogWriter(path) as writer:
-            writer.add("a", large)
-            for last in [False] * tries + [True]:
-                mark = writer.mark()
-                writer.add("b", large + 1)
-                writer.add("c", np.arange(3))
-                writer.add("none", np.zeros(0))
-                if not last:
-                    writer.add("more", large + 2)
-                    writer.take_back(mark)
-            writer.add("d", large + 1)
-        return path.read_bytes(), writer.sha256, writer.skipped
-
-    assert written(tmp_path / "once.npy", 0) == written(tmp_path / "thrice.npy", 2)
-    with read_log(tmp_path / "thrice.npy") as log:
-        assert list(log) == ["a", "b", "c", "d"] and np.array_equal(log["d"], large + 1)
-
-
 # ---- whole checks -------------------------------------------------------------------------------
 
 
@@ -294,21 +268,6 @@ def test_parts_are_epochs_or_several_of_them():
     assert PART_STEPS == 8
 
 
-@pytest.mark.slow
-def test_what_was_chosen_is_refused_where_it_is_something_else(checkout):
-    """The Paddle side goes by a file that somebody may have sent."""
-    folder = checkout.logs(1, PAIR.name)
-    path = folder / "suited_torch.json"
-    entries = json.loads(path.read_text())
-    assert entries["noise"]["perturbed"]["level"] == 0.5
-    path.write_text(json.dumps({"noise": {"perturbed": {"level": 7, "because": ""}}, "rates": {}}))
-    done = checkout.module("step1_forward.paddle.forward", str(folder / "request_paddle.json"))
-    assert (
-        done.returncode == 2 and "its noise is other values, which no worker writes" in done.stderr
-    )
-    assert Sidecar(noise=entries["noise"]).as_json()["noise"] == entries["noise"]
-
-
 @pytest.mark.parametrize(
     ("loss", "fall", "part"),
     [(7.0, 0.5, 1.0), (7.0, 5.0, 4.2 / 41.0), (0.1, 5.0, 1.8 / 41.0), (7.0, np.inf, 1.0)],
@@ -349,17 +308,3 @@ def alike(flat: np.ndarray, block: int) -> bool:
     """Return whether blocks of values begin alike."""
     starts = [flat[i * block : i * block + 4096] for i in range(4)]
     return np.abs(np.corrcoef(starts) - np.eye(4)).max() > 0.1
-
-
-@pytest.mark.parametrize("level", [1.0, 0.25])
-def test_large_and_small_weights_have_noise_of_one_size(level):
-    rng = np.random.default_rng(0)
-    state = {key: rng.standard_normal((n, 512)).astype(np.float32) for key, n in SIZES.items()}
-    owned = {k: Owner("Linear", "weight", v.shape, True, k) for k, v in state.items()}
-    noisy = with_noise("perturbed", state, owned, 0, level=level)
-    sizes = {key: float((noisy[key] - state[key]).std()) for key in state}
-    assert noisy["large"].dtype == np.float32
-    assert sizes["large"] == pytest.approx(sizes["small"], rel=0.05)
-
-
-SIZES = {"small": 64, "large": 1024}

@@ -16,9 +16,7 @@ from twincheck.common.check.result import Result
 from twincheck.common.check_all import all_steps
 from twincheck.common.report import terminal
 from twincheck.common.report.findings import findings_of
-from twincheck.common.report.scores import scores_of
 from twincheck.common.report.sentences import decided, digits, fewest_digits
-from twincheck.common.system.program import say_error
 from twincheck.common.system.reasons import Kind
 from twincheck.common.verdict.row import FED, NO_STEP, OF_OPERATORS, Row, claim
 
@@ -262,20 +260,6 @@ NO_OUTPUTS = [f"main/{key}" for key in "grad/logits adam/003/loss hash:margin de
 NO_OUTPUTS += ["main/buffer/mean"]
 
 
-@pytest.mark.parametrize(
-    ("gap", "said"),
-    [
-        (4.3e-13, "1.075 times what is allowed"),
-        (2.8, "7e+12 times what is allowed"),
-        (4e-13, "1e+00 of what is allowed"),
-        (1.2e-14, "3e-02 of what is allowed"),
-    ],
-)
-def test_what_a_row_used_is_told(gap, said):
-    assert terminal.used_part(red_row(gap=gap, allowed=4e-13)) == said
-    assert terminal.used_part(None) == terminal.used_part(red_row(gap=None)) == ""
-
-
 def test_commands_can_be_copied(capsys, pair, monkeypatch):
     """From two folders, whatever the path holds: the shell gives back the words."""
     typed = (("preset", ("--preset", "a b")), ("seed", ("--seed", "3")))
@@ -319,13 +303,6 @@ def test_keys_notes_and_sources_cannot_drive_the_terminal(capsys, pair):
     assert "[bold]" in out and "[red]" in out
 
 
-def test_a_file_and_its_class_are_no_emoji(capsys):
-    say_error("--torch a.py:X: there is no file")
-    terminal.say("a.py:X: as it is")
-    said = capsys.readouterr()
-    assert "a.py:X: there" in said.err and "a.py:X: as" in said.out
-
-
 def test_errors_alone_leave_no_empty_table(capsys):
     error = Result(STEPS[0], "m", error="no such thing")
     terminal.show_step(STEPS[0], [error])
@@ -361,23 +338,3 @@ def test_scores_of_steps_2_and_5_are_printed_with_the_guides_limit(capsys, tmp_p
         assert re.search(r"m +macro_f1 +0\.5 +0\.502 +0\.002 +FAIL", out)
         assert re.search(r"m +only +1 +– +– +FAIL", out)
         assert len(re.findall("FAIL", out)) == failing
-
-
-def test_a_step_without_scores_has_none(tmp_path):
-    logged(tmp_path, "forward", {"logits": 1.0}, {"logits": 1.0})
-    assert scores_of(tmp_path, "forward", 1e-6) == []
-    assert scores_of(tmp_path, "metric", 1e-6) == []
-    (tmp_path / "metric_torch.npy").write_bytes(b"no log")
-    (tmp_path / "metric_paddle.npy").write_bytes(b"no log")
-    assert scores_of(tmp_path, "metric", 1e-6) == []
-
-
-def test_a_terminal_shows_what_is_running(monkeypatch):
-    stream = io.StringIO()
-    console = Console(file=stream, force_terminal=True, width=100)
-    monkeypatch.setattr(terminal, "_console", lambda stderr=False: console)
-    with terminal.progress() as on_progress:
-        for share in (0.5, None, 1.0, 0.2, 0.4):  # another work begins
-            on_progress("step 2 paddle: batch [3]", share)
-    assert "step 2 paddle: batch [3]" in stream.getvalue()
-    assert re.search(r"-:--:--.*0:00:0\d", stream.getvalue(), re.DOTALL)

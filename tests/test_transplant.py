@@ -139,17 +139,6 @@ def test_every_tensor_of_the_reformer_has_the_same_bits(transplanted, checkout):
     assert "softmax" in sidecar["transplanted"]
 
 
-def test_without_those_that_are_needed_a_tensor_differs(transplanted, checkout):
-    """The processor decides which are needed: on some both frameworks ask one library."""
-    lines = transplanted[0].stdout.splitlines()
-    needed = next(line for line in lines if "these alone are needed" in line)
-    others = set(operators.TABLE) - set(needed.rsplit(" ", 1)[-1].split(","))
-    words = ("--transplant", ",".join(sorted(others)), "--case", "classification")
-    done, report = ended(0, checkout.rows(1, "--model", "reformer", "--no-report", *words))
-    assert 0.0 < max(row["max_abs"] for row in report["rows"])
-    assert "tensors still differ, the first is " in done.stdout
-
-
 def test_the_smallest_set_leaves_nothing_out_and_holds_nothing_more(checkout):
     run = ("--model", PAIR, "--no-report", "--case", "perturbed")
     done, _ = ended(0, checkout.rows(1, *run, "--transplant", "smallest"))

@@ -3,7 +3,6 @@
 import json
 import os
 import re
-import shutil
 import signal
 import subprocess
 import sys
@@ -152,15 +151,6 @@ def test_a_worker_sees_what_it_would_see_in_a_process_of_its_own(
 
 
 @pytest.mark.slow
-def test_a_server_that_imports_more_shows(program, tmp_path, monkeypatch):
-    monkeypatch.setattr(warm, "IMPORTS", {"torch": ("numpy", "torch", "wave")})
-    module = program("torch", PROBE.replace("SIDE", "torch"))
-    with Interpreters() as more:
-        cold, forked = (seen(p, module, tmp_path) for p in (sys.executable, more.python))
-    assert {"wave"} <= set(forked["modules"]) - set(cold["modules"])
-
-
-@pytest.mark.slow
 def test_another_environment_runs_in_a_process_of_its_own(interpreters, program, tmp_path):
     changed = {"OMP_NUM_THREADS": "2"}
     module = program("torch", PROBE.replace("SIDE", "os"))
@@ -169,32 +159,6 @@ def test_another_environment_runs_in_a_process_of_its_own(interpreters, program,
     other = seen(interpreters.python, module, tmp_path, env=worker_environment() | changed)
     assert other["parent"] == os.getpid()
     assert changed.items() <= other["environment"].items()
-
-
-def test_a_shell_s_background_job_is_not_cold():
-    """It ignores Ctrl-C, and so does what it starts, which no server would run."""
-    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
-    try:
-        with Interpreters(names=()):
-            assert signal.getsignal(signal.SIGINT) is not signal.SIG_IGN
-    finally:
-        signal.signal(signal.SIGINT, before)
-
-
-def test_what_no_server_imports_runs_in_a_process_of_its_own(interpreters):
-    program = "import os, sys; print(os.getppid(), sys.executable)"
-    command = [interpreters.python, "-c", program]
-    done = subprocess.run(command, capture_output=True, text=True)
-    assert done.stdout.split(maxsplit=1) == [str(os.getpid()), f"{sys.executable}\n"]
-
-
-def test_where_the_servers_are_gone_all_runs_cold(program, tmp_path):
-    module = program("torch", PROBE.replace("SIDE", "os"))
-    with Interpreters() as made:
-        for server in made._servers:
-            server.kill()
-            server.wait()
-        assert seen(made.python, module, tmp_path)["parent"] == os.getpid()
 
 
 # ---- and ends as a cold one does -----------------------------------------------------------------
@@ -219,32 +183,6 @@ def test_a_signal_to_the_client_ends_the_run(interpreters, program, tmp_path, nu
         client.send_signal(number)
         assert client.wait(20) == -number
     assert has_ended(pid)
-
-
-@pytest.mark.slow
-def test_a_killed_server_takes_its_runs_and_their_clients_with_it(program, tmp_path):
-    with Interpreters() as made:
-        command = [made.python, *QUIET, program("torch", WAITS), tmp_path / "pid", ROOT]
-        with subprocess.Popen(
-            list(map(str, command)), cwd=tmp_path, env=worker_environment()
-        ) as run:
-            pid = wait_for(tmp_path / "pid")
-            for server in made._servers:
-                server.kill()
-            assert run.wait(20) == -signal.SIGKILL
-    assert has_ended(pid)
-
-
-@pytest.mark.slow
-def test_a_check_and_both_its_sides_are_forks(tmp_path):
-    """In place of the real Python stands a program that fails: nothing may need it."""
-    words = ["--model", SMALL_CNN, "--out", str(tmp_path), "--no-report"]
-    script = str(ROOT / "step1_forward" / "check_step1.py")
-    with Interpreters(names=(*SIDES, "check")) as made:  # of the environment as it is now
-        (made.folder / "real").write_text(shutil.which("false"))
-        command = [made.python, script, *words]
-        done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path)
-    assert done.returncode == 0, done.stdout + done.stderr
 
 
 def test_a_run_ends_with_whoever_started_its_client(interpreters, program, tmp_path):

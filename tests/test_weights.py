@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from twincheck.common.system.errors import UserError
-from twincheck.common.weights.layers import Owner, make_rename, own_parameters
+from twincheck.common.weights.layers import Owner, own_parameters
 from twincheck.common.weights.layout import Layout, LayoutError
 from twincheck.common.weights.noise import with_noise
 from twincheck.common.weights.round_trip import changed_keys, one_way_keys
@@ -274,12 +274,6 @@ def test_a_convert_that_does_anything_else_is_refused(convert, words):
 
 
 # ---- files and draws ----------------------------------------------------------------------------
-
-
-def test_rename_takes_the_longest_prefix_of_whole_names():
-    rename = make_rename({"a": "x", "a.b": "y"})
-    names = ("a.c", "a.b.c", "ab.c", "a", "a:in/0")
-    assert list(map(rename, names)) == ["x.c", "y.c", "ab.c", "x", "x:in/0"]
 
 
 def test_parameters_that_another_module_holds_too_are_not_a_module_s_own():
