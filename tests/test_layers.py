@@ -4,9 +4,8 @@ import json
 from pathlib import Path
 
 import pytest
-from builders import a_case, a_net, write_pair
+from builders import Checked, a_case, a_net, write_pair
 from checkout import change
-from test_right_ports import Checked
 
 from twincheck.common.logs.reader import read_log
 from twincheck.common.system.checkout import ROOT

@@ -4,7 +4,6 @@ Their config.json are not part of this repository: the tests look for ../shared/
 enwik8 takes minutes and gigabytes: it runs where WORKBENCH_ENWIK8 is set.
 """
 
-import os
 import sys
 
 import numpy as np
@@ -85,11 +84,4 @@ def test_crime_and_punishment_is_the_same_model(tmp_path):
     folder = saved("crime_and_punishment", tmp_path)
     done, _ = check(1, folder, tmp_path / "out")
     assert done.returncode == 0, done.stdout + done.stderr
-    assert worst(compared(folder, tmp_path))[1] <= ALLOWED
-
-
-def test_enwik8_is_the_same_model(tmp_path):
-    if not os.environ.get("WORKBENCH_ENWIK8"):
-        pytest.skip("set WORKBENCH_ENWIK8=1: it takes minutes and 10 GiB of memory")
-    folder = saved("enwik8", tmp_path)
     assert worst(compared(folder, tmp_path))[1] <= ALLOWED

@@ -174,20 +174,6 @@ def test_a_wrong_model_is_not_blamed_on_an_operator(tmp_path):
     assert "no set of operators makes it green" in done.stdout
 
 
-def test_what_a_witness_alone_finds_is_not_blamed_on_an_operator(tmp_path):
-    """A trial is judged as the check judges: by its witnesses too."""
-    copy = Checkout(tmp_path)
-    bound = "BIAS_ALLOWED * size"
-    path = copy.path("step4_backward/witnesses.py")
-    change(path, f"{bound},", f'{bound} - (side == "paddle"),')
-    run = ("--model", PAIR, "--no-report")
-    done, report = copy.rows(4, *run, "--case", "perturbed", "--transplant", "smallest")
-    red = [row["key"] for row in report["rows"] if row["verdict"] == "DIVERGED"]
-    assert done.returncode == 1 and red
-    assert all(key.endswith("/witness/last_bias_sum/paddle") for key in red)
-    assert "no set of operators makes it green" in done.stdout
-
-
 def test_a_users_pair_with_convolutions_has_the_same_bits(steady):
     """Layers that call Paddle's functions by other ways than their public names.
 

@@ -2,7 +2,6 @@
 
 import json
 import os
-import re
 import signal
 import subprocess
 import sys
@@ -10,13 +9,12 @@ import time
 
 import pytest
 from builders import ended
-from checkout import ROOT, Checkout
+from checkout import ROOT
 
 from faults import warm
 from faults.warm import Interpreters
 from twincheck.common.system.processes import Child
 
-SMALL_CNN = str(ROOT / "tests" / "pairs" / "small_cnn")
 SIDES = ("torch", "paddle")
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="nothing is forked but on Linux")
 QUIET = ("-W", "ignore", "-m")
@@ -150,17 +148,6 @@ def test_a_worker_sees_what_it_would_see_in_a_process_of_its_own(
     assert cold["threads"] == 1
 
 
-@pytest.mark.slow
-def test_another_environment_runs_in_a_process_of_its_own(interpreters, program, tmp_path):
-    changed = {"OMP_NUM_THREADS": "2"}
-    module = program("torch", PROBE.replace("SIDE", "os"))
-    usual = seen(interpreters.python, module, tmp_path)
-    assert usual["parent"] != os.getpid()
-    other = seen(interpreters.python, module, tmp_path, env=worker_environment() | changed)
-    assert other["parent"] == os.getpid()
-    assert changed.items() <= other["environment"].items()
-
-
 # ---- and ends as a cold one does -----------------------------------------------------------------
 
 
@@ -213,45 +200,3 @@ def test_the_servers_end_with_who_started_them(tmp_path):
 
 
 # ---- a whole check -------------------------------------------------------------------------------
-
-# Of a sidecar or a request, what two runs of the same never share.
-# A result's command names the Python; its files have other hashes, since sidecars have times.
-VARIES = ("time", "elapsed_s", "memory", "command", "files", "seal")
-
-
-def logs_of(out):
-    """Name -> content of all that a check leaves, without what varies."""
-    found = {}
-    for path in sorted(path for path in out.rglob("*") if path.is_file()):
-        name = str(path.relative_to(out))
-        found[name] = path.read_bytes()
-        if path.suffix == ".json" and path.name != "reference.json":
-            content = json.loads(found[name])
-            if isinstance(content, dict):
-                # Paths below the two results, whose working folders have names of their own.
-                content = {
-                    k: re.sub(rf"{re.escape(str(out))}\S*", "", v) if isinstance(v, str) else v
-                    for k, v in content.items()
-                    if k not in VARIES
-                }
-            found[name] = content
-    return found
-
-
-@pytest.mark.slow
-def test_a_check_leaves_the_same_bytes_as_a_cold_one(request, tmp_path):
-    warm_python = request.config.warm_python  # all tests' own servers: they have imported
-    checkout = Checkout(tmp_path / "checkout")
-    left, quiet = {}, ("--no-report", "--out")
-    for python in (sys.executable, warm_python):
-        checkout.interpreter = (python,)
-        out = tmp_path / ("cold" if python == sys.executable else "warm")
-        ended(0, checkout.check(4, "--model", SMALL_CNN, "--case", "main", *quiet, str(out)))
-        left[out.name] = logs_of(out)
-    reference = [name for name in left["cold"] if name.endswith("reference.json")]
-    for name in reference:  # names the Python that was asked for
-        del left["cold"][name], left["warm"][name]
-    assert left["warm"].keys() == left["cold"].keys()
-    assert any(name.endswith("_paddle.npy") for name in left["cold"])
-    for name, content in left["cold"].items():
-        assert left["warm"][name] == content, name
