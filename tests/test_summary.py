@@ -130,20 +130,6 @@ def test_a_note_of_several_results_is_said_once(capsys):
     assert capsys.readouterr().out == "steps 1, 3 and 4, a, b and c: alike\n"
     terminal.show_details(alike[:4])
     assert capsys.readouterr().out == "4 results, such as step 1, a: alike\n"
-    alike[0].notes = ["2 gradients are zero", "layers.1 has 1 e", "only here"]
-    alike[1].notes = ["1,990 gradients are zero", "layers.2 has 1 e"]
-    terminal.show_details(alike[:2])
-    assert capsys.readouterr().out.splitlines() == [
-        "step 1, a and b: 2 gradients are zero (elsewhere other numbers)",
-        "step 1, a: layers.1 has 1 e",  # the name of another layer is no number
-        "step 1, a: only here",
-        "step 1, b: layers.2 has 1 e",
-    ]
-    rule = [result(n, guide_all_passed=False) for n in steps]
-    terminal.show_details([*rule, red(1, notes=["alike"])])
-    told = capsys.readouterr().out
-    assert told.count("by the guide's rule") == 1 and told.startswith("steps 1, 3 and 4, one: by")
-    assert "  note: alike\n" in told
 
 
 def test_a_cause_that_comes_back_is_one_entry(capsys):
