@@ -1,43 +1,30 @@
-"""--offload: the same values as with all weights in memory, and few weights in memory.
-
-In this process a model is run both ways on both sides; the commands run one small decoder.
-"""
+"""--offload: the same values as with all weights in memory, and few weights in memory."""
 
 import importlib
 import json
-import math
 import sys
-from dataclasses import replace
-from functools import cache
 
 import numpy as np
 import pytest
-from builders import copied, ended, write_pair
+from builders import arrays_of, copied, ended, write_pair
 from checkout import ROOT, Checkout
 from safetensors.numpy import save_file
 
 from tools.draw_weights import write_drawn
 from tools.twins import translate
 from twincheck.common.check.command_line import check_main
-from twincheck.common.pair.pairs import Case, load_pair
-from twincheck.common.pair.request import RunRequest
-from twincheck.common.sides.job import Job
-from twincheck.common.sides.run import Run
-from twincheck.common.sides.session import Selection, Session, using
-from twincheck.common.sides.shared_weights import make_weights, map_weights
-from twincheck.common.sides.worker import _asks_for_gradients
+from twincheck.common.pair.pairs import load_pair
 from twincheck.common.system.errors import UserError
 from twincheck.common.system.frameworks import SIDES
 from twincheck.common.system.hashes import arrays_sha256
 from twincheck.common.weights import checkpoint as checkpoints
-from twincheck.common.weights import states
 from twincheck.common.weights.layers import Owner
-from twincheck.common.weights.mapped import Mapped, read_mapped, safetensors_places
+from twincheck.common.weights.mapped import read_mapped
 from twincheck.common.weights.read import find, read
 
 CASE = """
 import numpy as np
-CONFIGS = {"default": {}}
+CONFIGS = {"default": {"asks": False}, "asks": {"asks": True}}
 def make_inputs(config, seed):
     rng = np.random.default_rng(seed)
     return {"x": rng.normal(size=(2, 3, 8)), "labels": rng.integers(0, 8, (2, 3))}
@@ -47,8 +34,15 @@ import torch
 from torch import nn
 def value(*shape):
     return nn.Parameter(torch.ones(shape) * 0.5)
+def recurrent(*sizes):
+    return nn.GRU(*sizes, batch_first=True)
 def turned(weight):
     return weight.T
+def held(weight):
+    return weight.untyped_storage().nbytes() // weight.element_size()
+def slope(module, x):
+    x = x.detach().requires_grad_()
+    return torch.autograd.grad(module(x).sum(), x, create_graph=True)[0]
 """
 PADDLE = """
 import paddle
@@ -56,225 +50,150 @@ from paddle import nn
 def value(*shape):
     return paddle.create_parameter(shape, "float32" if paddle.get_default_dtype() == "float32" else
                                    "float64", default_initializer=nn.initializer.Constant(0.5))
+recurrent = nn.GRU
 def turned(weight):
     return weight
+def held(weight):
+    return int(weight.size) if weight._is_initialized() else 0
+def slope(module, x):
+    x = x.detach()
+    x.stop_gradient = False
+    return paddle.grad(module(x).sum(), x, create_graph=True)[0]
 """
-# What both sides share, in torch's words.
+# What both sides share, in torch's words: weights of a root, of a list, of a layer of several, of a
+# module that is called again and of one that does not run where they are read.
 MODEL = """
+ROOT = []
+
 class Block(nn.Module):
     def __init__(self):
         super().__init__()
         self.inner = nn.Linear(8, 8)
         self.gain = value(8)
     def forward(self, given, scale=None):
+        with open(f"{__file__}.held", "a") as file:
+            file.write(f"{sum(held(weight) for weight in ROOT[0].parameters())} ")
         x = given["x"]
         return {"x": x + self.inner(x) * self.gain * scale, "twice": x * 2.0, "same": x}
 
 class Model(nn.Module):
-    def __init__(self, kind):
+    def __init__(self, asks):
         super().__init__()
-        self.kind = kind
-        if kind == "root":
-            self.shift = value(8)
-        if kind == "list":
-            self.shifts = nn.ParameterList([value(8)])
-        if kind == "norm":
-            self.norm = nn.LayerNorm(8)
-        if kind == "gru":
-            self.rnn = nn.GRU(8, 8)
-        if kind == "shared":
-            self.again = Block()
+        self.asks = asks
+        self.shift = value(8)
+        self.shifts = nn.ParameterList([value(8)])
+        self.norm = nn.LayerNorm(8)
+        self.rnn = recurrent(8, 8)
+        self.again = Block()
         self.blocks = nn.ModuleList([Block() for _ in range(3)])
         self.head = nn.Linear(8, 8)
     def forward(self, x):
-        if self.kind == "root":
-            x = x + self.shift
-        if self.kind == "list":
-            x = x + self.shifts[0]
-        if self.kind == "gru":
-            x = self.rnn(x)[0]
+        ROOT[:] = [self]
+        if self.asks:
+            x = x + slope(self.head, x)
+        x = self.rnn(x + self.shift + self.shifts[0])[0]
         for block in self.blocks:
             made = block({"x": x}, scale=x.mean())
             x = made["x"] + made["twice"] - made["same"]
-            if self.kind == "shared":
-                x = self.again({"x": x}, scale=x.mean())["x"]
-        if self.kind == "norm":
-            x = self.norm(x)
-        x = self.head(x)
-        if self.kind == "tied":  # read, and its module does not run
-            x = x + torch.matmul(x, turned(self.blocks[0].inner.weight))
-        return {"logits": x}
+            x = self.again({"x": x}, scale=x.mean())["x"]
+        x = self.head(self.norm(x))
+        return {"logits": x + torch.matmul(x, turned(self.blocks[0].inner.weight))}
 
 def build(config):
-    return Model(config["kind"])
+    return Model(config["asks"])
 
 def loss(outputs, inputs):
     return (outputs["logits"] * outputs["logits"]).mean()
 """
-KEPT = ("grad/blocks.1.", "grad/inputs/")
-KINDS = ("plain", "norm", "root", "list", "gru", "shared", "tied")
-
-
-@cache
-def of(side: str):
-    return importlib.import_module(f"twincheck.common.sides.backend_{side}").side
+PROBE = ("--probe", "blocks.1")
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    """The pair."""
-    base = tmp_path_factory.mktemp("offload") / "pair"
-    return write_pair(base, CASE, TORCH + MODEL, PADDLE + translate(MODEL))
+def made(tmp_path_factory):
+    """A checkout, its pair, and the shards of drawn weights that the pair takes."""
+    folder = tmp_path_factory.mktemp("offload")
+    checkout = Checkout(folder, ("tools",))
+    checkout.pair = write_pair(folder / "pair", CASE, TORCH + MODEL, PADDLE + translate(MODEL))
+    words = (str(folder / "drawn"), "--model", str(checkout.pair), "--shard-bytes", "2000")
+    drawn = ended(0, checkout.module("tools.draw_weights", *words))
+    assert "2 files" in drawn.stdout and len(list((folder / "drawn").iterdir())) == 3
+    return checkout
 
 
-def a_run(folder, tmp_path, kind: str, side: str, dtype: str, offload: bool, probes=()):
-    """A Run of one side, its logged values by key, and its session."""
-    pair, case = load_pair(str(folder)), Case("", {"kind": kind})
-    request = RunRequest(str(folder), probes=probes)
-    work = tmp_path / "work"
-    of("torch").set_up("float32", "cpu", 0)
-    jobs = {
-        name: Job(of(name), "", None, request, pair, [case], "", work, "")
-        for name in ("torch", side)
-    }
-    work.mkdir(exist_ok=True)
-    make_weights(jobs["torch"])
-    stored = work / "weights" / "main.npz"
-    rng = np.random.default_rng(1)
-    noisy = {k: v + 0.3 * rng.normal(size=v.shape) for k, v in states.load_state(stored).items()}
-    states.save_state(stored, {k: values.astype(np.float32) for k, values in noisy.items()})
-    job = jobs[side]
-    if offload:
-        more = {"offload": True, "published": str(tmp_path), "weights": "x"}
-        job = replace(job, request=replace(request, **more))
-        owners = states.load_owners(work / "weights" / "main.json")
-        state = states.load_state(stored)
-        save_file({k: np.ascontiguousarray(v) for k, v in state.items()}, tmp_path / "w")
-        Mapped(safetensors_places(tmp_path / "w")[0]).write(tmp_path / "pair.mapped.json")
-        states.save_owners(tmp_path / "pair.owners.json", owners)
-        map_weights(job)
-    of(side).set_up(dtype, "cpu", 0)
-    logged = {}
-    session = Session(0, record=lambda key, values, **_: logged.setdefault(key, values.copy()))
-    session.selection = Selection(probes)
-    return Run(job, case, dtype, session), logged, session
+def check(checkout, step, *more, pair=None):
+    """A check of the pair, or of a changed copy: what it said, its report, its logs."""
+    pair, folder = pair or checkout.pair, checkout.pair.parent
+    out = folder / f"out {len(list(folder.iterdir()))}"
+    done, report = checkout.rows(
+        *(step, "--model", str(pair), "--weights", str(folder / "drawn"), "--out", str(out)),
+        *("--no-report", *more),
+    )
+    return done, report, out / f"step{step}_{'forward' if step == 1 else 'backward'}" / pair.name
 
 
-def with_and_without(function, *told, **more):
-    """Return what a function makes of a run with all weights in memory, and of one offloading."""
-    return [function(*told, offload=offload, **more) for offload in (False, True)]
-
-
-def forward(folder, tmp_path, kind, side, dtype, offload):
-    """Every value that step 1 logs, and the offload's parts with how much each has in memory."""
-    run, logged, session = a_run(folder, tmp_path, kind, side, dtype, offload)
-    step = importlib.import_module(f"twincheck.step1_forward.{side}.forward")
-    most = []
-    with using(session):
-        build = run.build
-
-        def built():
-            model = build()
-            if run.offload:
-                note_presence(run, most)
-            return model
-
-        run.build = built
-        step.forward(run)
-    of(side).set_up("float32", "cpu", 0)
-    return logged, run, most
-
-
-def note_presence(run, most):
-    """Append to `most`, whenever a weight comes in, how many values are in memory."""
-    bring = run.offload._bring
-
-    def brought(weights):
-        bring(weights)
-        most.append(in_memory(run))
-
-    run.offload._bring = brought
-
-
-def in_memory(run) -> int:
-    """Count the values of parameters that have memory of their own now, as the framework has it."""
-    values = [weight.value for weight in run.offload._weights.values()]
-    if run.side.NAME == "torch":
-        return sum(value.untyped_storage().nbytes() // value.element_size() for value in values)
-    return sum(math.prod(value.shape) for value in values if value._is_initialized())
+def most_held(pair, side):
+    """Return how many values of weights were in memory at once where blocks ran, and forget it."""
+    file = pair / f"{side}_model.py.held"
+    most = max(map(int, file.read_text().split()))
+    file.unlink()
+    return most
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("side", SIDES)
-@pytest.mark.parametrize("kind", KINDS)
-def test_a_forward_is_the_same_to_the_bit_and_leaves_nothing(folder, tmp_path, kind, side):
-    for dtype in ("float64", "float32"):
-        asked = (folder, tmp_path, kind, side, dtype)
-        (whole, _, _), (logged, run, most) = with_and_without(forward, *asked)
-        assert list(whole) == list(logged) and len(whole) > 20
-        assert all(whole[key].tobytes() == logged[key].tobytes() for key in whole)
-        assert run.notes["read_back"] == [] and run.offload is not None
-        weights = [weight.value for weight in run.offload._weights.values()]
-        assert len(run.offload.absent) == len(weights)
-        blank = len(weights) if side == "torch" else 0  # a value that stands for all
-        assert in_memory(run) == blank
-        # A block of 80 values at a time, beside the root's own 8; or the GRU.
-        largest = {"gru": 432, "root": 88, "list": 88}.get(kind, 80)
-        assert largest <= max(most) <= largest + blank
-        assert sum(math.prod(value.shape) for value in weights) > 2 * max(most) or kind == "gru"
-
-
-def gradients(folder, tmp_path, kind, side, dtype, offload, probes):
-    """The rows of step 4's gradients."""
-    run, logged, session = a_run(folder, tmp_path, kind, side, dtype, offload, probes)
-    step = importlib.import_module("twincheck.step4_backward.backward")
-    most = []
-    with using(session):
-        if offload:
-            learn = run.learn_probed
-            run.learn_probed = lambda model: (learn(model), note_presence(run, most))
-        step.gradients(run)
-    of(side).set_up("float32", "cpu", 0)
-    return logged, run, most
+def test_a_checks_logs_are_the_same_files_and_few_weights_are_in_memory(made):
+    found, most = [], []
+    for more in ((), ("--offload",)):
+        found.append(ended(0, check(made, 1, "--case", "main", *more)))
+        most.append([most_held(made.pair, side) for side in SIDES])
+    logs = [sorted(path.name for path in folder.glob("*.npy")) for _, _, folder in found]
+    assert logs[0] == logs[1] and len(logs[0]) == 6
+    for name in logs[0]:
+        same = [(folder / name).read_bytes() for _, _, folder in found]
+        assert same[0] == same[1], name
+    sidecars = [json.loads((f / "forward_all_torch.json").read_text()) for _, _, f in found]
+    assert sidecars[0]["weights_sha256"] == sidecars[1]["weights_sha256"]
+    assert not (found[1][2] / "weights" / "main.npz").exists()
+    assert all(few < whole / 4 for whole, few in zip(*most, strict=True)), most
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("side", SIDES)
-@pytest.mark.parametrize("kind", KINDS)
-def test_gradients_go_back_through_weights_that_come_again(folder, tmp_path, kind, side):
+def test_gradients_go_back_through_weights_that_come_again(made):
     """From the loss past the blocks behind the probed one, and on to the input."""
-    asked = (folder, tmp_path, kind, side, "float64")
-    (whole, _, _), (logged, run, most) = with_and_without(gradients, *asked, probes=("blocks.1",))
-    others = {k for k in whole if k.startswith("grad/") and not k.startswith(KEPT)}
-    assert [key for key in whole if key not in others] == list(logged) and others
-    assert sum(key.startswith("grad/blocks.1.") for key in logged) == 3
-    assert "grad_of/blocks.1.inner" in logged and "grad/inputs/x" in logged
-    for key, values in logged.items():
-        assert np.abs(values - whole[key]).max() <= 1e-15 * max(1.0, np.abs(whole[key]).max()), key
-    exact = [key for key in logged if "grad" not in key]
-    assert all(whole[key].tobytes() == logged[key].tobytes() for key in exact)
+    runs = [ended(0, check(made, 4, "--case", "main", *PROBE, *o)) for o in ((), ("--offload",))]
+    for side in SIDES:
+        whole, logged = (arrays_of(f / f"bp_align_all_{side}_fp64.npy") for _, _, f in runs)
+        gradients = {key for key in logged if key.startswith("grad/")}
+        assert "grad/inputs/x" in gradients and "grad_of/blocks.1.inner" in logged
+        assert sum(key.startswith("grad/blocks.1.") for key in gradients) == len(gradients) - 1 == 3
+        for key, values in logged.items():
+            size = max(1.0, np.abs(whole[key]).max())
+            assert np.abs(values - whole[key]).max() <= 1e-15 * size, key
 
 
-@pytest.mark.parametrize("side", SIDES)
-def test_a_gradient_that_a_model_goes_on_with_is_refused(folder, tmp_path, side):
-    """It would have no gradient itself, on either side, and both would agree."""
-    run, _, session = a_run(folder, tmp_path, "plain", side, "float64", True)
-    with using(session):
-        model = run.build()
-        x = run.side.watch(run.tensors()["x"])
-        total = model(x)["logits"].sum()
-        gradient = importlib.import_module("torch").autograd.grad if side == "torch" else None
-        gradient = gradient or importlib.import_module("paddle").grad
-        with pytest.raises((RuntimeError, OSError), match="asks for gradients by itself") as raised:
-            gradient([total], [x], create_graph=True)
-        assert _asks_for_gradients(raised.value)
-    of(side).set_up("float32", "cpu", 0)
+@pytest.mark.slow
+def test_a_wrong_layer_is_found_with_all_weights_and_without(made, tmp_path):
+    pair = copied(made.pair, tmp_path, ("LayerNorm(8)", "LayerNorm(8, epsilon=1e-3)"))
+    rows = []
+    for more in ((), ("--offload",)):
+        _, report, _ = ended(1, check(made, 1, "--case", "main", *more, pair=pair))
+        assert report["first_diverged"] == "norm"
+        rows.append([(row["key"], row["verdict"]) for row in report["rows"]])
+    assert rows[0] == rows[1]
+    ended(1, check(made, 4, "--case", "main", "--offload", *PROBE, pair=pair))  # seen behind it
 
 
-@pytest.mark.parametrize("side", SIDES)
-def test_a_probe_without_weights_is_refused(folder, tmp_path, side):
-    with pytest.raises(UserError, match="--offload --probe nothing: no weights are in what it"):
-        gradients(folder, tmp_path, "plain", side, "float32", True, ("nothing",))
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--preset", "asks", *PROBE), "asks for gradients by itself"),
+        (("--probe", "nothing"), "--offload --probe nothing: no weights are in what it"),
+    ],
+)
+def test_what_would_have_no_gradient_is_refused(made, words, said):
+    """On either side, so that both would agree."""
+    done, _, _ = ended(2, check(made, 4, "--case", "main", "--offload", *words))
+    assert said in done.stderr
 
 
 # ---- files ---------------------------------------------------------------------------------------
@@ -332,85 +251,6 @@ def test_a_header_is_believed_only_where_it_fits(tmp_path, entry, said):
         read(find(str(path)), mapped=True)
 
 
-# ---- a decoder, by the commands ------------------------------------------------------------------
-
-DECODER = ROOT / "faults" / "users" / "pairs" / "llama_like"
-
-
-@pytest.fixture(scope="module")
-def decoder(tmp_path_factory):
-    """A checkout, and the shards of drawn weights that its decoder takes; (checkout, folder)."""
-    folder = tmp_path_factory.mktemp("decoder")
-    checkout = Checkout(folder, ("faults/users/pairs/llama_like", "tools"))
-    drawn = checkout.module(
-        *("tools.draw_weights", str(folder / "drawn"), "--model", str(DECODER)),
-        *("--shard-bytes", "8000"),
-    )
-    assert drawn.returncode == 0, drawn.stderr
-    assert "3 files" in drawn.stdout and len(list((folder / "drawn").iterdir())) == 4
-    return checkout, folder
-
-
-def check(decoder, step, *more, pair=DECODER):
-    """A check of the decoder, or of a changed copy: what it said, its report, its logs."""
-    checkout, folder = decoder
-    out = folder / f"out {len(list(folder.iterdir()))}"
-    done, report = checkout.rows(
-        *(step, "--model", str(pair), "--weights", str(folder / "drawn"), "--out", str(out)),
-        *("--no-report", *more),
-    )
-    return done, report, out / f"step{step}_{'forward' if step == 1 else 'backward'}" / pair.name
-
-
-@pytest.mark.slow
-def test_a_checks_logs_are_the_same_files(decoder):
-    found = [check(decoder, 1, *more) for more in ((), ("--offload",))]
-    for one in found:
-        ended(0, one)
-    logs = [sorted(path.name for path in folder.glob("*.npy")) for _, _, folder in found]
-    assert logs[0] == logs[1] and len(logs[0]) == 6
-    for name in logs[0]:
-        same = [(folder / name).read_bytes() for _, _, folder in found]
-        assert same[0] == same[1], name
-    sidecars = [json.loads((f / "forward_all_torch.json").read_text()) for _, _, f in found]
-    assert sidecars[0]["weights_sha256"] == sidecars[1]["weights_sha256"]
-    assert not (found[1][2] / "weights" / "main.npz").exists()
-
-
-@pytest.fixture
-def wrong(tmp_path):
-    """A copy of the pair whose second layer has another epsilon in Paddle."""
-    new = "inner, 10 * eps if i else eps)\n             for i in range(layers)"
-    return copied(DECODER, tmp_path, ("inner, eps) for _ in range(layers)", new))
-
-
-@pytest.mark.slow
-def test_an_epsilon_is_named_at_its_line_with_all_weights_and_without(decoder, wrong):
-    found = [check(decoder, 1, *more, pair=wrong) for more in ((), ("--offload",))]
-    rows = []
-    for one in found:
-        _, report, folder = ended(1, one)
-        rows.append([(row["key"], row["verdict"]) for row in report["rows"]])
-        assert report["first_diverged"] == "layers.1.input_layernorm"
-        places = json.loads((folder / "forward_all_paddle.json").read_text())["places"]
-        line = int(places["layers.1.input_layernorm"].rpartition(":")[2])
-        text = (wrong / "paddle_model.py").read_text().splitlines()[line - 1]
-        assert text.strip() == "def forward(self, hidden_states):"
-    assert rows[0] == rows[1]
-
-
-@pytest.mark.slow
-def test_a_check_of_one_blocks_gradients(decoder, wrong):
-    """And a fault in a block behind it is seen in what comes back."""
-    probe = ("--offload", "--probe", "layers.0")
-    done, report, _ = ended(0, check(decoder, 4, *probe))
-    keys = {row["key"] for row in report["rows"]}
-    gradients = {key for key in keys if key.startswith("grad/")}
-    assert len(gradients) == 9 and all("layers.0." in key for key in gradients)
-    assert "grad_of/layers.0.mlp.down_proj" in keys and not any("witness" in key for key in keys)
-    done, report, _ = ended(1, check(decoder, 4, *probe, pair=wrong))
-
-
 # ---- refused -------------------------------------------------------------------------------------
 
 
@@ -432,6 +272,7 @@ def test_what_cannot_go_with_it_is_refused(step, words, said, capsys, monkeypatc
     assert said in capsys.readouterr().err
 
 
+DECODER = ROOT / "faults" / "users" / "pairs" / "llama_like"
 OWNERS = {"a": Owner("", "a", (2, 3), True, "a"), "b": Owner("", "b", (4,), True, "b")}
 
 
