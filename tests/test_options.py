@@ -71,16 +71,6 @@ def test_again_repeats_every_option_that_was_given(name, parser, step):
     assert len(told.typed) == len(actions) > 15
 
 
-def test_what_was_not_typed_is_not_repeated():
-    parser = Parser("").take(*STEPS[0].takes)
-    for words in ([], ["--seed", "0"], ["--case", "a", "--case=b"], ["--weights=-x", "--strict"]):
-        typed = parser.parse_args(words).typed
-        told = [word for _, more in typed for word in more]
-        assert vars(parser.parse_args(told)) == vars(parser.parse_args(words))
-        assert len(typed) == len({word.partition("=")[0] for word in words if word[:2] == "--"})
-    assert "--json rows.json" in commands.again(Result(STEPS[0], "m"))
-
-
 def test_data_and_losses_say_what_has_no_use_with_them(capsys, monkeypatch):
     metric = importlib.import_module("twincheck.step2_metric.step")
     train = importlib.import_module("twincheck.step5_train.step")
@@ -147,11 +137,6 @@ def test_what_a_check_does_not_use_is_refused_in_one_sentence(
     assert status == 2 and said in told.err, told.err
     assert told.err.startswith("error: ") and told.err.count("\n") == 1
     assert told.out == "", "a user's error is no table"
-
-
-def test_a_tokenizer_is_no_mistake_where_another_step_uses_it():
-    shared = CheckOptions().taken_by(STEPS[4].takes)
-    assert shared.shared and not CheckOptions().shared
 
 
 # ---- `help` as a value --------------------------------------------------------------------------

@@ -8,7 +8,6 @@ import signal
 import subprocess
 import sys
 import time
-from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
@@ -18,15 +17,12 @@ from checkout import Checkout, change
 
 from twincheck.common.check.options import OF_EVERY_CHECK, CheckOptions, Parser, of
 from twincheck.common.check.runner import run_step
-from twincheck.common.check.workers import Processes, Workers
+from twincheck.common.check.workers import Processes
 from twincheck.common.check_all import all_steps
 from twincheck.common.pair.request import RunRequest
 from twincheck.common.pair.task import TeacherForced
 from twincheck.common.pair.worker_process import WorkerProcess
 from twincheck.common.system.errors import UserError
-from twincheck.common.system.folders import working_folder
-from twincheck.common.system.processes import Process
-from twincheck.common.system.signals import Stopped
 
 PAIR = Path(__file__).parent / "pairs" / "small_cnn"
 LOGS = [f"forward_all_{side}{run}" for side in ("torch", "paddle") for run in ("", "_fp64")]
@@ -182,31 +178,6 @@ def test_a_side_that_dies_takes_no_other_model_with_it(checkout, tmp_path, side,
     assert set(report["errors"]) == {"dies"}
     told = f"the {side} worker ended with status 3: ValueError: no more"
     assert told in report["errors"]["dies"]
-
-
-def test_a_step_that_is_stopped_ends_its_processes_before_its_folder_goes(tmp_path, monkeypatch):
-    """They belong to the whole check, and one that still computes would write into the folder."""
-    begun: list[Process] = []
-
-    def stopped(self, pairs):
-        begun.extend(process._process for process in processes._waiting.values())
-        raise Stopped("SIGINT")
-
-    @contextmanager
-    def ended_first(base):
-        with working_folder(base) as work:
-            try:
-                yield work
-            finally:
-                assert len(begun) == 2 and all(process.has_ended for process in begun)
-
-    monkeypatch.setattr(Workers, "finished", stopped)
-    monkeypatch.setattr("twincheck.common.check.runner.working_folder", ended_first)
-    options = Parser("", "check").take(*OF_EVERY_CHECK).parse_args
-    given = CheckOptions.of(options(["--model", str(PAIR), "--no-report", "--out", str(tmp_path)]))
-    with Processes() as processes, pytest.raises(Stopped):
-        run_step(all_steps()[0], given, lambda *told: None, processes)
-    assert not processes._waiting
 
 
 @pytest.mark.slow

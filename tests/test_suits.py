@@ -1,7 +1,5 @@
 """Weights and learning rates that suit a model: less noise, lower rates, only where they must."""
 
-from types import SimpleNamespace
-
 import numpy as np
 import pytest
 from builders import ended
@@ -11,12 +9,10 @@ from ported import DEEP as PAIR
 from twincheck.common.logs.sidecar import read_sidecar
 from twincheck.common.pair.pairs import PERTURBED
 from twincheck.common.pair.tape import Tape
-from twincheck.common.sides.job import Suited
 from twincheck.common.weights.layers import Owner
 from twincheck.common.weights.noise import with_noise
 from twincheck.common.weights.suits import ACTIVATIONS, Sizes, suited
-from twincheck.step4_backward import backward
-from twincheck.step4_backward.rates import Watch, moved_in_float32
+from twincheck.step4_backward.rates import Watch
 from twincheck.step5_train.envelope import PART_STEPS, parts_of
 
 STEPS_OF_4 = 10  # in the checkout: the later ones show that a rate does not suit
@@ -87,15 +83,6 @@ def test_three_linear_layers_keep_the_usual_noise_for_one_forward_pass():
         assert np.array_equal(values, perturbed[key])
 
 
-def test_a_model_that_is_large_without_noise_is_measured_by_itself():
-    """Its own size excuses as much; one that cannot be run is left to its own run."""
-    layers = 6
-    state, owners = network(layers, 5.0)
-    assert forward(state, layers, []).output > 1e6
-    assert suited(state, owners, 0, lambda s: forward(s, layers, []))[1] == 1.0
-    assert suited(state, owners, 0, lambda s: None)[1:] == (1.0, "")
-
-
 def seen(**tensors):
     sizes = Sizes()
     for key, values in tensors.items():
@@ -161,36 +148,6 @@ def test_chaos_is_told_from_a_swing():
         return losses
 
     assert "rounding" in watched(logistic(0.3), logistic(0.3 * (1 + 2.0**-23))).problem
-
-
-def test_float32_may_tell_what_float64_cannot():
-    """A loss that falls all the way, while what is off grows tenfold from step to step."""
-    exact = np.linspace(6.0, 3.0, 10)
-    moved = exact + 1e-6 * 10.0 ** np.arange(10)
-    assert moved_in_float32(moved, exact) == "float32 moves a loss by 1e+03 of 6"
-    assert moved_in_float32(moved[:3], exact[:3]) == "", "as much as excuses a gap"
-    assert moved_in_float32(exact + 1e-2, exact) == "", "off before the first step"
-    assert moved_in_float32(exact * np.nan, exact) == ""
-
-
-def test_what_moves_one_of_adams_setups_is_lowered_for_all(tmp_path, monkeypatch):
-    """One run in float32 may be exact by luck: 24 blocks showed it for two of three."""
-    suited = Suited(tmp_path, new=True)
-    for setup in backward.SETUPS:
-        suited.choose_rate("", setup, 1.0, "")
-    monkeypatch.setattr(backward, "steps", lambda *_: [2.0])
-    monkeypatch.setattr(backward, "moved_in_float32", lambda *_: "float32 moves it")
-    run = SimpleNamespace(
-        case=SimpleNamespace(name="", like=None),
-        suited=suited,
-        chooses=True,
-        dtype="float32",
-        session=SimpleNamespace(forced={}),
-        job=SimpleNamespace(losses={("", "adamw"): [1.0]}, first_case=""),
-    )
-    backward.optimizer_steps(run, "adamw")
-    factors = {setup: rate["factor"] for setup, rate in Suited(tmp_path).rates["main"].items()}
-    assert factors == dict.fromkeys(backward.GIVEN, 0.1) | {"sgd": 1.0}
 
 
 # ---- whole checks -------------------------------------------------------------------------------

@@ -218,14 +218,6 @@ def test_a_float64_run_that_holds_float32_is_no_better_than_close(tmp_path):
     assert row.verdict == "CLOSE" and "holds float32 values" in row.note
 
 
-def test_one_log_of_sums_and_one_that_is_whole(tmp_path):
-    arrays = {name: {"block.out": values} for name, values in runs().items()}
-    paths = written(tmp_path, arrays)
-    told = {"side": "paddle", "dtype": "float64"}
-    write_log(paths["cand64"], arrays["cand64"], told)
-    assert judge_logs(**paths).rows[0].verdict == "ROUNDING"
-
-
 @pytest.mark.parametrize("sums", [{"block.out": [5, 64, 96]}, {"other": [40000]}])
 def test_a_sidecar_that_tells_of_sums_that_are_not_there_is_refused(tmp_path, sums):
     paths = written(tmp_path, {name: {"block.out": v} for name, v in runs().items()})

@@ -77,26 +77,6 @@ def test_the_third_opinion_agrees(name):
     assert opinions(name, logged(tokenizers, name)) == []
 
 
-def test_bytes_decode_to_the_text():
-    for text in (*HARD_TEXTS, "lone \ud800 half"):
-        ids, spans = tokenizers.Bytes().tokens(text)
-        assert bytes(i - 2 for i in ids).decode("utf-8", "surrogatepass") == text
-        assert all(text[start:end] for start, end in spans)
-        assert min(ids, default=2) >= 2 and max(ids, default=2) <= 257
-
-
-@pytest.mark.parametrize("lower", [False, True])
-def test_spans_of_words_hold_them(lower):
-    tokenizer = tokenizers.Words(HARD_TEXTS, lower=lower)
-    names = {number: word for word, number in tokenizer.ids.items()}
-    assert sorted(names) == list(range(1, len(names) + 1))
-    for text in HARD_TEXTS:
-        if lower and len(text.lower()) != len(text):
-            continue  # a mark is half a letter's lower case
-        for number, (start, end) in zip(*tokenizer.tokens(text), strict=True):
-            assert (text[start:end].lower() if lower else text[start:end]) == names[number]
-
-
 def test_encode_makes_room_for_the_end(model):
     tokenizer = tokenizers.SentencePiece(model)
     found = tokenizers.encode(tokenizer, [SENTENCE, "", "cat"], 5, eos=True)

@@ -9,7 +9,6 @@ from tools import twins as spelling
 pytestmark = pytest.mark.lint
 
 ROOT = Path(__file__).resolve().parent.parent
-PAIRS = spelling.twin_pairs(ROOT)
 
 TORCH = '''"""The torch side of a sample."""
 
