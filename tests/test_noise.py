@@ -380,26 +380,6 @@ def test_a_pass_is_asked_for_until_all_runs_of_it_are_there(tmp_path):
         assert not any("was not measured" in note for note in found.notes)
 
 
-def test_behind_a_row_that_fails_anyway_only_a_case_that_was_repeated_is_asked_for(tmp_path):
-    """So that what a red check says of later rows does not hang on how few runs came first."""
-    wrong, doubted = four(gap=1e-2), four(noise_cand=1e-2)
-    arrays = {
-        name: {"main/y": a, "main/sgd/000/grad/w": b, "other/y": b}
-        for name, a, b in zip(RUNS, wrong, doubted, strict=True)
-    }
-    told = {"side": "torch", "batches": {"main/": 4, "other/": 4}}
-    paths = {name: tmp_path / f"{name}.npy" for name in RUNS}
-    for name in RUNS:
-        values = arrays[name].items()
-        kept = {k: v.astype(np.float32) if name.endswith("32") else v for k, v in values}
-        write_log(paths[name], kept, told)
-    assert needed(judge_logs(**paths))[0] == ()
-    paths[AGAIN[0]] = tmp_path / "again.npy"
-    repeated = {"main/sgd/000/grad/w": doubted[1].astype(np.float32)}
-    write_log(paths[AGAIN[0]], repeated, {"batches": {"main/": 4}})
-    assert needed(judge_logs(**paths))[0] == (("main", "sgd"),)
-
-
 def test_half_precision_is_neither_measured_so_nor_repeated_in_float32(tmp_path):
     paths = logs(tmp_path, four(noise_cand=1.0))
     for path in paths.values():

@@ -25,7 +25,7 @@ from tools.readme import RED_EXAMPLE, fill_pages, red_block
 from tools.twins import markdown_table
 from twincheck.common.verdict.row import SEVERITY, exit_code
 from twincheck.examples.gallery.__main__ import RESULTS
-from twincheck.examples.gallery.run import block, read_result
+from twincheck.examples.gallery.run import read_result
 from twincheck.step2_metric import tokenizers
 from twincheck.step2_metric.hard_texts import SENTENCE
 
@@ -111,14 +111,6 @@ def test_the_red_block_is_what_a_check_said_of_a_published_pair():
     assert "DIVERGED" in told and "  also" not in told
     for side in ("torch  ", "paddle "):
         assert re.search(rf"^    {side} \w[\w/]+\.py:\d+$", told, re.M), side
-
-
-def test_the_block_of_a_red_check_ends_with_its_first_row():
-    told = ["step 1, x: so", "  1 DIVERGED", "    torch  a.py:7", "    paddle  b.py:8"]
-    lines = ["│ a │", "└──┘", "", *told[:3], "          6      x = 1", "      >   7      y = 2"]
-    lines += [told[3], "  also: DIVERGED b", "    12 of 38", "  what to type next:"]
-    assert block("\n".join(lines)).splitlines() == told
-    assert block("\n".join(lines[:-3])).splitlines() == told
 
 
 @pytest.mark.parametrize(

@@ -44,19 +44,11 @@ def test_a_request_comes_back(tmp_path):
     [
         ("{", "no proper JSON"),
         ("{}", "this request names no model"),
-        (
-            '{"model": "reformer", "sed": 1}',
-            "has no field 'sed'; it has model, preset",
-        ),
+        ('{"model": "m", "sed": 1}', "has no field 'sed'; it has model, preset"),
         ('{"model": "reformer", "seed": true}', "seed is True; allowed: int"),
-        ('{"model": "reformer", "epochs": 0}', "epochs is 0; allowed: a whole number from 1"),
         ('{"model": "reformer", "cases": "lm"}', "cases is 'lm'; allowed: tuple[str, ...]"),
         ('{"model": "reformer", "phase": "last"}', "phase is 'last'; allowed: first or full or"),
         ('{"model": "m", "task": {"name": "Wait"}}', "allowed: a task's fields and its name"),
-        (
-            '{"model": "m", "task": {"name": "Whole", "a": 1}}',
-            "its task, has no field 'a'; it has",
-        ),
         ('{"model": "m", "task": {"name": "Inspect", "ask": "x"}}', "ask is 'x'; allowed: see or"),
     ],
 )
