@@ -146,9 +146,6 @@ def test_the_page_on_tokenizers_has_the_known_answer():
         assert processor.encode(text, out_type=str) == pieces.split()
 
 
-# A change to docs/weights.md that its translation does not have, and what is said of it.
-
-
 def test_every_picture_is_shown_and_each_that_is_shown_is_there():
     shown = {
         (page.parent / target).resolve()

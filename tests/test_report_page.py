@@ -1,5 +1,5 @@
 """The report's page in a browser: it loads nothing, finds, sorts and opens rows, and shows as text
-what came from a log; each of these checks finds a fault that is planted for it."""
+what came from a log."""
 
 import errno
 import itertools

@@ -1,4 +1,4 @@
-"""The page's top, its tree of the model and its charts, in a browser; each with a planted fault."""
+"""The page's top, its tree of the model and its charts, in a browser."""
 
 from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""The tokenizers: right by a third opinion, which sees planted faults; known answers."""
+"""The tokenizers: right by a third opinion; known answers."""
 
 import json
 import subprocess

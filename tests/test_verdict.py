@@ -527,6 +527,11 @@ def test_the_worst_and_the_exit_status(verdicts, top, status):
     assert exit_code(verdicts) == status
 
 
+def test_what_is_allowed_excuses_nothing_else():
+    assert exit_code(["ROUNDING", "PRECISION"], allow=("PRECISION",)) == 0
+    assert exit_code(["PRECISION", "CARRIED"], allow=("PRECISION",)) == 1
+
+
 def test_claims():
     assert claim("c", 0.0, 0.0).verdict == "IDENTICAL"
     assert claim("c", 1.0, 2.0).verdict == "ROUNDING"

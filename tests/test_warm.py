@@ -197,6 +197,3 @@ def test_the_servers_end_with_who_started_them(tmp_path):
     assert len(pids) == len(warm.IMPORTS) and all(has_ended(int(pid)) for pid in pids)
     for name in warm.IMPORTS:  # a killed process leaves its folder
         os.unlink(os.path.join(folder, name))
-
-
-# ---- a whole check -------------------------------------------------------------------------------
