@@ -202,29 +202,6 @@ def test_a_model_built_blank_holds_what_it_holds_otherwise(folder, kind, side, m
         assert blank == (side in KINDS[kind][1])
 
 
-@pytest.mark.parametrize("found, kind", [("left", "attribute"), ("in_constants", "drawn_saved")])
-def test_what_is_not_overwritten_would_be_seen_in_torch(folder, found, kind, monkeypatch):
-    """Plants blanks that nobody looks for, with anything in them."""
-    blanks = importlib.import_module("twincheck.common.sides.blank_in_torch").Blanks
-    add = blanks.add
-
-    def add_filled(self, value):
-        add(self, value)
-        value.detach().fill_(7.0)
-
-    monkeypatch.setattr(blanks, "add", add_filled)
-    assert differing(folder, kind, "torch", "float32", monkeypatch) == ([], False)
-    monkeypatch.setattr(blanks, found, lambda self, model: False)
-    assert differing(folder, kind, "torch", "float32", monkeypatch)[0]
-
-
-def test_what_is_not_overwritten_would_be_seen_in_paddle(folder, monkeypatch):
-    """Plants the same; most of what is computed of no memory Paddle refuses by itself."""
-    blanks = importlib.import_module("twincheck.common.sides.blank_in_paddle").Blanks
-    monkeypatch.setattr(blanks, "has", lambda self, value: False)
-    assert differing(folder, "numpy", "paddle", "float32", monkeypatch)[0]
-
-
 @pytest.mark.parametrize("side", SIDES)
 def test_a_small_model_is_drawn_and_a_large_one_is_not(folder, side, monkeypatch):
     """Counts the values that a random function of the framework fills."""

@@ -2,7 +2,6 @@
 
 import json
 import shutil
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -319,31 +318,3 @@ def test_a_writer_that_does_not_transpose_squares_is_caught_by_what_is_read_back
     bad = {row["torch_key"] for row in rows if not row["read_back"]}
     assert bad and all(row["transposed"] for row in rows if row["torch_key"] in bad)
     assert "came out of the written file with other bits" in done.stdout
-
-
-def test_paddlenlp_loads_what_was_converted(made, tmp_path):
-    """PaddleNLP 2.8.1 is 1.7 GB: its Python is named by hand."""
-    import os
-
-    python = os.environ.get("WORKBENCH_PADDLENLP")
-    if not python:
-        pytest.skip(
-            "set WORKBENCH_PADDLENLP to the Python that examples/transformers_paddlenlp_reformer "
-            "installs"
-        )
-    import subprocess
-
-    ended(0, convert(made / "lm" / "bin", tmp_path / "converted", "--to", "paddle"))
-    done, logs = ended(0, check(4, made / "lm" / "bin", tmp_path / "out"))
-    script = str(Path(__file__).with_name("reference_paddlenlp.py"))
-    done = subprocess.run(
-        [python, "-W", "ignore", script, str(tmp_path), str(logs)], capture_output=True, text=True
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
-    saved = tmp_path / "saved by PaddleNLP"
-    done, again = ended(0, check(1, saved, tmp_path / "out"))
-    told = [
-        json.loads((folder / name).read_text())["weights_sha256"]
-        for folder, name in ((logs, "bp_align_all_torch.json"), (again, "forward_all_torch.json"))
-    ]
-    assert told[0] == told[1]

@@ -1,11 +1,5 @@
 """What makes a check cheaper changes nothing that it says."""
 
-import gc
-import os
-import platform
-import subprocess
-import sys
-
 import numpy as np
 import pytest
 from builders import python, write_log
@@ -13,7 +7,6 @@ from builders import python, write_log
 from twincheck.common.logs.reader import read_log
 from twincheck.common.logs.sums import SMALLEST
 from twincheck.common.system import processes
-from twincheck.common.system.memory import no_collections
 from twincheck.common.verdict.judge import judge_logs
 
 
@@ -64,37 +57,6 @@ def test_a_workers_variable_is_what_the_user_says_it_is(monkeypatch, name, ours)
     assert processes.environment()[name] == ours
     monkeypatch.setenv(name, "theirs")
     assert processes.environment()[name] == "theirs"
-
-
-PAGES = """
-import resource
-before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
-for letter in [b"x"] * 20:
-    values = letter * 2**26
-print((resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before) * resource.getpagesize())
-"""
-
-
-@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="these variables are glibc's")
-def test_a_large_array_is_asked_of_the_system_once():
-    """In a worker; a process as the user's asks for each of 20."""
-    asked = []
-    plain = {name: value for name, value in os.environ.items() if not name.startswith("MALLOC_")}
-    for values in (plain, processes.environment()):
-        command = [sys.executable, "-c", PAGES]
-        done = subprocess.run(command, env=values, capture_output=True, text=True, check=True)
-        asked.append(int(done.stdout))
-    assert asked[0] > 15 * 2**26 and asked[1] < 3 * 2**26
-
-
-def test_collections_rest_inside_and_go_on_behind(monkeypatch):
-    assert gc.isenabled()
-    with pytest.raises(KeyError), no_collections():
-        with no_collections():
-            assert not gc.isenabled()
-        assert not gc.isenabled()
-        raise KeyError
-    assert gc.isenabled()
 
 
 def test_a_view_is_what_the_array_is():

@@ -1,7 +1,5 @@
 """The embedded data, the batches and the scores, against scikit-learn where it has an opinion."""
 
-import os
-
 import numpy as np
 import pytest
 from builders import python
@@ -83,12 +81,6 @@ def test_text_is_ragged_bytes_of_english(tmp_path):
     assert "assert" in text  # the first topic by name
 
 
-def test_text_can_be_cut(tmp_path):
-    found = [documents_of(tmp_path / f"{n}.npz", count=5, max_bytes=700) for n in "ab"]
-    assert len(found[0][2]) == 5 and max(map(len, found[0][2])) == 700
-    assert found[0][0] == found[1][0]
-
-
 def test_a_changed_file_is_refused(tmp_path):
     path = tmp_path / "digits.npz"
     digest = data.save_arrays(path, {"values": np.arange(5)})
@@ -97,20 +89,6 @@ def test_a_changed_file_is_refused(tmp_path):
         data.load_arrays(path)
     with pytest.raises(UserError, match="no such data file"):
         data.load_arrays(tmp_path / "none.npz")
-
-
-def test_nothing_half_written_is_left(tmp_path, monkeypatch):
-    def broken(file, **arrays):
-        file.write(b"half")
-        raise OSError("disk full")
-
-    path = tmp_path / "digits.npz"
-    data.save_arrays(path, {"values": np.arange(5)})
-    monkeypatch.setattr(np, "savez_compressed", broken)
-    with pytest.raises(OSError, match="disk full"):
-        data.save_arrays(path, {"values": np.arange(6)})
-    assert os.listdir(tmp_path) == ["digits.npz"]
-    assert data.load_arrays(path)["values"].size == 5
 
 
 # ---- batches ------------------------------------------------------------------------------------
@@ -144,15 +122,6 @@ batch = next(batches(side, Samples(made), range(3), 3))
 print({{name: values.dtype.name for name, values in batch.items()}})
 """
     assert python("-c", script) == "{'a': 'int64', 'b': 'int64', 'c': 'bool', 'd': 'float64'}\n"
-
-
-def test_large_arrays_are_written_unpacked(tmp_path):
-    arrays = {"values": np.zeros(10000, np.int16)}
-    digest = data.save_arrays(tmp_path / "packed.npz", arrays)
-    assert digest == data.save_arrays(tmp_path / "plain.npz", arrays, packed=False)
-    sizes = [(tmp_path / f"{name}.npz").stat().st_size for name in ("packed", "plain")]
-    assert sizes[0] < 1000 < 20000 < sizes[1]
-    assert np.array_equal(data.load_arrays(tmp_path / "plain.npz")["values"], arrays["values"])
 
 
 # ---- scores -------------------------------------------------------------------------------------
@@ -199,13 +168,6 @@ def test_scores_are_sklearns_with_absent_classes(labels, predictions):
     check_scores(np.array(labels), np.array(predictions), 5)
 
 
-def test_macro_f_is_not_macro_f1():
-    labels, predictions = np.array([0, 0, 0, 1]), np.array([0, 1, 1, 1])
-    # By hand: precision 1 and 1/3, recall 1/3 and 1; F of the means 2/3, mean of the F 1/2.
-    assert metrics.macro_f_seed(labels, predictions, 2) == pytest.approx(2 / 3, rel=1e-7)
-    assert metrics.macro_f1(labels, predictions, 2) == pytest.approx(1 / 2, rel=1e-12)
-
-
 @pytest.mark.parametrize(
     "labels, predictions, sentence",
     [
@@ -219,23 +181,3 @@ def test_macro_f_is_not_macro_f1():
 def test_scores_refuse_what_cannot_be_scored(labels, predictions, sentence):
     with pytest.raises(ValueError, match=sentence):
         metrics.accuracy(np.array(labels), np.array(predictions), 5)
-
-
-# ---- who imports what ---------------------------------------------------------------------------
-
-READS = """
-import sys
-{before}
-from twincheck.common.pair import data, metrics
-data.load_arrays(sys.argv[1])
-loaded = {{"sklearn", "torch", "paddle"}} & set(sys.modules)
-print(sorted(loaded))
-"""
-
-
-@pytest.mark.slow
-def test_reading_needs_numpy_only(tmp_path):
-    """The second line shows that the first can fail."""
-    save_digits(tmp_path / "digits.npz")
-    for before, loaded in (("", "[]\n"), ("import sklearn", "['sklearn']\n")):
-        assert python("-c", READS.format(before=before), str(tmp_path / "digits.npz")) == loaded

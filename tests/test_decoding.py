@@ -11,8 +11,6 @@ from hf_reformer import TINY, drawing, reference_model, state_of
 from test_reformer import SMALL, load, weights_for
 
 from twincheck.common.models.reformer.case import CASES, make_inputs
-from twincheck.common.sides.probes import probing
-from twincheck.common.sides.session import Session, using
 
 BOUND = 1e-12  # of the scale; 2e-15 was measured
 CONFIGS = {
@@ -155,88 +153,6 @@ def test_buckets_chosen_by_the_prompt(one):
     both.assert_equal(*both.step(0, 8))  # 4 buckets for good
     both.config["num_buckets"] = 4
     both.goes_on(9, 16)
-
-
-def decoded(side, config, state, ids, prompt):
-    """Logits (B, T - prompt + 1, V) of a prompt's last token and of each behind it."""
-    model = side.build(config, state)
-    logits, cache = [], None
-    for end in range(prompt, ids.shape[1] + 1):
-        tokens = ids[:, :end] if cache is None else ids[:, end - 1 : end]
-        outputs = model(side.side.tensor(tokens), past_buckets_states=cache, use_cache=True)
-        cache = outputs["past_buckets_states"]
-        logits.append(side.side.array(outputs["logits"])[:, -1])
-    return np.stack(logits, axis=1)
-
-
-def test_a_cache_changes_nothing_in_local_attention(one):
-    config = SMALL | {"attn_layers": ["local", "local"]}
-    ids = make_inputs(config, 0, length=30)["input_ids"]
-    found = decoded(one, config, weights_for(config), ids, 11)
-    whole = one.build(config, weights_for(config))(one.side.tensor(ids))
-    expected = one.side.array(whole["logits"])[:, 10:]
-    assert np.abs(found - expected).max() <= BOUND * np.abs(expected).max()
-
-
-def test_a_first_pass_with_a_cache_is_the_plain_pass(one):
-    ids = make_inputs(SMALL, 0, length=22)["input_ids"]
-    model, inputs = one.build(SMALL, weights_for(SMALL)), one.tensors({"input_ids": ids})
-    with using(Session(0)):
-        plain = one.call(model, inputs)
-    with using(Session(0)):
-        outputs = one.call(model, inputs, use_cache=True)
-    assert np.array_equal(one.side.array(plain["logits"]), one.side.array(outputs["logits"]))
-    assert set(plain) == {"logits"} and set(outputs) == {"logits", "past_buckets_states"}
-    cache = outputs["past_buckets_states"]
-    for kind, (buckets, states) in zip(SMALL["attn_layers"], cache, strict=True):
-        assert list(states.shape) == [3, 22, 32]  # no padding in it
-        assert buckets is None if kind == "local" else list(buckets.shape) == [3, 2, 2, 22]
-
-
-def test_passes_that_begin_anew_have_the_same_rotations(one):
-    """In one step of the session every pass draws its own."""
-
-    def rotations(anew):
-        found = {}
-        session = Session(3, record=found.__setitem__)
-        model = one.build(SMALL, weights_for(SMALL))
-        ids = one.side.tensor(make_inputs(SMALL, 0, length=9)["input_ids"])
-        with using(session), probing(one.side, model):
-            cache = model(ids, use_cache=True)["past_buckets_states"]
-            if anew:
-                session.begin(prefix="next/")
-            model(ids[:, :1], past_buckets_states=cache)
-        return [values for key, values in found.items() if "0.attention" in key and "rotat" in key]
-
-    first, _, second, _ = rotations(anew=True)
-    assert np.array_equal(first, second)
-    first, _, second, _ = rotations(anew=False)
-    assert first.shape == second.shape and not np.array_equal(first, second)
-
-
-def test_ids_stand_for_labels_that_are_not_there(one):
-    config = SMALL
-    ids = one.side.tensor(make_inputs(config, 0, length=24)["input_ids"])
-    model = one.build(config, weights_for(config))
-    outputs = model(ids)
-    for function in (one.models.loss, lambda *a: one.models.losses(*a)["class_weights"]):
-        given = one.side.array(function(outputs, {"input_ids": ids, "labels": ids}))
-        assert given == one.side.array(function(outputs, {"input_ids": ids}))
-
-
-def test_a_cache_belongs_to_weights_not_to_a_model(one):
-    """Another model of the same weights goes on with it."""
-    config, state = SMALL, weights_for(SMALL)
-    ids = one.side.tensor(make_inputs(config, 0, length=20)["input_ids"])
-    model = one.build(config, state)
-    with using(Session(0)):
-        cache = model(ids[:, :19], use_cache=True)["past_buckets_states"]
-    found = []
-    for next_model in (model, one.build(config, state)):
-        with using(Session(1)):
-            outputs = next_model(ids[:, 19:], past_buckets_states=cache)
-        found.append(one.side.array(outputs["logits"]))
-    assert np.array_equal(*found)
 
 
 def test_what_no_cache_can_be_used_with(one):

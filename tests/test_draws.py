@@ -9,7 +9,7 @@ from checkout import change
 
 from twincheck.common.check.draws import draw_notes, dropout_notes
 from twincheck.common.logs.draws import Draw, grouped, pass_at, runs_of, side_by_side
-from twincheck.common.logs.dropouts import axes_of, partners
+from twincheck.common.logs.dropouts import partners
 from twincheck.common.logs.sidecar import Sidecar
 from twincheck.common.pair.tape import KINDS, Tape
 from twincheck.common.sides.draws import Draws, Dropouts, Restart
@@ -71,14 +71,6 @@ def same(left, right):
     return all(np.array_equal(a, b) for a, b in zip(left, right, strict=True))
 
 
-def test_each_draw_has_its_own_numbers_and_a_step_begins_anew():
-    side = Side()
-    first = side.draws(("a",), ("a",), ("b",), ("b", "uniform"), ("b", "normal", (8, 4)))
-    assert len({values.tobytes() for values in first}) == 5
-    assert same(first[:2], side.draws(("a",), ("a",)))
-    assert not same(first[:1], side.draws(("a",), step=1))
-
-
 def test_modules_of_the_same_names_may_run_in_another_order():
     torch = Side()
     a, b = torch.draws(("tower.a",), ("tower.b",))
@@ -98,19 +90,6 @@ def test_modules_of_other_names_take_what_no_other_will_ask_for():
     assert same([b, a, c], paddle.draws(("wrapper.path",), ("known",), ("wrapper.path",)))
     # One more than the reference has gets numbers of its own.
     assert len({values.tobytes() for values in paddle.draws(*[("known",)] * 5)}) == 5
-
-
-def test_a_training_goes_on_after_the_list_with_batches_of_other_lengths():
-    def wanted(*sites, batch):
-        return [(site, "normal", (batch, 8)) for site in sites]
-
-    torch = Side()
-    torch.draws(*wanted("a", "b", batch=4))
-    torch.draws(*wanted("a", "b", batch=3))
-    paddle = Side(torch, ["a", "b"])
-    for step, batch in enumerate((4, 3, 4, 7, 4)):
-        a, b = Side().draws(*wanted("a", "b", batch=batch), step=step)
-        assert same([b, a], paddle.draws(*wanted("b", "a", batch=batch), step=step)), step
 
 
 def test_a_recomputation_repeats_its_draws_and_is_not_listed():
@@ -153,14 +132,6 @@ def test_passes_that_draw_alike_are_said_once():
 def notes(*sides, **told):
     sidecars = (Sidecar(draws={"main": grouped([draws])}) for draws in sides)
     return draw_notes(*([sidecar] for sidecar in sidecars), **told)
-
-
-def test_a_green_check_says_that_nothing_depends_on_other_draws():
-    (note,) = notes([U, N], [U], passed=True)
-    assert note == (
-        "the models did not draw the same random numbers, and nothing that decides depends on them:"
-        " torch drew normal numbers of shape [4, 8] at torch_model.py:31, which paddle did not draw"
-    )
 
 
 def test_draws_alike_are_counted():
@@ -244,11 +215,6 @@ FLAT = ["l.0.d .1 3 2 4 4", "l.0.d#2 .1", "l.0.d#3 .1", "l.1.d .1 3 2 4 4", "l.1
 )  # fmt: skip
 def test_which_dropout_is_which(torch, paddle, found):
     assert matched(torch, paddle) == found
-
-
-def test_axes_in_another_order():
-    assert axes_of((2, 8, 4, 5), (2, 4, 5, 8)) == [0, 2, 3, 1]
-    assert axes_of((3, 1, 4), (3, 4)) is axes_of((6, 4), (2, 3, 4)) is None
 
 
 def masks(wanted, reference=(), learned=None, step=3):

@@ -97,14 +97,6 @@ def test_an_activation_of_another_class_is_edited_where_it_is_built_once(tmp_pat
     assert proposed(tmp_path, built.replace("ReLU()", "ReLU(True)"), "ReLU", **told) == []
 
 
-def test_a_side_without_a_line_has_no_edit():
-    finding = {"verdict": "DIVERGED", "key": "main/x", "settings": [], "torch": None}
-    for paddle in (None, {"file": None, "line": None, "class": None, "lines": []}):
-        assert edits_of(finding | {"paddle": paddle}) == []
-    gone = {"file": "/no/such/file.py", "line": 1, "class": "ReLU", "lines": []}
-    assert edits_of(finding | {"paddle": gone, "torch": gone}) == []
-
-
 OF_PADDLE = """
 import inspect, json, sys
 from paddle import nn

@@ -10,7 +10,6 @@ import os
 import shutil
 import subprocess
 import sys
-from importlib import metadata
 from pathlib import Path
 
 import pytest
@@ -22,7 +21,7 @@ from twincheck.common.logs.independence import two_environments
 from twincheck.common.logs.sidecar import Sidecar
 from twincheck.common.system.checkout import ROOT
 from twincheck.common.system.errors import UserError
-from twincheck.common.system.interpreters import _said, _variables, find_interpreter
+from twincheck.common.system.interpreters import _variables, find_interpreter
 from twincheck.common.system.processes import _VARIABLES, Process, how_it_ended
 
 PAIR = SMALL_CNN
@@ -125,14 +124,6 @@ def test_a_python_that_will_not_do_is_refused_in_a_sentence(tmp_path, given, exp
     assert expected in str(refused.value) and "\n" not in str(refused.value)
 
 
-def test_a_python_says_what_it_has(tmp_path):
-    found = find_interpreter("torch", sys.executable, os.environ, tmp_path)
-    assert found.path == sys.executable
-    names = ("torch", "numpy")
-    assert _said[found.path].items() >= {n: metadata.version(n) for n in names}.items()
-    assert _said[found.path]["python"] == sys.version.split()[0]
-
-
 @pytest.mark.slow
 def test_a_framework_that_crashes_on_import_is_named(checkout, tmp_path):
     broken = tmp_path / "broken" / "paddle"
@@ -169,16 +160,6 @@ def test_paddle_2_gets_pythons_own_zlib_first(monkeypatch):
     said = []
     assert Process([sys.executable, "-c", PROGRESS], said.append).wait() == 0
     assert [str(told) for told in said] == ["a model float32 first:second"]
-
-
-def test_what_shows_progress_ends_no_answers(monkeypatch, capsys):
-    monkeypatch.setenv("A_VARIABLE", "batch 1")
-    code = f"{PROGRESS}\nprint('@progress [1')\nprint('@done 0')"
-    process = Process([sys.executable, "-c", code], lambda told: 1 / 0, asks=True)
-    assert process.answer() == 0
-    process.end()
-    assert process.wait() == 0
-    assert "ZeroDivisionError" in capsys.readouterr().err
 
 
 # ---- with other versions ------------------------------------------------------------------------

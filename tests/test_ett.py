@@ -50,14 +50,6 @@ def test_known_answers_of_etth1(horizon, counts):
     assert np.allclose(made.arrays["series/marks"][0], mark, atol=1e-8)
 
 
-@needs_etth1
-def test_one_column_of_etth1():
-    made = built(ETTH1, CONFIGS["etth1_s_24"], "hour")
-    assert made.entries == {"enc_in": 1, "dec_in": 1, "c_out": 1}
-    assert len(made.arrays["test/starts"]) == 2857
-    assert np.isclose(made.arrays["series/values"][0, 0], 1.46055158)
-
-
 @pytest.mark.parametrize("split", ["hour", "minute"])
 def test_parts_are_months_of_thirty_days(split, tmp_path):
     rows = 30 * 24 * 20 * (4 if split == "minute" else 1) + 50

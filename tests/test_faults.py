@@ -6,7 +6,6 @@ the rest.
 
 import dataclasses
 import json
-import re
 import shutil
 import sys
 from types import SimpleNamespace
@@ -18,7 +17,7 @@ from checkout import change
 
 from faults import catalogue, correct, peers, run, show
 from faults.catalogue import FAULTS
-from faults.checkout import ROOT, complete, text_of
+from faults.checkout import ROOT, text_of
 from faults.correct import CORRECT, Correct
 from faults.fault import HARD, USERS, Fault
 from faults.worker import Check, Worker
@@ -198,12 +197,6 @@ def test_rule_that_fails_the_correct_run_too_has_not_caught_the_fault():
     assert show.peer(fault, "padiff") == "caught"
 
 
-def test_result_is_written_as_a_table():
-    assert "| 1 | fastformer | a fault | yes | `main/logits` | missed |" in show.as_markdown(
-        _found()
-    )
-
-
 def test_unknown_fault_is_one_sentence(capsys):
     assert run.main(["--only", "no-such-fault"]) == 2
     assert "--only no-such-fault: there is none" in capsys.readouterr().err
@@ -297,24 +290,3 @@ def test_a_wrong_pair_is_a_false_alarm(tmp_path, monkeypatch):
     assert right["exit_code"] == 0 and right["rows"] > 0
     assert not run.passed(found) and run.passed(found | {"hard": [right]})
     json.dumps(found, allow_nan=False)
-
-
-@pytest.mark.slow
-def test_what_the_near_ties_show(checkout, tmp_path):
-    """They do flip, the flip is explained, and a pair without ties says nothing of it."""
-    cases = ["experts", "codebook", "hashed", "largest_of_all"]
-    folder = shutil.copytree(ROOT / HARD / "choices", tmp_path / "choices")
-    complete(folder)
-    with open(folder / "case.py", "a") as file:
-        few = f"{{name: CASES['default'][name] for name in {cases!r}}}"
-        file.write(f"\nCASES['few'] = {few}\nCONFIGS['few'] = {{}}\n")
-    done, report = checkout.rows(1, "--model", str(folder), "--preset", "few", "--no-report")
-    assert done.returncode == 0 and report["verdict"] == "FLIP"
-    flips = [row for row in report["rows"] if row["verdict"] == "FLIP"]
-    assert {row["key"].split("/")[0] for row in flips} >= {"experts", "codebook", "hashed"}
-    for flip in flips:
-        assert 0 <= flip["gap"] <= flip["allowed"]
-        assert "a near tie that rounding decides" in flip["note"]
-        assert "float32: " in flip["note"] and "widest margin" in flip["note"]
-        assert "scores' noise there" in flip["note"]
-    assert re.search(r"FLIP (in \d+ rows, such as )?experts/layer\.topk", done.stdout)

@@ -106,12 +106,6 @@ def test_every_red_pair_has_a_finding_and_every_finding_a_pair():
     assert [f.name for f in FINDINGS if not set(f.pairs) <= names] == []
 
 
-def test_a_red_pair_without_a_finding_is_named():
-    found = [result("green"), result("red", 1), result("broken", 2), result("known", 1)]
-    finding = Finding("f", ("known",), "theirs", "x")
-    assert page.without_a_cause(found, [finding]) == ["red", "broken"]
-
-
 def test_what_was_mended_is_green():
     mended = [one for one in STORED if one.mended is not None]
     assert [(one.name, one.mended.verdict) for one in mended if one.mended.status != 0] == []
@@ -149,25 +143,6 @@ def test_the_pages_are_those_of_the_stored_results(template):
     assert written == page.render(template, LINES, STORED, FINDINGS)
 
 
-def test_a_page_counts_and_names_what_came_of_the_pairs(tmp_path):
-    text = "* --x 1\ngreen --torch a\nred --torch a\nbroken --torch a\n"
-    lines = read_lines(folder_with(tmp_path, pairs__family=text))
-    broken = replace(result("broken"), as_published=Outcome("no such class"), by_hand=["convert"])
-    red = replace(result("red", 1), mended=outcome(0))
-    mend = Edit("a/b.py", "x = 2", "x = 1", "paddle")
-    finding = Finding("f", ("red",), "theirs", "A <b>.", "t: 1", "p: 2", mends=(mend,))
-    told = page.render("page.md.j2", lines, [result("green"), red, broken], [finding])
-    assert "3 pairs: 1 aligned, 1 not aligned, 1 that could not be compared" in told
-    assert "Of the 2 that can be set up, 2 were set up by their line" in told
-    assert "The published code of the other 1 cannot" in told and "in Paddle, so" in told
-    assert "By hand: broken (convert).\n" in told and "compared: broken." in told
-    assert "| `red` | **DIVERGED** |" in told and "**A <b>.**" in told
-    assert "value of another shape: `pool`" in told
-    assert "With this change: step 1 ROUNDING." in told and "Not looked into yet" in told
-    html = page.render("page.html.j2", lines, [result("green"), red, broken], [finding])
-    assert "A &lt;b&gt;." in html and "- x = 1" in html and "+ x = 2" in html
-
-
 # ---- running -------------------------------------------------------------------------------------
 
 
@@ -190,26 +165,6 @@ def test_a_gallery_goes_on_where_it_was_stopped(tmp_path, monkeypatch):
     changed = [replace(lines[0], words=("--torch", "y")), *lines[1:]]
     gallery.run_all(Gallery(tmp_path / "cache"), changed, 1)
     assert ran[4:] == ["a"]
-
-
-def test_a_mend_is_tried_where_its_pair_is_red_and_nowhere_else(tmp_path, monkeypatch):
-    lines = read_lines(folder_with(tmp_path, pairs__f="a --torch x\nb --torch x\n"))
-    finding = Finding("f", ("a", "b"), "default", "x", arguments="--paddle-set e=1")
-
-    def outcome_of(self, line, words, edits, label):
-        return outcome(1 if line.name == "a" and "e=1" not in words else 0)
-
-    monkeypatch.setattr(Gallery, "_outcome", outcome_of)
-    a, b = (Gallery(tmp_path, (finding,)).run(line) for line in lines)
-    assert (a.as_published.status, a.mended.status, b.mended) == (1, 0, None)
-    assert run.read_result(tmp_path / "results" / "a.json") == a
-
-
-def test_a_mend_of_one_pair_is_none_of_another():
-    mends = Edit("a.py", "x", "y", pair="a"), Edit("b.py", "x", "y", pair="b"), Edit("c.py", "x")
-    finding = Finding("f", ("a", "b"), "theirs", "x", mends=mends)
-    assert finding.mends_of("a") == (mends[0], mends[2])
-    assert finding.mends_of("b") == mends[1:]
 
 
 def test_a_red_pair_with_a_mend_goes_through_all_steps_with_it_alone(tmp_path, monkeypatch):
@@ -238,19 +193,6 @@ def test_a_red_pair_with_a_mend_goes_through_all_steps_with_it_alone(tmp_path, m
     every = [(1, False), (3, False), (4, False), (1, True), (4, True)]
     assert ran(done.mended) == every
     assert ran(Gallery(tmp_path).run(line).as_published) == every  # nothing is known to mend it
-
-
-def test_last_words_name_no_folder_of_this_machine(tmp_path):
-    log = tmp_path / "new.log"
-    base = "/home/me/.cache/gallery"
-    log.write_text(
-        f"noise\nerror: --paddle {base}/pairs/bert/as_published/bert/translated/bert.py:BERT: "
-        f"building it fails: TypeError at {base}/environments/x-1/lib/site-packages/b/b.py:3: no "
-        f"(in full: {base}/pairs/bert/as_published/eval/run.log)\n"
-    )
-    assert run._last_words(log) == (
-        "--paddle bert/translated/bert.py:BERT: building it fails: TypeError at b/b.py:3: no"
-    )
 
 
 def test_a_mended_environment_is_a_copy(tmp_path):

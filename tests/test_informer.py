@@ -6,12 +6,10 @@ from builders import assert_gradients, golden, python
 from one_side import load
 
 from twincheck.common.models.informer.case import (
-    CASES,
     CONFIGS,
     TARGETS,
     TRAIN,
     complete,
-    make_inputs,
 )
 from twincheck.common.pair.case_hooks import best_score, training
 from twincheck.common.pair.metrics import forecast_scores
@@ -61,29 +59,6 @@ def test_the_reference_s_spellings_are_understood():
     assert complete({"model": "informer_stack", "s_layers": "3,1"})["e_layers"] == [3, 1]
     assert [complete({"freq": text})["freq"] for text in ("15min", "4h", "t")] == ["t", "h", "t"]
     assert complete({})["d_model"] == 512 and complete({"root_path": "x"})["factor"] == 5
-
-
-@pytest.mark.parametrize("name", CASES["default"])
-def test_inputs_fit_the_configuration(name):
-    row = CASES["default"][name]
-    config = complete(CONFIGS["default"] | row.get("config", {}))
-    inputs = make_inputs(config, 0, **row.get("inputs", {}))
-    start = config["label_len"]
-    assert inputs["x_enc"].shape == (3, config["seq_len"], config["enc_in"])
-    assert inputs["labels"].shape == (3, config["pred_len"], config["c_out"])
-    assert inputs["x_dec"].shape[1] == inputs["x_mark_dec"].shape[1] == start + config["pred_len"]
-    assert not inputs["x_dec"][:, start:].any()
-    if config["embed"] != "timeF":
-        assert inputs["x_mark_enc"].dtype == np.int64 and inputs["x_mark_enc"].min() >= 0
-    if row.get("inputs", {}).get("near_ties"):
-        large = np.delete(inputs["x_enc"], [6, 18], axis=1)
-        assert np.ptp(large, axis=1).max() == 0.0 and large.min() >= 2e4
-        lengths = [samples.shape[0] for samples in inputs["index_samples"]]
-        assert lengths == [24, 12, 18]  # two attentions of the encoder's, one of the decoder's
-        # No row that differs, nor one that the convolution mixes it into.
-        assert not {5, 6, 7, 17, 18, 19} & set(inputs["index_samples"][0].ravel().tolist())
-    else:
-        assert np.array_equal(inputs["x_dec"][:, :start], inputs["x_enc"][:, -start:])
 
 
 def test_learning_rates_of_the_reference():

@@ -4,8 +4,6 @@ import numpy as np
 import pytest
 from builders import RUNS, four, write_log
 
-from twincheck.common.logs import match
-from twincheck.common.logs.match import Values, likeness
 from twincheck.common.verdict.judge import judge_logs
 
 RNG = np.random.default_rng(0)
@@ -188,14 +186,6 @@ def test_a_mask_of_other_places_is_named(tmp_path, name):
     assert judgement.first_diverged == "attention:in/mask"
 
 
-def test_infinities_beside_a_mask_are_no_same_values():
-    """Nothing says how far apart two of them are; and NumPy says nothing of it."""
-    mask, other = MASKS["-1e4 and -inf"]
-    assert match.masks_alike(mask, other)
-    ends = np.arange(6) < 2
-    assert not match.masks_alike(np.where(ends, np.inf, mask), np.where(ends, np.inf, other))
-
-
 def test_where_an_output_is_off_a_value_inside_names_the_origin(tmp_path):
     inside = {"mask:in/0": (VALUES, VALUES[:, :2]), "norm": (VALUES, VALUES * 1.001)}
     rows, judgement = judge(tmp_path, inside, OFF)
@@ -256,24 +246,3 @@ def test_a_turned_value_that_is_off_is_named(tmp_path):
     rows, judgement = judge(tmp_path, inside, {"logits": (OUTPUT, OUTPUT + 0.01)})
     assert judgement.first_diverged == "conv" and rows["conv"].origin, rows["conv"]
     assert "shaped otherwise on the paddle side" in rows["conv"].note
-
-
-def test_no_order_of_axes_is_told_for_another_value():
-    assert likeness(VALUES, RNG.standard_normal((4, 6, 3))) is None
-    assert likeness(VALUES, np.zeros((0, 6, 3))) is None  # an expert without tokens
-    alike = likeness(VALUES, VALUES.transpose(2, 0, 1))
-    assert np.array_equal(alike.other(VALUES.transpose(2, 0, 1)), alike.own(VALUES))
-
-
-def test_what_is_off_is_compared_though_one_side_has_it_for_each_sample():
-    """As rotary tables are: (1, tokens, width) and (batch, tokens, width)."""
-    off = np.broadcast_to(VALUES[:1] * 1.01, (5, 3, 6))
-    alike = likeness(VALUES[:1], off)
-    assert alike.own(VALUES[:1]).shape == alike.other(off).shape == (3, 6)
-    assert np.array_equal(alike.back(VALUES[:1]), np.broadcast_to(VALUES[:1], (5, 3, 6)))
-
-
-def test_a_plain_value_is_not_found_among_others():
-    """Zeros are everywhere: they tell nothing."""
-    others = {"a": np.zeros((2, 3)), "b": np.full((2, 3), 7.0)}
-    assert Values(others, others).find(np.zeros(6)) is None

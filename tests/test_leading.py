@@ -174,25 +174,6 @@ def test_a_log_that_grows_too_large_keeps_the_largest_scores(tmp_path, limit):
         assert log.shape("hash:scores") == (200, KEPT + 2)
 
 
-def test_a_log_that_stays_small_keeps_all_scores(tmp_path):
-    assert not write(tmp_path / "log.npy", np.float64, 0, limit=10**7).places
-
-
-def test_what_is_taken_back_leaves_no_places(tmp_path):
-    """A case that is run once more writes its choices once more."""
-    with LogWriter(tmp_path / "log.npy", limit=1) as writer:
-        writer.add("first", np.arange(3.0))
-        mark = writer.mark()
-        writer.add("hash:scores", SCORES)
-        assert writer.places
-        writer.take_back(mark)
-        assert not writer.places
-        writer.add("hash:scores", SCORES)
-    assert list(writer.places) == ["hash:places"]
-    with read_log(tmp_path / "log.npy") as log:
-        assert list(log) == ["first", "hash:places", "hash:scores"]
-
-
 @pytest.mark.parametrize("limit", [1, 300_000, 10**7])
 def test_a_mark_holds_where_the_log_is_written_anew(tmp_path, limit):
     """With places before what was marked that were not there when it was."""

@@ -5,12 +5,9 @@ A small library is written for either framework, and a fault is planted in its P
 
 import json
 
-import numpy as np
 import pytest
 from builders import a_case, ended, paddles, write_pair
 
-from twincheck.common.weights.layers import Owner
-from twincheck.common.weights.marks import Marks
 from twincheck.extras.new_pair.loader import loader_lines
 
 pytestmark = pytest.mark.slow
@@ -303,26 +300,6 @@ def swapped(state):
     none = write(pairs / "no_loader", bare(PADDLE), torch=bare(TORCH))
     done, _ = ended(2, certificates(checkout, [none]))
     assert "no part whose class has from_pretrained: write load(model, folder)" in done.stderr
-
-
-def test_marks_are_told_apart_and_survive_no_rounding():
-    shapes = {"a": (3, 1 << 20), "b": (2, 1 << 21), "c": (1, 7)}
-    owners = {
-        key: Owner("", key, shape, True, key, (), "", None, False) for key, shape in shapes.items()
-    }
-    state = {key: np.zeros(shape, np.float32) for key, shape in shapes.items()}
-    marks = Marks(owners, state)
-    numbers = marks.numbers()
-    for key in shapes:
-        passes = [marks.state(which)[key] for which in (0, 1)]
-        assert all(np.isfinite(values).all() for values in passes)
-        assert np.array_equal(marks.sources(passes), numbers[key])
-        assert (marks.sources([passes[0], passes[0]]) == -1).all()
-        rounded = [values.astype(np.float16).astype(np.float32) for values in passes]
-        assert (marks.sources(rounded) == -1).mean() > 0.99
-    for constant in (0.0, 1.0, -1.0, 0.02, 10000.0, np.nan, np.inf):
-        values = np.full((1, 7), constant, np.float32)
-        assert (marks.sources([values, values]) == -1).all()
 
 
 def test_the_lines_that_are_written_for_a_pair():
