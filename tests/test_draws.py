@@ -92,6 +92,19 @@ def test_modules_of_other_names_take_what_no_other_will_ask_for():
     assert len({values.tobytes() for values in paddle.draws(*[("known",)] * 5)}) == 5
 
 
+def test_a_training_goes_on_after_the_list_with_batches_of_other_lengths():
+    def wanted(*sites, batch):
+        return [(site, "normal", (batch, 8)) for site in sites]
+
+    torch = Side()
+    torch.draws(*wanted("a", "b", batch=4))
+    torch.draws(*wanted("a", "b", batch=3))
+    paddle = Side(torch, ["a", "b"])
+    for step, batch in enumerate((4, 3, 4, 7, 4)):
+        a, b = Side().draws(*wanted("a", "b", batch=batch), step=step)
+        assert same([b, a], paddle.draws(*wanted("b", "a", batch=batch), step=step)), step
+
+
 def test_a_recomputation_repeats_its_draws_and_is_not_listed():
     torch = Side()
     torch.draws(("a",))
@@ -103,13 +116,6 @@ def test_a_recomputation_repeats_its_draws_and_is_not_listed():
         assert torch.session.draws_from_tape
         assert same(first, [torch.draw("b"), torch.draw("b")])
     assert torch.listed() == listed and not same([after], [torch.draw("c")])
-    # Nor on a side that has the other's list.
-    paddle = Side(torch, ["a", "b", "c"])
-    paddle.draws(("a",))
-    snapshot = paddle.session.snapshot()
-    assert same(first, [paddle.draw("b"), paddle.draw("b")])
-    with paddle.session.repeat(snapshot):
-        assert same(first, [paddle.draw("b"), paddle.draw("b")])
 
 
 # ---- the list and what a check says of it -------------------------------------------------------
@@ -151,13 +157,11 @@ def test_draws_alike_are_counted():
          "paddle drew normal numbers of shape [8, 4] at t.py:9"),
         ([U, N], [U], "torch drew normal numbers of shape [4, 8] at torch_model.py:31, which "
          "paddle did not draw"),
-        ([N], [N, U, replace(U, place="p.py:3")], "paddle drew uniform numbers of shape [4, 1] at "
-         "torch_model.py:40, which torch did not draw"),
         ([N, N], [replace(N, place="p.py:1"), replace(N, site="new", place="p.py:2"),
                   replace(N, place="p.py:3")], "paddle drew normal numbers of shape [4, 8] at "
          "p.py:2, which torch did not draw"),
     ],
-    ids=["shape", "less", "more", "more in a module of its own"],
+    ids=["shape", "less", "more in a module of its own"],
 )  # fmt: skip
 def test_the_first_unlike_draw_is_named(torch, paddle, said):
     (note,) = notes(torch, paddle)
@@ -409,20 +413,14 @@ def test_a_wrong_use_of_the_right_numbers_is_named(checkout, pair):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "old, new, said",
-    [
-        ("paddle.randn(x.shape)", "paddle.randn([8, 4, 4]).transpose([2, 1, 0])",
-         "torch drew normal numbers of shape [4, 4, 8] at {}/torch_model.py:48 where paddle drew "
-         "normal numbers of shape [8, 4, 4] at {}/paddle_model.py:45"),
-        ("x = x.masked_fill(", "x = x + 0.1 * paddle.rand([3])[0]\n        x = x.masked_fill(",
-         "paddle drew uniform numbers of shape [3] at {}/paddle_model.py:50, which torch did not"),
-    ],
-    ids=["another shape", "one more"],
-)  # fmt: skip
-def test_unlike_draws_are_refused_in_one_sentence(checkout, pair, old, new, said):
-    change(pair / "paddle_model.py", old, new)
+def test_unlike_draws_are_refused_in_one_sentence(checkout, pair):
+    other = "paddle.randn([8, 4, 4]).transpose([2, 1, 0])"
+    change(pair / "paddle_model.py", "paddle.randn(x.shape)", other)
     done, report = ended(1, checkout.rows(1, "--model", str(pair), "--no-report"))
     assert report["first_diverged"], done.stdout
     text = " ".join(done.stdout.split())
-    assert said.format(pair, pair) in text and "both models drew the same" not in text
+    said = (
+        "torch drew normal numbers of shape [4, 4, 8] at {0}/torch_model.py:48 where paddle drew "
+    )
+    said += "normal numbers of shape [8, 4, 4] at {0}/paddle_model.py:45"
+    assert said.format(pair) in text and "both models drew the same" not in text
