@@ -85,18 +85,6 @@ def test_both_twins_are_transformers_own_model(made, checkout, head, tmp_path):
 # ---- what is read -------------------------------------------------------------------------------
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("form", FORMS)
-def test_every_form_holds_the_same(made, whole, form):
-    checkpoint = fitted(made / "lm" / form, whole)
-    assert list(checkpoint.state) == list(whole[1].state)
-    for key, values in whole[1].state.items():
-        assert values.dtype == np.float32 and np.array_equal(checkpoint.state[key], values)
-    safe = form in ("safe", "shards")
-    assert checkpoint.filled == ({"lm_head.decoder.bias": "lm_head.bias"} if safe else {})
-    assert any(form in note for note in checkpoint.notes)
-
-
 def test_safetensors_come_before_bin(made, copy):
     folder = copy("safe")
     shutil.copy(made / "lm" / "bin" / "pytorch_model.bin", folder)

@@ -9,12 +9,11 @@ from checkout import Checkout
 
 from faults.warm import Interpreters
 from twincheck.common.system.checkout import ROOT
-from twincheck.common.system.errors import UserError
 from twincheck.common.system.processes import environment
 from twincheck.examples.gallery import __main__ as gallery
 from twincheck.examples.gallery import environments, page, run
 from twincheck.examples.gallery.run import Check, Gallery, Outcome, Result
-from twincheck.examples.gallery.table import HERE, Edit, Finding, read_findings, read_lines
+from twincheck.examples.gallery.table import HERE, Finding, read_findings, read_lines
 
 LINES, FINDINGS = read_lines(), read_findings()
 RESULTS = [run.read_result(gallery.RESULTS / f"{line.name}.json") for line in LINES]
@@ -41,34 +40,6 @@ def result(name, status=0, **more):
 
 
 # ---- the files -----------------------------------------------------------------------------------
-
-
-def test_a_repository_is_brought_at_its_commit_once(tmp_path, monkeypatch):
-    git = "git -c user.name=n -c user.email=e@x -C".split() + [str(tmp_path / "o" / "net")]
-    (tmp_path / "o" / "net").mkdir(parents=True)
-    for content in ("first", "second"):
-        (tmp_path / "o" / "net" / "model.py").write_text(content)
-        for words in (["init", "-q"], ["add", "."], ["commit", "-qm", content]):
-            subprocess.run([*git, *words], check=True)
-    log = subprocess.run([*git, "log", "--format=%H"], capture_output=True, text=True, check=True)
-    commit = log.stdout.split()[1]
-    source = "{o/net@" + commit + "}/model.py"
-    text = f"p --torch {source}:A --paddle {source}:B\n"
-    (line,) = read_lines(folder_with(tmp_path, pairs__contest=text))
-    assert line.sources == (("o/net", commit),) and line.environments == ()
-    monkeypatch.setattr(environments, "SERVER", str(tmp_path))
-    for _ in range(2):
-        environments.bring("o/net", commit, tmp_path / "cache")
-    folder = environments.source("o/net", commit, tmp_path / "cache")
-    assert (folder / "model.py").read_text() == "first"
-    assert run._version(line, "torch") == f"o/net at {commit[:7]}"
-    words = line.command(None, lambda *named: environments.source(*named, tmp_path / "cache"))
-    assert words[1] == f"{folder}/model.py:A"
-    with pytest.raises(UserError, match="o/other at .*: put its files into .*; git failed"):
-        environments.bring("o/other", commit, tmp_path / "cache")
-    assert [path.name for path in (tmp_path / "cache" / "sources" / "o+net").iterdir()] == [
-        folder.name
-    ]
 
 
 def test_a_line_has_what_the_last_star_says_behind_its_own(tmp_path):
@@ -193,27 +164,3 @@ def test_a_red_pair_with_a_mend_goes_through_all_steps_with_it_alone(tmp_path, m
     every = [(1, False), (3, False), (4, False), (1, True), (4, True)]
     assert ran(done.mended) == every
     assert ran(Gallery(tmp_path).run(line).as_published) == every  # nothing is known to mend it
-
-
-def test_a_mended_environment_is_a_copy(tmp_path):
-    import venv
-
-    venv.EnvBuilder(with_pip=False).create(tmp_path / "env")
-    package = next((tmp_path / "env").glob("lib/python*/site-packages")) / "peer" / "models"
-    package.mkdir(parents=True)
-    (package.parent / "__init__.py").write_text("")
-    texts = {"__init__": "from peer.models import net, other", "net": "WIDTH = 1\n"}
-    for name, text in (texts | {"other": "WIDTH = 5\n"}).items():
-        (package / f"{name}.py").write_text(text)
-    edit = Edit("peer/models/net.py", "WIDTH = 2", "WIDTH = 1", "paddle")
-    environments.mended(tmp_path / "env", [edit], tmp_path / "mended")
-    code = "from peer.models import net, other; print(net.WIDTH, other.WIDTH)"
-
-    def said(folder):
-        command = [environments.python(tmp_path / folder), "-c", code]
-        return subprocess.run(command, capture_output=True, text=True).stdout.strip()
-
-    assert [said("env"), said("mended"), said("env")] == ["1 5", "2 5", "1 5"]
-    with pytest.raises(UserError, match="peer/models/net.py: the text to be changed is not there"):
-        edit = replace(edit, old="HEIGHT = 1")
-        environments.mended(tmp_path / "env", [edit], tmp_path / "mended")
