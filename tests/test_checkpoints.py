@@ -136,9 +136,6 @@ def test_missing_and_surplus_are_both_listed(whole, copy):
         "lm_head.decoder.weight is [60, 63], the model has [60, 64]",
     ):
         assert words in str(caught.value)
-    done, _ = check(1, path.parent, path.parent.parent / "out")
-    assert done.returncode == 2 and "layers.1.attention.self_attention.key.weight" in done.stderr
-    assert "Traceback" not in done.stdout + done.stderr
 
 
 def test_values_that_are_no_numbers_are_told(whole, copy):
@@ -283,25 +280,15 @@ def test_a_conversion_is_all_or_nothing(made, tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["mine.txt"]
 
 
-@pytest.fixture(scope="module")
-def small(made, tmp_path_factory):
-    """A checkpoint of the lm head, the same converted, and a checkout to plant faults in."""
-    folder = tmp_path_factory.mktemp("faults")
-    source, out = made / "lm" / "safe", folder / "sound"
-    ended(0, convert(source, out, "--to", "paddle"))
-    return source, out, Checkout(folder)
-
-
-def test_a_writer_that_does_not_transpose_squares_is_caught_by_what_is_read_back(small, tmp_path):
-    source, _, checkout = small
+def test_a_writer_that_does_not_transpose_squares_is_caught_by_what_is_read_back(made, tmp_path):
+    checkout = Checkout(tmp_path / "copy")
     old = "paddle = checkpoint.layout.to_paddle(state)"
     more = "\n        paddle |= {k: v for k, v in state.items() if v.shape == (32, 32)}"
     checkout.replace("extras/shared/write.py", old, old + more)
     out, report = tmp_path / "out.pdparams", tmp_path / "report.json"
-    options = ("--model", "reformer", "--weights", str(source), "--out", str(out))
-    options += ("--json", str(report))
-    done = checkout.module("twincheck", "converter", *options)
-    assert done.returncode == 2 and not out.exists() and list(tmp_path.iterdir()) == [report]
+    options = ("--model", "reformer", "--weights", str(made / "lm" / "safe"), "--out", str(out))
+    done = checkout.module("twincheck", "converter", *options, "--json", str(report))
+    assert done.returncode == 2 and not list(tmp_path.glob("*out*"))
     rows = json.loads(report.read_text())["rows"]
     bad = {row["torch_key"] for row in rows if not row["read_back"]}
     assert bad and all(row["transposed"] for row in rows if row["torch_key"] in bad)

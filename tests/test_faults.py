@@ -64,12 +64,6 @@ def test_patch_that_fits_nowhere_or_twice_is_refused():
             fault.planted(text.replace("a", "") if text[0] == "n" else text)
 
 
-def test_origin_is_a_whole_key_behind_a_case():
-    fault = BY_ID["gelu-tanh"]
-    assert fault.named(f"main/{fault.origin}") and fault.named(fault.origin)
-    assert not fault.named(f"main/{fault.origin}.dense") and not fault.named(fault.origin[1:])
-
-
 # ---- planting them ------------------------------------------------------------------------------
 
 
@@ -219,36 +213,6 @@ def test_every_folder_of_correct_pairs_has_its_checks():
     right = {(one.model, one.step) for one in CORRECT if "train" not in one.options}
     planted = catalogue.table("users")
     assert len(planted) >= 40 and {(f.model, f.step) for f in planted} <= right
-
-
-def row(key, verdict):
-    numbers = {"gap": 1.0, "allowed": 0.5, "guide_passed": False, "note": "why"}
-    return {"model": "a", "key": key, "verdict": verdict} | numbers
-
-
-@pytest.mark.parametrize(
-    ("verdicts", "options", "sentence", "verdict", "status"),
-    [
-        (["ROUNDING", "DIVERGED"], (), "", "DIVERGED", 1),
-        (["CARRIED", "DIVERGED"], (), "", "DIVERGED", 1),
-        (["ROUNDING", "IDENTICAL"], (), "", "ROUNDING", 0),
-        (["PRECISION"], ("--allow", "precision"), "", "PRECISION", 0),
-        (["PRECISION"], (), "", "PRECISION", 1),
-        ([], (), "a sentence", "INVALID", 2),
-        ([], (), "", "INVALID", 2),
-    ],
-)
-def test_what_a_correct_pair_comes_to(verdicts, options, sentence, verdict, status):
-    rows = [row(f"case{i}/key", verdict) for i, verdict in enumerate(verdicts)]
-    document = {"rows": rows, "errors": {"a": sentence} if sentence else {}}
-    (found,) = correct._cases(Correct(f"{USERS}/a", 1, options), document, 1.0)
-    assert (found["verdict"], found["exit_code"]) == (verdict, status)
-    assert (found["sentence"], found["rows"]) == (sentence, len(rows))
-    assert found["name"] == " ".join(["users/a", *options[1:]])
-    if status == 1:
-        assert found["worst"]["key"] == f"case{len(rows) - 1}/key"
-    cases = correct._cases(Correct("a", 1, options), document, 1.0)
-    assert [one["verdict"] for one in cases] == (verdicts or ["INVALID"])
 
 
 @pytest.mark.slow
