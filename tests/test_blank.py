@@ -27,7 +27,6 @@ def make_inputs(config, seed):
     return {"x": np.ones((2, 3, 8), np.float32)}
 """
 TORCH = """
-import copy
 import torch
 from torch import nn
 class Plain(nn.Module):
@@ -40,14 +39,8 @@ def keep(model, name, value, saved):
 def fill(weight):
     with torch.no_grad():
         weight.normal_(0.0, 0.02)
-def zero(weight):
-    nn.init.zeros_(weight)
-uniform, normal, no_grad = torch.rand, torch.randn, torch.no_grad
+uniform, no_grad = torch.rand, torch.no_grad
 Parameter = nn.Parameter
-def norm(module):
-    return nn.utils.parametrizations.weight_norm(module)
-def spectral(module):
-    return nn.utils.parametrizations.spectral_norm(module)
 def arange(n):
     return torch.arange(float(n))
 def freeze(weight):
@@ -59,7 +52,6 @@ def draw_inside(weight):
     nn.init.trunc_normal_(weight); nn.init.orthogonal_(weight)
 """
 PADDLE = """
-import copy
 import paddle
 from paddle import nn
 class Plain(nn.Layer):
@@ -71,17 +63,11 @@ def keep(model, name, value, saved):
     model.register_buffer(name, value, persistable=saved)
 def fill(weight):
     weight.set_value(paddle.normal(0.0, 0.02, weight.shape))
-def zero(weight):
-    nn.initializer.Constant(0.0)(weight)
-uniform, normal, no_grad = paddle.rand, paddle.randn, paddle.no_grad
+uniform, no_grad = paddle.rand, paddle.no_grad
 def Parameter(value):
     return paddle.create_parameter(
         value.shape, value.dtype, default_initializer=nn.initializer.Assign(value)
     )
-def norm(module):
-    return nn.utils.weight_norm(module)
-def spectral(module):
-    return nn.utils.spectral_norm(module, dim=1)
 def arange(n):
     return paddle.arange(float(n))
 def freeze(weight):
@@ -103,34 +89,18 @@ BOTH = SIDES
 KINDS = {
     "linear": ("", BOTH),
     "filled": ("fill(weight)\ndraw_inside(model.first.weight)", BOTH),
-    "zeroed": ("zero(weight)", BOTH),
-    "computed": ("keep(model, 'table', arange(8) * 0.5, False)", BOTH),
     "computed_saved": ("keep(model, 'table', arange(8) * 0.5, True)", BOTH),
     "tied": ("model.first.weight = weight", BOTH),
     "padding": ("model.words = nn.Embedding(9, 8, padding_idx=0)", BOTH),
-    "copied": ("model.third = copy.deepcopy(model.first)", BOTH),
     "lstm": ("model.rnn = nn.LSTM(8, 8)", ("torch",)),  # Paddle's joins its weights in one
-    "gru": ("model.rnn = nn.GRU(8, 8, 2)", ("torch",)),
     "attention": ("model.encoder = encoder()", BOTH),
-    "norms": ("model.normed = norm(nn.Linear(8, 8))", ("torch",)),
-    "spectral": ("model.normed = spectral(nn.Linear(8, 8))", ()),
     "length": ("model.length = Parameter((weight.detach() ** 2).sum(0))", ("torch",)),
-    "own_draw": ("model.own = Parameter(normal([8]) * 0.5)", ("torch",)),
     "drawn_buffer": ("keep(model, 'table', uniform([8]), False)", ()),
-    "drawn_before": ("table = uniform([8])\nmodel = Plain()\nkeep(model, 't', table, False)", ()),
     "drawn_saved": ("keep(model, 'table', uniform([8]), True)", ()),
     "of_weight": ("keep(model, 'table', weight.detach() * 2.0, False)", ()),
     "attribute": ("model.table = [weight.detach() * 2.0]", ()),
-    "alias": ("model.alias = [model.first.weight.detach()[0] * 1.0]", ()),
-    "number": ("model.number = float(weight.detach().abs().max())", ()),
     "numpy": ("model.number = weight.detach().numpy().copy()", ()),
-    "listed": ("model.number = weight.detach().tolist()[0][0]", ()),
     "branch": ("if bool((weight > 0).any()):\n    keep(model, 'table', arange(4), False)", ()),
-    "caught": (
-        "try:\n    model.number = weight.detach().numpy().sum()\n"
-        "except Exception:\n    model.number = 0",
-        (),
-    ),
     "frozen": ("freeze(weight)", ()),
 }
 
@@ -170,7 +140,7 @@ def built(folder, kind: str, side: str, dtype: str, blank: bool, monkeypatch):
             buffers = [(k, v) for k, v in model.named_buffers() if "_dropout_state" not in k]
             held |= {f"buffer/{key}": run.side.array(value) for key, value in buffers}
             held |= {f"built/{k}": v for k, v in run.made.items()}
-            for name in ("table", "alias", "number"):
+            for name in ("table", "number"):
                 value = vars(model).get(name)
                 value = value[0] if isinstance(value, list) else value
                 if value is not None:

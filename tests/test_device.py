@@ -64,14 +64,6 @@ def test_all_that_a_run_makes_is_on_its_device(device, where):
     assert threads == str(device == "cpu")
 
 
-def test_on_cpu_torch_is_given_no_default_device(monkeypatch):
-    """It slows every call, and torch 2.8 cannot say what it is once it was set to None."""
-    asked = []
-    monkeypatch.setattr(torch, "set_default_device", asked.append)
-    TorchSide().use_device("cpu")
-    assert asked == []
-
-
 @pytest.mark.parametrize(
     "device, torch_on, paddle_on",
     [

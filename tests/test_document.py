@@ -6,7 +6,7 @@ import jsonschema
 import pytest
 from checkout import ROOT, Checkout
 
-from twincheck.common.check.report_json import json_text, report_text
+from twincheck.common.check.report_json import json_text
 from twincheck.common.check.result import Result
 from twincheck.common.check_all import all_steps
 from twincheck.common.report import terminal
@@ -126,14 +126,6 @@ def test_a_model_that_could_not_be_compared_is_a_finding(tmp_path):
     assert empty["sentence"] == "nothing was compared: the logs have no rows"
     (whole,) = told(error="no such model")["findings"]
     assert whole["step"] is whole["model"] is None and whole["sentence"] == "no such model"
-
-
-def test_rows_and_former_entries_are_what_they_were(tmp_path):
-    result = of_layers(tmp_path)
-    former, now = report_text([result], texts={"a": 1}), json_text([result], texts={"a": 1})
-    start = former.index(' "guide": [')
-    assert now.endswith(former[start:])
-    assert json.loads(former).items() <= json.loads(now).items()
 
 
 # ---- what checks write ---------------------------------------------------------------------------

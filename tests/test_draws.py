@@ -140,16 +140,6 @@ def notes(*sides, **told):
     return draw_notes(*([sidecar] for sidecar in sidecars), **told)
 
 
-def test_draws_alike_are_counted():
-    there = replace(N, site="tower", place="paddle_model.py:7")
-    assert notes([], []) == [] and draw_notes([Sidecar()], [Sidecar()]) == []
-    (note,) = notes([N, U], [replace(U, shape=(4,)), there])
-    assert note == (
-        "both models drew the same random numbers, 2 times in all, all from the tape: first "
-        "normal numbers of shape [4, 8] at torch_model.py:31"
-    )
-
-
 @pytest.mark.parametrize(
     "torch, paddle, said",
     [

@@ -13,7 +13,7 @@ from checkout import Checkout
 from twincheck.common.logs.reader import read_log
 from twincheck.common.logs.sidecar import read_sidecar
 from twincheck.common.pair.case_hooks import DEFAULTS, data_cases, make_data, training
-from twincheck.common.pair.metrics import Evaluation, score
+from twincheck.common.pair.metrics import score
 from twincheck.common.pair.pairs import Pair
 from twincheck.common.pair.request import RunRequest
 from twincheck.common.system.errors import UserError
@@ -105,20 +105,6 @@ def test_data_that_cannot_be_used_is_one_sentence(made, told):
     assert str(error.value).startswith(str(Path("mine") / "case.py") + ": make_data")
 
 
-def test_data_gets_the_preset_s_configuration_and_the_seed():
-    seen = []
-
-    def make(config, seed):
-        seen.append((config, seed))
-        return sets()
-
-    pair = pair_of(make_data=make, CONFIGS={"default": {}, "digits": {"width": 5}})
-    assert make_data(pair, "digits", 7)["train"]["x"].shape == (4, 2)
-    pair.case.DATA_PRESET = "digits"
-    make_data(pair, "default", 8)
-    assert seen == [({"width": 5}, 7), ({"width": 5}, 8)]
-
-
 def test_what_a_function_raises_is_a_sentence_with_its_line(tmp_path):
     text = (
         "CONFIGS = {'default': {}}\n\ndef make_data(config, seed):\n\n    return config['depth']\n"
@@ -150,16 +136,6 @@ LOGITS = np.array([[0.0, 1.0], [1.0, 0.0], [0.0, 2.0]])
 )
 def test_the_default_metric_is_what_labels_ask_for(outputs, labels, name, figure):
     assert score(pair_of(), outputs, {"labels": np.array(labels)})[name] == figure
-
-
-def test_a_tensor_alone_is_what_its_labels_make_of_it():
-    classes, values = np.array([1, 0, 0]), LOGITS + 0.5
-    found = Evaluation(pair_of(), {})
-    for rows in (slice(0, 2), slice(2, 3)):
-        found.add({"output": LOGITS[rows]}, {"labels": classes[rows]})
-    assert found.outputs({"labels": classes}).keys() == {"logits"}
-    assert found.outputs({"labels": values}).keys() == {"predictions"}
-    assert found.outputs({"labels": classes[:2]}).keys() == {"output"}
 
 
 @pytest.mark.parametrize(

@@ -136,13 +136,6 @@ def test_an_operator_that_is_wrong_is_named_where_it_is_and_excuses_nothing(logs
     assert said in rows["grad_of/norm:in/0"].note and "layer_norm" not in rows["grad_of/head"].note
 
 
-def test_a_wrong_gradient_at_an_output_says_where_to_look(logs):
-    logs.add("grad_of/a.b.query", pair(VALUES, 0.5), VALUES * 1.5)
-    row = logs.judge()["grad_of/a.b.query"]
-    assert row.verdict == "DIVERGED" and row.origin
-    assert "look in a.b at the code that uses the output" in row.note
-
-
 def test_what_is_off_after_a_step_comes_behind_where_a_probe_saw_it_start():
     """A weight that starts as 1 hides it from the first case till a step has changed that."""
     late = [Row(f"main/adam/001/{kind}/a", "DIVERGED", origin=True) for kind in ("grad", "weight")]

@@ -42,23 +42,6 @@ def test_the_largest_scores_are_kept_in_their_order(shape):
     assert np.array_equal(numbers[..., LARGEST], numbers[..., 0])
 
 
-def test_of_equal_scores_the_first_is_kept():
-    """As many as there are: an argmax takes that one."""
-    scores = np.zeros((200, AMONG))
-    scores[:, :40] = -1.0
-    assert (leading_places(scores) == 40).any(axis=-1).all()
-
-
-def test_each_score_counts_in_the_sum():
-    scores = scores_of(1)
-    places = leading_places(scores)
-    was = led(scores, places)[0, -1]
-    for n in range(AMONG):
-        other = scores.copy()
-        other[0, n] += 1e-6
-        assert abs(led(other, places)[0, -1] - was) > 1e-8
-
-
 def test_few_scores_and_infinite_ones_are_kept_whole():
     assert can_be_led(scores_of(200)) and not can_be_led(scores_of(20))
     assert not can_be_led(scores_of(200).reshape(-1, 32)) and not can_be_led(scores_of(200).ravel())
