@@ -92,32 +92,21 @@ def test_what_is_converted_before_it_is_compared_is_said(tmp_path):
 
 ROOTS = {
     "Linear(4, 3)": (3, 5, 4),
-    "Conv1d(4, 3, 3)": (3, 4, 5),
     "Conv2d(4, 3, 3)": (3, 4, 5, 5),
-    "Conv3d(4, 3, 3)": (3, 4, 5, 5, 5),
     "Embedding(7, 4)": (3, 5),
     "LayerNorm(4)": (3, 5, 4),
-    "GroupNorm(2, 4)": (3, 4, 5),
-    "InstanceNorm1d(4, affine=True)": (3, 4, 5),
     "InstanceNorm2d(4, affine=True)": (3, 4, 5, 5),
-    "InstanceNorm3d(4, affine=True)": (3, 4, 5, 5, 5),
-    "BatchNorm1d(4)": (3, 4, 5),
     "BatchNorm2d(4)": (3, 4, 5, 5),
-    "BatchNorm3d(4)": (3, 4, 5, 5, 5),
-    "PReLU(4)": (3, 4, 5),
     "Dropout(0.3)": (3, 4, 5),
     "LSTM(4, 3, batch_first=True)": (3, 5, 4),
-    "GRU(4, 3, batch_first=True)": (3, 5, 4),
-    "RNN(4, 3, batch_first=True)": (3, 5, 4),
     "MultiheadAttention(4, 2, batch_first=True)": (3, 5, 4),
     "TransformerEncoderLayer(4, 2, 8, 0.1, batch_first=True)": (3, 5, 4),
 }
 OF_PADDLE = {
     ", affine=True": "",
     ", batch_first=True": "",
-    "RNN(": "SimpleRNN(",
     "MultiheadA": "MultiHeadA",
-    **{f"{i}d(": f"{i}D(" for i in (1, 2, 3)},
+    "2d(": "2D(",
 }
 EVERY_ROOT = """
 CASES = {"default": {kind: {"config": {"kind": kind}, "train": True} for kind in SHAPES}}
@@ -147,9 +136,7 @@ def test_every_layer_may_be_the_model_itself_with_its_input_by_keyword(tmp_path)
     assert all("Multihead" in key for key in failing), failing  # Paddle's gives no weights
     assert {key.partition("/")[0] for key in found.rows} == ROOTS.keys()
     statistics = {key for key in found.rows if "running_" in key}
-    assert statistics == {
-        f"BatchNorm{i}d(4)/:running_{s}" for i in (1, 2, 3) for s in ("mean", "var")
-    }
+    assert statistics == {f"BatchNorm2d(4)/:running_{s}" for s in ("mean", "var")}
 
 
 # ---- one cause, one finding, at the line to look at ----------------------------------------------
@@ -219,13 +206,9 @@ def test_a_setting_s_mistake_is_where_the_argument_is_handed_on(tmp_path):
     assert {only[side]["line"] for side in ("torch", "paddle")} == {line("Block(width)")}
     assert "missing" not in found.said and "which torch has with rate 0" in found.said
     assert found.rows["train/layers.0.attn.dropout:p"]["verdict"] == "DIVERGED"
-
-
-@pytest.mark.slow
-def test_a_setting_s_mistake_where_the_layer_is_built_is_there(tmp_path):
+    # Where the layer itself is built with it, that is the line.
     other = "paddle", "nn.Dropout(dropout)", "nn.Dropout(0.2)"
-    folder = pair(tmp_path / "built", CONFORMER, {}, (2, 6, 8), other)
-    found, (only,) = found_by(1, folder)
+    _, (only,) = found_by(1, pair(tmp_path / "built", CONFORMER, {}, (2, 6, 8), other))
     assert {only[side]["line"] for side in ("torch", "paddle")} == {line("nn.Dropout(dropout)")}
 
 
