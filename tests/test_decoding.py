@@ -6,9 +6,9 @@ import torch
 from builders import ended
 from checkout import Checkout
 from hf_reformer import TINY, drawing, reference_model, state_of
-from test_reformer import SMALL, load, weights_for
+from test_reformer import load
 
-from twincheck.common.models.reformer.case import CASES, make_inputs
+from twincheck.common.models.reformer.case import CASES
 
 BOUND = 1e-12  # of the scale; 2e-15 was measured
 CONFIGS = {
@@ -116,30 +116,6 @@ def test_buckets_chosen_by_the_prompt(one):
     both.assert_equal(*both.step(0, 8))  # 4 buckets for good
     both.config["num_buckets"] = 4
     both.goes_on(9, 16)
-
-
-def test_what_no_cache_can_be_used_with(one):
-    model = one.build(SMALL, weights_for(SMALL))
-    ids = one.side.tensor(make_inputs(SMALL, 0, length=40)["input_ids"])
-    cache = model(ids, use_cache=True)["past_buckets_states"]
-    newest = ids[:, :1]
-
-    def refused(said, model, *inputs, **options):
-        with pytest.raises(ValueError) as caught:
-            model(*inputs, **options)
-        assert str(caught.value) == f"reformer: {said}."
-
-    said = "input_ids has shape [3, 40]; allowed with a cache: [3, 1], the newest token of each"
-    refused(f"{said} sample", model, ids, past_buckets_states=cache)
-    said = "past_buckets_states is of 2 layers; allowed: 3"
-    refused(said, model, newest, past_buckets_states=cache[:2])
-    said = "attention_mask hides a token; allowed with a cache: none or all ones"
-    refused(said, model, newest, newest * 0, past_buckets_states=cache)
-    said = "a cache in training; allowed: in eval mode alone"
-    refused(said, model.train() or model, ids, use_cache=True)
-    other = SMALL | {"head": "classification", "is_decoder": False}
-    said = "a cache with head 'classification'; allowed: with 'lm' and 'none'"
-    refused(said, one.build(other, weights_for(other)), ids, use_cache=True)
 
 
 # ---- step 1 -------------------------------------------------------------------------------------

@@ -5,6 +5,7 @@ import json
 import jsonschema
 import pytest
 from checkout import ROOT, Checkout
+from test_loop import FAULTS, PAIR
 
 from twincheck.common.check.report_json import json_text
 from twincheck.common.check.result import Result
@@ -15,13 +16,6 @@ from twincheck.common.verdict.row import Row, claim
 SCHEMA = json.loads((ROOT / "docs" / "result.schema.json").read_text())
 VALIDATOR = jsonschema.Draft202012Validator(SCHEMA)
 STEPS = all_steps()
-PAIR = "examples/text_classifier"
-# Three faults of the Paddle side: what stands there, and what is planted.
-FAULTS = (
-    ("self.norm2 = nn.LayerNorm(width)", "self.norm2 = nn.LayerNorm(width, epsilon=1e-12)"),
-    ("2 * width), nn.GELU()", "2 * width), nn.ReLU()"),
-    ("F.softmax(scores, axis=-1)", "F.softmax(scores, axis=-2)"),
-)
 
 
 def problems(document) -> list[str]:
@@ -139,7 +133,7 @@ def checkout(tmp_path_factory):
     wrong.mkdir()
     for path in made.path(PAIR).glob("*.py"):
         (wrong / path.name).write_text(path.read_text())
-    for old, new in FAULTS:
+    for old, new in FAULTS["layers"]:
         made.replace("wrong/paddle_model.py", old, new)
     # What steps 2 and 5 come to is asked for its form alone.
     made.replace("wrong/case.py", '"train": 1176, "test": 800', '"train": 128, "test": 40')

@@ -7,7 +7,6 @@ import pytest
 from builders import ended
 from checkout import Checkout
 
-from faults.warm import Interpreters
 from twincheck.common.system.checkout import ROOT
 from twincheck.common.system.processes import environment
 from twincheck.examples.gallery import __main__ as gallery
@@ -138,29 +137,14 @@ def test_a_gallery_goes_on_where_it_was_stopped(tmp_path, monkeypatch):
     assert ran[4:] == ["a"]
 
 
-def test_a_red_pair_with_a_mend_goes_through_all_steps_with_it_alone(tmp_path, monkeypatch):
-    line = read_lines(folder_with(tmp_path, pairs__f="a --torch x\n"))[0]
-    finding = Finding("f", ("a",), "default", "x", arguments="--paddle-set e=1")
+def test_a_mend_is_tried_where_its_pair_is_red_and_nowhere_else(tmp_path, monkeypatch):
+    lines = read_lines(folder_with(tmp_path, pairs__f="a --torch x\nb --torch x\n"))
+    finding = Finding("f", ("a", "b"), "default", "x", arguments="--paddle-set e=1")
 
-    def new(self, words, log, warm=()):
-        pair = log.parent / "a"
-        pair.mkdir()
-        (pair / "case.py").write_text("")
-        return 0, 1.0, 1.0
+    def outcome_of(self, line, words, edits, label):
+        return outcome(1 if line.name == "a" and "e=1" not in words else 0)
 
-    def check(self, step, pair, pythons, base, warm, train=False):
-        return Check(step.number, train, int(base.name == run.AS_PUBLISHED))
-
-    monkeypatch.setattr(run, "Interpreters", lambda **options: Interpreters(cold=True, **options))
-    monkeypatch.setattr(run, "_differs_in_train_mode", lambda base: True)
-    monkeypatch.setattr(Gallery, "_python", new)
-    monkeypatch.setattr(Gallery, "_check", check)
-    done = Gallery(tmp_path, (finding,)).run(line)
-
-    def ran(outcome):
-        return [(check.step, check.train) for check in outcome.checks]
-
-    assert ran(done.as_published) == [(1, False), (1, True)]
-    every = [(1, False), (3, False), (4, False), (1, True), (4, True)]
-    assert ran(done.mended) == every
-    assert ran(Gallery(tmp_path).run(line).as_published) == every  # nothing is known to mend it
+    monkeypatch.setattr(Gallery, "_outcome", outcome_of)
+    a, b = (Gallery(tmp_path, (finding,)).run(line) for line in lines)
+    assert (a.as_published.status, a.mended.status, b.mended) == (1, 0, None)
+    assert run.read_result(tmp_path / "results" / "a.json") == a

@@ -11,7 +11,6 @@ from test_right_ports import Checked
 from twincheck.common.logs.reader import read_log
 from twincheck.common.system.checkout import ROOT
 from twincheck.common.system.errors import is_ours
-from twincheck.common.verdict.row import FAILING
 
 
 def pair(folder: Path, torch: str, config: object, shape: tuple, *changed: tuple) -> Path:
@@ -86,57 +85,6 @@ def test_what_is_converted_before_it_is_compared_is_said(tmp_path):
     assert one["n"] == 15 and one["held"] < 0.9995 * one["compared"]
     assert one["compared"] == pytest.approx(compared, rel=1e-5)
     assert "in 3 rows, such as train/one:running_var (n = 15, a factor of 1.0714" in found.said
-
-
-# ---- each layer as the model itself, its inputs by keyword ---------------------------------------
-
-ROOTS = {
-    "Linear(4, 3)": (3, 5, 4),
-    "Conv2d(4, 3, 3)": (3, 4, 5, 5),
-    "Embedding(7, 4)": (3, 5),
-    "LayerNorm(4)": (3, 5, 4),
-    "InstanceNorm2d(4, affine=True)": (3, 4, 5, 5),
-    "BatchNorm2d(4)": (3, 4, 5, 5),
-    "Dropout(0.3)": (3, 4, 5),
-    "LSTM(4, 3, batch_first=True)": (3, 5, 4),
-    "MultiheadAttention(4, 2, batch_first=True)": (3, 5, 4),
-    "TransformerEncoderLayer(4, 2, 8, 0.1, batch_first=True)": (3, 5, 4),
-}
-OF_PADDLE = {
-    ", affine=True": "",
-    ", batch_first=True": "",
-    "MultiheadA": "MultiHeadA",
-    "2d(": "2D(",
-}
-EVERY_ROOT = """
-CASES = {"default": {kind: {"config": {"kind": kind}, "train": True} for kind in SHAPES}}
-NAMES = ("input", "inputs", "x", "src", "query", "key", "value")  # whatever forward calls it
-
-
-def make_inputs(config, seed):
-    rng, kind = np.random.default_rng(seed), config["kind"]
-    x = rng.standard_normal(SHAPES[kind])
-    return dict.fromkeys(NAMES, rng.integers(0, 7, x.shape) if "Embedding" in kind else x)
-"""
-
-
-@pytest.mark.slow
-def test_every_layer_may_be_the_model_itself_with_its_input_by_keyword(tmp_path):
-    folder = pair(tmp_path / "roots", "", {"kind": "Linear(4, 3)"}, (1,))
-    case = "import numpy as np\n\nCONFIGS = {'default': {'kind': 'Linear(4, 3)'}}\n"
-    (folder / "case.py").write_text(f"{case}SHAPES = {ROOTS}\n{EVERY_ROOT}")
-    built = "from {0} import nn\n\n\ndef build(config):\n    kind = config['kind']\n"
-    paddles = f"    for old, new in {OF_PADDLE}.items():\n        kind = kind.replace(old, new)\n"
-    for side, more in (("torch", ""), ("paddle", paddles)):
-        text = built.format(side) + more + "    return eval(f'nn.{kind}')\n"
-        (folder / f"{side}_model.py").write_text(text)
-    found, _ = found_by(1, folder)
-    assert found.status < 2, found.said
-    failing = {key for key, row in found.rows.items() if row["verdict"] in FAILING}
-    assert all("Multihead" in key for key in failing), failing  # Paddle's gives no weights
-    assert {key.partition("/")[0] for key in found.rows} == ROOTS.keys()
-    statistics = {key for key in found.rows if "running_" in key}
-    assert statistics == {f"BatchNorm2d(4)/:running_{s}" for s in ("mean", "var")}
 
 
 # ---- one cause, one finding, at the line to look at ----------------------------------------------
