@@ -120,14 +120,14 @@ def of(side: str):
     return importlib.import_module(f"twincheck.common.sides.backend_{side}").side
 
 
-def built(folder, kind: str, side: str, dtype: str, blank: bool, monkeypatch):
-    """Return what a loaded model holds, and whether it was built blank."""
+def built(folder, kind: str, side: str, dtype: str, least: int, monkeypatch):
+    """Return what a loaded model holds, and whether it was built blank: from `least` values on."""
     work = folder / kind / "work"
     work.mkdir(exist_ok=True)
     pair, case = load_pair(str(folder / kind)), Case("", {"kind": kind})
     told = (None, RunRequest(str(pair.folder)), pair, [case], "", work, "")
     jobs = {name: Job(of(name), "forward", *told) for name in ("torch", side)}
-    monkeypatch.setattr(building, "BLANK_FROM", 0 if blank else 1 << 40)
+    monkeypatch.setattr(building, "BLANK_FROM", least)
     make_weights(jobs["torch"])
     of(side).set_up(dtype, "cpu", 0)
     session = Session(0, record=lambda key, values: None)
@@ -154,39 +154,24 @@ def built(folder, kind: str, side: str, dtype: str, blank: bool, monkeypatch):
         of(side).set_up("float32", "cpu", 0)
 
 
-def differing(folder, kind, side, dtype, monkeypatch) -> tuple[list[str], bool]:
-    drawn, _ = built(folder, kind, side, dtype, False, monkeypatch)
-    held, blank = built(folder, kind, side, dtype, True, monkeypatch)
-    keys = [k for k in drawn | held if k not in drawn or k not in held]
-    keys += [k for k in drawn if k in held and drawn[k].tobytes() != held[k].tobytes()]
-    return keys, blank
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("side", SIDES)
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_model_built_blank_holds_what_it_holds_otherwise(folder, kind, side, monkeypatch):
     for dtype in ("float32", "float64"):
-        different, blank = differing(folder, kind, side, dtype, monkeypatch)
-        assert different == []
-        assert blank == (side in KINDS[kind][1])
+        drawn, _ = built(folder, kind, side, dtype, 1 << 40, monkeypatch)
+        held, blank = built(folder, kind, side, dtype, 0, monkeypatch)
+        assert drawn.keys() == held.keys() and blank == (side in KINDS[kind][1])
+        assert [key for key in drawn if drawn[key].tobytes() != held[key].tobytes()] == []
 
 
 @pytest.mark.parametrize("side", SIDES)
 def test_a_small_model_is_drawn_and_a_large_one_is_not(folder, side, monkeypatch):
-    """Counts the values that a random function of the framework fills."""
-    kept = building.BLANK_FROM
+    """Counts the models that are built blank."""
     blanks = importlib.import_module(f"twincheck.common.sides.blank_in_{side}").Blanks
-    entered = []
-    enter = blanks.__enter__
+    entered, enter, usual = [], blanks.__enter__, building.BLANK_FROM
     monkeypatch.setattr(blanks, "__enter__", lambda self: entered.append(1) or enter(self))
-    assert differing(folder, "linear", side, "float32", monkeypatch) == ([], True) and entered
-    entered.clear()
-    monkeypatch.setattr(building, "BLANK_FROM", kept)
-    pair, case = load_pair(str(folder / "linear")), Case("", {})
-    work = folder / "linear" / "work"
-    job = Job(of(side), "", None, RunRequest(str(pair.folder)), pair, [case], "", work, "")
-    session = Session(0, record=lambda key, values: None)
-    with using(session):
-        Run(job, case, "float32", session).build()
-    assert not entered
+    for least, is_blank in ((0, True), (usual, False)):
+        entered.clear()
+        built(folder, "linear", side, "float32", least, monkeypatch)
+        assert bool(entered) == is_blank

@@ -4,13 +4,17 @@ import json
 import shutil
 
 import numpy as np
+import paddle
 import pytest
+import torch
 from builders import ended
 from checkout import ROOT, Checkout
 from published import ALLOWED, HEADS, TINY, check, command, differences, transformers, worst
 from safetensors.numpy import load_file, save_file
+from transformers import ReformerModelWithLMHead
 
 from twincheck.common.models.reformer.case import DEFAULTS, complete, publish, published
+from twincheck.common.models.reformer.paddle_model import build
 from twincheck.common.pair.pairs import load_pair
 from twincheck.common.system.errors import UserError
 from twincheck.common.weights.checkpoint import configured, fit, prepare
@@ -231,38 +235,20 @@ def test_round_trips_through_every_format(made, whole, tmp_path):
     theirs = json.loads((made / "lm" / "safe" / "config.json").read_text())
     ours = json.loads((of_torch / "config.json").read_text())
     assert {key: ours[key] for key in theirs} == theirs
-    loads(tmp_path, folder)
+    loads(folder)
 
 
-def loads(work, folder):
+def loads(folder):
     """Load what was written in transformers, torch and Paddle, nothing missing or too much."""
-    done = command("-W", "ignore", "-c", LOADS_IN_TORCH, folder)
-    assert done.returncode == 0 and not done.stdout + done.stderr, done.stdout + done.stderr
-    ended(0, command("-W", "ignore", "-c", LOADS_IN_PADDLE, folder))
-
-
-LOADS_IN_TORCH = """
-import sys, torch
-from transformers import ReformerModelWithLMHead
-folder = sys.argv[1]
-model, told = ReformerModelWithLMHead.from_pretrained(
-    folder + "/of_torch", output_loading_info=True)
-assert not any(told.values()), told
-state = torch.load(folder + "/x.bin", weights_only=True)
-model.load_state_dict(state)
-assert state["lm_head.bias"].data_ptr() == state["lm_head.decoder.bias"].data_ptr()
-"""
-LOADS_IN_PADDLE = """
-import json, sys
-import paddle
-from twincheck.common.models.reformer.case import published
-from twincheck.common.models.reformer.paddle_model import build
-folder = sys.argv[1]
-model = build(published(json.load(open(folder + "/config.json"))))
-for name in ("/x.pdparams", "/of_paddle/model_state.pdparams"):
-    missing, unexpected = model.set_state_dict(paddle.load(folder + name))
-    assert not missing and not unexpected, (missing, unexpected)
-"""
+    read_pretrained = ReformerModelWithLMHead.from_pretrained
+    model, told = read_pretrained(folder / "of_torch", output_loading_info=True)
+    assert not any(told.values()), told
+    state = torch.load(folder / "x.bin", weights_only=True)
+    model.load_state_dict(state)
+    assert state["lm_head.bias"].data_ptr() == state["lm_head.decoder.bias"].data_ptr()
+    port = build(published(json.loads((folder / "config.json").read_text())))
+    for name in ("x.pdparams", "of_paddle/model_state.pdparams"):
+        assert port.set_state_dict(paddle.load(str(folder / name))) == ([], [])
 
 
 def test_a_conversion_is_all_or_nothing(made, tmp_path):

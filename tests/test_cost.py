@@ -41,37 +41,3 @@ def test_a_workers_variable_is_what_the_user_says_it_is(monkeypatch, name, ours)
     assert processes.environment()[name] == ours
     monkeypatch.setenv(name, "theirs")
     assert processes.environment()[name] == "theirs"
-
-
-def test_a_view_is_what_the_array_is():
-    """Values of tensors of all kinds; those of usual floats are seen where they are."""
-    import paddle
-
-    from twincheck.common.sides.backend_paddle import side
-
-    values = paddle.to_tensor(np.arange(12.0).reshape(3, 4))
-    kinds = [values.astype(kind) for kind in ("float32", "bfloat16", "int64", "bool", "complex64")]
-    for tensor in (values, values.t(), values[1:, ::2], values[:0], values.sum(), *kinds):
-        seen = side.view(tensor)
-        assert seen.dtype == side.array(tensor).dtype and seen.shape == side.array(tensor).shape
-        np.testing.assert_array_equal(seen, side.array(tensor))
-    values.stop_gradient = False
-    seen = side.view(values)
-    with paddle.no_grad():
-        values.add_(paddle.ones_like(values))
-    assert seen[0, 0] == 1.0
-
-
-def test_what_stands_in_for_operators_serves_the_model_that_is_built():
-    """Made once a process, it speaks for the one that is inside, not for the first."""
-    import paddle
-
-    from twincheck.common.sides.blank_in_paddle import Blanks, Read
-
-    first, second = Blanks(), Blanks()
-    with first:
-        layer = paddle.nn.Linear(3, 2)
-        assert first.has(layer.weight)
-    with second, pytest.raises(Read):
-        paddle.nn.Linear(3, 2).weight.abs()
-    assert second.read and not first.read

@@ -48,16 +48,6 @@ def test_two_runs_are_as_far_apart_as_the_scatter_says():
     assert np.mean(apart) == pytest.approx(found.variance, rel=0.05)
 
 
-def test_runs_along_one_line_say_less_of_the_next_than_runs_that_differ_everywhere():
-    line = RNG.normal(size=50)
-    one = spread(*([RNG.normal() * line for _ in range(4)] for _ in SIDES))
-    many = spread(*([RNG.normal(size=50) for _ in range(4)] for _ in SIDES))
-    assert one.dimensions == pytest.approx(1.0)
-    assert 3.0 < many.dimensions <= 6.0
-    shares = [found.allowed() / np.sqrt(found.variance) for found in (one, many)]
-    assert shares[0] > 8.0 and shares[1] < 4.0
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("dimensions", [1, 3, 20])
 def test_false_alarms_are_as_rare_as_said(dimensions, monkeypatch):
