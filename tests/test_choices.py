@@ -113,16 +113,6 @@ def test_masked_scores():
     assert row.verdict == "INVALID" and "infinite in one run alone" in row.note
 
 
-def test_scores_that_no_choice_is_an_index_of():
-    """Scores of another shape: then the margins have to do."""
-    choice = np.array([0, 1, 2])
-    reference = Choice(choice, np.linspace(0, 1, 14).reshape(2, 7))
-    other = Choice(np.array([0, 2, 2]), reference.scores + 1e-6)
-    for margin, verdict in ((1e-7, "FLIP"), (1e-3, "DIVERGED")):
-        row = judge_choice("k", reference, np.full(3, margin), None, other, None)
-        assert row.verdict == verdict
-
-
 def test_float64_scores_are_allowed_no_more_than_rounding():
     """In float64 the scores of another function may not excuse the flip that they cause."""
     scores = normal(20, 8)
