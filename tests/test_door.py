@@ -107,10 +107,7 @@ def test_how_a_person_came_is_how_commands_are_spelled(tmp_path, monkeypatch):
     monkeypatch.setattr(sys, "argv", [str(program)])
     monkeypatch.chdir(tmp_path)
     assert to_type("show", "a b") == "'my environment/bin/twincheck' show 'a b'"
-    monkeypatch.chdir(folder)
-    assert to_type("show") == "./twincheck show"
     monkeypatch.chdir(ROOT)
-    assert to_type("show", folder / "x") == f"'{program}' show '{folder / 'x'}'"
     monkeypatch.setenv("PATH", str(folder))
     assert to_type("show", ROOT / "docs") == "twincheck show docs"
     # By another program: what is beside this Python, where that runs this package.
