@@ -30,7 +30,7 @@ def of_blank(run, use: Callable):
     """
     if run.case.config in run.job.drawn:
         return None
-    if not run.request.offload and sum(v.size for v in run.start().values()) <= BLANK_FROM:
+    if sum(v.size for v in run.start().values()) <= BLANK_FROM:
         return None
     found, before = None, run.side.generator_state()
     blanks = run.side.blanks()

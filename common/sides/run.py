@@ -28,7 +28,6 @@ from twincheck.common.sides.dropouts import follow
 from twincheck.common.sides.job import Job, Suited
 from twincheck.common.sides.library_loader import layout_of
 from twincheck.common.sides.model_file import build_model, function_of, load_model_file
-from twincheck.common.sides.offload import of_files
 from twincheck.common.sides.places import noting_makers
 from twincheck.common.sides.probes import fix_recurrent_dropout, with_values
 from twincheck.common.sides.session import Session, current
@@ -76,8 +75,6 @@ class Run:
         self.stored_gradients = job.files.gradients(case.name)
         self.suited = Suited(job.folder)  # what the torch side has chosen
         self.is_suited = True  # as far as this run shows
-        self.offload = None  # of the model that was built last, where its weights are in files
-        self.learned: set[str] | None = None  # the weights that gradients are asked for; None: all
         self._forward: Callable | None = None  # of the model that was called last
         self.unseeded_draws: list[tuple[str, bool]] = []  # as building.noting_draws notes them
         self.notes: dict[str, object] = {}  # what the sidecar should say beside the usual
@@ -176,7 +173,7 @@ class Run:
         """The case's model with the shared weights, in this run's precision and mode."""
         training = self.case.train if training is None else training
         found = None
-        if not self.request.certify or self.request.offload:
+        if not self.request.certify:
             found = building.of_blank(self, self._filled_blank)
         model, self.made = found or self._filled(self.construct())
         model.train() if training else model.eval()  # older Paddle's return None
@@ -201,8 +198,6 @@ class Run:
     def _filled_blank(self, model, blanks):
         """Return `_filled` of a model that was built blank; None where some of it still is."""
         found = self._filled(model)
-        for value in self.offload.absent if self.offload else ():
-            blanks.overwritten(value)
         return None if blanks.left(found[0]) else found
 
     def construct(self):
@@ -296,14 +291,10 @@ class Run:
             if isinstance(self.layout, LoadedLayout):
                 self.notes["loader"] = self.layout.told()
             if self.request.certify:
-                own = {} if self.request.offload else self.side.state(model)
-                self.notes["paddle_to_torch"] = one_way_keys(self.layout, own) if own else []
+                own = self.side.state(model)
+                self.notes["paddle_to_torch"] = one_way_keys(self.layout, own)
                 self.notes["hidden_rows"] = filled_padding_rows(self.layout, state)
         layout = self.layout
-        if self.request.offload:
-            self.offload = of_files(self, model, state)
-            self._count_parameters(model)
-            return
         values = layout.to_paddle(state, False) if isinstance(layout, Layout) else state
         self.side.load_state(model, values)
         if first:
@@ -316,27 +307,6 @@ class Run:
         names = [name for name, _ in self.side.probed_modules(model)]
         for name, count in own_parameters(self.side.owners(model), names).items():
             self.session.seen.modules[self.prefix + self.session.rename(name)] = count
-
-    def learn_probed(self, model) -> None:
-        """Ask, with --offload, for the gradients of those weights alone that --probe names.
-
-        Raises UserError where it names none.
-        """
-        if self.offload is None:
-            return
-        takes = self.session.selection.takes
-        owners = weights.load_owners(self.stored_weights)
-        self.learned = {
-            key for key, owner in owners.items() if owner.parameter and takes(owner.probe)
-        }
-        if not self.learned:
-            patterns = " ".join(self.request.probes)
-            raise UserError(Kind.OFFLOAD_PROBES_NO_WEIGHTS(patterns=patterns))
-        if isinstance(self.layout, Layout):
-            entries = self.layout.entries.items()
-            self.offload.keep({k for k, e in entries if self.learned.intersection(e.torch_keys)})
-        else:
-            self.offload.keep(self.learned)
 
     def _layout_of(self, model) -> Layout:
         """Return where the entries of this side's model come from: found once for models alike."""
@@ -415,10 +385,7 @@ class Run:
 
     def parameters(self, model) -> list[tuple[str, object]]:
         """(this side's name, parameter) of every trainable parameter, in the model's order."""
-        found = self.side.trainable(model)
-        if self.learned is None:
-            return found
-        return [(name, value) for name, value in found if self.offload.is_wanted(value)]
+        return self.side.trainable(model)
 
     def decayed(self, model) -> set[str]:
         """Names of the parameters that have more than one axis in the reference."""
@@ -437,8 +404,7 @@ class Run:
     ) -> Iterator[tuple[str, np.ndarray]]:
         """(this side's name, array) of parameters, or of their gradients or moments -> the same
         under the reference's names and in its layout, each as soon as its parts are there."""
-        found = self.layout.as_torch(pairs)
-        return found if self.learned is None else (p for p in found if p[0] in self.learned)
+        return self.layout.as_torch(pairs)
 
     def reference_parameter(self, group: str, name: str) -> np.ndarray | None:
         """Teacher forcing: the reference's value of a parameter in a group of keys; else None."""

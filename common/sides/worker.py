@@ -57,7 +57,6 @@ from twincheck.common.sides.session import Session, current
 from twincheck.common.sides.shared_weights import (
     describe,
     make_weights,
-    map_weights,
     read_folders,
     save,
 )
@@ -68,7 +67,6 @@ from twincheck.common.system.checkout import PATH, ROOT
 from twincheck.common.system.errors import LostProcess, UserError, is_ours
 from twincheck.common.system.half import HALF
 from twincheck.common.system.memory import (
-    do_not_keep_freed_memory,
     give_back_freed_memory,
     keep_freed_memory,
 )
@@ -134,7 +132,6 @@ class Worker:
         folder = path.parent / (rank_folder(rank) if rank else "")
         folder.mkdir(parents=True, exist_ok=True)
         pair, since_ns = None, time.time_ns()
-        do_not_keep_freed_memory() if request.offload else None
         try:
             forget_compat()
             forget_edited()
@@ -373,16 +370,12 @@ class _Logs:
         except Exception as error:
             if self.job.gradients or not _asks_for_gradients(error):
                 raise
-            if self.request.offload:
-                raise UserError(Kind.OFFLOAD_NEEDS_ALL()) from None
             self.job = replace(self.job, gradients=True)
         return self.write(run, *arguments, **options)
 
     def write_all(self) -> None:
         """Write all logs of the request's task."""
         job, task = self.job, self.request.task
-        if self.request.offload:
-            map_weights(job)
         if isinstance(task, tasks.Whole):
             self.write(RunKind.WHOLE, "float64", None)
         elif isinstance(task, tasks.ForcedAlike):
@@ -403,8 +396,7 @@ class _Logs:
         """The logs of a task before which the reference's side makes what both start from."""
         forced = None
         if self.job.is_reference and self.aligned:
-            if not self.request.offload:
-                make_weights(self.job)
+            make_weights(self.job)
             refuse_full_disk(self.job)
         if not self.job.is_reference:
             read_folders(self.job)

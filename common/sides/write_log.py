@@ -56,7 +56,7 @@ class _Ran:
     """The record that a log's cases leave for its sidecar, by their prefix or by their name."""
 
     inputs: dict[str, np.ndarray] = field(default_factory=dict)
-    states: Mapping[str, np.ndarray] = field(default_factory=dict)
+    states: dict[str, np.ndarray] = field(default_factory=dict)
     batches: dict[str, int | None] = field(default_factory=dict)
     modes: dict[str, str] = field(default_factory=dict)
     notes: dict[str, dict] = field(default_factory=dict)
@@ -172,10 +172,7 @@ def _run_case(job: Job, case: Case, dtype: str, session: Session, writer, again,
     session.dropouts.begin()  # the last pass has ended
     ran.inputs |= {run.prefix + key: values for key, values in run.inputs.items()}
     ran.batches[run.prefix] = next((v.shape[0] for v in run.inputs.values() if v.ndim), None)
-    if request.offload:  # one case, whose arrays nobody holds
-        ran.states = run.start()
-    else:
-        ran.states |= {run.prefix + key: values for key, values in run.start().items()}
+    ran.states |= {run.prefix + key: values for key, values in run.start().items()}
     ran.extra |= run.extra
     for what in ("draws", "dropouts"):
         drawn = getattr(session, what).listed(_shortened)
