@@ -20,8 +20,6 @@ from twincheck.step4_backward.given import SCALES, normalised
 from twincheck.step4_backward.rates import FACTORS, Watch, moved_in_float32
 from twincheck.step4_backward.setups import GIVEN, IN_TRAIN_MODE, SETUPS, STEPS, setups_of
 
-# Of each weight: its gradient, and three tensors a step.
-PER_WEIGHT = 1 + 3 * STEPS * len(SETUPS)
 WITNESS_LR = 0.1
 # Of the finite difference, along a direction of norm 1: the usual one, then those for a loss that
 # bends more, or that rounding blurs more.

@@ -87,6 +87,28 @@ def test_a_large_array_is_asked_of_the_system_once():
     assert asked[0] > 15 * 2**26 and asked[1] < 3 * 2**26
 
 
+FREED = """
+from twincheck.common.system.memory import give_back_freed_memory
+def resident():
+    return int(open("/proc/self/statm").read().split()[1])
+before = resident()
+held = [b"x" * 2**26]
+held.append(held)
+sizes = [resident() - before]
+del held
+give_back_freed_memory()
+print(resident() - before < sizes[0] / 2)
+"""
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="its malloc_trim")
+def test_a_worker_gives_back_what_is_free_before_it_waits():
+    command = [sys.executable, "-c", FREED]
+    environment = processes.environment()
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    assert done.stdout == "True\n"
+
+
 def test_collections_rest_inside_and_go_on_behind(monkeypatch):
     assert gc.isenabled()
     with pytest.raises(KeyError), no_collections():

@@ -23,7 +23,6 @@ from twincheck.common.pair.request import RunRequest
 from twincheck.common.pair.task import Usual
 from twincheck.common.pair.windows import part_of
 from twincheck.common.sides import building, graphs
-from twincheck.common.sides.building import find_unseeded, noting_draws
 from twincheck.common.sides.dropouts import follow
 from twincheck.common.sides.job import Job, Suited
 from twincheck.common.sides.library_loader import layout_of
@@ -76,7 +75,6 @@ class Run:
         self.suited = Suited(job.folder)  # what the torch side has chosen
         self.is_suited = True  # as far as this run shows
         self._forward: Callable | None = None  # of the model that was called last
-        self.unseeded_draws: list[tuple[str, bool]] = []  # as building.noting_draws notes them
         self.notes: dict[str, object] = {}  # what the sidecar should say beside the usual
         if (case.start or "main") in self.suited.noise:
             self.notes["noise"] = self.suited.noise[case.start or "main"]
@@ -191,7 +189,6 @@ class Run:
         model = follow(self.side, model)
         made = {name: values.copy() for name, values in self.side.unlearned(model)}
         building.leave_constants(self, made)
-        self._note_unseeded()
         self.load(model, self.start())
         return model, made
 
@@ -202,20 +199,10 @@ class Run:
 
     def construct(self):
         """The case's model as its file builds it."""
-        noting = noting_makers(self.side.MODULE), noting_draws(self.unseeded_draws)
-        with no_collections(), noting[0], noting[1], self.session.unmoved():
+        with no_collections(), noting_makers(self.side.MODULE), self.session.unmoved():
             model = build_model(self.side, self.module, self.case.config)
         # What names no device is made there; what does, such as a FloatTensor, is moved.
         return self.side.on_gpu(model) if self.request.device == "gpu" else model
-
-    def _note_unseeded(self) -> None:
-        """Note what the constructor draws that no seed decides: asked once of a configuration."""
-        known = [found for config, found in self.job.unseeded if config == self.case.config]
-        if not known and not self.pair.built_in:
-            known = [find_unseeded(self)]
-            self.job.unseeded.append((self.case.config, known[0]))
-        if any(known):
-            self.notes["unseeded"] = known[0]
 
     def log_constants(self) -> None:
         """Log the buffers that two seeds build alike, as the last model was built with them.

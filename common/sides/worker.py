@@ -61,14 +61,13 @@ from twincheck.common.sides.shared_weights import (
     save,
 )
 from twincheck.common.sides.side import Side
-from twincheck.common.sides.write_log import refuse_full_disk, write_log
+from twincheck.common.sides.write_log import write_log
 from twincheck.common.system import extras
 from twincheck.common.system.checkout import PATH, ROOT
 from twincheck.common.system.errors import LostProcess, UserError, is_ours
 from twincheck.common.system.half import HALF
 from twincheck.common.system.memory import (
     give_back_freed_memory,
-    keep_freed_memory,
 )
 from twincheck.common.system.npz import read_npz
 from twincheck.common.system.processes import leave, watch, watch_launcher
@@ -93,7 +92,6 @@ class Script:
     cases: Callable[[Pair, RunRequest], list[Case]] | None = None
     decodes: bool = False  # those that decode with a cache too
     sums: bool = False  # whether its logs may hold large tensors as sums alone
-    per_weight: int = 0  # how many tensors it logs for each weight of the first case, about
     # How many parts of a run it tells as progress, beside one for each case.
     parts: Callable[[Pair, Case, RunRequest], int] = lambda pair, case, request: 0
     # The processes that share each request, of which this is one (group.py): the first writes into
@@ -243,7 +241,6 @@ class Worker:
             transplant=self.transplant,
             exact=self.exact,
             may_sum=script.sums,
-            per_weight=script.per_weight,
             dtypes=dtypes,
             parts=len(cases) + script.parts(pair, every_case[0], request),
             group=script.group,
@@ -256,7 +253,6 @@ def main(script: Script) -> int:
     watch()
     gc.freeze()  # what has been imported stays
     gc.enable()
-    keep_freed_memory()
     # What overflows or is NaN is a row's verdict.
     warnings.filterwarnings("ignore", category=RuntimeWarning)
     worker = Worker(script, module=_module_name())
@@ -397,7 +393,6 @@ class _Logs:
         forced = None
         if self.job.is_reference and self.aligned:
             make_weights(self.job)
-            refuse_full_disk(self.job)
         if not self.job.is_reference:
             read_folders(self.job)
             forced = _load_choices(self.choices) if self.aligned else None
