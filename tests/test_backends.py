@@ -1,7 +1,6 @@
 """Any two: --candidate and --against name what computes the sides of a check."""
 
 import shutil
-import sys
 
 import pytest
 from builders import a_case, a_net, ended, paddles, python, write_pair
@@ -135,35 +134,13 @@ def test_a_model_that_no_graph_can_be_made_of_is_a_sentence(checkout, pair):
     assert "paddle-static: no graph can be made of this model: " in done.stderr
 
 
-# torch hands its own folder to the compiler without quotes.
-COMPILES = pytest.mark.skipif(" " in sys.prefix, reason=f"torch compiles nothing in {sys.prefix}")
-
-
-@pytest.mark.slow
-@COMPILES
-def test_a_compiled_model_is_the_function_that_runs_as_it_is(checkout, pair):
-    asked = ("--model", pair(OLD), "--candidate", "torch-compiled")
-    done, report = ended(0, checkout.rows(3, *asked))
-    assert {row["verdict"] for row in report["rows"]} <= {"IDENTICAL", "ROUNDING"}
-    assert "`torch-compiled` (torch_model.py)" in done.stdout
-
-
-@pytest.mark.slow
-@COMPILES
-def test_a_compiled_model_that_differs_is_found(checkout, pair):
-    factor = "x = x * (1.001 if torch.compiler.is_compiling() else 1)\n        return self.last("
-    otherwise = OLD.replace("return self.last(", factor)
-    asked = ("--model", pair(otherwise), "--candidate", "torch-compiled")
-    assert "torch and compiled torch share" in ended(1, checkout.check(1, *asked)).stdout
-
-
 @pytest.mark.parametrize(
     ("typed", "said"),
     [
         (("--candidate", "torch"), "one file would be compared with itself"),
         (("--candidate", "torch", "--against", "paddle"), "exchange the two"),
         (("--candidate", "paddle-static", "--probe", "norm"), "nothing is seen inside a graph"),
-        (("--against", "torch-compiled", "--reuse", "torch"), "leave --against out"),
+        (("--against", "paddle-static", "--reuse", "torch"), "leave --against out"),
     ],
 )
 def test_what_cannot_be_compared_is_refused(checkout, pair, typed, said):
@@ -213,14 +190,14 @@ def test_torchs_optimizers_import_no_compiler_and_compute_the_same():
 def test_names_stand_in_sentences_alone():
     text = "torch's {torch} and Paddle's; paddle_model.py, torch.nn, --torch-python, `torch`"
     try:
-        call_sides(("torch", "torch-compiled"))
+        call_sides(("torch", "paddle-static"))
         told = named(text)
         said = in_language(Kind.DROPOUT_RATES(dropout="a.torch", torch=0.1, paddle=0.2))
         call_sides(("paddle", "paddle"))
         again = named("--candidate torch: torch and Paddle")
     finally:
         call_sides(("torch", "paddle"))
-    assert told == text.replace("Paddle's", "compiled torch's")
-    assert said == "the dropout a.torch has the rate 0.1 in torch and 0.2 in compiled torch"
+    assert told == text.replace("Paddle's", "static Paddle's")
+    assert said == "the dropout a.torch has the rate 0.1 in torch and 0.2 in static Paddle"
     assert again == "--candidate torch: the reference and the candidate"
     assert named(text) == text

@@ -37,7 +37,6 @@ from twincheck.common.sides import (
     batch_norm,
     choices,
     dropouts,
-    graphs,
     random_functions,
     upcast,
 )
@@ -194,8 +193,6 @@ class Worker:
         wanted = request.transplant if self.side.NAME == "paddle" else None
         if self.transplanted == "":
             self.transplant, self.transplanted = _transplant(wanted), wanted
-            if "torch-compiled" in request.backends and self.side.NAME == "torch":
-                graphs.break_at_draws(self.side)
             self.exact = self.side.exact_operators(
                 _site, lambda: current().probing or current().watching
             )
