@@ -22,8 +22,8 @@ from twincheck.common.logs.independence import two_environments
 from twincheck.common.logs.sidecar import Sidecar
 from twincheck.common.system.checkout import ROOT
 from twincheck.common.system.errors import UserError
-from twincheck.common.system.interpreters import _said, _variables, find_interpreter
-from twincheck.common.system.processes import _VARIABLES, Process, how_it_ended
+from twincheck.common.system.interpreters import _said, _variables, interpreter
+from twincheck.common.system.processes import NEEDED, Process, how_it_ended
 
 PAIR = SMALL_CNN
 INSTALLED = ROOT / ".environments"
@@ -120,17 +120,16 @@ def test_a_python_that_will_not_do_is_refused_in_a_sentence(tmp_path, given, exp
         }
         script(path, answers[given])
     with pytest.raises(UserError) as refused:
-        find_interpreter("torch", str(path), os.environ, tmp_path)
+        interpreter("torch", str(path))
     assert str(refused.value).startswith(f"--torch-python {path}")
     assert expected in str(refused.value) and "\n" not in str(refused.value)
 
 
-def test_a_python_says_what_it_has(tmp_path):
-    found = find_interpreter("torch", sys.executable, os.environ, tmp_path)
-    assert found.path == sys.executable
+def test_a_python_says_what_it_has():
+    assert interpreter("torch", sys.executable) == sys.executable
     names = ("torch", "numpy")
-    assert _said[found.path].items() >= {n: metadata.version(n) for n in names}.items()
-    assert _said[found.path]["python"] == sys.version.split()[0]
+    assert _said[sys.executable].items() >= {n: metadata.version(n) for n in names}.items()
+    assert _said[sys.executable]["python"] == sys.version.split()[0]
 
 
 @pytest.mark.slow
@@ -164,7 +163,7 @@ def test_paddle_2_gets_pythons_own_zlib_first(monkeypatch):
     assert _variables("paddle", {"paddle": "2.6.2"}) == {}  # built in
     assert _variables("paddle", {"paddle": "3.3.1", "libz": "/l/libz.so.1"}) == {}
     assert _variables("torch", {"torch": "2.13.0", "libz": "/l/libz.so.1"}) == {}
-    monkeypatch.setitem(_VARIABLES, sys.executable, {"A_VARIABLE": "first"})
+    monkeypatch.setitem(NEEDED, sys.executable, {"A_VARIABLE": "first"})
     monkeypatch.setenv("A_VARIABLE", "second")
     said = []
     assert Process([sys.executable, "-c", PROGRESS], said.append).wait() == 0

@@ -15,7 +15,6 @@ import gc
 import importlib
 import json
 import os
-import subprocess
 import sys
 import time
 import traceback
@@ -62,7 +61,7 @@ from twincheck.common.sides.shared_weights import (
 from twincheck.common.sides.side import Side
 from twincheck.common.sides.write_log import write_log
 from twincheck.common.system import extras
-from twincheck.common.system.checkout import PATH, ROOT
+from twincheck.common.system.checkout import ROOT
 from twincheck.common.system.errors import LostProcess, UserError, is_ours
 from twincheck.common.system.half import HALF
 from twincheck.common.system.memory import (
@@ -308,23 +307,19 @@ def _answer_from_stdin(worker: Worker) -> int:
 def _run_apart(module: str, path: Path) -> int:
     """Run a module's `main` on a file in a fork, so that this process keeps nothing of it.
 
-    A fork need not import the framework again; elsewhere than on Linux one may not bear that.
-    Ends as the fork ended, unless that is well: who asked finds out why as of any process.
+    A fork need not import the framework again.  Ends as the fork ended, unless that is well: who
+    asked finds out why as of any process.
     """
-    if sys.platform != "linux":
-        command = [sys.executable, "-W", "ignore", "-m", module, str(path)]
-        status = subprocess.run(command, cwd=PATH, check=False).returncode
-    else:
-        process = os.fork()
-        if not process:
-            try:
-                watch_launcher()  # this process
-                status = importlib.import_module(module).main(path)
-            except BaseException as error:  # a model's file may call exit
-                traceback.print_exception(error)
-                status = 1
-            leave(status)
-        status = os.waitstatus_to_exitcode(os.waitpid(process, 0)[1])
+    process = os.fork()
+    if not process:
+        try:
+            watch_launcher()  # this process
+            status = importlib.import_module(module).main(path)
+        except BaseException as error:  # a model's file may call exit
+            traceback.print_exception(error)
+            status = 1
+        leave(status)
+    status = os.waitstatus_to_exitcode(os.waitpid(process, 0)[1])
     if status < 0:
         os.kill(os.getpid(), -status)
     return leave(status) if status else 0
