@@ -1,7 +1,6 @@
 """Any two: --candidate and --against name what computes the sides of a check."""
 
 import shutil
-import sys
 
 import pytest
 from builders import a_case, a_net, ended, paddles, write_pair
@@ -132,35 +131,13 @@ def test_a_model_that_no_graph_can_be_made_of_is_a_sentence(checkout, pair):
     assert "paddle-static: no graph can be made of this model: " in done.stderr
 
 
-# torch hands its own folder to the compiler without quotes.
-COMPILES = pytest.mark.skipif(" " in sys.prefix, reason=f"torch compiles nothing in {sys.prefix}")
-
-
-@pytest.mark.slow
-@COMPILES
-def test_a_compiled_model_is_the_function_that_runs_as_it_is(checkout, pair):
-    asked = ("--model", pair(OLD), "--candidate", "torch-compiled")
-    done, report = ended(0, checkout.rows(3, *asked))
-    assert {row["verdict"] for row in report["rows"]} <= {"IDENTICAL", "ROUNDING"}
-    assert "`torch-compiled` (torch_model.py)" in done.stdout
-
-
-@pytest.mark.slow
-@COMPILES
-def test_a_compiled_model_that_differs_is_found(checkout, pair):
-    factor = "x = x * (1.001 if torch.compiler.is_compiling() else 1)\n        return self.last("
-    otherwise = OLD.replace("return self.last(", factor)
-    asked = ("--model", pair(otherwise), "--candidate", "torch-compiled")
-    assert "torch and compiled torch share" in ended(1, checkout.check(1, *asked)).stdout
-
-
 @pytest.mark.parametrize(
     ("typed", "said"),
     [
         (("--candidate", "torch"), "one file would be compared with itself"),
         (("--candidate", "torch", "--against", "paddle"), "exchange the two"),
         (("--candidate", "paddle-static", "--probe", "norm"), "nothing is seen inside a graph"),
-        (("--against", "torch-compiled", "--reuse", "torch"), "leave --against out"),
+        (("--against", "paddle-static", "--reuse", "torch"), "leave --against out"),
     ],
 )
 def test_what_cannot_be_compared_is_refused(checkout, pair, typed, said):

@@ -21,8 +21,8 @@ from twincheck.common.logs.independence import two_environments
 from twincheck.common.logs.sidecar import Sidecar
 from twincheck.common.system.checkout import ROOT
 from twincheck.common.system.errors import UserError
-from twincheck.common.system.interpreters import _variables, find_interpreter
-from twincheck.common.system.processes import _VARIABLES, Process, how_it_ended
+from twincheck.common.system.interpreters import _variables, interpreter
+from twincheck.common.system.processes import NEEDED, Process, how_it_ended
 
 PAIR = SMALL_CNN
 INSTALLED = ROOT / ".environments"
@@ -118,7 +118,7 @@ def test_a_python_that_will_not_do_is_refused_in_a_sentence(tmp_path, given, exp
         }
         script(path, answers[given])
     with pytest.raises(UserError) as refused:
-        find_interpreter("torch", str(path), os.environ, tmp_path)
+        interpreter("torch", str(path))
     assert str(refused.value).startswith(f"--torch-python {path}")
     assert expected in str(refused.value) and "\n" not in str(refused.value)
 
@@ -154,7 +154,7 @@ def test_paddle_2_gets_pythons_own_zlib_first(monkeypatch):
     assert _variables("paddle", {"paddle": "2.6.2"}) == {}  # built in
     assert _variables("paddle", {"paddle": "3.3.1", "libz": "/l/libz.so.1"}) == {}
     assert _variables("torch", {"torch": "2.13.0", "libz": "/l/libz.so.1"}) == {}
-    monkeypatch.setitem(_VARIABLES, sys.executable, {"A_VARIABLE": "first"})
+    monkeypatch.setitem(NEEDED, sys.executable, {"A_VARIABLE": "first"})
     monkeypatch.setenv("A_VARIABLE", "second")
     said = []
     assert Process([sys.executable, "-c", PROGRESS], said.append).wait() == 0

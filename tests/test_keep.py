@@ -1,8 +1,5 @@
 """Which tensors a check keeps whole: with sums a fault is found where it is found without."""
 
-from collections import namedtuple
-from dataclasses import replace
-
 import pytest
 from builders import copied, ended, translated
 from checkout import change
@@ -11,11 +8,6 @@ from twincheck.common.logs.guide_pair import has_pair
 from twincheck.common.logs.reader import read_log
 from twincheck.common.logs.result_folder import ResultFolder
 from twincheck.common.logs.sidecar import read_sidecar
-from twincheck.common.pair.pairs import Case
-from twincheck.common.pair.request import RunRequest
-from twincheck.common.sides import write_log
-from twincheck.common.sides.job import Job
-from twincheck.common.system.errors import UserError
 from twincheck.common.system.run_kind import RunKind
 
 PAIR, CODED = translated("wide"), translated("coded")
@@ -121,35 +113,3 @@ def test_of_a_choice_among_many_the_largest_scores_are_kept(checkout, tmp_path):
         assert one["key"].endswith("argmax") and one["beyond"] == 2 * 72
         assert all(other[name] == one[name] for name in ("key", "gap", "beyond"))
     assert sizes == [2 * 72 * 10, 2 * 72 * 128]
-
-
-# ---- the disk -----------------------------------------------------------------------------------
-
-
-def of_model_a(request, folder, per_weight=0):
-    """Return the job that a step's script would get for a model of one case."""
-    pair, cases = namedtuple("Named", "name")("a"), [Case("", {})]
-    job = Job(None, "forward_all", None, request, pair, cases, "", folder, "", may_sum=True)
-    return replace(job, per_weight=per_weight)
-
-
-@pytest.mark.parametrize(
-    ("keep", "values", "free", "needed"),
-    [
-        ("auto", 10**7, 4 * 10**8, "0.5 GB"),
-        ("auto", 10**7, 6 * 10**8, ""),
-        ("auto", 10**4, 4 * 10**8, ""),  # small: its logs are too
-        ("all", 10**7, 20 * 10**9, "29.3 GB"),
-        ("all", 10**7, 30 * 10**9, ""),
-    ],
-)
-def test_a_disk_that_will_be_full_is_said_before(tmp_path, monkeypatch, keep, values, free, needed):
-    usage = namedtuple("Usage", "total used free")(10**12, 10**12 - free, free)
-    monkeypatch.setattr(write_log.shutil, "disk_usage", lambda folder: usage)
-    monkeypatch.setattr(Job, "values", lambda self, case: values)
-    job = of_model_a(RunRequest(model="a", keep=keep), tmp_path, 121)
-    if needed:
-        with pytest.raises(UserError, match=f"may come to {needed}.* free where they are written"):
-            write_log.refuse_full_disk(job)
-    else:
-        write_log.refuse_full_disk(job)

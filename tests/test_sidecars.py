@@ -64,7 +64,6 @@ SAMPLES = {
     "draws": {"main": [{"passes": 2, "draws": [DRAW]}]},
     "dropouts": {"main": [{"passes": 2, "draws": [DRAW | {"kind": "dropout 0.1"}]}]},
     "untaped_draws": {"main": True},
-    "unseeded": {"main": {"place": "net.py:3"}},
     "rates": {"main": {"sgd": {"factor": 0.1, "because": "the loss goes from 2 to inf"}}},
     "generated": {"main": {"cache/prompt_0:gap": [1e-15, None]}},
     "left_out": {"main": ["torch, cache: no part of its model takes past_key_values"]},

@@ -63,8 +63,6 @@ def run_step(
         what = {"dtype": options.run.dtype, "step": step.number}
         raise UserError(Kind.HALF_TRAINING_WITHOUT_AUTOCAST(**what))
     options.refuse_contradictions()
-    if step.optimizers and options.run.offload and not options.run.probes:
-        raise UserError(Kind.OFFLOAD_WITHOUT_PROBE())
     _refuse_machines(step, options, pairs)
     step = step.shared_by(options.run)
     if options.compare_only:

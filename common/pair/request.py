@@ -102,13 +102,6 @@ class RunRequest:
         of="probes",
         judges=True,
     )
-    # Weights stay in their files, and come into a part of the model while it runs.
-    offload: bool = option(
-        False,
-        Kind.HELP_OFFLOAD(),
-        kept=False,
-        of="probes",
-    )
     # The folder in which each model's data have a folder (steps 2 and 5).
     data: str | None = None
     # The kind of weights that steps 2 and 5 start from: initial or perturbed.
@@ -180,9 +173,8 @@ class RunRequest:
 
     @property
     def modes(self) -> str:
-        """Return the modes to run: --offload and half precision have train mode where asked."""
-        one = self.offload or self.dtype in HALF
-        return EVAL if one and self.mode == BOTH else self.mode
+        """Return the modes to run: half precision has train mode where asked."""
+        return EVAL if self.dtype in HALF and self.mode == BOTH else self.mode
 
     @property
     def stored_dtype(self) -> str:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from twincheck.common.system.checkout import PATH
 from twincheck.common.system.errors import UserError
-from twincheck.common.system.interpreters import find_interpreter
+from twincheck.common.system.interpreters import interpreter
 from twincheck.common.system.processes import environment, how_it_ended
 from twincheck.extras.doctor import Kind
 
@@ -70,14 +70,14 @@ class Framework:
 def examine(side: str, path: str, within_s: float = PATIENCE_S) -> Framework:
     """Import a framework under a Python, in a process that has some time for it."""
     try:
-        found = find_interpreter(side, path, environment(), PATH)
+        python = interpreter(side, path)
     except UserError as error:
         return Framework(side, path, problem=str(error))
     try:
         done = subprocess.run(
-            [found.path, "-W", "ignore", "-c", _QUESTION, side],
+            [python, "-W", "ignore", "-c", _QUESTION, side],
             cwd=PATH,
-            env=environment() | dict(found.variables),
+            env=environment(python=python),
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,

@@ -12,11 +12,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from twincheck import IN_A_CHECKOUT
-from twincheck.common.system.checkout import PATH, ROOT
+from twincheck.common.system.checkout import ROOT
 from twincheck.common.system.errors import UserError
 from twincheck.common.system.frameworks import SIDES
 from twincheck.common.system.interpreters import ask
-from twincheck.common.system.processes import environment
 from twincheck.common.system.start import OLDEST_PYTHON
 
 # Those that the workbench was tried with, in order; docs/environments.md says what passed in each.
@@ -111,6 +110,6 @@ def _runs(path: Path) -> bool:
 def _answer(path: Path) -> dict | None:
     """Ask a Python about itself; return None of one that does not answer."""
     try:
-        return ask(str(path), path, environment(), PATH, PATIENCE_S)
+        return ask(str(path), path, PATIENCE_S)
     except UserError:
         return None
