@@ -22,7 +22,6 @@ _MARK = "@doctor "
 _QUESTION = """
 import json, sys
 side = sys.argv[1]
-import numpy
 if side == "torch":
     import torch as lib
     hip = getattr(lib.version, "hip", None)
@@ -37,8 +36,7 @@ else:
     product = lib.eye(2, dtype="float64") @ lib.ones([2, 2], dtype="float64")
 assert product.numpy().tolist() == [[1.0, 1.0], [1.0, 1.0]], "a product of 1 is not 1"
 names = [cuda.get_device_name(i) for i in range(cuda.device_count())] if seen else []
-answer = {"version": lib.__version__, "file": lib.__file__, "numpy": numpy.__version__}
-answer.update(python="%d.%d.%d" % sys.version_info[:3], built_for=built, gpus=names)
+answer = {"version": lib.__version__, "file": lib.__file__, "built_for": built, "gpus": names}
 print("@doctor " + json.dumps(answer))
 """
 
@@ -55,9 +53,7 @@ class Framework:
     path: str  # of the Python
     problem: str = ""
     version: str = ""
-    python: str = ""
     file: str = ""
-    numpy: str = ""
     built_for: str | None = None
     gpus: Sequence[str] = field(default_factory=list)
 

@@ -1,4 +1,4 @@
-"""The other Pythons of this machine, and which framework each has; none is made to import one.
+"""The other Pythons of this machine that have a framework; none is made to import it.
 
 And which versions of all of these the workbench was tried with.
 """
@@ -8,13 +8,10 @@ import re
 import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from pathlib import Path
 
-from twincheck import IN_A_CHECKOUT
-from twincheck.common.system.checkout import PATH, ROOT
+from twincheck.common.system.checkout import PATH, for_logs
 from twincheck.common.system.errors import UserError
-from twincheck.common.system.frameworks import SIDES
 from twincheck.common.system.interpreters import ask
 from twincheck.common.system.processes import environment
 from twincheck.common.system.start import OLDEST_PYTHON
@@ -29,21 +26,7 @@ TRIED = {
 PATIENCE_S = 10.0
 AT_A_TIME = 8
 _NAME = re.compile(r"python(3(\.\d+)?)?")
-_CONDAS = ("miniconda3", "anaconda3", "miniforge3", "mambaforge")
-
-
-@dataclass(frozen=True)
-class Python:
-    """A Python, and the versions of what it has: torch, paddle, numpy."""
-
-    path: str
-    version: str
-    has: dict[str, str]
-
-    def can_run(self, side: str) -> bool:
-        """Return whether it can run a side; --torch-python, --paddle-python refuse it if not."""
-        new_enough = order(self.version)[:2] >= OLDEST_PYTHON
-        return new_enough and side in self.has and "numpy" in self.has
+_IN_HOME = (".pyenv/versions/*", ".virtualenvs/*", "*conda3", "*conda3/envs/*", "*forge3/envs/*")
 
 
 def order(version: str) -> tuple[int, ...]:
@@ -51,66 +34,40 @@ def order(version: str) -> tuple[int, ...]:
     return tuple(int(part) for part in re.findall(r"\d+", version.partition("+")[0])[:3])
 
 
-def other_pythons() -> list[Python]:
-    """All that are found and answer, but this one; those near the working folder come first."""
-    own = _place(Path(sys.executable))
-    paths: dict[tuple, Path] = {}
-    for path in filter(_runs, places()):
-        paths.setdefault(_place(path), path)
-    paths.pop(own, None)
+def pythons_with(side: str) -> list[str]:
+    """Return the other Pythons that can run a side: those in the working folder, then the newest
+    framework."""
+    # An environment's Python is a link to the one behind it: its folder tells it apart.
+    paths = {(os.path.realpath(p.parent), os.path.realpath(p)): p for p in reversed([*places()])}
+    own = Path(sys.executable)
+    paths.pop((os.path.realpath(own.parent), os.path.realpath(own)), None)
     with ThreadPoolExecutor(AT_A_TIME) as threads:
         answers = list(threads.map(_answer, paths.values()))
-    found: dict[tuple, Python] = {}
-    for path, answer in zip(paths.values(), answers, strict=True):
-        if answer is None:
-            continue
-        has = {name: answer[name] for name in (*SIDES, "numpy") if name in answer}
-        # A wrapper, as pyenv's, stands for a Python that may have been found by itself.
-        place = _place(Path(answer.get("executable") or path))
-        if place != own:
-            found.setdefault(place, Python(str(path), answer["python"], has))
-    return list(found.values())
+    fit = [
+        (path.is_relative_to(Path.cwd()), order(answer[side]), str(path))
+        for path, answer in zip(paths.values(), answers, strict=True)
+        if side in answer and "numpy" in answer and order(answer["python"])[:2] >= OLDEST_PYTHON
+    ]
+    return [path for *_, path in sorted(fit, reverse=True)]
 
 
 def places() -> Iterator[Path]:
-    """Give where Pythons may be: environments here, the active ones, on PATH, pyenv's, conda's."""
-    folders = dict.fromkeys([Path.cwd(), ROOT] if IN_A_CHECKOUT else [Path.cwd()])
-    for folder in folders:
-        for pattern in ("*/pyvenv.cfg", ".*/pyvenv.cfg"):
-            yield from (path.parent / "bin" / "python" for path in sorted(folder.glob(pattern)))
-    for name in ("VIRTUAL_ENV", "CONDA_PREFIX"):
-        if os.environ.get(name):
-            yield Path(os.environ[name], "bin", "python")
-    for folder in os.get_exec_path():
-        # pyenv's shims stand for Pythons that are found below, and ask pyenv each time.
-        if Path(folder).name != "shims" and os.path.isdir(folder):
-            names = filter(_NAME.fullmatch, os.listdir(folder))
-            yield from (Path(folder, name) for name in sorted(names, key=len))
-    home = Path(os.path.expanduser("~"))
-    tops = [
-        Path(os.environ.get("PYENV_ROOT") or home / ".pyenv", "versions"),
-        home / ".virtualenvs",
-    ]
-    condas = [home / name for name in _CONDAS]
-    if os.environ.get("CONDA_EXE"):
-        condas.insert(0, Path(os.environ["CONDA_EXE"]).parent.parent)
-    for top in [*tops, *(conda / "envs" for conda in condas)]:
-        yield from sorted(top.glob("*/bin/python"))
-    yield from (conda / "bin" / "python" for conda in condas)
+    """Give where Pythons are: environments here, the active ones, on PATH, pyenv's, conda's."""
+    tops = [path.parent for path in sorted(for_logs().glob("*/pyvenv.cfg"))]
+    tops += [path.parent for path in sorted(Path.cwd().glob("*/pyvenv.cfg"))]
+    active = filter(None, map(os.environ.get, ("VIRTUAL_ENV", "CONDA_PREFIX")))
+    tops += [*map(Path, active), *(top for name in _IN_HOME for top in Path.home().glob(name))]
+    found = [top / "bin" / "python" for top in tops]
+    for folder in map(Path, os.get_exec_path()):
+        # pyenv's shims stand for Pythons that are found in its own folder.
+        if folder.name != "shims" and folder.is_dir():
+            found += (path for path in sorted(folder.iterdir()) if _NAME.fullmatch(path.name))
+    yield from (path for path in found if path.is_file() and os.access(path, os.X_OK))
 
 
-def _place(path: Path) -> tuple[str, str]:
-    """Return what tells two Pythons apart: an environment's is a link to the one behind it."""
-    return os.path.realpath(path.parent), os.path.realpath(path)
-
-
-def _runs(path: Path) -> bool:
-    return path.is_file() and os.access(path, os.X_OK)
-
-
-def _answer(path: Path) -> dict | None:
-    """Ask a Python about itself; return None of one that does not answer."""
+def _answer(path: Path) -> dict:
+    """Ask a Python about itself; nothing is known of one that does not answer."""
     try:
         return ask(str(path), path, environment(), PATH, PATIENCE_S)
     except UserError:
-        return None
+        return {}
