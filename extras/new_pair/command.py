@@ -133,7 +133,7 @@ def _of_two(given: argparse.Namespace, processes: Processes) -> int:
         if not given.update:
             _put(work, target)
     made_so = Kind.SET_UP_AGAIN if given.update else Kind.MADE
-    report.say(made_so(folder=str(target), files=list(made.texts)))
+    report.say(made_so(folder=str(target), files=[n for n in made.texts if "/" not in n]))
     for line in [*(Kind.FILE_KEPT(file=str(target / name)) for name in kept), *made.lines]:
         report.say(Kind.INDENTED(line=renamed(line, str(work), str(target))))
     words: list[str] = []

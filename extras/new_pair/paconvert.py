@@ -1,7 +1,6 @@
 """A PyTorch model's code translated to Paddle by PaConvert, a program in its own environment.
 
-`translate` writes the translation and lists what PaConvert left in torch.  The last translation is
-kept beside it, so that the next one can be merged with what the user has edited since.
+`translate` writes the translation and lists what PaConvert left in torch.
 """
 
 import ast
@@ -11,6 +10,7 @@ import json
 import re
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,16 +19,13 @@ from twincheck import IN_A_CHECKOUT
 from twincheck.common.system.checkout import ROOT
 from twincheck.common.system.door import to_make, to_pip
 from twincheck.common.system.errors import UserError
-from twincheck.common.system.folders import put_in_place, working_folder
 from twincheck.common.system.processes import environment
 from twincheck.extras.new_pair import Kind
-from twincheck.extras.new_pair.merge import Conflict, merge, texts_in
 from twincheck.extras.new_pair.spec import Spec
 from twincheck.extras.new_pair.torch_sources import KNOWN_TO_PACONVERT, TorchSources, gather
 
 VERSION = "3.3.1"
 PYTHON = ROOT / ".paconvert" / "bin" / "python"  # what `make paconvert` makes
-RECORD = ".paconvert.json"  # in the target: PaConvert's own words, before anybody edited them
 
 _PATIENCE_S = 1800.0
 _MARK = ">>>>>>"  # how PaConvert begins a line that it could not translate
@@ -41,7 +38,6 @@ class Untranslated:
     """A place that PaConvert left in torch; a line is 0 where it was not found again."""
 
     api: str  # torch.cuda._initialized, or *.name for a method of something
-    text: str  # the line of the translation
     file: str  # of the torch side, as it is told: from its package on
     line: int
     translated: Path
@@ -60,10 +56,9 @@ class Translation:
     """The translation of a model's code: its files, and what is left to do by hand."""
 
     spec: Spec  # the translated model
-    files: Mapping[str, Path | None]  # place in the folder -> torch file, None for PaConvert's own
+    texts: Mapping[str, str]  # place in the folder -> what PaConvert made
+    files: Mapping[str, Path]  # place in the folder -> torch file
     untranslated: tuple[Untranslated, ...]
-    conflicts: tuple[Conflict, ...] = ()
-    kept: tuple[str, ...] = ()  # files whose edits were kept
 
     @property
     def folder(self) -> Path:
@@ -75,21 +70,13 @@ class Translation:
         found = re.search(rf"{re.escape(str(self.folder))}/([^\s:]+\.py):(\d+)", sentence)
         if not found:  # such as a package that is missing
             return Kind.MEND_THAT(error=sentence)
-        more = ""
-        if self.files.get(found[1]):
-            file, line = self.folder / found[1], int(found[2])
-            places = {
-                (o.translated.absolute(), o.translated_line): o for o in self.untranslated[::-1]
-            }
-            if (file, line) in places:
-                more = Kind.LEFT_IN_TORCH(place=places[file, line].reason)
-            else:
-                here, torch = (
-                    _Places(f.read_text(encoding="utf-8")) for f in (file, self.files[found[1]])
-                )
-                where = torch.alike(here.scope(line), here.lines[line - 1])
-                said = {"file": str(self.files[found[1]]), "line": where}
-                more = Kind.LINE_IN_TORCH(**said) if where else ""
+        file, line = self.folder / found[1], int(found[2])
+        places = {(o.translated.absolute(), o.translated_line): o for o in self.untranslated[::-1]}
+        torch, more = self.files.get(found[1]), ""
+        if (file, line) in places:
+            more = Kind.LEFT_IN_TORCH(place=places[file, line].reason)
+        elif torch and (where := _Places(torch).alike(_Places(file), line)):
+            more = Kind.LINE_IN_TORCH(file=str(torch), line=where)
         return Kind.MEND_TRANSLATION(error=sentence, place=more)
 
 
@@ -133,57 +120,30 @@ def search_path(python: str) -> list[str]:
 
 
 def translate(
-    spec: Spec, target: Path, python: str, path: Sequence[str | Path] = (), update: bool = False
+    spec: Spec, target: Path, python: str, path: Sequence[str | Path] = ()
 ) -> Translation:
     """Translate a model's file or package, with what it imports that is made of torch.
 
-    target   the folder for it, which imports of the translation look into
+    target   the folder for it, which imports of the translation look into; what is there stays
     python   the Python that has PaConvert (find_paconvert)
     path     where the torch side's Python looks for modules, by default where this one does
-    update   the target may be there: what was edited in it is merged into the new translation
-    Raises UserError where the source cannot be read, PaConvert fails, or the target is there.
+    Raises UserError where the source cannot be read, or PaConvert fails.
     """
-    if target.exists() and not update:
-        raise UserError(Kind.TRANSLATION_THERE(folder=str(target)))
-    former, yours = _recorded(target), texts_in(target)
     sources = gather(spec, path or sys.path)
-    target.parent.mkdir(parents=True, exist_ok=True)
-    with working_folder(target.parent) as work:
-        texts = _translated(sources, work, python)
-        merged, *edits = merge(former, yours, texts, target)
-        finished = work / "finished"
-        record = json.dumps({"paconvert": VERSION, "files": texts}, indent=1, sort_keys=True)
-        for place, text in {**merged, RECORD: record + "\n"}.items():
-            (finished / place).parent.mkdir(parents=True, exist_ok=True)
-            (finished / place).write_text(text, encoding="utf-8")
-        put_in_place(finished, target)
+    with tempfile.TemporaryDirectory(prefix="paconvert-") as work:
+        texts = _translated(sources, Path(work), python)
+    for place, text in texts.items():
+        if not (target / place).exists():
+            (target / place).parent.mkdir(parents=True, exist_ok=True)
+            (target / place).write_text(text, encoding="utf-8")
     files = {module.place.as_posix(): module.path for module in sources.modules.values()}
     left = []
     for place, file in files.items():
-        if place in merged:
-            shown = str(file) if spec.file else place
-            left += _left_in(merged[place], file, shown, target / place)
+        shown = str(file) if spec.file else place
+        left += _left_in(target / place, file, shown) if place in texts else ()
     entry, folder = sources.entry, target.absolute()
-    return Translation(
-        Spec(entry.name, spec.name, folder / entry.place, folder),
-        {place: files.get(place) for place in texts},
-        tuple(left),
-        *edits,
-    )
-
-
-def _recorded(target: Path) -> dict[str, str]:
-    """Place -> text of the last translation as PaConvert made it."""
-    record = target / RECORD
-    if not target.exists():
-        return {}
-    try:
-        files = json.loads(record.read_text(encoding="utf-8"))["files"]
-        assert all(isinstance(text, str) for text in files.values())
-        return files
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, AssertionError):
-        said = {"record": str(record), "folder": str(target)}
-        raise UserError(Kind.TRANSLATION_NOT_RECORDED(**said)) from None
+    translated = Spec(entry.name, spec.name, folder / entry.place, folder)
+    return Translation(translated, texts, files, tuple(left))
 
 
 def _translated(sources: TorchSources, work: Path, python: str) -> dict[str, str]:
@@ -252,9 +212,9 @@ def _with_its_imports(text: str) -> str:
 # ---- what was left ------------------------------------------------------------------------------
 
 
-def _left_in(text: str, file: Path, shown: str, translated: Path) -> Iterator[Untranslated]:
+def _left_in(translated: Path, file: Path, shown: str) -> Iterator[Untranslated]:
     """The places of a translated file that are still torch's, with their lines in torch's file."""
-    known, here = _Places(file.read_text(encoding="utf-8")), _Places(text)
+    torch, here = _Places(file), _Places(translated)
     note = ""
     for number, line in enumerate(here.lines, 1):
         said = _NOTE.search(line)
@@ -267,8 +227,8 @@ def _left_in(text: str, file: Path, shown: str, translated: Path) -> Iterator[Un
         )
         note = ""
         for api in dict.fromkeys(apis):
-            where = known.use(api, here.scope(number), line)
-            yield Untranslated(api, line.strip(), shown, where, translated, number)
+            where = torch.alike(here, number)
+            yield Untranslated(api, shown, where, translated, number)
 
 
 def _without_strings(line: str) -> str:
@@ -279,10 +239,10 @@ def _without_strings(line: str) -> str:
 class _Places:
     """A file's lines, the names that it imports, and the class and function around each line."""
 
-    def __init__(self, text: str):
+    def __init__(self, file: Path):
+        text = file.read_text(encoding="utf-8")
         self.lines, self.names = text.splitlines(), set()
         self._spans: list[tuple[int, int, str]] = []
-        self._used: set[tuple[int, str]] = set()
         try:
             tree = ast.parse(text)
         except SyntaxError:  # said where it is imported
@@ -295,36 +255,22 @@ class _Places:
                 first = min([node.lineno, *(d.lineno for d in node.decorator_list)])
                 self._spans.append((first, node.end_lineno, node.name))
 
-    def scope(self, line: int) -> str:
+    def scope(self, line: int) -> list[str]:
         """The class and function around a line."""
-        return ".".join(name for first, last, name in sorted(self._spans) if first <= line <= last)
+        return [name for first, last, name in sorted(self._spans) if first <= line <= last]
 
-    def use(self, api: str, scope: str, like: str) -> int:
-        """The line with an API's name that is most like one of the translation; each once."""
-        name = re.compile(rf"\b{re.escape(api.rpartition('.')[2])}\b")
-        found = [
-            number
-            for number, line in enumerate(self.lines, 1)
-            if name.search(_without_strings(line)) and (number, api) not in self._used
-        ]
-        best = self._most_alike([i for i in found if self.scope(i) == scope] or found, like, 0.0)
-        best = best or self.alike(scope, like)  # under another name
-        self._used.add((best, api))
+    def alike(self, other: "_Places", line: int) -> int:
+        """The line that one of the translation was made of, in the class and function of its
+        names; 0 where none is like it."""
+        like, scope = other.lines[line - 1].strip(), other.scope(line)
+        found = difflib.SequenceMatcher(None, "", like, False)
+        best, most = 0, 0.5  # less alike is no translation
+        for number, text in enumerate(self.lines, 1):
+            if self.scope(number) == scope:
+                found.set_seq1(text.strip())
+                if found.ratio() > most:
+                    best, most = number, found.ratio()
         return best
-
-    def alike(self, scope: str, like: str) -> int:
-        """The line that one of the translation was made of; 0 where none is like it."""
-        own = [number for number in range(1, len(self.lines) + 1) if self.scope(number) == scope]
-        return self._most_alike(own, like, 0.5)  # less alike is no translation
-
-    def _most_alike(self, numbers: Sequence[int], like: str, least: float) -> int:
-        """The first of these lines that is most like another; 0 where none is by that much."""
-        alike = {
-            i: difflib.SequenceMatcher(None, self.lines[i - 1].strip(), like.strip(), False).ratio()
-            for i in numbers
-        }
-        best = max(alike, key=alike.get, default=0)
-        return best if best and alike[best] >= least else 0
 
 
 # ---- PaConvert's process ------------------------------------------------------------------------

@@ -53,7 +53,7 @@ def remarks(plan: Plan, asked: Sequence[Input]) -> Iterator[str]:
 
 
 def remarks_on_translation(translation: Translation) -> Iterator[str]:
-    """Lines on what PaConvert left untranslated, and on whose edits an update has kept."""
+    """Lines on what PaConvert left untranslated."""
     if translation.untranslated:
         yield Kind.UNTRANSLATED_COUNTED(count=len(translation.untranslated))
         for place in translation.untranslated[:_MOST_PLACES]:
@@ -61,5 +61,3 @@ def remarks_on_translation(translation: Translation) -> Iterator[str]:
         left_out = len(translation.untranslated) - _MOST_PLACES
         if left_out > 0:
             yield Kind.INDENTED(line=Kind.UNTRANSLATED_LEFT_OUT(count=left_out))
-    for name in translation.kept:
-        yield Kind.EDITS_KEPT(file=str(translation.folder / name))

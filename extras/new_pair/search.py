@@ -16,7 +16,7 @@ from twincheck.extras.new_pair.assignment import (
     template,
 )
 from twincheck.extras.new_pair.structure import sizes_of
-from twincheck.extras.new_pair.trials import CLOSE, Event, Trials, Tried, distance
+from twincheck.extras.new_pair.trials import CLOSE, Trials, Tried, distance
 
 _MOST_IN_A_TIE = 4  # of more, two are exchanged at a time; in the end neighbours alone
 
@@ -25,14 +25,12 @@ _MOST_IN_A_TIE = 4  # of more, two are exchanged at a time; in the end neighbour
 class Found:
     """The assignment that agrees best, its trial, and what exchanging equal units showed.
 
-    told_apart   Paddle units -> the first event that fails where they are exchanged
-    alike        Paddle units that may be exchanged without a difference
-    more         Paddle units that compute more than their partners: behind them all agrees
+    alike   Paddle units that may be exchanged without a difference
+    more    Paddle units that compute more than their partners: behind them all agrees
     """
 
     assignment: Assignment
     tried: Tried
-    told_apart: dict[tuple[str, ...], Event] = field(default_factory=dict)
     alike: list[tuple[str, ...]] = field(default_factory=list)
     more: frozenset[str] = frozenset()
 
@@ -272,28 +270,8 @@ class Search:
                     return
                 order = _exchanged(range(len(ties[0])), one, other)
                 then = self.trials.run(self._permuted(found.assignment, ties, order))
-                for tie, event in zip(ties, self._shown(ties, found.tried, then), strict=True):
-                    pair = tie[one], tie[other]
-                    if event is None:
-                        found.alike.append(pair)
-                    else:
-                        found.told_apart[pair] = event
-
-    def _shown(self, ties, tried: Tried, then: Tried) -> list[Event | None]:
-        """For each layer's tie the first event behind it, and before the next's, that fails now."""
-        firsts = [min(then.calls.calls_of(n)[0].number for n in tie) for tie in ties]
-        agreed = {(e.unit, e.number, e.what) for e in tried.events if e.agrees}
-        shown = []
-        for first in firsts:
-            last = min((other for other in firsts if other > first), default=np.inf)
-            failing = (
-                e
-                for e in then.failing
-                # The model's own output is its call's last word, and its call the first.
-                if (first <= e.call < last or not e.unit) and (e.unit, e.number, e.what) in agreed
-            )
-            shown.append(next(failing, None))
-        return shown
+                if then.score == found.tried.score:
+                    found.alike += ((tie[one], tie[other]) for tie in ties)
 
 
 def _turns(rows: tuple[int, ...]) -> list[tuple[int, tuple[int, ...]]]:

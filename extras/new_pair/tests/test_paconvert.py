@@ -1,11 +1,10 @@
-"""PaConvert's translation of a torch file: merged with edits, listed, and judged as any other.
+"""PaConvert's translation of a torch file: listed, and judged as any other.
 
 Where PaConvert is not installed (`make paconvert`), what runs it is skipped; all else is tested
 with a stand-in, whose translation is written down here.
 """
 
 import os
-import shutil
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -19,7 +18,6 @@ from twincheck.common.system.json_file import load_json
 from twincheck.extras.new_pair import paconvert as tool
 from twincheck.extras.new_pair.command import main
 from twincheck.extras.new_pair.described import Asked
-from twincheck.extras.new_pair.merge import merge
 from twincheck.extras.new_pair.paconvert import Translation, find_paconvert, translate
 from twincheck.extras.new_pair.pair import translated_config
 from twincheck.extras.new_pair.spec import Spec, parse_spec
@@ -30,7 +28,6 @@ installed = pytest.mark.skipif(
     not PYTHON.exists(),
     reason="PaConvert is not installed: `make paconvert`, or PACONVERT_PYTHON names its Python",
 )
-needs_git = pytest.mark.skipif(not shutil.which("git"), reason="git is not installed")
 
 NET = '''import torch
 from torch import nn
@@ -116,43 +113,6 @@ def test_a_module_that_is_not_there(tmp_path):
         gather(Spec("mine.model", "Net"), [tmp_path])
 
 
-# ---- what a user has edited ---------------------------------------------------------------------
-
-FORMER = {"a.py": "one\ntwo\nthree\nfour\nfive\n", "gone.py": "x\n", "kept.py": "x\n"}
-
-
-@needs_git
-def test_edits_and_a_new_translation_are_merged(tmp_path):
-    yours = {**FORMER, "a.py": "ONE\ntwo\nthree\nfour\nfive\n", "kept.py": "y\n", "own.py": "z\n"}
-    new = {"a.py": "one\ntwo\nthree\nfour\nFIVE\n", "more.py": "w\n"}
-    texts, conflicts, kept = merge(FORMER, yours, new, tmp_path)
-    assert texts == {
-        "a.py": "ONE\ntwo\nthree\nfour\nFIVE\n",
-        "kept.py": "y\n",  # no longer translated, but edited
-        "more.py": "w\n",
-        "own.py": "z\n",
-    }
-    assert kept == ("a.py", "kept.py")
-    assert not conflicts
-
-
-@needs_git
-def test_a_conflict_is_marked_and_nothing_is_lost(tmp_path):
-    yours = {"a.py": FORMER["a.py"].replace("three", "mine")}
-    new = {"a.py": FORMER["a.py"].replace("three", "theirs")}
-    texts, (conflict,), _ = merge({"a.py": FORMER["a.py"]}, yours, new, tmp_path)
-    assert (conflict.file, conflict.line) == (tmp_path / "a.py", 3)
-    for version in ("mine", "three", "theirs"):
-        assert f"\n{version}\n" in texts["a.py"]
-    with pytest.raises(UserError, match="a.py:3: a conflict of the last --update still stands"):
-        merge(new, texts, new, tmp_path)
-
-
-def test_an_edit_that_the_new_translation_makes_too_is_no_conflict(tmp_path):
-    text = {"a.py": "the same\n"}
-    assert merge(FORMER, text, text, tmp_path)[0]["a.py"] == "the same\n"
-
-
 # ---- a stand-in for PaConvert -------------------------------------------------------------------
 
 TRANSLATED = """import sys
@@ -232,22 +192,16 @@ def test_what_was_left_in_torch_is_listed_with_both_lines(tmp_path, stand_in):
     assert f"in torch {tmp_path}/net.py:7" in told and "Mend the translation" in told
     told = made.explained("importing net needs einops, which python has not: install it there")
     assert told.endswith("install it there. Mend that, then set the pair up again")
-    assert not list(tmp_path.glob(".work-*")), "nothing is left of the work"
 
 
-def test_a_translation_is_never_overwritten_unasked(tmp_path, stand_in):
+def test_what_is_edited_in_a_translation_stays(tmp_path, stand_in):
     write(tmp_path, net=TORCH)
-    spec, target = parse_spec("--torch", f"{tmp_path}/net.py:Net"), tmp_path / "translated"
-    translate(spec, target, stand_in())
-    with pytest.raises(UserError, match="--update translates again and keeps edits"):
-        translate(spec, target, stand_in())
-    change(target / "net.py", "import paddle\n", "import paddle  # mine\n")
-    assert translate(spec, target, stand_in(), update=True).kept == ("net.py",)
-    assert "# mine" in (target / "net.py").read_text()
-    (target / tool.RECORD).unlink()
-    with pytest.raises(UserError, match="without it, edits cannot be told"):
-        translate(spec, target, stand_in(), update=True)
-    assert "# mine" in (target / "net.py").read_text()
+    (tmp_path / "translated").mkdir()
+    (tmp_path / "translated" / "net.py").write_text("import paddle  # mine\n")
+    spec = parse_spec("--torch", f"{tmp_path}/net.py:Net")
+    made = translate(spec, tmp_path / "translated", stand_in())
+    assert (tmp_path / "translated" / "net.py").read_text() == "import paddle  # mine\n"
+    assert made.untranslated == () and "fancy" in made.texts["net.py"]
 
 
 def test_a_file_that_paconvert_fails_on_is_named(tmp_path, stand_in):
@@ -324,7 +278,6 @@ def new(checkout, *words):
 
 
 @installed
-@needs_git
 def test_a_file_is_translated_judged_edited_and_translated_again(checkout):
     folder = write(checkout.elsewhere, net=NET, parts=PARTS)
     words = ("--torch", "net.py:Net", "--paddle", "paconvert", "--input", "x=float32:2,8")
@@ -338,7 +291,7 @@ def test_a_file_is_translated_judged_edited_and_translated_again(checkout):
     change(folder / "net.py", "size=4", "size=3")
     done = new(checkout, "--update")
     assert done.returncode == 1, done.stdout + done.stderr
-    assert "mine/net.py:" in done.stdout and "mine/translated/net.py:" in done.stdout
+    assert "mine/of_torch/net.py:" in done.stdout and "mine/translated/net.py:" in done.stdout
 
     # The edit that mends it stays, whatever else is translated anew.
     change(made / "translated" / "parts.py", "x.split(size, dim=-1)", "_pieces(x, size)")
@@ -348,7 +301,7 @@ def test_a_file_is_translated_judged_edited_and_translated_again(checkout):
     change(folder / "net.py", "piece * (i + 1)", "piece * (i + 2)")
     done = new(checkout, "--update")
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "translated/parts.py: your edits are kept" in done.stdout
+    assert "translated/parts.py: kept as you have edited it" in done.stdout
     assert "piece * (i + 2)" in (made / "translated" / "net.py").read_text()
 
 
@@ -380,6 +333,6 @@ def test_the_translation_has_the_class_of_a_configuration_of_its_own(tmp_path):
     specs = {"torch": Spec("net.model", "Net"), "paddle": None}
     config = Spec("net.settings", "Settings")
     asked = Asked(specs, {"torch": config, "paddle": None}, {"": {}}, [], {}, {})
-    made = Translation(Spec("net.model", "Net", tmp_path / "net.py", tmp_path), {}, ())
+    made = Translation(Spec("net.model", "Net", tmp_path / "net.py", tmp_path), {}, {}, ())
     assert translated_config(asked, made) == replace(config, root=tmp_path)
     assert translated_config(replace(asked, configs=specs | {"torch": None}), made) is None

@@ -151,9 +151,9 @@ def agree(torch, paddle, case, proposal):
 RIGHT = []
 
 
-def right(name, torch, paddle, case=CASE, rename=None, proof=""):
-    """Enter a pair whose whole proposal is to be found, of which this RENAME and proof are told."""
-    RIGHT.append(pytest.param(torch, paddle, case, rename, proof, id=name))
+def right(name, torch, paddle, case=CASE, rename=None):
+    """Enter a pair whose whole proposal is to be found, of which this RENAME is told."""
+    RIGHT.append(pytest.param(torch, paddle, case, rename, id=name))
 
 
 LINEARS = "self.first = nn.Linear(8, 8)\nself.second = nn.Linear(8, 8)"
@@ -172,7 +172,6 @@ for q, k, v in (("key", "query", "value"), ("value", "query", "key")):
         rename={
             m: its for m, its in zip((q, k, v), ("query", "key", "value"), strict=True) if m != its
         },
-        proof="not the other way round",
     )
 for groups, order in ((1, "vqk"), (2, "qkv")):  # in thirds, or per key-value head
     sizes = [{"q": 8, "k": 4, "v": 4}[name] for name in order]
@@ -298,7 +297,6 @@ right(
     "a layer that computes more than its partner",
     net(LINEARS, "return self.second(F.relu(self.first(x)))"),
     net(LINEARS + RELU, "return self.second(self.first(x))"),
-    proof="first: it gives another result",
 )
 for axes, (width, case) in ((a, w) for a in (1, 3) for w in ((6, CASE), (8, SQUARE))):
     places = ", ".join(["..."] + ["None"] * (axes - 1)), ", ".join(["..."] + ["0"] * (axes - 1))
@@ -516,12 +514,11 @@ MANY = (  # all that a convert says
 right("many at once", *MANY)
 
 
-@pytest.mark.parametrize(("torch", "paddle", "case", "rename", "proof"), RIGHT)
-def test_what_is_proposed_carries_the_weights_over(propose, torch, paddle, case, rename, proof):
+@pytest.mark.parametrize(("torch", "paddle", "case", "rename"), RIGHT)
+def test_what_is_proposed_carries_the_weights_over(propose, torch, paddle, case, rename):
     said = propose(torch, paddle, case)
     assert not said.open and not [line for line in said.proofs if "DIFFERS" in line], said
     assert rename in (None, said.rename)
-    assert any(proof in line for line in said.proofs)
     assert agree(torch, paddle, case, said), said
 
 
@@ -574,7 +571,7 @@ SEVERAL = "self.body = nn.Sequential(nn.LayerNorm(8, {}), nn.Linear(8, 8))"
 told(
     "a container of several kinds of layers in which one differs",
     *(net(SEVERAL.format(eps), "return self.body(x)") for eps in (1e-5, 1e-3)),
-    "DIFFERS: body.0",
+    "DIFFERS: body.0: given what torch's body.0 is given",
 )
 BODY = "self.mlp = nn.Sequential(nn.Linear(8, 8), nn.ReLU(), nn.Linear(8, 4))"
 told(
@@ -596,43 +593,11 @@ told(
     "DIFFERS: what the model gives",
     case=SQUARE.replace("8, 8", "6, 8"),
 )
-SCALED = """
-class Scaled(Base):
-    def __init__(self, factor{argument}):
-        super().__init__()
-        self.weight = parameter(self, 8)
-        self.factor = factor{keeps}
-    def forward(self, x):
-        return x * self.weight * self.factor
-"""
-WITH_EPSILON = SCALED.format(argument=", eps=1e-5", keeps="; self.eps = eps")
-WITHOUT = SCALED.format(argument="", keeps="")
-for layers, more, line in (
-    (
-        ("nn.LayerNorm(8, 1e-5)", "nn.LayerNorm(8, 1e-3)"),
-        ("", ""),
-        ": its epsilon is 0.001, and 1e-05 in torch",
-    ),
-    (
-        ("nn.Conv1d(8, 8, 3, padding=1)", "nn.Conv1D(8, 8, 3, padding=1, padding_mode='reflect')"),
-        ("", ""),
-        ": its padding mode is reflect, and zeros in torch",
-    ),
-    (("Scaled(1.0)", "Scaled(1.01)"), (WITH_EPSILON, WITHOUT), ", such as with another epsilon"),
-    (("Scaled(1.0)", "Scaled(1.01)"), (WITH_EPSILON, WITH_EPSILON), ""),
-    (
-        ("Scaled(1.0)", "Scaled(1.5)"),
-        (WITH_EPSILON, WITHOUT),
-        "it is another layer, or its weights are others",
-    ),
-):
-    of = "return swapped(self.one(swapped(x)))" if "Conv" in layers[0] else "return self.one(x)"
-    sides = zip(layers, more, strict=True)
-    told(
-        f"{layers[1]} of another setting{line}",
-        *(net(f"self.one = {layer}", of, own) for layer, own in sides),
-        line if "another layer" in line else f"it computes otherwise{line}",
-    )
+told(
+    "a layer of another setting",
+    *(net(f"self.one = nn.LayerNorm(8, {eps})", "return self.one(x)") for eps in (1e-5, 1e-3)),
+    "DIFFERS: one: given what torch's one is given, it gives another result",
+)
 told(
     "a side that cannot run",
     net(LINEARS, "return self.second(self.first(x))"),
@@ -648,7 +613,6 @@ def test_what_is_open_or_differs_is_told_and_nothing_else(propose, torch, paddle
     assert len(lines) == len(said), lines
     for line, wanted in zip(lines, said, strict=True):
         assert wanted in line
-        assert "computes otherwise" not in wanted or line.endswith(wanted)
 
 
 def structure(side, error="", **linears):
