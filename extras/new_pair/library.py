@@ -35,7 +35,6 @@ from twincheck.extras.new_pair.whereabouts import Whereabouts, package_of
 # missing, and this module, which tracing alone needs, cannot be imported.
 NO_OPERATORS = "operator torchvision::nms does not exist"
 STAND_IN = "torchvision._meta_registrations"
-FLUID = "paddle.fluid"
 
 
 # A side's process runs `main` in a fork of itself, which imports the user's code.
@@ -86,7 +85,7 @@ def describe(side: Side, request: Mapping) -> dict:
             if not places.mended(error):
                 raise
         else:
-            found = {"module": places.module, "bare": places.bare, "links": places.links()}
+            found = {"module": places.module, "links": places.links()}
             return answer | found
 
 
@@ -107,8 +106,6 @@ def _described(side: Side, request: Mapping) -> dict:
             named = model(**words, return_dict=True)
             if _kind(side, named) == "named":
                 outputs, return_dict = named, {"return_dict": True}
-        shapes = _shapes(side, outputs)
-        in_training = _shapes_in_training(side, model, words | return_dict)
     return {
         "config": config and _importable(config, request["module"]),
         "set_for_cpu": set_for_cpu,
@@ -122,9 +119,12 @@ def _described(side: Side, request: Mapping) -> dict:
         "outputs": {
             "kind": _kind(side, outputs),
             "attributes": not isinstance(outputs, dict) or hasattr(outputs, "to_tuple"),
-            "leaves": shapes,
+            # Path, shape and whether it is of floats, of each tensor.
+            "leaves": [
+                [list(path), list(side.shape(leaf)), bool(side.is_float(leaf))]
+                for path, leaf in tree_leaves(outputs, side.is_tensor)
+            ],
         },
-        "alike_in_training": in_training in (None, shapes),
     }
 
 
@@ -179,23 +179,6 @@ def _searches(side: Side) -> Iterator[list[str]]:
         yield falling
 
 
-def _shapes(side: Side, outputs) -> list[list]:
-    """Path, shape and whether it is of floats, of each tensor."""
-    return [
-        [list(path), list(side.shape(leaf)), bool(side.is_float(leaf))]
-        for path, leaf in tree_leaves(outputs, side.is_tensor)
-    ]
-
-
-def _shapes_in_training(side: Side, model, words: Mapping) -> list[list] | None:
-    """Return `_shapes` in train mode, where auxiliary heads may answer; None where it fails."""
-    model.train()
-    try:
-        return _shapes(side, model(**words))
-    except Exception:  # a batch norm of one value, say: the check tells
-        return None
-
-
 def _import(request: Mapping, module: str) -> bool:
     """Import the module; True where torchvision needs a stand-in for that."""
     try:
@@ -222,8 +205,6 @@ def _import(request: Mapping, module: str) -> bool:
 def _missing(request: Mapping, module: str, name: str) -> str:
     """Return the sentence on a module that is missing, and on what takes its place."""
     package = module.split(".")[0]
-    if name.startswith(FLUID):
-        return Kind.IMPORT_NEEDS_FLUID(module=module, fluid=Kind.FLUID_REMOVED())
     if name == package:
         said = {"python": sys.executable, "package": package, "side": request["side"]}
         return Kind.PACKAGE_MISSING(**said)
@@ -242,11 +223,6 @@ def _said(error: BaseException) -> str:
     folder = package_of(error) if isinstance(error, ImportError) and not error.name else None
     if folder and not folder.name.isidentifier():
         return Kind.FOLDER_NO_PACKAGE(error=said, folder=folder.name)
-    if isinstance(error, AttributeError) and (error.name, error.obj) == (
-        "fluid",
-        sys.modules.get("paddle"),
-    ):
-        return Kind.FLUID_NEEDED(error=said, fluid=Kind.FLUID_REMOVED())
     return said
 
 

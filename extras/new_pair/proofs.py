@@ -10,7 +10,6 @@ from twincheck.extras.new_pair import Kind
 from twincheck.extras.new_pair.align import Fused, Stack
 from twincheck.extras.new_pair.assignment import Models, alike, grouped, is_turned_by_class
 from twincheck.extras.new_pair.search import Found
-from twincheck.extras.new_pair.structure import halved
 from twincheck.extras.new_pair.trials import CLOSE, Event
 
 
@@ -98,9 +97,7 @@ def _why(names: list[str], found: Found, models: Models) -> list[str]:
             turned = local in match.turned
             kind = Kind.WEIGHT_TRANSPOSED if turned else Kind.WEIGHT_NOT_TRANSPOSED
             reasons.append(kind(weight=local))
-        if halved(local, its):
-            reasons.append(Kind.WEIGHT_IS(weight=local, torch=its))
-        elif len(shape) != len(owner.shape):
+        if len(shape) != len(owner.shape):
             shapes = {"torch": str(list(shape)), "paddle": str(list(owner.shape))}
             reasons.append(Kind.WEIGHT_SHAPES(weight=local, **shapes))
     return reasons

@@ -158,7 +158,7 @@ def described(side, kind, leaves, **other):
     outputs = Outputs(kind, True, [(tuple(path), tuple(shape), True) for path, shape in leaves])
     told = {
         **{"config": None, "set_for_cpu": {}, "settings": {}, "stand_in": None},
-        **{"unknown": [], "bare": {}, "links": {}},
+        **{"unknown": [], "links": {}},
         **{"call": {"x": "x"}, "takes": ["x"], "call_options": {}},
     }
     return Described(side, Spec("net", "Net"), outputs=outputs, **told | other)
@@ -408,11 +408,6 @@ def test_a_class_is_looked_at(ask, side):
     assert told["unknown"] == ["Config has no widht; did you mean width?"]
     told = ask(side, "make", {"width": 4}, ["inputs=float32:2,4"])
     assert told["outputs"]["leaves"] == [[[], [2, 3], True]] and told["config"] is None
-    assert told["alike_in_training"]
-    other = NET.replace(
-        "return self.inner(inputs)", "y = self.inner(inputs); return (y, y) if self.training else y"
-    )
-    assert not ask(side, "Plain", words=["inputs=float32:2,4"], text=other)["alike_in_training"]
 
 
 SEVERAL = """
