@@ -638,7 +638,7 @@ def test_rename_is_the_shortest():
 
 
 def test_rename_is_written_with_loops():
-    table = {f"a.{i}.b{j}": f"x.{i + 1}.y.{j}" for i in range(3) for j in (1, 2)} | {"c": "d"}
+    table = {f"a.{i}.b{j}": f"x.{i}.y.{j}" for i in range(3) for j in (1, 2)} | {"c": "d"}
     text = rename_source(table)
     made = {}
     exec(text, made)
