@@ -455,9 +455,8 @@ def test_what_another_command_made_of_other_files_is_refused(base, capsys, monke
     path = base / "step5_train" / MODEL / "generation.json"
     write_json(path, load_json(path) | {"sources": {"paddle": {"case.py": "5" * 64}}})
     assert written(base)[1] == 2
-    assert f"case.py of the pair is another file in {path} than in" in " ".join(
-        capsys.readouterr().err.split()
-    )
+    told = " ".join(capsys.readouterr().err.split())
+    assert f"case.py of the pair is another file in {path} than in" in told
 
 
 def test_results_of_changed_files_are_refused(base, capsys, monkeypatch):
