@@ -4,7 +4,6 @@
 """
 
 import ast
-import difflib
 import importlib.util
 import json
 import re
@@ -12,6 +11,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -35,20 +35,16 @@ _LEFT = re.compile(rf"(?<![\w.])({'|'.join(sorted(KNOWN_TO_PACONVERT))})((?:\.\w
 
 @dataclass(frozen=True)
 class Untranslated:
-    """A place that PaConvert left in torch; a line is 0 where it was not found again."""
+    """A place of the translation that PaConvert left in torch."""
 
     api: str  # torch.cuda._initialized, or *.name for a method of something
-    file: str  # of the torch side, as it is told: from its package on
+    file: Path
     line: int
-    translated: Path
-    translated_line: int
 
     @property
     def reason(self) -> str:
-        """Return where it is, on both sides, as a sentence."""
-        place = self.file + (f":{self.line}" if self.line else "")
-        said = {"place": place, "api": self.api, "file": str(self.translated)}
-        return Kind.UNTRANSLATED(**said, line=self.translated_line)
+        """Return where it is, as a sentence."""
+        return Kind.UNTRANSLATED(file=str(self.file), line=self.line, api=self.api)
 
 
 @dataclass(frozen=True)
@@ -57,7 +53,6 @@ class Translation:
 
     spec: Spec  # the translated model
     texts: Mapping[str, str]  # place in the folder -> what PaConvert made
-    files: Mapping[str, Path]  # place in the folder -> torch file
     untranslated: tuple[Untranslated, ...]
 
     @property
@@ -66,18 +61,14 @@ class Translation:
         return self.spec.root
 
     def explained(self, sentence: str) -> str:
-        """A sentence about an error in the translation, with the line in torch, and what to do."""
+        """A sentence about an error in the translation, with what PaConvert left there."""
         found = re.search(rf"{re.escape(str(self.folder))}/([^\s:]+\.py):(\d+)", sentence)
         if not found:  # such as a package that is missing
             return Kind.MEND_THAT(error=sentence)
-        file, line = self.folder / found[1], int(found[2])
-        places = {(o.translated.absolute(), o.translated_line): o for o in self.untranslated[::-1]}
-        torch, more = self.files.get(found[1]), ""
-        if (file, line) in places:
-            more = Kind.LEFT_IN_TORCH(place=places[file, line].reason)
-        elif torch and (where := _Places(torch).alike(_Places(file), line)):
-            more = Kind.LINE_IN_TORCH(file=str(torch), line=where)
-        return Kind.MEND_TRANSLATION(error=sentence, place=more)
+        place = self.folder / found[1], int(found[2])
+        left = (o for o in self.untranslated if (o.file.absolute(), o.line) == place)
+        more = (Kind.LEFT_IN_TORCH(place=one.api) for one in left)
+        return Kind.MEND_TRANSLATION(error=sentence, place=next(more, ""))
 
 
 def find_paconvert(python: str | None = None) -> str:
@@ -136,14 +127,11 @@ def translate(
         if not (target / place).exists():
             (target / place).parent.mkdir(parents=True, exist_ok=True)
             (target / place).write_text(text, encoding="utf-8")
-    files = {module.place.as_posix(): module.path for module in sources.modules.values()}
-    left = []
-    for place, file in files.items():
-        shown = str(file) if spec.file else place
-        left += _left_in(target / place, file, shown) if place in texts else ()
+    places = {module.place.as_posix() for module in sources.modules.values()}
+    left = [one for place in texts if place in places for one in _left_in(target / place)]
     entry, folder = sources.entry, target.absolute()
     translated = Spec(entry.name, spec.name, folder / entry.place, folder)
-    return Translation(translated, texts, files, tuple(left))
+    return Translation(translated, texts, tuple(left))
 
 
 def _translated(sources: TorchSources, work: Path, python: str) -> dict[str, str]:
@@ -212,65 +200,27 @@ def _with_its_imports(text: str) -> str:
 # ---- what was left ------------------------------------------------------------------------------
 
 
-def _left_in(translated: Path, file: Path, shown: str) -> Iterator[Untranslated]:
-    """The places of a translated file that are still torch's, with their lines in torch's file."""
-    torch, here = _Places(file), _Places(translated)
-    note = ""
-    for number, line in enumerate(here.lines, 1):
+def _left_in(file: Path) -> Iterator[Untranslated]:
+    """The places of a translated file that are still torch's."""
+    text, note, imported = file.read_text(encoding="utf-8"), "", set()
+    with suppress(SyntaxError):  # said where it is imported
+        for node in ast.walk(ast.parse(text)):
+            if isinstance(node, ast.Import | ast.ImportFrom):
+                imported |= {a.asname or a.name.partition(".")[0] for a in node.names}
+    for number, line in enumerate(text.splitlines(), 1):
         said = _NOTE.search(line)
         if said:
             note = said[1]
             continue
         named = _LEFT.findall(_without_strings(line))
-        apis = (
-            [note] if note else [first + rest for first, rest in named if first not in here.names]
-        )
+        apis = [note] if note else [first + rest for first, rest in named if first not in imported]
         note = ""
-        for api in dict.fromkeys(apis):
-            where = torch.alike(here, number)
-            yield Untranslated(api, shown, where, translated, number)
+        yield from (Untranslated(api, file, number) for api in dict.fromkeys(apis))
 
 
 def _without_strings(line: str) -> str:
     line = re.sub(r"(\"\"\"|''').*?(\1|$)", "''", line)
     return re.sub(r"(['\"]).*?\1", "''", line).partition("#")[0]
-
-
-class _Places:
-    """A file's lines, the names that it imports, and the class and function around each line."""
-
-    def __init__(self, file: Path):
-        text = file.read_text(encoding="utf-8")
-        self.lines, self.names = text.splitlines(), set()
-        self._spans: list[tuple[int, int, str]] = []
-        try:
-            tree = ast.parse(text)
-        except SyntaxError:  # said where it is imported
-            return
-        for node in ast.walk(tree):
-            if isinstance(node, ast.Import | ast.ImportFrom):
-                names = (alias.asname or alias.name.partition(".")[0] for alias in node.names)
-                self.names.update(names)
-            elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-                first = min([node.lineno, *(d.lineno for d in node.decorator_list)])
-                self._spans.append((first, node.end_lineno, node.name))
-
-    def scope(self, line: int) -> list[str]:
-        """The class and function around a line."""
-        return [name for first, last, name in sorted(self._spans) if first <= line <= last]
-
-    def alike(self, other: "_Places", line: int) -> int:
-        """The line that one of the translation was made of, in the class and function of its
-        names; 0 where none is like it."""
-        like, scope = other.lines[line - 1].strip(), other.scope(line)
-        found = difflib.SequenceMatcher(None, "", like, False)
-        best, most = 0, 0.5  # less alike is no translation
-        for number, text in enumerate(self.lines, 1):
-            if self.scope(number) == scope:
-                found.set_seq1(text.strip())
-                if found.ratio() > most:
-                    best, most = number, found.ratio()
-        return best
 
 
 # ---- PaConvert's process ------------------------------------------------------------------------

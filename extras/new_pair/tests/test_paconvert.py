@@ -5,6 +5,7 @@ with a stand-in, whose translation is written down here.
 """
 
 import os
+import re
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -175,7 +176,7 @@ def stand_in(tmp_path):
     return made
 
 
-def test_what_was_left_in_torch_is_listed_with_both_lines(tmp_path, stand_in):
+def test_what_was_left_in_torch_is_listed(tmp_path, stand_in):
     write(tmp_path, net=TORCH)
     spec = parse_spec("--torch", f"{tmp_path}/net.py:Net")
     made = translate(spec, tmp_path / "translated", find_paconvert(stand_in()))
@@ -183,13 +184,10 @@ def test_what_was_left_in_torch_is_listed_with_both_lines(tmp_path, stand_in):
     assert text.startswith("from __future__"), "nothing may stand before it"
     compile(text, "net.py", "exec")
     assert "sys.path" not in text and ">>>>>>" not in text
-    left = [(one.api, one.line, one.translated_line) for one in made.untranslated]
-    assert left == [("torch.fancy", 8, 8), ("torch.other.thing", 8, 8), ("*.plain", 9, 10)]
-    assert made.untranslated[0].reason.startswith(f"{tmp_path}/net.py:8: torch.fancy (in ")
+    left = [(one.api, one.line) for one in made.untranslated]
+    assert left == [("torch.fancy", 8), ("torch.other.thing", 8), ("*.plain", 10)]
     told = made.explained(f"NameError at {tmp_path}/translated/net.py:8: name 'torch'")
-    assert "PaConvert left this in torch: " in told and "net.py:8: torch.fancy" in told
-    told = made.explained(f"AttributeError at {tmp_path}/translated/net.py:7: …")
-    assert f"in torch {tmp_path}/net.py:7" in told and "Mend the translation" in told
+    assert "PaConvert left this in torch: torch.fancy. Mend the translation" in told
     told = made.explained("importing net needs einops, which python has not: install it there")
     assert told.endswith("install it there. Mend that, then set the pair up again")
 
@@ -314,17 +312,16 @@ def test_a_file_is_translated_judged_edited_and_translated_again(checkout):
     ],
     ids=["on import", "in forward"],
 )
-def test_what_was_left_in_torch_is_an_error_with_its_lines(tmp_path, old, new_text, told):
+def test_what_was_left_in_torch_is_an_error_that_names_it(tmp_path, old, new_text, told):
     checkout = Checkout(tmp_path)
     folder = write(checkout.elsewhere, net=NET.replace(old, new_text), parts=PARTS)
     api = "torch.compile" if "compile" in new_text else "torch.rsub"
-    line = (folder / "net.py").read_text().split(api)[0].count("\n") + 1
     words = ("--torch", "net.py:Net", "--paddle", "paconvert", "--input", "x=float32:2,8")
     done = new(checkout, *words, "--paconvert-python", str(PYTHON))
     assert done.returncode == 2, done.stdout + done.stderr
-    assert f"net.py:{line}: {api} (in mine/translated/net.py:" in done.stdout
+    assert re.search(rf"mine/translated/net\.py:\d+: {re.escape(api)}", done.stdout)
     assert told in done.stderr
-    assert f"PaConvert left this in torch: {folder}/net.py:{line}: {api}" in done.stderr
+    assert f"PaConvert left this in torch: {api}" in done.stderr
     assert "Traceback" not in done.stderr
     assert load_json(folder / "mine" / ".new.json")["words"], "--update goes on from here"
 
@@ -333,6 +330,6 @@ def test_the_translation_has_the_class_of_a_configuration_of_its_own(tmp_path):
     specs = {"torch": Spec("net.model", "Net"), "paddle": None}
     config = Spec("net.settings", "Settings")
     asked = Asked(specs, {"torch": config, "paddle": None}, {"": {}}, [], {}, {})
-    made = Translation(Spec("net.model", "Net", tmp_path / "net.py", tmp_path), {}, {}, ())
+    made = Translation(Spec("net.model", "Net", tmp_path / "net.py", tmp_path), {}, ())
     assert translated_config(asked, made) == replace(config, root=tmp_path)
     assert translated_config(replace(asked, configs=specs | {"torch": None}), made) is None
