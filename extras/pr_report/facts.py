@@ -67,13 +67,9 @@ def output_facts(torch: np.ndarray, paddle: np.ndarray) -> dict[str, object]:
             "rms": np.sqrt(np.mean(off * off)),
             "p99": np.quantile(off, 0.99),
             "cosine": np.sum(a * b) / both if both else np.nan,
-            "relative_mean": np.mean(off[a != 0] / np.abs(a[a != 0])) if a.any() else np.nan,
-            "relative_max": np.max(off[a != 0] / np.abs(a[a != 0])) if a.any() else np.nan,
         }
-        means, deviations = ([measure(one) for one in (a, b)] for measure in (np.mean, np.std))
     said: dict[str, object] = {"shape": list(torch.shape)}
     said |= dict(zip(figures, _finite(figures.values()), strict=True))
-    said |= {"means": _finite(means), "deviations": _finite(deviations)}
     said["first"] = [_finite(values.reshape(-1)[:_FIRST]) for values in (torch, paddle)]
     if torch.ndim > 1 and torch.shape[-1] > 1:
         top = min(_TOP, torch.shape[-1])
