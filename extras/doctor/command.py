@@ -2,32 +2,35 @@
 
     twincheck doctor
 
-Of each side: the framework of this Python, or of another one, which --torch-python and
---paddle-python name.  No framework is imported into this process: each is asked in one of its own,
-so that one that crashes or never ends is told in a sentence.
+No framework is imported into this process: each is asked in one of its own, so that one that
+crashes or never ends is told in a sentence.
 
 Exit status: 0 both frameworks work, 1 one does not (what to install is said).
 """
 
 import platform
+import re
 import shutil
 import sys
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from importlib import metadata
-from pathlib import Path
 
 from twincheck import IN_A_CHECKOUT
-from twincheck.common.system.door import joined, to_make, to_pip, to_type
+from twincheck.common.system.door import to_make, to_pip, to_type
 from twincheck.common.system.extras import in_language
 from twincheck.common.system.frameworks import SIDES
 from twincheck.common.system.program import Parser, guarded
-from twincheck.common.system.start import installed
 from twincheck.extras.doctor import Kind
 from twincheck.extras.doctor.frameworks import Framework, examine
-from twincheck.extras.doctor.pythons import TRIED, order, pythons_with
 
-_TRIES = 3  # Pythons that are asked for a framework that works
+# Those that the workbench was tried with, in order; docs/environments.md says what passed in each.
+TRIED = {
+    "python": ("3.10.13", "3.11.7", "3.12.1", "3.13.0"),
+    "numpy": ("1.26.4", "2.4.6", "2.5.5"),
+    "torch": ("2.4.1", "2.8.0", "2.13.0"),
+    "paddle": ("2.6.2", "3.0.0", "3.1.1", "3.2.2", "3.3.1"),
+}
 _WIDTH = 8  # columns of a line's topic
 _PACKAGES = {"torch": "torch", "paddle": "paddlepaddle"}
 _CPU_INDEX = "https://download.pytorch.org/whl/cpu"  # PyPI's torch for Linux brings CUDA: 6 GB
@@ -41,21 +44,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _examine() -> int:
     with ThreadPoolExecutor(len(SIDES)) as threads:
-        found = dict(zip(SIDES, threads.map(find, SIDES), strict=True))
+        found = dict(zip(SIDES, threads.map(examine, SIDES), strict=True))
     has_gpu = shutil.which("nvidia-smi") is not None
     print("\n".join(sentences(found, has_gpu)), flush=True)
     return 0 if all(each.works for each in found.values()) else 1
-
-
-def find(side: str) -> Framework:
-    """Return the framework of this Python, or of another in which it works; else what is wrong."""
-    asked = [examine(side, sys.executable)] if installed(side) else []
-    if not asked or not asked[0].works:
-        for path in pythons_with(side)[:_TRIES]:
-            asked.append(examine(side, path))
-            if asked[-1].works:
-                return asked[-1]
-    return asked[0] if asked else Framework(side, "", problem=Kind.NO_PYTHON_HAS_IT())
 
 
 # ---- what to do ---------------------------------------------------------------------------------
@@ -63,30 +55,18 @@ def find(side: str) -> Framework:
 
 def next_command(found: Mapping[str, Framework]) -> str:
     """Return what to type next: the smallest check there is, or this command once more."""
-    if not all(each.works for each in found.values()):
-        return to_type("doctor")
-    elsewhere = (each for each in found.values() if each.path != sys.executable)
-    options = (word for e in elsewhere for word in (f"--{e.side}-python", Path(e.path)))
-    return to_type("check", "fastformer", *options)
+    works = all(each.works for each in found.values())
+    return to_type("check", "fastformer") if works else to_type("doctor")
 
 
 def what_to_install(framework: Framework) -> str:
     """Return the command that brings a missing or broken framework."""
-    side, path = framework.side, framework.path
+    side = framework.side
     index = ["--extra-index-url", _CPU_INDEX] * (side == "torch" and sys.platform == "linux")
-    if path:
+    if framework.is_here:
         lacks = "no numpy" in framework.problem
-        words = ["numpy"] if lacks else ["--force-reinstall", _PACKAGES[side], *index]
-        return to_pip(*words, python=Path(path))
-    if IN_A_CHECKOUT:
-        return to_make("install")
-    last = TRIED["python"][-1].rpartition(".")[0]
-    if order(platform.python_version())[:2] <= order(last):
-        return to_pip(_PACKAGES[side], *index)
-    # There may be no wheels for this Python: into an environment beside, which is found then.
-    own = f"{side}-env"
-    make = joined(f"python{last}", "-m", "venv", own)
-    return f"{make} && {to_pip('numpy', _PACKAGES[side], *index, python=f'{own}/bin/python')}"
+        return to_pip(*(["numpy"] if lacks else ["--force-reinstall", _PACKAGES[side], *index]))
+    return to_make("install") if IN_A_CHECKOUT else to_pip(_PACKAGES[side], *index)
 
 
 # ---- what is said -------------------------------------------------------------------------------
@@ -112,6 +92,11 @@ def _column(said: str) -> str:
     return said + " " * (_WIDTH - columns)
 
 
+def order(version: str) -> tuple[int, ...]:
+    """Return a version's numbers, without what its build is called."""
+    return tuple(int(part) for part in re.findall(r"\d+", version.partition("+")[0])[:3])
+
+
 def tried(name: str, version: str) -> str:
     """Return in words whether a version is among those that were tried; of Python its first two."""
     parts = 2 if name == "python" else 3
@@ -131,16 +116,12 @@ def _of_this_python() -> str:
 
 
 def _of_framework(framework: Framework) -> str:
-    version, path, built_for = framework.version, framework.path, framework.built_for
+    version, built_for = framework.version, framework.built_for
     if not framework.works:
-        where = Kind.OF_PYTHON(path=path) if path else ""
-        return Kind.FRAMEWORK_UNUSABLE(where=where, problem=framework.problem)
+        return Kind.FRAMEWORK_UNUSABLE(problem=framework.problem)
     build = Kind.BUILT_FOR(system=built_for) if built_for else Kind.BUILT_FOR_CPU()
     said = {"version": version, "build": build, "tried": tried(framework.side, version)}
-    if path == sys.executable:
-        return Kind.FRAMEWORK_WORKS(**said, file=framework.file)
-    option = joined(f"--{framework.side}-python", Path(path))
-    return Kind.FRAMEWORK_WORKS_ELSEWHERE(**said, option=option)
+    return Kind.FRAMEWORK_WORKS(**said, file=framework.file)
 
 
 def _of_gpus(found: Mapping[str, Framework], has_gpu: bool) -> str:

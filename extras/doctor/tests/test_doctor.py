@@ -1,6 +1,5 @@
 """The doctor: what it finds, what it says, and that no framework can harm it."""
 
-import json
 import re
 import shlex
 import subprocess
@@ -14,17 +13,13 @@ from checkout import ROOT
 
 from twincheck.common.system.door import this_python, to_make
 from twincheck.common.system.frameworks import SIDES
-from twincheck.extras.doctor import command, pythons
-from twincheck.extras.doctor.command import tried
+from twincheck.extras.doctor import command
+from twincheck.extras.doctor.command import TRIED, tried
 from twincheck.extras.doctor.frameworks import Framework, examine
-from twincheck.extras.doctor.pythons import TRIED
 
-# It looks for none of this checkout's Pythons.
 RUN = """
 import sys
-from pathlib import Path
-from twincheck.extras.doctor import command, pythons
-pythons.for_logs = Path.cwd
+from twincheck.extras.doctor import command
 status = command.main(sys.argv[1:])
 print(sorted({"torch", "paddle", "numpy"} & set(sys.modules)), file=sys.stderr)
 sys.exit(status)
@@ -53,20 +48,9 @@ def with_torch(folder, text):
     return str(folder / "bin" / "python")
 
 
-def python_of(path, **has):
-    """A shell script that answers as a Python with these packages would."""
-    answer = json.dumps({"python": "3.11.7", "numpy": "1.26.4"} | has)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(f"#!/bin/sh\necho '{answer}'\n")
-    path.chmod(0o755)
-    return path
-
-
 def found(**changed):
     """Both frameworks as they work in this Python; some with other values."""
-    usual = {
-        side: {"version": TRIED[side][-1], "file": "/f", "path": sys.executable} for side in SIDES
-    }
+    usual = {side: {"version": TRIED[side][-1], "file": "/f"} for side in SIDES}
     return {side: Framework(side, **usual[side] | changed.get(side, {})) for side in SIDES}
 
 
@@ -90,19 +74,18 @@ def test_five_lines_and_no_framework_in_its_own_process(tmp_path):
 )
 def test_a_framework_that_crashes_does_not_take_the_doctor_along(tmp_path, monkeypatch, text, said):
     python = with_torch(tmp_path / "an environment", text)
-    told = examine("torch", python)
+    monkeypatch.setattr(sys, "executable", python)
+    told = examine("torch")
     assert not told.works and told.problem.startswith("its import ") and said in told.problem
-    monkeypatch.setattr(command, "pythons_with", lambda side: [])
-    monkeypatch.setattr(command.sys, "executable", python)
-    assert command.find("torch") == told
     lines = command.sentences({"torch": told, "paddle": found()["paddle"]}, False)
-    assert lines[1] == f"torch   cannot be used of {python}: {told.problem}"
+    assert lines[1] == f"torch   cannot be used: {told.problem}"
     assert any("-m pip install --force-reinstall torch" in line for line in lines)
 
 
-def test_an_import_that_never_ends_is_a_sentence(tmp_path):
+def test_an_import_that_never_ends_is_a_sentence(tmp_path, monkeypatch):
     python = with_torch(tmp_path / "env", "import time; time.sleep(60)")
-    told = examine("torch", python, within_s=1.0)
+    monkeypatch.setattr(sys, "executable", python)
+    told = examine("torch", within_s=1.0)
     assert told.problem == "its import has not ended within 1 s" and not told.works
 
 
@@ -112,40 +95,8 @@ def test_with_neither_framework_it_says_what_to_install(tmp_path):
     lines = done.stdout.splitlines()
     assert done.returncode == 1 and done.stderr == "[]\n"
     assert lines[0].endswith("; no NumPy")
-    assert lines[1:3] == [f"{side:8}cannot be used: no Python here has it" for side in SIDES]
+    assert lines[1:3] == [f"{side:8}cannot be used: this Python does not have it" for side in SIDES]
     assert lines[-2] == f"next    make -C {shlex.quote(str(ROOT))} install"
-
-
-def test_environments_here_come_first_and_each_once(tmp_path, monkeypatch):
-    here, home = tmp_path / "here", tmp_path / "home"
-    own = python_of(here / "torch-env" / "bin" / "python", torch="2.8.0")
-    (here / "torch-env" / "pyvenv.cfg").touch()
-    newer = python_of(home / ".pyenv/versions/3.11/bin/python", torch="2.13.0")
-    python_of(home / ".pyenv/versions/3.9/bin/python", torch="2.13.0", python="3.9.1")
-    silent = tmp_path / "path" / "python3"
-    silent.parent.mkdir()
-    silent.write_text("#!/bin/sh\nexit 3\n")
-    silent.chmod(0o755)
-    monkeypatch.setenv("PATH", f"{silent.parent}:{own.parent}:{tmp_path / 'nowhere'}")
-    monkeypatch.setenv("HOME", str(home))
-    for name in ("VIRTUAL_ENV", "CONDA_PREFIX"):
-        monkeypatch.delenv(name, raising=False)
-    monkeypatch.setattr(pythons, "for_logs", Path.cwd)
-    monkeypatch.chdir(here)
-    assert pythons.pythons_with("torch") == [str(own), str(newer)]
-    assert pythons.pythons_with("paddle") == []
-
-
-def test_the_framework_of_another_python_is_named_with_its_option(monkeypatch):
-    monkeypatch.setattr(command, "installed", lambda side: False)
-    monkeypatch.setattr(command, "pythons_with", lambda side: ["/n/python", "/e/python"])
-    monkeypatch.setattr(
-        command, "examine", lambda side, path: Framework(side, path, "no" * (path[1] == "n"))
-    )
-    assert command.find("torch").path == "/e/python", "the newest is broken"
-    told = command.sentences(found(torch={"path": "/e/bin/python"}), False)
-    assert told[1].endswith("not in this Python: --torch-python /e/bin/python")
-    assert told[-1].endswith(" check fastformer --torch-python /e/bin/python")
 
 
 @pytest.mark.parametrize(
@@ -162,17 +113,12 @@ def test_gpus(changed, has_gpu, said):
 
 
 def test_what_to_install_is_a_command_that_can_be_typed(monkeypatch):
+    missing = Framework("paddle", problem="this Python does not have it", is_here=False)
+    assert command.what_to_install(missing) == to_make("install")
     monkeypatch.setattr(command, "IN_A_CHECKOUT", False)
-    missing = Framework("paddle", "", problem="no Python here has it")
-    install = command.what_to_install
-    assert install(missing) == f"{this_python()} -m pip install paddlepaddle"
-    broken = Framework("paddle", "/e/python", problem="--paddle-python /e/python has no numpy: …")
-    assert install(broken) == "/e/python -m pip install numpy"
-    monkeypatch.setattr(command.platform, "python_version", lambda: "3.15.0")
-    beside = "python3.13 -m venv paddle-env && paddle-env/bin/python -m pip install numpy paddle"
-    assert install(missing).startswith(beside)
-    monkeypatch.setattr(command, "IN_A_CHECKOUT", True)
-    assert install(missing) == to_make("install")
+    assert command.what_to_install(missing) == f"{this_python()} -m pip install paddlepaddle"
+    broken = Framework("paddle", problem="--paddle-python /e/python has no numpy: …")
+    assert command.what_to_install(broken) == f"{this_python()} -m pip install numpy"
 
 
 @pytest.mark.parametrize(
