@@ -21,9 +21,11 @@ def proofs(found: Found, models: Models) -> Iterator[str]:
         name, other = _varying(names), _varying([matches[n].torch for n in names])
         said = name if name == other else Kind.LAYER_IS(paddle=name, torch=other)
         yield Kind.LAYER(layer=_several(said, len(names)), reasons=_why(names, found, models))
-    for said, event in _joined_or_cut(found):
-        if event is not None and event.agrees:
-            yield Kind.SO_IS_TORCHS(said=said, value=_value(event), within=_within(event.gap))
+    kinds = grouped(
+        found.assignment.fused, lambda f: (*map(alike, (*f.paddle, *f.torch)), f.groups)
+    )
+    yield from map(_as_one, kinds.values())
+    yield from map(_as_stack, found.assignment.stacks)
     for same in grouped(sorted(found.more), alike).values():
         yield Kind.COMPUTES_MORE(layer=_with_its_kind(same))
     arrived = [e for e in tried.failing if e.what == "in" or not e.unit]
@@ -40,35 +42,11 @@ def open_questions(found: Found, models: Models, told: str) -> Iterator[str]:
         if kinds:
             pairs = [Kind.NAME_FOR(paddle=name, torch=matches[name].torch) for name in kinds]
             yield Kind.GUESSED(pairs=pairs)
-    for pair, *_ in grouped(found.alike, lambda pair: tuple(map(alike, pair))).values():
-        others = [matches[name].torch for name in pair]
-        if all(_last(mine) == _last(its) for mine, its in zip(pair, others, strict=True)):
-            continue
-        said = {"first": pair[0], "second": pair[1]}
-        said |= {"torch_first": others[0], "torch_second": others[1]}
-        rename = dict(zip(pair, reversed(others), strict=True))
-        yield Kind.NOT_TOLD_APART(**said, rename=repr(rename))
-    for said, event in _joined_or_cut(found):
-        if event is None:
-            yield Kind.ORDER_UNSEEN(said=said)
-        elif not event.agrees:
-            yield Kind.ORDER_UNSURE(said=said, value=_value(event), gap=event.gap)
     off = {e.unit for e in found.tried.failing if e.what == "out" and e.unit in matches}
     for name, *more in grouped(sorted(off - found.more), alike).values():
         if not any(models.paddle.units[name].key(local) in told for local in matches[name].locals):
             layer, gap = _with_its_kind([name, *more]), found.tried.gap(name, "out")
             yield Kind.LAYER_DIFFERS(layer=layer, torch=matches[name].torch, gap=gap)
-
-
-def _joined_or_cut(found: Found) -> Iterator[tuple[str, Event | None]]:
-    """Yield what is fused, split or stacked, and the first event behind it."""
-    kinds = grouped(
-        found.assignment.fused, lambda f: (*map(alike, (*f.paddle, *f.torch)), f.groups)
-    )
-    for same in kinds.values():
-        yield _as_one(same), _behind(same[0].paddle, found)
-    for stack in found.assignment.stacks:
-        yield _as_stack(stack), _behind(_modules_of(stack), found)
 
 
 def _with_its_kind(same: list[str]) -> str:
@@ -120,25 +98,6 @@ def _as_stack(stack: Stack) -> str:
 
 def _order(groups: int) -> str:
     return Kind.END_TO_END() if groups == 1 else Kind.IN_TURNS(turns=groups)
-
-
-def _modules_of(stack: Stack) -> tuple[str, ...]:
-    """The modules of Paddle's that hold a stack, or its parts."""
-    keys = [stack.one] if stack.joined else [key for keys in stack.many for key in keys]
-    return tuple(key.rpartition(".")[0] for key in keys)
-
-
-def _behind(names: tuple[str, ...], found: Found) -> Event | None:
-    """The first that is seen behind modules that have run; None where nothing is."""
-    calls = found.tried.calls
-    if calls is None:
-        return None
-    last = max((call.number for name in names for call in calls.calls_of(name)), default=None)
-    for event in found.tried.events:
-        behind = last is not None and event.call > last and event.unit not in names
-        if not event.unit or (behind and event.what == "in" and "" not in names):
-            return event
-    return None
 
 
 def _within(gap: float) -> str:

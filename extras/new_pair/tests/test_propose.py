@@ -1,5 +1,5 @@
 """What is proposed of RENAME and `convert` is right where a guess by name, order or class is wrong;
-what nothing tells apart is left open; and a wrong proposal, written into case.py, is found.
+and a wrong proposal, written into case.py, is found.
 
 Tiny workers, a line or two a layer: the same class on both sides but for what the case is about.
 """
@@ -472,13 +472,6 @@ def told(name, torch, paddle, *said, case=CASE):
     TOLD.append(pytest.param(torch, paddle, case, said, id=name))
 
 
-SUM = "return self.{0}(x) + self.{1}(x)"
-told(
-    "two layers that nothing tells apart",
-    net(LINEARS, SUM.format("first", "second")),
-    net("self.left = nn.Linear(8, 8)\nself.right = nn.Linear(8, 8)", SUM.format("left", "right")),
-    "left and right: nothing in this pass tells them apart",
-)
 BEHIND = "return self.second(F.relu(self.first(x)))"
 told(
     "tied on one side alone",
