@@ -5,7 +5,7 @@ extras/new_pair/library.py answers, in a fork of the process of each side, both 
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
@@ -73,6 +73,10 @@ class Described:
     outputs: Outputs
     # Which of the inputs that were to be tried it runs on: the number.
     drawn: int = 0
+    # The module that defines it, which may be deeper in its package.
+    defined_in: str = ""
+    # Where its Python looked for modules.
+    path: list[str] = field(default_factory=list)
 
 
 def describe(

@@ -85,7 +85,7 @@ def describe(side: Side, request: Mapping) -> dict:
             if not places.mended(error):
                 raise
         else:
-            found = {"module": places.module, "links": places.links()}
+            found = {"module": places.module, "links": places.links(), "path": sys.path[:]}
             return answer | found
 
 
@@ -107,6 +107,7 @@ def _described(side: Side, request: Mapping) -> dict:
             if _kind(side, named) == "named":
                 outputs, return_dict = named, {"return_dict": True}
     return {
+        "defined_in": _defined_in(found, request),
         "config": config and _importable(config, request["module"]),
         "set_for_cpu": set_for_cpu,
         "settings": settings,
@@ -249,6 +250,14 @@ def _attribute(request: Mapping):
     if not callable(value):
         raise UserError(Kind.NOT_CALLABLE(spec=request["spec"]))
     return value
+
+
+def _defined_in(found, request: Mapping) -> str:
+    """Return the module of the named one's package that it comes from, under the same name."""
+    module = getattr(found, "__module__", None) or request["module"]
+    own = module.partition(".")[0] == request["module"].partition(".")[0]
+    there = getattr(sys.modules.get(module), request["name"], None) is found
+    return module if own and there else request["module"]
 
 
 def _config_class(found, request: Mapping):

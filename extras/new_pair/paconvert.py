@@ -5,7 +5,6 @@
 
 import ast
 import importlib.util
-import json
 import re
 import subprocess
 import sys
@@ -19,7 +18,6 @@ from twincheck import IN_A_CHECKOUT
 from twincheck.common.system.checkout import ROOT
 from twincheck.common.system.door import to_make, to_pip
 from twincheck.common.system.errors import UserError
-from twincheck.common.system.processes import environment
 from twincheck.extras.new_pair import Kind
 from twincheck.extras.new_pair.spec import Spec
 from twincheck.extras.new_pair.torch_sources import KNOWN_TO_PACONVERT, TorchSources, gather
@@ -98,16 +96,6 @@ def _to_install(python: str | Path = sys.executable) -> str:
     """Return what to type to install PaConvert, for a Python that is named or this one."""
     own = IN_A_CHECKOUT and python == sys.executable
     return to_make("paconvert") if own else to_pip(f"paconvert=={VERSION}", python=python)
-
-
-def search_path(python: str) -> list[str]:
-    """Ask a Python for the folders that it looks for modules in, run as a worker."""
-    question = "import json, sys; print(json.dumps(sys.path[1:]))"
-    finished = _run([python, "-c", question], Kind.ASKED_FOR_PATH(), environment())
-    try:
-        return json.loads(finished.stdout.strip().rpartition("\n")[2])
-    except ValueError:
-        raise UserError(Kind.SEARCH_PATH_UNKNOWN(python=python)) from None
 
 
 def translate(
@@ -226,13 +214,10 @@ def _without_strings(line: str) -> str:
 # ---- PaConvert's process ------------------------------------------------------------------------
 
 
-def _run(
-    command: Sequence[str], what: str, variables: Mapping[str, str] | None = None
-) -> subprocess.CompletedProcess:
+def _run(command: Sequence[str], what: str) -> subprocess.CompletedProcess:
     try:
         return subprocess.run(
             command,
-            env=None if variables is None else dict(variables),
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,

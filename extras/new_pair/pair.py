@@ -23,7 +23,7 @@ from twincheck.extras.new_pair.loader import loader_lines
 from twincheck.extras.new_pair.loss import choose_loss
 from twincheck.extras.new_pair.outputs import match_outputs
 from twincheck.extras.new_pair.own_files import make_links
-from twincheck.extras.new_pair.paconvert import Translation, find_paconvert, search_path, translate
+from twincheck.extras.new_pair.paconvert import Translation, find_paconvert, translate
 from twincheck.extras.new_pair.propose import Proposal, of_pair
 from twincheck.extras.new_pair.record import read_record, write_pair
 from twincheck.extras.new_pair.remarks import remarks, remarks_on_translation
@@ -106,9 +106,8 @@ def make_pair(
 def _drawn(inputs: Sequence[Input], asked: Asked) -> dict[str, np.ndarray]:
     """The inputs' values, drawn by the very text that case.py gets."""
     names: dict[str, object] = {"np": np}
-    config = asked.arguments[""]
-    exec(inputs_text(None, inputs, config), names)
-    return names["make_inputs"](config, asked.seed)
+    exec(inputs_text(None, inputs), names)
+    return names["make_inputs"](asked.arguments[""], asked.seed)
 
 
 def _texts(plan: Plan, proposal: Proposal, loader: bool) -> dict[str, str]:
@@ -142,6 +141,5 @@ def _translated(
             (work / place).parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(path, work / place)
     python = find_paconvert(asked.paconvert_python)
-    own = dict.fromkeys(Path(path).parent for path in torch.links.values())
-    path = [*own, *search_path(asked.pythons["torch"])]
-    return translate(torch.spec, work / TRANSLATED, python, path)
+    spec = torch.spec if torch.spec.file else replace(torch.spec, module=torch.defined_in)
+    return translate(spec, work / TRANSLATED, python, torch.path)

@@ -100,12 +100,12 @@ def test_an_input_given_twice_is_refused():
         parse_inputs(["x=float32:2", "x=bool:2"])
 
 
-def drawn(inputs, config=(), seed=0):
+def drawn(inputs, seed=0):
     """Return what the text of make_inputs draws for inputs, or for words of the command line."""
     names = {"np": np}
     words = [one for one in inputs if isinstance(one, str)]
-    exec(inputs_text(None, parse_inputs(words) or inputs, dict(config)), names)
-    return names["make_inputs"](dict(config), seed)
+    exec(inputs_text(None, parse_inputs(words) or inputs), names)
+    return names["make_inputs"]({}, seed)
 
 
 def test_inputs_are_drawn_as_they_are_asked_for():
@@ -138,16 +138,8 @@ def test_rising_numbers_and_lengths():
     assert values["p"].min() >= 0 and values["p"].max() < 1
     assert values["x_len"].tolist() == [12, 9, 5, 1], "the longest is as long as it may be"
     assert values["lens"].tolist() == [12] and values["n"].max() < 3
-    text = inputs_text(None, parse_inputs(words), {})
+    text = inputs_text(None, parse_inputs(words))
     assert "t (3, 5, 1) float from 0 to 1, rising;" in text
-
-
-def test_a_limit_takes_the_configuration_s_name():
-    config = {"vocab_size": 50, "num_labels": 3}
-    inputs = parse_inputs(["ids=int64:2,12:50", "labels=labels:2:3", "types=int64:2,12:2"])
-    text = inputs_text(None, inputs, config)
-    assert 'config["vocab_size"]' in text and 'config["num_labels"]' in text
-    assert "rng.integers(0, 2," in text
 
 
 # ---- outputs and losses -------------------------------------------------------------------------

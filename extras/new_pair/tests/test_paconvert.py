@@ -77,7 +77,7 @@ def test_what_stands_beside_a_file_goes_with_it(tmp_path):
 
 
 def test_of_a_package_what_the_class_needs(tmp_path):
-    """Of one that passes its class on, the file that defines it; of others those with torch."""
+    """Of its own package the modules that are imported; of others those with torch."""
     write(
         tmp_path,
         mine__model="import torch, numpy, theirs\nfrom mine.layers import A\nclass Net: ...\n",
@@ -88,12 +88,11 @@ def test_of_a_package_what_the_class_needs(tmp_path):
         torch="an installed torch is not gone into\n",
     )
     (tmp_path / "mine" / "__init__.py").write_text("from .model import Net\nfrom . import unused\n")
-    sources = gather(Spec("mine", "Net"), [tmp_path])
-    assert sources.entry.name == "mine.model"
+    sources = gather(Spec("mine.model", "Net"), [tmp_path])
     assert names(sources) == ["mine.layers", "mine.model", "theirs"]
     assert sources.empty == {Path("mine/__init__.py")}, "nothing of it is used"
     (tmp_path / "mine" / "layers.py").write_text("import mine\n")
-    assert "mine.unused" in names(gather(Spec("mine", "Net"), [tmp_path])), "now it is"
+    assert "mine.unused" in names(gather(Spec("mine.model", "Net"), [tmp_path])), "now it is"
 
 
 @pytest.mark.parametrize(
