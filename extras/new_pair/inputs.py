@@ -45,7 +45,7 @@ class Input:
         return self.kind in (*NORMAL, POSITIVE, SORTED)
 
     def draw(self, mask: str | None = None) -> str:
-        """The expression that draws it with `rng`; mask: the name of the one of its shape, if any."""
+        """The expression that draws it with `rng`; `mask` names the one of its shape, if any."""
         shape = repr(self.shape if len(self.shape) > 1 else self.shape[0])
         if self.kind in NORMAL:
             return f"rng.standard_normal({shape})"
