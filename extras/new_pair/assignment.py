@@ -18,9 +18,13 @@ from twincheck.common.weights.layers import (
 from twincheck.extras.new_pair.align import Fused, Stack, kind_of, similarity, words
 from twincheck.extras.new_pair.recipes import joined, key, part_of, shaped, stacked, turned
 from twincheck.extras.new_pair.structure import (
+    HALVES,
     Structure,
     Unit,
+    halved,
     sizes_of,
+    spelt,
+    whole_of,
 )
 
 
@@ -73,10 +77,10 @@ class Models:
                 locals_[local] = known
                 left.remove(known)
         for local, owner in unit.entries.items():
-            mine = words(local)
+            mine = words(spelt(local))
             fit = [n for n in left if sizes_of(partner.entries[n].shape) == sizes_of(owner.shape)]
             if fit and local not in locals_:
-                fit.sort(key=lambda n: -similarity(mine, words(n)))
+                fit.sort(key=lambda n: -similarity(mine, words(spelt(n))))
                 locals_[local] = fit[0]
                 left.remove(fit[0])
         other_way = (n for n, its in locals_.items() if self._is_turned(unit, n, partner, its))
@@ -108,6 +112,7 @@ class Models:
     def recipes(self, assignment: Assignment) -> dict[str, str]:
         """Paddle key -> how its values are made of torch's."""
         made: dict[str, str] = {}
+        halves: dict[str, dict[str, str]] = {}
         for name, match in assignment.matches.items():
             unit = self.paddle.units[name]
             for mine, its in match.locals.items():
@@ -116,7 +121,14 @@ class Models:
                     recipe = self._regrouped(recipe, match, its)
                 shapes = self.torch.units[match.torch].entries[its].shape, unit.entries[mine].shape
                 recipe = arranged(recipe, *shapes, mine in match.turned)
-                made[unit.key(mine)] = recipe
+                whole, half = whole_of(unit.key(mine))
+                if half:
+                    halves.setdefault(whole, {})[half] = recipe
+                else:
+                    made[whole] = recipe
+        for whole, codes in halves.items():
+            if len(codes) == len(HALVES):
+                made[whole] = f"np.stack([{', '.join(codes[half] for half in HALVES)}], -1)"
         for each in assignment.fused:
             made |= self._fused(each)
         for stack in assignment.stacks:
@@ -156,7 +168,7 @@ class Models:
         """A torch unit's weight; of attention's projections the rows of the one they are in."""
         unit = self.torch.units[name]
         if not unit.virtual:
-            return key(unit.key(local))
+            return key(*whole_of(unit.key(local)))
         parent, _, part = name.rpartition(".")
         prefix = f"{parent}." if parent else ""
         alone = f"{prefix}{part}_{local}"
@@ -188,7 +200,7 @@ class Models:
     def to_convert(self, assignment: Assignment) -> dict[str, str]:
         """The recipes that RENAME alone does not follow."""
         keys = {
-            self.paddle.units[name].key(local)
+            whole_of(self.paddle.units[name].key(local))[0]
             for name, match in assignment.matches.items()
             for local in match.locals
             if self._lies_otherwise(name, match, local)
@@ -204,7 +216,7 @@ class Models:
         by_class = is_turned_by_class(owner)
         fits = (shape[::-1] if by_class else shape) == owner.shape or is_reshaped(owner)
         otherwise = len(owner.shape) >= 2 and by_class != (mine in match.turned)
-        return bool(match.regrouped) or otherwise or not fits
+        return bool(match.regrouped) or otherwise or not fits or halved(mine, its)
 
 
 def arranged(recipe: str, source: tuple[int, ...], shape: tuple[int, ...], is_turned: bool) -> str:

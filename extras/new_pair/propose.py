@@ -34,6 +34,8 @@ from twincheck.extras.new_pair.structure import (
     MULTIHEAD,
     Structure,
     Unit,
+    halved,
+    in_halves,
     read_structure,
 )
 from twincheck.extras.new_pair.trials import CLOSE, Trials, Tried, distance
@@ -141,7 +143,7 @@ def names_of(paddle: Unit, torch: Unit, match: Match) -> dict[str, str]:
     names = {paddle.name: torch.name} if paddle.name and torch.name else {}
     for mine, its in match.locals.items():
         known = next((n for n in torch_locals(paddle.entries[mine]) if n in torch.entries), None)
-        if known != its or not names:
+        if not halved(mine, its) and (known != its or not names):
             names[paddle.key(mine)] = torch.key(its)
     return names
 
@@ -173,7 +175,8 @@ def of_pair(
         torch, paddle = (read_structure(work, side) for side in SIDES)
         # paddle.compat's keeps torch's one weight.
         kept = any(owner.kind == COMPAT + MULTIHEAD for owner in paddle.owners.values())
-        torch = replace(torch, splits=not kept)
+        torch = replace(in_halves(torch, paddle), splits=not kept)
+        paddle = in_halves(paddle, torch)
         if torch.error or paddle.error:
             return propose(torch, paddle)
         request = replace(see, task=Inspect(TRY))

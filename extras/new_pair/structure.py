@@ -1,5 +1,6 @@
 """What a side's process wrote of its model (side_structure.py), read back.  NumPy only."""
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -13,6 +14,7 @@ from twincheck.common.weights.layers import PROJECTIONS, Owner, why_no_partner
 from twincheck.common.weights.states import load_owners
 
 MULTIHEAD = "MultiheadAttention"
+HALVES = ("[..., 0]", "[..., 1]")  # of a weight that is two on the other side, after its name
 
 
 @dataclass(frozen=True)
@@ -76,6 +78,7 @@ class Structure:
     calls: list[Call] = field(default_factory=list)
     values: Mapping[str, np.ndarray] = field(default_factory=dict)  # "CALL/in/NUMBER" and so on
     error: str = ""  # why there was no pass
+    apart: frozenset[str] = frozenset()  # weights that end in (re, im): two on the other side
     splits: bool = True  # a MultiheadAttention of torch's is three projections in Paddle
 
     @cached_property
@@ -99,7 +102,9 @@ class Structure:
                     unit.entries[local] = owner._replace(kind="Linear", local=local, shape=shape)
                 continue
             unit = found.setdefault(name, Unit(name, self.modules[name], {}, side=self.side))
-            unit.entries[owner.local] = owner
+            for half in HALVES if key in self.apart else ("",):
+                local, shape = owner.local + half, owner.shape[:-1] if half else owner.shape
+                unit.entries[local] = owner._replace(local=local, shape=shape)
         for name, unit in found.items():
             unit.calls = self.calls_of(name)
             unit.leaf = not any(
@@ -133,6 +138,37 @@ class Structure:
             return unit.virtual.encode()
         values = self.values.get(f"{unit.calls[0].number}/in/0") if unit.calls else None
         return None if values is None or np.ptp(values) == 0 else np.round(values, 12).tobytes()
+
+
+def in_halves(ones: Structure, others: Structure) -> Structure:
+    """The first, with weights taken apart whose (re, im) are two weights of the others.
+
+    That are the models' own, as of a Fourier layer, whose sizes no weight of the others has.
+    """
+    sizes = Counter(sizes_of(owner.shape) for owner in others.owners.values() if not owner.kind)
+    keys = (
+        key
+        for key, owner in ones.owners.items()
+        if not owner.kind and owner.shape[-1:] == (2,) and not sizes[sizes_of(owner.shape)]
+        if sizes[sizes_of(owner.shape[:-1])] > 1
+    )
+    return replace(ones, apart=frozenset(keys))
+
+
+def whole_of(name: str) -> tuple[str, str]:
+    """The weight that an entry is a half of, and which of HALVES; itself and "" for any other."""
+    whole, bracket, rest = name.partition("[")
+    return whole, bracket + rest
+
+
+def spelt(name: str) -> str:
+    """An entry's name as one that was a weight by itself would be called."""
+    return name.replace(HALVES[0], ".real").replace(HALVES[1], ".imag")
+
+
+def halved(mine: str, its: str) -> bool:
+    """Return whether one of two entries is half of a weight."""
+    return any(whole_of(name)[1] for name in (mine, its))
 
 
 def sizes_of(shape: tuple[int, ...]) -> tuple[int, ...]:

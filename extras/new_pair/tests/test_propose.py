@@ -334,6 +334,66 @@ for d, case in ((d, case) for d in "dD" for case in (CASE, SQUARE)):  # its valu
     )
     both = (own, usual) if d == "D" else (usual, own)
     right(f"an own layer of channels last, {d}, {case == SQUARE}", *both, case)
+FOURIER = """
+class Fourier(Base):
+    def __init__(self):
+        super().__init__()
+        {init}
+        self.bias = parameter(self, {width})
+    def forward(self, x):
+        return 2 * (x @ {re}) + x**2 @ {im} + self.bias
+"""
+IN_ONE = {
+    "init": "self.w = parameter(self, 8, {0}, 2)",
+    "re": "self.w[..., 0]",
+    "im": "self.w[..., 1]",
+}
+for width, (re, im) in ((w, names) for w in (6, 2) for names in ("ab", "ba")):
+    in_two = "self.a = parameter(self, 8, {0}); self.b = parameter(self, 8, {0})"
+    ways = IN_ONE, {"init": in_two, "re": f"self.{re}", "im": f"self.{im}"}
+    ways = (
+        FOURIER.format(**way | {"init": way["init"].format(width)}, width=width) for way in ways
+    )
+    init = f"self.layer = Fourier(); self.last = nn.Linear({width}, 4)"
+    one, two = (net(init, "return self.last(self.layer(x))", way) for way in ways)
+    right(f"a complex weight in one of torch, {re}{im}, {width} wide", one, two)
+    right(f"a complex weight in two of torch, {re}{im}, {width} wide", two, one)
+SPECTRAL = """
+class Spectral(Base):
+    def __init__(self):
+        super().__init__()
+        {init}
+    def forward(self, x):
+        z = {fft}.rfft(x, {axis}=1)
+        z = {stack}([z[:, 0] @ {one}, z[:, 1] @ {other}], 1)
+        return {fft}.irfft(z, n=5, {axis}=1){more}
+"""
+# As in a Fourier neural operator; the names tell, or of few weights of a size their values.
+for names, scaled in ((["w1_real", "w1_imag", "w2_real", "w2_imag"], True), (list("dbac"), False)):
+    complex_ = "nn.Parameter(torch.randn(8, 8, dtype=torch.complex64))"
+    one, other = (f"paddle.complex(self.{re}, self.{im})" for re, im in (names[:2], names[2:]))
+    of_torch = {
+        **{"init": f"self.weights1 = {complex_}; self.weights2 = {complex_}", "fft": "torch.fft"},
+        **{"stack": "torch.stack", "axis": "dim", "one": "self.weights1", "other": "self.weights2"},
+    }
+    of_paddle = {
+        "init": "; ".join(f"self.{name} = parameter(self, 8, 8)" for name in sorted(names)),
+        **{
+            "fft": "paddle.fft",
+            "stack": "paddle.stack",
+            "axis": "axis",
+            "one": one,
+            "other": other,
+        },
+    }
+    for way in (of_torch, of_paddle):
+        way["init"] += "; self.scale = parameter(self, 8, 8)" * scaled
+        way["more"] = " @ self.scale" * scaled
+    spectral = (SPECTRAL.format(**way) for way in (of_torch, of_paddle))
+    right(
+        f"two complex weights and four real ones, {', '.join(names)}",
+        *(net("self.layer = Spectral()", "return self.layer(x)", one) for one in spectral),
+    )
 EXPERTS = """
 class Expert(Base):
     def __init__(self):
