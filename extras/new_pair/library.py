@@ -29,7 +29,7 @@ from twincheck.common.system.start import show_help
 from twincheck.common.system.tree import children, tree_leaves
 from twincheck.common.system.words import did_you_mean
 from twincheck.extras.new_pair import Kind
-from twincheck.extras.new_pair.whereabouts import Whereabouts, package_of
+from twincheck.extras.new_pair.whereabouts import Whereabouts
 
 # PyPI's torchvision is built for CUDA.  Beside a torch that is built for the CPU its operators are
 # missing, and this module, which tracing alone needs, cannot be imported.
@@ -221,9 +221,6 @@ def _said(error: BaseException) -> str:
         return Kind.PROGRAM_ENDS(error=said)
     if isinstance(error, FileNotFoundError) and error.filename:
         return Kind.FILE_NOT_THERE(error=said, file=str(error.filename))
-    folder = package_of(error) if isinstance(error, ImportError) and not error.name else None
-    if folder and not folder.name.isidentifier():
-        return Kind.FOLDER_NO_PACKAGE(error=said, folder=folder.name)
     return said
 
 

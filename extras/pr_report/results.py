@@ -120,7 +120,6 @@ class Found:
     runs: list[Run] = field(default_factory=list)
     plain: dict[str, list[tuple[Path, dict]]] = field(default_factory=dict)  # name -> found
     notes: list[str] = field(default_factory=list)
-    unjudged: list[str] = field(default_factory=list)  # folders of logs without result.json
 
     def of(self, step: int, half: bool | None = False, other: str = "") -> list[Run]:
         """The runs of a step; half: in half precision, or not, None: either."""
@@ -180,12 +179,6 @@ def find(folders: Sequence[Path], model: str | None) -> Found:
     others = [said.get("pair") for told in plain.values() for _, said in told]
     pair = runs[0].said["pair"] if runs else next(filter(None, others), model or wanted)
     found = Found(wanted, pair, runs, plain)
-    logs = {path.parent for path in _files(folders, "*_torch.npy")}
-    found.unjudged = sorted(
-        str(folder)
-        for folder in logs
-        if folder.name == wanted and not (folder / RESULT_FILE).is_file()
-    )
     _refuse_changed(found)
     return found
 

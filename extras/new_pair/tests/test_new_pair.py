@@ -470,6 +470,16 @@ def test_paddle_s_other_name_of_an_input_is_found(ask):
         ("Net", {"words": ["x=float32:2,4", "y=float32:2,4", "z=bool:3"]}, "takes no y and no z"),
         ("Net", {"text": "import nowhere_to_be_found\n"}, "needs nowhere_to_be_found, which "),
         ("Net", {"text": "1 / 0\n"}, "ZeroDivisionError"),
+        (
+            "Net",
+            {"text": "open('vocab.txt')\n"},
+            "put vocab.txt there, or go to the folder that it",
+        ),
+        (
+            "Net",
+            {"text": "import argparse as a\np = a.ArgumentParser()\np.error('data')\n"},
+            "let it read no command line where it is imported",
+        ),
         ("Net", {"text": NET, "own": {"width": None}}, "building it with (width=None) fails"),
     ],
 )

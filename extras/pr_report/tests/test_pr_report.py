@@ -300,12 +300,6 @@ def test_what_is_missing_is_named_with_its_command(base, step):
     assert f"twincheck {STEPS[step].command} " in row["command"]
 
 
-def test_logs_that_were_not_judged_are_named(base):
-    (base / "step3_loss" / MODEL / "result.json").unlink()
-    text, status = written(base)
-    assert "has logs and no `result.json`" in text.partition("## ")[0]
-
-
 # ---- other commands' results --------------------------------------------------------------------
 
 
