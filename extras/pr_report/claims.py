@@ -29,29 +29,16 @@ Told = tuple[str, dict[str, object]] | None
 
 @dataclass(frozen=True)
 class Kind:
-    """For whom a report is: what is measured against which limit, and in which order."""
+    """For whom a report is: what is measured of an output against which limit."""
 
     forward: tuple[str, float]  # mean or max of an output's difference
     half: tuple[str, float]
-    order: tuple[str, ...]
 
 
-_FORMERS = (
-    "forward half top generation agreement weights loss gradients optimizer training trainers "
-    "metric unit guide"
-)
-_VISION = (
-    "forward agreement half weights metric loss gradients optimizer training trainers top "
-    "generation unit guide"
-)
-_CONTEST = (
-    "guide forward metric loss gradients optimizer training weights trainers half agreement top "
-    "generation unit"
-)
 KINDS = {
-    "formers": Kind(("mean", 1e-2), ("mean", 1e-2), tuple(_FORMERS.split())),
-    "vision": Kind(("max", 1e-4), ("max", 1e-2), tuple(_VISION.split())),
-    "contest": Kind(("mean", 1e-5), ("mean", 1e-2), tuple(_CONTEST.split())),
+    "formers": Kind(("mean", 1e-2), ("mean", 1e-2)),
+    "vision": Kind(("max", 1e-4), ("max", 1e-2)),
+    "contest": Kind(("mean", 1e-5), ("mean", 1e-2)),
 }
 
 

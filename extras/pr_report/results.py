@@ -148,15 +148,12 @@ def find(folders: Sequence[Path], model: str | None) -> Found:
     model   its name, or its folder; None: there must be one alone
     """
     wanted = Path(model).name if model else None
-    told = [(path, _told(path)) for path in _files(folders, RESULT_FILE)]
+    told = [(path, load_sealed(path)) for path in _files(folders, RESULT_FILE)]
     plain = {name: [(p, load_json(p)) for p in _files(folders, name)] for name in PLAIN}
     kept = CERTIFICATES / (wanted or (told[0][1]["model"] if told else "")) / CERTIFICATE_FILE
     if folders and not plain[CERTIFICATE_FILE] and kept.is_file():
         plain[CERTIFICATE_FILE] = [(kept, load_json(kept))]
-    for name in PLAIN:
-        for path, said in plain[name]:
-            if not isinstance(said.get("model"), str):
-                raise UserError(Kind.MODEL_UNSAID(path=str(path)))
+    plain = {name: [one for one in found if "model" in one[1]] for name, found in plain.items()}
     names = [said["model"] for _, said in told]
     names += [said["model"] for found in plain.values() for _, said in found]
     known = sorted(set(names))
@@ -193,17 +190,8 @@ def _files(folders: Sequence[Path], name: str) -> list[Path]:
     return [p for p in paths.values() if not any(part.startswith(".work-") for part in p.parts)]
 
 
-def _told(path: Path) -> dict:
-    """Read a result.json; raises UserError where a part is missing or was changed."""
-    said = load_sealed(path)
-    missing = {"step", "other", "model", "pair", "judged", "files", "outputs", "rows"} - set(said)
-    if missing:
-        raise UserError(Kind.ENTRIES_MISSING(path=str(path), entries=sorted(missing)))
-    return said
-
-
 def _run(path: Path, said: dict) -> Run:
-    """A result folder, read; raises UserError for one whose parts do not belong together."""
+    """A result folder, read; raises UserError where its files are not those that it tells of."""
     folder = path.parent
     for name, expected in said["files"].items():
         file = folder / name
@@ -212,10 +200,6 @@ def _run(path: Path, said: dict) -> Run:
         if file_sha256(file) != expected:
             raise UserError(Kind.FILE_OF_ANOTHER(path=str(file), file=path.name))
     sides = {s: sidecar_of(folder / f"{said['judged'][0]}_{s}.npy") for s in SIDES}
-    for side, sidecar in sides.items():
-        if sidecar.model != said["model"]:
-            models = {"model": sidecar.model, "wanted": said["model"]}
-            raise UserError(Kind.LOG_OF_ANOTHER_MODEL(path=str(folder), side=side, **models))
     return Run(folder, said, sides)
 
 

@@ -214,8 +214,6 @@ def test_every_word_is_there_in_both_languages_with_the_same_fields():
     for name, both in table().items():
         assert len(both) == 2 and all(both), name
         assert set(fields.findall(both[0])) == set(fields.findall(both[1])), name
-    for kind in claims.KINDS.values():
-        assert sorted(kind.order) == sorted([*claims.EVIDENCE, "unit", "guide"])
 
 
 def test_what_a_check_said_is_in_the_reports_language(base, monkeypatch):
