@@ -195,9 +195,7 @@ def _run(path: Path, said: dict) -> Run:
     folder = path.parent
     for name, expected in said["files"].items():
         file = folder / name
-        if not file.is_file():
-            raise UserError(Kind.FILE_GONE(path=str(file), file=path.name))
-        if file_sha256(file) != expected:
+        if not file.is_file() or file_sha256(file) != expected:
             raise UserError(Kind.FILE_OF_ANOTHER(path=str(file), file=path.name))
     sides = {s: sidecar_of(folder / f"{said['judged'][0]}_{s}.npy") for s in SIDES}
     return Run(folder, said, sides)
