@@ -27,7 +27,7 @@ def proofs(found: Found, models: Models) -> Iterator[str]:
     yield from map(_as_one, kinds.values())
     yield from map(_as_stack, found.assignment.stacks)
     for same in grouped(sorted(found.more), alike).values():
-        yield Kind.COMPUTES_MORE(layer=_with_its_kind(same))
+        yield Kind.COMPUTES_MORE(layer=_all_of(same))
     arrived = [e for e in tried.failing if e.what == "in" or not e.unit]
     for event, *_ in grouped(arrived, lambda event: alike(event.unit)).values():
         yield Kind.DIFFERS_BEFORE(value=_value(event), gap=event.gap)
@@ -45,13 +45,8 @@ def open_questions(found: Found, models: Models, told: str) -> Iterator[str]:
     off = {e.unit for e in found.tried.failing if e.what == "out" and e.unit in matches}
     for name, *more in grouped(sorted(off - found.more), alike).values():
         if not any(models.paddle.units[name].key(local) in told for local in matches[name].locals):
-            layer, gap = _with_its_kind([name, *more]), found.tried.gap(name, "out")
-            yield Kind.LAYER_DIFFERS(layer=layer, torch=matches[name].torch, gap=gap)
-
-
-def _with_its_kind(same: list[str]) -> str:
-    several = len(same) > 1
-    return Kind.SEVERAL_OF_KIND(name=same[0], count=len(same) - 1) if several else same[0]
+            said = {"layer": _all_of([name, *more]), "torch": matches[name].torch}
+            yield Kind.LAYER_DIFFERS(**said, gap=found.tried.gap(name, "out"))
 
 
 def _why(names: list[str], found: Found, models: Models) -> list[str]:
@@ -110,6 +105,10 @@ def _value(event: Event) -> str:
 
 def _several(what: str, count: int) -> str:
     return Kind.SEVERAL_ALIKE(what=what, count=count) if count > 1 else what
+
+
+def _all_of(names: list[str]) -> str:
+    return _several(_varying(names), len(names))
 
 
 def _varying(names: list[str]) -> str:

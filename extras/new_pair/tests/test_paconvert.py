@@ -231,6 +231,25 @@ def test_options_that_say_nothing_without_it(tmp_path, capsys):
     assert "of use with --paddle paconvert alone" in capsys.readouterr().err
 
 
+MOVED = 'import sys\n\nfrom __future__ import annotations\n\nimport paddle\nx: "A" = 1\n'
+LAYERS = "import einops\nimport paddle\n\nnet = einops.layers.paddle.Rearrange('b c -> c b')\n"
+SOUND = [
+    "from __future__ import annotations\n\nimport paddle\n",
+    '"""Words."""\n\nfrom __future__ import annotations\n\nimport einops\n\neinops.rearrange\n',
+    "import einops\n\n# as in `einops_layers.paddle`\nown.einops.layers.paddle.Rearrange\n",
+    "broken(\n",
+]
+
+
+def test_imports_are_put_right_where_they_would_not_do():
+    text = tool._with_its_imports(MOVED)
+    compile(text, "", "exec")
+    assert text.count("__future__") == 1 and "import paddle" in text
+    text = tool._with_its_imports(LAYERS)
+    assert text.startswith("import einops\nimport einops.layers.paddle  #")
+    assert [tool._with_its_imports(sound) for sound in SOUND] == SOUND
+
+
 # ---- the workbench on translated code -----------------------------------------------------------
 
 
