@@ -82,7 +82,7 @@ def find_paconvert(python: str | None = None) -> str:
             raise UserError(Kind.PACONVERT_MISSING(command=_to_install()))
         raise UserError(Kind.PACONVERT_PYTHON_MISSING(python=python))
     question = "import importlib.metadata as m; print(m.version('paconvert'))"
-    version = _run([str(path), "-I", "-c", question], Kind.ASKED_FOR_VERSION()).stdout.strip()
+    version = _run([str(path), "-I", "-c", question]).stdout.strip()
     if not version:
         said = {"python": str(path), "command": _to_install(path)}
         raise UserError(Kind.PACONVERT_NOT_IN_PYTHON(**said))
@@ -132,7 +132,7 @@ def _translated(sources: TorchSources, work: Path, python: str) -> dict[str, str
     command = [python, "-I", "-m", "paconvert.main", "-i", str(before), "-o", str(after)]
     own = sorted({name.partition(".")[0] for name in sources.modules} & KNOWN_TO_PACONVERT)
     command += ["--exclude_packages", ",".join(own)] if own else []
-    finished = _run([*command, "--log_dir", str(log)], Kind.TRANSLATES())
+    finished = _run([*command, "--log_dir", str(log)])
     if finished.returncode:
         said = [line for line in finished.stderr.splitlines() if line.strip()]
         told = log.read_text(encoding="utf-8", errors="replace") if log.exists() else ""
@@ -214,7 +214,7 @@ def _without_strings(line: str) -> str:
 # ---- PaConvert's process ------------------------------------------------------------------------
 
 
-def _run(command: Sequence[str], what: str) -> subprocess.CompletedProcess:
+def _run(command: Sequence[str]) -> subprocess.CompletedProcess:
     try:
         return subprocess.run(
             command,
@@ -228,5 +228,5 @@ def _run(command: Sequence[str], what: str) -> subprocess.CompletedProcess:
         said = {"program": command[0], "error": str(error.strerror)}
         raise UserError(Kind.PROGRAM_NOT_RUN(**said)) from None
     except subprocess.TimeoutExpired:
-        said = {"program": command[0], "task": what, "seconds": _PATIENCE_S}
+        said = {"program": command[0], "seconds": _PATIENCE_S}
         raise UserError(Kind.PROGRAM_ENDLESS(**said)) from None
