@@ -75,6 +75,12 @@ def test_results_are_beside_their_pair(tmp_path):
     # A folder that is named goes before.
     done = twincheck(folder, "step1", "small", "--out", "elsewhere", "--no-report")
     assert done.returncode == 0 and (folder / "elsewhere" / "step1_forward").is_dir()
+    # Of several there is one result, here.
+    shutil.copytree(ROOT / "tests/pairs/small_cnn", folder / "other")
+    (folder / "other" / "paddle_model.py").write_text("1 / 0")
+    done = twincheck(folder, "check", "small", "other", "--no-report")
+    assert done.returncode == 2 and "other" in done.stdout + done.stderr
+    assert (folder / "log" / "step4_backward" / "small").is_dir(), done.stdout + done.stderr
 
 
 @pytest.mark.slow
