@@ -30,9 +30,7 @@ from twincheck.extras.trainers import Kind
 
 STEPS = ("step", "global_step", "steps", "iteration", "iter", "it", "global_step/max_steps")
 NAMES = ("loss", "train/loss", "train_loss", "training_loss", "loss/train", "value")
-_LOSS = re.compile(r"(^|[^a-z])(loss|value)([^a-z]|$)")
-_OTHERS = re.compile(r"eval|val(id|idation)?([^a-z]|$)|test|dev([^a-z]|$)")
-_SMOOTH = re.compile(r"smooth|(^|[^a-z])(ema|avg|average|mean|running|moving)([^a-z]|$)")
+_OF_ANOTHER_PART = re.compile(r"eval|val(id|idation)?([^a-z]|$)|test|dev([^a-z]|$)", re.I)
 _TEXT = re.compile(r"(?:^|[^a-z_])loss\s*[:=]\s*([-+]?(?:\d[\d.]*(?:e[-+]?\d+)?|nan|inf))", re.I)
 _TEXT_STEP = re.compile(r"(?:global_step|step|iter(?:ation)?)s?\s*[:=]?\s*\[?(\d+)", re.I)
 _GUIDE_STEP = re.compile(r"\[Epoch (\d+)/\d+\]\[Iter: (\d+)/(\d+)\]")
@@ -119,7 +117,7 @@ def _of_text(path: Path, text: str, name: str | None) -> Curve:
     rows = []
     for line in text.splitlines():
         found = _TEXT.search(line)
-        if found and not _OTHERS.search(line[: found.start()].lower()):
+        if found and not _OF_ANOTHER_PART.search(line[: found.start()]):
             step, of_epoch = _TEXT_STEP.search(line), _GUIDE_STEP.search(line)
             rows.append({"loss": found.group(1)})
             if of_epoch:  # the guide's form counts the steps of each epoch anew
@@ -147,9 +145,6 @@ def _of_rows(path: Path, kind: str, rows: Sequence[dict], name: str | None) -> C
     losses = [_number(path, name, row[name], Kind.NOT_A_NUMBER) for row in kept]
     if not losses:
         raise UserError(Kind.COLUMN_EMPTY(path=str(path), name=name))
-    others = [c for c in columns if c != name and _is_loss(c)]
-    if others:
-        notes.append(Kind.ALSO_THERE(name=name, others=others))
     if step is None:
         steps = list(range(1, len(losses) + 1))
         notes.append(Kind.STEPS_NUMBERED())
@@ -164,35 +159,18 @@ def _of_rows(path: Path, kind: str, rows: Sequence[dict], name: str | None) -> C
 
 
 def _chosen(path: Path, columns: Sequence[str], name: str | None) -> str:
-    """The column of losses; raises UserError that lists them where it is not plain which."""
-    of_file = {"path": str(path), "columns": _some(columns)}
+    """The column of losses; raises UserError that lists them where none is the one."""
     if name is not None:
         if name not in columns:
             hint = did_you_mean(name, columns)
+            of_file = {"path": str(path), "columns": list(columns)}
             raise UserError(Kind.COLUMN_MISSING(name=name, hint=hint, **of_file))
         return name
-    candidates = [column for column in columns if _is_loss(column)]
-    raw = [column for column in candidates if not _SMOOTH.search(column.lower())]
-    if candidates and not raw:
-        raise UserError(Kind.COLUMN_SMOOTHED(path=str(path), columns=_some(candidates)))
-    best = [c for known in NAMES for c in raw if c.strip().lower() == known]
-    raw = best[:1] or raw
-    if len(raw) == 1:
-        return raw[0]
-    if raw:
-        of_file["columns"] = _some(raw)
-        raise UserError(Kind.COLUMNS_SEVERAL(first=raw[0], **of_file))
-    raise UserError(Kind.COLUMNS_NO_LOSS(**of_file))
-
-
-def _is_loss(column: str) -> bool:
-    name = column.strip().lower().replace("_", "/")
-    return bool(_LOSS.search(name)) and not _OTHERS.search(name.replace("value", "loss"))
-
-
-def _some(names: Sequence[str]) -> str:
-    some = Kind.NAMES_AND_MORE if len(names) > 8 else Kind.NAMES
-    return some(names=list(names[:8])) if names else Kind.NOTHING()
+    by_name = {column.strip().lower(): column for column in reversed(columns)}
+    found = next((by_name[known] for known in NAMES if known in by_name), None)
+    if found is None:
+        raise UserError(Kind.COLUMNS_NO_LOSS(path=str(path), columns=list(columns)))
+    return found
 
 
 def _number(path: Path, name: str, value: object, kind: Callable) -> float:
