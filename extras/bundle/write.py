@@ -37,7 +37,7 @@ class Part:
 
     result: object  # common/check/result.py's Result
     command: str  # what to type for the same run
-    asked: dict[str, object]  # what --rerun asks for
+    asked: dict[str, object]  # what both sides were asked for
     reports: dict[str, Path]  # name in the bundle -> HTML page
 
     @property

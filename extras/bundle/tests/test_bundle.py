@@ -2,7 +2,7 @@
 
 Each kind is tried twice where that makes sense: as it comes, and by an attacker who makes every
 hash, count and summary of the manifest fit again.  What is then no contradiction any more is listed
-as such: there the root alone tells, or --rerun.
+as such: there the root alone tells.
 """
 
 import json
