@@ -19,6 +19,7 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -296,25 +297,19 @@ def _windows(curve: Curve) -> list[list[Window]]:
 
 def _over(torch: Sequence[Window], paddle: Sequence[Window]) -> Together:
     """The shortest stretches of steps that windows of both sides fill."""
-    sides, rows = (torch, paddle), []
-    at = [0, 0]
-    while all(i < len(windows) for i, windows in zip(at, sides, strict=True)):
-        begins = [windows[i][0] for i, windows in zip(at, sides, strict=True)]
-        if begins[0] != begins[1]:
-            at[begins[0] > begins[1]] += 1
-            continue
-        ends, totals = list(begins), [0.0, 0.0]
-        while ends[0] != ends[1] or ends == begins:
-            side = int(ends[0] > ends[1])
-            if at[side] == len(sides[side]) or sides[side][at[side]][0] != ends[side]:
-                break
-            begin, ends[side], loss = sides[side][at[side]]
-            totals[side] += loss * (ends[side] - begin)
-            at[side] += 1
-        else:
-            width = ends[0] - begins[0]
-            rows.append((ends[0], width, totals[0] / width, totals[1] / width))
-    columns = [np.array(column) for column in zip(*rows, strict=True)] or [np.zeros(0)] * 4
+    sides = [tuple(map(np.array, zip(*windows, strict=True))) for windows in (torch, paddle)]
+    cuts = [np.union1d(begins, ends) for begins, ends, _ in sides]
+    common, rows = np.intersect1d(*cuts), []
+    for begin, end in pairwise(common.tolist()):
+        means = []
+        for begins, ends, losses in sides:
+            inside = slice(np.searchsorted(begins, begin), np.searchsorted(ends, end, "right"))
+            widths = ends[inside] - begins[inside]
+            if widths.sum() == end - begin:  # else a step of it is in no window
+                means.append(math.fsum(losses[inside] * widths) / (end - begin))
+        if len(means) == 2:
+            rows.append((end, end - begin, *means))
+    columns = np.array(rows).reshape(-1, 4).T
     return Together(columns[0].astype(np.int64), columns[1].astype(np.int64), *columns[2:])
 
 

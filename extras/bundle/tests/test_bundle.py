@@ -22,7 +22,7 @@ from logged import PAIR as SMALL
 from twincheck.common import judge_again
 from twincheck.extras.bundle import Kind, command, verify
 from twincheck.extras.bundle import write as writing
-from twincheck.extras.bundle.submission import NoReport, read_report
+from twincheck.extras.bundle.submission import report_problems
 from twincheck.extras.bundle.tests.bundled import (
     BACKWARD,
     FORWARD,
@@ -504,10 +504,6 @@ def test_what_is_found_is_told_in_chinese(bundle, tmp_path, capsys, monkeypatch)
     assert none.startswith("错误：") and "：无法打开：" in none
 
 
-def test_a_missing_file_is_one_sentence(tmp_path, capsys):
-    assert printed(capsys, 2, verify.main([str(tmp_path / "none.zip")])).err.count("\n") == 1
-
-
 def test_a_link_to_a_bundle_is_not_followed(bundle, tmp_path):
     (tmp_path / "link.zip").symlink_to(bundle)
     with pytest.raises(ArchiveError, match="symbolic link"):
@@ -516,8 +512,7 @@ def test_a_link_to_a_bundle_is_not_followed(bundle, tmp_path):
 
 @pytest.mark.parametrize("text", ["", "diff check passed\n", "x\n" * 3])
 def test_what_is_no_report(text):
-    with pytest.raises(NoReport):
-        read_report(text)
+    assert report_problems(text, {}, {}, 1e-6) == [Kind.REPORT_NONE()]
 
 
 def test_where_no_results_are_is_one_sentence(tmp_path, capsys):
