@@ -161,9 +161,6 @@ class _Writing:
         for path, _ in self.files.logs():
             if path.name not in self.handed_in:
                 self.add(sidecar_path(path).name, sidecar_path(path))
-        asked = sorted(self.result.folder.glob("request_*.json"))
-        for path in (*asked, self.files.suited(), self.files.reference_key()):
-            self.add(f"asked/{safe_part(path.name)}", path)
 
     def _add_submission(self) -> None:
         found = {side: self.files.log(self.guide, side) for side in SIDES}
