@@ -77,6 +77,7 @@ def write_bundle(
     manifest: dict[str, object] = {"schema": SCHEMA, **about}
     manifest |= {"strict": strict, "allow": list(allow), "errors": dict(errors or {})}
     told: list[dict[str, object]] = []
+    inside = 0
     with ArchiveWriter(path) as archive:
         archive.add("README.md", _README.read_bytes())
         written: list[_Writing] = []
@@ -89,27 +90,13 @@ def write_bundle(
                 evidence = _Evidence(stack, one, strict, "nan" in allow)
                 evidence.choose(max(0, min(PART_BYTES, left)))
                 told.append(evidence.add())
+                inside += len(evidence.inside)
         manifest["parts"] = told
-        manifest["rows"] = sum(len(one.rows) for one in written)
-        manifest |= _of_sidecars(written)
+        manifest["commands"] = list(dict.fromkeys(part.command for part in parts))
         archive.finish(manifest)
         files = len(archive.files) + 1
-    inside = sum(part["inside"] for part in told)
-    return Written(path, path.stat().st_size, archive.root, files, manifest["rows"], inside)
-
-
-def _of_sidecars(written: Sequence["_Writing"]) -> dict[str, object]:
-    """Return what all sidecars together say: environments, seeds and commands."""
-    environments, seeds = [], set()
-    for one in written:
-        for path, name in one.files.logs():
-            sidecar = sidecar_of(path)
-            environment = plan.environment_of(name.side, sidecar)
-            if environment not in environments:
-                environments.append(environment)
-            seeds.add(sidecar.seed)
-    commands = list(dict.fromkeys(one.part.command for one in written))
-    return {"environments": environments, "seeds": sorted(seeds - {None}), "commands": commands}
+    rows = sum(len(one.rows) for one in written)
+    return Written(path, path.stat().st_size, archive.root, files, rows, inside)
 
 
 class _Writing:
@@ -313,11 +300,8 @@ class _Evidence:
             "submission": f"{plan.SUBMISSION}/{writing.model}",
             "threshold": step.guide_threshold,
             "guide_passed": result.guide_passed,
-            "guide_all_passed": result.guide_all_passed,
             "command": writing.part.command,
             "asked": writing.part.asked,
-            **plan.told_of_rows(self.rows, writing.content),
-            "inside": len(self.inside),
             "left_out": [
                 {"stem": stem, "key": key, "why": why}
                 for (stem, key), why in self.left_out.items()

@@ -176,8 +176,8 @@ def _chosen(path: Path, columns: Sequence[str], name: str | None) -> str:
 
 def _number(path: Path, name: str, value: object, kind: Callable) -> float:
     try:
-        return float(value)
-    except (TypeError, ValueError):
+        return float(str(value))
+    except ValueError:
         raise UserError(kind(path=str(path), name=name, value=str(value)[:40])) from None
 
 
@@ -191,14 +191,7 @@ def _whole(path: Path, name: str, value: object) -> int:
 
 def _step_of_values(texts: Sequence[str]) -> float:
     """Return the step between values that are written with so many digits; 0: all are there."""
-    places = []
-    for text in texts:
-        try:
-            exponent = Decimal(text.strip()).as_tuple().exponent
-        except ArithmeticError:
-            continue
-        if isinstance(exponent, int):
-            places.append(-exponent)
+    places = [-Decimal(text).as_tuple().exponent for text in texts if math.isfinite(float(text))]
     most = max(places, default=0)
     if len(places) < FEW:
         most = max(most, DIGITS)
