@@ -237,10 +237,9 @@ class _Part:
     def read_sidecars(self) -> None:
         logs: dict[Path, LogName] = {}
         told = plan.member(self.about, "logs", dict)
-        for file, about in told.items():
+        for file, inside in told.items():
             name = LogName.parse(file) if is_safe(file) and "/" not in file else None
-            named = name is not None and isinstance(about, dict)
-            plan.must(named, Kind.LOG_NAME, file=printable(file))
+            plan.must(name is not None, Kind.LOG_NAME, file=printable(file))
             path = self.folder / file
             sidecar = read_sidecar(path)
             if sidecar is None:
@@ -248,12 +247,10 @@ class _Part:
                 continue
             self.sidecars[file] = sidecar
             logs[path] = name
-            inside, there, sha256 = about.get("inside"), path.is_file(), sidecar.log_sha256
-            own = submission.not_edited(sidecar)
-            is_it = inside != "whole" or not there or file_sha256(path) == sha256
+            there, own = path.is_file(), submission.not_edited(sidecar)
+            is_it = inside != "whole" or not there or file_sha256(path) == sidecar.log_sha256
             for holds, kind in (
                 (own, Kind.SIDECAR_EDITED),
-                (about.get("sha256") == sha256, Kind.SIDECAR_OF_ANOTHER_LOG),
                 ((inside == "none") != there, Kind.LOG_INSIDE_OR_NOT),
                 (is_it, Kind.LOG_OTHER),
                 (sidecar.model == self.about.get("model"), Kind.SIDECAR_OF_ANOTHER_MODEL),

@@ -326,20 +326,18 @@ class _Evidence:
             told = [[name, k, list(shape)] for (name, k), shape in shapes.items()]
             yield {"stem": stem, "key": key, "why": why, **({"shapes": told} if told else {})}
 
-    def _add_logs(self) -> dict[str, dict[str, object]]:
-        """Add the logs, whole or in part; file -> what the manifest says of each."""
-        told: dict[str, dict[str, object]] = {}
+    def _add_logs(self) -> dict[str, str]:
+        """Add the logs; file -> whether it is inside: whole, part or none."""
+        told: dict[str, str] = {}
         judged = {path.name for logs in self.logs.values() for path in logs.values()}
         for path, name in self.writing.files.logs():
             if path.name in self.writing.handed_in:
                 continue
-            size = path.stat().st_size
-            about = {"bytes": size, "sha256": sidecar_of(path).log_sha256}
-            whole = name.stem in self.whole if path.name in judged else size <= SMALL_BYTES
-            about["inside"] = "whole" if whole else "part" if path.name in judged else "none"
+            is_small = path.stat().st_size <= SMALL_BYTES
+            whole = name.stem in self.whole if path.name in judged else is_small
+            told[path.name] = "whole" if whole else "part" if path.name in judged else "none"
             if whole:
                 self.writing.add(path.name, path)
-            told[path.name] = about
         with TemporaryDirectory() as temporary:
             stems = [stem for stem in self.stems if stem not in self.whole]
             for stem, name, path in [(s, *log) for s in stems for log in self.logs[s].items()]:
