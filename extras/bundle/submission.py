@@ -18,7 +18,7 @@ import numpy as np
 from twincheck.common.logs.guide_pair import STEMS, full_stem, guide_value, has_pair, is_over_torch
 from twincheck.common.logs.reader import Log, read_log
 from twincheck.common.logs.result_folder import ResultFolder
-from twincheck.common.logs.sidecar import Sidecar, read_sidecar, sidecar_path
+from twincheck.common.logs.sidecar import read_sidecar, sidecar_path
 from twincheck.common.system import json_kinds as kinds
 from twincheck.common.system.frameworks import SIDES
 from twincheck.common.system.hashes import file_sha256, same_bits
@@ -157,7 +157,7 @@ def _selection_problems(part, name: str, side: str, log: Log) -> Iterator[str]:
         return
     if sidecar.log_sha256 != file_sha256(path):
         yield Kind.SELECTED_LOG_OTHER(file=name)
-    if not not_edited(sidecar):
+    if not sidecar.sealed:
         yield Kind.SELECTED_EDITED(file=beside)
     if (sidecar.side, sidecar.framework) != (side, side):
         yield Kind.SELECTED_OF_SIDE(file=beside, found=str(sidecar.side), side=side)
@@ -190,8 +190,3 @@ def _selection_problems(part, name: str, side: str, log: Log) -> Iterator[str]:
             else:
                 told = {"key": printable(key), "log": f"{part.name}/{source['log']}"}
                 yield Kind.SELECTED_OTHER_VALUE(file=name, **told)
-
-
-def not_edited(sidecar: Sidecar) -> bool:
-    """True for a sidecar that fits its own seal, or is of a version that had none."""
-    return sidecar.seal is None or sidecar.sealed

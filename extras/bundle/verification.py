@@ -247,10 +247,10 @@ class _Part:
                 continue
             self.sidecars[file] = sidecar
             logs[path] = name
-            there, own = path.is_file(), submission.not_edited(sidecar)
+            there = path.is_file()
             is_it = inside != "whole" or not there or file_sha256(path) == sidecar.log_sha256
             for holds, kind in (
-                (own, Kind.SIDECAR_EDITED),
+                (sidecar.sealed, Kind.SIDECAR_EDITED),
                 ((inside == "none") != there, Kind.LOG_INSIDE_OR_NOT),
                 (is_it, Kind.LOG_OTHER),
                 (sidecar.model == self.about.get("model"), Kind.SIDECAR_OF_ANOTHER_MODEL),

@@ -34,8 +34,6 @@ _IN_PADDLE = (
 CASE, CONFIG, RUNTIME, MODEL = "case", "config", "runtime", "model"
 # Reference code may not be published, nor is anything there to check with.
 REFERENCE = ("torch", "torchvision", "torchaudio", "reprod_log")
-_OURS = ("twincheck", "common", "faults", "tools", "tests", "fake_data")
-_STEP = re.compile(r"step\d_\w+")
 _TWIN = re.compile(r"# twin:")
 # What stands above an import that is looked for in a folder of the pair's: PaConvert's
 # translation, or a side's own files where the other side has one of the same name.
@@ -217,7 +215,7 @@ class _Imports:
     def _foreign(self, node: ast.AST, module: str) -> None:
         """Note an installed package; refuse the workbench's own and the reference."""
         first = module.partition(".")[0]
-        if first in _OURS or _STEP.fullmatch(first):
+        if first == "twincheck":
             self._refuse(node, _no_stand_in(module))
         if first in REFERENCE:
             self._refuse(node, Kind.IMPORT_OF_REFERENCE(what=module))
