@@ -239,7 +239,7 @@ def test_a_language_model_is_trained_scored_and_writes_the_same_text_on_both_sid
     done, report = ended(0, checkout.rows(2, *model, "--data", text, "--weights", best))
     scored = [row for row in report["rows"] if row["key"] == "bits_per_byte"]
     assert scored and scored[0]["verdict"] in ("IDENTICAL", "ROUNDING")
-    for more in ([], ["--sample", "--no-cache"]):
+    for more in ([], ["--sample", "--cache", "none"]):
         options = ["--weights", best, "--tokens", "6", "--no-report", "--out", str(out), *more]
         done = checkout.module("twincheck", "check-generate", *options)
         assert "both sides:" in ended(0, done).stdout
