@@ -56,8 +56,7 @@ SAMPLES = {
     "no_probe": True,
     "transplanted": ["softmax"],
     "operators": {
-        "softmax": COUNTS
-        | {"ulps": 0.5, "order": 0, "where": "", "place": "", "untaken": {"TypeError": 1}}
+        "softmax": COUNTS | {"where": "", "untaken": {"TypeError": 1}},
     },
     "paddle_to_torch": {"main": []},
     "hidden_rows": {"main": []},
