@@ -76,7 +76,7 @@ def test_data_and_losses_say_what_has_no_use_with_them(capsys, monkeypatch):
     train = importlib.import_module("twincheck.step5_train.step")
     for check, words, said in (
         (metric, ["--agree", "x", "--compare-only", "--strict"], "--compare-only, --strict has no"),
-        (metric, ["--batch-size", "3"], "belong to --agree DATA"),
+        (metric, ["--batch-size", "3"], "belongs to --agree DATA"),
         (metric, ["--agree", "x"], "--agree: name the one --model"),
         (metric, ["--agree", "no such", "--model", EXAMPLE], "there is no such file or folder"),
         (train, ["--losses-name", "x"], "give the losses, too"),
