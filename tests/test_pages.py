@@ -35,7 +35,6 @@ ALL = pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_
 OF_THE_READMES = ("steps", "red", "acceptance", "measured", "detects")
 GENERATED = {
     **dict.fromkeys(OF_THE_READMES, [README, README_CN]),
-    "results": [ROOT / "docs" / "results.md"],
     "accuracies": [ROOT / "docs" / "results.md"],
     "faults": [ROOT / "docs" / "faults.md"],
     "files": [ROOT / "common" / "README.md"],

@@ -164,6 +164,6 @@ def test_each_part_goes_to_its_page(tmp_path, monkeypatch, capsys):
         assert "| ROUNDING, 1 |" in verdicts and "| 1e-09 / 1e-06 |" in measured
         assert sum("0.15 %" in line and "ROUNDING" in line for line in lines) == 1
     results = (tmp_path / "docs" / "results.md").read_text()
-    assert "* `m`: as good as each other" in results and "| 5 | ROUNDING, 1 rows" in results
+    assert "* `m`: as good as each other" in results
     changed = [p for p in PAGES if p.read_text() != (tmp_path / p.relative_to(ROOT)).read_text()]
     assert [page.name for page in changed] == ["README.md", "README_cn.md", "results.md"]
