@@ -106,6 +106,13 @@ def _users(
 
 
 _ALL = (1, 2, 3, 4, 5)  # of pairs with make_data
+_OTHERWISE = ("box_losses", "dice_by_class", "router_losses", "straight_through")
+_OTHERWISE_WITHOUT_LOSS = (
+    *("alibi_slopes", "beam_scores", "bucketed_bias", "crf_scores", "gated_group_norm"),
+    *("grouped_routing", "image_positions", "log_mel", "padded_windows", "pooled_text"),
+    *("scattered_graph", "selective_scan", "shared_keys", "sliding_window", "time_embedding"),
+    "yarn_scales",
+)
 _USERS = (
     # Inner tensors differ in shape, order, name or number; what comes out does not.
     _users("nhwc_images", train=(1, 4)),
@@ -177,6 +184,9 @@ _USERS = (
     _users("tiny_linear"),
     _users("tiny_argmax", steps=(1,)),
     _users("empty_rows", steps=(1, 3), options=("--allow", "nan")),
+    # The port is written another way, in code between modules.
+    *(_users(name) for name in _OTHERWISE),
+    *(_users(name, steps=(1,)) for name in _OTHERWISE_WITHOUT_LOSS),
 )
 CORRECT = (*_HARD, *(check for checks in _USERS for check in checks))
 

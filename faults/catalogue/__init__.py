@@ -17,6 +17,7 @@ from faults.fault import MODELS, Fault
 TABLES = (
     *("fastformer", "fast_transformer", "informer", "reformer", "text_classifier", "training"),
     *("large_models", "pipeline", "users", "half_precision", "hard_pairs", "generation"),
+    "reported",
 )
 _KNOWN = {field.name for field in fields(Fault)}
 
