@@ -50,7 +50,7 @@ from faults.warm import Interpreters  # noqa: E402
 COLD = ("test_check", "test_conditions", "test_environments")
 
 # These begin first, or the suite would wait for one of them at its end.
-LONGEST = "mend readme own_port issue export live sidecars right_ports why processes".split()
+LONGEST = "mend readme own_port issue export live sidecars why processes".split()
 
 
 def pytest_configure(config):

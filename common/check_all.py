@@ -2,10 +2,9 @@
 
 twincheck check [DIR …] [--json FILE] [--out DIR]
 
-Every row is in log/report.json, in short where it agrees, or in full in FILE; the table is in
-log/report.txt beside it, a page of both to open in a browser in log/report.html, and the logs are
-in stepN_*/log (or DIR).  All of it that somebody needs who is to believe it is in log/bundle.zip
-(extras/bundle).
+Every row is in log/report.json, in short where it agrees, or in full in FILE; a page to open in a
+browser is log/report.html, and the logs are in stepN_*/log (or DIR).  All of it that somebody needs
+who is to believe it is in log/bundle.zip (extras/bundle).
 """
 
 import importlib
@@ -75,7 +74,7 @@ def check_all(
     """
     with told_in(json_path), report.progress() as on_progress:
         results = run(steps, options, on_progress)
-    table = report.show_all(steps, results)
+    report.show_all(steps, results)
     folder = options.out or for_logs() / "log"
     page = None
     if not options.no_report:
@@ -84,7 +83,6 @@ def check_all(
     summary = str(last_line(results, page, left_out, says_next=False))
     written = json_path or folder / "report.json"
     write_text(written, json_text(results, short=json_path is None, summary=summary))
-    write_text(written.with_suffix(".txt"), table)
     for add in extras.load_all(_ADDED):
         add(results, options, folder)
     report.say(last_line(results, page, left_out))

@@ -20,8 +20,6 @@ from twincheck.step4_backward.given import SCALES, normalised
 from twincheck.step4_backward.rates import FACTORS, Watch, moved_in_float32
 from twincheck.step4_backward.setups import GIVEN, IN_TRAIN_MODE, SETUPS, STEPS, setups_of
 
-# Of each weight: its gradient, and three tensors a step.
-PER_WEIGHT = 1 + 3 * STEPS * len(SETUPS)
 WITNESS_LR = 0.1
 # Of the finite difference, along a direction of norm 1: the usual one, then those for a loss that
 # bends more, or that rounding blurs more.
@@ -33,8 +31,7 @@ NOISE_STEPS = (1e-11, 3e-11, 1e-10, 1e-9, 1e-8, 1e-7)
 def backward(run):
     """Log one case's gradients and its witnesses; the model's first case also takes the steps."""
     reached = gradients(run)
-    # Whatever follows would read all weights again.
-    if isinstance(run.request.task, Whole | Traced) or run.request.offload:
+    if isinstance(run.request.task, Whole | Traced):
         return
     closer = isinstance(run.request.task, Noise | Again)
     usual = run.session.reference is None and not closer
@@ -66,7 +63,6 @@ def gradients(run):
     where no gradient can come back from the loss.
     """
     model = run.build()
-    run.learn_probed(model)
     tensors = {key: run.side.watch(value) for key, value in run.tensors().items()}
     own = {key: value.clone() for key, value in tensors.items()}  # it may write into them
     arrived = watch_inputs(run, run.of_forward(model, own))
@@ -98,8 +94,6 @@ def takes_steps(run):
     if asked.stepping and (run.case.name or "main") not in asked.stepping:
         return False
     if asked.feed or run.request.stored_dtype in HALF:
-        return False
-    if run.request.offload:
         return False
     fed = teacher_forced and not asked.free
     return not (fed and run.is_large and run.request.keep != "all")

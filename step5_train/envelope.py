@@ -273,7 +273,11 @@ def stored(folder: Path, pair: Pair, request: RunRequest) -> tuple[Envelope | No
 
 
 def depends_on(folder: Path, request: RunRequest) -> dict[str, str]:
-    """All that an envelope depends on, but the processor: name -> a hash, or the value itself."""
+    """All that an envelope depends on, but the processor: name -> a hash, or the value itself.
+
+    Of a version, what stands before `+`: behind it is which devices the build knows, and `device`
+    says which one computed.
+    """
     names = ("seed", "dtype", "weights", "transplant", "device", "epochs", "steps", "autocast")
     asked = {name: getattr(request, name) for name in names}
     cars = {side: sidecar_of(ResultFolder(folder).log("train_first", side)) for side in SIDES}
@@ -281,8 +285,13 @@ def depends_on(folder: Path, request: RunRequest) -> dict[str, str]:
         "options": json.dumps(asked),
         **of_the_checkout({n: of for car in cars.values() for n, of in car.sources.items()}),
         "data": str(cars["torch"].inputs_sha256),
-        **{f"{side} version": str(car.framework_version) for side, car in cars.items()},
+        **{f"{side} version": public(car.framework_version) for side, car in cars.items()},
     }
+
+
+def public(version: str | None) -> str:
+    """Return a version without its local part: 2.13.0 of 2.13.0+cpu and 2.13.0+cu130."""
+    return str(version).partition("+")[0]
 
 
 def of_the_checkout(sources: Mapping[str, str]) -> dict[str, str]:

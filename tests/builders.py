@@ -9,15 +9,17 @@ import sys
 import tempfile
 import time
 from collections import defaultdict
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from textwrap import dedent, indent
 
 import numpy as np
-from checkout import ROOT, Checkout, change, complete, in_paddles_words
+from checkout import CHECKS, ROOT, Checkout, change, complete, in_paddles_words
 
 from twincheck.common.logs.reader import read_log
+from twincheck.common.logs.result_folder import ResultFolder
 from twincheck.common.logs.sidecar import Sidecar, seal, write_sidecar
 from twincheck.common.logs.writer import LogWriter
 
@@ -256,3 +258,18 @@ def printed(capsys, status, found):
     told = capsys.readouterr()
     assert found == status, told.out + told.err
     return told
+
+
+class Checked:
+    """One check of one pair: its exit status, its rows by key, and where its logs are."""
+
+    def __init__(self, step: int, folder: Path, out: Path, options: Sequence[str] = (), root=ROOT):
+        report = out / "rows.json"
+        command = [*Checkout.interpreter, str(root / CHECKS[step]), "--model", str(folder)]
+        command += [*options, "--no-report", "--out", str(out), "--json", str(report)]
+        done = subprocess.run(command, capture_output=True, text=True)
+        self.status, self.said = done.returncode, done.stdout + done.stderr
+        found = json.loads(report.read_text())
+        self.first = found["first_diverged"]
+        self.rows = {row["key"]: row for row in found["rows"]}
+        self.files = ResultFolder(out / Path(CHECKS[step]).parent / folder.name)

@@ -7,7 +7,7 @@ import shlex
 import subprocess
 import tokenize
 from functools import cache
-from itertools import product, takewhile
+from itertools import product
 from pathlib import Path
 
 from checkout import ROOT, Checkout
@@ -151,12 +151,11 @@ def wrong_options(command: list[str]) -> list[str]:
 
 
 def _wrong_of_the_door(words: list[str]) -> list[str]:
-    """List the options that --help of `twincheck COMMAND PAIR …` lacks: several pairs have more."""
+    """List the options that --help of `twincheck COMMAND` lacks."""
     if words[0].startswith("-"):
         return []
     given = set(_OPTION.findall(" ".join(words[1:])))
-    pairs = list(takewhile(lambda word: not word.startswith("-"), words[1:]))
-    program = ("twincheck", words[0], *("one", "another")[: len(pairs)])
+    program = ("twincheck", words[0])
     if "usage" not in _help_of("-m", *program):
         return [words[0]]
     return sorted(given - options_of("-m", *program))

@@ -1,15 +1,11 @@
 """Any two: --candidate and --against name what computes the sides of a check."""
 
 import shutil
-import sys
 
 import pytest
-from builders import a_case, a_net, ended, paddles, python, write_pair
+from builders import a_case, a_net, ended, paddles, write_pair
 
 from twincheck.common.logs.independence import folder_problems
-from twincheck.common.system.extras import in_language
-from twincheck.common.system.reasons import Kind
-from twincheck.common.system.words import call_sides, named
 
 CASE = a_case(
     '"x": rng.standard_normal((4, 6)).astype("float32"), "labels": rng.integers(0, 3, 4)',
@@ -135,92 +131,16 @@ def test_a_model_that_no_graph_can_be_made_of_is_a_sentence(checkout, pair):
     assert "paddle-static: no graph can be made of this model: " in done.stderr
 
 
-# torch hands its own folder to the compiler without quotes.
-COMPILES = pytest.mark.skipif(" " in sys.prefix, reason=f"torch compiles nothing in {sys.prefix}")
-
-
-@pytest.mark.slow
-@COMPILES
-def test_a_compiled_model_is_the_function_that_runs_as_it_is(checkout, pair):
-    asked = ("--model", pair(OLD), "--candidate", "torch-compiled")
-    done, report = ended(0, checkout.rows(3, *asked))
-    assert {row["verdict"] for row in report["rows"]} <= {"IDENTICAL", "ROUNDING"}
-    assert "`torch-compiled` (torch_model.py)" in done.stdout
-
-
-@pytest.mark.slow
-@COMPILES
-def test_a_compiled_model_that_differs_is_found(checkout, pair):
-    factor = "x = x * (1.001 if torch.compiler.is_compiling() else 1)\n        return self.last("
-    otherwise = OLD.replace("return self.last(", factor)
-    asked = ("--model", pair(otherwise), "--candidate", "torch-compiled")
-    assert "torch and compiled torch share" in ended(1, checkout.check(1, *asked)).stdout
-
-
 @pytest.mark.parametrize(
     ("typed", "said"),
     [
         (("--candidate", "torch"), "one file would be compared with itself"),
         (("--candidate", "torch", "--against", "paddle"), "exchange the two"),
         (("--candidate", "paddle-static", "--probe", "norm"), "nothing is seen inside a graph"),
-        (("--against", "torch-compiled", "--reuse", "torch"), "leave --against out"),
+        (("--against", "paddle-static", "--reuse", "torch"), "leave --against out"),
     ],
 )
 def test_what_cannot_be_compared_is_refused(checkout, pair, typed, said):
     folder = pair(OLD, PADDLE)
     done = ended(2, checkout.check(1, "--model", folder, *typed))
     assert said in done.stderr and len(done.stderr.splitlines()) == 1
-
-
-OPTIMIZERS = """
-import sys
-import torch
-from twincheck.common.sides.backend_torch import side
-
-def trained(rule_of):
-    torch.manual_seed(0)
-    weight = torch.nn.Parameter(torch.randn(5, 3))
-    rule = rule_of(weight)
-    for _ in range(3):
-        weight.grad = None
-        (weight * weight).sum().backward()
-        rule.step()
-    return weight.detach()
-
-own = [
-    trained(lambda w: side.sgd([w], 0.1)),
-    trained(lambda w: side.adam([w], 0.1, (0.9, 0.99))),
-    trained(lambda w: side.adamw([("w", w)], {"w"}, 0.1, (0.9, 0.99), 0.1)),
-]
-print("torch._dynamo" in sys.modules)
-of = torch.optim
-theirs = [
-    trained(lambda w: of.SGD([w], lr=0.1)),
-    trained(lambda w: of.Adam([w], lr=0.1, betas=(0.9, 0.99))),
-    trained(lambda w: of.AdamW([w], 0.1, (0.9, 0.99), 1e-8, 0.1)),
-]
-print("torch._dynamo" in sys.modules, *map(torch.equal, own, theirs))
-print(float(torch.compile(lambda x: x + 1, backend="eager")(torch.ones([]))))
-"""
-
-
-@pytest.mark.slow
-def test_torchs_optimizers_import_no_compiler_and_compute_the_same():
-    """A model that compiles has torch's own all the same."""
-    assert python("-c", OPTIMIZERS).splitlines() == ["False", "True True True True", "2.0"]
-
-
-def test_names_stand_in_sentences_alone():
-    text = "torch's {torch} and Paddle's; paddle_model.py, torch.nn, --torch-python, `torch`"
-    try:
-        call_sides(("torch", "torch-compiled"))
-        told = named(text)
-        said = in_language(Kind.DROPOUT_RATES(dropout="a.torch", torch=0.1, paddle=0.2))
-        call_sides(("paddle", "paddle"))
-        again = named("--candidate torch: torch and Paddle")
-    finally:
-        call_sides(("torch", "paddle"))
-    assert told == text.replace("Paddle's", "compiled torch's")
-    assert said == "the dropout a.torch has the rate 0.1 in torch and 0.2 in compiled torch"
-    assert again == "--candidate torch: the reference and the candidate"
-    assert named(text) == text

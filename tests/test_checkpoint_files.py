@@ -151,6 +151,19 @@ HARM = [
 ]
 
 
+def header(**entry):
+    """A safetensors file of one tensor `w` of eight bytes, as the entry has it."""
+    text = json.dumps({"w": entry}).encode()
+    return len(text).to_bytes(8, "little") + text + bytes(8)
+
+
+HARM += [
+    ("x.safetensors", header(dtype="F32", shape=[2], data_offsets=[0, 4]), "w does not lie within"),
+    ("x.safetensors", header(dtype="F32", shape=[-2], data_offsets=[0, 8]), "nothing proper of w"),
+    ("x.safetensors", header(dtype="F4", shape=[2], data_offsets=[0, 8]), "w of the dtype F4"),
+]
+
+
 @pytest.mark.parametrize("name, content, words", HARM)
 def test_what_is_no_checkpoint_is_refused_by_name(name, content, words, tmp_path):
     (tmp_path / name).write_bytes(content)

@@ -38,12 +38,6 @@ def in_float32(scores, seed):
 # ---- margins ------------------------------------------------------------------------------------
 
 
-def test_margins_of_a_largest_score():
-    scores = np.array([[1.0, 5.0, 3.0], [2.0, 2.0, 0.0]])
-    assert margins(scores, scores.argmax(-1)).tolist() == [2.0, 0.0]
-    assert margins(scores[0], scores[0].argmax(-1)).tolist() == 2.0
-
-
 def test_margins_of_the_k_largest():
     """To the neighbour above and below; the last one's to the score that was not taken."""
     scores = np.array([[1.0, 7.0, 3.0, 6.0]])
@@ -101,48 +95,6 @@ def test_a_wrong_rule_among_near_ties_is_diverged(rule, noisy):
     assert "paddle float32: " in row.note and "wrong" in row.note
 
 
-@pytest.mark.parametrize("offset", [2, 7])
-def test_a_wrong_argmax_at_a_near_tie_is_diverged(offset):
-    """At index 0 the runner-up is 1e-9 away, and the choice is neither of the two."""
-    scores = near_ties()
-    exact = top(scores)
-    wrong = Choice(exact.choice.copy(), scores.astype(np.float32))
-    wrong.choice[0] = np.argsort(-scores[0])[offset]
-    row = judged(exact, top(scores.astype(np.float32)), wrong)
-    assert row.verdict == "DIVERGED" and row.beyond == 1
-    assert "not what its own scores say" in row.note
-
-
-def test_other_scores_are_diverged_with_their_margin():
-    """A sound rule on scores that are off by more than noise, in float64."""
-    scores = normal(20, 8)
-    other = scores.copy()
-    other[4] = other[4, ::-1]
-    exact = top(scores)
-    row = judged(exact, top(in_float32(scores, 1)), top(in_float32(scores, 2)), top(other))
-    assert row.verdict == "DIVERGED" and row.worst_index == (4,) and row.gap > row.allowed
-    assert "more than rounding explains" in row.note
-
-
-@pytest.mark.parametrize("noise", [0.0, 1e-7])
-def test_exact_ties_broken_otherwise_are_diverged(noise):
-    """An unstable sort: equal scores in another order, although others are noisy."""
-    scores = np.tile([3.0, 3.0, 1.0, 0.0], (5, 1))
-    seen = (scores + noise * np.array([0, 0, 1, 0])).astype(np.float32)
-    unstable = np.tile([1, 0, 2, 3], (5, 1))
-    row = judged(top(scores, 4), top(seen, 4), Choice(unstable, seen))
-    assert row.verdict == "DIVERGED" and "an exact tie broken differently" in row.note
-    assert judged(top(scores, 4), top(seen, 4), top(seen, 4)).verdict == "IDENTICAL"
-
-
-def test_a_tie_that_float32_makes_is_a_flip():
-    """Two scores that float64 tells apart are one in float32, where the lower index wins."""
-    scores = np.array([[1.0, 1.0 + 1e-9, 0.0]])
-    exact, rounded = top(scores), top(scores.astype(np.float32))
-    assert exact.choice == 1 and rounded.choice == 0
-    assert judged(exact, rounded, rounded).verdict == "FLIP"
-
-
 def test_masked_scores():
     """-inf on every side: no noise, and never chosen before a finite one."""
     scores = near_ties()
@@ -159,16 +111,6 @@ def test_masked_scores():
     open_one[0, 6] = 1.0
     row = judged(exact, top(seen, 3), top(open_one, 3))
     assert row.verdict == "INVALID" and "infinite in one run alone" in row.note
-
-
-def test_scores_that_no_choice_is_an_index_of():
-    """Scores of another shape: then the margins have to do."""
-    choice = np.array([0, 1, 2])
-    reference = Choice(choice, np.linspace(0, 1, 14).reshape(2, 7))
-    other = Choice(np.array([0, 2, 2]), reference.scores + 1e-6)
-    for margin, verdict in ((1e-7, "FLIP"), (1e-3, "DIVERGED")):
-        row = judge_choice("k", reference, np.full(3, margin), None, other, None)
-        assert row.verdict == verdict
 
 
 def test_float64_scores_are_allowed_no_more_than_rounding():

@@ -6,12 +6,10 @@ import shutil
 
 import numpy as np
 import pytest
-from builders import RUNS, four, printed, python, sealed_log, write_log
+from builders import RUNS, four, printed, sealed_log, write_log
 
 from twincheck.common.compare import main
 from twincheck.common.logs.independence import check_independence
-from twincheck.common.logs.key import Key
-from twincheck.common.logs.of_a_run import class_of
 from twincheck.common.logs.sidecar import Sidecar, read_sidecar, write_sidecar
 from twincheck.common.system.errors import UserError
 from twincheck.common.system.reasons import Kind
@@ -80,23 +78,6 @@ def test_a_key_that_only_the_float64_logs_lack():
 
 
 # ---- whole logs ---------------------------------------------------------------------------------
-
-
-def test_a_correct_port():
-    judgement = judge_logs(*runs(network()).values(), step=1, model="m")
-    assert set(verdicts(judgement).values()) <= {"ROUNDING", "IDENTICAL"}
-    assert list(verdicts(judgement)) == list(network())
-    assert judgement.exit_code == 0 and judgement.guide_passed is True
-    assert judgement.first_diverged is None
-    assert all((row.step, row.model, row.origin) == (1, "m", False) for row in judgement.rows)
-
-
-def test_float32_alone_is_close_and_says_so():
-    logs = runs(network())
-    judgement = judge_logs(logs["ref32"], logs["cand32"], logs["ref64"])
-    assert set(verdicts(judgement).values()) == {"CLOSE"}
-    assert any("paddle's float64 log is not there" in note for note in judgement.notes)
-    assert any("float32 logs alone" in note for note in judgement.notes)
 
 
 def off_in(*names):
@@ -199,45 +180,6 @@ def test_gradients_share_a_cap_and_have_no_batch_axis(tmp_path):
     assert any("1 gradients are zero in exact arithmetic" in note for note in judgement.notes)
 
 
-def test_noisy_adam_is_named_where_it_is_too_noisy():
-    key = "adam/001/weight/w"
-    logs = runs({key: normal((50, 50))})
-
-    def judged(noise, seed):
-        noisy = logs["cand64"][key] * (1 + noise * normal((50, 50), seed))
-        logs["cand32"][key] = noisy.astype(np.float32)
-        return judge_logs(*logs.values())
-
-    assert judged(4e-6, 5).exit_code == 0
-    row = judged(4e-5, 0).rows[0]
-    assert row.verdict == "PRECISION" and "by themselves are 21 times noisier" in row.note
-
-
-def test_choices_are_judged_from_the_sidecars(tmp_path):
-    scores = normal((20, 8))
-    scores[0, 2], scores[0, 5] = 4.0, 4.0 - 1e-8
-    ledger = {"choices": {"hash": {"margin": "hash:margin", "scores": "hash:scores"}}}
-
-    def log(scores):
-        top = np.sort(scores, axis=-1)
-        margin = top[..., -1] - top[..., -2]
-        return {"hash:scores": scores, "hash:margin": margin, "hash": scores.argmax(axis=-1)}
-
-    flipped = scores.astype(np.float32)
-    flipped[0, 5] = np.nextafter(np.float32(4), np.float32(5))
-    logs = dict(zip(RUNS, map(log, (scores.astype("f4"), flipped, scores, scores)), strict=True))
-    paths = [write(tmp_path / f"{name}.npy", log, ledger) for name, log in logs.items()]
-    judgement = judge_logs(*paths)
-    assert verdicts(judgement)["hash"] == "FLIP" and judgement.exit_code == 0
-    assert verdicts(judge_logs(*paths[:2]))["hash"] == "FLIP"
-    logs["cand32"]["hash"][5] += 1
-    write(paths[1], logs["cand32"], ledger)
-    assert verdicts(judge_logs(*paths))["hash"] == "DIVERGED"
-    # Without the ledger they are integers like others.
-    bare = judge_logs(*logs.values())
-    assert verdicts(bare)["hash"] == "DIVERGED"
-
-
 # ---- provenance ---------------------------------------------------------------------------------
 
 
@@ -287,22 +229,14 @@ def test_logs_that_show_nothing_are_named(tmp_path, changes, said):
     assert bool(problems) == bool(said) == any(said in problem for problem in problems)
 
 
-def test_one_log_given_twice_and_stale_sidecars(tmp_path):
+def test_stale_sidecars(tmp_path):
     paths = pair_of_logs(tmp_path)
-    twice = problems_of((paths[0], paths[0]))
-    assert any("was made by torch, not paddle" in problem for problem in twice)
-    assert any("same bits" in problem for problem in twice)
     write(paths[1], runs(forward(off_in("layer0")))["ref32"])
     (stale,) = problems_of(paths)
     assert stale == "forward_paddle.npy is not the file that its sidecar describes: run it again"
     os.remove(paths[1].with_suffix(".json"))
     (unknown,) = problems_of(paths)
     assert unknown == "forward_paddle.npy has no sidecar: nobody knows what made it"
-
-
-def test_two_equal_accuracies_are_no_proof_of_one_framework(tmp_path):
-    arrays = {"acc": np.array(0.95), "labels": np.arange(5)}
-    assert not problems_of([sealed_log(tmp_path / s, arrays, s) for s in ("torch", "paddle")])
 
 
 @pytest.mark.parametrize("shapes", [((), (1,)), ((1,), ()), ((1, 1), (1,))])
@@ -369,15 +303,10 @@ def test_json_has_null_and_never_nan(tmp_path, capsys):
     cand = write(tmp_path / "b.npy", {"a": bad, "b": np.ones(3)})
     target = tmp_path / "rows.json"
     assert main([str(ref), str(cand), "--json", str(target)]) == 1
-
-    def refuse(name):
-        raise AssertionError(name)
-
-    report = json.loads(target.read_text(), parse_constant=refuse)
+    report = json.loads(target.read_text(), parse_constant=pytest.fail)
+    assert "missing on the paddle side" in target.read_text()
     assert [row["verdict"] for row in report["rows"]] == ["INVALID"] * 3
     assert all(row["mean_abs"] is None and row["max_abs"] is None for row in report["rows"])
-    assert sorted(os.listdir(tmp_path)) == ["a.npy", "b.npy", "rows.json"]
-    assert "missing on the paddle side" in json.dumps(report)
 
 
 def test_one_side_given_twice_is_refused_unless_it_is_meant(tmp_path, capsys):
@@ -465,18 +394,3 @@ def test_keys_cannot_drive_the_terminal(tmp_path, capsys):
     cand = write(tmp_path / "b.npy", {key: np.zeros(3)})
     out = printed(capsys, 1, main([str(ref), str(cand)])).out
     assert "\x1b" not in out and "\u202e" not in out
-
-
-def loaded_after(statement: str) -> str:
-    told = "print(sorted({'torch', 'paddle', 'reprod_log'} & set(sys.modules)))"
-    return python("-c", f"import sys; {statement}; {told}").strip()
-
-
-def test_the_command_loads_no_framework():
-    assert loaded_after("import twincheck.common.compare") == "[]"
-
-
-def test_the_gradient_at_a_norms_input_is_the_norms_own_constant():
-    classes = {"a/grad_of/x.norm:in/0": "LayerNorm", "a/x.norm:in/0": "LayerNorm"}
-    assert class_of(Key.parse("a/grad_of/x.norm:in/0"), classes) == "LayerNorm"
-    assert class_of(Key.parse("a/x.norm:in/0"), classes) == ""

@@ -15,13 +15,11 @@ from forged import write_result
 
 from twincheck.common.check.command_line import check_main
 from twincheck.common.check_all import all_steps
-from twincheck.common.logs.writer import LogWriter
 from twincheck.common.system.checkout import ROOT
 from twincheck.common.system.errors import UserError
 from twincheck.common.system.files import whole
 from twincheck.common.system.folders import put_in_place, remove_abandoned, working_folder
 from twincheck.common.system.frameworks import SIDES
-from twincheck.common.system.processes import Process
 from twincheck.common.system.signals import Beside, Stopped, put_off, stoppable
 
 PAIR = str(SMALL_CNN)
@@ -198,9 +196,6 @@ def test_one_signal_stops_and_the_next_do_not_disturb_the_tidying():
     assert len(tidied) == 2
 
 
-SLEEP = "import time; time.sleep(60)"
-
-
 def test_what_runs_beside_gives_its_result_or_its_error():
     with Beside(lambda: 3) as beside:
         pass
@@ -210,27 +205,6 @@ def test_what_runs_beside_gives_its_result_or_its_error():
         raise UserError("no such file")
 
     with pytest.raises(UserError, match="no such file"), Beside(fails) as beside:
-        beside.result()
-
-
-def test_what_runs_beside_ends_where_the_rest_does(tmp_path):
-    """It waits for an answer that does not come: at the end nothing that it began is left."""
-    begun = []
-
-    def waits():
-        with working_folder(tmp_path):
-            process = Process([sys.executable, "-c", SLEEP], print, asks=True)
-            try:
-                begun.append(process)
-                process.answer()
-            finally:
-                process.stop()
-
-    with pytest.raises(Stopped), Beside(waits) as beside:
-        wait_for(lambda: begun)
-        raise Stopped("SIGINT")
-    assert begun[0].has_ended and not list(tmp_path.iterdir())
-    with pytest.raises(Stopped):
         beside.result()
 
 
@@ -259,20 +233,6 @@ def test_a_swap_that_cannot_be_done_brings_the_former_result_back(tmp_path, monk
         put_in_place(tmp_path / "absent", tmp_path / "model")
     assert (tmp_path / "model" / "which").read_text() == "model"
     assert os.listdir(tmp_path) == ["model"]
-
-
-def test_a_former_result_goes_though_another_check_swaps_at_that_moment(tmp_path, monkeypatch):
-    make_results(tmp_path, "model", "made")
-    replace = os.replace
-
-    def replace_and_be_overtaken(source, target):
-        replace(source, target)
-        if source == tmp_path / "made":
-            replace(target, tmp_path / "aside")
-
-    monkeypatch.setattr(os, "replace", replace_and_be_overtaken)
-    put_in_place(tmp_path / "made", tmp_path / "model")
-    assert os.listdir(tmp_path) == ["aside"]
 
 
 def test_a_result_does_not_take_the_place_of_a_link(tmp_path):
@@ -355,24 +315,7 @@ def test_a_disk_that_fills_up_while_the_workers_run(out):
     assert contents(out) == before and not list((out / "step1_forward").glob(".*"))
 
 
-def test_a_log_that_finds_no_room_is_named_and_leaves_nothing(tmp_path):
-    (tmp_path / "log.npy").write_text("former")
-    writer = LogWriter(tmp_path / "log.npy")
-    with pytest.raises(UserError, match="log.npy cannot be written: Bad file descriptor"):
-        with writer:
-            os.close(writer._file.fileno())  # as good as full: the next bytes find no room
-    assert (tmp_path / "log.npy").read_text() == "former"
-    assert os.listdir(tmp_path) == ["log.npy"]
-
-
 FULL = pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full here")
-
-
-@FULL
-def test_a_report_that_finds_no_room(out, capsys):
-    assert judge(out, "--json", "/dev/full") == 2
-    assert "error: /dev/full cannot be written: No space left on device" in capsys.readouterr().err
-    assert stat.S_ISCHR(os.stat("/dev/full").st_mode)
 
 
 @FULL
@@ -421,23 +364,6 @@ def test_a_folder_that_may_only_be_read_is_judged_all_the_same(out):
             folder.chmod(0o755)
 
 
-def test_no_home_no_folder_no_input_and_a_strict_mask(out, tmp_path):
-    """All at once: each alone changes nothing."""
-    gone = tmp_path / "gone"
-    gone.mkdir()
-    os.chdir(gone)
-    try:
-        gone.rmdir()
-        environment = {"PATH": os.environ["PATH"], "LC_ALL": "C"}
-        done = run(out, "--compare-only", shell="umask 077", env=environment, stdin=None)
-        relative = run("relative", "--compare-only", env=environment)
-    finally:
-        os.chdir(ROOT)
-    assert done.returncode == 0, done.stderr
-    assert relative.returncode == 2
-    assert "the folder that this was started in is gone" in relative.stderr
-
-
 @pytest.mark.parametrize("closed", ["<&-", ">&- 2>&- <&-"])
 def test_streams_that_are_closed(out, closed):
     target = out / "report.json"
@@ -452,14 +378,6 @@ def test_a_reader_that_has_gone_is_no_verdict(out):
     done = run(out, "--compare-only", stdout=writing)
     os.close(writing)
     assert done.returncode == 2 and "Traceback" not in done.stderr
-    compare = [sys.executable, "-m", "twincheck", "compare"]
-    folder = out / "step1_forward" / "small_cnn"
-    logs = [str(folder / f"forward_all_{side}.npy") for side in ("torch", "paddle")]
-    reading, writing = os.pipe()
-    os.close(reading)
-    done = subprocess.run([*compare, *logs], cwd=ROOT, stdout=writing, stderr=subprocess.PIPE)
-    os.close(writing)
-    assert done.returncode == 2 and done.stderr == b""
 
 
 def test_a_terminal_that_knows_few_characters(out):

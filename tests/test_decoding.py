@@ -1,18 +1,14 @@
 """Cached decoding: both sides against transformers' own cache, token by token, in float64."""
 
-import json
-
 import numpy as np
 import pytest
 import torch
 from builders import ended
 from checkout import Checkout
 from hf_reformer import TINY, drawing, reference_model, state_of
-from test_reformer import SMALL, load, weights_for
+from test_reformer import load
 
-from twincheck.common.models.reformer.case import CASES, make_inputs
-from twincheck.common.sides.probes import probing
-from twincheck.common.sides.session import Session, using
+from twincheck.common.models.reformer.case import CASES
 
 BOUND = 1e-12  # of the scale; 2e-15 was measured
 CONFIGS = {
@@ -35,55 +31,16 @@ def one(request):
     return load(request.param)
 
 
-class Theirs:
-    """transformers' model, and what it said to every call: both sides are held against it."""
-
-    made = {}
-
-    def __init__(self, config, seed):
-        self.model = reference_model(config, seed)
-        self.state = state_of(self.model)
-        self.cache = None
-        self.said = []  # (the call, logits, each layer's buckets and states)
-
-    @classmethod
-    def of(cls, config, seed, *shape):
-        """The one for these weights and inputs."""
-        key = json.dumps([config, seed, shape], sort_keys=True)
-        if key not in cls.made:
-            cls.made[key] = cls(config, seed)
-        return cls.made[key]
-
-    def __call__(self, number, ids, masks, rotations_of):
-        """Its logits and caches in the call of that number, which it makes once."""
-        call = [ids.tolist(), [values.tolist() for values in masks.values()]]
-        if number == len(self.said):
-            with drawing(rotations_of), torch.no_grad():
-                outputs = self.model(
-                    torch.tensor(ids),
-                    past_buckets_states=self.cache,
-                    use_cache=True,
-                    **{key: torch.tensor(values) for key, values in masks.items()},
-                )
-            self.cache = outputs["past_buckets_states"]
-            kept = [(buckets.clone(), states.clone()) for buckets, states in self.cache]
-            self.said.append((call, outputs["logits"], kept))
-        asked, logits, kept = self.said[number]
-        assert asked == call, "the sides are not fed alike"
-        return logits, kept
-
-
 class Both:
     """transformers' model and one side's, fed the same tokens and rotations."""
 
-    def __init__(self, side, changes, batch=1, length=24, seed=0):
+    def __init__(self, side, changes, batch=1, length=24):
         self.side = side
         self.config = TINY | changes
-        self.theirs = Theirs.of(self.config, seed, batch, length)
-        self.model = side.build(self.config, self.theirs.state)
-        self.rng = np.random.default_rng(seed)
+        self.theirs = reference_model(self.config, 0)
+        self.model = side.build(self.config, state_of(self.theirs))
+        self.rng = np.random.default_rng(0)
         self.ids = self.rng.integers(1, self.config["vocab_size"], (batch, length))
-        self.calls = 0
         self.caches = None, None
 
     def step(self, start, end, mask=None):
@@ -97,15 +54,19 @@ class Both:
         drawn = self.rng.standard_normal([len(layers), *shape])
         ids = self.ids[:, start:end]
         masks = {} if mask is None else {"attention_mask": mask}
-        theirs, kept = self.theirs(self.calls, ids, masks, lambda i, _: drawn[layers.index(i)])
-        self.calls += 1
+        with drawing(lambda i, _: drawn[layers.index(i)]), torch.no_grad():
+            given = {key: torch.tensor(values) for key, values in masks.items()}
+            theirs = self.theirs(
+                torch.tensor(ids), past_buckets_states=self.caches[0], use_cache=True, **given
+            )
+        kept = theirs["past_buckets_states"]
         inputs = self.side.tensors({"input_ids": ids, **masks})
         if layers:
             inputs["rotations"] = self.side.side.tensor(drawn)
         options = {"past_buckets_states": self.caches[1], "use_cache": True}
         ours = self.side.call(self.model, inputs, **options)
         self.caches = kept, ours["past_buckets_states"]
-        return theirs, ours
+        return theirs["logits"], ours
 
     def goes_on(self, first, last):
         """Feed what follows a prompt token by token, and compare each."""
@@ -155,117 +116,6 @@ def test_buckets_chosen_by_the_prompt(one):
     both.assert_equal(*both.step(0, 8))  # 4 buckets for good
     both.config["num_buckets"] = 4
     both.goes_on(9, 16)
-
-
-def decoded(side, config, state, ids, prompt):
-    """Logits (B, T - prompt + 1, V) of a prompt's last token and of each behind it."""
-    model = side.build(config, state)
-    logits, cache = [], None
-    for end in range(prompt, ids.shape[1] + 1):
-        tokens = ids[:, :end] if cache is None else ids[:, end - 1 : end]
-        outputs = model(side.side.tensor(tokens), past_buckets_states=cache, use_cache=True)
-        cache = outputs["past_buckets_states"]
-        logits.append(side.side.array(outputs["logits"])[:, -1])
-    return np.stack(logits, axis=1)
-
-
-def test_a_cache_changes_nothing_in_local_attention(one):
-    config = SMALL | {"attn_layers": ["local", "local"]}
-    ids = make_inputs(config, 0, length=30)["input_ids"]
-    found = decoded(one, config, weights_for(config), ids, 11)
-    whole = one.build(config, weights_for(config))(one.side.tensor(ids))
-    expected = one.side.array(whole["logits"])[:, 10:]
-    assert np.abs(found - expected).max() <= BOUND * np.abs(expected).max()
-
-
-def test_a_first_pass_with_a_cache_is_the_plain_pass(one):
-    ids = make_inputs(SMALL, 0, length=22)["input_ids"]
-    model, inputs = one.build(SMALL, weights_for(SMALL)), one.tensors({"input_ids": ids})
-    with using(Session(0)):
-        plain = one.call(model, inputs)
-    with using(Session(0)):
-        outputs = one.call(model, inputs, use_cache=True)
-    assert np.array_equal(one.side.array(plain["logits"]), one.side.array(outputs["logits"]))
-    assert set(plain) == {"logits"} and set(outputs) == {"logits", "past_buckets_states"}
-    cache = outputs["past_buckets_states"]
-    for kind, (buckets, states) in zip(SMALL["attn_layers"], cache, strict=True):
-        assert list(states.shape) == [3, 22, 32]  # no padding in it
-        assert buckets is None if kind == "local" else list(buckets.shape) == [3, 2, 2, 22]
-
-
-def test_passes_that_begin_anew_have_the_same_rotations(one):
-    """In one step of the session every pass draws its own."""
-
-    def rotations(anew):
-        found = {}
-        session = Session(3, record=found.__setitem__)
-        model = one.build(SMALL, weights_for(SMALL))
-        ids = one.side.tensor(make_inputs(SMALL, 0, length=9)["input_ids"])
-        with using(session), probing(one.side, model):
-            cache = model(ids, use_cache=True)["past_buckets_states"]
-            if anew:
-                session.begin(prefix="next/")
-            model(ids[:, :1], past_buckets_states=cache)
-        return [values for key, values in found.items() if "0.attention" in key and "rotat" in key]
-
-    first, _, second, _ = rotations(anew=True)
-    assert np.array_equal(first, second)
-    first, _, second, _ = rotations(anew=False)
-    assert first.shape == second.shape and not np.array_equal(first, second)
-
-
-def test_ids_stand_for_labels_that_are_not_there(one):
-    config = SMALL
-    ids = one.side.tensor(make_inputs(config, 0, length=24)["input_ids"])
-    model = one.build(config, weights_for(config))
-    outputs = model(ids)
-    for function in (one.models.loss, lambda *a: one.models.losses(*a)["class_weights"]):
-        given = one.side.array(function(outputs, {"input_ids": ids, "labels": ids}))
-        assert given == one.side.array(function(outputs, {"input_ids": ids}))
-
-
-def test_a_cache_belongs_to_weights_not_to_a_model(one):
-    """Another model of the same weights goes on with it."""
-    config, state = SMALL, weights_for(SMALL)
-    ids = one.side.tensor(make_inputs(config, 0, length=20)["input_ids"])
-    model = one.build(config, state)
-    with using(Session(0)):
-        cache = model(ids[:, :19], use_cache=True)["past_buckets_states"]
-    found = []
-    for next_model in (model, one.build(config, state)):
-        with using(Session(1)):
-            outputs = next_model(ids[:, 19:], past_buckets_states=cache)
-        found.append(one.side.array(outputs["logits"]))
-    assert np.array_equal(*found)
-
-
-def test_what_no_cache_can_be_used_with(one):
-    model = one.build(SMALL, weights_for(SMALL))
-    ids = one.side.tensor(make_inputs(SMALL, 0, length=40)["input_ids"])
-    cache = model(ids, use_cache=True)["past_buckets_states"]
-    newest = ids[:, :1]
-
-    def refused(said, model, *inputs, **options):
-        with pytest.raises(ValueError) as caught:
-            model(*inputs, **options)
-        assert str(caught.value) == f"reformer: {said}."
-
-    said = "input_ids has shape [3, 40]; allowed with a cache: [3, 1], the newest token of each"
-    refused(f"{said} sample", model, ids, past_buckets_states=cache)
-    said = "past_buckets_states is of 2 layers; allowed: 3"
-    refused(said, model, newest, past_buckets_states=cache[:2])
-    said = "attention_mask hides a token; allowed with a cache: none or all ones"
-    refused(said, model, newest, newest * 0, past_buckets_states=cache)
-    for _ in range(8):
-        cache = model(newest, newest * 0 + 1, past_buckets_states=cache, use_cache=True)
-        cache = cache["past_buckets_states"]
-    said = "input_ids has 1 tokens behind 48 in the cache; allowed: up to 48, the number of"
-    refused(f"{said} positions", model, newest, past_buckets_states=cache)
-    said = "a cache in training; allowed: in eval mode alone"
-    refused(said, model.train() or model, ids, use_cache=True)
-    other = SMALL | {"head": "classification", "is_decoder": False}
-    said = "a cache with head 'classification'; allowed: with 'lm' and 'none'"
-    refused(said, one.build(other, weights_for(other)), ids, use_cache=True)
 
 
 # ---- step 1 -------------------------------------------------------------------------------------

@@ -23,12 +23,6 @@ def asking(paths, root):
                 yield f"{file.relative_to(root)}:{node.body[0].lineno}: {text.splitlines()[0]}"
 
 
-@pytest.mark.parametrize("text", ["What f", "Whether f", "The same f", "Thats", "Tell how"])
-def test_a_planted_question_is_found(text, tmp_path):
-    (tmp_path / "a.py").write_text(f'"How."\nclass A:\n    def f():\n        "{text}"')
-    assert list(asking(tmp_path.iterdir(), tmp_path)) == [f"a.py:4: {text}"] * text.endswith("f")
-
-
 def test_no_docstring_asks():
     asked = asking(rooms.python_files(), ROOT)
     assert [one for one in asked if not one.startswith(HASHED)] == []

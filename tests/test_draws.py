@@ -9,7 +9,7 @@ from checkout import change
 
 from twincheck.common.check.draws import draw_notes, dropout_notes
 from twincheck.common.logs.draws import Draw, grouped, pass_at, runs_of, side_by_side
-from twincheck.common.logs.dropouts import axes_of, partners
+from twincheck.common.logs.dropouts import partners
 from twincheck.common.logs.sidecar import Sidecar
 from twincheck.common.pair.tape import KINDS, Tape
 from twincheck.common.sides.draws import Draws, Dropouts, Restart
@@ -71,14 +71,6 @@ def same(left, right):
     return all(np.array_equal(a, b) for a, b in zip(left, right, strict=True))
 
 
-def test_each_draw_has_its_own_numbers_and_a_step_begins_anew():
-    side = Side()
-    first = side.draws(("a",), ("a",), ("b",), ("b", "uniform"), ("b", "normal", (8, 4)))
-    assert len({values.tobytes() for values in first}) == 5
-    assert same(first[:2], side.draws(("a",), ("a",)))
-    assert not same(first[:1], side.draws(("a",), step=1))
-
-
 def test_modules_of_the_same_names_may_run_in_another_order():
     torch = Side()
     a, b = torch.draws(("tower.a",), ("tower.b",))
@@ -124,13 +116,6 @@ def test_a_recomputation_repeats_its_draws_and_is_not_listed():
         assert torch.session.draws_from_tape
         assert same(first, [torch.draw("b"), torch.draw("b")])
     assert torch.listed() == listed and not same([after], [torch.draw("c")])
-    # Nor on a side that has the other's list.
-    paddle = Side(torch, ["a", "b", "c"])
-    paddle.draws(("a",))
-    snapshot = paddle.session.snapshot()
-    assert same(first, [paddle.draw("b"), paddle.draw("b")])
-    with paddle.session.repeat(snapshot):
-        assert same(first, [paddle.draw("b"), paddle.draw("b")])
 
 
 # ---- the list and what a check says of it -------------------------------------------------------
@@ -155,24 +140,6 @@ def notes(*sides, **told):
     return draw_notes(*([sidecar] for sidecar in sidecars), **told)
 
 
-def test_a_green_check_says_that_nothing_depends_on_other_draws():
-    (note,) = notes([U, N], [U], passed=True)
-    assert note == (
-        "the models did not draw the same random numbers, and nothing that decides depends on them:"
-        " torch drew normal numbers of shape [4, 8] at torch_model.py:31, which paddle did not draw"
-    )
-
-
-def test_draws_alike_are_counted():
-    there = replace(N, site="tower", place="paddle_model.py:7")
-    assert notes([], []) == [] and draw_notes([Sidecar()], [Sidecar()]) == []
-    (note,) = notes([N, U], [replace(U, shape=(4,)), there])
-    assert note == (
-        "both models drew the same random numbers, 2 times in all, all from the tape: first "
-        "normal numbers of shape [4, 8] at torch_model.py:31"
-    )
-
-
 @pytest.mark.parametrize(
     "torch, paddle, said",
     [
@@ -180,13 +147,11 @@ def test_draws_alike_are_counted():
          "paddle drew normal numbers of shape [8, 4] at t.py:9"),
         ([U, N], [U], "torch drew normal numbers of shape [4, 8] at torch_model.py:31, which "
          "paddle did not draw"),
-        ([N], [N, U, replace(U, place="p.py:3")], "paddle drew uniform numbers of shape [4, 1] at "
-         "torch_model.py:40, which torch did not draw"),
         ([N, N], [replace(N, place="p.py:1"), replace(N, site="new", place="p.py:2"),
                   replace(N, place="p.py:3")], "paddle drew normal numbers of shape [4, 8] at "
          "p.py:2, which torch did not draw"),
     ],
-    ids=["shape", "less", "more", "more in a module of its own"],
+    ids=["shape", "less", "more in a module of its own"],
 )  # fmt: skip
 def test_the_first_unlike_draw_is_named(torch, paddle, said):
     (note,) = notes(torch, paddle)
@@ -244,11 +209,6 @@ FLAT = ["l.0.d .1 3 2 4 4", "l.0.d#2 .1", "l.0.d#3 .1", "l.1.d .1 3 2 4 4", "l.1
 )  # fmt: skip
 def test_which_dropout_is_which(torch, paddle, found):
     assert matched(torch, paddle) == found
-
-
-def test_axes_in_another_order():
-    assert axes_of((2, 8, 4, 5), (2, 4, 5, 8)) == [0, 2, 3, 1]
-    assert axes_of((3, 1, 4), (3, 4)) is axes_of((6, 4), (2, 3, 4)) is None
 
 
 def masks(wanted, reference=(), learned=None, step=3):
@@ -443,20 +403,14 @@ def test_a_wrong_use_of_the_right_numbers_is_named(checkout, pair):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "old, new, said",
-    [
-        ("paddle.randn(x.shape)", "paddle.randn([8, 4, 4]).transpose([2, 1, 0])",
-         "torch drew normal numbers of shape [4, 4, 8] at {}/torch_model.py:48 where paddle drew "
-         "normal numbers of shape [8, 4, 4] at {}/paddle_model.py:45"),
-        ("x = x.masked_fill(", "x = x + 0.1 * paddle.rand([3])[0]\n        x = x.masked_fill(",
-         "paddle drew uniform numbers of shape [3] at {}/paddle_model.py:50, which torch did not"),
-    ],
-    ids=["another shape", "one more"],
-)  # fmt: skip
-def test_unlike_draws_are_refused_in_one_sentence(checkout, pair, old, new, said):
-    change(pair / "paddle_model.py", old, new)
+def test_unlike_draws_are_refused_in_one_sentence(checkout, pair):
+    other = "paddle.randn([8, 4, 4]).transpose([2, 1, 0])"
+    change(pair / "paddle_model.py", "paddle.randn(x.shape)", other)
     done, report = ended(1, checkout.rows(1, "--model", str(pair), "--no-report"))
     assert report["first_diverged"], done.stdout
     text = " ".join(done.stdout.split())
-    assert said.format(pair, pair) in text and "both models drew the same" not in text
+    said = (
+        "torch drew normal numbers of shape [4, 4, 8] at {0}/torch_model.py:48 where paddle drew "
+    )
+    said += "normal numbers of shape [8, 4, 4] at {0}/paddle_model.py:45"
+    assert said.format(pair) in text and "both models drew the same" not in text

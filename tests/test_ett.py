@@ -14,7 +14,7 @@ from twincheck.common.pair.sources.request import SourceRequest
 from twincheck.common.pair.windows import part_of
 from twincheck.common.system.checkout import FAKE_DATA, ROOT
 from twincheck.common.system.errors import UserError
-from twincheck.step2_metric.series_opinion import first_samples
+from twincheck.step2_metric.series_opinion import first_samples, marks
 
 ETTH1 = Path(os.environ.get("ETTH1", ROOT.parent / "shared" / "data" / "ETT" / "ETTh1.csv"))
 SEASONS = FAKE_DATA / "seasons.csv"
@@ -48,14 +48,6 @@ def test_known_answers_of_etth1(horizon, counts):
     assert np.allclose(made.arrays["series/values"][0], first, atol=1e-8)
     mark = [-0.5, 0.16666667, -0.5, -0.00136986]
     assert np.allclose(made.arrays["series/marks"][0], mark, atol=1e-8)
-
-
-@needs_etth1
-def test_one_column_of_etth1():
-    made = built(ETTH1, CONFIGS["etth1_s_24"], "hour")
-    assert made.entries == {"enc_in": 1, "dec_in": 1, "c_out": 1}
-    assert len(made.arrays["test/starts"]) == 2857
-    assert np.isclose(made.arrays["series/values"][0, 0], 1.46055158)
 
 
 @pytest.mark.parametrize("split", ["hour", "minute"])
@@ -107,30 +99,9 @@ OFFSETS = {"s": "s", "t": "min", "h": "h", "d": "D", "b": "B", "w": "7D", "m": "
 
 @pytest.mark.parametrize("freq", OFFSETS)
 def test_times_of_every_frequency_are_pandas_own(freq):
-    dates = pandas.date_range("2019-12-20 22:58:58", periods=400, freq=OFFSETS[freq])
-    index = pandas.DatetimeIndex(dates)
-    own = {
-        "s": lambda d: d.second / 59,
-        "t": lambda d: d.minute / 59,
-        "h": lambda d: d.hour / 23,
-        "w": lambda d: (d.isocalendar().week.to_numpy(float) - 1) / 52,
-        "dow": lambda d: d.day_of_week / 6,
-        "dom": lambda d: (d.day - 1) / 30,
-        "doy": lambda d: (d.day_of_year - 1) / 365,
-        "moy": lambda d: (d.month - 1) / 11,
-    }
-    names = {
-        "s": ("s", "t", "h", "dow", "dom", "doy"),
-        "t": ("t", "h", "dow", "dom", "doy"),
-        "h": ("h", "dow", "dom", "doy"),
-        "d": ("dow", "dom", "doy"),
-        "b": ("dow", "dom", "doy"),
-        "w": ("dom", "w"),
-        "m": ("moy",),
-        "a": ("moy",),
-    }[freq]
-    expected = np.stack([np.asarray(own[name](index), float) - 0.5 for name in names], axis=1)
-    times = index.to_numpy().astype("datetime64[s]")
+    dates = pandas.date_range("2019-12-20 22:58:58", periods=400, freq=OFFSETS[freq]).to_series()
+    expected = marks(dates.dt, {"embed": "timeF", "freq": freq})
+    times = dates.to_numpy().astype("datetime64[s]")
     assert np.allclose(ett.marks(times, freq, "timeF"), expected, atol=1e-15)
 
 

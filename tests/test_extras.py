@@ -64,17 +64,6 @@ def test_help_of_the_core(core, step):
     assert done.returncode == 0 and "--model" in done.stdout and not done.stderr
 
 
-def test_commands_that_are_not_there_are_not_listed(core):
-    done = ended(0, core.module("twincheck", "--help"))
-    assert "\n    step1 " in done.stdout and "\n    bundle " not in done.stdout
-
-
-def test_operators_are_not_transplanted_without_what_says_so(core):
-    pair = str(core.path("tests/pairs/small_cnn"))
-    done = ended(2, core.check(1, "--model", pair, "--transplant", "conv"))
-    assert done.stderr.startswith("error: transplant is an extra that is not in this checkout: ")
-
-
 def test_a_check_of_the_core(core):
     pair = str(core.path("tests/pairs/small_cnn"))
     done, report = ended(0, core.rows(1, "--model", pair))

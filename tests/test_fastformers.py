@@ -152,31 +152,30 @@ def lucid_attention(state, prefix, x, mask, heads, width):
         return softmax(np.where(mask, logits, -np.finfo(np.float64).max))
 
     qkv = x @ state[f"{prefix}.to_qkv.weight"].T
-    freqs = state.get(f"{prefix}.pos_emb.freqs")
+    freqs = state[f"{prefix}.pos_emb.freqs"]
     parts = []
     for head in range(heads):
         q, k, v = (
             qkv[:, (i * heads + head) * width : (i * heads + head + 1) * width] for i in range(3)
         )
-        tq, tk, tv = (q, k, v) if freqs is None else (turn(part, freqs) for part in (q, k, v))
-        halve = (lambda y: y) if freqs is None else (lambda y: y[:, ::2] + y[:, 1::2])
-        mixed = halve(k * (weights(q, "to_q_attn_logits") @ tq))
-        u = halve(tv * (weights(mixed, "to_k_attn_logits") @ tk))
+        tq, tk, tv = (turn(part, freqs) for part in (q, k, v))
+        mixed = k * (weights(q, "to_q_attn_logits") @ tq)
+        mixed = mixed[:, ::2] + mixed[:, 1::2]
+        u = tv * (weights(mixed, "to_k_attn_logits") @ tk)
+        u = u[:, ::2] + u[:, 1::2]
         parts.append(linear(state, f"{prefix}.to_r", u) + q)
     return linear(state, f"{prefix}.to_out", np.concatenate(parts, 1))
 
 
-@pytest.mark.parametrize("absolute", [True, False])
-def test_maths_of_fast_transformer_by_hand(absolute):
-    """A model without feed-forward: its last Linear is 0, so that no erf is needed."""
-    config = DEFAULT["fast_transformer"] | {"absolute_pos_emb": absolute, "max_seq_len": 11}
+def test_maths_of_fast_transformer_by_hand():
+    """Rotary, and without feed-forward: its last Linear is 0, so that no erf is needed."""
+    config = DEFAULT["fast_transformer"] | {"absolute_pos_emb": False, "max_seq_len": 11}
     state = perturbed("fast_transformer", config)
     state |= {key: 0 * values for key, values in state.items() if ".1.fn.2." in key}
     inputs = CASE["fast_transformer"].make_inputs(config, 2, mask="holes", masked_rows=True)
     logits = load("torch", "fast_transformer").outputs(config, state, inputs)["logits"]
     for row, ids in enumerate(inputs["input_ids"]):
         x = state["token_emb.weight"][ids]
-        x = x + state["abs_pos_emb.weight"] if absolute else x
         for i in range(2):
             y, mask = norm(state, f"layers.{i}.0.norm", x, 1e-5), inputs["attention_mask"][row]
             x = x + lucid_attention(state, f"layers.{i}.0.fn", y, mask, 3, 8)
@@ -215,25 +214,6 @@ def test_masks(side, change):
     assert np.abs(alone[0] - known[1]).max() <= bound
 
 
-@pytest.mark.parametrize(
-    "model, change",
-    [
-        ("fastformer", {"hidden_dropout_prob": 0.5}),
-        ("fast_transformer", {"head": "classification", "dropout": 0.5}),  # before the pooling
-    ],
-)
-def test_dropout_is_the_same_on_both_sides(model, change):
-    config = DEFAULT[model] | change
-    inputs = CASE[model].make_inputs(config, 5)
-    state = perturbed(model, config)
-    torch, paddle = (
-        load(side, model).outputs(config, state, inputs, train=True)["logits"] for side in SIDES
-    )
-    assert np.abs(torch - paddle).max() <= 1e-12 * np.abs(torch).max()
-    quiet = load("torch", model).outputs(config, state, inputs)["logits"]
-    assert np.abs(torch - quiet).max() > 1e-3
-
-
 LONGEST = {"fastformer": "max_position_embeddings", "fast_transformer": "max_seq_len"}
 
 
@@ -244,26 +224,3 @@ def test_too_many_tokens(model, side):
         load(side, model).outputs(DEFAULT[model], None, {"input_ids": np.ones([1, 41], np.int64)})
     expected = f"input_ids has 41 tokens; allowed: up to {LONGEST[model]}, which is 40."
     assert str(caught.value) == f"{model}: {expected}"
-
-
-@pytest.mark.parametrize("model", MODELS)
-def test_inputs_reach_the_edges(model):
-    make_inputs = CASE[model].make_inputs
-    for name, config in CASE[model].CONFIGS.items():
-        inputs = make_inputs(config, 0, masked_rows=True)
-        ids, labels = inputs["input_ids"], inputs["labels"]
-        assert ids.dtype == labels.dtype == np.int64, name
-        lengths = (ids != 0).sum(1)
-        assert lengths[0] == ids.shape[1] == config[LONGEST[model]]
-        assert 0 < lengths[1] < lengths[0] and lengths[2] == 0
-        words = config["vocab_size" if model == "fastformer" else "num_tokens"]
-        assert ids[1, 0] == ids[1, 1] and 0 <= ids.max() < words
-        if config["head"] == "lm":
-            assert labels.shape == ids.shape and labels.max() < words
-            assert (labels == -100).any() and (labels >= 0).any(1).all()
-        else:
-            assert set(labels) < set(range(config["num_labels"])) and labels.any()
-        again = make_inputs(config, 0, masked_rows=True)
-        assert all(np.array_equal(inputs[key], again[key]) for key in inputs)
-    with pytest.raises(ValueError, match="mask is 'none'; allowed: 'explicit'"):
-        make_inputs(DEFAULT[model], 0, mask="none")

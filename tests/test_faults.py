@@ -6,7 +6,6 @@ the rest.
 
 import dataclasses
 import json
-import re
 import shutil
 import sys
 from types import SimpleNamespace
@@ -18,10 +17,10 @@ from checkout import change
 
 from faults import catalogue, correct, peers, run, show
 from faults.catalogue import FAULTS
-from faults.checkout import ROOT, complete, text_of
+from faults.checkout import ROOT, text_of
 from faults.correct import CORRECT, Correct
 from faults.fault import HARD, USERS, Fault
-from faults.worker import Check, Worker
+from faults.worker import Worker
 from twincheck.common.pair.pairs import built_in_models
 
 BY_ID = {fault.id: fault for fault in FAULTS}
@@ -63,12 +62,6 @@ def test_patch_that_fits_nowhere_or_twice_is_refused():
     for text in ("no such letter?", "aa"):
         with pytest.raises(ValueError, match=r"^x: f.py holds 'a' \d times, not once$"):
             fault.planted(text.replace("a", "") if text[0] == "n" else text)
-
-
-def test_origin_is_a_whole_key_behind_a_case():
-    fault = BY_ID["gelu-tanh"]
-    assert fault.named(f"main/{fault.origin}") and fault.named(fault.origin)
-    assert not fault.named(f"main/{fault.origin}.dense") and not fault.named(fault.origin[1:])
 
 
 # ---- planting them ------------------------------------------------------------------------------
@@ -118,20 +111,6 @@ def test_fault_counts_only_behind_a_green_run_and_by_its_own_row(
     fault = BY_ID["layernorm-epsilon-small"]
     told = {"first_diverged": first, "verdict": "DIVERGED", "rows": []}
     found = worker.found(fault, control_is_green, done(status), told)
-    assert (found["caught"], found["origin_right"]) == (caught, right)
-
-
-@pytest.mark.parametrize(
-    "status, sentence, caught, right",
-    [
-        (2, "only in the torch model: layers.0.0.fn.to_r.bias, layers.1.0.fn", True, True),
-        (2, "internal error", True, False),
-        (1, "only in the torch model: layers.0.0.fn.to_r.bias", False, False),
-    ],
-)
-def test_refusal_counts_by_what_its_sentence_says(worker, status, sentence, caught, right):
-    told = {"errors": {"fast_transformer": sentence}}
-    found = worker.found(BY_ID["bias-left-out"], True, done(status), told)
     assert (found["caught"], found["origin_right"]) == (caught, right)
 
 
@@ -198,12 +177,6 @@ def test_rule_that_fails_the_correct_run_too_has_not_caught_the_fault():
     assert show.peer(fault, "padiff") == "caught"
 
 
-def test_result_is_written_as_a_table():
-    assert "| 1 | fastformer | a fault | yes | `main/logits` | missed |" in show.as_markdown(
-        _found()
-    )
-
-
 def test_unknown_fault_is_one_sentence(capsys):
     assert run.main(["--only", "no-such-fault"]) == 2
     assert "--only no-such-fault: there is none" in capsys.readouterr().err
@@ -242,45 +215,6 @@ def test_every_folder_of_correct_pairs_has_its_checks():
     assert len(planted) >= 40 and {(f.model, f.step) for f in planted} <= right
 
 
-def test_what_may_depend_on_the_processor(capsys):
-    """One fault for each check that reads floats, and no user's pair."""
-    assert run.main(["--few", "--list"]) == 0
-    lines = capsys.readouterr().out.splitlines()
-    assert {line[5] for line in lines} == {"1", "3", "4"}
-    assert sum("correct" in line for line in lines) == 31 and "users/" not in "".join(lines)
-    assert len(run.few(FAULTS)) == len({Check.of(f) for f in run.few(FAULTS)}) >= 15
-
-
-def row(key, verdict):
-    numbers = {"gap": 1.0, "allowed": 0.5, "guide_passed": False, "note": "why"}
-    return {"model": "a", "key": key, "verdict": verdict} | numbers
-
-
-@pytest.mark.parametrize(
-    ("verdicts", "options", "sentence", "verdict", "status"),
-    [
-        (["ROUNDING", "DIVERGED"], (), "", "DIVERGED", 1),
-        (["CARRIED", "DIVERGED"], (), "", "DIVERGED", 1),
-        (["ROUNDING", "IDENTICAL"], (), "", "ROUNDING", 0),
-        (["PRECISION"], ("--allow", "precision"), "", "PRECISION", 0),
-        (["PRECISION"], (), "", "PRECISION", 1),
-        ([], (), "a sentence", "INVALID", 2),
-        ([], (), "", "INVALID", 2),
-    ],
-)
-def test_what_a_correct_pair_comes_to(verdicts, options, sentence, verdict, status):
-    rows = [row(f"case{i}/key", verdict) for i, verdict in enumerate(verdicts)]
-    document = {"rows": rows, "errors": {"a": sentence} if sentence else {}}
-    (found,) = correct._cases(Correct(f"{USERS}/a", 1, options), document, 1.0)
-    assert (found["verdict"], found["exit_code"]) == (verdict, status)
-    assert (found["sentence"], found["rows"]) == (sentence, len(rows))
-    assert found["name"] == " ".join(["users/a", *options[1:]])
-    if status == 1:
-        assert found["worst"]["key"] == f"case{len(rows) - 1}/key"
-    cases = correct._cases(Correct("a", 1, options), document, 1.0)
-    assert [one["verdict"] for one in cases] == (verdicts or ["INVALID"])
-
-
 @pytest.mark.slow
 def test_a_wrong_pair_is_a_false_alarm(tmp_path, monkeypatch):
     """Two pairs in one check: the wrong one is told by name, the right one passes."""
@@ -297,24 +231,3 @@ def test_a_wrong_pair_is_a_false_alarm(tmp_path, monkeypatch):
     assert right["exit_code"] == 0 and right["rows"] > 0
     assert not run.passed(found) and run.passed(found | {"hard": [right]})
     json.dumps(found, allow_nan=False)
-
-
-@pytest.mark.slow
-def test_what_the_near_ties_show(checkout, tmp_path):
-    """They do flip, the flip is explained, and a pair without ties says nothing of it."""
-    cases = ["experts", "codebook", "hashed", "largest_of_all"]
-    folder = shutil.copytree(ROOT / HARD / "choices", tmp_path / "choices")
-    complete(folder)
-    with open(folder / "case.py", "a") as file:
-        few = f"{{name: CASES['default'][name] for name in {cases!r}}}"
-        file.write(f"\nCASES['few'] = {few}\nCONFIGS['few'] = {{}}\n")
-    done, report = checkout.rows(1, "--model", str(folder), "--preset", "few", "--no-report")
-    assert done.returncode == 0 and report["verdict"] == "FLIP"
-    flips = [row for row in report["rows"] if row["verdict"] == "FLIP"]
-    assert {row["key"].split("/")[0] for row in flips} >= {"experts", "codebook", "hashed"}
-    for flip in flips:
-        assert 0 <= flip["gap"] <= flip["allowed"]
-        assert "a near tie that rounding decides" in flip["note"]
-        assert "float32: " in flip["note"] and "widest margin" in flip["note"]
-        assert "scores' noise there" in flip["note"]
-    assert re.search(r"FLIP (in \d+ rows, such as )?experts/layer\.topk", done.stdout)

@@ -37,13 +37,14 @@ def test_rounding_is_the_frameworks(dtype):
 @pytest.mark.parametrize("dtype", HALF)
 def test_emulated_operators_are_as_exact_as_torchs_kernels(dtype):
     """Beyond 1.1 times torch's errors: a composed variance alone, whose parts are rounded."""
-    found = {one.name: one for one in measured(dtype)}
+    found = {one.call: one for one in measured(dtype)}
     assert len(found) > 35
-    assert {name for name, one in found.items() if one.worst > 1.1} <= {"var"}
+    assert {name for name, one in found.items() if one.worst > 1.1} <= {"a.var(-1)"}
     assert all(one.paddle < 0.4 * EPSILONS[dtype] for one in found.values())
     # Each rounds: an operator that stayed in float32 would have no error at all.
     exact = {name for name, one in found.items() if one.paddle < 0.01 * EPSILONS[dtype]}
-    assert exact == {"relu", "max", "max_pool2d", "transpose", "concat", "slice", "where"}
+    moved = {"a.T", "a[1:, ::2]", "p.cat([a, b])", "p.where(a > 0, a, b)"}
+    assert exact == moved | {"F.relu(a)", "a.amax(-1)", "F.max_pool2d(a, 2)"}
 
 
 @pytest.fixture
@@ -72,11 +73,6 @@ def test_types_are_those_that_the_framework_gives(emulated):
     assert ("add", "bfloat16", "float32") in emulated
 
 
-def test_types_that_do_not_go_together_are_refused(emulated):
-    with pytest.raises(TypeError, match="concat does not take tensors of bfloat16 and float32"):
-        paddle.concat([half(2, 3), paddle.ones([2, 3])])
-
-
 def test_writing_in_place_and_gradients(emulated):
     x = half(2, 3)
     y = x * 1.0
@@ -91,61 +87,24 @@ def test_writing_in_place_and_gradients(emulated):
     assert (gradient[0] == 0.0).all() and np.allclose(gradient[1], 2 * values[1], rtol=1e-2)
 
 
-def test_where_there_are_kernels_they_are_left_to_compute():
-    noted = []
-    x = half(2, 3)
-    with Emulation(lambda *told: noted.append(told), computes=False).on():
-        with pytest.raises(RuntimeError, match="rsqrt"):  # there is none on a CPU
-            paddle.rsqrt(x)
-    assert noted == [("rsqrt", ["bfloat16"])]
-
-
-def test_nothing_is_left_behind_when_it_ends():
-    before = paddle._C_ops.add, paddle.Tensor.__add__
-    with Emulation().on():
-        assert paddle._C_ops.add is not before[0]
-    assert (paddle._C_ops.add, paddle.Tensor.__add__) == before
-
-
-def types_in_mixed_precision(emulated, dtype="bfloat16", **options):
-    """Operator -> the type that it computed on, under Paddle's mixed precision."""
-    x, weight = paddle.ones([2, 4]), paddle.ones([4, 4])
-    emulated.clear()
-    with paddle.amp.auto_cast(dtype=dtype, **options):
-        y = paddle.nn.functional.linear(x, weight)
-        paddle.nn.functional.softmax(y)
-        paddle.tanh(y)
-        y * weight[0]
-    return {name: sorted(set(types)) for name, *types in emulated if name != "slice"}
-
-
 def test_mixed_precision_casts_by_the_frameworks_own_lists(emulated):
-    assert types_in_mixed_precision(emulated) == {
-        "linear": ["bfloat16"],  # lowered
-        "softmax": ["float32"],  # kept
-        "tanh": ["bfloat16"],  # as it is given
-        "mul": ["float32"],  # to the wider of two
+    x, weight = paddle.ones([2, 4]), paddle.ones([4, 4])
+    lists = {
+        "linear": "bfloat16",  # lowered
+        "softmax": "float32",  # kept
+        "tanh": "bfloat16",  # as it is given
+        "mul": "float32",  # to the wider of two
     }
-    kept = types_in_mixed_precision(emulated, custom_black_list=["tanh", "matmul_v2", "linear_v2"])
-    assert set(map(tuple, kept.values())) == {("float32",)}
-    off = types_in_mixed_precision(emulated, enable=False)
-    assert set(map(tuple, off.values())) == {("float32",)}
-
-
-def test_mixed_precision_leaves_weights_and_their_gradients_wide(emulated):
-    weight = paddle.full([4, 4], 1.0 + 2.0**-12)
-    weight.stop_gradient = False
-    with paddle.amp.auto_cast(dtype="bfloat16"):
-        y = paddle.matmul(paddle.ones([2, 4]), weight)
-    assert y.dtype == paddle.bfloat16 and (y.astype("float32").numpy() == 4.0).all()
-    y.sum().backward()
-    assert weight.grad.dtype == paddle.float32
-
-
-def test_only_the_emulated_level_is_taken(emulated):
-    with pytest.raises(NotImplementedError, match="level O1 is emulated, not O2"):
-        with paddle.amp.auto_cast(level="O2", dtype="bfloat16"):
-            pass
+    black = ["tanh", "matmul_v2", "linear_v2"]
+    for options, types in ({}, lists), ({"custom_black_list": black}, {}), ({"enable": False}, {}):
+        emulated.clear()
+        with paddle.amp.auto_cast(dtype="bfloat16", **options):
+            y = paddle.nn.functional.linear(x, weight)
+            paddle.nn.functional.softmax(y)
+            paddle.tanh(y)
+            y * weight[0]
+        found = {name: set(types) for name, *types in emulated if name != "slice"}
+        assert found == {name: {types.get(name, "float32")} for name in lists}
 
 
 def test_operators_that_modules_have_by_name_are_emulated(emulated):
@@ -209,17 +168,6 @@ def test_a_larger_error_needs_its_cause_or_more(tmp_path, more):
 def test_a_factor_on_whole_vectors_shows_where_the_size_hides_it(tmp_path):
     row = judged(tmp_path, logs(along=0.5), NARROW)
     assert row.verdict == "PRECISION" and row.measure.endswith("along its vectors")
-
-
-def test_a_written_out_softmax_is_a_cause_too(tmp_path):
-    computed = (
-        {"block": {"softmax float32": 1, "matmul bfloat16": 2}},
-        {"block": {"exp bfloat16": 1, "sum bfloat16": 1, "matmul bfloat16": 2}},
-    )
-    row = judged(tmp_path, logs(more=1.6), computed)
-    assert row.note == "softmax is on float32 in torch; Paddle has exp and sum on bfloat16"
-    wide = ({**computed[0]}, {"block": {"exp float32": 1, "sum float32": 1}})
-    assert judged(tmp_path, logs(more=1.6), wide).verdict == "ROUNDING"
 
 
 NORM = "layer_norm is one operator in torch; Paddle has mean and rsqrt on bfloat16"

@@ -119,7 +119,6 @@ def socket_at(path):
 KEPT = text("first") + ARRAY + b"q\x01s"
 MEGABYTES = NEW_ARRAY + b"(K\x01J\x00\x00\x10\x00\x85" + dtype("f4") + b"\x89"
 MEGABYTES += b"B\x00\x00\x40\x00" + bytes(4 << 20) + b"tb"
-LONG_TUPLE = b"\x80\x04(" + b"K\x01" * 90_000 + b"t"
 NESTED_KEYS = (text("k" * 15) + b"}") * 60
 STATE = b"cnumpy\ndtype\n" + text("f4") + b"\x89\x88\x87R(K\x03" + text("<") + b"NNN"
 MINUS = b"J\xff\xff\xff\xff"
@@ -187,9 +186,7 @@ ONLY_ARRAYS = "a log holds only a dict of numeric arrays"
 ATTACKS = [
     *((f"log:gadget by {name}", name, ONLY_ARRAYS) for name in gadgets("")),
     ("log:gadget by EXT2", pickled(b"\x80\x02\x83\xf0\x00" + text("x") + b"\x85R."), "EXT2"),
-    ("log:gadget by EXT4", pickled(b"\x80\x02\x84\xf0\x00\x00\x00)R."), "EXT4"),
     ("log:persistent id", pickled(b"\x80\x02Pid\n."), "PERSID"),
-    ("log:persistent id from the stack", pickled(b"\x80\x02K\x01Q."), "BINPERSID"),
     ("log:buffer from outside", pickled(b"\x80\x05\x97."), "NEXT_BUFFER"),
     ("log:gadget as a key", pickled(in_log(b"cos\nsystem\n" + ARRAY + b"s")), "posix.system|os"),
     ("log:gadget in a dtype's metadata", pickled(with_dtype(STATE + MINUS * 2 + b"K\x00"
@@ -197,10 +194,6 @@ ATTACKS = [
     ("log:dtype with metadata", pickled(with_dtype(STATE + MINUS * 2 + b"K\x00}tb")), "metadata"),
     ("log:dtype whose flags say that numbers are addresses",
      pickled(with_dtype(STATE + MINUS * 2 + b"K\x3ftb")), "in a state that NumPy does not write"),
-    ("log:dtype in an older state", pickled(with_dtype(STATE.replace(b"K\x03", b"K\x02")
-     + MINUS * 2 + b"K\x00tb")), "in a state that NumPy does not write"),
-    ("log:dtype with a size of its own", pickled(with_dtype(STATE + b"K\x08" + MINUS
-     + b"K\x00tb")), "in a state that NumPy does not write"),
     ("log:another function of NumPy's", pickled(b"\x80\x02cnumpy\nload\n" + text("x") + b"\x85R."),
      "numpy.load"),
     ("log:a known name taken apart otherwise", pickled(b"\x80\x04" + short("numpy")
@@ -208,16 +201,10 @@ ATTACKS = [
     ("log:array with a first shape of its own", pickled(in_log(text("a")
      + NEW_ARRAY.replace(b"K\x00\x85", b"\x8a\x05\x00\x00\x00\x00\x10\x85") + b"s")),
      "begins otherwise"),
-    ("log:array of another type code", pickled(in_log(text("a")
-     + NEW_ARRAY.replace(b"C\x01b", b"C\x01O") + b"s")), "begins otherwise"),
     ("log:array in another version", pickled(in_log(text("a")
      + ARRAY.replace(b"(K\x01K\x02", b"(K\x02K\x02") + b"s")), "state that NumPy does not write"),
-    ("log:order that is no bool", pickled(in_log(text("a")
-     + ARRAY.replace(b"\x89C\x08", b"]C\x08") + b"s")), "state that NumPy does not write"),
     ("log:array of objects", pickled(in_log(text("a") + NEW_ARRAY + b"(K\x01K\x01\x85"
      + dtype("O8", "|", 63) + b"\x89]Natbs")), "an array of objects"),
-    ("log:objects from bytes", pickled(in_log(text("a") + NEW_ARRAY + b"(K\x01K\x01\x85"
-     + dtype("O8", "|", 63) + b"\x89C\x08" + bytes(8) + b"tbs")), "an array of objects"),
     ("log:void", pickled(with_dtype(dtype("V8", "|"))), "the dtype V8"),
     ("log:structured", pickled(with_dtype(STATE.replace(b"NNN", b"N)}") + MINUS * 2 + b"K\x00tb")),
      "a structured dtype"),
@@ -232,17 +219,17 @@ ATTACKS = [
      + b"\x86"), "f4", b"")), "with 0 bytes, not"),
     ("log:negative shape", pickled(built(MINUS + b"K\x02\x86", "f4", bytes(8))),
      "no tuple of sizes"),
+    ("log:a size of two thousand bits", pickled(built(b"\x8a\xff" + b"\x7f" * 255 + b"\x85", "f4",
+     bytes(8))), "more than 64 bits"),
+    ("log:64 axes", pickled(built(b"(" + b"K\x01" * 64 + b"t", "f4", bytes(4))), "of 64 axes"),
+    ("log:a key twice", pickled(built(b"K\x02\x85", "f4", bytes(8), count=2)), "the key a twice"),
     ("log:opcodes without end", pickled(b"\x80\x04" + b"N0" * 3_000_000), "opcodes"),
     ("log:memo without end", pickled(b"\x80\x04" + b"\x8c\x00\x940" * 1_200_000), "to remember"),
     ("log:tuples in tuples", pickled(b"\x80\x04)" + b"\x85" * 1_000_000), "tuples in tuples"),
-    ("log:long tuple", pickled(LONG_TUPLE), "a tuple of 90000 values"),
-    ("log:marks", pickled(b"\x80\x04" + b"(" * 200_000), "beyond any log's"),
     ("log:dicts in dicts", pickled(in_log((text("k") + b"}") * 90 + text("a") + ARRAY + b"s" * 91)),
      "dicts nested more than 64 deep"),
     ("log:keys that grow as they are joined", pickled(in_log(KEPT + NESTED_KEYS + again(40_000)
      + b"s" * 60)), "characters of keys"),
-    ("log:key too long when joined", pickled(in_log((text("k" * 600) + b"}") * 2 + text("a")
-     + ARRAY + b"sss")), "more than 1024 characters"),
     ("log:keys without end", pickled(in_log(KEPT + again(100_001))), "100,000 keys"),
     ("log:one array under many keys", pickled(in_log(text("first") + MEGABYTES + b"q\x01s"
      + again(300))), "the same arrays under key after key"),
@@ -250,7 +237,6 @@ ATTACKS = [
      + b"q\x010c_codecs\nencode\nq\x020" + text("latin1") + b"q\x030"
      + b"h\x02h\x01h\x03\x86R0" * 200_000 + b"."), "None instead of"),
     ("log:a terabyte of holes", holes(1 << 40), "of which only|no .npy file|refused"),
-    ("log:a log of holes", sparse_log(1 << 34), "of which only"),
     ("log:more than memory", sparse_log((1 << 30) - (1 << 16)), "do not fit into memory"),
     # no log
     ("log:empty", raw(b""), "an empty file"),
@@ -261,30 +247,20 @@ ATTACKS = [
     ("log:more behind its end", pickled(GOOD_LOG + GOOD_LOG), "bytes after the pickle's end"),
     ("log:header that calls", header(b"{'descr': __import__('os').system('x'), 'shape': ()}"),
      "header that NumPy does not write"),
-    ("log:header with a power", header(b"{'descr': '|O', 'shape': 9**9**9**9}"),
-     "header that NumPy does not write"),
     ("log:long header", header(b" " * 60_000), "too long or cut off"),
     ("log:header of another version", header(b"{}", b"\x07\x00"), "a .npy version"),
     ("log:header of floats", header(b"{'descr': '<f4', 'fortran_order': False, 'shape': (2,)}"),
      "an array that does not end where the file does"),
-    ("log:header of floats without number", header(b"{'descr': '<f4', 'fortran_order': False, "
-     b"'shape': (2, -1)}"), "an array that does not end where the file does"),
     ("log:header of many objects",
      header(b"{'descr': '|O', 'fortran_order': False, 'shape': (9,)}"), "a shape of its own"),
-    ("log:header whose order is text",
-     header(b"{'descr': '|O', 'fortran_order': 'C', 'shape': ()}"), "a shape of its own"),
     # no file
     ("log:link to a log", link_to("good.npy"), "a symbolic link"),
-    ("log:link to zeros without end", link_to("/dev/zero"), "a symbolic link"),
     ("log:pipe", os.mkfifo, "not a plain file"),
     ("log:socket", socket_at, "cannot be opened|not a plain file"),
     ("log:folder", os.mkdir, "not a plain file"),
     # sidecars
     ("sidecar:pipe", os.mkfifo, "not a plain file"),
     ("sidecar:link to zeros without end", link_to("/dev/zero"), "not a plain file"),
-    ("sidecar:empty", raw(b""), "no proper JSON"),
-    ("sidecar:no UTF-8", raw(b'{"model": "\xff"}'), "no proper JSON"),
-    ("sidecar:brackets", raw(b"[" * 1_000_000), "no proper JSON"),
     ("sidecar:objects in objects", raw(b'{"a":' * 90_000 + b"1" + b"}" * 90_000), "no proper JSON"),
     ("sidecar:lists without end", raw(b'{"flips": [' + b"[]," * 5_000_000 + b"[]]}"),
      "its flips is other values"),
@@ -299,37 +275,23 @@ ATTACKS = [
     ("sidecar:counts that are none", sidecar(operators={"exp": {"calls": -1}}),
      "its operators is other values"),
     # weights and data
-    ("weights:empty", raw(b""), "not a readable .npz"),
     ("weights:cut off", changed(GOOD_NPZ, lambda content: content[:-9]), "not a readable .npz"),
     ("weights:damaged", changed(GOOD_NPZ, lambda c: c.replace(bytes(8), b"\1" * 8, 1)), "Bad CRC"),
-    ("weights:one .npy", raw(member()), "not a readable .npz"),
-    ("weights:pickle alone", raw(gadgets("")["REDUCE"]), "not a readable .npz"),
     ("weights:array of objects", npz({"a.npy": member("(1,)", "'|O'", gadgets("")["REDUCE"])}),
      "holds object, not numbers"),
-    ("weights:objects in a field", npz({"a.npy": member("(1,)", "[('x', '|O')]")}),
-     "not numbers"),
-    ("weights:pickle for a member", npz({"a.pkl": b"\x80\x02."}), "no array's name"),
     ("weights:path out of the archive", npz({"../a.npy": member()}), "no array's name"),
     ("weights:member twice", npz({"a.npy": member()}, twice=True), "holds 'a.npy' twice"),
     ("weights:bomb", zeros_npz, "would unpack to 314,5"),
     ("weights:directory that lies", claims_size(4_000_000_000), "would unpack to 4,000,000,000"),
-    ("weights:directory that leaves off", claims_size(90), "cut off|bytes, which are no"),
     ("weights:shape beyond its data", npz({"a.npy": member("(1 << 40,)")}), "ValueError|not"),
     ("weights:a thousand axes", npz({"a.npy": member(f"({'1, ' * 1000})")}), "1000 axes"),
-    ("weights:header that calls", npz({"a.npy": member("__import__('os').system('x')")}),
-     "not a readable .npz"),
-    ("weights:long header", npz({"a.npy": member("(" + " " * 50_000 + "2,)")}), "is too long or"),
     ("weights:header of another version", npz({"a.npy": member(version=b"\x07\x00")}),
      "a header that NumPy writes for no plain array"),
     ("weights:packed otherwise", npz({"a.npy": member()}, zipfile.ZIP_LZMA), "does not know"),
     ("weights:encrypted", changed(GOOD_NPZ, encrypted), "encrypted"),
     ("weights:pipe", os.mkfifo, "not a plain file"),
-    ("weights:link to zeros without end", link_to("/dev/zero"), "not a plain file"),
     ("data:bomb", zeros_npz, "would unpack to"),
-    ("data:array of objects", npz({"a.npy": member("(1,)", "'|O'", gadgets("")["REDUCE"])}),
-     "not numbers"),
     ("data:no hash", GOOD_NPZ, "no SHA-256"),
-    ("owners:no lists", raw(b'{"a": 3}'), "no entry of a state dict"),
     ("owners:sizes that are text", raw(b'{"a": {"kind": "Linear", "shape": ["2"]}}'),
      "no entry of a state dict"),
 ]  # fmt: skip

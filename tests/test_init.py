@@ -140,15 +140,6 @@ def test_a_wrong_one_is_red_and_named(reference, what, name, draw):
     assert "torch" in red[0].note and "paddle" in red[0].note
 
 
-def test_a_parameter_of_one_side_alone_is_named(reference):
-    without = {name: draw for name, draw in RIGHT.items() if name != "bias"}
-    rows = {row.key: row for row in judge_initial(reference, log_of(without, salt=2))}
-    assert rows["init/bias"].verdict == "INVALID"
-    assert rows["init/bias"].note == "missing on the paddle side"
-    rows = {row.key: row for row in judge_initial(log_of(without, salt=2), reference)}
-    assert rows["init/bias"].note == "missing on the torch side"
-
-
 def test_large_parameters_are_sampled_alike_on_both_sides(monkeypatch):
     monkeypatch.setattr(initial, "MAX_VALUES", 10 * MOST)
     drawn = {"bias": lambda rng: rng.normal(size=4)}  # else the model is built with given weights

@@ -2,16 +2,10 @@
 
 import numpy as np
 import pytest
-from builders import PAIRS, copied, ended, judged, sealed_log, write_log
+from builders import PAIRS, ended, judged
 
-from twincheck.common.logs.independence import check_independence
-from twincheck.common.logs.key import Key
-from twincheck.common.logs.reader import read_log
-from twincheck.common.logs.sidecar import Sidecar, read_sidecar
-from twincheck.common.system.checkout import ROOT
 from twincheck.common.verdict.context import Context
 from twincheck.common.verdict.judge import judge_logs
-from twincheck.common.verdict.origins import Streams, sketch
 from twincheck.common.verdict.tensor import judge_tensor
 
 PAIR = PAIRS / "inside_out"
@@ -52,17 +46,6 @@ def test_a_planted_fault_is_found_where_it_is(checkout, fault, step, options, or
     assert rows[origin]["verdict"] in ("DIVERGED", "INVALID")
     if fault == "forgotten":
         assert "only the other side's forward changes this buffer" in rows[origin]["note"]
-
-
-@pytest.mark.slow
-def test_what_is_shaped_otherwise_is_brought_by_nothing(checkout, tmp_path):
-    """Two towers in one call: their gradients have another shape, whatever else is off."""
-    own = ROOT / "faults" / "users" / "pairs" / "twins_batched"
-    pair = copied(own, tmp_path, ("F.relu(2.0 - d)", "F.relu(2.001 - d)"))
-    done, rows = ended(1, judged(checkout, 4, pair))
-    assert rows["loss"]["verdict"] == "DIVERGED"
-    for key in ("grad_of/norm", "grad_of/fc1", "grad_of/fc2"):
-        assert rows[key]["verdict"] == "INSIDE", rows[key]
 
 
 @pytest.mark.slow
@@ -117,46 +100,3 @@ def test_logs_of_nan_alone_show_nothing():
     assert judge_logs(*logs, allow_nan=True).exit_code == 1
     some = [log | {"b": np.ones(4, log["a"].dtype)} for log in logs]
     assert judge_logs(*some, allow_nan=True).exit_code == 0
-
-
-# ---- small things -------------------------------------------------------------------------------
-
-
-def test_complex_values_are_two_floats_in_a_log(tmp_path):
-    write_log(tmp_path / "log.npy", {"z": np.array([1 + 2j, 3 - 4j], np.complex64)})
-    with read_log(tmp_path / "log.npy") as log:
-        assert log["z"].dtype == np.float32 and log["z"].tolist() == [[1, 2], [3, -4]]
-
-
-def test_nothing_explains_a_value_that_one_side_alone_has():
-    """Both may be off there, and the other side's array is None."""
-    streams, off = Streams(), np.arange(4.0)
-    for arrays in ((None, off), (off, None), (None, None)):
-        assert not streams.explains(Key.parse("a:in/0"), "", sketch(*arrays))
-    assert not streams.explains(Key.parse("a:in/0"), "", sketch(off, off + 1))
-    assert streams.explains(Key.parse("b:in/0"), "", sketch(off, off + 2))
-
-
-def test_a_buffer_s_key():
-    key = Key.parse("main/buffer/rotary.table:built", ["main/"])
-    assert (key.kind, key.site, key.local) == ("buffer", "rotary.table", "built")
-    assert str(key) == "main/buffer/rotary.table:built" and key.group == ""
-
-
-def written(folder, side, **changes):
-    """A log of a small model and its sidecar, sealed."""
-    log = {"output": np.arange(8.0)}
-    path = sealed_log(folder / f"forward_{side}.npy", log, side, step="forward", **changes)
-    return path, read_sidecar(path)
-
-
-def test_equal_bits_are_believed_where_sealed_sidecars_tell_the_sides_apart(tmp_path):
-    (ref, said_by_ref), (cand, said_by_cand) = (written(tmp_path, s) for s in ("torch", "paddle"))
-    assert check_independence(ref, cand, said_by_ref, said_by_cand) == []
-    # Torch's log once more: with its own sidecar, with none, and with one that was made to fit.
-    problems = check_independence(ref, ref, said_by_ref, said_by_ref)
-    assert any("given twice" in problem for problem in problems)
-    assert any("given twice" in p for p in check_independence(ref, cand, Sidecar(), Sidecar()))
-    _, relabelled = written(tmp_path, "paddle", seal=said_by_ref.seal)
-    (problem,) = check_independence(ref, cand, said_by_ref, relabelled)
-    assert problem.endswith("hold the same bits: one side's log was given twice")

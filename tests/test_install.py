@@ -1,6 +1,5 @@
 """`make install` installs what pyproject.toml pins; no test asks a network."""
 
-import http.server
 import os
 import re
 import shlex
@@ -8,10 +7,8 @@ import shutil
 import socket
 import subprocess
 import sys
-import threading
 import tomllib
 import venv
-import zipfile
 from importlib import metadata
 from importlib.util import find_spec
 from pathlib import Path
@@ -60,45 +57,6 @@ def test_the_block_for_a_gpu_can_be_copied():
     assert (program, check) == (".venv/bin/python", "step1_forward/check_step1.py")
     parsed = Parser("").take(*all_steps()[0].takes).parse_args(options)
     assert parsed.device == "gpu" and [parsed.torch_python, parsed.paddle_python] == list(pip)
-
-
-class Index:
-    """An index of packages on this machine, with a torch that is nothing but its name."""
-
-    def __init__(self, folder: Path):
-        page = folder / "torch"
-        page.mkdir()
-        wheel = "torch-2.13.0+cpu-py3-none-any.whl"
-        (page / "index.html").write_text(f'<a href="{wheel.replace("+", "%2B")}">{wheel}</a>')
-        about = "torch-2.13.0+cpu.dist-info"
-        about_it = {
-            "METADATA": "Metadata-Version: 2.1\nName: torch\nVersion: 2.13.0+cpu\n",
-            "WHEEL": "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
-            "RECORD": "",
-        }
-        with zipfile.ZipFile(page / wheel, "w") as file:
-            for name, text in about_it.items():
-                file.writestr(f"{about}/{name}", text)
-
-        class Handler(http.server.SimpleHTTPRequestHandler):
-            def __init__(self, *arguments):
-                super().__init__(*arguments, directory=folder)
-
-            def log_message(self, *_):
-                pass
-
-        self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-        self.url = f"http://127.0.0.1:{self.server.server_port}"
-        threading.Thread(target=self.server.serve_forever, args=(0.05,), daemon=True).start()
-
-
-@pytest.fixture
-def index(tmp_path):
-    (tmp_path / "index").mkdir()
-    made = Index(tmp_path / "index")
-    yield made
-    made.server.shutdown()
-    made.server.server_close()
 
 
 @pytest.fixture
@@ -207,19 +165,6 @@ def test_the_checkout_gets_its_command_and_asks_no_index(in_place, tmp_path):
     (copy / ".venv/bin/twincheck").unlink()
     change(in_place / "pyproject.toml", 'names = "twincheck.', 'more = "twincheck.')
     assert [made(root, none).returncode for root in (in_place, copy)] == [2, 2]
-
-
-@pytest.mark.slow
-def test_an_environment_that_does_not_start_is_made_again(index, in_place):
-    """torch comes from the index that was named; where pip fails, it says why and what to do."""
-    python = in_place / ".venv/bin/python"
-    python.unlink()
-    python.symlink_to("gone")
-    done = made(in_place, f"TORCH_INDEX={index.url}/", PIP_NO_INDEX="", PIP_INDEX_URL=index.url)
-    assert done.returncode == 2 and not (in_place / ".venv/pyproject.toml").exists()
-    assert "Successfully installed torch-2.13.0+cpu" in done.stdout
-    assert "ERROR: No matching distribution found for setuptools>=77" in done.stderr
-    assert "installation stopped: make install goes on from here" in done.stderr
 
 
 def test_a_python_that_will_not_do_is_a_sentence(in_place):

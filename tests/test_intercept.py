@@ -62,11 +62,6 @@ def test_it_stands_before_functions_aliases_and_methods_and_leaves_no_trace(fram
     assert kept(3) == 6  # what somebody has kept does nothing any more
 
 
-def test_without_being_asked_other_modules_keep_theirs(framework):
-    with Intercept(framework, {"double": adding(1)}):
-        assert framework.nn.layers.double(3) == 6
-
-
 def test_the_last_is_asked_first_and_leads_to_those_before(framework):
     first = Intercept(framework, {"double": as_handle(lambda own, x: f"1({own(x)})")})
     second = Intercept(framework, {"double": as_handle(lambda own, x: f"2({own(x)})")})
@@ -78,16 +73,6 @@ def test_the_last_is_asked_first_and_leads_to_those_before(framework):
     assert framework.double(3) == "2(1(6))"
     second.on = False
     assert framework.double(3) == "1(6)"
-
-
-def test_put_again_it_stands_before_what_others_have_put_there_and_nowhere_twice(framework):
-    one = Intercept(framework, {"double": adding(1), "nn.twice": adding(1)})
-    one.put()
-    behind = Intercept(framework, {"nn.twice": adding(10)})
-    behind.put()
-    framework.double = lambda x: x * 3
-    one.put()
-    assert framework.double(3) == 10 and framework.nn.twice(3) == 17
 
 
 def test_what_somebody_else_has_put_there_since_stays(framework):

@@ -96,22 +96,6 @@ def test_a_case_knows_nothing_of_another(logs):
     assert said == ["proven", "proven", "plain"] and ", of the framework" in decided(rows["a/x"])
 
 
-def test_what_decided_a_row_is_said_of_rows_as_they_are_judged(logs):
-    """Were a note of the judge's written otherwise, these would be called plain."""
-    logs.add("x", pair(VALUES, 1e-5), VALUES * (1 + 1e-5))
-    logs.add("carried", pair(VALUES, 1e-5))
-    logs.add("origin", pair(VALUES, 1e-5), VALUES * (1 + 1e-5))
-    rows = logs.judge()
-    assert [rows[key].verdict for key in rows] == ["DIVERGED", "CARRIED", "DIVERGED"]
-    said = {key: decided(row).partition("; own errors")[0] for key, row in rows.items()}
-    assert said["x"].startswith("plain: the float64 gap") and "more than" in said["x"]
-    assert said["carried"].startswith("proven: ")
-    assert said["carried"].endswith(", which what it was fed brings")
-    assert said["origin"].startswith("proven: ") and said["origin"].endswith("on torch's values")
-    apart = [row.difference for row in rows.values()]  # the sides' own runs, not the fed one
-    assert apart == pytest.approx([1e-5] * 3, rel=0.2)
-
-
 def test_a_second_nan_is_an_origin_of_its_own(logs):
     bad = [array.copy() for array in pair(VALUES)]
     bad[1][0, 0] = bad[3][0, 0] = np.nan
@@ -150,13 +134,6 @@ def test_an_operator_that_is_wrong_is_named_where_it_is_and_excuses_nothing(logs
     assert [row.verdict for row in rows.values()][2:] == ["DIVERGED", "CARRIED"]
     said = "Paddle's layer_norm computes another gradient here than its definition, by 4.6e-01 of"
     assert said in rows["grad_of/norm:in/0"].note and "layer_norm" not in rows["grad_of/head"].note
-
-
-def test_a_wrong_gradient_at_an_output_says_where_to_look(logs):
-    logs.add("grad_of/a.b.query", pair(VALUES, 0.5), VALUES * 1.5)
-    row = logs.judge()["grad_of/a.b.query"]
-    assert row.verdict == "DIVERGED" and row.origin
-    assert "look in a.b at the code that uses the output" in row.note
 
 
 def test_what_is_off_after_a_step_comes_behind_where_a_probe_saw_it_start():
@@ -199,16 +176,16 @@ SIZE, LR = 24, 1e-3
 KINDS = ("f4", "f4", "f8", "f8")
 
 
-def adam(gradients, epsilon=1e-8, betas=(0.9, 0.999), corrected=True):
+def adam(gradients, epsilon=1e-8):
     """Weights and moments after each step from zeros, in the gradients' precision."""
     kind = gradients[0].dtype
     weight = np.zeros(SIZE, kind)
     moment1, moment2 = np.zeros(SIZE, kind), np.zeros(SIZE, kind)
     for step, gradient in enumerate(gradients, 1):
-        moment1 = (betas[0] * moment1 + (1 - betas[0]) * gradient).astype(kind)
-        moment2 = (betas[1] * moment2 + (1 - betas[1]) * gradient**2).astype(kind)
-        down = [1 - beta**step if corrected else 1.0 for beta in betas]
-        weight = weight - LR * (moment1 / down[0]) / (np.sqrt(moment2 / down[1]) + epsilon)
+        moment1 = (0.9 * moment1 + 0.1 * gradient).astype(kind)
+        moment2 = (0.999 * moment2 + 0.001 * gradient**2).astype(kind)
+        scale = np.sqrt(moment2 / (1 - 0.999**step)) + epsilon
+        weight = weight - LR * (moment1 / (1 - 0.9**step)) / scale
         yield weight.astype(kind), moment1, moment2
 
 
@@ -298,13 +275,11 @@ def one_element(element, off):
     "fault",
     [
         {"epsilon": 1e-7},
-        {"betas": (0.9, 0.998)},
-        {"corrected": False},
         {"change": one_element(5, 1e-5)},
         {"change": one_element(0, 5e-3)},  # farther than three steps can move it
         {"tiny": slice(0, 0), "change": one_element(0, 1e-8)},
     ],
-    ids=["epsilon", "betas", "not corrected", "one element", "one far", "one that is not tiny"],
+    ids=["epsilon", "one element", "one far", "one that is not tiny"],
 )
 @pytest.mark.parametrize("size", [1e-9, 0.0])
 def test_a_wrong_optimizer_is_no_noise_of_a_gradient(logs, fault, size):
@@ -433,28 +408,6 @@ def test_a_constant_brings_no_nan(logs):
     assert exit_code(row.verdict for row in rows.values()) == 1
 
 
-def test_what_starts_is_no_less_a_start_for_being_found_elsewhere(logs):
-    """OPT of PaddleNLP 2.8.1 drops its embeddings, which are what torch's layer is given.
-
-    A norm's constant behind it explains nothing of that.
-    """
-    logs.entries = {
-        "classes": {"drop:in/0": "Dropout", "layer:in/0": "own Layer", "norm": "LayerNorm"},
-        "inexact": {"norm": {"layer_norm": 3e-7}},
-    }
-    ref32, cand32, ref64, cand64 = pair(VALUES)
-    kept = np.arange(VALUES.shape[1]) % 2
-    logs.rows["drop:in/0"] = (None, cand32, None, cand64, cand64, cand64)  # paddle's alone
-    off = cand64 * kept
-    logs.add("layer:in/0", (ref32, cand32 * kept, ref64, off), off, off)
-    logs.add("norm", pair(VALUES, 5e-7), VALUES * (1 + 5e-7))
-    logs.add("logits", pair(VALUES, 0.1))
-    rows = logs.judge()
-    assert rows["norm"].verdict == "CONSTANT" and rows["logits"].verdict == "CARRIED"
-    assert rows["layer:in/0"].verdict == "DIVERGED" and rows["layer:in/0"].origin
-    assert exit_code(row.verdict for row in rows.values()) == 1
-
-
 def test_the_clip_at_64_is_the_frameworks_however_large(logs):
     logs.entries = {"inexact": {"": {"cross_entropy": 0.2}}}
     loss = np.float64(100.0)
@@ -508,30 +461,16 @@ def test_a_loss_beyond_paddles_limit_names_its_cause(logs, spread, told):
     assert row.verdict == "DIVERGED" and ("more than 64 below" in row.note) == told
 
 
-def choice(logs, key, scores, shape_of_candidate=None):
-    """A model's own argmax on both sides."""
-    index = scores.argmax(-1)
-    top = np.sort(scores, axis=-1)
-    margin = top[..., -1] - top[..., -2]
-    for name, values in ((f"{key}:scores", scores), (f"{key}:margin", margin), (key, index)):
-        logs.rows[name] = [np.asarray(values)] * 6
-    logs.entries = {
-        "choices": {key: {"scores": f"{key}:scores", "margin": f"{key}:margin"}},
-        "classes": dict.fromkeys((key, f"{key}:scores", f"{key}:margin"), "own choice"),
-    }
-
-
-def test_choices_of_another_shape_are_not_one_choice(logs, tmp_path):
+def test_choices_of_another_shape_are_not_one_choice(logs):
     """Two calls of one name: only a note says that they were not compared."""
-    choice(logs, "topk", VALUES)
+    index, top = VALUES.argmax(-1), np.sort(VALUES, axis=-1)
+    parts = {"topk:scores": VALUES, "topk:margin": top[:, -1] - top[:, -2], "topk": index}
+    for name, values in parts.items():
+        logs.rows[name] = [values, values[:2]] * 2 + [values[:2]] * 2
+    ledger = {"scores": "topk:scores", "margin": "topk:margin"}
+    logs.entries = {"choices": {"topk": ledger}, "classes": dict.fromkeys(parts, "own choice")}
     logs.add("out", pair(VALUES))
-    for key in ("topk", "topk:scores", "topk:margin"):
-        five = list(logs.rows[key])
-        for i in (1, 3, 4, 5):
-            five[i] = five[i][:2]
-        logs.rows[key] = five
-    rows = logs.judge()
-    assert list(rows) == ["out"]
+    assert list(logs.judge()) == ["out"]
 
 
 @pytest.mark.parametrize(("factor", "verdict"), [(4.0, "ROUNDING"), (20.0, "PRECISION")])

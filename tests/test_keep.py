@@ -1,8 +1,5 @@
 """Which tensors a check keeps whole: with sums a fault is found where it is found without."""
 
-from collections import namedtuple
-from dataclasses import replace
-
 import pytest
 from builders import copied, ended, translated
 from checkout import change
@@ -11,30 +8,18 @@ from twincheck.common.logs.guide_pair import has_pair
 from twincheck.common.logs.reader import read_log
 from twincheck.common.logs.result_folder import ResultFolder
 from twincheck.common.logs.sidecar import read_sidecar
-from twincheck.common.pair.pairs import Case
-from twincheck.common.pair.request import RunRequest
-from twincheck.common.sides import write_log
-from twincheck.common.sides.job import Job
-from twincheck.common.system.errors import UserError
 from twincheck.common.system.run_kind import RunKind
 
 PAIR, CODED = translated("wide"), translated("coded")
-STEMS = {1: "forward_all", 4: "bp_align_all"}
-# What is planted in the Paddle side -> the step that finds it, and its first row.
-FAULTS = {
-    "one column of a sum": ("second(hidden))", "second(hidden) + _off())", 1, "last:in/0"),
-    "a gradient": ("hidden.mean(1)", "_half(hidden).mean(1)", 4, "grad_of/second"),
-}
+# Faults of the Paddle side: one column of a sum, and the score of a code that is never chosen.
+COLUMN = ("second(hidden))", "second(hidden) + _off())")
+SCORE = ("* (1 + 1e-9)], -1)", "* (1 + 1e-9)], -1) - _off()")
 HELPERS = """
 
 def _off():
     import paddle
 
     return 1e-6 * paddle.nn.functional.one_hot(paddle.to_tensor([7]), 128).astype("float32")
-
-
-def _half(value):
-    return 0.999 * value + (0.001 * value).detach()
 """
 
 
@@ -42,11 +27,6 @@ def check(checkout, folder, step, pair=PAIR, *options):
     options = ("--model", str(pair), "--no-report", "--out", str(folder), *options)
     done, report = checkout.rows(step, *options)
     return done, (report or {}).get("rows", []), next(folder.glob("step*"), folder) / pair.name
-
-
-def planted(folder, pair, old, new):
-    """A copy of a pair with a fault in its Paddle side."""
-    return plant(copied(pair, folder), old, new)
 
 
 def plant(pair, old, new):
@@ -85,19 +65,20 @@ def test_small_models_are_kept_whole_and_all_keeps_all(checkout, tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("fault", FAULTS)
-def test_a_fault_is_found_on_sums(checkout, tmp_path, fault):
-    old, new, step, origin = FAULTS[fault]
-    pair = planted(tmp_path, PAIR, old, new)
-    verdicts = []
+@pytest.mark.parametrize(
+    ("pair", "fault", "first"), [(PAIR, COLUMN, "last:in/0"), (CODED, SCORE, "argmax:scores")]
+)
+def test_a_fault_is_found_on_sums(checkout, tmp_path, pair, fault, first):
+    pair, verdicts = plant(copied(pair, tmp_path), *fault), []
     for keep in ("rows", "all"):
-        done, rows, folder = ended(1, check(checkout, tmp_path / keep, step, pair, "--keep", keep))
+        done, rows, folder = ended(1, check(checkout, tmp_path / keep, 1, pair, "--keep", keep))
         assert not list(folder.glob("*_whole*")), "what a teacher-forced run was fed with is gone"
-        assert (folder / f"{STEMS[step]}_paddle_fp64_teacher_forced.npy").is_file()
-        origins = [row["key"] for row in rows if row["origin"]]
-        assert origins[0].startswith(origin)
+        assert (folder / "forward_all_paddle_fp64_teacher_forced.npy").is_file()
+        off = [row for row in rows if row["origin"] and row["verdict"] != "FLIP"]
+        assert (off[0]["key"], off[0]["verdict"]) == (first, "DIVERGED")
         verdicts.append({row["key"]: row["verdict"] for row in rows})
-    assert verdicts[0] == verdicts[1]
+    shared = verdicts[0].keys() & verdicts[1].keys()
+    assert all(verdicts[0][key] == verdicts[1][key] for key in shared) and first in shared
 
 
 @pytest.mark.slow
@@ -105,8 +86,7 @@ def test_the_reference_log_of_sums_cannot_feed_where_torch_is_not(checkout, tmp_
     """Somebody else's logs: the first origin is sure, and a sentence says what to ask for."""
     pair = copied(PAIR, tmp_path)
     done, _, folder = ended(0, check(checkout, tmp_path / "theirs", 1, pair, "--keep", "rows"))
-    old, new, *_ = FAULTS["one column of a sum"]
-    plant(pair, old, new)
+    plant(pair, *COLUMN)
     told = ("--reference", str(folder), "--keep", "rows")
     done, rows, _ = ended(1, check(checkout, tmp_path / "ours", 1, pair, *told))
     assert next(row["key"] for row in rows if row["origin"]) == "last:in/0"
@@ -133,56 +113,3 @@ def test_of_a_choice_among_many_the_largest_scores_are_kept(checkout, tmp_path):
         assert one["key"].endswith("argmax") and one["beyond"] == 2 * 72
         assert all(other[name] == one[name] for name in ("key", "gap", "beyond"))
     assert sizes == [2 * 72 * 10, 2 * 72 * 128]
-
-
-# What is planted in the scores -> the first row that is off.  The second is of a code that is never
-# chosen, and whose score is none of the largest: the sum of all shows it.
-WRONG_SCORES = {
-    "another choice": ("concat([near, near", "concat([near.roll(1, -1), near", "argmax:scores"),
-    "a score that loses": ("* (1 + 1e-9)], -1)", "* (1 + 1e-9)], -1) - _off()", "argmax:scores"),
-}
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("fault", WRONG_SCORES)
-def test_wrong_scores_are_found_from_few_of_them(checkout, tmp_path, fault):
-    old, new, first = WRONG_SCORES[fault]
-    pair = planted(tmp_path, CODED, old, new)
-    origins = []
-    for keep in ("rows", "all"):
-        done, rows, _ = ended(1, check(checkout, tmp_path / keep, 1, pair, "--keep", keep))
-        off = [row for row in rows if row["origin"] and row["verdict"] != "FLIP"]
-        origins.append([(row["key"], row["verdict"]) for row in off])
-    assert origins[0] == origins[1] and origins[0][0] == (first, "DIVERGED")
-
-
-# ---- the disk -----------------------------------------------------------------------------------
-
-
-def of_model_a(request, folder, per_weight=0):
-    """Return the job that a step's script would get for a model of one case."""
-    pair, cases = namedtuple("Named", "name")("a"), [Case("", {})]
-    job = Job(None, "forward_all", None, request, pair, cases, "", folder, "", may_sum=True)
-    return replace(job, per_weight=per_weight)
-
-
-@pytest.mark.parametrize(
-    ("keep", "values", "free", "needed"),
-    [
-        ("auto", 10**7, 4 * 10**8, "0.5 GB"),
-        ("auto", 10**7, 6 * 10**8, ""),
-        ("auto", 10**4, 4 * 10**8, ""),  # small: its logs are too
-        ("all", 10**7, 20 * 10**9, "29.3 GB"),
-        ("all", 10**7, 30 * 10**9, ""),
-    ],
-)
-def test_a_disk_that_will_be_full_is_said_before(tmp_path, monkeypatch, keep, values, free, needed):
-    usage = namedtuple("Usage", "total used free")(10**12, 10**12 - free, free)
-    monkeypatch.setattr(write_log.shutil, "disk_usage", lambda folder: usage)
-    monkeypatch.setattr(Job, "values", lambda self, case: values)
-    job = of_model_a(RunRequest(model="a", keep=keep), tmp_path, 121)
-    if needed:
-        with pytest.raises(UserError, match=f"may come to {needed}.* free where they are written"):
-            write_log.refuse_full_disk(job)
-    else:
-        write_log.refuse_full_disk(job)

@@ -4,14 +4,12 @@ import json
 from pathlib import Path
 
 import pytest
-from builders import a_case, a_net, write_pair
+from builders import Checked, a_case, a_net, write_pair
 from checkout import change
-from test_right_ports import Checked
 
 from twincheck.common.logs.reader import read_log
 from twincheck.common.system.checkout import ROOT
 from twincheck.common.system.errors import is_ours
-from twincheck.common.verdict.row import FAILING
 
 
 def pair(folder: Path, torch: str, config: object, shape: tuple, *changed: tuple) -> Path:
@@ -88,70 +86,6 @@ def test_what_is_converted_before_it_is_compared_is_said(tmp_path):
     assert "in 3 rows, such as train/one:running_var (n = 15, a factor of 1.0714" in found.said
 
 
-# ---- each layer as the model itself, its inputs by keyword ---------------------------------------
-
-ROOTS = {
-    "Linear(4, 3)": (3, 5, 4),
-    "Conv1d(4, 3, 3)": (3, 4, 5),
-    "Conv2d(4, 3, 3)": (3, 4, 5, 5),
-    "Conv3d(4, 3, 3)": (3, 4, 5, 5, 5),
-    "Embedding(7, 4)": (3, 5),
-    "LayerNorm(4)": (3, 5, 4),
-    "GroupNorm(2, 4)": (3, 4, 5),
-    "InstanceNorm1d(4, affine=True)": (3, 4, 5),
-    "InstanceNorm2d(4, affine=True)": (3, 4, 5, 5),
-    "InstanceNorm3d(4, affine=True)": (3, 4, 5, 5, 5),
-    "BatchNorm1d(4)": (3, 4, 5),
-    "BatchNorm2d(4)": (3, 4, 5, 5),
-    "BatchNorm3d(4)": (3, 4, 5, 5, 5),
-    "PReLU(4)": (3, 4, 5),
-    "Dropout(0.3)": (3, 4, 5),
-    "LSTM(4, 3, batch_first=True)": (3, 5, 4),
-    "GRU(4, 3, batch_first=True)": (3, 5, 4),
-    "RNN(4, 3, batch_first=True)": (3, 5, 4),
-    "MultiheadAttention(4, 2, batch_first=True)": (3, 5, 4),
-    "TransformerEncoderLayer(4, 2, 8, 0.1, batch_first=True)": (3, 5, 4),
-}
-OF_PADDLE = {
-    ", affine=True": "",
-    ", batch_first=True": "",
-    "RNN(": "SimpleRNN(",
-    "MultiheadA": "MultiHeadA",
-    **{f"{i}d(": f"{i}D(" for i in (1, 2, 3)},
-}
-EVERY_ROOT = """
-CASES = {"default": {kind: {"config": {"kind": kind}, "train": True} for kind in SHAPES}}
-NAMES = ("input", "inputs", "x", "src", "query", "key", "value")  # whatever forward calls it
-
-
-def make_inputs(config, seed):
-    rng, kind = np.random.default_rng(seed), config["kind"]
-    x = rng.standard_normal(SHAPES[kind])
-    return dict.fromkeys(NAMES, rng.integers(0, 7, x.shape) if "Embedding" in kind else x)
-"""
-
-
-@pytest.mark.slow
-def test_every_layer_may_be_the_model_itself_with_its_input_by_keyword(tmp_path):
-    folder = pair(tmp_path / "roots", "", {"kind": "Linear(4, 3)"}, (1,))
-    case = "import numpy as np\n\nCONFIGS = {'default': {'kind': 'Linear(4, 3)'}}\n"
-    (folder / "case.py").write_text(f"{case}SHAPES = {ROOTS}\n{EVERY_ROOT}")
-    built = "from {0} import nn\n\n\ndef build(config):\n    kind = config['kind']\n"
-    paddles = f"    for old, new in {OF_PADDLE}.items():\n        kind = kind.replace(old, new)\n"
-    for side, more in (("torch", ""), ("paddle", paddles)):
-        text = built.format(side) + more + "    return eval(f'nn.{kind}')\n"
-        (folder / f"{side}_model.py").write_text(text)
-    found, _ = found_by(1, folder)
-    assert found.status < 2, found.said
-    failing = {key for key, row in found.rows.items() if row["verdict"] in FAILING}
-    assert all("Multihead" in key for key in failing), failing  # Paddle's gives no weights
-    assert {key.partition("/")[0] for key in found.rows} == ROOTS.keys()
-    statistics = {key for key in found.rows if "running_" in key}
-    assert statistics == {
-        f"BatchNorm{i}d(4)/:running_{s}" for i in (1, 2, 3) for s in ("mean", "var")
-    }
-
-
 # ---- one cause, one finding, at the line to look at ----------------------------------------------
 
 CONFORMER = """import torch
@@ -219,13 +153,9 @@ def test_a_setting_s_mistake_is_where_the_argument_is_handed_on(tmp_path):
     assert {only[side]["line"] for side in ("torch", "paddle")} == {line("Block(width)")}
     assert "missing" not in found.said and "which torch has with rate 0" in found.said
     assert found.rows["train/layers.0.attn.dropout:p"]["verdict"] == "DIVERGED"
-
-
-@pytest.mark.slow
-def test_a_setting_s_mistake_where_the_layer_is_built_is_there(tmp_path):
+    # Where the layer itself is built with it, that is the line.
     other = "paddle", "nn.Dropout(dropout)", "nn.Dropout(0.2)"
-    folder = pair(tmp_path / "built", CONFORMER, {}, (2, 6, 8), other)
-    found, (only,) = found_by(1, folder)
+    _, (only,) = found_by(1, pair(tmp_path / "built", CONFORMER, {}, (2, 6, 8), other))
     assert {only[side]["line"] for side in ("torch", "paddle")} == {line("nn.Dropout(dropout)")}
 
 

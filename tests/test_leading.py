@@ -42,23 +42,6 @@ def test_the_largest_scores_are_kept_in_their_order(shape):
     assert np.array_equal(numbers[..., LARGEST], numbers[..., 0])
 
 
-def test_of_equal_scores_the_first_is_kept():
-    """As many as there are: an argmax takes that one."""
-    scores = np.zeros((200, AMONG))
-    scores[:, :40] = -1.0
-    assert (leading_places(scores) == 40).any(axis=-1).all()
-
-
-def test_each_score_counts_in_the_sum():
-    scores = scores_of(1)
-    places = leading_places(scores)
-    was = led(scores, places)[0, -1]
-    for n in range(AMONG):
-        other = scores.copy()
-        other[0, n] += 1e-6
-        assert abs(led(other, places)[0, -1] - was) > 1e-8
-
-
 def test_few_scores_and_infinite_ones_are_kept_whole():
     assert can_be_led(scores_of(200)) and not can_be_led(scores_of(20))
     assert not can_be_led(scores_of(200).reshape(-1, 32)) and not can_be_led(scores_of(200).ravel())
@@ -172,25 +155,6 @@ def test_a_log_that_grows_too_large_keeps_the_largest_scores(tmp_path, limit):
         keys = "before hash:places hash:scores hash:margin hash behind"
         assert list(log) == keys.split()
         assert log.shape("hash:scores") == (200, KEPT + 2)
-
-
-def test_a_log_that_stays_small_keeps_all_scores(tmp_path):
-    assert not write(tmp_path / "log.npy", np.float64, 0, limit=10**7).places
-
-
-def test_what_is_taken_back_leaves_no_places(tmp_path):
-    """A case that is run once more writes its choices once more."""
-    with LogWriter(tmp_path / "log.npy", limit=1) as writer:
-        writer.add("first", np.arange(3.0))
-        mark = writer.mark()
-        writer.add("hash:scores", SCORES)
-        assert writer.places
-        writer.take_back(mark)
-        assert not writer.places
-        writer.add("hash:scores", SCORES)
-    assert list(writer.places) == ["hash:places"]
-    with read_log(tmp_path / "log.npy") as log:
-        assert list(log) == ["first", "hash:places", "hash:scores"]
 
 
 @pytest.mark.parametrize("limit", [1, 300_000, 10**7])

@@ -1,7 +1,6 @@
 """Logs: what is written, what is read, and that nothing in a file is ever executed."""
 
 import gc
-import io
 import json
 import os
 import pickle
@@ -12,7 +11,7 @@ import tracemalloc
 import numpy as np
 import pytest
 from builders import write_log
-from forged import HEADER, built, text, write_pickled
+from forged import text, write_pickled
 
 from twincheck.common.logs.reader import read_log
 from twincheck.common.logs.writer import LogWriter
@@ -51,30 +50,20 @@ def sample_arrays() -> dict[str, np.ndarray]:
 # ---- writing ------------------------------------------------------------------------------------
 
 
-def test_numpy_reads_what_is_written(tmp_path):
-    arrays = sample_arrays()
-    writer = write_log(tmp_path / "log.npy", arrays)
-    loaded = np.load(tmp_path / "log.npy", allow_pickle=True).tolist()
-    assert list(loaded) == list(arrays)
-    for key, array in arrays.items():
-        assert loaded[key].dtype == array.dtype.newbyteorder("=")
-        assert loaded[key].shape == array.shape and np.array_equal(loaded[key], array)
-    assert writer.sha256 == file_sha256(tmp_path / "log.npy")
-    assert os.listdir(tmp_path) == ["log.npy"]
-
-
-def test_reader_reads_what_is_written(tmp_path):
-    arrays = sample_arrays()
-    write_log(tmp_path / "log.npy", arrays)
-    with read_log(tmp_path / "log.npy") as log:
-        assert list(log) == list(arrays) and len(log) == len(arrays)
+def test_numpy_and_the_reader_read_what_is_written(tmp_path):
+    arrays, path = sample_arrays(), tmp_path / "log.npy"
+    writer = write_log(path, arrays)
+    loaded = np.load(path, allow_pickle=True).tolist()
+    with read_log(path) as log:
+        assert list(loaded) == list(log) == list(arrays) and len(log) == len(arrays)
         for key, array in arrays.items():
-            assert log.shape(key) == array.shape and log.dtype(key) == log[key].dtype
-            assert log[key].dtype == array.dtype.newbyteorder("=")
-            assert np.array_equal(log[key], array)
-        assert "absent" not in log and log.path == tmp_path / "log.npy"
+            for found in (loaded[key], log[key]):
+                assert found.dtype == array.dtype.newbyteorder("=") == log.dtype(key)
+                assert found.shape == log.shape(key) and np.array_equal(found, array)
+        assert "absent" not in log and log.path == path
         with pytest.raises(KeyError):
             log["absent"]
+    assert writer.sha256 == file_sha256(path) and os.listdir(tmp_path) == ["log.npy"]
 
 
 def test_booleans_become_integers_and_empty_arrays_are_named(tmp_path):
@@ -85,13 +74,6 @@ def test_booleans_become_integers_and_empty_arrays_are_named(tmp_path):
     with read_log(tmp_path / "log.npy") as log:
         assert list(log) == ["mask"] and log["mask"].dtype == np.int64
         assert log["mask"].tolist() == [1, 0]
-
-
-def test_an_empty_log_is_a_log(tmp_path):
-    write_log(tmp_path / "log.npy", {})
-    assert np.load(tmp_path / "log.npy", allow_pickle=True).tolist() == {}
-    with read_log(tmp_path / "log.npy") as log:
-        assert len(log) == 0
 
 
 @pytest.mark.parametrize(
@@ -169,17 +151,6 @@ def test_the_reader_holds_one_tensor_at_most(tmp_path):
     assert peak < 2.5 * tensor.nbytes
 
 
-def test_the_memo_does_not_grow_with_the_number_of_arrays(tmp_path):
-    import pickletools
-
-    write_log(tmp_path / "log.npy", {f"k{i}": np.ones(2) for i in range(50)})
-    with open(tmp_path / "log.npy", "rb") as file:
-        np.lib.format.read_magic(file)
-        np.lib.format.read_array_header_1_0(file)
-        names = [code.name for code, _, _ in pickletools.genops(file)]
-    assert sum("PUT" in name or name == "MEMOIZE" for name in names) < 10
-
-
 # ---- reading others' logs -----------------------------------------------------------------------
 
 
@@ -221,73 +192,35 @@ def test_a_log_that_shrinks_while_it_is_open_is_an_error(tmp_path):
 # ---- refused ------------------------------------------------------------------------------------
 
 
-OPCODES = {
-    b"\x80\x022.": "DUP",
-    b"I1\n.": "INT",
-    b"\x80\x04\x8f.": "EMPTY_SET",
-    b"\x80\x02\xff.": r"b'\xff'",
-}
-
-
 def dumped(value, protocol=4) -> bytes:
     return pickle.dumps(np.array(value, dtype=object), protocol)
-
-
-class Odd(np.ndarray):
-    pass
 
 
 @pytest.mark.parametrize(
     ("stream", "said"),
     [
         (dumped({"a": 3}), "a Python int under the key a"),
-        (dumped({"a": None}), "None under the key a"),
         (dumped({"a": [np.ones(2)]}), "a list under the key a"),
         (dumped({"loss": np.float64(3)}), "a NumPy scalar under the key loss"),
         (dumped({3: np.ones(2)}), "a Python int as a key"),
-        (dumped({"k" * 2000: np.ones(2)}), "text as a key"),
-        (dumped({"a": np.array([1, "x"], dtype=object)}), "an array of objects under the key a"),
         (dumped({"a": np.array(["x"])}), "the dtype U1"),
         (dumped({"a": np.ones(1, complex)}), "the dtype c16"),
         (dumped({"a": np.ones(1, [("x", "f4")])}), "the dtype V4"),
-        (dumped({"a": np.ones(2).view(Odd)}), "test_logs.Odd"),
         (pickle.dumps(np.ones(3)), "one plain array instead of np.save's dict"),
         (b"\x80\x04}.", "a dict instead of np.save's dict"),
         (b"\x80\x07}.", "pickle protocol 7"),
         (b"\x80\x04\x8e" + b"\xff" * 8, "an end before the pickle's own"),
-        (b"\x80\x04\x8d" + b"\xff" * 8, "an end before the pickle's own"),
         (b"\x80\x04h\x05.", "a reference to nothing"),
         (b"\x80\x04R.", "an opcode without its operands"),
-        (b"\x80\x04\x94.", "an opcode without its operands"),
         (b"\x80\x04K\x01K\x02a.", "APPEND to what is no list"),
-        (b"\x80\x04K\x01K\x02K\x03s.", "SETITEM on what is no dict"),
         (b"\x80\x04cnumpy\nndarray\n)R.", "a call of ndarray"),
-        (b"\x80\x04cnumpy\ndtype\n)R.", "a call with other arguments than NumPy's"),
         (b"\x80\x04cnumpy\n" + b"x" * 5000 + b"\n.", "a name that does not end"),
         (b"\x80\x04c\x1b[2J\nx\n.", r"'\x1b[2J.x'"),
         (b"\x80\x04\x8c\x02\xff\xff.", "text that is not UTF-8"),
         (b"\x80\x02}q\x00" + text("a") + b"h\x00s.", "a dict or list that occurs twice"),
-        (b"\x80\x02}" + (text("a") + b"}") * 100 + b"s" * 100 + b".", "a dict instead of"),
-        (b"\x80\x02" + b"}" * 200_000, "nested or gathered beyond any log's"),
-        *((stream, f"the pickle opcode {name}") for stream, name in OPCODES.items()),
     ],
 )
 def test_refused_pickles_are_named(tmp_path, stream, said):
-    assert said in refusal(write_pickled(tmp_path / "log.npy", stream))
-
-
-@pytest.mark.parametrize(
-    ("stream", "said"),
-    [
-        (built(b"K\x03\x85", "f4", bytes(8)), "an array of shape (3,) with 8 bytes, not 12"),
-        (built(b"\x8a\xff" + b"\x7f" * 255 + b"\x85", "f4", bytes(8)), "more than 64 bits"),
-        (built(b"\x88\x85", "f4", bytes(4)), "whose shape is no tuple of sizes"),
-        (built(b"K\x02", "f4", bytes(8)), "whose shape is no tuple of sizes"),
-        (built(b"(" + b"K\x01" * 64 + b"t", "f4", bytes(4)), "an array of 64 axes"),
-        (built(b"K\x02\x85", "f4", bytes(8), count=2), "the key a twice"),
-    ],
-)
-def test_arrays_that_lie_are_refused(tmp_path, stream, said):
     assert said in refusal(write_pickled(tmp_path / "log.npy", stream))
 
 
@@ -319,31 +252,6 @@ def test_no_flipped_byte_crashes_the_reader(tmp_path):
                 _ = [log[key] for key in log]
         except LogError:
             pass
-
-
-def saved(value) -> bytes:
-    """Return the bytes that np.save writes."""
-    np.save(file := io.BytesIO(), value)
-    return file.getvalue()
-
-
-@pytest.mark.parametrize(
-    ("content", "said"),
-    [
-        (b"\x93NUMPY\x02\x00\xff\xff\xff\x7f{", "too long or cut off"),
-        (b"\x93NUMPY\x01\x00\x06\x00'\\d'  ", "header that NumPy does not write"),
-        (saved(np.ones(3) + 1j), "one plain array (<c16)"),
-        (saved(np.ones(3))[:-1], "an array that does not end where the file does"),
-    ],
-)
-def test_files_that_are_no_logs(tmp_path, content, said):
-    (tmp_path / "log.npy").write_bytes(content)
-    assert said in refusal(tmp_path / "log.npy")
-
-
-def test_a_header_with_more_in_it_is_refused(tmp_path):
-    path = write_pickled(tmp_path / "log.npy", b"}.", HEADER | {"extra": 1})
-    assert "header that NumPy does not write" in refusal(path)
 
 
 def test_an_absent_log_is_named(tmp_path):

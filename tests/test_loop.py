@@ -5,7 +5,6 @@ makes an edit that the document proposes, else Paddle's line becomes torch's, as
 spellings has it, the nearest to the named line first.  An edit stays where its finding is gone.
 """
 
-import copy
 from pathlib import Path
 
 import pytest
@@ -97,28 +96,3 @@ def test_a_loop_mends_three_faults_from_the_document_alone(port, request):
     assert all(any(new in edit["old"] for edit in kept) for new in wrong)
     assert not any(new in file.read_text() for new in wrong)
     assert {edit["file"] for edit in kept} == {str(file)}
-
-
-def without_findings(document):
-    """Return a check's document with nothing of what it found, for a loop that is to fail."""
-    return document | {"findings": []}
-
-
-def without_sources(document):
-    """The findings, without an edit and without a line of source."""
-    document = copy.deepcopy(document)
-    for finding in document["findings"]:
-        finding["edits"] = []
-        for side in filter(None, (finding["torch"], finding["paddle"])):
-            side["lines"] = []
-    return document
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("port", ["layers"], indirect=True)
-@pytest.mark.parametrize("blinded", [without_findings, without_sources])
-def test_a_loop_that_is_told_nothing_mends_nothing(port, blinded):
-    file, check = port
-    planted = file.read_text()
-    assert mend(lambda: blinded(check())) == []
-    assert file.read_text() == planted and len(check()["findings"]) == 3

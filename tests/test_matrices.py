@@ -21,36 +21,7 @@ def test_the_values_are_the_same_in_any_layout(shape, dtype):
         assert np.array_equal(target, given)
 
 
-def test_what_is_in_order_is_not_copied():
-    for values in (np.ones((200, 300)), np.ones(())):
-        assert contiguous(values) is values
-
-
 def test_a_value_fills_a_larger_target():
     target = np.zeros((2, 200, 300))
     put(np.ones((300, 200)).T, target)
     assert (target == 1).all()
-
-
-class Watched(np.ndarray):
-    """An array that knows how many columns each write to it had."""
-
-    def __setitem__(self, part, values):
-        self.columns.append(self[part].shape[1])
-        super().__setitem__(part, values)
-
-
-def test_a_transposed_matrix_is_copied_a_few_columns_at_a_time(monkeypatch):
-    """Five to ten times sooner than by NumPy where it was measured: they stay in the cache."""
-    values = np.random.default_rng(0).random((300, 200)).T
-    made = []
-
-    def empty(*given):
-        made.append(np.ndarray(*given).view(Watched))
-        made[-1].columns = []
-        return made[-1]
-
-    monkeypatch.setattr(np, "empty", empty)
-    assert np.array_equal(contiguous(values), values)
-    (target,) = made
-    assert sum(target.columns) == 300 and max(target.columns) <= 64

@@ -40,12 +40,6 @@ def test_what_nests_comes_back(inputs, names):
     assert same(inputs, nested(found))
 
 
-def test_numbers_in_lists_are_one_array():
-    for values in ([1, 2], [[1.0, 2.0], [3.0, 4.0]], [np.float32(1), 2], (True, False), [], 3):
-        assert np.array_equal(flat({"x": values})["x"], np.asarray(values))
-    assert same({"x": [X, Y]}, nested(flat({"x": (X, Y)})))  # a tuple comes back as a list
-
-
 @pytest.mark.parametrize(
     "inputs, sentence",
     [

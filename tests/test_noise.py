@@ -10,13 +10,11 @@ import torch
 from builders import RUNS, write_log
 from torch.nn import functional as F
 
-from twincheck.common.check.options import CheckOptions
-from twincheck.common.check.workers import Workers
 from twincheck.common.logs.noise import SEEDS, SIZES, distance, distances
 from twincheck.common.logs.of_a_run import AGAIN
 from twincheck.common.logs.reader import read_log
 from twincheck.common.logs.sidecar import read_sidecar, write_sidecar
-from twincheck.common.pair.task import Again, Noise
+from twincheck.common.pair.task import Noise
 from twincheck.common.sides.noise_in_torch import BLOCK, Moved, measure
 from twincheck.common.sides.run import beside
 from twincheck.common.system.run_kind import RunKind
@@ -88,55 +86,6 @@ def test_no_operator_is_less_exact_in_float32_than_it_is_measured_to_be(name):
         factor = tolerance("precision") * (2 if plain[key].size == 1 else 1)
         assert (off <= factor * noise[key]).all(), (key, off / noise[key])
         assert noise[key][0] < 1e3 * off[0] + 1e-7, "and it is no more than that by far"
-
-
-def network():
-    torch.manual_seed(0)
-    return torch.nn.Sequential(
-        torch.nn.Linear(20, 50), torch.nn.ReLU(), torch.nn.Linear(50, 30), torch.nn.Tanh(),
-        torch.nn.LayerNorm(30), torch.nn.Linear(30, 7),
-    )  # fmt: skip
-
-
-def trained(cast=None, dtype=torch.float64):
-    """Three steps of Adam: loss, outputs, gradients and weights; `cast`: a layer is in bfloat16."""
-    model = network().to(dtype)
-    if cast is not None:
-        model[cast].register_forward_hook(lambda m, i, o: o.to(torch.bfloat16).to(o.dtype))
-    steps = torch.optim.Adam(model.parameters(), 1e-2)
-    x = torch.randn(24, 20, generator=torch.Generator().manual_seed(1)).to(dtype)
-    found = {}
-    for step in range(3):
-        made = model(x)
-        loss = (made**2).mean()
-        steps.zero_grad()
-        loss.backward()
-        found |= {f"{step}/y": made, f"{step}/loss": loss.reshape(1)}
-        found |= {f"{step}/grad/{n}": p.grad for n, p in model.named_parameters()}
-        steps.step()
-        found |= {f"{step}/weight/{n}": p for n, p in model.named_parameters()}
-        found = {key: value.detach().double().clone() for key, value in found.items()}
-    return {key: value.numpy() for key, value in found.items()}
-
-
-@pytest.mark.parametrize("size", SIZES)
-def test_where_gelu_is_all_but_0_its_noise_is_that_of_its_argument(size):
-    """It adds 1 to an erf, so that float64's noise is 1e-16 there of values of 1e-14."""
-    x = torch.linspace(-9, -7, 200, dtype=torch.float64)
-    noise = noise_of(lambda: {"y": F.gelu(x).numpy()}, size)["y"]
-    assert 1.0 < noise[1] / size < 9.0
-
-
-def test_a_model_and_its_training_are_within_it_and_a_cast_is_far_beyond():
-    noise, plain = noise_of(trained, SINGLE), trained()
-    ratios = {
-        key: (off / np.maximum(noise[key], 1e-300)).max()
-        for key, off in distances(plain, trained(dtype=torch.float32), {})
-    }
-    assert max(ratios.values()) < tolerance("precision")
-    for layer in (0, 2, 4):
-        cast = dict(distances(plain, trained(layer), {}))
-        assert (cast["0/y"] > 100 * noise["0/y"]).all()
 
 
 def test_moves_are_drawn_by_their_seed_and_leave_float32_and_copies_alone():
@@ -385,15 +334,6 @@ def test_a_repeated_run_starts_beside_this_one_and_leaves_flags_alone():
         assert (off <= np.spacing(np.abs(values[finite]))).all()
 
 
-def test_moves_go_both_ways_by_up_to_one_rounding():
-    values = torch.linspace(0.5, 2.0, 100_000, dtype=torch.float64)[1:-1]
-    one, other = (Moved(seed, SIZES[0])._value(values, SIZES[0]) / values - 1.0 for seed in (0, 1))
-    for moves in (one / SIZES[0], other / SIZES[0]):
-        assert moves.abs().max() <= 1.0 + 1e-6 and abs(moves.mean()) < 0.01
-        assert abs(moves.square().mean() - 1 / 3) < 0.01  # as of a uniform draw
-    assert abs(torch.corrcoef(torch.stack([one, other]))[0, 1]) < 0.02
-
-
 # ---- in whole logs ------------------------------------------------------------------------------
 
 
@@ -440,59 +380,6 @@ def test_a_pass_is_asked_for_until_all_runs_of_it_are_there(tmp_path):
         assert not any("was not measured" in note for note in found.notes)
 
 
-def test_behind_a_row_that_fails_anyway_only_a_case_that_was_repeated_is_asked_for(tmp_path):
-    """So that what a red check says of later rows does not hang on how few runs came first."""
-    wrong, doubted = four(gap=1e-2), four(noise_cand=1e-2)
-    arrays = {
-        name: {"main/y": a, "main/sgd/000/grad/w": b, "other/y": b}
-        for name, a, b in zip(RUNS, wrong, doubted, strict=True)
-    }
-    told = {"side": "torch", "batches": {"main/": 4, "other/": 4}}
-    paths = {name: tmp_path / f"{name}.npy" for name in RUNS}
-    for name in RUNS:
-        values = arrays[name].items()
-        kept = {k: v.astype(np.float32) if name.endswith("32") else v for k, v in values}
-        write_log(paths[name], kept, told)
-    assert needed(judge_logs(**paths))[0] == ()
-    paths[AGAIN[0]] = tmp_path / "again.npy"
-    repeated = {"main/sgd/000/grad/w": doubted[1].astype(np.float32)}
-    write_log(paths[AGAIN[0]], repeated, {"batches": {"main/": 4}})
-    assert needed(judge_logs(**paths))[0] == (("main", "sgd"),)
-
-
-def test_one_run_of_each_kind_is_asked_for_first_and_the_others_once(tmp_path):
-    asked = []
-
-    def further(side, pair, task, cases):
-        asked.append((side, type(task), task.further, cases, task.setups))
-        return ""
-
-    workers = SimpleNamespace(
-        _done={},
-        _further=further,
-        pythons={"torch": "python", "paddle": "python"},
-        options=CheckOptions(),
-        step=SimpleNamespace(launches=[SimpleNamespace(teacher_forced=True)]),
-    )
-    pair, first, second = SimpleNamespace(name="pair"), ("main", ""), ("padding", "adam")
-
-    def look(task, *passes):
-        return Workers.look_closer(workers, task, pair, passes)
-
-    assert [look(Noise(), first), look(Noise(), first), look(Noise(), first)] == ["", "", None]
-    assert [look(Noise(), first, second), look(Noise(), first, second)] == ["", ""]
-    assert [look(Again(), first), look(Again(), second), look(Again(), first)] == ["", "", ""]
-    assert look(Again(), first) is None
-    main, padding = (("main",), ()), (("padding",), ("adam",))
-    assert asked == [
-        *(("torch", Noise, further, *main) for further in (False, True)),
-        *(("torch", Noise, further, *padding) for further in (False, True)),
-        ("paddle", Again, False, *main),
-        ("paddle", Again, False, ("main", "padding"), ("adam",)),  # its logs are written anew
-        ("paddle", Again, True, *main),
-    ]
-
-
 def test_half_precision_is_neither_measured_so_nor_repeated_in_float32(tmp_path):
     paths = logs(tmp_path, four(noise_cand=1.0))
     for path in paths.values():
@@ -500,11 +387,6 @@ def test_half_precision_is_neither_measured_so_nor_repeated_in_float32(tmp_path)
         write_sidecar(path, replace(told, dtype="bfloat16"))
     asked = judge_logs(**paths)
     assert asked.exit_code == 1 and needed(asked) == ((), ())
-
-
-def test_no_noise_is_asked_for_a_gap_that_is_larger_than_float32s(tmp_path):
-    wrong = judge_logs(**logs(tmp_path, four(gap=1e-2)))
-    assert wrong.exit_code == 1 and needed(wrong)[1] == ()
 
 
 # ---- a clipped loss -----------------------------------------------------------------------------

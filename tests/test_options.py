@@ -16,7 +16,6 @@ from twincheck.common.check.result import Result
 from twincheck.common.check_all import all_steps
 from twincheck.common.pair.pairs import built_in_models
 from twincheck.common.report import commands
-from twincheck.common.system.errors import UserError
 
 STEPS = all_steps()
 EXAMPLE = str(ROOT / "examples" / "text_classifier")
@@ -72,36 +71,12 @@ def test_again_repeats_every_option_that_was_given(name, parser, step):
     assert len(told.typed) == len(actions) > 15
 
 
-def test_what_was_not_typed_is_not_repeated():
-    parser = Parser("").take(*STEPS[0].takes)
-    for words in ([], ["--seed", "0"], ["--case", "a", "--case=b"], ["--weights=-x", "--strict"]):
-        typed = parser.parse_args(words).typed
-        told = [word for _, more in typed for word in more]
-        assert vars(parser.parse_args(told)) == vars(parser.parse_args(words))
-        assert len(typed) == len({word.partition("=")[0] for word in words if word[:2] == "--"})
-    assert "--json rows.json" in commands.again(Result(STEPS[0], "m"))
-
-
-def test_several_words_are_none_where_none_was_typed():
-    parser = Parser("what it does")
-    parser.add_argument("results", nargs="*")
-    assert parser.parse_args([]).results == []
-    assert parser.parse_args(["a", "b"]).results == ["a", "b"]
-
-
-def test_a_step_repeats_what_it_takes_of_a_whole_checks_options():
-    words = {"epochs": "1", "mode": "train", "json": "f"}
-    options = CheckOptions(typed=tuple((n, (f"--{n}", word)) for n, word in words.items()))
-    assert [name for name, _ in options.taken_by(STEPS[0].takes).typed] == ["mode"]
-    assert [name for name, _ in options.taken_by(STEPS[4].takes).typed] == ["epochs"]
-
-
 def test_data_and_losses_say_what_has_no_use_with_them(capsys, monkeypatch):
     metric = importlib.import_module("twincheck.step2_metric.step")
     train = importlib.import_module("twincheck.step5_train.step")
     for check, words, said in (
         (metric, ["--agree", "x", "--compare-only", "--strict"], "--compare-only, --strict has no"),
-        (metric, ["--batch-size", "3"], "belong to --agree DATA"),
+        (metric, ["--batch-size", "3"], "belongs to --agree DATA"),
         (metric, ["--agree", "x"], "--agree: name the one --model"),
         (metric, ["--agree", "no such", "--model", EXAMPLE], "there is no such file or folder"),
         (train, ["--losses-name", "x"], "give the losses, too"),
@@ -121,7 +96,7 @@ def test_every_option_either_judges_or_runs():
     runs = {
         *("preset", "device", "seed", "weights", "keep", "torch-python", "paddle-python", "data"),
         *("tokenizer", "reuse", "reference", "transplant", "mode", "processes"),
-        *("offload", *of("half", "optimizers", "training", "machines")),
+        *of("half", "optimizers", "training"),
     }
     assert runs | set(OF_JUDGING) == set(OPTIONS) and not runs & set(OF_JUDGING)
     assert set(LISTED) <= set(OPTIONS)
@@ -164,11 +139,6 @@ def test_what_a_check_does_not_use_is_refused_in_one_sentence(
     assert told.out == "", "a user's error is no table"
 
 
-def test_a_tokenizer_is_no_mistake_where_another_step_uses_it():
-    shared = CheckOptions().taken_by(STEPS[4].takes)
-    assert shared.shared and not CheckOptions().shared
-
-
 # ---- `help` as a value --------------------------------------------------------------------------
 
 
@@ -209,11 +179,6 @@ def test_a_wrong_word_beside_help_is_still_refused(capsys):
             check_main(STEPS[0], words)
         assert end.value.code == 2
         assert capsys.readouterr().out == ""
-
-
-def test_the_sentence_of_a_contradiction_is_raised_for_programs_too():
-    with pytest.raises(UserError, match="leave out --seed"):
-        CheckOptions(compare_only=True, typed=(("seed", ("--seed", "1")),)).refuse_contradictions()
 
 
 @pytest.mark.parametrize(

@@ -3,14 +3,12 @@
 import runpy
 from types import SimpleNamespace
 
-import numpy as np
 import pytest
 from ported import SEVERAL_FAULTS as PAIR
 
 from twincheck.common.logs.key import Key, parent_code
 from twincheck.common.system.reasons import Kind
 from twincheck.common.verdict.judge import judge_folder
-from twincheck.common.verdict.origins import Streams, sketch
 
 OF_PAIR = SimpleNamespace(**runpy.run_path(PAIR / "case.py"))
 PLANTED = OF_PAIR.PLANTED
@@ -152,35 +150,3 @@ MODULES = {"encoder", "encoder.layers.0", "encoder.layers.0.norm", "head"}
 )
 def test_whose_code_made_a_value(key, parent):
     assert parent_code(Key.parse(key, ("main/",)), MODULES) == parent
-
-
-def explainer():
-    """Streams that have seen nothing, asked by a key's text."""
-    streams = Streams()
-
-    def explains(text, parent, *values):
-        return streams.explains(Key.parse(text, ("other/",)), parent, sketch(*values))
-
-    return explains
-
-
-def test_only_the_same_difference_is_explained():
-    rng = np.random.default_rng(0)
-    ref, off, other = rng.standard_normal((3, 4, 5))
-    explains = explainer()
-    assert not explains("a:in/0", "", ref, ref + off)
-    assert explains("b:in/0", "", 2 * ref, 2 * ref + 0.5 * off)
-    assert not explains("c:in/0", "", ref, ref + off + 1e-3 * other)
-    assert explains("d:in/0", "", ref, ref + off + 1e-3 * other)
-    assert not explains("e:in/0", "", ref[:2], ref[:2] + off[:2])
-    assert not explains("encoder.f:in/0", "encoder", ref, ref + off)
-    assert not explains("other/a:in/0", "", ref, ref + off)
-    assert not explains("g:in/0", "", ref, ref * np.nan)
-
-
-def test_gradients_of_one_modules_code_have_one_origin():
-    zero = np.zeros(3)
-    explains = explainer()
-    assert not explains("grad_of/b", "", zero, zero + 1)
-    assert explains("grad_of/a", "", zero, zero + 2)
-    assert not explains("grad_of/b.c", "b", zero, zero + 2)

@@ -105,11 +105,6 @@ def test_a_missing_file_is_named(checkout, pair, name):
     assert name in done.stderr and "Traceback" not in done.stderr
 
 
-def test_steps_that_a_pair_says_nothing_of_are_not_passed(checkout, pair):
-    done = ended(2, checkout.check(2, "--model", str(pair)))
-    assert "nothing to compare" in done.stderr
-
-
 CASE = a_case('"x": rng.standard_normal([4, 3]), "target": rng.standard_normal([4, 2])')
 TORCH = a_net(
     "self.head = nn.Linear(3, 2)",

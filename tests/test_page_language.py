@@ -8,9 +8,7 @@ import pytest
 from test_report_page import (
     EVIL,
     OPEN_ALL,
-    OVERFLOW,
     backward_result,
-    forward_result,
     open_page,  # noqa: F401
     train_result,
 )
@@ -145,48 +143,11 @@ def test_the_button_changes_the_language_and_changes_it_back(page, open_page):  
     assert shown.page.evaluate(body) == english and shown.faults() == []
 
 
-def test_what_is_drawn_later_is_in_the_language_of_then(page, open_page):  # noqa: F811
-    shown = open_page(page)
-    row, detail = shown.page.locator("#rows td.key button").first, shown.page.locator("td.detail")
-    row.click()
-    assert "Link to this row" not in detail.first.inner_text() and WORD in detail.first.inner_text()
-    shown.page.locator(".language button").click()
-    assert "Link to this row" in detail.first.inner_text()
-    shown.page.locator("#rows td.key button").nth(1).click()
-    assert (
-        "Link to this row" in detail.nth(1).inner_text() and WORD not in detail.nth(1).inner_text()
-    )
-
-
 def test_rows_are_found_by_the_words_of_both_languages(made, tmp_path, open_page):  # noqa: F811
     shown = open_page(write(tmp_path / "report.html", [made[-1]]))
     for words, found in (("other texts", 1), ("字 字 字", 1), ("no such text", 0)):
         shown.page.fill("#f-text", words)
         shown.expect_found(f"{found} ")
-
-
-@pytest.mark.slow
-def test_what_a_log_holds_is_text_in_both_languages(tmp_path, open_page):  # noqa: F811
-    shown = open_page(write(tmp_path / "report.html", [forward_result(tmp_path / "forward")]))
-    shown.page.evaluate(OPEN_ALL)
-    for button in shown.page.locator("#rows td.key button").all()[:12]:
-        button.click()
-    shown.page.locator(".language button").click()
-    assert visible(EVIL) in shown.page.locator("main").inner_text() and shown.faults() == []
-
-
-@pytest.mark.slow
-def test_the_page_is_whole_on_a_phone_and_to_a_screen_reader(page, open_page):  # noqa: F811
-    shown = open_page(page, viewport={"width": 360, "height": 740})
-    shown.page.evaluate(OPEN_ALL)
-    assert shown.page.evaluate(OVERFLOW) == 0
-    assert shown.axe() == []
-
-
-def test_without_its_script_a_page_is_english(page, open_page):  # noqa: F811
-    shown = open_page(page, java_script_enabled=False)
-    assert "1 of 3 results does not agree" in shown.page.inner_text("header")
-    assert WORD not in shown.page.inner_text("body")
 
 
 def test_without_another_language_there_is_no_button(made, tmp_path, monkeypatch, open_page):  # noqa: F811
@@ -246,25 +207,6 @@ def test_each_sentence_of_the_page_is_given_its_fields():
 def test_a_sentence_has_both_languages(reason, said):
     assert Words(ENGLISH, OTHER.LANGUAGE).say(reason) == said
     assert Words(OTHER.LANGUAGE).say(reason) == re.sub(r'.*data-other="([^"]*)".*', r"\1", said)
-
-
-def test_a_sentence_with_elements_stands_there_twice():
-    from markupsafe import Markup
-
-    reason = Kind.NOTE_OF(whose=Markup("<b>a</b>"), note=Kind.GRADIENT_OFF(weight="<i>"))
-    said = Words(ENGLISH, OTHER.LANGUAGE).say(reason)
-    one, other = re.findall(r"<span[^>]*>(.*?)</span>", said)
-    assert one == "<b>a</b>: the gradient of &lt;i&gt; is off" and " hidden>" in said
-    assert other == "<b>a</b>: 字 字 字 &lt;i&gt; 字 字"
-
-
-def test_a_label_has_both_languages():
-    words = Words(ENGLISH, OTHER.LANGUAGE)
-    assert words.label(Kind.LOSS_OFF(), "title") == (
-        ' title="the loss is off" data-other-title="字 字 字 字"'
-    )
-    assert words.label('"', "title") == ' title="&#34;"'
-    assert words.text(Kind.LOSS_OFF()) == ' data-other="字 字 字 字">the loss is off'
 
 
 def test_the_sides_have_their_names_in_words_alone():

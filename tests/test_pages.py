@@ -11,11 +11,9 @@ from pages import (
     README,
     README_CN,
     ROOT,
-    code_spans,
     commands,
     dead_links,
     dead_paths,
-    options_of,
     prose_of,
     wrong_options,
 )
@@ -27,7 +25,7 @@ from tools.readme import RED_EXAMPLE, fill_pages, red_block
 from tools.twins import markdown_table
 from twincheck.common.verdict.row import SEVERITY, exit_code
 from twincheck.examples.gallery.__main__ import RESULTS
-from twincheck.examples.gallery.run import block, read_result
+from twincheck.examples.gallery.run import read_result
 from twincheck.step2_metric import tokenizers
 from twincheck.step2_metric.hard_texts import SENTENCE
 
@@ -37,7 +35,6 @@ ALL = pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_
 OF_THE_READMES = ("steps", "red", "acceptance", "measured", "detects")
 GENERATED = {
     **dict.fromkeys(OF_THE_READMES, [README, README_CN]),
-    "results": [ROOT / "docs" / "results.md"],
     "accuracies": [ROOT / "docs" / "results.md"],
     "faults": [ROOT / "docs" / "faults.md"],
     "files": [ROOT / "common" / "README.md"],
@@ -66,24 +63,6 @@ def test_paths_that_comments_and_docstrings_name_exist(folder):
 def test_commands_take_the_options_that_a_page_gives_them(page):
     for command in commands(page.read_text()):
         assert wrong_options(command) == [], command
-
-
-def test_options_named_in_prose_are_some_commands():
-    programs = {
-        tuple(command[: 3 if command[1] == "twincheck" else 2])
-        if command[0] == "-m"
-        else ("", command[0])
-        for page in PAGES
-        for command in commands(page.read_text())
-        if not re.search(r"\.(torch|paddle)\.", " ".join(command[:2]))  # twins have no options
-    }
-    known = set().union(*(options_of(*program) for program in programs))
-    assert len(known) > 30
-    for page in PAGES:
-        for span in code_spans(page.read_text()):
-            if not span.startswith("--"):
-                continue
-            assert set(re.findall(r"(?<![\w-])--[a-z-]+", span)) <= known, (page, span)
 
 
 @ALL
@@ -133,14 +112,6 @@ def test_the_red_block_is_what_a_check_said_of_a_published_pair():
         assert re.search(rf"^    {side} \w[\w/]+\.py:\d+$", told, re.M), side
 
 
-def test_the_block_of_a_red_check_ends_with_its_first_row():
-    told = ["step 1, x: so", "  1 DIVERGED", "    torch  a.py:7", "    paddle  b.py:8"]
-    lines = ["│ a │", "└──┘", "", *told[:3], "          6      x = 1", "      >   7      y = 2"]
-    lines += [told[3], "  also: DIVERGED b", "    12 of 38", "  what to type next:"]
-    assert block("\n".join(lines)).splitlines() == told
-    assert block("\n".join(lines[:-3])).splitlines() == told
-
-
 @pytest.mark.parametrize(
     ("page", "chinese"),
     (TRANSLATED | TRANSLATED_DOCS).items(),
@@ -148,12 +119,6 @@ def test_the_block_of_a_red_check_ends_with_its_first_row():
 )
 def test_the_chinese_page_says_what_the_english_one_says(page, chinese):
     assert differences(page.read_text(), chinese.read_text(), page) == []
-
-
-@pytest.mark.parametrize(("page", "chinese"), TRANSLATED_DOCS.items(), ids=lambda page: page.stem)
-def test_a_page_and_its_translation_lead_to_each_other(page, chinese):
-    assert page.read_text().splitlines()[1] == f"[中文](zh/{page.name})"
-    assert chinese.read_text().splitlines()[1] == f"[English](../{page.name})"
 
 
 @pytest.mark.parametrize(
@@ -180,38 +145,6 @@ def test_the_page_on_tokenizers_has_the_known_answer():
         assert processor.encode(text, out_type=str) == pieces.split()
 
 
-COMMANDS = "commands: "
-# A change to the Chinese README, and what is said of it.
-UNLIKE = {
-    "a command is missing": ("twincheck bundle ", "# ", "commands: twincheck bundle"),
-    "a command in a comment": ("twincheck verify", "# twincheck verify", COMMANDS),
-    "a row is missing": (r"^\| IDENTICAL .*\n", "", "Verdicts: tables: "),
-    "a column is missing": (r"^(\|.*\|) 说明 \|$", r"\1", "Environment: tables: "),
-    "other code in a cell": ("`--allow precision`", "`--allow nan`", "Verdicts: tables: "),
-    "another number in a cell": (r"\| 3\.3\.1，CPU", "| 3.3.0，CPU", "Environment: tables: "),
-    "a link is missing": (r"\[CONTRIBUTING\]\(CONTRIBUTING.md\)", "CONTRIBUTING", "links: "),
-    "another page": (r"\(docs/large-models.md\)", "(docs/weights.md)", "FAQ: links: "),
-    "code is missing": ("`fake_data/`", "那里", "code: "),
-    "a heading of another name": ("## 验收\n", "## 检查\n", "heading: ## Acceptance, (2, '检查')"),
-    "a section is missing": (r"^## 常见问题\n(.|\n)*?(?=^## )", "", "heading: ## FAQ"),
-    "a part is not generated": ("<!-- generated: steps -->", "", "generated parts: "),
-    "a picture is missing": (r"^!\[.*\n", "", "links: pics/report-red.png"),
-    "an item is missing": (r"^4\. .*\n", "", "items: "),
-}
-
-
-@pytest.mark.parametrize("change", UNLIKE)
-def test_what_is_unlike_in_the_other_language_is_found(change):
-    pattern, other, said = UNLIKE[change]
-    changed, count = re.subn(pattern, other, README_CN.read_text(), count=1, flags=re.M)
-    assert count == 1
-    found = differences(README.read_text(), changed)
-    assert any(said in what for what in found), found
-
-
-# A change to docs/weights.md that its translation does not have, and what is said of it.
-
-
 def test_every_picture_is_shown_and_each_that_is_shown_is_there():
     shown = {
         (page.parent / target).resolve()
@@ -231,19 +164,6 @@ def test_the_page_of_the_rooms_has_the_table_that_is_enforced():
     words["the faces, pair"] = ", ".join([*rooms.FACES, "pair"])
     told = {room: set(words.get(may, may).split(", ")) - {""} for room, may in lines}
     assert told == rooms.FOLDERS
-
-
-def test_the_files_in_the_picture_are_there():
-    drawn = (ROOT / "common/README.md").read_text().partition("```mermaid")[2].partition("```")[0]
-    named = re.findall(r"[\w…/]+\.py", "".join(re.findall("<code>(.*?)</code>", drawn)))
-    assert len(named) > 10
-    assert all(list((ROOT / "common").glob(name.replace("…", "*"))) for name in named)
-
-
-@pytest.mark.parametrize("pages", ["", "ab"])
-def test_a_generated_part_has_one_place_on_a_page(pages):
-    with pytest.raises(ValueError, match=f"{len(pages)} places"):
-        fill_pages(dict.fromkeys(pages, "<!-- generated: x -->\nold\n<!-- end -->"), {"x": "new"})
 
 
 @pytest.mark.parametrize("number", range(3))

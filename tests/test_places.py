@@ -2,10 +2,8 @@
 
 import pytest
 
-from twincheck.common.report.findings import place_of
 from twincheck.common.sides.places import is_instrument, makers, noting_makers
-from twincheck.common.sides.session import Session
-from twincheck.common.system.checkout import ROOT, short_place
+from twincheck.common.system.checkout import ROOT
 
 PACKAGES = "/env/lib/python3.11/site-packages"
 # file -> whether it is an instrument: no user wants to be sent there
@@ -36,16 +34,6 @@ def test_what_is_an_instrument(file):
     assert is_instrument(file) == FILES[file]
 
 
-def test_places_are_short():
-    assert short_place(f"{ROOT}/common/models/a/torch_model.py:7", str(ROOT)) == (
-        "common/models/a/torch_model.py:7"
-    )
-    assert short_place(f"{PACKAGES}/paddlenlp/bert/modeling.py:7", "/root") == (
-        "paddlenlp/bert/modeling.py:7"
-    )
-    assert short_place("/home/me/model.py:7", "/root") == "/home/me/model.py:7"
-
-
 class Module:
     pass
 
@@ -62,12 +50,3 @@ def test_a_module_keeps_the_line_that_makes_it():
         assert made("/home/user/paddle_model.py")[0] == "/home/user/paddle_model.py:1"
         assert made(f"{ROOT}/step5_train/torch/train.py") == []
     assert Module.__init__ is before and made("/home/user/paddle_model.py") == []
-
-
-def test_no_row_of_a_step_is_said_to_start_at_the_workbench():
-    session = Session()
-    for name in ("step5_train/torch/train", "step4_backward/paddle/backward", "my_pair/model"):
-        note = compile(f"session.note_place({name!r})", f"{ROOT}/{name}.py", "exec")
-        exec(note, {"session": session})
-    assert list(session.seen.places.values()) == ["", "", f"{ROOT}/my_pair/model.py:1"]
-    assert place_of(session.seen.places, "step5_train/torch/train") == "no line known"

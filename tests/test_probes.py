@@ -1,15 +1,9 @@
 """Probes see whatever a user's model may take and return, and leave it as it was."""
 
-import copy
-from collections import OrderedDict, UserDict, defaultdict, namedtuple
-from dataclasses import dataclass
-
-import numpy as np
 import pytest
 from builders import copied, ended, translated
 
 from twincheck.common.sides.probes import hook_inputs
-from twincheck.common.system.tree import join_path, tree_leaves, tree_map
 
 ODD = translated(  # but for the layer that works in place, and a keyword
     "odd",
@@ -17,72 +11,6 @@ ODD = translated(  # but for the layer that works in place, and a keyword
     ("Pair(z + y,", "Pair(z + z,"),
     ("self.norm(input=a)", "self.norm(a)"),
 )
-Pair = namedtuple("Pair", "first second")
-
-
-@dataclass(frozen=True)
-class Frozen:
-    value: object
-    other: object = None
-
-
-class Output(OrderedDict):
-    """Items and attributes are one, as in transformers' ModelOutput."""
-
-    def __setitem__(self, key, value):
-        super().__setitem__(key, value)
-        super().__setattr__(key, value)
-
-
-def is_leaf(value):
-    return isinstance(value, np.ndarray)
-
-
-def nest():
-    """One of each container, with what is no tensor between them."""
-    output = Output()
-    output["logits"] = np.zeros(2)
-    output["hidden"] = (np.ones(1), None, [np.full(3, 2.0)])
-    return {
-        "output": output,
-        "pair": Pair(np.arange(2), {"deep": np.arange(3)}),
-        "frozen": Frozen(np.arange(4), "text"),
-        "user": UserDict(x=np.arange(5)),
-        "default": defaultdict(list, x=np.arange(6)),
-        7: [1, True, None],
-    }
-
-
-def test_every_leaf_has_a_path():
-    paths = [join_path(path) for path, _ in tree_leaves(nest(), is_leaf)]
-    expected = "output/logits output/hidden/0 output/hidden/2/0 pair/first pair/second/deep"
-    assert paths == f"{expected} frozen/value user/x default/x".split()
-
-
-def test_containers_come_back_as_what_they_were():
-    before = nest()
-    after = tree_map(before, lambda path, value: value + 1, is_leaf)
-    assert type(after["output"]) is Output
-    assert after["output"].logits is after["output"]["logits"]
-    assert type(after["pair"]) is Pair and after["pair"].first.tolist() == [1, 2]
-    assert type(after["frozen"]) is Frozen and after["frozen"].other == "text"
-    assert type(after["user"]) is UserDict and type(after["default"]) is defaultdict
-    assert after["default"].default_factory is list
-    trees = (tree_leaves(tree, is_leaf) for tree in (after, before, nest()))
-    for (_, new), (_, kept), (_, old) in zip(*trees, strict=True):
-        np.testing.assert_array_equal(new, old + 1)
-        np.testing.assert_array_equal(kept, old)
-
-
-def test_what_does_not_change_is_the_very_object():
-    before = nest()
-    assert tree_map(before, lambda path, value: value, is_leaf) is before
-
-    def copied(path, value):
-        return copy.copy(value) if path[0] == "pair" else value
-
-    changed = tree_map(before, copied, is_leaf)
-    assert changed is not before and changed["output"] is before["output"]
 
 
 class Plain:

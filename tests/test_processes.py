@@ -226,25 +226,10 @@ def test_what_launchers_say_of_a_process_that_was_ended():
     paddle += ["LAUNCH INFO Exit code -15"]
     for told in (torchrun, paddle):
         assert _how_one_ended(told).startswith("process 3 was ended by SIGKILL")
-    # Both ended before the launcher looked, and it names the one that had lost the other.
-    missed = ["failed (exitcode: 2) local_rank: 0 (pid: 9) of binary", "Failures:"]
-    missed += ["[1]:", "  rank      : 1 (local_rank: 1)", "  exitcode  : -9 (pid: 10)"]
-    missed += ["Root Cause (first observed failure):", "[0]:", "  rank      : 0 (local_rank: 0)"]
-    missed += ["  exitcode  : 70 (pid: 9)"]
-    assert _how_one_ended(missed).startswith("process 1 was ended by SIGKILL")
     assert _how_one_ended(["MemoryError"]) == ""
 
 
 # ---- shares --------------------------------------------------------------------------------------
-
-
-def test_shares_are_a_batchs_rows_in_order():
-    for rows, count in ((8, 3), (7, 4), (4, 4), (16, 2)):
-        shares = [Share(rank, count, rows) for rank in range(count)]
-        cut = [np.arange(rows)[share.part()] for share in shares]
-        assert np.array_equal(np.concatenate(cut), np.arange(rows))
-        assert [len(part) for part in cut] == shares[0].sizes
-        assert max(shares[0].sizes) - min(shares[0].sizes) <= 1 <= min(shares[0].sizes)
 
 
 # The shapes of a mask with 2 and with 3 samples, and with 7; and the axis that is cut.
@@ -279,21 +264,7 @@ def draw(tape, kind, shape):
     )
 
 
-def test_without_samples_of_other_lengths_the_first_axis_is_theirs():
-    tape = PartOfTape(3, Share(1, 3, 6))
-    assert np.array_equal(
-        tape.keep_mask("a", 2, (2, 5), 0.4), Tape(3).keep_mask("a", 2, (6, 5), 0.4)[2:4]
-    )
-    assert np.array_equal(
-        tape.keep_mask("a", 2, (1, 5), 0.4), Tape(3).keep_mask("a", 2, (1, 5), 0.4)
-    )
-    order = tape.numbers("permutation", (2,), "a", 0)
-    assert sorted(order) == [0, 1]
-
-
 # ---- refused ------------------------------------------------------------------------------------
-
-TWO = ["--processes", "2", "--nnodes", "2"]
 
 
 @pytest.mark.parametrize(
@@ -303,11 +274,6 @@ TWO = ["--processes", "2", "--nnodes", "2"]
         (["--processes", "33"], "a batch of fastformer has 32 samples"),
         (["--processes", "2", "--compare-only"], "leave out --processes"),
         (["--processes", "2", "--torch-losses", "x"], "--processes has no use with logged"),
-        (["--nnodes", "2"], "--nnodes has no use without --processes N"),
-        (["--processes", "2", "--master", "a:1"], "--master has no use without --nnodes N"),
-        (["--processes", "3", "--nnodes", "2", "--master", "a:1"], "give a multiple"),
-        (TWO, "--master HOST:PORT"),
-        ([*TWO, "--master", "a:1", "--node-rank", "2"], "2 machines have the numbers 0 to 1"),
     ],
 )
 def test_options_that_do_not_go_together_are_refused(words, said, capsys, monkeypatch, tmp_path):

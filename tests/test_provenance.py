@@ -6,8 +6,6 @@ refuses them.
 
 import json
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -74,27 +72,17 @@ def test_what_may_change_a_log_is_hashed_and_nothing_else():
     assert mistakes() == []
 
 
-def test_a_hash_changes_with_every_one_of_its_files_and_with_no_other(tmp_path, monkeypatch):
-    """Files of a copy are touched one by one, among them the colours of a table."""
-    run = ("torch", "step5_train")
-    for name in ("common", "extras", "fake_data", "twincheck", *STEPS):
-        ignored = shutil.ignore_patterns("__pycache__", "log")
-        shutil.copytree(ROOT / name, tmp_path / name, ignore=ignored)
+def test_a_hash_changes_with_every_one_of_its_files(tmp_path, monkeypatch):
+    files = [tmp_path / name for name in ("a.py", "b.py")]
     monkeypatch.setattr(provenance, "ROOT", tmp_path)
-    monkeypatch.setattr(provenance, "HERE", tmp_path / "twincheck")
-    monkeypatch.setattr(provenance, "FAKE_DATA", tmp_path / "fake_data")
-    pair = load_pair("fastformer")
-    clean = provenance.workbench_sha256(pair, *run)
-    files = [Path("common/report/terminal.py"), Path("common/check/result.py")]
-    files += [Path("step5_train/curves.py"), Path("step5_train/check_step5.py")]
-    files += [path.relative_to(tmp_path) for path in provenance.workbench_files(pair, *run)]
-    for file in files:
-        path = tmp_path / file
-        content = path.read_bytes()
-        path.write_bytes(content + b"\n")
-        changed = provenance.workbench_sha256(pair, *run) != clean
-        assert changed == may_change_a_log(file, *run), file
-        path.write_bytes(content)
+    monkeypatch.setattr(provenance, "workbench_files", lambda *run: files)
+    hashes = set()
+    for text in ("1", "2"):
+        for file in files:
+            file.write_text(text)
+            files[1].touch()
+            hashes.add(provenance.workbench_sha256(None, "torch", "step5_train"))
+    assert len(hashes) == 4
 
 
 def test_a_file_of_a_folder_that_a_pair_has_a_link_to_is_a_logs(tmp_path):
@@ -113,37 +101,10 @@ def test_a_file_of_a_folder_that_a_pair_has_a_link_to_is_a_logs(tmp_path):
     assert provenance.changed_sources(recorded, own, "torch") == ["package/net.py"]
 
 
-LIST_MODULES = """
-import atexit, json, sys
-def told():
-    files = [getattr(module, "__file__", None) for module in list(sys.modules.values())]
-    open({target!r}, "w").write(json.dumps([file for file in files if file]))
-atexit.register(told)
-"""
-
-
 def own_files(files) -> set[Path]:
     """Of the workbench, of these."""
     roots = [ROOT / name for name in ("common", *STEPS)]
     return {Path(file) for file in files if any(Path(file).is_relative_to(r) for r in roots)}
-
-
-@pytest.mark.slow
-def test_every_file_that_a_real_worker_loads_is_hashed(tmp_path):
-    """A pair's own model files list what their processes had loaded when they ended."""
-    folder = tmp_path / "lister"
-    shutil.copytree(ROOT / "tests" / "pairs" / "small_cnn", folder)
-    for side in SIDES:
-        file = folder / f"{side}_model.py"
-        listing = LIST_MODULES.format(target=str(tmp_path / f"{side}.json"))
-        file.write_text(file.read_text() + listing)
-    check = [sys.executable, str(ROOT / "step1_forward" / "check_step1.py"), "--model", str(folder)]
-    options = ["--transplant", "tanh", "--no-report", "--out", str(tmp_path / "out")]
-    subprocess.run([*check, *options], check=True, capture_output=True)
-    for side in SIDES:
-        loaded = own_files(json.loads((tmp_path / f"{side}.json").read_text()))
-        hashed = provenance.workbench_files(load_pair(str(folder)), side, "step1_forward")
-        assert len(loaded) > 30 and loaded <= set(hashed)
 
 
 @pytest.mark.slow

@@ -92,17 +92,6 @@ def test_what_is_frozen_gets_no_gradient(quick, kind, frozen):
     assert {name for name, value in inputs.items() if value.grad is None} == set(frozen)
 
 
-@pytest.mark.parametrize("shape", [(1, 4), (0, 4), (2, 1, 3, 4)])
-def test_any_number_of_rows_will_do(quick, shape):
-    x = paddle.randn(shape)
-    x.stop_gradient = False
-    nn.LayerNorm(4)(nn.Linear(4, 4)(x)).sum().backward()
-    assert tuple(x.grad.shape) == shape
-    layer = nn.LayerNorm(4, bias_attr=False)
-    layer(x).sum().backward()
-    assert layer.bias is None and layer.weight.grad.shape == [4]
-
-
 @pytest.mark.slow
 def test_a_users_pair_is_computed_as_paddle_does(checkout, pair, tmp_path):
     """In a process that has answered for a built-in one before."""

@@ -4,7 +4,6 @@ import json
 import shutil
 import subprocess
 
-import numpy as np
 import pytest
 from builders import ended
 from checkout import ROOT, Checkout
@@ -13,10 +12,6 @@ from pages import DOCS, README, README_CN, run_commands
 import tools.readme
 from tools import page_tables
 from tools.readme import main
-from twincheck.common.logs.reader import read_log
-from twincheck.common.logs.result_folder import ResultFolder
-from twincheck.common.system.run_kind import RunKind
-from twincheck.common.verdict.measures import rms
 from twincheck.extras.bundle.verification import verify_bundle
 
 pytestmark = pytest.mark.slow  # of `make check`
@@ -55,9 +50,8 @@ def test_make_check_passes_every_step_of_every_model(checkout):
     assert all(key.startswith("near_ties/") for key in clipped), clipped
     off = {row["key"] for row in report["rows"] if row["verdict"] not in GREEN} - clipped
     assert not off
-    table = (checkout.root / "log" / "report.txt").read_text()
-    verdicts = ("ROUNDING", "FLIP", "CONSTANT")
-    assert sum(table.count(verdict) for verdict in verdicts) == 20
+    found = [step["verdict"] for step in report["steps"]]
+    assert len(found) == 20 and set(found) <= {"ROUNDING", "FLIP", "CONSTANT"}
 
 
 @pytest.mark.parametrize("step", [2, 5])
@@ -103,33 +97,6 @@ def test_every_log_says_who_wrote_it_and_reprod_log_reads_it(checkout):
     for folder in {path.parent for path in logs}:
         reports = [p.name for p in folder.glob("*_diff.log")]
         assert len(reports) == 1, folder
-
-
-def test_gap_is_tiny_against_the_noise_wherever_no_constant_is_in_float32(checkout):
-    # Step 4 has most rows.  What make check leaves says nothing of the noise; torch's logs do.
-    report = json.loads((checkout.root / "log" / "report.json").read_text())
-    ratios = {}
-    for model in MODELS:
-        files = ResultFolder(checkout.logs(4, model))
-        with (
-            read_log(files.log("bp_align_all", "torch")) as log,
-            read_log(files.log("bp_align_all", "torch", RunKind.FLOAT64)) as exact,
-        ):
-            for row in report["rows"]:
-                key = row["key"]
-                # A scalar's noise can be tiny by luck, and a gradient that is zero in exact
-                # arithmetic has no gap of its own.
-                if (row["step"], row["model"]) != (4, model) or row.get("noise_only"):
-                    continue
-                # Nor has what is behind a softmax that leaves one key alone: 1e-20, with no noise;
-                # and of a choice that flips, as one may on another processor, it is the margin.
-                if key.startswith("near_ties/") or row["verdict"] == "FLIP":
-                    continue
-                if row.get("gap") and key in log and np.prod(log.shape(key)) > 1:
-                    noise = rms(log[key] - exact[key])
-                    ratios[model, key] = row["gap"] / noise if noise else 0.0
-    assert len(ratios) > 10000
-    assert max(ratios.values()) <= 1e-5, max(ratios, key=ratios.get)
 
 
 # The README's first, then those of docs/ in the order of their names; each once, so that those that
@@ -197,11 +164,6 @@ def test_each_part_goes_to_its_page(tmp_path, monkeypatch, capsys):
         assert "| ROUNDING, 1 |" in verdicts and "| 1e-09 / 1e-06 |" in measured
         assert sum("0.15 %" in line and "ROUNDING" in line for line in lines) == 1
     results = (tmp_path / "docs" / "results.md").read_text()
-    assert "* `m`: as good as each other" in results and "| 5 | ROUNDING, 1 rows" in results
+    assert "* `m`: as good as each other" in results
     changed = [p for p in PAGES if p.read_text() != (tmp_path / p.relative_to(ROOT)).read_text()]
     assert [page.name for page in changed] == ["README.md", "README_cn.md", "results.md"]
-
-
-def test_a_missing_report_is_a_sentence(tmp_path, capsys):
-    assert main(["--report", str(tmp_path / "none.json")]) == 2
-    assert "run `make check` first" in capsys.readouterr().err

@@ -135,31 +135,6 @@ def test_published_sizes(preset, parameters, entries):
 # ---- the two sides ------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", CASES["default"])
-def test_sides_agree_in_float64(name):
-    """Probes, buckets, outputs, losses, gradients, in eval mode."""
-    row = CASES["default"][name]
-    config = SMALL | row.get("config", {})
-    inputs = make_inputs(config, 1, **row.get("inputs", {}))
-    logs = {}
-    for side in SIDES:
-        log = logs[side] = {}
-        log |= load(side).run(config, weights_for(config), inputs, record=log.__setitem__)
-    assert_equal(logs["paddle"], logs["torch"], 1e-12)
-    assert len(logs["torch"]) > 100
-
-
-@pytest.mark.parametrize("head", ["lm", "classification"])
-def test_sides_agree_in_training(head):
-    """With dropout 0.2 everywhere, from the tape."""
-    config = training_config() | {"head": head, "is_decoder": head == "lm"}
-    inputs = make_inputs(config, 1, length=48)
-    found = {s: load(s).run(config, weights_for(config), inputs, train=True) for s in SIDES}
-    assert_equal(found["paddle"], found["torch"], 1e-12)
-    quiet = load("torch").run(config, weights_for(config), inputs)
-    assert abs(quiet["loss"] - found["torch"]["loss"]) > 1e-6
-
-
 def training_config(**changes):
     """The default with dropout 0.2 in every place and three hash rounds."""
     places = ("hidden", "local_attention_probs", "lsh_attention_probs")
@@ -240,36 +215,6 @@ def test_reversible_is_plain_autograd(one, monkeypatch, train):
     assert_equal(found, one.run(config, state, inputs, train=train), 1e-12)
 
 
-def test_one_recomputation_a_layer(one, monkeypatch):
-    config = training_config(attn_layers=["lsh", "local", "lsh", "local"], head="none")
-    model = one.build(config, train=True)
-    counts = {}
-    for i, layer in enumerate(model.encoder.layers):
-        for name in ("attention", "feed_forward"):
-            part = getattr(layer, name)
-
-            def counted(*args, key=(i, name), forward=part.forward, **options):
-                counts[key] = counts.get(key, 0) + 1
-                return forward(*args, **options)
-
-            monkeypatch.setattr(part, "forward", counted)
-    hashes = []
-    for layer in model.encoder.layers:
-        if layer.kind == "lsh":
-            own = layer.attention.self_attention
-            forward = own.hash
-            monkeypatch.setattr(
-                own, "hash", lambda *args, forward=forward: hashes.append(1) or forward(*args)
-            )
-    with using(Session()):
-        inputs = one.tensors(make_inputs(config, 0, length=48))
-        outputs = one.call(model, inputs)
-        assert set(counts.values()) == {1} and len(counts) == 8
-        one.models.loss(outputs, inputs).backward()
-    assert set(counts.values()) == {2} and len(counts) == 8
-    assert len(hashes) == 2  # buckets are kept, not hashed again
-
-
 def kept_floats(one, layers):
     """Count the numbers that the forward pass keeps for the backward pass, and their tensors."""
     config = training_config(attn_layers=["lsh", "local"] * (layers // 2), head="none")
@@ -296,20 +241,6 @@ def test_activations_do_not_grow_with_depth(one, monkeypatch):
     assert shallow == deep and shallow[0] > 0
     plain(one, monkeypatch)  # and the count can tell
     assert kept_floats(one, 12)[0] > 5 * kept_floats(one, 2)[0] > 10 * deep[0]
-
-
-def test_layers_learn_with_frozen_embeddings(one):
-    model = one.build(training_config(head="none"), train=True)
-    for value in model.embeddings.parameters():
-        if one.name == "torch":
-            value.requires_grad = False
-        else:
-            value.stop_gradient = True
-    inputs = one.tensors(make_inputs(training_config(head="none"), 0, length=48))
-    with using(Session()):
-        one.models.loss(one.call(model, inputs), inputs).backward()
-    gradients = one.gradients(model)
-    assert len(gradients) > 30 and all(values.any() for values in gradients.values())
 
 
 def test_two_calls_before_one_backward(one):
@@ -345,23 +276,6 @@ def test_chunks_change_nothing(one, size):
     whole = one.run(SMALL, weights_for(SMALL), inputs)
     chunked = SMALL | {"chunk_size_feed_forward": size, "chunk_size_lm_head": size}
     assert_equal(one.run(chunked, weights_for(SMALL), inputs), whole, 1e-12)
-
-
-@pytest.mark.parametrize("mask", ["explicit", "none"])
-def test_padding_is_masked_padding_by_hand(one, mask):
-    """36 tokens are padded to 40 and masked; what comes out is cut again."""
-    inputs = make_inputs(SMALL, 3, mask=mask)
-    found = one.run(SMALL, weights_for(SMALL), inputs)
-    ids = np.pad(inputs["input_ids"], ((0, 0), (0, 4)))
-    seen = inputs.get("attention_mask", np.ones([3, 36], np.int64))
-    by_hand = {"input_ids": ids, "attention_mask": np.pad(seen, ((0, 0), (0, 4)))}
-    labels = np.pad(inputs["labels"], ((0, 0), (0, 4)), constant_values=-100)
-    expected = one.run(SMALL, weights_for(SMALL), by_hand | {"labels": labels})
-    assert found["out/logits"].shape == (3, 36, 60)
-    # The last Linear sees other sizes, and may round in another order.
-    expected["out/logits"] = expected["out/logits"][:, :36]
-    kept = [key for key in found if key.startswith(("out/", "grad/"))]
-    assert_equal({k: found[k] for k in kept}, {k: expected[k] for k in kept}, 1e-12)
 
 
 def test_tokens_shorter_than_a_chunk_are_one_chunk(one):
@@ -407,17 +321,6 @@ def test_rotations_are_an_input(one):
         call(shared[..., :2])
 
 
-def test_position_ids(one):
-    """Positions can be given; by default they are 0, 1, …"""
-    model = one.build(TRUNK, weights_for(TRUNK))
-    ids = make_inputs(TRUNK, 0, mask="none", length=40)["input_ids"]
-    given = np.arange(40)[None].repeat(3, 0)
-    usual = last_hidden_state(one, model, input_ids=ids)
-    assert np.array_equal(usual, last_hidden_state(one, model, input_ids=ids, position_ids=given))
-    turned = given[:, ::-1].copy()
-    assert not np.allclose(usual, last_hidden_state(one, model, input_ids=ids, position_ids=turned))
-
-
 @pytest.mark.parametrize(
     ("length", "factors"),
     # Two buckets a chunk of 4; above 2 * max(int(sqrt(max_position_embeddings // 4)), 4) in two.
@@ -426,12 +329,6 @@ def test_position_ids(one):
 def test_number_of_buckets_follows_the_length(length, factors):
     config = complete(SMALL | {"num_buckets": None, "max_position_embeddings": 64})
     assert bucket_factors(config, length) == factors
-
-
-def test_one_factor_is_one_number(one):
-    inputs, weights = make_inputs(SMALL, 0), weights_for(SMALL)
-    first, second = (one.run(SMALL | {"num_buckets": n}, weights, inputs) for n in (6, [6]))
-    assert_equal(first, second, 0.0)
 
 
 # ---- errors and inputs --------------------------------------------------------------------------
@@ -458,11 +355,6 @@ def test_lengths_that_do_not_fit(one, length, train, change, text):
     with pytest.raises(ValueError) as caught:
         one.call(model, ids)
     assert str(caught.value) == f"reformer: {'' if text is CHUNKS else 'input_ids has '}{text}"
-
-
-def test_published_keys_are_ignored():
-    config = SMALL | {"architectures": ["X"], "task_specific_params": {}, "output_past": True}
-    assert complete(config) == complete(SMALL)
 
 
 def test_inputs_reach_the_edges():

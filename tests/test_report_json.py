@@ -30,16 +30,6 @@ def result() -> Result:
     return Result(all_steps()[0], "reformer", rows=rows)
 
 
-@pytest.mark.parametrize("short, most", [(True, 170), (False, 600)])
-def test_a_row_is_a_line_of_few_bytes(short, most):
-    """The fault: 685 bytes a row, a line for each of its fields and for each axis of its shape."""
-    text = report_text([result()], short=short)
-    rows = json.loads(text)["rows"]
-    assert len(text.splitlines()) < COUNT + 20
-    keys = sum(len(row["key"]) for row in rows)
-    assert (len(text) - keys) / COUNT < most
-
-
 def test_a_short_report_has_what_is_promised_and_all_of_what_is_wrong():
     documents = []
     for short in (True, False):

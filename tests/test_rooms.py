@@ -26,11 +26,6 @@ def add(copy, name, line):
     path.write_text(f"{path.read_text()}\n\n{line}\n")
 
 
-def test_every_room_of_the_table_is_there():
-    names = {rooms.room_of(module) for module in rooms.module_files(ROOT) if module != "common"}
-    assert set(rooms.FOLDERS) | set(rooms.FACES) <= names, "a room of the table is gone"
-
-
 FACES = ("torch_side.py", "paddle_side.py")
 BY_NAME = 'X = __import__("importlib").import_module("twincheck.common.logs.reader")'
 
@@ -78,13 +73,3 @@ def test_more_lines_than_the_ceiling_are_found(copy, monkeypatch, capsys):
     assert rooms.main([str(copy)]) == 1
     said = f"{most + 1:,} lines of Python, above the ceiling of {most:,}"
     assert capsys.readouterr().out.splitlines()[-1] == said
-
-
-def test_which_lines_are_counted(tmp_path):
-    file = tmp_path / "extras" / "one" / "words.py"
-    (file.parent / "tests").mkdir(parents=True)
-    (tmp_path / "mine").mkdir()
-    file.write_text('"""Of a file."""\n\n# why\nX = 1\n')
-    (file.parent / "tests" / "test_words.py").write_text("import os\n")
-    (tmp_path / "mine" / "port.py").write_text("import os\n")
-    assert rooms.lines(tmp_path) == 5

@@ -16,8 +16,7 @@ from twincheck.common.logs.result_folder import ResultFolder
 from twincheck.common.logs.sidecar import sidecar_of
 from twincheck.common.pair.pairs import load_pair
 from twincheck.common.pair.request import RunRequest
-from twincheck.common.sides.probes import probing
-from twincheck.common.sides.session import Selection, Session, using
+from twincheck.common.sides.session import Selection
 from twincheck.common.system.errors import UserError
 
 NAMES = ("encoder", "encoder.0", "encoder.0.norm", "encoder.0.drop", "encoder.10", "head")
@@ -64,39 +63,6 @@ def test_a_pattern_of_which_nothing_is_seen_is_a_sentence():
     idle.complete = True
     with pytest.raises(UserError, match="--probe head: head is in the model and is never called"):
         idle.refuse_unseen()
-
-
-# ---- what it costs ------------------------------------------------------------------------------
-
-
-def cost(selection, monkeypatch):
-    """(hooks, arrays that were made, keys, output) of a forward pass whose names are renamed."""
-    torch = pytest.importorskip("torch")
-    from twincheck.common.sides.backend_torch import side
-
-    made = []
-    monkeypatch.setattr(side, "view", lambda value: made.append(1) or value.numpy())
-    torch.manual_seed(0)
-    model = torch.nn.ModuleDict({"body": torch.nn.Linear(3, 4), "head": torch.nn.Linear(4, 2)})
-    log = {}
-    session = Session(record=log.setdefault)
-    session.rename = lambda name: name.replace("body", "features")
-    session.selection = selection
-    with using(session), torch.no_grad(), probing(side, model):
-        hooks = sum(len(m._forward_hooks) + len(m._forward_pre_hooks) for m in model.values())
-        output = model["head"](model["body"](torch.ones(1, 3)))
-    return hooks, len(made), sorted(log), output, session
-
-
-def test_what_is_not_looked_at_has_no_hook_no_copy_and_no_place(monkeypatch):
-    everything = cost(Selection(), monkeypatch)
-    assert everything[:3] == (4, 4, ["features", "features:in/0", "head", "head:in/0"])
-    some = cost(Selection(["features"]), monkeypatch)
-    assert some[:3] == (2, 2, ["features", "features:in/0"])
-    assert list(some[4].seen.places) == ["features:in/0", "features"]
-    nothing = cost(Selection(nothing=True), monkeypatch)
-    assert nothing[:3] == (0, 0, []) and not nothing[4].seen.places
-    assert everything[3].equal(some[3]) and everything[3].equal(nothing[3])
 
 
 # ---- whole checks -------------------------------------------------------------------------------

@@ -62,33 +62,10 @@ def test_the_worst_element_is_shown_on_both_sides(out, capsys):
     assert "before it:\n  ROUNDING  encoder.0.norm" in text
 
 
-def test_nan_is_what_is_looked_at(out, capsys):
-    text = printed(capsys, 0, main(["encoder.1.norm", "--out", str(out), "--model", "yours"])).out
-    assert "INVALID" in text
-    line = next(line for line in text.splitlines() if line.startswith("> [3, 0]"))
-    assert "nan" in line
-
-
 def test_a_key_of_one_side_alone(out, capsys):
     text = printed(capsys, 0, main(["only_here", "--out", str(out)])).out
     assert "INVALID" in text and "missing on the paddle side" in text
     assert "paddle32  not there" in text and "paddle64  not there" in text
-
-
-def test_integers_and_scalars(out, capsys):
-    assert main(["choice", "--out", str(out), "--model", "mine", "--step", "3"]) == 0
-    text = capsys.readouterr().out
-    assert "step 3, mine: choice: DIVERGED" in text and "> [2]" in text
-    assert main(["loss", "--out", str(out), "--model", "mine", "--around", "0"]) == 0
-    assert "> []" in capsys.readouterr().out
-
-
-@pytest.mark.parametrize(
-    "wanted, key", [("attention", "encoder.0.attention"), ("1.no", "encoder.1.norm")]
-)
-def test_an_end_or_a_part_is_enough(out, capsys, wanted, key):
-    assert main([wanted, "--out", str(out), "--model", "mine"]) == 0
-    assert f"mine: {key}:" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
@@ -106,11 +83,6 @@ def test_what_is_not_one_row_is_one_sentence(out, capsys, arguments, told):
     captured = printed(capsys, 2, main([*arguments, "--out", str(out)]))
     assert told in captured.err and "Traceback" not in captured.err
     assert captured.out == ""
-
-
-def test_a_log_that_is_none_is_refused(out, capsys):
-    (out / "step1_forward" / "mine" / "forward_all_torch.npy").write_bytes(b"no log")
-    assert "refused" in printed(capsys, 2, main(["loss", "--out", str(out), "--model", "mine"])).err
 
 
 def test_the_worst_is_where_a_side_is_not_finite_or_else_the_largest_difference():

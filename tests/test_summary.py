@@ -1,13 +1,11 @@
 """The last line of a check, and what is said once of several results."""
 
-import io
 import re
 import shlex
 from dataclasses import replace
 
 import pytest
 from checkout import ROOT
-from rich.console import Console
 
 from twincheck.common.check.result import Result
 from twincheck.common.check_all import all_steps
@@ -125,27 +123,6 @@ def test_what_could_not_run_and_what_is_undecided_are_no_agreement():
     assert "step 1, one could not be compared: it has no rows" in str(last_line([empty]))
 
 
-def coloured(line) -> str:
-    stream = io.StringIO()
-    console = Console(file=stream, force_terminal=True, color_system="standard", width=900)
-    console.print(terminal.in_colour(line))
-    return stream.getvalue()
-
-
-def test_no_green_word_stands_above_what_was_let_pass():
-    """Colours are a terminal's alone."""
-    assert "\x1b[1;32mALIGNED\x1b[0m" in coloured(last_line(five()))
-    let_pass = result(5, "UNDECIDED", "ROUNDING", allow=("UNDECIDED",))
-    line = last_line(five(s5=let_pass))
-    assert str(line).startswith("ALIGNED 5/5 (eval and train) · 1 UNDECIDED allowed · guide 5/5")
-    close = last_line([result(1, "CLOSE", "CLOSE")])
-    assert "ALIGNED in step 1 (eval and train) · 2 CLOSE (float32 alone)" in str(close)
-    for yellow in (line, close):
-        assert "\x1b[1;33mALIGNED" in coloured(yellow) and "\x1b[1;32m" not in coloured(yellow)
-    for bad in (red(1), Result(STEPS[0], "one", error="no")):
-        assert "\x1b[1;31mNOT " in coloured(last_line([bad, result(3)]))
-
-
 def test_a_note_of_several_results_is_said_once(capsys):
     steps, models = (1, 3, 4), ("a", "b", "c")
     alike = [result(n, model=m, notes=["alike"]) for n in steps for m in models]
@@ -153,38 +130,6 @@ def test_a_note_of_several_results_is_said_once(capsys):
     assert capsys.readouterr().out == "steps 1, 3 and 4, a, b and c: alike\n"
     terminal.show_details(alike[:4])
     assert capsys.readouterr().out == "4 results, such as step 1, a: alike\n"
-    alike[0].notes = ["2 gradients are zero", "layers.1 has 1 e", "only here"]
-    alike[1].notes = ["1,990 gradients are zero", "layers.2 has 1 e"]
-    terminal.show_details(alike[:2])
-    assert capsys.readouterr().out.splitlines() == [
-        "step 1, a and b: 2 gradients are zero (elsewhere other numbers)",
-        "step 1, a: layers.1 has 1 e",  # the name of another layer is no number
-        "step 1, a: only here",
-        "step 1, b: layers.2 has 1 e",
-    ]
-    rule = [result(n, guide_all_passed=False) for n in steps]
-    terminal.show_details([*rule, red(1, notes=["alike"])])
-    told = capsys.readouterr().out
-    assert told.count("by the guide's rule") == 1 and told.startswith("steps 1, 3 and 4, one: by")
-    assert "  note: alike\n" in told
-
-
-def test_why_rows_pass_is_said_once_for_each_cause(capsys):
-    def excused(step: int, note: str, count: int) -> Result:
-        rows = [Row(f"main/{step}_{i}", "CONSTANT", reasons=(note,)) for i in range(count)]
-        return result(step, rows=rows)
-
-    terminal.show_details([excused(1, "eps is 1.0e-05", 2), excused(4, "eps is 2.0e-12", 1)])
-    assert capsys.readouterr().out == (
-        "steps 1 and 4, one: CONSTANT in 3 rows, such as main/1_0: eps is 1.0e-05 (elsewhere other "
-        "numbers)\n"
-    )
-    names = "abcdefghij"
-    rows = [Row(f"main/{name}", "FLIP", reasons=(f"by {name}",)) for name in names]
-    terminal.show_details([result(1, rows=rows)])
-    *_, last, left = capsys.readouterr().out.splitlines()
-    assert last.startswith("step 1, one: FLIP main/h: ")
-    assert left == "and 2 further such rows, in --json FILE"
 
 
 def test_a_cause_that_comes_back_is_one_entry(capsys):

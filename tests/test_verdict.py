@@ -1,12 +1,10 @@
 """The rule, verdict by verdict, on constructed tensors."""
 
-import ast
 import math
 
 import builders
 import numpy as np
 import pytest
-from checkout import CHECKS, ROOT
 
 from twincheck.common.verdict import tensor
 from twincheck.common.verdict.causes import note_gradient
@@ -21,7 +19,6 @@ from twincheck.common.verdict.row import (
 from twincheck.common.verdict.tolerances import TOLERANCES
 
 EPSILON32 = 6e-8  # relative rounding noise of a float32 run, as drawn below
-STEPS = [str(ROOT.joinpath(check).parent.relative_to(ROOT)) for check in CHECKS.values()]
 
 
 def judge_tensor(key, *arrays, **known):
@@ -100,33 +97,12 @@ def test_precision():
     assert verdict(t32, coarse, t64, p64 * (1 + 1e-9)) == "PRECISION"
 
 
-def test_precision_of_what_an_optimizer_has_touched():
-    t32, _, t64, p64 = four(VALUES)
-    noisy = (p64 * (1 + 2e-6 * normal(*VALUES.shape))).astype(np.float32)
-    assert verdict(t32, noisy, t64, p64) == "PRECISION"
-    assert verdict(t32, noisy, t64, p64, noisier=noisier(True, 1, 20.0)) == "ROUNDING"
-
-
 def test_precision_of_one_bad_element():
     t32, p32, t64, p64 = four(normal(1000, 1000))
     p32[123, 456] += 1e-3
     row = judge_tensor("k", t32, p32, t64, p64)
     assert (row.verdict, row.measure, row.worst_index) == ("PRECISION", "max", (123, 456))
     assert row.beyond == 1
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("count", [1, 2, 3])
-def test_few_values_that_agree_by_luck_are_no_precision_alarm(count):
-    """A handful of values: n_t is small by luck now and then, and n_p is not."""
-    alarms = 0
-    for seed in range(3000):
-        rng = np.random.default_rng(seed)
-        t64 = 1 + rng.random(count)
-        noise = 2e-4 * rng.normal(size=(2, count))
-        t32, p32 = (t64 + noise).astype(np.float32)
-        alarms += verdict(t32, p32, t64, t64, noise=noise_of(2e-4)) == "PRECISION"
-    assert alarms == 0
 
 
 def test_one_sample_among_many():
@@ -190,12 +166,6 @@ def test_a_gradient_that_is_zero_in_exact_arithmetic(side):
     assert row.verdict == "ROUNDING" and row.noise_only
     note_gradient(row, *arrays[2:])
     assert row.note == "zero in exact arithmetic: noise on both sides"
-
-
-def test_a_bias_that_the_loss_does_not_depend_on():
-    row = judge_tensor("grad/b", *gauge(5.8e-11, 6.0e-14), kind_scale=1e-2)
-    assert row.noise_only
-    assert not judge_tensor("grad/b", *four(1e-6 * VALUES), kind_scale=1.0).noise_only
 
 
 def test_a_large_noise_excuses_only_up_to_the_cap():
@@ -283,24 +253,6 @@ def test_zeros_on_both_sides():
     assert row.note == "all zero"
 
 
-def test_constant_gradients_are_named():
-    arrays = four(np.full(5, 1 / 64))
-    row = judge_tensor("grad/b", *arrays)
-    note_gradient(row, np.full(5, 1 / 64), np.full(5, 1 / 64))
-    assert row.note == "constant"
-    row = judge_tensor("grad/b", *four(normal(5)))
-    note_gradient(row, normal(5), normal(5))
-    assert row.note == ""
-
-
-def test_scalars():
-    arrays = four(np.array(2.5))
-    assert judge_tensor("loss", *arrays).verdict in ("IDENTICAL", "ROUNDING")
-    arrays[3] = arrays[3] * (1 + 1e-6)
-    row = judge_tensor("loss", *arrays)
-    assert row.verdict == "DIVERGED" and row.worst_index == ()
-
-
 def test_a_scalar_whose_noise_is_zero_by_luck():
     value = np.array(0.5)
     row = judge_tensor("loss", value.astype("f4"), value.astype("f4"), value, value * (1 + 1e-15))
@@ -367,31 +319,6 @@ def test_how_far_the_sides_are_apart_as_a_part_of_the_size(shape, dtype, size):
     assert judge_tensor("k", a, infinite).difference is None
 
 
-def test_how_much_of_a_tensor_is_noise():
-    t32, p32, t64, p64 = arrays = four(VALUES)
-    own = np.sqrt(np.mean((t32 - t64) ** 2) / np.mean(t64**2))
-    row = judge_tensor("k", *arrays)
-    assert (row.noise, row.measured) == (pytest.approx(own), False)
-    worst_sample = judge_tensor("k", t32, p32, t64, p64 * (1 + 1e-2 * (p64 > 3)), batch=8)
-    assert worst_sample.measure == "max" and worst_sample.noise == pytest.approx(own)
-    t32 = t64.astype(np.float32)  # one run without any noise
-    lucky = t32.astype(float)
-    row = judge_tensor("k", t32, p32, lucky, lucky)
-    assert row.noise == pytest.approx(2.0**-24)
-    row = judge_tensor("k", t32, p32, lucky, lucky, noise=noise_of(1e-5))
-    assert row.measured and row.noise == pytest.approx(1e-5 / row.scale)
-    saturated = judge_tensor("k", t32, p32, lucky, lucky, noise=noise_of(1e-5, 1e-5))
-    assert not saturated.measured and saturated.noise < 1e-7
-
-
-def test_order_in_memory_and_blocks_do_not_matter():
-    arrays = four(normal(5, 300, 70))
-    arrays[3][4, 299, 69] += 1e-3
-    row = judge_tensor("k", *arrays, batch=5)
-    other = judge_tensor("k", *map(np.asfortranarray, arrays), batch=5)
-    assert row.as_json() == other.as_json() and row.worst_index == (4, 299, 69)
-
-
 def test_statistics_are_what_they_say():
     t32, p32, t64, p64 = arrays = four(normal(3, 50_000), seed=4)
     row = judge_tensor("k", *arrays)
@@ -421,17 +348,6 @@ def test_what_float32_has_no_digit_of():
     assert verdict(t32, p32, t64, p64 * (1 + 1e-5), noise=noise) == "DIVERGED"
 
 
-def test_long_sums_may_be_noisier():
-    """One by one on one side, in a tree on the other; short sums may not."""
-    t32, _, t64, p64 = four(100_000 * np.ones(40))
-    p32 = (p64 * (1 + 3e-5 * normal(40))).astype(np.float32)
-    assert verdict(t32, p32, t64, p64) == "PRECISION"
-    assert verdict(t32, p32, t64, p64, noisier=noisier(False, 4096, 1.0)) == "PRECISION"
-    assert verdict(t32, p32, t64, p64, noisier=noisier(False, 200_000, 1.0)) == "ROUNDING"
-    coarse = (p64 * (1 + 5e-3 * normal(40))).astype(np.float32)  # ten times TF32's noise
-    assert verdict(t32, coarse, t64, p64, noisier=noisier(False, 10**9, 1.0)) == "PRECISION"
-
-
 def test_a_tail_of_which_nothing_is_left():
     """GELU at -8: float32 leaves 0, float64 the last digits of what it was fed."""
     t64, zero = 2e-14 * np.ones(30), np.zeros(30, np.float32)
@@ -440,21 +356,6 @@ def test_a_tail_of_which_nothing_is_left():
     assert verdict(zero, zero, t64, p64) == "DIVERGED"
     assert verdict(zero, zero, t64, p64, noise=noise) == "IDENTICAL"
     assert verdict(zero, zero, t64, t64 + 1e-14, noise=noise) == "DIVERGED"
-
-
-def zero_in_exact_arithmetic(gap, **known):
-    """A batch norm's running mean behind another: float32's noise is small, float64's is not."""
-    t64 = 8e-17 * normal(30)
-    t32, p32 = (1e-9 * normal(30, seed=seed).astype(np.float32) for seed in (2, 3))
-    return judge_tensor("k", t32, p32, t64, t64 + gap * normal(30, seed=1), **known)
-
-
-def test_a_forward_tensor_that_is_zero_in_exact_arithmetic():
-    """It may have float64's rounding of what it was computed from, and no more."""
-    assert zero_in_exact_arithmetic(3e-16).verdict == "DIVERGED"
-    noise = noise_of(1e-9, 1e-16)
-    assert zero_in_exact_arithmetic(3e-16, noise=noise).verdict == "ROUNDING"
-    assert zero_in_exact_arithmetic(1e-14, noise=noise).verdict == "DIVERGED"
 
 
 def test_a_margin_is_judged_by_the_size_of_the_scores():
@@ -539,16 +440,21 @@ def test_a_row_names_the_excuse_without_which_it_would_fail(excuse):
     assert row.excuse == excuse and row.as_json()["excuse"] == excuse
 
 
+def test_more_noise_than_is_known_of_an_operator_has_no_excuse():
+    for size, known in (
+        (3e-5, {}),
+        (3e-5, {"noisier": noisier(False, 4096, 1.0)}),
+        (5e-3, {"noisier": noisier(False, 10**9, 1.0)}),
+    ):  # ten times TF32's
+        row = noisy(size, **known)
+        assert (row.verdict, row.excuse) == ("PRECISION", "")
+    assert noisy(2e-6, noisier=noisier(True, 1, 20.0)).verdict == "ROUNDING"  # of an optimizer
+
+
 def test_a_constant_beside_noise_that_was_measured():
     row = gap(1e-8, 2e-5, few=True, noise=noise_of(2e-5))
     assert row.verdict == "CONSTANT" and row.excuse == "measured noise"
     assert gap(1e-8, 1e-7).verdict == "CONSTANT" and gap(1e-8, 1e-7).excuse == ""
-
-
-def test_what_fails_has_no_excuse():
-    assert gap(1e-5, 1e-7).verdict == "DIVERGED" and gap(1e-5, 1e-7).excuse == ""
-    assert noisy(3e-5).verdict == "PRECISION"
-    assert noisy(3e-5, noisier=noisier(False, 4096, 1.0)).excuse == ""
 
 
 # ---- no float64 path ----------------------------------------------------------------------------
@@ -571,14 +477,6 @@ def test_a_cast_inside_the_model_is_judged_by_float32_alone():
     assert verdict(t32, p32, t32, p32) == "CLOSE", "its log is float32 itself"
 
 
-def test_a_cast_on_one_side_names_that_side():
-    t32, p32, t64, p64 = four(VALUES)
-    row = judge_tensor("k", t32, p32, t64, p32.astype(np.float64))
-    assert row.verdict == "CLOSE" and row.note.startswith("paddle's float64 run holds float32")
-    assert judge_tensor("k", t32, p32, t64, p32).note == row.note
-    assert verdict(t32, p32.astype(float), t64, p64) == "INVALID"
-
-
 def test_what_is_left_of_larger_values_is_no_cast():
     """A gradient of one value, as Paddle 3.2 had it in step 4's fastformer: 23 bits were left."""
     t64 = np.array([1.8602244744592156e-11])
@@ -590,13 +488,6 @@ def test_what_is_left_of_larger_values_is_no_cast():
     assert measured.verdict == "ROUNDING"
     far = [t64.astype(np.float32), np.float32(1.001) * t64.astype(np.float32), t64, t64]
     assert "float32 values here" in judge_tensor("grad/b", *far, kind_scale=1e-2).note
-
-
-def test_the_local_run_of_a_cast_is_judged_by_itself():
-    t32, p32 = four(VALUES)[:2]
-    t64, local = t32.astype(np.float64), p32.astype(np.float64)
-    assert verdict(t32, t32, t64, local, teacher_forced=True) == "CLOSE"
-    assert verdict(t32, t32, t64, np.float32(1.01) * local, teacher_forced=True) == ("DIVERGED")
 
 
 @pytest.mark.parametrize("dtype", ["f2", "bf16"])
@@ -611,14 +502,6 @@ def test_half_precision_gets_one_verdict_and_says_so(dtype):
     other = half(VALUES * (1 + 5e-3))
     row = judge_tensor("k", same, other, same, other)
     assert row.verdict == "DIVERGED" and "the model casts to half precision" in row.note
-
-
-def test_round_numbers_are_no_cast():
-    """0, 1 and 1/64 are float32 numbers by nature: float64 still decides."""
-    values = np.where(VALUES > 0, 1 / 64, 0.0)
-    arrays = [values.astype("f4"), values.astype("f4"), values, values * (1 + 1e-5)]
-    row = judge_tensor("k", *arrays)
-    assert row.verdict == "DIVERGED" and "casts" not in row.note
 
 
 # ---- what verdicts come to ----------------------------------------------------------------------
@@ -644,10 +527,9 @@ def test_the_worst_and_the_exit_status(verdicts, top, status):
     assert exit_code(verdicts) == status
 
 
-def test_precision_may_be_allowed():
+def test_what_is_allowed_excuses_nothing_else():
     assert exit_code(["ROUNDING", "PRECISION"], allow=("PRECISION",)) == 0
-    assert exit_code(["ROUNDING", "PRECISION", "CARRIED"], allow=("PRECISION",)) == 1
-    assert exit_code(["DIVERGED"], allow=("PRECISION",)) == 1
+    assert exit_code(["PRECISION", "CARRIED"], allow=("PRECISION",)) == 1
 
 
 def test_claims():
@@ -659,61 +541,10 @@ def test_claims():
     assert claim("c", math.inf, 2.0).as_json()["gap"] is None
 
 
-VERDICT = ROOT / "common/verdict"
-# Facts of machines and of frameworks in the room: ranges of a float, sizes of blocks, bits.
-FACTS = {
-    "causes.py": {64.0},  # where Paddle's softmax clips
-    "initial.py": {1e-300, 1e-6, 1e-4, 0.8796, 1.5, 5, 6.0, 7.0, 11.0, 500, 20000}  # of draws
-    | {0.11, 0.12, 0.2, 101},  # Stephens' terms, and how many of the series
-    "judge.py": {1e-300},
-    "measures.py": {1e-130, 1e130, 5, 12, 15},
-    "origins.py": {16},
-    "tensor.py": {1e-30, 1e30, 8, 16, 24, 32, 53, 64, 0xFFF, 0xFFFF},
-}
-
-
-def trees(*folders):
-    """The files of these folders, parsed; without models, a bundle's check and the table itself."""
-    for folder in folders:
-        for path in sorted((ROOT / folder).rglob("*.py")):
-            if not {"models", "tests"} & set(path.parts) and path.name != "tolerances.py":
-                yield path, ast.parse(path.read_text())
-
-
 def test_every_number_of_the_rule_says_why():
     for name, tolerance in TOLERANCES.items():
         assert tolerance.value > 0 and tolerance.reason and tolerance.measured, name
     assert len(TOLERANCES) <= 16
-
-
-def test_no_number_decides_outside_the_table():
-    for path, tree in trees("common/verdict"):
-        numbers = {
-            node.value
-            for node in ast.walk(tree)
-            if isinstance(node, ast.Constant) and type(node.value) in (int, float)
-        }
-        assert numbers <= {0, 1, 2, 3, 4, 0.5} | FACTS.get(path.name, set()), path.name
-
-
-def test_every_number_of_the_table_is_used():
-    words = "".join(path.read_text() for path in VERDICT.glob("*.py") if path.stem != "tolerances")
-    for name in TOLERANCES:
-        assert f'tolerance("{name}")' in words or f'"{name}"' in words, name
-
-
-@pytest.mark.slow
-def test_a_verdict_is_given_in_one_place():
-    """`Row.decided`, and where a row is made."""
-    given = [
-        (path.name, node.lineno)
-        for path, tree in trees("common", "extras", *STEPS)
-        for node in ast.walk(tree)
-        if isinstance(node, ast.Attribute)
-        and node.attr == "verdict"
-        and isinstance(node.ctx, ast.Store)
-    ]
-    assert [name for name, _ in given] == ["row.py"], given
 
 
 @pytest.mark.parametrize("fill", [-1e9, -1.7e308])

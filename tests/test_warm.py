@@ -2,8 +2,6 @@
 
 import json
 import os
-import re
-import shutil
 import signal
 import subprocess
 import sys
@@ -11,13 +9,12 @@ import time
 
 import pytest
 from builders import ended
-from checkout import ROOT, Checkout
+from checkout import ROOT
 
 from faults import warm
 from faults.warm import Interpreters
 from twincheck.common.system.processes import Child
 
-SMALL_CNN = str(ROOT / "tests" / "pairs" / "small_cnn")
 SIDES = ("torch", "paddle")
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="nothing is forked but on Linux")
 QUIET = ("-W", "ignore", "-m")
@@ -151,52 +148,6 @@ def test_a_worker_sees_what_it_would_see_in_a_process_of_its_own(
     assert cold["threads"] == 1
 
 
-@pytest.mark.slow
-def test_a_server_that_imports_more_shows(program, tmp_path, monkeypatch):
-    monkeypatch.setattr(warm, "IMPORTS", {"torch": ("numpy", "torch", "wave")})
-    module = program("torch", PROBE.replace("SIDE", "torch"))
-    with Interpreters() as more:
-        cold, forked = (seen(p, module, tmp_path) for p in (sys.executable, more.python))
-    assert {"wave"} <= set(forked["modules"]) - set(cold["modules"])
-
-
-@pytest.mark.slow
-def test_another_environment_runs_in_a_process_of_its_own(interpreters, program, tmp_path):
-    changed = {"OMP_NUM_THREADS": "2"}
-    module = program("torch", PROBE.replace("SIDE", "os"))
-    usual = seen(interpreters.python, module, tmp_path)
-    assert usual["parent"] != os.getpid()
-    other = seen(interpreters.python, module, tmp_path, env=worker_environment() | changed)
-    assert other["parent"] == os.getpid()
-    assert changed.items() <= other["environment"].items()
-
-
-def test_a_shell_s_background_job_is_not_cold():
-    """It ignores Ctrl-C, and so does what it starts, which no server would run."""
-    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
-    try:
-        with Interpreters(names=()):
-            assert signal.getsignal(signal.SIGINT) is not signal.SIG_IGN
-    finally:
-        signal.signal(signal.SIGINT, before)
-
-
-def test_what_no_server_imports_runs_in_a_process_of_its_own(interpreters):
-    program = "import os, sys; print(os.getppid(), sys.executable)"
-    command = [interpreters.python, "-c", program]
-    done = subprocess.run(command, capture_output=True, text=True)
-    assert done.stdout.split(maxsplit=1) == [str(os.getpid()), f"{sys.executable}\n"]
-
-
-def test_where_the_servers_are_gone_all_runs_cold(program, tmp_path):
-    module = program("torch", PROBE.replace("SIDE", "os"))
-    with Interpreters() as made:
-        for server in made._servers:
-            server.kill()
-            server.wait()
-        assert seen(made.python, module, tmp_path)["parent"] == os.getpid()
-
-
 # ---- and ends as a cold one does -----------------------------------------------------------------
 
 
@@ -219,32 +170,6 @@ def test_a_signal_to_the_client_ends_the_run(interpreters, program, tmp_path, nu
         client.send_signal(number)
         assert client.wait(20) == -number
     assert has_ended(pid)
-
-
-@pytest.mark.slow
-def test_a_killed_server_takes_its_runs_and_their_clients_with_it(program, tmp_path):
-    with Interpreters() as made:
-        command = [made.python, *QUIET, program("torch", WAITS), tmp_path / "pid", ROOT]
-        with subprocess.Popen(
-            list(map(str, command)), cwd=tmp_path, env=worker_environment()
-        ) as run:
-            pid = wait_for(tmp_path / "pid")
-            for server in made._servers:
-                server.kill()
-            assert run.wait(20) == -signal.SIGKILL
-    assert has_ended(pid)
-
-
-@pytest.mark.slow
-def test_a_check_and_both_its_sides_are_forks(tmp_path):
-    """In place of the real Python stands a program that fails: nothing may need it."""
-    words = ["--model", SMALL_CNN, "--out", str(tmp_path), "--no-report"]
-    script = str(ROOT / "step1_forward" / "check_step1.py")
-    with Interpreters(names=(*SIDES, "check")) as made:  # of the environment as it is now
-        (made.folder / "real").write_text(shutil.which("false"))
-        command = [made.python, script, *words]
-        done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path)
-    assert done.returncode == 0, done.stdout + done.stderr
 
 
 def test_a_run_ends_with_whoever_started_its_client(interpreters, program, tmp_path):
@@ -272,48 +197,3 @@ def test_the_servers_end_with_who_started_them(tmp_path):
     assert len(pids) == len(warm.IMPORTS) and all(has_ended(int(pid)) for pid in pids)
     for name in warm.IMPORTS:  # a killed process leaves its folder
         os.unlink(os.path.join(folder, name))
-
-
-# ---- a whole check -------------------------------------------------------------------------------
-
-# Of a sidecar or a request, what two runs of the same never share.
-# A result's command names the Python; its files have other hashes, since sidecars have times.
-VARIES = ("time", "elapsed_s", "memory", "command", "files", "seal")
-
-
-def logs_of(out):
-    """Name -> content of all that a check leaves, without what varies."""
-    found = {}
-    for path in sorted(path for path in out.rglob("*") if path.is_file()):
-        name = str(path.relative_to(out))
-        found[name] = path.read_bytes()
-        if path.suffix == ".json" and path.name != "reference.json":
-            content = json.loads(found[name])
-            if isinstance(content, dict):
-                # Paths below the two results, whose working folders have names of their own.
-                content = {
-                    k: re.sub(rf"{re.escape(str(out))}\S*", "", v) if isinstance(v, str) else v
-                    for k, v in content.items()
-                    if k not in VARIES
-                }
-            found[name] = content
-    return found
-
-
-@pytest.mark.slow
-def test_a_check_leaves_the_same_bytes_as_a_cold_one(request, tmp_path):
-    warm_python = request.config.warm_python  # all tests' own servers: they have imported
-    checkout = Checkout(tmp_path / "checkout")
-    left, quiet = {}, ("--no-report", "--out")
-    for python in (sys.executable, warm_python):
-        checkout.interpreter = (python,)
-        out = tmp_path / ("cold" if python == sys.executable else "warm")
-        ended(0, checkout.check(4, "--model", SMALL_CNN, "--case", "main", *quiet, str(out)))
-        left[out.name] = logs_of(out)
-    reference = [name for name in left["cold"] if name.endswith("reference.json")]
-    for name in reference:  # names the Python that was asked for
-        del left["cold"][name], left["warm"][name]
-    assert left["warm"].keys() == left["cold"].keys()
-    assert any(name.endswith("_paddle.npy") for name in left["cold"])
-    for name, content in left["cold"].items():
-        assert left["warm"][name] == content, name

@@ -6,92 +6,49 @@ precision's epsilon is what one rounding of the result makes.
 """
 
 from collections.abc import Iterator, Sequence
-from functools import partial
-from operator import attrgetter, methodcaller
 from typing import NamedTuple
 
 import numpy as np
 import paddle
 import torch
-from paddle.nn import functional as paddle_nn
-from torch.nn import functional as torch_nn
 
 from twincheck.common.sides.half_in_paddle import Emulation
 from twincheck.common.system.half import rounded
 from twincheck.common.verdict.measures import rms
 
 ROWS, WIDTH = 32, 48
-# Name -> torch's, Paddle's, how many arguments; `x` positive values, `s` a square, `i` an image.
-OPERATORS = {
-    **{
-        name: (getattr(ours, name), getattr(theirs, name), kinds)
-        for names, kinds, ours, theirs in (
-            ("add subtract multiply divide", "nn", torch, paddle),
-            ("sqrt rsqrt log", "x", torch, paddle),
-            ("exp sin cos erf tanh", "n", torch, paddle),
-            ("sigmoid relu elu gelu silu softplus hardswish", "n", torch_nn, paddle_nn),
-            ("matmul", "ns", torch, paddle),
-        )
-        for name in names.split()
-    },
-    **{
-        name: (methodcaller(name, -1), methodcaller(name, -1), "n")
-        for name in ("sum", "mean", "var", "cumsum", "logsumexp")
-    },
-    "pow(2)": (methodcaller("pow", 2), methodcaller("pow", 2), "n"),
-    "gelu, tanh": (
-        partial(torch_nn.gelu, approximate="tanh"),
-        partial(paddle_nn.gelu, approximate=True),
-        "n",
-    ),
-    "max": (methodcaller("amax", -1), methodcaller("max", -1), "n"),
-    "softmax": (partial(torch_nn.softmax, dim=-1), partial(paddle_nn.softmax, axis=-1), "n"),
-    "log_softmax": (
-        partial(torch_nn.log_softmax, dim=-1),
-        partial(paddle_nn.log_softmax, axis=-1),
-        "n",
-    ),
-    "layer_norm": (
-        partial(torch_nn.layer_norm, normalized_shape=[WIDTH]),
-        partial(paddle_nn.layer_norm, normalized_shape=[WIDTH]),
-        "n",
-    ),
-    "linear": (torch_nn.linear, lambda a, b: paddle_nn.linear(a, b.T), "ns"),
-    "einsum": (partial(torch.einsum, "ij,jk->ik"), partial(paddle.einsum, "ij,jk->ik"), "ns"),
-    "conv2d": (partial(torch_nn.conv2d, padding=1), partial(paddle_nn.conv2d, padding=1), "ik"),
-    **{
-        name: (
-            partial(getattr(torch_nn, name), kernel_size=2),
-            partial(getattr(paddle_nn, name), kernel_size=2),
-            "i",
-        )
-        for name in ("avg_pool2d", "max_pool2d")
-    },
-    "group_norm": (
-        partial(torch_nn.group_norm, num_groups=2),
-        lambda a: paddle.nn.GroupNorm(2, 4)(a),  # without weights its gradient is wrong
-        "i",
-    ),
-    "interpolate": (
-        partial(torch_nn.interpolate, scale_factor=2, mode="bilinear"),
-        partial(paddle_nn.interpolate, scale_factor=2, mode="bilinear"),
-        "i",
-    ),
-    "transpose": (attrgetter("T"), attrgetter("T"), "n"),
-    "concat": (lambda a, b: torch.cat([a, b]), lambda a, b: paddle.concat([a, b]), "nn"),
-    "slice": (lambda a: a[1:, ::2], lambda a: a[1:, ::2], "n"),
-    "where": (
-        lambda a, b: torch.where(a > 0, a, b),
-        lambda a, b: paddle.where(a > 0, a, b),
-        "nn",
-    ),
+# Arguments -> the calls that take them: `n` any values, `x` positive, `s` a square, `i` an image,
+# `k` a kernel.  p is the framework, F its nn.functional, a and b the arguments.
+_CALLS = {
+    "nn": "p.add(a, b); p.subtract(a, b); p.multiply(a, b); p.divide(a, b); p.where(a > 0, a, b)",
+    "x": "p.sqrt(a); p.rsqrt(a); p.log(a)",
+    "n": "p.exp(a); p.sin(a); p.cos(a); p.erf(a); p.tanh(a); F.sigmoid(a); F.relu(a); F.elu(a);"
+    "F.gelu(a); F.silu(a); F.softplus(a); F.hardswish(a); a.sum(-1); a.mean(-1); a.var(-1);"
+    "a.cumsum(-1); a.logsumexp(-1); a.pow(2); F.softmax(a, -1); F.log_softmax(a, -1);"
+    "F.layer_norm(a, [48]); a.T; a[1:, ::2]",
+    "ns": "p.matmul(a, b); p.einsum('ij,jk->ik', a, b)",
+    "ik": "F.conv2d(a, b, padding=1)",
+    "i": "F.avg_pool2d(a, 2); F.max_pool2d(a, 2);F.interpolate(a, scale_factor=2, mode='bilinear')",
 }
+# Torch's call, Paddle's, their arguments.
+OPERATORS = (
+    *((text, text, kinds) for kinds, calls in _CALLS.items() for text in calls.split(";")),
+    ("F.gelu(a, approximate='tanh')", "F.gelu(a, approximate=True)", "n"),
+    ("a.amax(-1)", "a.max(-1)", "n"),
+    ("F.linear(a, b)", "F.linear(a, b.T)", "ns"),
+    (
+        "F.group_norm(a, 2)",
+        "p.nn.GroupNorm(2, 4)(a)",
+        "i",
+    ),  # F's without weights has another gradient
+    ("p.cat([a, b])", "p.concat([a, b])", "nn"),
+)
 
 
 class Measured(NamedTuple):
     """Errors of one operator: torch's and Paddle's result, torch's and Paddle's gradient."""
 
-    name: str
+    call: str
     torch: float
     paddle: float
     torch_gradient: float
@@ -107,7 +64,7 @@ class Measured(NamedTuple):
 def measured(dtype: str, seed: int = 0) -> Iterator[Measured]:
     """Every operator of the table, in half precision on both sides."""
     emulation = Emulation()
-    for name, (on_torch, on_paddle, kinds) in OPERATORS.items():
+    for on_torch, on_paddle, kinds in OPERATORS:
         rng = np.random.default_rng(seed)
         arrays = [rounded(_values(rng, kind), dtype) for kind in kinds]
         exact = _torch(on_torch, arrays, torch.float64)
@@ -115,7 +72,7 @@ def measured(dtype: str, seed: int = 0) -> Iterator[Measured]:
         with emulation.on():
             cand = _paddle(on_paddle, arrays, dtype)
         pairs = [(_error(r, e), _error(c, e)) for r, c, e in zip(ref, cand, exact, strict=True)]
-        yield Measured(name, *pairs[0], *pairs[1])
+        yield Measured(on_torch.strip(), *pairs[0], *pairs[1])
 
 
 def _values(rng: np.random.Generator, kind: str) -> np.ndarray:
@@ -124,25 +81,27 @@ def _values(rng: np.random.Generator, kind: str) -> np.ndarray:
     return np.abs(values) + 0.1 if kind == "x" else values
 
 
-def _weights(shape: Sequence[int]) -> np.ndarray:
-    """The gradient that comes back to a result."""
-    return np.random.default_rng(1).standard_normal(tuple(shape))
+def _called(framework, call: str, tensors: Sequence):
+    """A call's result, and the gradient that comes back to it."""
+    names = dict(zip("ab", tensors, strict=False)) | {"p": framework, "F": framework.nn.functional}
+    result = eval(call.strip(), names)
+    return result, np.random.default_rng(1).standard_normal(tuple(result.shape))
 
 
-def _torch(operator, arrays: Sequence[np.ndarray], dtype) -> tuple[np.ndarray, np.ndarray]:
+def _torch(call: str, arrays: Sequence[np.ndarray], dtype) -> tuple[np.ndarray, np.ndarray]:
     """Its result, and the gradient that comes back to the first argument."""
     tensors = [torch.tensor(values).to(dtype).requires_grad_() for values in arrays]
-    result = operator(*tensors)
-    result.backward(torch.tensor(_weights(result.shape)).to(dtype))
+    result, gradient = _called(torch, call, tensors)
+    result.backward(torch.tensor(gradient).to(dtype))
     return tuple(v.detach().double().numpy() for v in (result, tensors[0].grad))
 
 
-def _paddle(operator, arrays: Sequence[np.ndarray], dtype) -> tuple[np.ndarray, np.ndarray]:
+def _paddle(call: str, arrays: Sequence[np.ndarray], dtype) -> tuple[np.ndarray, np.ndarray]:
     tensors = [paddle.to_tensor(values).astype(dtype) for values in arrays]
     for tensor in tensors:
         tensor.stop_gradient = False
-    result = operator(*tensors)
-    result.backward(paddle.to_tensor(_weights(result.shape)).astype(dtype))
+    result, gradient = _called(paddle, call, tensors)
+    result.backward(paddle.to_tensor(gradient).astype(dtype))
     return tuple(v.detach().astype("float64").numpy() for v in (result, tensors[0].grad))
 
 

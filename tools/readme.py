@@ -9,24 +9,19 @@ The red block is a pair's of the gallery.
 """
 
 import json
-import platform
 import re
 import shutil
 import sys
 import time
-from collections.abc import Sequence
-from importlib.metadata import version
 from pathlib import Path
 
 from faults import show
 from tools import page_tables
-from tools.page_tables import cells, share
+from tools.page_tables import cells
 from tools.twins import markdown_table
-from twincheck.common.report.terminal import guide_word
 from twincheck.common.system.checkout import ROOT
 from twincheck.common.system.errors import UserError
 from twincheck.common.system.program import Parser
-from twincheck.common.verdict.row import worst
 from twincheck.examples.gallery.__main__ import RESULTS
 from twincheck.examples.gallery.run import Result, read_result
 
@@ -60,7 +55,6 @@ def main(arguments: list[str] | None = None) -> int:
     of_faults = json.loads(options.faults.read_text()) if options.faults else None
     of_red = {"red": red_block(read_result(RESULTS / f"{RED_EXAMPLE}.json"))}
     parts = {
-        "results": results_table(rows, guide),
         "accuracies": accuracies(rows),
         "spellings": markdown_table(),
         "files": page_tables.files_table(),
@@ -120,42 +114,6 @@ def fill_pages(texts: dict, parts: dict[str, str]) -> dict:
         if places != 1:
             raise ValueError(f"there are {places} places for the generated part {name}, not 1")
     return texts
-
-
-def results_table(rows: list[dict], guide: Sequence[dict] = ()) -> str:
-    """Steps × models as Markdown: verdict, rows, largest share of what is allowed, the guide's.
-
-    guide  what the guide's rule says of its own keys, of each step and model
-    """
-    words = {(one["step"], one["model"]): guide_word(one["guide_passed"]) for one in guide}
-    models = list(dict.fromkeys(row["model"] for row in rows))
-    lines = [
-        "| step | " + " | ".join(models) + " |",
-        "|---|" + "---|" * len(models),
-    ]
-    for step in sorted({row["step"] for row in rows}):
-        cells = []
-        for model in models:
-            own = [r for r in rows if r["step"] == step and r["model"] == model]
-            shares = [share(row) for row in own if share(row)]
-            guides = [r["guide_passed"] for r in own if r.get("guide_passed") is not None]
-            failed = sum(not passed for passed in guides)
-            all_keys = f"{failed} of {len(guides)} tensors FAIL" if failed else "all tensors passed"
-            said = [f"guide: its keys {words.get((step, model), '–')}"]
-            said += [all_keys] if step < 5 else []  # whose tensors have another limit
-            verdict = worst(r["verdict"] for r in own)
-            parts = [f"{verdict}, {len(own)} rows, ≤ {max(shares):.0e} of allowed"]
-            cells.append("; ".join([*parts, ", ".join(said)]))
-        lines.append(f"| {step} | " + " | ".join(cells) + " |")
-    versions = ", ".join(
-        f"{name} {version(name)}" for name in ("torch", "paddlepaddle", "reprod_log", "numpy")
-    )
-    lines += [
-        "",
-        f"{versions}; Python {platform.python_version()}; CPU ({platform.machine()}); "
-        f"{time.strftime('%Y-%m-%d')}.",
-    ]
-    return "\n".join(lines)
 
 
 def accuracies(rows: list[dict]) -> str:

@@ -71,9 +71,8 @@ def main(arguments=None):
             raise UserError(Kind.GALLERY_ELSEWHERE(page=page))
         run = loaded(command, CORE[command]) if command in CORE else load(COMMANDS, command)
         pairs, words = _pairs(run, words)
-        # Of several pairs, or of two results, an extra makes one result.
-        compared = command == "report" and any(map(os.path.exists, pairs))
-        if len(pairs) > 1 and (command == "check" or compared):
+        # Two results, an extra compares.
+        if command == "report" and len(pairs) > 1 and any(map(os.path.exists, pairs)):
             return load(COMMANDS, command)([*pairs, *words])
     except UserError as error:
         say_error(str(error))

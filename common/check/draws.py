@@ -38,17 +38,6 @@ def draw_notes(torch: Sequence[Sidecar], paddle: Sequence[Sidecar], passed=False
     return [Kind.DRAWS_ALIKE(count=count, draw=_described(first))]
 
 
-def unseeded_notes(side: str, sidecars: Sequence[Sidecar]) -> list[str]:
-    """Return a note on a model that is built another one in every run, whatever the seed."""
-    found = [one for sidecar in sidecars for one in sidecar.unseeded.values()]
-    if not found:
-        return []
-    place, value = (escaped(found[0].get(name, "")) for name in ("place", "value"))
-    if value:
-        return [Kind.VALUE_UNSEEDED(side=side, value=value, place=place)]
-    return [Kind.DRAWS_UNSEEDED(side=side, place=place)]
-
-
 def dropout_notes(torch: Sequence[Sidecar], paddle: Sequence[Sidecar]) -> list[str]:
     """Return notes on dropouts that other modules draw, and the first that one side alone has.
 

@@ -89,7 +89,6 @@ class Inputs:
             try:
                 pair, contents = checkpoint.prepare(
                     *(pair, run.weights, preset, run.modes == TRAIN, self.pythons, self.work),
-                    offload=run.offload,
                 )
                 self.notes[pair.name] = contents.notes
             except UserError as error:

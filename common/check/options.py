@@ -15,7 +15,7 @@ from typing import NoReturn
 
 from twincheck.common.pair.case_hooks import reads_file
 from twincheck.common.pair.option import Option, option, options_of
-from twincheck.common.pair.pairs import BOTH, Pair, built_in_models, is_checkpoint, load_pairs
+from twincheck.common.pair.pairs import BOTH, Pair, built_in_models, load_pairs
 from twincheck.common.pair.request import RunRequest
 from twincheck.common.report import terminal as report
 from twincheck.common.system import program
@@ -125,22 +125,6 @@ class CheckOptions:
             raise UserError(Kind.GRAPH_IS_CLOSED(option=given))
         if self.run.probes and self.run.no_probe:
             _refuse_several(["--probe", "--no-probe"])
-        self.refuse_with_offload()
-
-    def refuse_with_offload(self) -> None:
-        """Raise UserError for what --offload cannot be given with, or needs and has not."""
-        if not self.run.offload:
-            return
-        if not is_checkpoint(self.run.weights):
-            raise UserError(Kind.OFFLOAD_WITHOUT_FILE())
-        excluded = {
-            "--reuse": self.reuse,
-            "--reference": self.reference is not None,
-            f"--device {self.run.device}": self.run.device != "cpu",
-            f"--dtype {self.run.dtype}": self.run.dtype in HALF,
-        }
-        for name in (name for name, is_given in excluded.items() if is_given):
-            raise UserError(Kind.OFFLOAD_EXCLUDES(option=name))
 
 
 def _refuse_several(names: Sequence[str]) -> NoReturn:

@@ -7,7 +7,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from twincheck.common.check.draws import draw_notes, dropout_notes, unseeded_notes
+from twincheck.common.check.draws import draw_notes, dropout_notes
 from twincheck.common.check.steps import Step
 from twincheck.common.line.source import Line
 from twincheck.common.logs.guide_pair import has_pair, pair_problems
@@ -154,7 +154,6 @@ class Result:
             self.places[side] |= places
             if any(True in sidecar.untaped_draws.values() for sidecar in sidecars[side]):
                 self.notes.append(Kind.DRAWS_UNTAPED(side=side))
-            self.notes += unseeded_notes(side, sidecars[side])
         passed = first_bad_row(self.rows) is None
         self.notes += draw_notes(*(sidecars[side] for side in SIDES), passed)
         self.notes += dropout_notes(*(sidecars[side] for side in SIDES))

@@ -31,7 +31,7 @@ from twincheck.common.system.reasons import Kind
 from twincheck.common.weights.read import parts
 
 # Of a request, what torch's logs depend on, beside the weights' content.
-_FIELDS = ({*ASKED} | {"offload"}) - {"weights", "transplant", "processes"}
+_FIELDS = {*ASKED} - {"weights", "transplant", "processes"}
 
 
 def reference_key(

@@ -20,14 +20,10 @@ _PREVIOUS = ".previous"
 
 
 class Unfinished:
-    """The checkpoint folders of one check; a context manager that lets them go at its end.
+    """The checkpoint folders of one check; a context manager that lets them go at its end."""
 
-    what    that is begun and can be gone on with, for sentences
-    """
-
-    def __init__(self, base: Path, work: Path, resume: bool, what: str = Kind.TRAINING()):
+    def __init__(self, base: Path, work: Path, resume: bool):
         """`base` is where results are, `work` this check's own folder."""
-        self._what = what
         self.folder = work / ".checkpoints"  # what the workers are given: MODEL/SIDE-PHASE-SEED
         self._kept = base / ".checkpoints"
         self._resume = resume
@@ -48,7 +44,7 @@ class Unfinished:
         lock = lock_folder(kept)
         if lock is None:
             (self.folder / pair.name).mkdir()
-            return [Kind.CHECKPOINTS_IN_USE(what=self._what)]
+            return [Kind.CHECKPOINTS_IN_USE()]
         self._locks[pair.name] = lock
         notes = []
         begun = any(kept.glob("*/last.*"))
@@ -59,9 +55,9 @@ class Unfinished:
                 aside.mkdir()
                 for path in kept.iterdir():
                     os.replace(path, aside / path.name)
-            notes.append(Kind.CHECKPOINTS_SET_ASIDE(what=self._what, folder=str(aside)))
+            notes.append(Kind.CHECKPOINTS_SET_ASIDE(folder=str(aside)))
         if self._resume and not begun:
-            notes.append(Kind.CHECKPOINTS_MISSING(what=self._what))
+            notes.append(Kind.CHECKPOINTS_MISSING())
         (self.folder / pair.name).symlink_to(kept.absolute(), target_is_directory=True)
         return notes
 

@@ -193,7 +193,7 @@ class Workers:
     @property
     def _is_scarce(self) -> bool:
         """True where memory may not be enough for both sides at once."""
-        return self.options.run.device != "cpu" or self.options.run.offload
+        return self.options.run.device != "cpu"
 
     def _parts(self, side: str, launch: Launch, pair: Pair) -> list[Launch]:
         """Return the parts of a launch that a side's process runs for a model."""

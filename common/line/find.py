@@ -30,9 +30,9 @@ _ALIKE = {
 }
 # They put numbers through unchanged, or by one other number: alone they are no fault.
 _PLAIN = frozenset(
-    "astype cast to double float add sub mul div neg scale transpose permute reshape view unsqueeze "
-    "squeeze expand broadcast_to flatten t swapaxes moveaxis getitem split chunk unbind cat stack "
-    "contiguous clone assign repeat tile repeat_interleave".split()
+    "add astype assign broadcast_to cast cat chunk clone contiguous div double expand flatten float "
+    "getitem moveaxis mul neg permute repeat repeat_interleave reshape scale split squeeze stack "
+    "sub swapaxes t tile to transpose unbind unsqueeze view".split()
 )
 _OF_TWO = ("add", "sub", "mul", "div")
 _MOVES = frozenset(
@@ -120,7 +120,7 @@ class Finder:
         """Return the reference's values of a size that the port has nowhere, in their order."""
         if self._lacking is None:
             self._lacking = {}
-            for number, call in enumerate(self.reference.calls):
+            for call in self.reference.calls:
                 for value in call.made:
                     array = self.reference.values[value]
                     if array.size > 1 and not is_constant(array):

@@ -37,8 +37,8 @@ def _dict(needed: dict[str, Check], further: dict[str, Check] | None = None) -> 
 
 # What extras/bits/patch.py counts of one operator.
 Tally = _dict(
-    dict.fromkeys(("calls", "differed", "gradients", "gradients_differed", "order"), whole)
-    | {"largest": size, "ulps": size, "where": text, "place": text, "untaken": dict_of(whole)}
+    dict.fromkeys(("calls", "differed", "gradients", "gradients_differed"), whole)
+    | {"largest": size, "where": text, "untaken": dict_of(whole)}
 )
 
 # What step 4's workers find of one case: one SGD step, and a finite difference of the loss.

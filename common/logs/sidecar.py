@@ -135,8 +135,6 @@ class Sidecar:
     dropouts: dict[str, list[kinds.Passes]] = note()
     # Case -> true where the model drew random numbers that the tape does not know.
     untaped_draws: dict[str, bool] = note()
-    # Case -> the line of its constructor that draws what no seed decides, maybe a value of it.
-    unseeded: dict[str, dict[str, str]] = note()
     # Case -> torch's name of the logits' bias, null where there is none (step 4).
     last_bias: dict[str, str | None] = note()
     # Case -> what checks its gradient without the other side (step 4).

@@ -34,7 +34,7 @@ FROM_STDIN = "-"  # in place of requests' paths: a worker reads them line by lin
 
 # What declares an option of a group (common/check/options.py).
 _run, _half, _cases = (partial(option, of=group) for group in ("run", "half", "cases"))
-_training, _machines = partial(option, of="training"), partial(option, of="machines", kept=False)
+_training = partial(option, of="training")
 
 
 @dataclass(frozen=True)
@@ -102,13 +102,6 @@ class RunRequest:
         of="probes",
         judges=True,
     )
-    # Weights stay in their files, and come into a part of the model while it runs.
-    offload: bool = option(
-        False,
-        Kind.HELP_OFFLOAD(),
-        kept=False,
-        of="probes",
-    )
     # The folder in which each model's data have a folder (steps 2 and 5).
     data: str | None = None
     # The kind of weights that steps 2 and 5 start from: initial or perturbed.
@@ -155,13 +148,7 @@ class RunRequest:
     )
     # Into how many parts a batch is cut, one for each process: of step 4's parallel.py, of step 5.
     processes: int = option(1, Kind.HELP_PROCESSES(), of="processes", least=2, default=2)
-    nnodes: int = _machines(1, Kind.HELP_NNODES(), least=1)
-    node_rank: int = _machines(0, Kind.HELP_NODE_RANK(), least=0)
-    master: str | None = _machines(
-        None,
-        Kind.HELP_MASTER(),
-        metavar="HOST:PORT",
-    )
+    nnodes: int = 1  # machines: one, which step5_train/train.py asks, whose text is hashed
     # Whether Paddle's own operators are left out beside the transplanted ones.
     uncounted: bool = False
     # Whether the float64 run is left out.
@@ -180,9 +167,8 @@ class RunRequest:
 
     @property
     def modes(self) -> str:
-        """Return the modes to run: --offload and half precision have train mode where asked."""
-        one = self.offload or self.dtype in HALF
-        return EVAL if one and self.mode == BOTH else self.mode
+        """Return the modes to run: half precision has train mode where asked."""
+        return EVAL if self.dtype in HALF and self.mode == BOTH else self.mode
 
     @property
     def stored_dtype(self) -> str:

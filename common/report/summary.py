@@ -76,7 +76,8 @@ def last_line(
 def _beginning(results: Sequence) -> Reason:
     """Return that layers begin with other values than torch's, where that decides nothing."""
     found = [result for result in results if result.initial]
-    kinds = dict.fromkeys(start.kind for result in found for start in result.starts)
+    starts = (start for result in found for start in result.starts)
+    kinds = dict.fromkeys(terminal.visible(start.kind) for start in starts)
     what = Kind.OTHER_START_OF(layers=list(kinds)) if kinds else OTHER_START
     commands = [terminal.visible(command) for _, command in mend_of_start(found[0])]
     return Kind.AND_TYPE(what=what, command=commands[0]) if commands else what

@@ -3,7 +3,6 @@
 rich leaves colours and the progress line out where the output is no terminal.
 """
 
-import io
 import math
 import re
 import sys
@@ -183,13 +182,13 @@ def counted(rows: Sequence[Row]) -> str:
 def show_step(step, results) -> None:
     """The table of one step, a row a model, then the details of what is red."""
     title = Kind.STEP_TITLE(number=step.number, title=sentences.step_title(step))
-    table = Table(title=in_language(title), title_justify="left")
+    table = Table(title=title, title_justify="left")
     gap = "\n" if _console().width < WIDTH_OF_PLAIN_TEXT else " "
     numbers = Kind.HEADING_GAP(space=gap), Kind.HEADING_DIGITS(space=gap)
     names = Kind.HEADING_MODEL(), Kind.HEADING_VERDICT(), Kind.HEADING_ROWS()
     folding = Kind.HEADING_WORST(), Kind.HEADING_GUIDE(), Kind.HEADING_SECONDS()
     for heading in (*names, folding[0], *numbers, *folding[1:]):
-        table.add_column(in_language(heading), overflow="fold", no_wrap=heading not in folding)
+        table.add_column(heading, overflow="fold", no_wrap=heading not in folding)
     judged = [result for result in results if not result.error]
     for result in judged:
         row = worst_row(result.rows, result.allow)
@@ -208,7 +207,7 @@ def show_step(step, results) -> None:
         )
     show_decided(judged)
     if judged:
-        _console().print(table)
+        show_table(table)
     show_scores(judged)
     show_details(results)
 
@@ -241,7 +240,7 @@ def show_scores(results) -> None:
     for step in {result.step.number: result.step for result in results}.values():
         table = Table(box=None, pad_edge=False)
         for heading in _OF_SCORES:
-            table.add_column(in_language(heading()), overflow="fold")
+            table.add_column(heading(), overflow="fold")
         for result in results:
             if result.step.number != step.number:
                 continue
@@ -251,8 +250,8 @@ def show_scores(results) -> None:
                     escape(visible(score.name)),
                     figure(score.torch),
                     figure(score.paddle),
-                    in_language(score.of_torchs(score.difference)),
-                    in_language(guide_word(score.passed)),
+                    score.of_torchs(score.difference),
+                    guide_word(score.passed),
                 )
         if table.row_count:
             limit = Kind.GUIDE_ALLOWS(limit=allowed(step.guide_threshold))
@@ -269,9 +268,9 @@ def origins_first(row: Row) -> tuple[bool, int, float]:
 def show_rows(rows: Sequence[Row]) -> None:
     """The table of rows: the worst, by verdict and then by the part of what was allowed."""
     table = Table()
-    table.add_column(in_language(Kind.HEADING_TENSOR()), overflow="fold")
+    table.add_column(Kind.HEADING_TENSOR(), overflow="fold")
     for heading in (Kind.HEADING_VERDICT, *_OF_ROWS):
-        table.add_column(in_language(heading()), no_wrap=True)
+        table.add_column(heading(), no_wrap=True)
     for row in sorted(rows, key=badness, reverse=True)[:SHOWN_ROWS]:
         values = (number(getattr(row, name)) for name in _OF_ROWS.values())
         table.add_row(escape(visible(row.key)), _coloured(row.verdict), *values)
@@ -280,40 +279,28 @@ def show_rows(rows: Sequence[Row]) -> None:
         say(Kind.ROWS_NO_WORSE(count=len(rows) - SHOWN_ROWS))
 
 
-def show_all(steps, results) -> str:
-    """The table of every step (rows) and model (columns), then the details of what is red.
-
-    Returns the table as plain text.
-    """
+def show_all(steps, results) -> None:
+    """The table of every step (rows) and model (columns), then the details of what is red."""
     models = list(dict.fromkeys(result.model for result in results))
     cells = {(result.step.number, result.model): result for result in results}
-    plain, shown_as = (_table_of_all(steps, cells, models, say) for say in (str, in_language))
-    if not all(result.error for result in results):
-        _console().print(shown_as)
-    show_decided([result for result in results if not result.error])
-    show_scores([result for result in results if not result.error])
-    show_details(results)
-    file = Console(file=io.StringIO(), width=WIDTH_OF_PLAIN_TEXT)
-    file.print(plain)
-    return file.file.getvalue()
-
-
-def _table_of_all(steps, cells, models: Sequence[str], said: Callable[[str], str]) -> Table:
-    """The table, whose sentences `said` has in its language."""
-    table = Table(title=said(Kind.TABLE_OF_ALL()), title_justify="left")
-    table.add_column(said(Kind.HEADING_STEP()))
+    judged = [result for result in results if not result.error]
+    table = Table(Kind.HEADING_STEP(), title=Kind.TABLE_OF_ALL(), title_justify="left")
     for model in models:
         table.add_column(model, overflow="fold")
     for step in steps:
         row = [cells.get((step.number, model)) for model in models]
-        row = ["–" if cell is None else _cell(cell, said) for cell in row]
-        title = said(Kind.STEP_ROW(number=step.number, title=sentences.step_title(step)))
+        row = ["–" if cell is None else _cell(cell) for cell in row]
+        title = Kind.STEP_ROW(number=step.number, title=sentences.step_title(step))
         table.add_row(title, *row, end_section=True)
-    return table
+    if judged:
+        show_table(table)
+    show_decided(judged)
+    show_scores(judged)
+    show_details(results)
 
 
-def _cell(result, said: Callable[[str], str]) -> str:
-    row = worst_row(result.rows, result.allow)
+def _cell(result) -> str:
+    said, row = in_language, worst_row(result.rows, result.allow)
     used = used_part(row)
     shared = sentences.fewest_digits(result.rows, result.cases)
     verdict = _coloured(result.verdict)

@@ -53,9 +53,9 @@ class Draws(_Listed):
         self._has_drawn = False
 
     @contextmanager
-    def from_tape(self, wanted: bool = True) -> Iterator[None]:
-        """A model runs: what it draws comes from the tape; or not, what is the framework's own."""
-        saved, self.taking = self.taking, wanted
+    def from_tape(self) -> Iterator[None]:
+        """A model runs: what it draws comes from the tape."""
+        saved, self.taking = self.taking, True
         try:
             yield
         finally:

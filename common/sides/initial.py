@@ -39,7 +39,7 @@ def log_initial(run, stem: str) -> None:
     session = run.session
     plain = run.dtype == "float32" and session.reference is None and session.moved is None
     part = run.again or request.cases or request.probes or request.no_probe
-    other = request.offload or request.backends != SIDES or request.dtype in HALF
+    other = request.backends != SIDES or request.dtype in HALF
     first = (run.case.name or "main") == (run.job.first_case or "main")
     if (
         not (plain and session.wants_probes)

@@ -37,13 +37,10 @@ class Job:
     gradients: bool = False  # whether a gradient can be asked for anywhere: model or loss asks
     exact: object | None = None  # common/transplant/exact.py's: what is inexact in float64
     may_sum: bool = False  # whether large tensors may be in the logs as sums alone
-    per_weight: int = 0  # how many tensors are logged for each weight of the first case, about
     # Weights and other states that one side leaves for the other.
     states: States = field(default_factory=States)
     # Configurations whose models keep something that their constructor draws.
     drawn: list[dict] = field(default_factory=list)
-    # Configuration, and what its models' constructor draws that no seed decides.
-    unseeded: list[tuple[dict, dict[str, str]]] = field(default_factory=list)
     # Which entry goes where, of the models that there were.
     layouts: list[Layout] = field(default_factory=list)
     # Which of the reference's dropouts the candidate's are (common/sides/draws.py).

@@ -23,12 +23,10 @@ from twincheck.common.pair.request import RunRequest
 from twincheck.common.pair.task import Usual
 from twincheck.common.pair.windows import part_of
 from twincheck.common.sides import building, graphs
-from twincheck.common.sides.building import find_unseeded, noting_draws
 from twincheck.common.sides.dropouts import follow
 from twincheck.common.sides.job import Job, Suited
 from twincheck.common.sides.library_loader import layout_of
 from twincheck.common.sides.model_file import build_model, function_of, load_model_file
-from twincheck.common.sides.offload import of_files
 from twincheck.common.sides.places import noting_makers
 from twincheck.common.sides.probes import fix_recurrent_dropout, with_values
 from twincheck.common.sides.session import Session, current
@@ -76,10 +74,7 @@ class Run:
         self.stored_gradients = job.files.gradients(case.name)
         self.suited = Suited(job.folder)  # what the torch side has chosen
         self.is_suited = True  # as far as this run shows
-        self.offload = None  # of the model that was built last, where its weights are in files
-        self.learned: set[str] | None = None  # the weights that gradients are asked for; None: all
         self._forward: Callable | None = None  # of the model that was called last
-        self.unseeded_draws: list[tuple[str, bool]] = []  # as building.noting_draws notes them
         self.notes: dict[str, object] = {}  # what the sidecar should say beside the usual
         if (case.start or "main") in self.suited.noise:
             self.notes["noise"] = self.suited.noise[case.start or "main"]
@@ -176,7 +171,7 @@ class Run:
         """The case's model with the shared weights, in this run's precision and mode."""
         training = self.case.train if training is None else training
         found = None
-        if not self.request.certify or self.request.offload:
+        if not self.request.certify:
             found = building.of_blank(self, self._filled_blank)
         model, self.made = found or self._filled(self.construct())
         model.train() if training else model.eval()  # older Paddle's return None
@@ -194,33 +189,20 @@ class Run:
         model = follow(self.side, model)
         made = {name: values.copy() for name, values in self.side.unlearned(model)}
         building.leave_constants(self, made)
-        self._note_unseeded()
         self.load(model, self.start())
         return model, made
 
     def _filled_blank(self, model, blanks):
         """Return `_filled` of a model that was built blank; None where some of it still is."""
         found = self._filled(model)
-        for value in self.offload.absent if self.offload else ():
-            blanks.overwritten(value)
         return None if blanks.left(found[0]) else found
 
     def construct(self):
         """The case's model as its file builds it."""
-        noting = noting_makers(self.side.MODULE), noting_draws(self.unseeded_draws)
-        with no_collections(), noting[0], noting[1], self.session.unmoved():
+        with no_collections(), noting_makers(self.side.MODULE), self.session.unmoved():
             model = build_model(self.side, self.module, self.case.config)
         # What names no device is made there; what does, such as a FloatTensor, is moved.
         return self.side.on_gpu(model) if self.request.device == "gpu" else model
-
-    def _note_unseeded(self) -> None:
-        """Note what the constructor draws that no seed decides: asked once of a configuration."""
-        known = [found for config, found in self.job.unseeded if config == self.case.config]
-        if not known and not self.pair.built_in:
-            known = [find_unseeded(self)]
-            self.job.unseeded.append((self.case.config, known[0]))
-        if any(known):
-            self.notes["unseeded"] = known[0]
 
     def log_constants(self) -> None:
         """Log the buffers that two seeds build alike, as the last model was built with them.
@@ -296,14 +278,10 @@ class Run:
             if isinstance(self.layout, LoadedLayout):
                 self.notes["loader"] = self.layout.told()
             if self.request.certify:
-                own = {} if self.request.offload else self.side.state(model)
-                self.notes["paddle_to_torch"] = one_way_keys(self.layout, own) if own else []
+                own = self.side.state(model)
+                self.notes["paddle_to_torch"] = one_way_keys(self.layout, own)
                 self.notes["hidden_rows"] = filled_padding_rows(self.layout, state)
         layout = self.layout
-        if self.request.offload:
-            self.offload = of_files(self, model, state)
-            self._count_parameters(model)
-            return
         values = layout.to_paddle(state, False) if isinstance(layout, Layout) else state
         self.side.load_state(model, values)
         if first:
@@ -316,27 +294,6 @@ class Run:
         names = [name for name, _ in self.side.probed_modules(model)]
         for name, count in own_parameters(self.side.owners(model), names).items():
             self.session.seen.modules[self.prefix + self.session.rename(name)] = count
-
-    def learn_probed(self, model) -> None:
-        """Ask, with --offload, for the gradients of those weights alone that --probe names.
-
-        Raises UserError where it names none.
-        """
-        if self.offload is None:
-            return
-        takes = self.session.selection.takes
-        owners = weights.load_owners(self.stored_weights)
-        self.learned = {
-            key for key, owner in owners.items() if owner.parameter and takes(owner.probe)
-        }
-        if not self.learned:
-            patterns = " ".join(self.request.probes)
-            raise UserError(Kind.OFFLOAD_PROBES_NO_WEIGHTS(patterns=patterns))
-        if isinstance(self.layout, Layout):
-            entries = self.layout.entries.items()
-            self.offload.keep({k for k, e in entries if self.learned.intersection(e.torch_keys)})
-        else:
-            self.offload.keep(self.learned)
 
     def _layout_of(self, model) -> Layout:
         """Return where the entries of this side's model come from: found once for models alike."""
@@ -415,10 +372,7 @@ class Run:
 
     def parameters(self, model) -> list[tuple[str, object]]:
         """(this side's name, parameter) of every trainable parameter, in the model's order."""
-        found = self.side.trainable(model)
-        if self.learned is None:
-            return found
-        return [(name, value) for name, value in found if self.offload.is_wanted(value)]
+        return self.side.trainable(model)
 
     def decayed(self, model) -> set[str]:
         """Names of the parameters that have more than one axis in the reference."""
@@ -437,8 +391,7 @@ class Run:
     ) -> Iterator[tuple[str, np.ndarray]]:
         """(this side's name, array) of parameters, or of their gradients or moments -> the same
         under the reference's names and in its layout, each as soon as its parts are there."""
-        found = self.layout.as_torch(pairs)
-        return found if self.learned is None else (p for p in found if p[0] in self.learned)
+        return self.layout.as_torch(pairs)
 
     def reference_parameter(self, group: str, name: str) -> np.ndarray | None:
         """Teacher forcing: the reference's value of a parameter in a group of keys; else None."""

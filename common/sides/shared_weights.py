@@ -1,8 +1,6 @@
 """The weights that both sides start from: made, described and saved by one side's process."""
 
 from collections.abc import Callable, Mapping
-from contextlib import suppress
-from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -17,14 +15,11 @@ from twincheck.common.sides.probes import probing
 from twincheck.common.sides.run import Run
 from twincheck.common.sides.session import Session, using
 from twincheck.common.sides.upcast import upcasting
-from twincheck.common.system.errors import UserError
 from twincheck.common.system.half import rounded
 from twincheck.common.system.json_file import load_json
 from twincheck.common.system.memory import no_collections
-from twincheck.common.system.reasons import Kind
 from twincheck.common.system.tree import tree_leaves
 from twincheck.common.weights import states as weights
-from twincheck.common.weights.mapped import read_mapped
 from twincheck.common.weights.noise import with_noise
 from twincheck.common.weights.suits import Sizes, suited
 
@@ -74,18 +69,6 @@ def _starts(job: Job) -> list[Case]:
     return list({case.start: case for case in reversed(job.cases)}.values())[::-1]
 
 
-def map_weights(job: Job) -> None:
-    """Let this process find the case's weights in their files, and its owners beside the logs."""
-    if has_loader(job.pair):
-        raise UserError(Kind.OFFLOAD_WITH_LOADER())
-    folder = Path(job.request.published)
-    stored = job.files.weights(job.cases[0].name)
-    stored.parent.mkdir(exist_ok=True)
-    owners = weights.load_owners(folder / f"{job.pair.name}.owners.json")
-    weights.save_owners(stored.with_suffix(".json"), owners)
-    job.states.hold(stored, read_mapped(folder / f"{job.pair.name}.mapped.json"))
-
-
 def read_folders(job: Job) -> None:
     """Let the candidate's own loader read every case's folders, where it carries the weights."""
     if has_loader(job.pair):
@@ -97,13 +80,7 @@ def read_folders(job: Job) -> None:
 def describe(job: Job) -> None:
     """Write who owns what of the model's state dict: owners.json."""
     job.side.set_up("float32", job.request.device, job.request.seed)
-    build = partial(build_model, job.side, load_model_file(job), job.cases[0].config)
-    model = None
-    if job.request.offload:
-        with suppress(Exception):  # it computes with what it draws
-            with job.side.blanks():
-                model = build()
-    model = build() if model is None else model
+    model = build_model(job.side, load_model_file(job), job.cases[0].config)
     weights.save_owners(job.files.owners(), job.side.owners(model))
 
 

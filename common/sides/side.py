@@ -63,7 +63,6 @@ class Side(ABC):
     PADDING_ROW: str  # where an Embedding keeps it
     LOAD: str  # a model's method that takes a state dict
     COPIES_TO_LOAD: bool  # that method makes a copy of the state first
-    OF_NO_TENSOR: tuple  # what a FUNCTION's backward gives for an input that is no tensor
 
     BATCH_NORMS: tuple[type, ...]
     OLDER_BATCH_NORMS: tuple[type, ...]
@@ -200,14 +199,6 @@ class Side(ABC):
     @abstractmethod
     def forget_gradient(self, parameter) -> None:
         """Leave a parameter without a gradient."""
-
-    @abstractmethod
-    def let_go(self, parameter) -> None:
-        """Leave a parameter its shape and dtype, but no memory."""
-
-    @abstractmethod
-    def fill(self, parameter, values) -> None:
-        """Give a parameter the memory of another tensor."""
 
     # ---- layers ----------------------------------------------------------------------------------
 

@@ -15,7 +15,6 @@ import gc
 import importlib
 import json
 import os
-import subprocess
 import sys
 import time
 import traceback
@@ -37,7 +36,6 @@ from twincheck.common.sides import (
     batch_norm,
     choices,
     dropouts,
-    graphs,
     random_functions,
     upcast,
 )
@@ -57,21 +55,18 @@ from twincheck.common.sides.session import Session, current
 from twincheck.common.sides.shared_weights import (
     describe,
     make_weights,
-    map_weights,
     read_folders,
     save,
 )
 from twincheck.common.sides.side import Side
 from twincheck.common.sides.tracing import tracing
-from twincheck.common.sides.write_log import refuse_full_disk, write_log
+from twincheck.common.sides.write_log import write_log
 from twincheck.common.system import extras
-from twincheck.common.system.checkout import PATH, ROOT
+from twincheck.common.system.checkout import ROOT
 from twincheck.common.system.errors import LostProcess, UserError, is_ours
 from twincheck.common.system.half import HALF
 from twincheck.common.system.memory import (
-    do_not_keep_freed_memory,
     give_back_freed_memory,
-    keep_freed_memory,
 )
 from twincheck.common.system.npz import read_npz
 from twincheck.common.system.processes import leave, watch, watch_launcher
@@ -96,7 +91,6 @@ class Script:
     cases: Callable[[Pair, RunRequest], list[Case]] | None = None
     decodes: bool = False  # those that decode with a cache too
     sums: bool = False  # whether its logs may hold large tensors as sums alone
-    per_weight: int = 0  # how many tensors it logs for each weight of the first case, about
     # How many parts of a run it tells as progress, beside one for each case.
     parts: Callable[[Pair, Case, RunRequest], int] = lambda pair, case, request: 0
     # The processes that share each request, of which this is one (group.py): the first writes into
@@ -135,7 +129,6 @@ class Worker:
         folder = path.parent / (rank_folder(rank) if rank else "")
         folder.mkdir(parents=True, exist_ok=True)
         pair, since_ns = None, time.time_ns()
-        do_not_keep_freed_memory() if request.offload else None
         try:
             forget_compat()
             forget_edited()
@@ -200,8 +193,6 @@ class Worker:
         wanted = request.transplant if self.side.NAME == "paddle" else None
         if self.transplanted == "":
             self.transplant, self.transplanted = _transplant(wanted), wanted
-            if "torch-compiled" in request.backends and self.side.NAME == "torch":
-                graphs.break_at_draws(self.side)
             self.exact = self.side.exact_operators(
                 _site, lambda: current().probing or current().watching
             )
@@ -247,7 +238,6 @@ class Worker:
             transplant=self.transplant,
             exact=self.exact,
             may_sum=script.sums,
-            per_weight=script.per_weight,
             dtypes=dtypes,
             parts=len(cases) + script.parts(pair, every_case[0], request),
             group=script.group,
@@ -260,7 +250,6 @@ def main(script: Script) -> int:
     watch()
     gc.freeze()  # what has been imported stays
     gc.enable()
-    keep_freed_memory()
     # What overflows or is NaN is a row's verdict.
     warnings.filterwarnings("ignore", category=RuntimeWarning)
     worker = Worker(script, module=_module_name())
@@ -319,23 +308,19 @@ def _answer_from_stdin(worker: Worker) -> int:
 def _run_apart(module: str, path: Path) -> int:
     """Run a module's `main` on a file in a fork, so that this process keeps nothing of it.
 
-    A fork need not import the framework again; elsewhere than on Linux one may not bear that.
-    Ends as the fork ended, unless that is well: who asked finds out why as of any process.
+    A fork need not import the framework again.  Ends as the fork ended, unless that is well: who
+    asked finds out why as of any process.
     """
-    if sys.platform != "linux":
-        command = [sys.executable, "-W", "ignore", "-m", module, str(path)]
-        status = subprocess.run(command, cwd=PATH, check=False).returncode
-    else:
-        process = os.fork()
-        if not process:
-            try:
-                watch_launcher()  # this process
-                status = importlib.import_module(module).main(path)
-            except BaseException as error:  # a model's file may call exit
-                traceback.print_exception(error)
-                status = 1
-            leave(status)
-        status = os.waitstatus_to_exitcode(os.waitpid(process, 0)[1])
+    process = os.fork()
+    if not process:
+        try:
+            watch_launcher()  # this process
+            status = importlib.import_module(module).main(path)
+        except BaseException as error:  # a model's file may call exit
+            traceback.print_exception(error)
+            status = 1
+        leave(status)
+    status = os.waitstatus_to_exitcode(os.waitpid(process, 0)[1])
     if status < 0:
         os.kill(os.getpid(), -status)
     return leave(status) if status else 0
@@ -374,16 +359,12 @@ class _Logs:
         except Exception as error:
             if self.job.gradients or not _asks_for_gradients(error):
                 raise
-            if self.request.offload:
-                raise UserError(Kind.OFFLOAD_NEEDS_ALL()) from None
             self.job = replace(self.job, gradients=True)
         return self.write(run, *arguments, **options)
 
     def write_all(self) -> None:
         """Write all logs of the request's task."""
         job, task = self.job, self.request.task
-        if self.request.offload:
-            map_weights(job)
         if isinstance(task, tasks.Whole):
             self.write(RunKind.WHOLE, "float64", None)
         elif isinstance(task, tasks.Traced):
@@ -406,9 +387,7 @@ class _Logs:
         """The logs of a task before which the reference's side makes what both start from."""
         forced = None
         if self.job.is_reference and self.aligned:
-            if not self.request.offload:
-                make_weights(self.job)
-            refuse_full_disk(self.job)
+            make_weights(self.job)
         if not self.job.is_reference:
             read_folders(self.job)
             forced = _load_choices(self.choices) if self.aligned else None

@@ -2,7 +2,6 @@
 
 import os
 import platform
-import shutil
 import sys
 import time
 from collections.abc import Mapping
@@ -38,11 +37,9 @@ from twincheck.common.sides.run import Run, stored
 from twincheck.common.sides.session import Seen, Selection, Session, using
 from twincheck.common.sides.upcast import upcasting
 from twincheck.common.system.checkout import ROOT, short_place
-from twincheck.common.system.errors import UserError
 from twincheck.common.system.frameworks import SETTINGS, SIDES, is_graph
 from twincheck.common.system.half import HALF
 from twincheck.common.system.hashes import arrays_sha256
-from twincheck.common.system.reasons import Kind
 from twincheck.common.system.run_kind import RunKind
 
 # Of the reference's float64 log, the first to be written: a step of a model has four, which come to
@@ -55,7 +52,7 @@ class _Ran:
     """The record that a log's cases leave for its sidecar, by their prefix or by their name."""
 
     inputs: dict[str, np.ndarray] = field(default_factory=dict)
-    states: Mapping[str, np.ndarray] = field(default_factory=dict)
+    states: dict[str, np.ndarray] = field(default_factory=dict)
     batches: dict[str, int | None] = field(default_factory=dict)
     modes: dict[str, str] = field(default_factory=dict)
     notes: dict[str, dict] = field(default_factory=dict)
@@ -171,10 +168,7 @@ def _run_case(job: Job, case: Case, dtype: str, session: Session, writer, again,
     session.dropouts.begin()  # the last pass has ended
     ran.inputs |= {run.prefix + key: values for key, values in run.inputs.items()}
     ran.batches[run.prefix] = next((v.shape[0] for v in run.inputs.values() if v.ndim), None)
-    if request.offload:  # one case, whose arrays nobody holds
-        ran.states = run.start()
-    else:
-        ran.states |= {run.prefix + key: values for key, values in run.start().items()}
+    ran.states |= {run.prefix + key: values for key, values in run.start().items()}
     ran.extra |= run.extra
     for what in ("draws", "dropouts"):
         drawn = getattr(session, what).listed(_shortened)
@@ -282,22 +276,6 @@ def _kept(job: Job, path: Path) -> dict[str, object]:
             told = sidecar_of(first)
             return {"summing": bool(told.sums) or bool(places_of_scores(told))}
     return {"limit": MOST_BYTES, "summing": any(map(job.is_large, job.cases))}
-
-
-def refuse_full_disk(job: Job) -> None:
-    """Raise UserError where the logs of a large model will not fit, before any is written."""
-    if not (job.may_sum and any(map(job.is_large, job.cases))):
-        return
-    needed = MOST_BYTES * 5
-    if job.request.keep == "all":
-        # Two float64 logs and two of half their size; each case logs its weights' gradients.
-        counts = [job.values(case) for case in job.cases]
-        needed = 3 * 8 * (sum(counts) + job.per_weight * counts[0])
-    free = shutil.disk_usage(job.folder).free
-    if free < needed:
-        all_kept = job.request.keep == "all"
-        kind = Kind.DISK_TOO_SMALL_FOR_ALL if all_kept else Kind.DISK_TOO_SMALL
-        raise UserError(kind(model=job.pair.name, needed=needed / 1e9, free=free / 1e9))
 
 
 def _shortened(place: str) -> str:

@@ -3,8 +3,8 @@
 # The two sides of a check, under the names that their logs have: the reference's and the
 # candidate's, whatever computes them.
 SIDES = ("torch", "paddle")
-# What may compute a side: a framework as it is, or a graph that it makes of the same file.
-BACKENDS = ("torch", "torch-compiled", "paddle", "paddle-static")
+# What may compute a side: a framework as it is, or Paddle's static graph of the same file.
+BACKENDS = ("torch", "paddle", "paddle-static")
 
 
 def framework_of(backend: str) -> str:

@@ -10,13 +10,12 @@ import platform
 import subprocess
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 
 from twincheck.common.system.checkout import PATH
 from twincheck.common.system.door import to_type
 from twincheck.common.system.errors import UserError
-from twincheck.common.system.processes import environment, set_variables
+from twincheck.common.system.processes import NEEDED, environment
 from twincheck.common.system.reasons import Kind
 from twincheck.common.system.start import OLDEST_PYTHON, installed
 
@@ -53,30 +52,10 @@ _DISTRIBUTIONS = {
 _said: dict[str, dict] = {}  # a Python's path -> what it said of itself
 
 
-@dataclass(frozen=True)
-class Interpreter:
-    """A Python that can run a side."""
-
-    path: str
-    variables: Mapping[str, str] = field(default_factory=dict)  # its workers' environment has them
-
-
 def interpreter(side: str, python: str | None) -> str:
-    """The path of the Python that runs a side; what its workers need in their environment is set.
+    """The path of the Python that runs a side; `environment` then has what its workers need.
 
     python    what --torch-python or --paddle-python says; None for this Python
-    """
-    answer = find_interpreter(side, python, environment(), PATH)
-    set_variables(answer.path, answer.variables)
-    return answer.path
-
-
-def find_interpreter(
-    side: str, python: str | None, variables: Mapping[str, str], folder: Path
-) -> Interpreter:
-    """The Python that runs a side: the one named, else this one, where the framework must be.
-
-    variables, folder   the environment and the working folder that a worker is started with
     Raises UserError where there is no such Python, or it is too old, or lacks the framework or
     NumPy.
     """
@@ -86,7 +65,7 @@ def find_interpreter(
             raise UserError(Kind.SIDE_NOT_INSTALLED(**told))
         found = importlib.metadata.distributions(name="paddlepaddle") if side == "paddle" else ()
         if not any(one.version.startswith("2.") for one in found):
-            return Interpreter(sys.executable)  # nothing to ask
+            return sys.executable  # nothing to ask
         python = sys.executable
     option = f"--{side}-python {python}"
     path = Path(python).expanduser().absolute()  # not resolved: a venv's python is a link
@@ -94,7 +73,7 @@ def find_interpreter(
         raise UserError(Kind.PYTHON_IS_FOLDER(option=option, python=python))
     if not path.exists():
         raise UserError(Kind.PYTHON_MISSING(option=option))
-    answer = _said.get(str(path)) or ask(option, path, variables, folder)
+    answer = _said.get(str(path)) or ask(option, path)
     _said[str(path)] = answer
     told = {"option": option, "version": answer["python"]}
     if tuple(int(part) for part in answer["python"].split(".")) < OLDEST_PYTHON:
@@ -103,7 +82,8 @@ def find_interpreter(
     if missing:
         lacks = Kind.PYTHON_LACKS if len(missing) == 1 else Kind.PYTHON_LACKS_BOTH
         raise UserError(lacks(**told, **dict(zip(("package", "other"), missing, strict=False))))
-    return Interpreter(str(path), _variables(side, answer))
+    NEEDED[str(path)] = _variables(side, answer)
+    return str(path)
 
 
 def versions(python: str) -> str:
@@ -116,15 +96,13 @@ def versions(python: str) -> str:
     return " ".join(found)
 
 
-def ask(
-    option: str, path: Path, variables: Mapping[str, str], folder: Path, within_s: float = 60.0
-) -> dict:
+def ask(option: str, path: Path, within_s: float = 60.0) -> dict:
     """Ask a Python what it is and has; raises UserError where it cannot be made to answer."""
     try:
         finished = subprocess.run(
             [str(path), "-W", "ignore", "-c", _QUESTION, json.dumps(_DISTRIBUTIONS)],
-            cwd=folder,
-            env=dict(variables),
+            cwd=PATH,
+            env=environment(),
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,

@@ -40,12 +40,14 @@ _PATIENCE_S = 5.0
 _LOOK_EVERY_S = 0.5  # whether a process that owes an answer still runs
 _PROGRESS, _ANSWER = "@progress ", "@done "  # how lines of a worker's standard output begin
 
-_VARIABLES: dict[str, Mapping[str, str]] = {}  # a Python's path -> variables that its workers need
+NEEDED: dict[str, Mapping[str, str]] = {}  # a Python's path -> variables that its workers need
 
 
-def environment(device: str = "cpu") -> dict[str, str]:
+def environment(device: str = "cpu", python: str = "") -> dict[str, str]:
     """A worker's environment: the user's own, and what makes Paddle fast on these processors."""
     values = dict(os.environ)
+    for name, value in NEEDED.get(python, {}).items():
+        values[name] = ":".join(filter(None, [value, values.get(name)]))
     if device == "gpu":
         values = ON_GPU | values
     users = filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep))
@@ -65,11 +67,6 @@ def environment(device: str = "cpu") -> dict[str, str]:
     if processor_is_amd():
         values.setdefault("MKL_DEBUG_CPU_TYPE", "5")
     return values
-
-
-def set_variables(python: str, variables: Mapping[str, str]) -> None:
-    """Set these variables for every worker that this Python runs from now on."""
-    _VARIABLES[python] = variables
 
 
 def processor_is_amd() -> bool:
@@ -159,11 +156,9 @@ class Process:
         device: str = "cpu",
         asks: bool = False,
     ):
-        values = environment(device)
+        values = environment(device, command[0])
         if threads is not None and "OMP_NUM_THREADS" not in os.environ:
             values["OMP_NUM_THREADS"] = str(threads)
-        for name, value in _VARIABLES.get(command[0], {}).items():
-            values[name] = ":".join(filter(None, [value, values.get(name)]))
         self.stderr: deque[str] = deque(maxlen=_KEPT_LINES)
         self._answers: queue.SimpleQueue[int | None] = queue.SimpleQueue()
         self._process = Child(

@@ -9,7 +9,6 @@ from twincheck.common.system.reasons import Kind
 
 _CALLED = {
     "torch": "torch",
-    "torch-compiled": Kind.CALLED_COMPILED_TORCH(),
     "paddle": "Paddle",
     "paddle-static": Kind.CALLED_STATIC_PADDLE(),
 }

@@ -2,7 +2,6 @@
 
     work/.published/MODEL.json   {"config": …, "inputs": …}; {} where no config.json is there
     work/.published/MODEL.npz    torch's names and layout
-    work/.published/MODEL.mapped.json, MODEL.owners.json    in its place with --offload (mapped.py)
 
 The check's process reads the checkpoint (common/weights/read.py); a worker needs NumPy and its
 framework to read these.  Which entries a model has, what is tied and which layers own them is asked
@@ -28,9 +27,8 @@ from twincheck.common.system.json_file import load_json, write_json
 from twincheck.common.system.reasons import Kind
 from twincheck.common.weights.layers import Owner
 from twincheck.common.weights.layout import Layout
-from twincheck.common.weights.mapped import Mapped
 from twincheck.common.weights.read import CheckpointFiles, Stored, find, read
-from twincheck.common.weights.states import check_state, load_owners, save_owners, save_state
+from twincheck.common.weights.states import check_state, load_owners, save_state
 
 FOLDER = ".published"
 _SHOWN = 3  # names in a note; the certificate has all
@@ -131,17 +129,15 @@ def fit(
     checkpoint: Checkpoint,
     describe: Callable[[str], dict],
     both: bool = False,
-    mapped: bool = False,
 ) -> None:
     """Read the weights and bring them to the torch model's names and layout.
 
     describe   side -> key -> Owner of that side's model
     both       ask both sides in any case, for the layout
-    mapped     leave them in their files
     Raises UserError with both lists where they are not the model's.
     """
     option = checkpoint.files.option
-    stored = checkpoint.stored = read(checkpoint.files, mapped)
+    stored = checkpoint.stored = read(checkpoint.files)
     sides = SIDES if stored.paddle or both else ("torch",)
     checkpoint.owners = {side: describe(side) for side in sides}
     case = pair.case
@@ -160,18 +156,13 @@ def fit(
             names.append(key)
     checkpoint.filled = tied_names(names, owners)
     sources = {key: key for key in names} | checkpoint.filled
-    if isinstance(stored.state, Mapped):
-        state = stored.state.only(sources)
-    else:
-        state = {key: stored.state[source] for key, source in sources.items()}
+    state = {key: stored.state[source] for key, source in sources.items()}
     check_state(f"{option} ({checkpoint.files.path.name})", state, owners)
     if stored.paddle:
         state = checkpoint.layout.to_torch(state)
         fill_in(state, checkpoint.owners["torch"])
         check_state(option, state, checkpoint.owners["torch"])
-    if not isinstance(state, Mapped):
-        state = {key: state[key] for key in checkpoint.owners["torch"]}
-    checkpoint.state = state
+    checkpoint.state = {key: state[key] for key in checkpoint.owners["torch"]}
 
 
 def fill_in(state: dict[str, np.ndarray], owners: Mapping[str, Owner]) -> dict[str, str]:
@@ -201,18 +192,15 @@ def describe(
     preset: str,
     work: Path,
     cases: tuple[str, ...] = (),
-    offload: bool = False,
 ) -> dict[str, Owner]:
     """Key -> Owner of a side's model, which a process of that side builds.
 
-    cases     whose model it is, the first of them; by default of the preset
-    offload   build it without its weights
-
+    cases   whose model it is, the first of them; by default of the preset
     Raises UserError in that process's own words where it cannot.
     """
     folder = work / FOLDER / side / pair.name
     published = str(work / FOLDER) if (work / FOLDER / f"{pair.name}.json").is_file() else None
-    told = {"published": published, "cases": cases, "offload": offload, "task": Describe()}
+    told = {"published": published, "cases": cases, "task": Describe()}
     request = RunRequest(pair.model, preset, **told)
     run_side(side, python, request, folder / "request.json")
     return load_owners(ResultFolder(folder).owners())
@@ -233,7 +221,6 @@ def prepare(
     pythons: Mapping[str, str],
     work: Path,
     both: bool = False,
-    offload: bool = False,
 ) -> tuple[Pair, Checkpoint]:
     """Read a checkpoint for a pair and write what the workers need of it into `work`.
 
@@ -247,13 +234,8 @@ def prepare(
     if "torch" in pythons:
 
         def owners(side: str) -> dict[str, Owner]:
-            return describe(side, pair, pythons[side], preset, work, offload=offload)
+            return describe(side, pair, pythons[side], preset, work)
 
-        fit(pair, checkpoint, owners, both, offload)
-        path = work / FOLDER / f"{pair.name}.npz"
-        if offload:
-            checkpoint.state.write(path.with_suffix(".mapped.json"))
-            save_owners(path.with_suffix(".owners.json"), checkpoint.owners["torch"])
-        else:
-            save_state(path, checkpoint.state)
+        fit(pair, checkpoint, owners, both)
+        save_state(work / FOLDER / f"{pair.name}.npz", checkpoint.state)
     return pair, checkpoint

@@ -14,20 +14,19 @@ the check's process imports neither framework.
 import io
 import os
 import zipfile
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
 
 from twincheck.common.logs.pickle_machine import Refused
-from twincheck.common.system.door import to_type
 from twincheck.common.system.errors import UserError
 from twincheck.common.system.files import open_plain
 from twincheck.common.system.json_file import load_json
 from twincheck.common.system.npz import read_npz
 from twincheck.common.system.reasons import Kind, Reason
 from twincheck.common.system.words import printable
-from twincheck.common.weights.mapped import LONGEST_HEADER, Mapped, safetensors_places
+from twincheck.common.weights.safetensors import LONGEST_HEADER, read_safetensors
 from twincheck.common.weights.saved_by_torch import (
     LEGACY_MAGIC,
     read_torch_legacy,
@@ -68,7 +67,7 @@ class CheckpointFiles:
 class Stored:
     """The contents of a file of weights."""
 
-    state: dict[str, np.ndarray] | Mapped
+    state: dict[str, np.ndarray]
     kind: str  # in words
     paddle: bool = False  # Paddle's names and layout, not torch's
     widened: list[str] = field(default_factory=list)  # bfloat16, now float32
@@ -114,14 +113,11 @@ def parts(weights: str) -> list[Path]:
     return [files.path, *shards, *filter(None, [files.config])]
 
 
-def read(files: CheckpointFiles, mapped: bool = False) -> Stored:
-    """The arrays of a checkpoint; UserError, in one sentence, for whatever cannot be read.
-
-    mapped   they stay in their files, which must be safetensors
-    """
+def read(files: CheckpointFiles) -> Stored:
+    """The arrays of a checkpoint; UserError, in one sentence, for whatever cannot be read."""
     source = f"--weights {files.option}"
     if not _is_index(files):
-        return _read_file(files.path, source, mapped)
+        return _read_file(files.path, source)
     told = {"source": source, "index": files.path.name}
     names, wanted = _shards(files)
     whole = Stored({}, "", shards=len(names))
@@ -130,17 +126,17 @@ def read(files: CheckpointFiles, mapped: bool = False) -> Stored:
         if not path.is_file():
             raise UserError(Kind.SHARD_MISSING(**told, name=printable(name)))
         shard = Kind.SHARD_OF_OPTION(weights=files.option, name=name)
-        part = _read_file(path, shard, mapped)
+        part = _read_file(path, shard)
         twice = sorted(set(whole.state) & set(part.state))
         if twice:
             raise UserError(Kind.SHARDS_HOLD_BOTH(source=source, names=twice))
-        whole.state |= part.state.places if mapped else part.state
+        whole.state |= part.state
         whole.kind, whole.paddle = part.kind, part.paddle
         whole.widened += part.widened
     absent = sorted(set(wanted) - set(whole.state))
     if absent:
         raise UserError(Kind.SHARDS_LACK(**told, names=absent))
-    return replace(whole, state=Mapped(whole.state)) if mapped else whole
+    return whole
 
 
 def _is_index(files: CheckpointFiles) -> bool:
@@ -157,18 +153,14 @@ def _shards(files: CheckpointFiles) -> tuple[list[str], list[str]]:
     return sorted(set(table.values())), list(table)
 
 
-def _read_file(path: Path, source: str, mapped: bool = False) -> Stored:
+def _read_file(path: Path, source: str) -> Stored:
     """One file; `source` begins the sentence that says what is wrong with it."""
     with open_plain(path, links=True) as file:
         start = file.read(512)
         file.seek(0)
         _refuse_other(start, source)
         try:
-            if mapped and not _is_safetensors(start):
-                write = to_type("converter", "--out", "model.safetensors", "--to", "torch")
-                told = {"source": source, "file": path.name, "command": write}
-                raise UserError(Kind.WEIGHTS_NOT_MAPPED(**told))
-            stored = _by_content(file, start, path, mapped)
+            stored = _by_content(file, start, path)
             if stored.state:
                 return stored
             problem = Kind.FILE_REFUSED(reason=Kind.HOLDS_NO_WEIGHTS())
@@ -198,7 +190,7 @@ def _refuse_other(start: bytes, source: str) -> None:
         raise UserError(Kind.WEIGHTS_ARE_PAGE(source=source))
 
 
-def _by_content(file: io.BufferedReader, start: bytes, path: Path, mapped: bool) -> Stored:
+def _by_content(file: io.BufferedReader, start: bytes, path: Path) -> Stored:
     if start.startswith(b"PK"):
         with zipfile.ZipFile(file) as archive:
             if any(name.split("/", 1)[-1] == "data.pkl" for name in archive.namelist()):
@@ -208,28 +200,16 @@ def _by_content(file: io.BufferedReader, start: bytes, path: Path, mapped: bool)
     if start.startswith(LEGACY_MAGIC):
         state, wide = read_torch_legacy(file)
         return Stored(state, Kind.FORM_TORCH_LEGACY(), widened=wide)
-    if _is_safetensors(start):
-        return _safetensors(path, mapped)
+    if start[8:9] == b"{" and int.from_bytes(start[:8], "little") < LONGEST_HEADER:
+        return _safetensors(path)
     if start[:1] == b"\x80":
         return _pdparams(file)
     raise Refused(Kind.NO_WEIGHTS_FILE())
 
 
-def _is_safetensors(start: bytes) -> bool:
-    return start[8:9] == b"{" and int.from_bytes(start[:8], "little") < LONGEST_HEADER
-
-
-def _safetensors(path: Path, mapped: bool) -> Stored:
-    places, metadata = safetensors_places(path)
-    paddle = metadata.get("format") in _OF_PADDLE
-    wide = [name for name, place in places.items() if place.dtype == "BF16"]
-    if not mapped:
-        state = {name: place.read() for name, place in places.items()}
-        return Stored(state, Kind.FORM_SAFETENSORS(), paddle, wide)
-    if paddle:
-        command = to_type("converter", "--to", "torch")
-        raise Refused(Kind.WEIGHTS_OF_PADDLE_NOT_MAPPED(command=command))
-    return Stored(Mapped(places), Kind.FORM_SAFETENSORS_MAPPED(), widened=wide)
+def _safetensors(path: Path) -> Stored:
+    state, wide, metadata = read_safetensors(path)
+    return Stored(state, Kind.FORM_SAFETENSORS(), metadata.get("format") in _OF_PADDLE, wide)
 
 
 def _pdparams(file: io.BufferedReader) -> Stored:

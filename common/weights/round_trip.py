@@ -27,8 +27,7 @@ def changed_keys(
     return [key for key, values in found if not same_bits(values, state[key])]
 
 
-def is_one_way(layout: Layout, key: str, values: np.ndarray) -> bool:
-    """Return whether one Paddle entry has other bits after a conversion to torch and back."""
+def _is_one_way(layout: Layout, key: str, values: np.ndarray) -> bool:
     entry = layout.entries[layout.paddle_first[key]]
     shapes = {k: layout.torch_owners[k].shape for k in entry.torch_keys}
     state = {k: np.zeros(shape, values.dtype) for k, shape in shapes.items()}
@@ -56,4 +55,4 @@ def filled_padding_rows(layout: Layout, state: Mapping[str, np.ndarray]) -> list
 def one_way_keys(layout: Layout, paddle_state: Mapping[str, np.ndarray]) -> list[str]:
     """Keys of a Paddle state that have other bits after a conversion to torch and back."""
     carried = (key for key in paddle_state if layout.paddle_first.get(key) in layout.entries)
-    return [key for key in carried if is_one_way(layout, key, paddle_state[key])]
+    return [key for key in carried if _is_one_way(layout, key, paddle_state[key])]

@@ -24,7 +24,6 @@ from twincheck.common.system.npz import read_npz
 from twincheck.common.system.reasons import Kind
 from twincheck.common.system.words import printable
 from twincheck.common.weights.layers import Owner
-from twincheck.common.weights.mapped import Mapped
 
 # A state of more bytes is not kept, and is mapped.  What is smaller takes no time and little disk,
 # and can be read with NumPy afterwards.
@@ -95,8 +94,6 @@ class States:
 
     def sha256(self, arrays: Mapping[str, np.ndarray]) -> str:
         """SHA-256 of arrays that were loaded here, such as those of all cases; computed once."""
-        if isinstance(arrays, Mapped):
-            return arrays.sha256()
         which = tuple((key, id(values)) for key, values in arrays.items())
         if which not in self._hashes:
             self._hashes[which] = arrays_sha256(arrays), arrays  # kept: an id is nobody else's

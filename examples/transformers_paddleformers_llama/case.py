@@ -26,18 +26,6 @@ _BASE = {
 CONFIGS = {
     "default": _BASE | {"rope_theta": 10500.0},
     "tied": _BASE | {"rope_theta": 10000.0, "tie_word_embeddings": True},
-    # 1.4 billion parameters, for --offload.
-    "billion": _BASE
-    | {
-        "rope_theta": 10000.0,
-        "vocab_size": 32000,
-        "hidden_size": 2560,
-        "intermediate_size": 6912,
-        "num_hidden_layers": 16,
-        "num_attention_heads": 20,
-        "num_key_value_heads": 20,
-        "max_position_embeddings": 512,
-    },
     "phi3": _BASE | {"model": "Phi3", "rope_theta": 10000.0, "rms_norm_eps": 1e-5},
 }
 
@@ -45,7 +33,7 @@ CONFIGS = {
 def make_inputs(config, seed):
     """input_ids, attention_mask (1 = keep), labels: each (B, T) int64; short rows end in padding"""
     rng = np.random.default_rng(seed)
-    lengths = np.array([12, 7, 1] if config["vocab_size"] == 60 else [512])
+    lengths = np.array([12, 7, 1])
     mask = (np.arange(lengths[0]) < lengths[:, None]).astype(np.int64)
     ids = rng.integers(3, config["vocab_size"], mask.shape) * mask
     return {"input_ids": ids, "attention_mask": mask, "labels": np.where(mask == 1, ids, -100)}

@@ -3,9 +3,6 @@
 The check's process: it reads and prepares the data in batches, has both sides answer the same
 arrays in float32, each side going its own way, and has every example on which they differ run again
 alone, in float64 and float32.  extras/agreement/agreement.py judges and says what is written.
-
-What a batch came to is kept beside the results until all are done, for --resume, in
-step2_metric/log/.checkpoints/MODEL/agree/last.NUMBER.json; one of another model is done again.
 """
 
 import hashlib
@@ -24,13 +21,11 @@ from twincheck.common.check.options import CheckOptions, Parser, positive
 from twincheck.common.check.result import shown
 from twincheck.common.check.runner import base_folder
 from twincheck.common.check.steps import Step
-from twincheck.common.check.unfinished import Unfinished
 from twincheck.common.logs.result_folder import AGREEMENT_FILE
 from twincheck.common.report import terminal as report
 from twincheck.common.system.errors import UserError
 from twincheck.common.system.frameworks import SIDES
-from twincheck.common.system.hashes import arrays_sha256
-from twincheck.common.system.json_file import load_json, write_json
+from twincheck.common.system.json_file import write_json
 from twincheck.common.system.npz import read_npz
 from twincheck.common.system.reasons import reasons_json
 from twincheck.extras.agreement import Kind, agreement
@@ -42,16 +37,15 @@ from twincheck.extras.shared.sides import Sides, asked, only_pair
 
 BATCH_SIZE = 32
 STEM = "agree"
-# A side is asked for so many batches at a time: its model is built once for each such chunk, and
-# what a chunk comes to is kept.
+# A side is asked for so many batches at a time: its model is built once for each such chunk.
 CHUNK, CHUNK_BYTES = 64, 1 << 28
 AGAIN = 32  # examples that are run again at a time
 SHOWN = 10  # disagreements in the terminal
 DATA_WEIGHTS = "perturbed"  # as step 2 scores: weights as initialised hide faults
 # What --agree goes by; other options of this check mean nothing there.
 OF_AGREEMENT = (
-    *("agree", "batch-size", "resume", "model", "preset", "device", "seed", "weights", "out"),
-    *("tokenizer", "transplant", "torch-python", "paddle-python", "json", "lang", "debug"),
+    *("agree", "batch-size", "model", "preset", "device", "seed", "weights", "out", "tokenizer"),
+    *("transplant", "torch-python", "paddle-python", "json", "lang", "debug"),
 )
 
 Answers = dict[str, dict[str, np.ndarray]]  # side -> what it answers
@@ -59,7 +53,6 @@ Answers = dict[str, dict[str, np.ndarray]]  # side -> what it answers
 
 def add(parser: Parser) -> None:
     """Give the check's parser the options."""
-    parser.take("resume")
     group = parser.add_argument_group(Kind.OPTIONS())
     group.add_argument("--agree", type=Path, metavar="DATA", help=Kind.HELP_AGREE())
     size = Kind.HELP_BATCH_SIZE(size=BATCH_SIZE)
@@ -75,71 +68,57 @@ def run(step: Step, given: Namespace) -> int:
         raise UserError(Kind.OPTIONS_IDLE(options=idle))
     options, path = CheckOptions.of(given), given.agree
     pair = only_pair(options, Kind.MODEL_MISSING())
-    base, resume = base_folder(step, options), options.run.resume
-    more = {"data_weights": DATA_WEIGHTS, "resume": False}
+    base = base_folder(step, options)
     with (
         report.progress() as on_progress,
-        asked(pair, options, base, **more) as one,
-        Unfinished(base, one.work, resume, Kind.AGREEMENT()) as unfinished,
+        asked(pair, options, base, data_weights=DATA_WEIGHTS) as one,
     ):
         weights, tokenizer = one.run.weights, options.tokenizer
         data = Examples(path, one.pair, one.case, one.run.seed, tokenizer, weights)
         with one.sides("twincheck.extras.agreement.answers", STEM) as sides:
-            notes = one.notes + unfinished.claim(one.pair)
-            kept = unfinished.folder / one.pair.name / "agree"
             size = given.batch_size or BATCH_SIZE
-            result = Agreeing(data, sides, kept, size, on_progress).result(path, notes)
+            result = Agreeing(data, sides, size, on_progress).result(path, one.notes)
         place = base / one.pair.name / AGREEMENT_FILE
         place.parent.mkdir(exist_ok=True)
         write_json(place, result)
-        unfinished.forget(one.pair)
     show(result, place)
     if given.json:
         write_json(given.json, result)
     return result["exit_code"]
 
 
-ADDED = Added(add, ("agree", "batch-size", "resume"), run, Kind.RESUME_GOES_ON())
+ADDED = Added(add, ("agree", "batch-size"), run)
 
 
 class Agreeing:
     """One agreement: what is done, and what is still to be done."""
 
-    def __init__(
-        self, examples: Examples, sides: Sides, kept: Path, size: int, on_progress: Callable
-    ):
-        self.examples, self.sides, self.kept, self.size = examples, sides, kept, size
+    def __init__(self, examples: Examples, sides: Sides, size: int, on_progress: Callable):
+        self.examples, self.sides, self.size = examples, sides, size
         self.on_progress = on_progress
         self.started = time.monotonic()
-        self.parts: dict[int, dict] = {}  # number of a batch -> what it came to
-        self.model = ""  # what the batches depend on
+        self.parts: list[dict] = []  # what each batch came to
         self.diverged = 0
-        self.answered = 0.0  # examples
+        sides.told = lambda side, what: self._say(f"{side}: {what}")
 
     def result(self, path: Path, notes: list[str]) -> dict[str, object]:
         """Go through the data; what agreement.json holds."""
         self._say(Kind.NOW_WEIGHTS())
-        notes = notes + self._begin()
-        waiting: dict[int, Batch] = {}
-        for number, first in enumerate(range(0, self.examples.count, self.size)):
-            try:
-                batch = self.examples.read(first, min(first + self.size, self.examples.count))
-            except UserError:
-                self._conclude(waiting)
-                raise
-            if not self._was_done(number, batch):
-                waiting[number] = batch
-            read = sum(a.nbytes for one in waiting.values() for a in one.arrays.values())
-            if len(waiting) == CHUNK or read >= CHUNK_BYTES:
-                self._conclude(waiting)
-                waiting = {}
-        self._conclude(waiting)
-        parts = [self.parts[number] for number in sorted(self.parts)]
+        notes = notes + self._first_example()
+        batches: list[Batch] = []
+        for first in range(0, self.examples.count, self.size):
+            last = min(first + self.size, self.examples.count)
+            batches.append(self.examples.read(first, last))
+            read = sum(a.nbytes for one in batches for a in one.arrays.values())
+            if len(batches) == CHUNK or read >= CHUNK_BYTES or last == self.examples.count:
+                self._answer(batches)
+                batches = []
         try:
-            total = agreement.summed(parts)
+            total = agreement.summed(self.parts)
         except ValueError as error:
             raise UserError(Kind.DATA_REFUSED(path=str(path), error=str(error))) from None
         asked_for, pair = self.sides.run, self.sides.pair
+        fed = "".join(part["fed"] for part in self.parts)
         notes += self.examples.notes
         if not self.sides.exact:
             notes.append(Kind.NO_FLOAT64_RUN())
@@ -159,8 +138,8 @@ class Agreeing:
                 "path": os.path.abspath(path),
                 "kind": self.examples.kind,
                 "examples": self.examples.count,
-                "sha256": hashlib.sha256("".join(p["of"][0] for p in parts).encode()).hexdigest(),
-                "arrays": parts[0]["arrays"],
+                "sha256": hashlib.sha256(fed.encode()).hexdigest(),
+                "arrays": self.parts[0]["arrays"],
             },
             **total,
             "notes": notes,
@@ -169,31 +148,11 @@ class Agreeing:
 
     # ---- the course of it -----------------------------------------------------------------------
 
-    def _begin(self) -> list[str]:
-        """The first example alone: weights, notes on faults that show, what batches depend on."""
+    def _first_example(self) -> list[str]:
+        """Have the first example answered alone: it makes the weights, and may show a fault."""
         first = {"first": _inputs(self.examples.read(0, 1).arrays)}
-        exact = dict(self._ask(first, "float64"))
-        dict(self._ask(first, "float32"))
-        run, cars = self.sides.run, [self.sides.sidecar(side) for side in SIDES]
-        self.model = repr([run.preset, run.seed, run.device, run.transplant])
-        for car in cars:
-            made_of = [car.sources, car.workbench_sha256, car.weights_sha256]
-            self.model += repr([*made_of, car.framework_version])
-        self.kept.mkdir(parents=True, exist_ok=True)
-        both = list(exact["first"].values())
+        both = list(dict(self._ask(first, "float64"))["first"].values())
         return [note for note in [agreement.another_function(*both)] if note] if both[1:] else []
-
-    def _was_done(self, number: int, batch: Batch) -> bool:
-        """Take what a batch came to in a former run, of the same arrays and the same model."""
-        path = self.kept / f"last.{number:06d}.json"
-        former = load_json(path) if path.is_file() else {}
-        if former.get("of") != [arrays_sha256(batch.arrays), self.model]:
-            return False
-        self.parts[number] = former
-        self.answered += self.size
-        verdicts = [each["verdict"] for each in former["disagreements"]]
-        self.diverged += verdicts.count("DIVERGED")
-        return True
 
     def _ask(
         self, batches: dict[str, dict[str, np.ndarray]], dtype: str
@@ -210,74 +169,68 @@ class Agreeing:
             paths = {side: folders[1] / f"{name}_{side}.npz" for side in SIDES}
             yield name, {side: read_npz(path) for side, path in paths.items() if path.is_file()}
 
-    def _conclude(self, batches: dict[int, Batch]) -> None:
-        """Have batches answered, judge what differs, and keep what they came to."""
+    def _answer(self, batches: list[Batch]) -> None:
+        """Have batches answered, and judge what differs, the first ranks first."""
         self._say()
-        waiting: list[tuple[int, Found]] = []
-        given = {f"{number:06d}": _inputs(batch.arrays) for number, batch in batches.items()}
-        self.sides.on_batch = self._batch_answered
-        for name, answers in self._ask(given, "float32") if batches else ():
-            number, batch = int(name), batches[int(name)]
+        given = {str(batch.first): _inputs(batch.arrays) for batch in batches}
+        found: list[tuple[Batch, dict, Found]] = []
+        for batch, (_, answers) in zip(batches, self._ask(given, "float32"), strict=True):
             try:
-                counts, found = agreement.compare(answers, batch.mask)
+                counts, some = agreement.compare(answers, batch.mask)
             except ValueError as error:
                 where = {"first": batch.first, "last": batch.first + len(batch.sources) - 1}
                 raise UserError(Kind.EXAMPLES_NOT_COMPARED(**where, error=str(error))) from None
-            arrays = {k: f"{v.dtype}{list(v.shape[1:])}" for k, v in batch.arrays.items()}
-            self.parts[number] = {
-                "of": [answers["torch"]["fed"].tobytes().hex(), self.model],
-                "arrays": arrays,
+            part = {
+                "fed": answers["torch"]["fed"].tobytes().hex(),
+                "arrays": {k: f"{v.dtype}{list(v.shape[1:])}" for k, v in batch.arrays.items()},
                 "choices": counts,
                 "disagreements": [],
                 "unjudged": 0,
             }
-            waiting += [(number, each) for each in found]
-        self.sides.on_batch = lambda side: None
-        waiting.sort(key=lambda each: each[1].rank)
-        while waiting and self.diverged < agreement.STOP:
-            rows: dict[tuple[int, int], list[Found]] = {}
-            for number, each in waiting:
-                rows.setdefault((number, each.row), []).append(each)
-            some = dict(list(rows.items())[:AGAIN])
-            self._judge(batches, some)
-            waiting = [each for each in waiting if (each[0], each[1].row) not in some]
-        for number, _ in waiting:
-            self.parts[number]["unjudged"] += 1
-        for number in batches:
-            write_json(self.kept / f"last.{number:06d}.json", self.parts[number])
+            self.parts.append(part)
+            found += [(batch, part, each) for each in some]
+        examples: dict[int, list[tuple[Batch, dict, Found]]] = {}
+        for batch, part, each in sorted(found, key=lambda one: one[2].rank):
+            examples.setdefault(batch.first + each.row, []).append((batch, part, each))
+        numbers = list(examples)
+        for first in range(0, len(numbers), AGAIN):
+            some = {number: examples[number] for number in numbers[first : first + AGAIN]}
+            if self.diverged < agreement.STOP:
+                self._judge(some)
+                continue
+            for _, part, _ in (each for several in some.values() for each in several):
+                part["unjudged"] += 1
 
-    def _judge(self, batches: dict[int, Batch], found: dict[tuple[int, int], list[Found]]) -> None:
-        """Run the examples (batch, row) again, each alone, and judge what was found of them."""
-        self._say(Kind.NOW_AGAIN(count=len(found)))
+    def _judge(self, examples: dict[int, list[tuple[Batch, dict, Found]]]) -> None:
+        """Run examples, by their numbers, again, each alone, and judge what was found of them."""
+        self._say(Kind.NOW_AGAIN(count=len(examples)))
         again = {}
-        for (number, row), some in found.items():
-            arrays = {k: v[row : row + 1] for k, v in batches[number].arrays.items()}
+        for number, some in examples.items():
+            batch, row = some[0][0], some[0][2].row
             places: dict[str, list] = {}
-            for each in some:
+            for _, _, each in some:
                 places.setdefault(f"at/{each.choice}", []).append((0, *each.position))
             at = {key: np.array(positions) for key, positions in places.items()}
-            again[f"{number:06d}_{row}"] = _inputs(arrays) | at
+            again[str(number)] = (
+                _inputs({k: v[row : row + 1] for k, v in batch.arrays.items()}) | at
+            )
         dtypes = ("float64", "float32") if self.sides.exact else ("float32",)
         runs: dict[str, dict] = {name: {} for name in again}
         for dtype in dtypes:
             for name, answers in self._ask(again, dtype):
                 runs[name] |= {(side, dtype): each for side, each in answers.items()}
-        for (number, row), some in found.items():
-            batch, seen = batches[number], dict.fromkeys((each.choice for each in some), 0)
-            for each in some:
-                told = agreement.judge(each, runs[f"{number:06d}_{row}"], seen[each.choice])
+        for number, some in examples.items():
+            seen = dict.fromkeys((each.choice for _, _, each in some), 0)
+            for batch, part, each in some:
+                told = agreement.judge(each, runs[str(number)], seen[each.choice])
                 seen[each.choice] += 1
                 self.diverged += told["verdict"] == "DIVERGED"
-                where = {"example": batch.first + row, "source": batch.sources[row]}
-                self.parts[number]["disagreements"].append(where | told)
-
-    def _batch_answered(self, side: str) -> None:
-        self.answered += self.size / len(SIDES)
-        self._say()
+                where = {"example": number, "source": batch.sources[each.row]}
+                part["disagreements"].append(where | told)
 
     def _say(self, what: str = "") -> None:
         count = self.examples.count
-        done = min(int(self.answered), count)
+        done = min(len(self.parts) * self.size, count)
         now = Kind.NOW(done=done, count=count)
         self.on_progress(Kind.NOW_DOING(now=now, what=what) if what else now, done / count)
 

@@ -1,4 +1,4 @@
-"""Bit for bit: which operators make the two sides' bits differ."""
+"""Operators of the Paddle side that torch computes, and which of them make the sides differ."""
 
 from twincheck.common.system.reasons import own_kinds
 

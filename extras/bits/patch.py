@@ -18,7 +18,6 @@ import paddle
 import torch
 from paddle.utils import dlpack
 
-from twincheck.common.sides.places import line_of_model
 from twincheck.common.system.intercept import Intercept
 from twincheck.common.system.tree import tree_leaves, tree_map
 from twincheck.common.transplant.table import Untaken, by_name
@@ -35,10 +34,7 @@ class Tally:
     gradients: int = 0  # calls of its gradient
     gradients_differed: int = 0
     largest: float = 0.0  # of |Paddle's - torch's|, over the largest |torch's| of that call
-    ulps: float = 0.0  # the same in units in the last place of that value
-    order: int = 0  # among the operators that differ, by when each first did; 0: it never did
     where: str = ""  # the module that ran when it first differed
-    place: str = ""  # file:line of the model that had called it
     untaken: dict[str, int] = field(default_factory=dict)  # why Paddle's own ran instead -> calls
 
 
@@ -101,7 +97,6 @@ class _Call:
         if any(0 in value.shape for value in tensors):
             raise Untaken(Kind.UNTAKEN_EMPTY())
         self.transplant = transplant
-        self.place = "" if tally.order else line_of_model()
         self.own, self.function = own, function
         self.name, self.passed, self.tensors, self.tally = name, passed, tensors, tally
         with_graph = paddle.is_grad_enabled()
@@ -183,14 +178,13 @@ class _Call:
     def count(self, taken, own, entry: str) -> None:
         """Add one to an entry of the tally where torch's results and Paddle's own differ."""
         pairs = [pair for pair in zip(taken, own, strict=True) if pair[1] is not None]
-        off, ulps = _apart(pairs) if pairs else (0.0, 0.0)
+        off = _apart(pairs) if pairs else 0.0
         if off:
-            tally, others = self.tally, self.transplant.tally.values()
+            tally = self.tally
+            if not tally.largest:
+                tally.where = self.transplant.running()
             setattr(tally, entry, getattr(tally, entry) + 1)
-            tally.largest, tally.ulps = max(tally.largest, off), max(tally.ulps, ulps)
-            if not tally.order:
-                tally.order = 1 + max(other.order for other in others)
-                tally.where, tally.place = self.transplant.running(), self.place
+            tally.largest = max(tally.largest, off)
 
     def _filled(self, tensors) -> list:
         """[arguments, options] with other tensors instead of the caller's."""
@@ -246,8 +240,8 @@ def _to_paddle(value: torch.Tensor, lent: Sequence[torch.Tensor]) -> paddle.Tens
     return dlpack.from_dlpack(torch.utils.dlpack.to_dlpack(value))
 
 
-def _apart(pairs) -> tuple[float, float]:
-    """The largest difference of a call's results, over torch's largest value and in its ulps.
+def _apart(pairs) -> float:
+    """The largest difference of a call's results, over torch's largest value.
 
     0 where all are equal.  Over all results together, since one may be nothing but rounding, as
     the gradient of a bias that a softmax behind it cancels.
@@ -258,10 +252,7 @@ def _apart(pairs) -> tuple[float, float]:
         for values in zip(*arrays, strict=True)
     )
     if np.array_equal(taken, own, equal_nan=True):
-        return 0.0, 0.0
+        return 0.0
     off = float(np.nanmax(np.abs(taken - own), initial=0.0))
     size = float(np.nanmax(np.abs(taken), initial=0.0))
-    if not (np.isfinite(off) and 0.0 < size < np.inf):
-        return 1.0, 1.0
-    floats = next((a.dtype for a, _ in arrays if a.dtype.kind == "f"), np.dtype(np.float64))
-    return off / size, off / float(np.spacing(floats.type(size)))
+    return off / size if np.isfinite(off) and 0.0 < size < np.inf else 1.0

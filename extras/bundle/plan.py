@@ -15,12 +15,11 @@ NumPy only.
 """
 
 import hashlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 
-from twincheck.common.logs.sidecar import Sidecar
 from twincheck.common.system import json_kinds as kinds
 from twincheck.common.verdict.comparisons import LOGITS, OWN, RUNS, SKETCH
-from twincheck.common.verdict.row import AGREEING, count, exit_code, worst
+from twincheck.common.verdict.row import AGREEING
 from twincheck.extras.bundle import Kind
 from twincheck.extras.shared.rows import FIELDS
 
@@ -57,41 +56,14 @@ def most_used(rows: Iterable[Mapping[str, object]]) -> list[Place]:
     return [(stem, key) for _, stem, key in sorted(shares)[: MOST_TRIED * WORST]]
 
 
-def rows_hash(content: bytes) -> str:
-    """The hash of all rows of a part, which draws its sample."""
-    return hashlib.sha256(content).hexdigest()
-
-
 def drawn(rows: Iterable[Mapping[str, object]], content: bytes) -> list[Place]:
     """The rows that may be in a sample, in the order in which it takes them; large ones are not.
 
-    content   that of the rows' file
+    content   that of the rows' file, whose hash draws the sample
     """
-    seed = rows_hash(content)
+    seed = hashlib.sha256(content).hexdigest()
     places = [place_of(row) for row in rows if row["stem"] and row["size"] <= SAMPLED_SIZE]
     return sorted(places, key=lambda p: hashlib.sha256(f"{seed} {p[0]} {p[1]}".encode()).digest())
-
-
-def told_of_rows(rows: Sequence[Mapping[str, object]], content: bytes) -> dict[str, object]:
-    """Return what the manifest says of a part's rows; `content` is their file's."""
-    verdicts = [row["verdict"] for row in rows]
-    return {
-        "verdict": worst(verdicts),
-        "exit_code": exit_code(verdicts),
-        "counts": count(verdicts),
-        "rows": {"count": len(rows), "sha256": rows_hash(content)},
-    }
-
-
-def environment_of(side: str, sidecar: Sidecar) -> dict[str, object]:
-    """Return the environment in which a sidecar says that its log was made."""
-    return {
-        "side": side,
-        "framework": sidecar.framework,
-        "version": sidecar.framework_version,
-        "device": sidecar.device,
-        **{name: sidecar.environment[name] for name in sorted(sidecar.environment)},
-    }
 
 
 # ---- what stands in a line of each file, or in all of it ----------------------------------------

@@ -48,7 +48,7 @@ def bundle_results(
             continue
         pair, asked = pairs[result.model], asked_of(step.judged[0], result.folder)
         command = repeated(step, pair, asked, options)
-        part = Part(result, command, asked | {"built_in": pair.built_in}, {})
+        part = Part(result, command, asked, {})
         part.reports[f"{part.step}.html"] = base_folder(step, options) / html_page.FILE
         if page is not None:
             part.reports[page.name] = page

@@ -18,7 +18,7 @@ import numpy as np
 from twincheck.common.logs.guide_pair import STEMS, full_stem, guide_value, has_pair, is_over_torch
 from twincheck.common.logs.reader import Log, read_log
 from twincheck.common.logs.result_folder import ResultFolder
-from twincheck.common.logs.sidecar import Sidecar, read_sidecar, sidecar_path
+from twincheck.common.logs.sidecar import read_sidecar, sidecar_path
 from twincheck.common.system import json_kinds as kinds
 from twincheck.common.system.frameworks import SIDES
 from twincheck.common.system.hashes import file_sha256, same_bits
@@ -48,39 +48,15 @@ def names(stem: str) -> dict[str, dict[str, str]]:
 # ---- reprod_log's report ------------------------------------------------------------------------
 
 _STAMP = r"\[[\d/]{8,10} [\d:]{8}\] root INFO: "
-_KEY = re.compile(rf"{_STAMP}(?P<key>.*): ")
-_MEAN = re.compile(
-    rf"{_STAMP}\tmean diff: check passed: (?P<passed>True|False), value: (?P<value>\S+)"
+_LINES = re.compile(
+    rf"{_STAMP}(?P<key>.*): \n{_STAMP}\tmean diff: check passed: (?P<passed>True|False), "
+    r"value: (?P<value>nan|inf|\d+(?:\.\d*)?(?:e[+-]?\d+)?)\n"
 )
-_END = re.compile(rf"{_STAMP}diff check (?P<word>passed|failed)")
+_END = re.compile(rf"{_STAMP}diff check (?P<word>passed|failed)\n?")
 
 # NumPy adds up in an order that depends on the processor: how far its mean may be another's, as a
 # part of it.
 _OTHER_ORDER = {2: 2e-3, 4: 1e-5, 8: 1e-12}
-
-
-class NoReport(ValueError):
-    """A text that is no report of reprod_log's, in one sentence."""
-
-
-def read_report(text: str) -> tuple[dict[str, tuple[bool, str]], bool]:
-    """Key -> whether it passed and its value as printed; whether all passed.  Raises NoReport."""
-    lines = text.split("\n")
-    if lines[-1:] == [""]:
-        lines.pop()
-    if not lines or not (end := _END.fullmatch(lines[-1])):
-        raise NoReport(Kind.REPORT_LAST_LINE())
-    found: dict[str, tuple[bool, str]] = {}
-    if len(lines) % 2 == 0:
-        raise NoReport(Kind.REPORT_LINES_ODD(count=len(lines)))
-    for number in range(0, len(lines) - 1, 2):
-        key, mean = _KEY.fullmatch(lines[number]), _MEAN.fullmatch(lines[number + 1])
-        if not key or not mean:
-            raise NoReport(Kind.REPORT_LINES(first=number + 1, second=number + 2))
-        if key["key"] in found:
-            raise NoReport(Kind.REPORT_KEY_TWICE(key=ascii(key["key"][:80])))
-        found[key["key"]] = mean["passed"] == "True", mean["value"]
-    return found, end["word"] == "passed"
 
 
 def report_problems(text: str, torch: Log, paddle: Log, threshold: float) -> list[str]:
@@ -88,32 +64,28 @@ def report_problems(text: str, torch: Log, paddle: Log, threshold: float) -> lis
 
     As reprod_log does it: the mean of |a - b| in the logs' own precision, against the threshold.
     """
-    try:
-        lines, all_passed = read_report(text)
-    except NoReport as error:
-        return [str(error)]
-    problems = []
+    lines = list(_LINES.finditer(text))
+    end = _END.fullmatch(text[sum(len(line[0]) for line in lines) :])
+    if end is None:
+        return [Kind.REPORT_NONE()]
+    problems, keys = [], [line["key"] for line in lines]
     common = [key for key in torch if key in paddle]
-    if list(lines) != common:
-        odd = sorted(set(lines).symmetric_difference(common))
+    if keys != common:
+        odd = sorted(set(keys).symmetric_difference(common))
         return [Kind.REPORT_KEYS(key=ascii(odd[0][:80])) if odd else Kind.REPORT_ORDER()]
-    for key, (passed, value) in lines.items():
-        wanted = mean_difference(torch[key], paddle[key])
-        shown = ascii(key[:80])
-        try:
-            number = float(value)
-        except ValueError:
-            problems.append(Kind.REPORT_NO_NUMBER(key=shown, value=ascii(value[:40])))
-            continue
+    all_passed = all(line["passed"] == "True" for line in lines)
+    for key, line in zip(keys, lines, strict=True):
+        wanted, number = mean_difference(torch[key], paddle[key]), float(line["value"])
+        shown, passed = ascii(key[:80]), line["passed"] == "True"
         near = _OTHER_ORDER.get(np.asarray(wanted).dtype.itemsize, 1e-12) * abs(float(wanted))
         same = number == float(wanted) or abs(number - float(wanted)) <= near
         if not same and not (np.isnan(number) and np.isnan(wanted)):
-            said = {"key": shown, "said": value[:40], "wanted": f"{wanted}"}
+            said = {"key": shown, "said": line["value"][:40], "wanted": f"{wanted}"}
             problems.append(Kind.REPORT_VALUE(**said))
         if passed != (not wanted > threshold):
             said = {"key": shown, "said": "passed" if passed else "failed", "wanted": f"{wanted}"}
             problems.append(Kind.REPORT_PASSED(**said, threshold=threshold))
-    if all_passed != all(passed for passed, _ in lines.values()):
+    if all_passed != (end["word"] == "passed"):
         problems.append(Kind.REPORT_ALL_PASSED())
     return problems
 
@@ -185,7 +157,7 @@ def _selection_problems(part, name: str, side: str, log: Log) -> Iterator[str]:
         return
     if sidecar.log_sha256 != file_sha256(path):
         yield Kind.SELECTED_LOG_OTHER(file=name)
-    if not not_edited(sidecar):
+    if not sidecar.sealed:
         yield Kind.SELECTED_EDITED(file=beside)
     if (sidecar.side, sidecar.framework) != (side, side):
         yield Kind.SELECTED_OF_SIDE(file=beside, found=str(sidecar.side), side=side)
@@ -218,8 +190,3 @@ def _selection_problems(part, name: str, side: str, log: Log) -> Iterator[str]:
             else:
                 told = {"key": printable(key), "log": f"{part.name}/{source['log']}"}
                 yield Kind.SELECTED_OTHER_VALUE(file=name, **told)
-
-
-def not_edited(sidecar: Sidecar) -> bool:
-    """True for a sidecar that fits its own seal, or is of a version that had none."""
-    return sidecar.seal is None or sidecar.sealed

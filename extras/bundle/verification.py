@@ -109,7 +109,6 @@ def _verify_parts(manifest: Mapping, folder: Path, found: Verification) -> None:
     found.commit = printable(str(commit.get("id")))
     if commit.get("changed"):
         found.commit = Kind.COMMIT_AND_CHANGES(commit=found.commit)
-    told: list[Sidecar] = []
     names: set[str] = set()
     for about in parts:
         plan.must(isinstance(about, dict), Kind.PART_NO_OBJECT)
@@ -123,18 +122,7 @@ def _verify_parts(manifest: Mapping, folder: Path, found: Verification) -> None:
         except _ODD_JSON as error:
             said = f"{type(error).__name__}: {error}"[:269]
             part.problem(Kind.NOT_OF_A_BUNDLE_WHY(error=said))
-        told += part.sidecars.values()
         part.report(found)
-    if plan.member(manifest, "rows", int) != found.rows:
-        found.problems.append(Kind.MANIFEST_ROWS(told=manifest["rows"], found=found.rows))
-    # What the manifest repeats of the sidecars must be what they say.
-    seeds = sorted({sidecar.seed for sidecar in told if sidecar.seed is not None})
-    if manifest.get("seeds") != seeds:
-        found.problems.append(Kind.MANIFEST_SEEDS(seeds=str(seeds)))
-    environments = [plan.environment_of(str(sidecar.side), sidecar) for sidecar in told]
-    listed = plan.member(manifest, "environments", list)
-    if any(e not in listed for e in environments) or any(e not in environments for e in listed):
-        found.problems.append(Kind.MANIFEST_ENVIRONMENTS())
     if not found.rows:
         found.problems.append(Kind.NO_ROWS())
 
@@ -207,7 +195,6 @@ class _Part:
 
     def verify(self) -> None:
         self.read_rows()
-        self.check_summary()
         self.read_sidecars()
         self.check_keys()
         self.check_witnesses()
@@ -247,25 +234,12 @@ class _Part:
                 self.problem(Kind.PROBLEM_OF(of=key, problem=sentence), plan.ROWS)
         self.rows = rows
 
-    def check_summary(self) -> None:
-        found = plan.told_of_rows(self.rows, self.bytes_of(plan.ROWS))
-        same = self.about.get("rows") == found.pop("rows")
-        self.need(same, Kind.ROWS_OTHER, plan.ROWS)
-        for stem in self.stems:
-            passed = [row["guide_passed"] is True for row in self.rows if row["stem"] == stem]
-            if stem == full_stem(self.guide) and passed:
-                found["guide_all_passed"] = all(passed)
-        for name, value in found.items():
-            same = self.about.get(name) == value
-            self.need(same, Kind.SUMMARY, member=name, value=str(value))
-
     def read_sidecars(self) -> None:
         logs: dict[Path, LogName] = {}
         told = plan.member(self.about, "logs", dict)
-        for file, about in told.items():
+        for file, inside in told.items():
             name = LogName.parse(file) if is_safe(file) and "/" not in file else None
-            named = name is not None and isinstance(about, dict)
-            plan.must(named, Kind.LOG_NAME, file=printable(file))
+            plan.must(name is not None, Kind.LOG_NAME, file=printable(file))
             path = self.folder / file
             sidecar = read_sidecar(path)
             if sidecar is None:
@@ -273,12 +247,10 @@ class _Part:
                 continue
             self.sidecars[file] = sidecar
             logs[path] = name
-            inside, there, sha256 = about.get("inside"), path.is_file(), sidecar.log_sha256
-            own = submission.not_edited(sidecar)
-            is_it = inside != "whole" or not there or file_sha256(path) == sha256
+            there = path.is_file()
+            is_it = inside != "whole" or not there or file_sha256(path) == sidecar.log_sha256
             for holds, kind in (
-                (own, Kind.SIDECAR_EDITED),
-                (about.get("sha256") == sha256, Kind.SIDECAR_OF_ANOTHER_LOG),
+                (sidecar.sealed, Kind.SIDECAR_EDITED),
                 ((inside == "none") != there, Kind.LOG_INSIDE_OR_NOT),
                 (is_it, Kind.LOG_OTHER),
                 (sidecar.model == self.about.get("model"), Kind.SIDECAR_OF_ANOTHER_MODEL),
@@ -353,9 +325,6 @@ class _Part:
             of = {"file": plan.INSIDE, "key": printable(place[1])}
             plan.must(place not in seen and place in self.of_place, Kind.INSIDE_TWICE, **of)
             seen.add(place)
-        count = len(records)
-        same = self.about.get("inside") == count
-        self.need(same, Kind.INSIDE_COUNT, plan.INSIDE, count=count)
         return records
 
     def check_choice_of_rows(self, records: Sequence[Mapping]) -> None:

@@ -1,6 +1,6 @@
 """Verify a bundle that somebody handed in: neither framework is needed, nothing of it is executed.
 
-    twincheck verify BUNDLE [--root ROOT] [--rerun] [--json FILE]
+    twincheck verify BUNDLE [--root ROOT] [--json FILE]
 
 Every file is compared with the manifest, every verdict whose tensors are inside is derived again by
 the rule, every line of reprod_log's reports is computed again, and the files are compared with what
@@ -26,15 +26,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = Parser(__doc__, "verify")
     parser.add_argument("bundle", type=Path, metavar="BUNDLE", help=Kind.OPTION_BUNDLE())
     parser.add_argument("--root", default="", metavar="ROOT", help=Kind.OPTION_ROOT())
-    parser.add_argument("--rerun", action="store_true", help=Kind.OPTION_RERUN())
-    parser.add_argument(
-        "--pair",
-        type=Path,
-        action="append",
-        default=[],
-        metavar="FOLDER",
-        help=Kind.OPTION_PAIR(),
-    )
     parser.add_argument("--json", type=Path, metavar="FILE", help=Kind.OPTION_JSON())
     options = parser.parse_args(arguments)
     return guarded(False, lambda: _verify(options))
@@ -42,13 +33,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _verify(options) -> int:
     found = verify_bundle(options.bundle, options.root)
-    if options.rerun and found.problems:
-        found.notes.append(Kind.NOT_RUN_AGAIN_AT_ALL())
-    elif options.rerun:
-        # For this alone are the checks, and with them the frameworks, needed.
-        from twincheck.extras.bundle.again import rerun
-
-        rerun(options.bundle, options.pair, found)
     if options.json is not None:
         write_json(options.json, found.as_json())
     _show(options.bundle, found, options.root)

@@ -37,7 +37,7 @@ class Part:
 
     result: object  # common/check/result.py's Result
     command: str  # what to type for the same run
-    asked: dict[str, object]  # what --rerun asks for
+    asked: dict[str, object]  # what both sides were asked for
     reports: dict[str, Path]  # name in the bundle -> HTML page
 
     @property
@@ -77,6 +77,7 @@ def write_bundle(
     manifest: dict[str, object] = {"schema": SCHEMA, **about}
     manifest |= {"strict": strict, "allow": list(allow), "errors": dict(errors or {})}
     told: list[dict[str, object]] = []
+    inside = 0
     with ArchiveWriter(path) as archive:
         archive.add("README.md", _README.read_bytes())
         written: list[_Writing] = []
@@ -89,27 +90,13 @@ def write_bundle(
                 evidence = _Evidence(stack, one, strict, "nan" in allow)
                 evidence.choose(max(0, min(PART_BYTES, left)))
                 told.append(evidence.add())
+                inside += len(evidence.inside)
         manifest["parts"] = told
-        manifest["rows"] = sum(len(one.rows) for one in written)
-        manifest |= _of_sidecars(written)
+        manifest["commands"] = list(dict.fromkeys(part.command for part in parts))
         archive.finish(manifest)
         files = len(archive.files) + 1
-    inside = sum(part["inside"] for part in told)
-    return Written(path, path.stat().st_size, archive.root, files, manifest["rows"], inside)
-
-
-def _of_sidecars(written: Sequence["_Writing"]) -> dict[str, object]:
-    """Return what all sidecars together say: environments, seeds and commands."""
-    environments, seeds = [], set()
-    for one in written:
-        for path, name in one.files.logs():
-            sidecar = sidecar_of(path)
-            environment = plan.environment_of(name.side, sidecar)
-            if environment not in environments:
-                environments.append(environment)
-            seeds.add(sidecar.seed)
-    commands = list(dict.fromkeys(one.part.command for one in written))
-    return {"environments": environments, "seeds": sorted(seeds - {None}), "commands": commands}
+    rows = sum(len(one.rows) for one in written)
+    return Written(path, path.stat().st_size, archive.root, files, rows, inside)
 
 
 class _Writing:
@@ -161,9 +148,6 @@ class _Writing:
         for path, _ in self.files.logs():
             if path.name not in self.handed_in:
                 self.add(sidecar_path(path).name, sidecar_path(path))
-        asked = sorted(self.result.folder.glob("request_*.json"))
-        for path in (*asked, self.files.suited(), self.files.reference_key()):
-            self.add(f"asked/{safe_part(path.name)}", path)
 
     def _add_submission(self) -> None:
         found = {side: self.files.log(self.guide, side) for side in SIDES}
@@ -316,11 +300,8 @@ class _Evidence:
             "submission": f"{plan.SUBMISSION}/{writing.model}",
             "threshold": step.guide_threshold,
             "guide_passed": result.guide_passed,
-            "guide_all_passed": result.guide_all_passed,
             "command": writing.part.command,
             "asked": writing.part.asked,
-            **plan.told_of_rows(self.rows, writing.content),
-            "inside": len(self.inside),
             "left_out": [
                 {"stem": stem, "key": key, "why": why}
                 for (stem, key), why in self.left_out.items()
@@ -345,20 +326,18 @@ class _Evidence:
             told = [[name, k, list(shape)] for (name, k), shape in shapes.items()]
             yield {"stem": stem, "key": key, "why": why, **({"shapes": told} if told else {})}
 
-    def _add_logs(self) -> dict[str, dict[str, object]]:
-        """Add the logs, whole or in part; file -> what the manifest says of each."""
-        told: dict[str, dict[str, object]] = {}
+    def _add_logs(self) -> dict[str, str]:
+        """Add the logs; file -> whether it is inside: whole, part or none."""
+        told: dict[str, str] = {}
         judged = {path.name for logs in self.logs.values() for path in logs.values()}
         for path, name in self.writing.files.logs():
             if path.name in self.writing.handed_in:
                 continue
-            size = path.stat().st_size
-            about = {"bytes": size, "sha256": sidecar_of(path).log_sha256}
-            whole = name.stem in self.whole if path.name in judged else size <= SMALL_BYTES
-            about["inside"] = "whole" if whole else "part" if path.name in judged else "none"
+            is_small = path.stat().st_size <= SMALL_BYTES
+            whole = name.stem in self.whole if path.name in judged else is_small
+            told[path.name] = "whole" if whole else "part" if path.name in judged else "none"
             if whole:
                 self.writing.add(path.name, path)
-            told[path.name] = about
         with TemporaryDirectory() as temporary:
             stems = [stem for stem in self.stems if stem not in self.whole]
             for stem, name, path in [(s, *log) for s in stems for log in self.logs[s].items()]:

@@ -1,7 +1,7 @@
 """Certify that the Paddle model holds the torch model's weights, all of them.
 
     twincheck certificate --model NAME|FOLDER [--preset NAME] [--weights PATH] [--json FILE]
-        [--round-trip] [--offload]
+        [--round-trip]
 
 Both sides run step 1 once.  The table has a line an entry: torch key, Paddle key, kind of layer,
 what is done to the values (transposed, rows of a fused weight, convert), further names of the same
@@ -14,9 +14,6 @@ tensor, and what was found:
 Below it stands what one side alone has, or ties alone.  Weights are `perturbed` unless
 --weights says otherwise: as initialised, biases are 0, gains 1 and running statistics 0 and 1, and
 swapped ones would not show.
-
---offload: for a checkpoint larger than memory.  Each entry is looked at when its part of the model
-runs for the first time, and goes to torch and back with the values that it has then.
 
 --round-trip: where the libraries' own loaders carry the weights (case.py's `load`), what the Paddle
 library has read it saves too, in the reference's format, and the reference must read its own bits
@@ -107,18 +104,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "weights", default="perturbed", help=Kind.OPTION_WEIGHTS()
     )
     parser.add_argument("--round-trip", action="store_true", help=Kind.OPTION_ROUND_TRIP())
-    options = parser.take("offload", "torch-python", "paddle-python", "json", "debug").parse_args(
-        arguments
-    )
+    options = parser.take("torch-python", "paddle-python", "json", "debug").parse_args(arguments)
     return guarded(options.debug, lambda: _certify(options))
 
 
 def _certify(options) -> int:
     asked = CheckOptions.of(options)
-    asked.refuse_with_offload()
     run = replace(asked.run, mode=EVAL)  # weights are the same in both
-    if run.offload and options.round_trip:
-        raise UserError(Kind.OFFLOAD_OR_ROUND_TRIP())
     pairs = load_pairs(asked.models)
     for pair in pairs:
         pair.config(run.preset)
@@ -158,8 +150,7 @@ def certify(
     checkpoints = {}
     if is_checkpoint(run.weights):
         for i, pair in enumerate(pairs):
-            told = (pair, run.weights, run.preset, False, pythons, work)
-            read = prepare(*told, offload=run.offload)
+            read = prepare(pair, run.weights, run.preset, False, pythons, work)
             pairs[i], checkpoints[pair.name] = read
         run = replace(run, published=str(work / FOLDER))
     keep = "all" if round_trip else run.keep  # the folders of large models are read again

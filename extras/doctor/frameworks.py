@@ -5,14 +5,16 @@ An import that crashes, or never ends, is what the process says, and no more.
 
 import json
 import subprocess
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from twincheck.common.system.checkout import PATH
 from twincheck.common.system.errors import UserError
-from twincheck.common.system.interpreters import find_interpreter
+from twincheck.common.system.interpreters import interpreter
 from twincheck.common.system.processes import environment, how_it_ended
+from twincheck.common.system.start import installed
 from twincheck.extras.doctor import Kind
 
 PATIENCE_S = 120.0  # a cold disk; on an idle machine it takes two seconds
@@ -22,7 +24,6 @@ _MARK = "@doctor "
 _QUESTION = """
 import json, sys
 side = sys.argv[1]
-import numpy
 if side == "torch":
     import torch as lib
     hip = getattr(lib.version, "hip", None)
@@ -37,29 +38,26 @@ else:
     product = lib.eye(2, dtype="float64") @ lib.ones([2, 2], dtype="float64")
 assert product.numpy().tolist() == [[1.0, 1.0], [1.0, 1.0]], "a product of 1 is not 1"
 names = [cuda.get_device_name(i) for i in range(cuda.device_count())] if seen else []
-answer = {"version": lib.__version__, "file": lib.__file__, "numpy": numpy.__version__}
-answer.update(python="%d.%d.%d" % sys.version_info[:3], built_for=built, gpus=names)
+answer = {"version": lib.__version__, "file": lib.__file__, "built_for": built, "gpus": names}
 print("@doctor " + json.dumps(answer))
 """
 
 
 @dataclass(frozen=True)
 class Framework:
-    """The answer of one Python on a framework.
+    """The answer of this Python on a framework.
 
     problem     why it cannot be used; empty where it works
     built_for   the CUDA or ROCm that it was built for, with its version; None for a CPU build
     """
 
     side: str
-    path: str  # of the Python
     problem: str = ""
     version: str = ""
-    python: str = ""
     file: str = ""
-    numpy: str = ""
     built_for: str | None = None
     gpus: Sequence[str] = field(default_factory=list)
+    is_here: bool = True
 
     @property
     def works(self) -> bool:
@@ -67,17 +65,19 @@ class Framework:
         return not self.problem
 
 
-def examine(side: str, path: str, within_s: float = PATIENCE_S) -> Framework:
-    """Import a framework under a Python, in a process that has some time for it."""
+def examine(side: str, within_s: float = PATIENCE_S) -> Framework:
+    """Import a framework in a process that has some time for it."""
+    if not installed(side):
+        return Framework(side, problem=Kind.NO_PYTHON_HAS_IT(), is_here=False)
     try:
-        found = find_interpreter(side, path, environment(), PATH)
+        python = interpreter(side, sys.executable)
     except UserError as error:
-        return Framework(side, path, problem=str(error))
+        return Framework(side, problem=str(error))
     try:
         done = subprocess.run(
-            [found.path, "-W", "ignore", "-c", _QUESTION, side],
+            [python, "-W", "ignore", "-c", _QUESTION, side],
             cwd=PATH,
-            env=environment() | dict(found.variables),
+            env=environment(python=python),
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
@@ -85,13 +85,13 @@ def examine(side: str, path: str, within_s: float = PATIENCE_S) -> Framework:
             timeout=within_s,
         )
     except subprocess.TimeoutExpired:
-        return Framework(side, path, problem=Kind.IMPORT_ENDLESS(seconds=within_s))
+        return Framework(side, problem=Kind.IMPORT_ENDLESS(seconds=within_s))
     except OSError as error:
-        return Framework(side, path, problem=Kind.PYTHON_NOT_RUN(error=str(error.strerror)))
+        return Framework(side, problem=Kind.PYTHON_NOT_RUN(error=str(error.strerror)))
     said = [line for line in done.stdout.splitlines() if line.startswith(_MARK)]
     if done.returncode or not said:
         ended = how_it_ended(done.returncode, done.stderr.splitlines())
-        return Framework(side, path, problem=Kind.IMPORT_ENDED(ended=ended))
+        return Framework(side, problem=Kind.IMPORT_ENDED(ended=ended))
     answer = json.loads(said[-1][len(_MARK) :])
     answer["file"] = str(Path(answer["file"]).parent)
-    return Framework(side, path, **answer)
+    return Framework(side, **answer)

@@ -9,7 +9,7 @@ both sides.  Every choice is in the ledger with its margin.  Exit status 0: the 
 Every prompt is gone on with by itself, the whole text given anew for each token, and each side must
 then agree with itself: with its key-value cache, on all prompts as one padded batch, and by its
 library's `generate` (docs/generation.md).  The built-in Reformer's loop goes by its cache, or with
---no-cache without: hashing attention with a cache is another function, so the text may be another.
+--cache none without: hashing attention with a cache is another function, the text may be another.
 """
 
 import math
@@ -41,7 +41,7 @@ from twincheck.common.system.program import guarded
 from twincheck.common.verdict.row import Row
 from twincheck.common.weights.checkpoint import configured
 from twincheck.extras.generation import Kind, prompts
-from twincheck.extras.generation.generation import BY, CACHE, LIBRARY, LOOP, Request
+from twincheck.extras.generation.generation import CACHE, LIBRARY, LOOP, Request
 from twincheck.extras.generation.judge_generation import (
     Generated,
     document,
@@ -52,6 +52,7 @@ from twincheck.extras.generation.judge_generation import (
 
 TOKENS, PAIR_TOKENS = 64, 32
 SHOWN = 5  # differences of a prompt
+CACHES = {"both": SIDES, **{side: (side,) for side in SIDES}, "none": ()}
 _OF_A_DIFFERENCE = "token", "position", *SIDES, "reference", "verdict", "margin"
 
 
@@ -87,17 +88,15 @@ def options_parser() -> Parser:
         metavar="TEXT|IDS",
         help=Kind.HELP_PROMPT(prompt=prompts.PROMPT),
     )
-    group.add_argument("--prompt-file", type=Path, metavar="FILE", help=Kind.HELP_PROMPT_FILE())
     group.add_argument("--prompts", type=Path, metavar="FILE", help=Kind.HELP_PROMPTS())
     tokens = Kind.HELP_TOKENS(tokens=TOKENS, of_a_pair=PAIR_TOKENS)
     parser.add_argument("--tokens", type=int, metavar="N", help=tokens)
-    parser.add_argument("--by", action="append", choices=BY, help=Kind.HELP_BY())
-    parser.add_argument("--cache", choices=("both", *SIDES, "none"), help=Kind.HELP_CACHE())
+    parser.add_argument("--cache", choices=CACHES, help=Kind.HELP_CACHE())
+    parser.add_argument("--library", action="store_true", help=Kind.HELP_LIBRARY())
     parser.add_argument("--pad", action="store_true", help=Kind.HELP_PAD())
     parser.add_argument("--sample", action="store_true", help=Kind.HELP_SAMPLE())
     parser.add_argument("--temperature", type=float, metavar="T", help=Kind.HELP_TEMPERATURE())
     parser.add_argument("--top-k", type=int, metavar="K", help=Kind.HELP_TOP_K())
-    parser.add_argument("--no-cache", action="store_true", help=Kind.HELP_NO_CACHE())
     return parser
 
 
@@ -171,11 +170,7 @@ def request_of(options, pair, config, coder, seed: int) -> Request:
     refuse_settings(options)
     if pair.built_in:
         _refuse_of_reformer(options, config)
-    if options.no_cache and options.cache not in (None, "none"):
-        raise UserError(Kind.NO_CACHE_AND_CACHE(cache=options.cache))
-    cached = "none" if options.no_cache else options.cache
-    by = options.by or [CACHE]
-    if options.sample and LIBRARY in by:
+    if options.sample and options.library:
         raise UserError(Kind.SAMPLE_AND_LIBRARY())
     usual = TOKENS if pair.built_in else PAIR_TOKENS
     tokens = usual if options.tokens is None else options.tokens
@@ -203,10 +198,10 @@ def request_of(options, pair, config, coder, seed: int) -> Request:
         options.sample,
         1.0 if options.temperature is None else options.temperature,
         options.top_k or 0,
-        {None: SIDES, "both": SIDES, "none": ()}.get(cached, (cached,)),
+        CACHES[options.cache or "both"],
         _token(config.get("eos_token_id"), -1),
-        by=() if pair.built_in else tuple(way for way in (CACHE, LIBRARY) if way in by),
-        asked=tuple(options.by or ()) or ((CACHE,) if cached not in (None, "none") else ()),
+        library=options.library,
+        asked=options.cache is not None,
         padded=options.pad,
         pad=_token(config.get("pad_token_id"), 0),
         cached_loop=pair.built_in,
@@ -217,8 +212,9 @@ def _refuse_of_reformer(options, config) -> None:
     """Raise UserError for what hashing attention, which a cache makes another function, has not."""
     if options.dtype not in (None, "float32"):
         raise UserError(Kind.REFORMER_OF_ANOTHER_DTYPE(dtype=options.dtype))
-    for name in ("by", "cache", "pad"):
-        if getattr(options, name):
+    idle = ("library", options.library), ("cache", options.cache in SIDES), ("pad", options.pad)
+    for name, is_given in idle:
+        if is_given:
             raise UserError(Kind.REFORMER_WITHOUT_OPTION(option=name))
     if config.get("head", "lm") != "lm":
         raise UserError(Kind.HEAD_OF_NO_TEXT(preset=options.preset, head=config["head"]))
@@ -251,7 +247,11 @@ def document_of(
             "sample": request.sample,
             "temperature": request.temperature,
             "top_k": request.top_k,
-            "by": [LOOP, *request.by],
+            "by": [
+                LOOP,
+                *[CACHE] * (bool(request.cache) and not request.cached_loop),
+                *[LIBRARY] * request.library,
+            ],
             "padded": request.padded,
             "cache": {side: side in request.cache for side in SIDES},
         }

@@ -19,7 +19,7 @@ and case.py, where forward calls them otherwise, TOKEN_INPUTS, {"input_ids": its
 """
 
 import inspect
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 
@@ -45,7 +45,8 @@ IDS, MASK, POSITIONS = "input_ids", "attention_mask", "position_ids"
 NAMES = {IDS: IDS, MASK: MASK, POSITIONS: POSITIONS}
 CACHES = ("past_key_values", "cache")  # what libraries call it
 HASHED = "past_buckets_states"  # the Reformer's
-RIGHT = "with_positions"  # what the plain loop's positions come to, where they are given
+# What the plain loop's positions come to, where they are given, and such as begin anew.
+RIGHT, RESTART = "with_positions", "restart"
 OFF = 1e-6  # of the logits: so far off that it is worth asking why
 
 
@@ -160,20 +161,16 @@ class Decoder:
     def compare(self) -> None:
         """Run what was asked for beside the plain loop, and note how far it is from it."""
         request = self.request
-        cache = CACHE in request.by and self.side.NAME in request.cache
-        ways: dict[str, Callable] = {}
-        if cache:
-            ways[CACHE] = self._with_cache
-        if request.padded:
-            ways[PADDED] = self._padded
-        if request.padded and cache:
-            ways[PADDED_CACHE] = self._padded_with_cache
-        if LIBRARY in request.by:
-            ways[LIBRARY] = self._by_library
-        if LIBRARY in request.by and request.padded:
-            ways[PADDED_LIBRARY] = self._padded_by_library
+        cache = self.side.NAME in request.cache and not request.cached_loop
+        ways = (
+            (CACHE, cache, self._with_cache),
+            (PADDED, request.padded, self._padded),
+            (PADDED_CACHE, cache and request.padded, self._padded_with_cache),
+            (LIBRARY, request.library, self._by_library),
+            (PADDED_LIBRARY, request.library and request.padded, self._padded_by_library),
+        )
         with using(Session(self.run.request.seed)):
-            for way, function in ways.items():
+            for way, _, function in (each for each in ways if each[1]):
                 try:
                     function()
                 except UserError:
@@ -184,11 +181,8 @@ class Decoder:
                     self.failed[way] = error_sentence(error)
 
     def _leave_out(self, way: str, why: str) -> None:
-        asked = self.request.asked
-        is_asked = CACHE in asked if way in (CACHE, PADDED_CACHE) else way == PADDED
-        is_asked |= way in (LIBRARY, PADDED_LIBRARY)
         file = self.run.pair.folder / f"{self.side.NAME}_model.py"
-        if is_asked:
+        if self.request.asked or way not in (CACHE, PADDED_CACHE):
             raise UserError(Kind.WAY_MISSING(file=str(file), way=way, why=why))
         self.left_out.append(Kind.WAY_LEFT_OUT(side=self.side.NAME, way=way, why=why))
 
@@ -216,8 +210,7 @@ class Decoder:
             # Which positions does the model take for the tokens behind its cache?
             length = self.request.prompts[number].size
             behind = np.arange(right.shape[1]) >= length
-            places = {RIGHT: right, "restart": np.where(behind, 0, right)}
-            places |= {f"{by:+d}": right + by * behind for by in (-1, 1)}
+            places = {RIGHT: right, RESTART: np.where(behind, 0, right)}
             for name, positions in places.items():
                 tried = [row[0] for row in self._cached(CACHE, ids, mask, positions)]
                 against = None if name == RIGHT else rows

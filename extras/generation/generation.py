@@ -15,7 +15,7 @@ from twincheck.common.system.frameworks import SIDES
 
 STEM = "request"  # of the file in a model's data folder
 SITE = "generate/token"  # of the tape's draws
-LOOP, CACHE, LIBRARY = BY = ("loop", "cache", "library")  # what --by takes
+LOOP, CACHE, LIBRARY = "loop", "cache", "library"
 # How a side generates beside its plain loop, which all of these must agree with.
 PADDED, PADDED_CACHE, PADDED_LIBRARY = "padded", "padded with cache", "padded library"
 
@@ -31,8 +31,8 @@ class Request:
     top_k        drawn among so many of the largest logits; 0: among all
     cache        the sides that feed each new token alone, with a cache of those before it
     end          the token behind which a cached loop writes nothing; -1: there is none
-    by           CACHE and LIBRARY, where they are run beside it
-    asked        those of them that a model must have, else it is an error
+    library      also by the library's own `generate`
+    asked        a cache was asked for: a model that has none is an error
     padded       also all prompts as one batch, padded on the left
     pad          the token that they are padded with
     cached_loop  the loop itself goes by the cache, which makes the Reformer another function
@@ -45,8 +45,8 @@ class Request:
     top_k: int = 0
     cache: tuple[str, ...] = SIDES
     end: int = -1
-    by: tuple[str, ...] = ()
-    asked: tuple[str, ...] = ()
+    library: bool = False
+    asked: bool = False
     padded: bool = False
     pad: int = 0
     cached_loop: bool = False

@@ -253,11 +253,6 @@ def _by_logits(found: Generated, side: str, way: str, row: Row) -> Row:
 
 _JUDGED = (RunKind.FLOAT64, RunKind.PLAIN)
 _ALIKE = 1e-6  # of how far the first wrong token is off: float64 leaves 1e-15
-_POSITIONS = {
-    "-1": Kind.POSITIONS_TOO_SMALL(),
-    "+1": Kind.POSITIONS_TOO_LARGE(),
-    "restart": Kind.POSITIONS_ANEW(),
-}
 
 
 def _series(found: Generated, side: str, run: str, key: str) -> np.ndarray | None:
@@ -280,15 +275,15 @@ def _why(found: Generated, side: str, way: str, number: int, n: int) -> str:
         return ""
     given = _series(found, side, run, f"{name}:with_positions")
     if given is not None:
-        # Which positions give, at every token, what the model gives without any?
-        tried = {words: _series(found, side, run, f"{name}:{p}") for p, words in _POSITIONS.items()}
-        same = [words for words, gaps in tried.items() if gaps.max() < _ALIKE * gap[n]]
+        # Do positions that begin anew give, at every token, what the model gives without any?
+        anew = _series(found, side, run, f"{name}:restart").max() < _ALIKE * gap[n]
         off = np.flatnonzero(~(given < _ALIKE * gap[n]))
         if not off.size:
-            return Kind.POSITIONS_NEEDED(which=(same or [Kind.POSITIONS_WRONG()])[0])
-        if same:
+            which = Kind.POSITIONS_ANEW() if anew else Kind.POSITIONS_WRONG()
+            return Kind.POSITIONS_NEEDED(which=which)
+        if anew:
             position = found.prompts[number].size + int(off[0])
-            return Kind.POSITIONS_AND_MORE(which=same[0], position=position)
+            return Kind.POSITIONS_AND_MORE(which=Kind.POSITIONS_ANEW(), position=position)
     if n == 0:
         return Kind.NO_CACHE_YET()
     if n == 1:

@@ -60,12 +60,9 @@ def rows_of(pair: Pair, config, options, coder, seed: int) -> list[np.ndarray]:
     Raises UserError for what is no prompt.
     """
     if options.prompts is not None:
-        content = content_of("--prompts", options.prompts)
-        given = [line for line in content.splitlines() if line.strip()]
+        given = [line for line in _content(options.prompts).splitlines() if line.strip()]
         if not given:
             raise UserError(Kind.PROMPTS_MISSING(path=str(options.prompts)))
-    elif options.prompt_file is not None:
-        given = [content_of("--prompt-file", options.prompt_file)]
     elif options.prompt is not None or pair.built_in:
         given = [text.encode(errors="surrogateescape") for text in options.prompt or [PROMPT]]
     else:
@@ -77,13 +74,11 @@ def rows_of(pair: Pair, config, options, coder, seed: int) -> list[np.ndarray]:
     return rows
 
 
-def content_of(option: str, path: Path) -> bytes:
-    """A file's bytes; raises UserError where it cannot be read."""
+def _content(path: Path) -> bytes:
     try:
         return path.read_bytes()
     except OSError as error:
-        said = {"option": option, "path": str(path), "error": error.strerror}
-        raise UserError(Kind.FILE_UNREADABLE(**said)) from None
+        raise UserError(Kind.FILE_UNREADABLE(path=str(path), error=error.strerror)) from None
 
 
 def _ids(text: bytes) -> np.ndarray:

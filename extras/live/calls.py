@@ -25,7 +25,7 @@ from twincheck.extras.live import Kind, cells, forked, held
 from twincheck.extras.live.result import NotChecked, Result, last_said
 from twincheck.extras.live.serve import Hung, Server
 
-PATIENCE_S = 60.0
+PATIENCE_S = 60.0  # in which a side may compute nothing, before that is an error
 _NOT_COMPARED = 2
 _MODEL = '''"""The {side} model that twincheck.check was given."""
 
@@ -66,7 +66,6 @@ def check(
     name: str | None = None,
     allow: Sequence[str] = (),
     strict: bool = False,
-    patience_s: float = PATIENCE_S,
 ) -> Result:
     """Judge whether a Paddle model computes what a torch model does; neither is changed.
 
@@ -83,7 +82,6 @@ def check(
                   when this process ends
     name          of the model on the page; by default its class
     allow, strict as the options of a check
-    patience_s    how long a side may compute nothing before that is an error
 
     Returns a Result.  Raises NotChecked, with one sentence, for what could not be compared: inputs
     that are none, a side that failed, weights that belong to nothing on the other side.
@@ -111,7 +109,7 @@ def check(
         "strict": strict,
     }
     try:
-        document = _judged(asked, folder, patience_s)
+        document = _judged(asked, folder)
     finally:
         held.LIVE.clear()
         held.CELLS.clear()
@@ -242,13 +240,13 @@ def _on_cpu(model, side: str):
 # ---- judging ------------------------------------------------------------------------------------
 
 
-def _judged(asked: Mapping, folder: Path, patience_s: float) -> dict:
+def _judged(asked: Mapping, folder: Path) -> dict:
     """The document of a process that judges, while this one is forked for its sides."""
     request = folder / "live.json"
     answer = folder / "result.json"
     answer.unlink(missing_ok=True)
     with tempfile.TemporaryDirectory(prefix="twincheck-") as work:
-        with Server(Path(work), forked.run, patience_s) as server:
+        with Server(Path(work), forked.run, PATIENCE_S) as server:
             request.write_text(json.dumps({**asked, "python": server.python}), encoding="utf-8")
             command = [sys.executable, twincheck.__file__.replace("__init__", "__main__")]
             command += ["_live", str(request)]

@@ -1,4 +1,4 @@
-"""Cells of a notebook, or of a console, as files: a page can show lines that lie in one.
+"""Cells of a notebook, or of IPython, as files: a page can show lines that lie in one.
 
 What a cell defines says that it comes from a file which is not there; Python keeps its text in
 linecache.  The caller writes that text beside the pair, and a fork's functions name the copy.
@@ -14,7 +14,6 @@ from types import CodeType, FunctionType
 
 from twincheck.extras.live import Kind
 
-_TYPED = re.compile(r"<i?python-input-(\d+)\b.*>")
 _COPY = re.compile(r"[^\s'\"]*/pair/\w+/cell-(\d+)\.py(?::(\d+))?")
 
 
@@ -32,9 +31,6 @@ def written(folder: Path) -> dict[str, str]:
 
 def _number_of(file: str) -> str | None:
     """The number that stands beside a cell, as [5]; None for what is no cell."""
-    typed = _TYPED.fullmatch(file)
-    if typed is not None:
-        return typed[1]
     shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
     told = shell.compile.format_code_name(file) if shell is not None else None
     return re.sub(r"\D", "", told[1]) if told is not None else None

@@ -133,19 +133,18 @@ def _of_two(given: argparse.Namespace, processes: Processes) -> int:
         if not given.update:
             _put(work, target)
     made_so = Kind.SET_UP_AGAIN if given.update else Kind.MADE
-    report.say(made_so(folder=str(target), files=list(made.texts)))
+    report.say(made_so(folder=str(target), files=[n for n in made.texts if "/" not in n]))
     for line in [*(Kind.FILE_KEPT(file=str(target / name)) for name in kept), *made.lines]:
         report.say(Kind.INDENTED(line=renamed(line, str(work), str(target))))
-    words: list[str] = []
     if made.problem:
         folder = () if given.folder == Path() else ("--folder", given.folder)
         again = to_type("new", given.name, "--update", *folder)
         problem = renamed(made.problem, str(work), str(target))
         raise UserError(Kind.SET_UP_WITH(problem=problem, command=again))
     if given.no_check:
-        report.say(f"  {to_type('step1', target, *words)}")
+        report.say(f"  {to_type('step1', target)}")
         return 0
-    words += ["--model", str(target), "--out", str(target / "log")]
+    words = ["--model", str(target), "--out", str(target / "log")]
     words += ["--seed", str(given.seed)] if given.seed else []
     words += ["--debug"] if given.debug else []
     forward = importlib.import_module("twincheck.step1_forward.step").STEP

@@ -5,7 +5,7 @@ extras/new_pair/library.py answers, in a fork of the process of each side, both 
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
@@ -62,8 +62,6 @@ class Described:
     unknown: list[str]
     # The module that must be put in the place of one that cannot be imported.
     stand_in: str | None
-    # Package -> what its __init__.py needs and is not there: it is imported without that file.
-    bare: dict[str, str]
     # Name -> the user's file or folder that its imports or its constructor need by that name.
     links: dict[str, str]
     # Input -> the parameter of forward that takes it.
@@ -75,8 +73,10 @@ class Described:
     outputs: Outputs
     # Which of the inputs that were to be tried it runs on: the number.
     drawn: int = 0
-    # Whether it returns the same tensors in train mode.
-    alike_in_training: bool = True
+    # The module that defines it, which may be deeper in its package.
+    defined_in: str = ""
+    # Where its Python looked for modules.
+    path: list[str] = field(default_factory=list)
 
 
 def describe(

@@ -44,12 +44,8 @@ class Input:
         """Return whether the input follows the run's precision."""
         return self.kind in (*NORMAL, POSITIVE, SORTED)
 
-    def draw(self, limit: str = "", mask: str | None = None) -> str:
-        """The expression that draws it with `rng`.
-
-        limit   how the text names what integers are below
-        mask    the name of the mask of its shape, where there is one
-        """
+    def draw(self, mask: str | None = None) -> str:
+        """The expression that draws it with `rng`; `mask` names the one of its shape, if any."""
         shape = repr(self.shape if len(self.shape) > 1 else self.shape[0])
         if self.kind in NORMAL:
             return f"rng.standard_normal({shape})"
@@ -67,7 +63,7 @@ class Input:
         says_how_long = re.search(r"len(gth)?s?(_|$)", self.name.lower())
         if self.kind == "int64" and len(self.shape) == 1 and says_how_long:
             return f"np.array({_lengths(self.shape[0], self.limit - 1)})"
-        drawn = f"rng.integers(0, {limit}, {shape})"
+        drawn = f"rng.integers(0, {self.limit}, {shape})"
         if mask and self.kind == LABELS:
             return f"np.where({mask} == 1, {drawn}, -100)"
         return f"{drawn} * {mask}" if mask else drawn

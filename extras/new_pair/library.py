@@ -29,13 +29,12 @@ from twincheck.common.system.start import show_help
 from twincheck.common.system.tree import children, tree_leaves
 from twincheck.common.system.words import did_you_mean
 from twincheck.extras.new_pair import Kind
-from twincheck.extras.new_pair.whereabouts import Whereabouts, package_of
+from twincheck.extras.new_pair.whereabouts import Whereabouts
 
 # PyPI's torchvision is built for CUDA.  Beside a torch that is built for the CPU its operators are
 # missing, and this module, which tracing alone needs, cannot be imported.
 NO_OPERATORS = "operator torchvision::nms does not exist"
 STAND_IN = "torchvision._meta_registrations"
-FLUID = "paddle.fluid"
 
 
 # A side's process runs `main` in a fork of itself, which imports the user's code.
@@ -86,7 +85,7 @@ def describe(side: Side, request: Mapping) -> dict:
             if not places.mended(error):
                 raise
         else:
-            found = {"module": places.module, "bare": places.bare, "links": places.links()}
+            found = {"module": places.module, "links": places.links(), "path": sys.path[:]}
             return answer | found
 
 
@@ -107,9 +106,8 @@ def _described(side: Side, request: Mapping) -> dict:
             named = model(**words, return_dict=True)
             if _kind(side, named) == "named":
                 outputs, return_dict = named, {"return_dict": True}
-        shapes = _shapes(side, outputs)
-        in_training = _shapes_in_training(side, model, words | return_dict)
     return {
+        "defined_in": _defined_in(found, request),
         "config": config and _importable(config, request["module"]),
         "set_for_cpu": set_for_cpu,
         "settings": settings,
@@ -122,9 +120,12 @@ def _described(side: Side, request: Mapping) -> dict:
         "outputs": {
             "kind": _kind(side, outputs),
             "attributes": not isinstance(outputs, dict) or hasattr(outputs, "to_tuple"),
-            "leaves": shapes,
+            # Path, shape and whether it is of floats, of each tensor.
+            "leaves": [
+                [list(path), list(side.shape(leaf)), bool(side.is_float(leaf))]
+                for path, leaf in tree_leaves(outputs, side.is_tensor)
+            ],
         },
-        "alike_in_training": in_training in (None, shapes),
     }
 
 
@@ -179,23 +180,6 @@ def _searches(side: Side) -> Iterator[list[str]]:
         yield falling
 
 
-def _shapes(side: Side, outputs) -> list[list]:
-    """Path, shape and whether it is of floats, of each tensor."""
-    return [
-        [list(path), list(side.shape(leaf)), bool(side.is_float(leaf))]
-        for path, leaf in tree_leaves(outputs, side.is_tensor)
-    ]
-
-
-def _shapes_in_training(side: Side, model, words: Mapping) -> list[list] | None:
-    """Return `_shapes` in train mode, where auxiliary heads may answer; None where it fails."""
-    model.train()
-    try:
-        return _shapes(side, model(**words))
-    except Exception:  # a batch norm of one value, say: the check tells
-        return None
-
-
 def _import(request: Mapping, module: str) -> bool:
     """Import the module; True where torchvision needs a stand-in for that."""
     try:
@@ -222,8 +206,6 @@ def _import(request: Mapping, module: str) -> bool:
 def _missing(request: Mapping, module: str, name: str) -> str:
     """Return the sentence on a module that is missing, and on what takes its place."""
     package = module.split(".")[0]
-    if name.startswith(FLUID):
-        return Kind.IMPORT_NEEDS_FLUID(module=module, fluid=Kind.FLUID_REMOVED())
     if name == package:
         said = {"python": sys.executable, "package": package, "side": request["side"]}
         return Kind.PACKAGE_MISSING(**said)
@@ -239,14 +221,6 @@ def _said(error: BaseException) -> str:
         return Kind.PROGRAM_ENDS(error=said)
     if isinstance(error, FileNotFoundError) and error.filename:
         return Kind.FILE_NOT_THERE(error=said, file=str(error.filename))
-    folder = package_of(error) if isinstance(error, ImportError) and not error.name else None
-    if folder and not folder.name.isidentifier():
-        return Kind.FOLDER_NO_PACKAGE(error=said, folder=folder.name)
-    if isinstance(error, AttributeError) and (error.name, error.obj) == (
-        "fluid",
-        sys.modules.get("paddle"),
-    ):
-        return Kind.FLUID_NEEDED(error=said, fluid=Kind.FLUID_REMOVED())
     return said
 
 
@@ -273,6 +247,14 @@ def _attribute(request: Mapping):
     if not callable(value):
         raise UserError(Kind.NOT_CALLABLE(spec=request["spec"]))
     return value
+
+
+def _defined_in(found, request: Mapping) -> str:
+    """Return the module of the named one's package that it comes from, under the same name."""
+    module = getattr(found, "__module__", None) or request["module"]
+    own = module.partition(".")[0] == request["module"].partition(".")[0]
+    there = getattr(sys.modules.get(module), request["name"], None) is found
+    return module if own and there else request["module"]
 
 
 def _config_class(found, request: Mapping):

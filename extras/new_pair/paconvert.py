@@ -1,17 +1,16 @@
 """A PyTorch model's code translated to Paddle by PaConvert, a program in its own environment.
 
-`translate` writes the translation and lists what PaConvert left in torch.  The last translation is
-kept beside it, so that the next one can be merged with what the user has edited since.
+`translate` writes the translation and lists what PaConvert left in torch.
 """
 
 import ast
-import difflib
 import importlib.util
-import json
 import re
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,16 +18,12 @@ from twincheck import IN_A_CHECKOUT
 from twincheck.common.system.checkout import ROOT
 from twincheck.common.system.door import to_make, to_pip
 from twincheck.common.system.errors import UserError
-from twincheck.common.system.folders import put_in_place, working_folder
-from twincheck.common.system.processes import environment
 from twincheck.extras.new_pair import Kind
-from twincheck.extras.new_pair.merge import Conflict, merge, texts_in
 from twincheck.extras.new_pair.spec import Spec
 from twincheck.extras.new_pair.torch_sources import KNOWN_TO_PACONVERT, TorchSources, gather
 
 VERSION = "3.3.1"
 PYTHON = ROOT / ".paconvert" / "bin" / "python"  # what `make paconvert` makes
-RECORD = ".paconvert.json"  # in the target: PaConvert's own words, before anybody edited them
 
 _PATIENCE_S = 1800.0
 _MARK = ">>>>>>"  # how PaConvert begins a line that it could not translate
@@ -38,21 +33,16 @@ _LEFT = re.compile(rf"(?<![\w.])({'|'.join(sorted(KNOWN_TO_PACONVERT))})((?:\.\w
 
 @dataclass(frozen=True)
 class Untranslated:
-    """A place that PaConvert left in torch; a line is 0 where it was not found again."""
+    """A place of the translation that PaConvert left in torch."""
 
     api: str  # torch.cuda._initialized, or *.name for a method of something
-    text: str  # the line of the translation
-    file: str  # of the torch side, as it is told: from its package on
+    file: Path
     line: int
-    translated: Path
-    translated_line: int
 
     @property
     def reason(self) -> str:
-        """Return where it is, on both sides, as a sentence."""
-        place = self.file + (f":{self.line}" if self.line else "")
-        said = {"place": place, "api": self.api, "file": str(self.translated)}
-        return Kind.UNTRANSLATED(**said, line=self.translated_line)
+        """Return where it is, as a sentence."""
+        return Kind.UNTRANSLATED(file=str(self.file), line=self.line, api=self.api)
 
 
 @dataclass(frozen=True)
@@ -60,10 +50,8 @@ class Translation:
     """The translation of a model's code: its files, and what is left to do by hand."""
 
     spec: Spec  # the translated model
-    files: Mapping[str, Path | None]  # place in the folder -> torch file, None for PaConvert's own
+    texts: Mapping[str, str]  # place in the folder -> what PaConvert made
     untranslated: tuple[Untranslated, ...]
-    conflicts: tuple[Conflict, ...] = ()
-    kept: tuple[str, ...] = ()  # files whose edits were kept
 
     @property
     def folder(self) -> Path:
@@ -71,26 +59,14 @@ class Translation:
         return self.spec.root
 
     def explained(self, sentence: str) -> str:
-        """A sentence about an error in the translation, with the line in torch, and what to do."""
+        """A sentence about an error in the translation, with what PaConvert left there."""
         found = re.search(rf"{re.escape(str(self.folder))}/([^\s:]+\.py):(\d+)", sentence)
         if not found:  # such as a package that is missing
             return Kind.MEND_THAT(error=sentence)
-        more = ""
-        if self.files.get(found[1]):
-            file, line = self.folder / found[1], int(found[2])
-            places = {
-                (o.translated.absolute(), o.translated_line): o for o in self.untranslated[::-1]
-            }
-            if (file, line) in places:
-                more = Kind.LEFT_IN_TORCH(place=places[file, line].reason)
-            else:
-                here, torch = (
-                    _Places(f.read_text(encoding="utf-8")) for f in (file, self.files[found[1]])
-                )
-                where = torch.alike(here.scope(line), here.lines[line - 1])
-                said = {"file": str(self.files[found[1]]), "line": where}
-                more = Kind.LINE_IN_TORCH(**said) if where else ""
-        return Kind.MEND_TRANSLATION(error=sentence, place=more)
+        place = self.folder / found[1], int(found[2])
+        left = (o for o in self.untranslated if (o.file.absolute(), o.line) == place)
+        more = (Kind.LEFT_IN_TORCH(place=one.api) for one in left)
+        return Kind.MEND_TRANSLATION(error=sentence, place=next(more, ""))
 
 
 def find_paconvert(python: str | None = None) -> str:
@@ -106,7 +82,7 @@ def find_paconvert(python: str | None = None) -> str:
             raise UserError(Kind.PACONVERT_MISSING(command=_to_install()))
         raise UserError(Kind.PACONVERT_PYTHON_MISSING(python=python))
     question = "import importlib.metadata as m; print(m.version('paconvert'))"
-    version = _run([str(path), "-I", "-c", question], Kind.ASKED_FOR_VERSION()).stdout.strip()
+    version = _run([str(path), "-I", "-c", question]).stdout.strip()
     if not version:
         said = {"python": str(path), "command": _to_install(path)}
         raise UserError(Kind.PACONVERT_NOT_IN_PYTHON(**said))
@@ -122,68 +98,28 @@ def _to_install(python: str | Path = sys.executable) -> str:
     return to_make("paconvert") if own else to_pip(f"paconvert=={VERSION}", python=python)
 
 
-def search_path(python: str) -> list[str]:
-    """Ask a Python for the folders that it looks for modules in, run as a worker."""
-    question = "import json, sys; print(json.dumps(sys.path[1:]))"
-    finished = _run([python, "-c", question], Kind.ASKED_FOR_PATH(), environment())
-    try:
-        return json.loads(finished.stdout.strip().rpartition("\n")[2])
-    except ValueError:
-        raise UserError(Kind.SEARCH_PATH_UNKNOWN(python=python)) from None
-
-
 def translate(
-    spec: Spec, target: Path, python: str, path: Sequence[str | Path] = (), update: bool = False
+    spec: Spec, target: Path, python: str, path: Sequence[str | Path] = ()
 ) -> Translation:
     """Translate a model's file or package, with what it imports that is made of torch.
 
-    target   the folder for it, which imports of the translation look into
+    target   the folder for it, which imports of the translation look into; what is there stays
     python   the Python that has PaConvert (find_paconvert)
     path     where the torch side's Python looks for modules, by default where this one does
-    update   the target may be there: what was edited in it is merged into the new translation
-    Raises UserError where the source cannot be read, PaConvert fails, or the target is there.
+    Raises UserError where the source cannot be read, or PaConvert fails.
     """
-    if target.exists() and not update:
-        raise UserError(Kind.TRANSLATION_THERE(folder=str(target)))
-    former, yours = _recorded(target), texts_in(target)
     sources = gather(spec, path or sys.path)
-    target.parent.mkdir(parents=True, exist_ok=True)
-    with working_folder(target.parent) as work:
-        texts = _translated(sources, work, python)
-        merged, *edits = merge(former, yours, texts, target)
-        finished = work / "finished"
-        record = json.dumps({"paconvert": VERSION, "files": texts}, indent=1, sort_keys=True)
-        for place, text in {**merged, RECORD: record + "\n"}.items():
-            (finished / place).parent.mkdir(parents=True, exist_ok=True)
-            (finished / place).write_text(text, encoding="utf-8")
-        put_in_place(finished, target)
-    files = {module.place.as_posix(): module.path for module in sources.modules.values()}
-    left = []
-    for place, file in files.items():
-        if place in merged:
-            shown = str(file) if spec.file else place
-            left += _left_in(merged[place], file, shown, target / place)
+    with tempfile.TemporaryDirectory(prefix="paconvert-") as work:
+        texts = _translated(sources, Path(work), python)
+    for place, text in texts.items():
+        if not (target / place).exists():
+            (target / place).parent.mkdir(parents=True, exist_ok=True)
+            (target / place).write_text(text, encoding="utf-8")
+    places = {module.place.as_posix() for module in sources.modules.values()}
+    left = [one for place in texts if place in places for one in _left_in(target / place)]
     entry, folder = sources.entry, target.absolute()
-    return Translation(
-        Spec(entry.name, spec.name, folder / entry.place, folder),
-        {place: files.get(place) for place in texts},
-        tuple(left),
-        *edits,
-    )
-
-
-def _recorded(target: Path) -> dict[str, str]:
-    """Place -> text of the last translation as PaConvert made it."""
-    record = target / RECORD
-    if not target.exists():
-        return {}
-    try:
-        files = json.loads(record.read_text(encoding="utf-8"))["files"]
-        assert all(isinstance(text, str) for text in files.values())
-        return files
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, AssertionError):
-        said = {"record": str(record), "folder": str(target)}
-        raise UserError(Kind.TRANSLATION_NOT_RECORDED(**said)) from None
+    translated = Spec(entry.name, spec.name, folder / entry.place, folder)
+    return Translation(translated, texts, tuple(left))
 
 
 def _translated(sources: TorchSources, work: Path, python: str) -> dict[str, str]:
@@ -196,7 +132,7 @@ def _translated(sources: TorchSources, work: Path, python: str) -> dict[str, str
     command = [python, "-I", "-m", "paconvert.main", "-i", str(before), "-o", str(after)]
     own = sorted({name.partition(".")[0] for name in sources.modules} & KNOWN_TO_PACONVERT)
     command += ["--exclude_packages", ",".join(own)] if own else []
-    finished = _run([*command, "--log_dir", str(log)], Kind.TRANSLATES())
+    finished = _run([*command, "--log_dir", str(log)])
     if finished.returncode:
         said = [line for line in finished.stderr.splitlines() if line.strip()]
         told = log.read_text(encoding="utf-8", errors="replace") if log.exists() else ""
@@ -252,23 +188,22 @@ def _with_its_imports(text: str) -> str:
 # ---- what was left ------------------------------------------------------------------------------
 
 
-def _left_in(text: str, file: Path, shown: str, translated: Path) -> Iterator[Untranslated]:
-    """The places of a translated file that are still torch's, with their lines in torch's file."""
-    known, here = _Places(file.read_text(encoding="utf-8")), _Places(text)
-    note = ""
-    for number, line in enumerate(here.lines, 1):
+def _left_in(file: Path) -> Iterator[Untranslated]:
+    """The places of a translated file that are still torch's."""
+    text, note, imported = file.read_text(encoding="utf-8"), "", set()
+    with suppress(SyntaxError):  # said where it is imported
+        for node in ast.walk(ast.parse(text)):
+            if isinstance(node, ast.Import | ast.ImportFrom):
+                imported |= {a.asname or a.name.partition(".")[0] for a in node.names}
+    for number, line in enumerate(text.splitlines(), 1):
         said = _NOTE.search(line)
         if said:
             note = said[1]
             continue
         named = _LEFT.findall(_without_strings(line))
-        apis = (
-            [note] if note else [first + rest for first, rest in named if first not in here.names]
-        )
+        apis = [note] if note else [first + rest for first, rest in named if first not in imported]
         note = ""
-        for api in dict.fromkeys(apis):
-            where = known.use(api, here.scope(number), line)
-            yield Untranslated(api, line.strip(), shown, where, translated, number)
+        yield from (Untranslated(api, file, number) for api in dict.fromkeys(apis))
 
 
 def _without_strings(line: str) -> str:
@@ -276,67 +211,13 @@ def _without_strings(line: str) -> str:
     return re.sub(r"(['\"]).*?\1", "''", line).partition("#")[0]
 
 
-class _Places:
-    """A file's lines, the names that it imports, and the class and function around each line."""
-
-    def __init__(self, text: str):
-        self.lines, self.names = text.splitlines(), set()
-        self._spans: list[tuple[int, int, str]] = []
-        self._used: set[tuple[int, str]] = set()
-        try:
-            tree = ast.parse(text)
-        except SyntaxError:  # said where it is imported
-            return
-        for node in ast.walk(tree):
-            if isinstance(node, ast.Import | ast.ImportFrom):
-                names = (alias.asname or alias.name.partition(".")[0] for alias in node.names)
-                self.names.update(names)
-            elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-                first = min([node.lineno, *(d.lineno for d in node.decorator_list)])
-                self._spans.append((first, node.end_lineno, node.name))
-
-    def scope(self, line: int) -> str:
-        """The class and function around a line."""
-        return ".".join(name for first, last, name in sorted(self._spans) if first <= line <= last)
-
-    def use(self, api: str, scope: str, like: str) -> int:
-        """The line with an API's name that is most like one of the translation; each once."""
-        name = re.compile(rf"\b{re.escape(api.rpartition('.')[2])}\b")
-        found = [
-            number
-            for number, line in enumerate(self.lines, 1)
-            if name.search(_without_strings(line)) and (number, api) not in self._used
-        ]
-        best = self._most_alike([i for i in found if self.scope(i) == scope] or found, like, 0.0)
-        best = best or self.alike(scope, like)  # under another name
-        self._used.add((best, api))
-        return best
-
-    def alike(self, scope: str, like: str) -> int:
-        """The line that one of the translation was made of; 0 where none is like it."""
-        own = [number for number in range(1, len(self.lines) + 1) if self.scope(number) == scope]
-        return self._most_alike(own, like, 0.5)  # less alike is no translation
-
-    def _most_alike(self, numbers: Sequence[int], like: str, least: float) -> int:
-        """The first of these lines that is most like another; 0 where none is by that much."""
-        alike = {
-            i: difflib.SequenceMatcher(None, self.lines[i - 1].strip(), like.strip(), False).ratio()
-            for i in numbers
-        }
-        best = max(alike, key=alike.get, default=0)
-        return best if best and alike[best] >= least else 0
-
-
 # ---- PaConvert's process ------------------------------------------------------------------------
 
 
-def _run(
-    command: Sequence[str], what: str, variables: Mapping[str, str] | None = None
-) -> subprocess.CompletedProcess:
+def _run(command: Sequence[str]) -> subprocess.CompletedProcess:
     try:
         return subprocess.run(
             command,
-            env=None if variables is None else dict(variables),
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
@@ -347,5 +228,5 @@ def _run(
         said = {"program": command[0], "error": str(error.strerror)}
         raise UserError(Kind.PROGRAM_NOT_RUN(**said)) from None
     except subprocess.TimeoutExpired:
-        said = {"program": command[0], "task": what, "seconds": _PATIENCE_S}
+        said = {"program": command[0], "seconds": _PATIENCE_S}
         raise UserError(Kind.PROGRAM_ENDLESS(**said)) from None

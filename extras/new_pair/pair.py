@@ -4,6 +4,7 @@ With --paddle paconvert the Paddle side is PaConvert's translation of the torch 
 folder `translated`.
 """
 
+import shutil
 import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -22,9 +23,9 @@ from twincheck.extras.new_pair.loader import loader_lines
 from twincheck.extras.new_pair.loss import choose_loss
 from twincheck.extras.new_pair.outputs import match_outputs
 from twincheck.extras.new_pair.own_files import make_links
-from twincheck.extras.new_pair.paconvert import Translation, find_paconvert, search_path, translate
+from twincheck.extras.new_pair.paconvert import Translation, find_paconvert, translate
 from twincheck.extras.new_pair.propose import Proposal, of_pair
-from twincheck.extras.new_pair.record import write_pair
+from twincheck.extras.new_pair.record import read_record, write_pair
 from twincheck.extras.new_pair.remarks import remarks, remarks_on_translation
 from twincheck.extras.new_pair.spec import Spec
 from twincheck.extras.new_pair.thin import TRANSLATED, Plan, case_text, inputs_text, model_text
@@ -34,7 +35,7 @@ PACONVERT, COMPAT = "paconvert", "compat"  # in place of a SPEC
 
 @dataclass
 class Made:
-    """A pair's files, and what is to be said of them."""
+    """A pair's files, its translation among them, and what is to be said of them."""
 
     texts: dict[str, str]
     lines: list[str]
@@ -51,7 +52,7 @@ def make_pair(
 ) -> Made:
     """Write a pair's files into `work`, a folder beside `target`, whose name it will have.
 
-    update      the target is there, and its translation is made again with what was edited in it
+    update      the target is there, and what was edited in its translation stays
     processes   of the sides, which go on with the check
     Raises UserError for what cannot be imported, built, run or matched.
     """
@@ -75,7 +76,7 @@ def make_pair(
             except UserError as error:  # the user mends the translation, and goes on from there
                 problem = translation.explained(str(error))
                 sides["paddle"] = replace(
-                    sides["torch"], side="paddle", spec=specs["paddle"], stand_in=None, bare={}
+                    sides["torch"], side="paddle", spec=specs["paddle"], stand_in=None
                 )
     inputs = tried[sides["torch"].drawn]
     matched = match_outputs(sides["torch"], sides["paddle"])
@@ -95,17 +96,18 @@ def make_pair(
         on_progress(Kind.MATCHING_WEIGHTS())
         proposal = of_pair(work, asked.chosen, asked.seed, processes)
     lines = [*remarks(plan, asked.inputs), *proposal.proofs, *proposal.open]
+    texts = _texts(plan, proposal, asked.loader)
     if translation:
         lines += remarks_on_translation(translation)
-    return Made(_texts(plan, proposal, asked.loader), lines, problem)
+        texts |= {f"{TRANSLATED}/{place}": text for place, text in translation.texts.items()}
+    return Made(texts, lines, problem)
 
 
 def _drawn(inputs: Sequence[Input], asked: Asked) -> dict[str, np.ndarray]:
     """The inputs' values, drawn by the very text that case.py gets."""
     names: dict[str, object] = {"np": np}
-    config = asked.arguments[""]
-    exec(inputs_text(None, inputs, config), names)
-    return names["make_inputs"](config, asked.seed)
+    exec(inputs_text(None, inputs), names)
+    return names["make_inputs"](asked.arguments[""], asked.seed)
 
 
 def _texts(plan: Plan, proposal: Proposal, loader: bool) -> dict[str, str]:
@@ -131,18 +133,13 @@ def translated_config(asked: Asked, translation: Translation) -> Spec | None:
 def _translated(
     asked: Asked, torch: Described, work: Path, target: Path, update: bool
 ) -> Translation:
-    """Translate the torch side into the pair's folder; of a pair that is there, in its place.
-
-    Raises UserError where an edit and the new translation contradict each other.
-    """
-    place = (target if update else work) / TRANSLATED
+    """Translate the torch side into the pair's folder; what the user has edited or added stays."""
+    former = read_record(target)["texts"] if update else {}
+    for path in sorted((target / TRANSLATED).rglob("*.py")) if update else ():
+        place = path.relative_to(target)
+        if path.read_text(encoding="utf-8") != former.get(place.as_posix()):
+            (work / place).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(path, work / place)
     python = find_paconvert(asked.paconvert_python)
-    own = dict.fromkeys(Path(path).parent for path in torch.links.values())
-    path = [*own, *search_path(asked.pythons["torch"])]
-    translation = translate(torch.spec, place, python, path, update)
-    if translation.conflicts:
-        reasons = [conflict.reason for conflict in translation.conflicts]
-        raise UserError(Kind.CONFLICTS(conflicts=reasons))
-    if update:
-        (work / TRANSLATED).symlink_to(place.absolute())
-    return translation
+    spec = torch.spec if torch.spec.file else replace(torch.spec, module=torch.defined_in)
+    return translate(spec, work / TRANSLATED, python, torch.path)

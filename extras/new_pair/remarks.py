@@ -34,10 +34,6 @@ def remarks(plan: Plan, asked: Sequence[Input]) -> Iterator[str]:
             yield Kind.SET_FOR_CPU(side=one.side, setting=key, value=str(value))
         if one.stand_in:
             yield Kind.TORCHVISION_FOR_CUDA(side=one.side, module=one.stand_in)
-        for name, needed in one.bare.items():
-            yield Kind.PACKAGE_LEFT_BARE(side=one.side, package=name, needed=needed)
-        if not one.alike_in_training:
-            yield Kind.OTHERWISE_IN_TRAINING(side=one.side)
     for side, names in plan.matched.left_out.items():
         if names:
             yield Kind.OUTPUTS_OF_ONE_SIDE(names=names, side=side)
@@ -53,7 +49,7 @@ def remarks(plan: Plan, asked: Sequence[Input]) -> Iterator[str]:
 
 
 def remarks_on_translation(translation: Translation) -> Iterator[str]:
-    """Lines on what PaConvert left untranslated, and on whose edits an update has kept."""
+    """Lines on what PaConvert left untranslated."""
     if translation.untranslated:
         yield Kind.UNTRANSLATED_COUNTED(count=len(translation.untranslated))
         for place in translation.untranslated[:_MOST_PLACES]:
@@ -61,5 +57,3 @@ def remarks_on_translation(translation: Translation) -> Iterator[str]:
         left_out = len(translation.untranslated) - _MOST_PLACES
         if left_out > 0:
             yield Kind.INDENTED(line=Kind.UNTRANSLATED_LEFT_OUT(count=left_out))
-    for name in translation.kept:
-        yield Kind.EDITS_KEPT(file=str(translation.folder / name))

@@ -1,7 +1,7 @@
-"""An assignment corrected by what its trials show, and what they prove of it."""
+"""An assignment corrected by what its trials show."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from itertools import combinations, permutations, product
 
 import numpy as np
@@ -16,24 +16,20 @@ from twincheck.extras.new_pair.assignment import (
     template,
 )
 from twincheck.extras.new_pair.structure import sizes_of
-from twincheck.extras.new_pair.trials import CLOSE, Event, Trials, Tried, distance
+from twincheck.extras.new_pair.trials import CLOSE, Trials, Tried, distance
 
-_MOST_IN_A_TIE = 4  # of more, two are exchanged at a time; in the end neighbours alone
+_MOST_IN_A_TIE = 4  # of more, two are exchanged at a time
 
 
 @dataclass
 class Found:
-    """The assignment that agrees best, its trial, and what exchanging equal units showed.
+    """The assignment that agrees best, and its trial.
 
-    told_apart   Paddle units -> the first event that fails where they are exchanged
-    alike        Paddle units that may be exchanged without a difference
-    more         Paddle units that compute more than their partners: behind them all agrees
+    more    Paddle units that compute more than their partners: behind them all agrees
     """
 
     assignment: Assignment
     tried: Tried
-    told_apart: dict[tuple[str, ...], Event] = field(default_factory=dict)
-    alike: list[tuple[str, ...]] = field(default_factory=list)
     more: frozenset[str] = frozenset()
 
 
@@ -44,16 +40,14 @@ class Search:
         self.trials, self.models = trials, models
 
     def settle(self, assignment: Assignment) -> Found:
-        """Correct an assignment until nothing more agrees, then exchange what is equal."""
+        """Correct an assignment until nothing more agrees."""
         tried = self.trials.run(assignment)
         while not self.trials.spent:
             better = self._better(assignment, tried)
             if better is None:
                 break
             assignment, tried = better
-        found = Found(assignment, tried)
-        self._exchange_equals(found)
-        return found
+        return Found(assignment, tried)
 
     def _better(self, assignment: Assignment, tried: Tried) -> tuple[Assignment, Tried] | None:
         """The first change after which more agrees; None where there is none."""
@@ -257,43 +251,6 @@ class Search:
             if list(others.values()) != same:
                 fused = tuple(others.get(each, each) for each in assignment.fused)
                 yield replace(assignment, fused=fused)
-
-    # ---- proofs ---------------------------------------------------------------------------------
-
-    def _exchange_equals(self, found: Found) -> None:
-        """Exchange units that are equal but for their values, two by two, in all layers at once."""
-        for ties in self.ties(found.assignment).values():
-            count = len(ties[0])
-            pairs = combinations(range(count), 2)
-            if count > _MOST_IN_A_TIE:
-                pairs = ((i, i + 1) for i in range(count - 1))
-            for one, other in pairs:
-                if self.trials.spent:
-                    return
-                order = _exchanged(range(len(ties[0])), one, other)
-                then = self.trials.run(self._permuted(found.assignment, ties, order))
-                for tie, event in zip(ties, self._shown(ties, found.tried, then), strict=True):
-                    pair = tie[one], tie[other]
-                    if event is None:
-                        found.alike.append(pair)
-                    else:
-                        found.told_apart[pair] = event
-
-    def _shown(self, ties, tried: Tried, then: Tried) -> list[Event | None]:
-        """For each layer's tie the first event behind it, and before the next's, that fails now."""
-        firsts = [min(then.calls.calls_of(n)[0].number for n in tie) for tie in ties]
-        agreed = {(e.unit, e.number, e.what) for e in tried.events if e.agrees}
-        shown = []
-        for first in firsts:
-            last = min((other for other in firsts if other > first), default=np.inf)
-            failing = (
-                e
-                for e in then.failing
-                # The model's own output is its call's last word, and its call the first.
-                if (first <= e.call < last or not e.unit) and (e.unit, e.number, e.what) in agreed
-            )
-            shown.append(next(failing, None))
-        return shown
 
 
 def _turns(rows: tuple[int, ...]) -> list[tuple[int, tuple[int, ...]]]:

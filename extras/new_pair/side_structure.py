@@ -21,7 +21,7 @@ from twincheck.common.logs.result_folder import ResultFolder
 from twincheck.common.pair.pairs import PERTURBED, Case
 from twincheck.common.pair.task import TRY
 from twincheck.common.sides.job import Job
-from twincheck.common.sides.probes import hooked, settings_of
+from twincheck.common.sides.probes import hooked
 from twincheck.common.sides.run import Run
 from twincheck.common.sides.session import Session, using
 from twincheck.common.sides.shared_weights import make_weights
@@ -167,7 +167,6 @@ def _see(job: Job) -> None:
     model = Run(job, case, "float32", Session(request.seed)).construct()
     owners = side.owners(model)
     told["modules"] = {name: type(module).__name__ for name, module in side.modules(model)}
-    told["settings"] = {n: _settings(module, side.NAME) for n, module in side.modules(model)}
     weights.save_owners(job.folder / f"owners_{side.NAME}.json", owners)
     try:
         state = None
@@ -187,13 +186,6 @@ def _see(job: Job) -> None:
     path = job.folder / f"structure_{side.NAME}.json"
     weights.save_state(path.with_suffix(".npz"), arrays)
     write_json(path, told)
-
-
-def _settings(module: object, side: str) -> dict[str, float]:
-    """The settings of a framework's layer, and the epsilon of one of the model's own."""
-    floats = {name: value for name, value in vars(module).items() if isinstance(value, float)}
-    found = [v for name, v in floats.items() if {"eps", "epsilon"} & {*name.split("_")}]
-    return settings_of(module, side) | ({"epsilon": found[0]} if found else {})
 
 
 def told_apart(

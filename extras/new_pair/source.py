@@ -62,25 +62,8 @@ def folded(statements: list[str]) -> Iterator[tuple[list[tuple[str, str]], str]]
     """
     kinds = grouped(statements, lambda one: _TEXT.sub(lambda text: alike(text[0]), one))
     for same in kinds.values():
-        yield from _folded(same)
-
-
-def _folded(same: list[str]) -> Iterator[tuple[list[tuple[str, str]], str]]:
-    """Fold statements of one kind: one loop where there is one, else one for each first number."""
-    found = _loops(same) if len(same) > 1 else None
-    if found is not None:
-        yield found
-        return
-    rows = [_numbers(statement) for statement in same]
-    first = next((i for i, column in enumerate(zip(*rows, strict=True)) if len(set(column)) > 1), 0)
-    parts: dict[int, list[str]] = {}
-    for row, statement in zip(rows, same, strict=True):
-        parts.setdefault(row[first] if row else 0, []).append(statement)
-    for part in parts.values():
-        if 1 < len(part) < len(same):
-            yield from _folded(part)
-        else:
-            yield from (([], statement) for statement in part)
+        found = _loops(same) if len(same) > 1 else None
+        yield from [found] if found else (([], statement) for statement in same)
 
 
 def _numbers(statement: str) -> list[int]:
@@ -92,23 +75,10 @@ def _loops(same: list[str]) -> tuple[list[tuple[str, str]], str] | None:
     """Loops that give just these statements; None where there are none so plain."""
     rows = [_numbers(statement) for statement in same]
     columns = list(zip(*rows, strict=True))
-    variables: list[tuple[int, ...]] = []
-    written: list[str | None] = []
-    for column in columns:
-        if len(set(column)) == 1:
-            written.append(None)
-            continue
-        for i, known in enumerate(variables):
-            shift = {mine - its for mine, its in zip(column, known, strict=True)}
-            if len(shift) == 1:
-                by = shift.pop()
-                written.append("ij"[i] + (f" {'+' if by > 0 else '-'} {abs(by)}" if by else ""))
-                break
-        else:
-            if len(variables) == 2:
-                return None
-            variables.append(column)
-            written.append("ij"[len(variables) - 1])
+    variables = list(dict.fromkeys(column for column in columns if len(set(column)) > 1))
+    if len(variables) > 2:
+        return None
+    written = ["ij"[variables.index(c)] if c in variables else None for c in columns]
     ranges = [sorted(set(column)) for column in variables]
     if any(numbers != list(range(numbers[0], numbers[-1] + 1)) for numbers in ranges):
         return None

@@ -78,7 +78,6 @@ class Structure:
     calls: list[Call] = field(default_factory=list)
     values: Mapping[str, np.ndarray] = field(default_factory=dict)  # "CALL/in/NUMBER" and so on
     error: str = ""  # why there was no pass
-    settings: Mapping[str, Mapping[str, float]] = field(default_factory=dict)  # of each module
     apart: frozenset[str] = frozenset()  # weights that end in (re, im): two on the other side
     splits: bool = True  # a MultiheadAttention of torch's is three projections in Paddle
 
@@ -182,7 +181,7 @@ def read_structure(folder: Path, side: str) -> Structure:
     path = folder / f"structure_{side}.json"
     told = load_json(path)
     structure = Structure(side, told["modules"], load_owners(folder / f"owners_{side}.json"))
-    return replace(read_calls(path, structure), error=told["error"], settings=told["settings"])
+    return replace(read_calls(path, structure), error=told["error"])
 
 
 def read_calls(path: Path, structure: Structure) -> Structure:

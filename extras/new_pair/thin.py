@@ -21,11 +21,6 @@ TRANSLATED = "translated"  # the folder in a pair's that PaConvert's translation
 _ROLE = {"torch": "reference", "paddle": "candidate"}
 _MODULE = {"torch": "Module", "paddle": "Layer"}
 _TAKEN = {"build", "loss", "nn", "sys", "ModuleType", "cross_entropy", "regression_loss", "config"}
-# Keys of configurations that say below what integers are.
-_LIMITS = {
-    "int64": ("vocab_size", "type_vocab_size", "vocabulary", "num_tokens"),
-    LABELS: ("num_labels", "num_classes", "classes", "class_num", "vocab_size"),
-}
 
 
 @dataclass(frozen=True)
@@ -55,7 +50,7 @@ class Plan:
 # ---- case.py ------------------------------------------------------------------------------------
 
 
-def inputs_text(plan: Plan | None, inputs: Sequence[Input], config: Mapping[str, object]) -> str:
+def inputs_text(plan: Plan | None, inputs: Sequence[Input]) -> str:
     """The function make_inputs; with the loss's targets where there is a plan."""
     masks = [one for one in inputs if one.kind == MASK]
     local = {one.name: "mask" if len(masks) == 1 else one.name for one in masks}
@@ -63,7 +58,7 @@ def inputs_text(plan: Plan | None, inputs: Sequence[Input], config: Mapping[str,
     entries, told = [], []
     for one in inputs:
         mask = mask_of(one, inputs)
-        drawn = one.draw(_limit(one, config), mask and local[mask.name])
+        drawn = one.draw(mask and local[mask.name])
         entries.append(f'"{one.name}": {local.get(one.name, drawn)}')
         told.append(f"{one.name} {one.shape} {_kind(one)}")
     for name, output in plan.loss.targets if plan else ():
@@ -91,18 +86,10 @@ def case_text(plan: Plan, rename: Mapping[str, str], convert: str) -> str:
     ]
     if rename:
         parts += ["\n# Paddle's name: torch's", rename_source(rename).rstrip("\n")]
-    parts += ["\n", inputs_text(plan, plan.inputs, plan.config).rstrip("\n")]
+    parts += ["\n", inputs_text(plan, plan.inputs).rstrip("\n")]
     if convert:
         parts += ["\n", convert.strip("\n")]
     return "\n".join(parts) + "\n"
-
-
-def _limit(one: Input, config: Mapping[str, object]) -> str:
-    """Return the limit of an input's integers: the configuration's name for it, if it has one."""
-    for key in _LIMITS.get(one.kind, ()):
-        if config.get(key) == one.limit:
-            return f'config["{key}"]'
-    return str(one.limit)
 
 
 def _kind(one: Input) -> str:
@@ -173,10 +160,8 @@ def _imports(plan: Plan, side: str) -> str:
         laid_out(f"from {m} import ", sorted(names[m]), "", brackets=True) for m in sorted(names)
     ]
     standard, before = [], []
-    if plan.places[side] or described.stand_in or described.bare:
+    if plan.places[side] or described.stand_in:
         standard.append("import sys")
-    if described.bare:
-        standard.append("from importlib.util import find_spec, module_from_spec")
     if plan.places[side]:
         standard.append("from pathlib import Path")
         before.append(f'sys.path.insert(0, str(Path(__file__).parent / "{plan.places[side]}"))')
@@ -186,11 +171,6 @@ def _imports(plan: Plan, side: str) -> str:
             "# PyPI's torchvision is built for CUDA: beside a torch for the CPU this module of it,",
             "# which only tracing needs, cannot be imported.",
             f'sys.modules["{described.stand_in}"] = ModuleType("{described.stand_in}")',
-        ]
-    for name, needed in sorted(described.bare.items()):
-        before += [
-            f"# The __init__.py of {name} needs {needed}, which the model does not: it is not run.",
-            f'sys.modules["{name}"] = module_from_spec(find_spec("{name}"))',
         ]
     if spec.compat:
         standard.append("import paddle")
@@ -212,10 +192,7 @@ def _wrapper(plan: Plan, side: str, wrapper: str, made: tuple[str, list[str], st
     whole = any(one.parts[side] is None for one in outputs)
     call = f"        {'output' if whole else 'outputs'} = self.network("
     entries = [f'"{one.name}": {_part(described, one.parts[side])}' for one in outputs]
-    shapes = ", ".join(str(one.shape) for one in outputs)
     back = laid_out("        return {", entries, "}")
-    if "\n" not in back and len(back) + len(shapes) + 4 <= WIDTH:
-        back += f"  # {shapes}"
     return "\n".join(
         [
             f"class {wrapper}(nn.{_MODULE[side]}):",

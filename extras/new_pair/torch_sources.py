@@ -65,7 +65,6 @@ def gather(spec: Spec, path: Sequence[str | Path]) -> TorchSources:
         entry = locate(spec.module, folders)
         if entry is None:
             raise UserError(Kind.MODULE_NOT_FOUND(spec=str(spec), module=spec.module))
-        entry = _definition(entry, spec.name.partition(".")[0], folders)
     found = TorchSources(entry)
     own = entry.name.partition(".")[0]
     by_torch: set[str] = {own}  # top-level names of packages that import torch
@@ -116,25 +115,6 @@ def locate(name: str, folders: Iterable[Path]) -> Module | None:
             if file.is_file():
                 return Module(name, file, is_package)
     return None
-
-
-def _definition(module: Module, name: str, folders: Sequence[Path]) -> Module:
-    """The module that defines a name, where this one passes it on from another of its package."""
-    top = module.name.partition(".")[0]
-    seen = {module.name}
-    while True:
-        step = None
-        for node in parse(module.path).body:
-            if isinstance(node, ast.ImportFrom):
-                base = _base(node, module)
-                for alias in node.names:
-                    if (alias.asname or alias.name) == name and base.partition(".")[0] == top:
-                        step, wanted = locate(base, folders), alias.name
-        # One that it calls by another name stays where it is.
-        if step is None or wanted != name or step.name in seen:
-            return module
-        seen.add(step.name)
-        module = step
 
 
 def _base(node: ast.ImportFrom, module: Module) -> str:

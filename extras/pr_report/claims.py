@@ -20,7 +20,6 @@ from twincheck.common.system.checkout import ROOT
 from twincheck.common.system.door import for_others
 from twincheck.common.system.reasons import read_reason
 from twincheck.common.verdict.row import FAILING
-from twincheck.extras import pr_report
 from twincheck.extras.pr_report import tables
 from twincheck.extras.pr_report.results import Found, Run
 
@@ -30,32 +29,16 @@ Told = tuple[str, dict[str, object]] | None
 
 @dataclass(frozen=True)
 class Kind:
-    """For whom a report is: what is measured against which limit, and in which order."""
+    """For whom a report is: what is measured of an output against which limit."""
 
     forward: tuple[str, float]  # mean or max of an output's difference
     half: tuple[str, float]
-    order: tuple[str, ...]
 
 
-_LANGUAGE = ("forward", "half", "top", "generation", "agreement", "weights", "loss", "gradients")
-_VISION = ("forward", "agreement", "half", "weights", "metric", "loss", "gradients", "optimizer")
-_CONTEST = ("guide", "forward", "metric", "loss", "gradients", "optimizer", "training", "weights")
 KINDS = {
-    "formers": Kind(
-        ("mean", 1e-2),
-        ("mean", 1e-2),
-        (*_LANGUAGE, "optimizer", "training", "trainers", "metric", "unit", "guide"),
-    ),
-    "vision": Kind(
-        ("max", 1e-4),
-        ("max", 1e-2),
-        (*_VISION, "training", "trainers", "top", "generation", "unit", "guide"),
-    ),
-    "contest": Kind(
-        ("mean", 1e-5),
-        ("mean", 1e-2),
-        (*_CONTEST, "trainers", "half", "agreement", "top", "generation", "unit"),
-    ),
+    "formers": Kind(("mean", 1e-2), ("mean", 1e-2)),
+    "vision": Kind(("max", 1e-4), ("max", 1e-2)),
+    "contest": Kind(("mean", 1e-5), ("mean", 1e-2)),
 }
 
 
@@ -173,16 +156,6 @@ def _top(found: Found, kind: Kind) -> Iterator[Claim]:
         yield _claim("top", run, ("same_ids", fields), ("percent", {"value": "100"}), passed)
 
 
-def _unit(found: Found, kind: Kind) -> Iterator[Claim]:
-    for run in found.of(1):
-        for one in run.facts["outputs"][:1]:
-            pairs = list(zip(*one["first"], strict=True))
-            undefined = any(None in pair for pair in pairs)
-            off = None if undefined else max(abs(a - b) for a, b in pairs)
-            limit = ("below", {"what": "max", "value": "0.01"})
-            yield _claim("unit", run, _largest("max", off), limit, off is not None and off < 1e-2)
-
-
 def _guided(found: Found, kind: Kind, step: int, evidence: str) -> Iterator[Claim]:
     """Claims on a step of which the guide asks for logs; of gradients it asks for none."""
     for run in found.of(step):
@@ -241,22 +214,10 @@ def _plain_claim(evidence, said, step, measured, limit, passed) -> Claim:
 
 def _said(said: dict) -> str:
     """Return what a red result of another command says first, in its own words."""
-    told = said.get("reasons") or said["problems"] if said.get("problems") else []
-    rows = [row for row in said.get("rows", []) if row.get("verdict") in FAILING]
+    rows = (row for row in said.get("rows", []) if row.get("verdict") in FAILING)
+    told = (said.get("reasons") or said["problems"]) if said.get("problems") else []
     told = [*told, *(reason for row in rows for reason in row["reasons"])]
-    told += [one["said"] for one in said.get("itself", []) if one["verdict"] in FAILING]
-    wrong = [one for prompt in said.get("prompts", []) for one in prompt["differences"]]
-    told += [
-        pr_report.Kind.TOKEN_DIFFERS(
-            **{name: str(one[name]) for name in ("token", "torch", "paddle")},
-            margin=number(one["margin"]),
-        )
-        for one in wrong
-        if one["verdict"] in FAILING
-    ]
-    listed = said.get("disagreements", [])
-    told += [one.get("said", "") for one in listed if one["verdict"] in FAILING]
-    return read_reason(next(filter(None, told), ""))
+    return read_reason(next(iter(told), ""))
 
 
 def _generation(found: Found, kind: Kind) -> Iterator[Claim]:
@@ -311,7 +272,6 @@ EVIDENCE: dict[str, tuple[Callable[[Found, Kind], Iterator[Claim]], tuple[str, .
     "weights": (_weights, _MAKERS[CERTIFICATE_FILE]),
     "training": (_training, ("step5",)),
     "trainers": (_trainers, _MAKERS[TRAINERS_FILE]),
-    "unit": (_unit, ("step1",)),
     "metric": (partial(_guided, step=2, evidence="metric"), ("step2",)),
     "loss": (partial(_guided, step=3, evidence="loss"), ("step3",)),
     "gradients": (partial(_guided, step=4, evidence="gradients"), ("step4",)),

@@ -15,7 +15,7 @@ from twincheck.common.logs.sidecar import Sidecar, sidecar_of
 from twincheck.common.pair.pairs import EVAL, TRAIN, load_pairs
 from twincheck.common.pair.provenance import changed_sources, workbench_sha256
 from twincheck.common.system.checkout import ROOT, for_logs
-from twincheck.common.system.door import for_others, to_type
+from twincheck.common.system.door import to_type
 from twincheck.common.system.errors import UserError
 from twincheck.common.system.frameworks import SETTINGS, SIDES
 from twincheck.common.system.hashes import file_sha256
@@ -23,12 +23,10 @@ from twincheck.common.system.json_file import load_json
 from twincheck.common.verdict.row import FAILING
 from twincheck.extras.pr_report import Kind
 from twincheck.extras.pr_report.facts import facts
-from twincheck.extras.shared.archive import Archive
 from twincheck.extras.shared.sealed import load_sealed
 
 # Where twincheck certificate leaves its own, wherever the checks wrote to.
 CERTIFICATES = for_logs() / "step1_forward" / "log" / "certificate"
-BUNDLE = "bundle.zip"
 # Other commands' results -> what each may have.
 PLAIN = (*BESIDE, CERTIFICATE_FILE)
 _OF_A_HOST = ("executable", "platform", *SETTINGS)
@@ -122,8 +120,6 @@ class Found:
     runs: list[Run] = field(default_factory=list)
     plain: dict[str, list[tuple[Path, dict]]] = field(default_factory=dict)  # name -> found
     notes: list[str] = field(default_factory=list)
-    unjudged: list[str] = field(default_factory=list)  # folders of logs without result.json
-    bundles: list[dict] = field(default_factory=list)  # path, root, how many of the runs it holds
 
     def of(self, step: int, half: bool | None = False, other: str = "") -> list[Run]:
         """The runs of a step; half: in half precision, or not, None: either."""
@@ -152,15 +148,12 @@ def find(folders: Sequence[Path], model: str | None) -> Found:
     model   its name, or its folder; None: there must be one alone
     """
     wanted = Path(model).name if model else None
-    told = [(path, _told(path)) for path in _files(folders, RESULT_FILE)]
+    told = [(path, load_sealed(path)) for path in _files(folders, RESULT_FILE)]
     plain = {name: [(p, load_json(p)) for p in _files(folders, name)] for name in PLAIN}
     kept = CERTIFICATES / (wanted or (told[0][1]["model"] if told else "")) / CERTIFICATE_FILE
     if folders and not plain[CERTIFICATE_FILE] and kept.is_file():
         plain[CERTIFICATE_FILE] = [(kept, load_json(kept))]
-    for name in PLAIN:
-        for path, said in plain[name]:
-            if not isinstance(said.get("model"), str):
-                raise UserError(Kind.MODEL_UNSAID(path=str(path)))
+    plain = {name: [one for one in found if "model" in one[1]] for name, found in plain.items()}
     names = [said["model"] for _, said in told]
     names += [said["model"] for found in plain.values() for _, said in found]
     known = sorted(set(names))
@@ -183,36 +176,8 @@ def find(folders: Sequence[Path], model: str | None) -> Found:
     others = [said.get("pair") for told in plain.values() for _, said in told]
     pair = runs[0].said["pair"] if runs else next(filter(None, others), model or wanted)
     found = Found(wanted, pair, runs, plain)
-    logs = {path.parent for path in _files(folders, "*_torch.npy")}
-    found.unjudged = sorted(
-        str(folder)
-        for folder in logs
-        if folder.name == wanted and not (folder / RESULT_FILE).is_file()
-    )
     _refuse_changed(found)
-    # `make check` leaves its own in log/, where it has run.
-    places = folders or [path for path in [for_logs() / "log"] if path.is_dir()]
-    for path in _files(places, BUNDLE) if places else []:
-        found.bundles += _bundle(path, runs)
     return found
-
-
-def _bundle(path: Path, runs: Sequence[Run]) -> list[dict]:
-    """Return a bundle's record of these runs, with how many of their sidecars it has, if any."""
-    try:
-        with Archive(path) as archive:
-            manifest, root = archive.manifest()
-    except UserError:
-        return []
-    held = {about["sha256"] for about in manifest["files"].values()}
-    inside = sum(
-        all(run.said["files"].get(f"{stem}_{side}.json") in held for side in SIDES)
-        for run in runs
-        for stem in run.said["judged"][:1]
-    )
-    told = {"path": str(path), "root": root, "inside": inside, "count": len(runs)}
-    told["command"] = for_others("verify", path, "--root", root)
-    return [told] if inside else []
 
 
 def _files(folders: Sequence[Path], name: str) -> list[Path]:
@@ -225,29 +190,14 @@ def _files(folders: Sequence[Path], name: str) -> list[Path]:
     return [p for p in paths.values() if not any(part.startswith(".work-") for part in p.parts)]
 
 
-def _told(path: Path) -> dict:
-    """Read a result.json; raises UserError where a part is missing or was changed."""
-    said = load_sealed(path)
-    missing = {"step", "other", "model", "pair", "judged", "files", "outputs", "rows"} - set(said)
-    if missing:
-        raise UserError(Kind.ENTRIES_MISSING(path=str(path), entries=sorted(missing)))
-    return said
-
-
 def _run(path: Path, said: dict) -> Run:
-    """A result folder, read; raises UserError for one whose parts do not belong together."""
+    """A result folder, read; raises UserError where its files are not those that it tells of."""
     folder = path.parent
     for name, expected in said["files"].items():
         file = folder / name
-        if not file.is_file():
-            raise UserError(Kind.FILE_GONE(path=str(file), file=path.name))
-        if file_sha256(file) != expected:
+        if not file.is_file() or file_sha256(file) != expected:
             raise UserError(Kind.FILE_OF_ANOTHER(path=str(file), file=path.name))
     sides = {s: sidecar_of(folder / f"{said['judged'][0]}_{s}.npy") for s in SIDES}
-    for side, sidecar in sides.items():
-        if sidecar.model != said["model"]:
-            models = {"model": sidecar.model, "wanted": said["model"]}
-            raise UserError(Kind.LOG_OF_ANOTHER_MODEL(path=str(folder), side=side, **models))
     return Run(folder, said, sides)
 
 
@@ -256,59 +206,43 @@ def _run(path: Path, said: dict) -> Run:
 
 def _refuse_changed(found: Found) -> None:
     """Raise UserError where code, versions or weights are not the same in all results."""
+    plain = [one for told in found.plain.values() for one in told]
     for side in SIDES:
         told = [(run, run.sides[side]) for run in found.runs]
-        files = {name for _, sidecar in told for name in sidecar.sources}
-        for name in sorted(files):
-            _same(
-                Kind.FILE_IS_ANOTHER(file=name), ((run, one.sources.get(name)) for run, one in told)
-            )
-        _same(
-            Kind.FRAMEWORK_IS_ANOTHER(side=side),
-            ((run, f"{one.framework} {one.framework_version}") for run, one in told),
-        )
-        names = {name for _, sidecar in told for name in sidecar.environment}
-        for name in sorted(names - set(_OF_A_HOST)):
-            _same(
-                Kind.VERSION_IS_ANOTHER(package=name, side=side),
-                ((run, one.environment.get(name)) for run, one in told),
-            )
+        for name in sorted({name for _, sidecar in told for name in sidecar.sources}):
+            hashes = [(run.path, one.sources.get(name)) for run, one in told]
+            others = ((path, said.get("sources", {}).get(side, {})) for path, said in plain)
+            hashes += ((path, sources[name]) for path, sources in others if name in sources)
+            _same(Kind.FILE_IS_ANOTHER(file=name), hashes)
+        for name in sorted({name for _, sidecar in told for name in sidecar.environment}):
+            if name not in _OF_A_HOST:
+                versions = ((run.path, one.environment.get(name)) for run, one in told)
+                _same(Kind.VERSION_IS_ANOTHER(package=name, side=side), versions)
+        versions = [(run.path, one.framework_version) for run, one in told]
+        versions += ((p, s["versions"][side]) for p, s in plain if side in s.get("versions", {}))
+        _same(Kind.FRAMEWORK_IS_ANOTHER(side=side), versions)
         for step in {(run.step, run.other) for run, _ in told}:
             _same(
                 Kind.WORKBENCH_IS_ANOTHER(),
-                ((r, one.workbench_sha256) for r, one in told if (r.step, r.other) == step),
+                ((r.path, one.workbench_sha256) for r, one in told if (r.step, r.other) == step),
             )
     groups: dict[tuple, list] = {}
     for run in found.runs:
         one = run.sides["torch"]
         made = (one.preset, one.seed, one.weights, one.mode, one.dtype, run.cases)
         if run.step in (1, 3, 4) and not run.other:
-            groups.setdefault(made, []).append((run, one.weights_sha256))
+            groups.setdefault(made, []).append((run.path, one.weights_sha256))
     for told in groups.values():
         _same(Kind.WEIGHTS_ARE_OTHERS(), told)
-    for path, said in (one for told in found.plain.values() for one in told):
-        for side in SIDES:
-            version = said.get("versions", {}).get(side)
-            for run in found.runs[:1]:
-                known = run.sides[side].framework_version
-                if version not in (None, known):
-                    told = {"side": side, "version": str(version), "known": str(known)}
-                    made = Kind.MADE_WITH_ANOTHER(path=str(path), other=str(run.path), **told)
-                    raise UserError(made)
-            known = {n: h for run in found.runs for n, h in run.sides[side].sources.items()}
-            for name, content in said.get("sources", {}).get(side, {}).items():
-                if known.get(name, content) != content:
-                    other = str(found.runs[0].path)
-                    raise UserError(Kind.MADE_OF_ANOTHER(path=str(path), file=name, other=other))
     _refuse_stale(found)
 
 
-def _same(what: str, told: Iterable[tuple[Run, object]]) -> None:
+def _same(what: str, told: Iterable[tuple[Path, object]]) -> None:
     first = None
-    for run, value in told:
-        first = first or (run, value)
+    for path, value in told:
+        first = first or (path, value)
         if value != first[1]:
-            paths = {"path": str(run.path), "other": str(first[0].path)}
+            paths = {"path": str(path), "other": str(first[0])}
             values = {"value": _short(value), "former": _short(first[1])}
             raise UserError(Kind.STATE_IS_ANOTHER(what=what, **paths, **values))
 

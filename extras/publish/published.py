@@ -45,7 +45,6 @@ class Published:
     seed: int
     weights: Path  # model_state.pdparams
     origin: str  # of the weights, in words
-    origin_cn: str  # and in Chinese
     inputs: dict[str, np.ndarray] = field(default_factory=dict)
     outputs: dict[str, np.ndarray] = field(default_factory=dict)  # of the Paddle model, float32
     versions: dict[str, str] = field(default_factory=dict)  # of the Paddle side's Python
@@ -69,16 +68,12 @@ def run_both(
     case = _case(pair, preset, options.case, weights)
     if from_file:
         origin = Kind.ORIGIN_FILE(file=file.name, folder=file.parent.name)
-        origin_cn = f"{file.parent.name} 中的 {file.name}"
     elif weights == TRAINED_LIKE:
         origin = Kind.ORIGIN_TRAINED_LIKE(seed=seed)
-        origin_cn = f"随机种子 {seed} 下模拟训练后分布的随机值，未经训练"
     elif PERTURBED in (weights, case.weights):
         origin = Kind.ORIGIN_PERTURBED(seed=seed)
-        origin_cn = f"随机种子 {seed} 下的初始权重加噪声，未经训练"
     else:
         origin = Kind.ORIGIN_INITIAL(seed=seed)
-        origin_cn = f"随机种子 {seed} 下的初始权重，未经训练"
     folder = work / pair.name
     request = RunRequest(
         pair.model,
@@ -98,7 +93,7 @@ def run_both(
     path = work / "model_state.pdparams"
     write(path, _in_both_layouts(pair, preset, case, folder, pythons, work), pythons, work)
     inputs = pair.inputs(case, preset, seed)
-    told = origin, origin_cn, inputs
+    told = origin, inputs
     return Published(pair, case, preset, seed, path, *told, **_logged(folder, case))
 
 

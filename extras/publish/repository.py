@@ -28,9 +28,9 @@ from twincheck.extras.publish.source import (
     take,
 )
 
-_ALWAYS = ("predict.py", "export.py", "infer.py", "run_chain.py")
+_ALWAYS = ("predict.py", "export.py", "infer.py", "run_chain.sh")
 _LICENSES = ("LICENSE", "LICENSE.txt", "LICENSE.md", "COPYING")
-_TAKEN = ("paddle", "numpy", "eval", "train", "predict", "export", "infer", "run_chain")
+_TAKEN = ("paddle", "numpy", "eval", "train", "predict", "export", "infer")
 
 
 @dataclass

@@ -1,7 +1,7 @@
 """An exported repository tried once before it is put in its place: are the bits the Paddle model's?
 
 Its own programs run, by the Python of the Paddle side, with neither the workbench nor the reference
-to be found (alone.py).
+to be found.
 """
 
 import subprocess
@@ -15,12 +15,20 @@ from twincheck.common.system.npz import read_npz
 from twincheck.common.system.processes import Child, environment
 from twincheck.extras.publish import Kind
 
-ALONE = Path(__file__).resolve().parent / "alone.py"
+# What an import is not to find, even where it is installed.
+ABSENT = ("twincheck", "torch", "torchvision", "torchaudio", "reprod_log", "sklearn")
+_ALONE = f"""
+import runpy, sys
+sys.modules.update(dict.fromkeys({ABSENT}))
+sys.path.insert(0, ".")
+runpy.run_path(sys.argv[0], run_name="__main__")
+"""
 
 
 def run_alone(python: str, folder: Path, program: str, arguments: Sequence[str]) -> tuple[int, str]:
     """Run a program of an exported repository; its exit status and what it said."""
-    command = [python, "-I", "-B", "-W", "ignore", str(ALONE), str(folder), program, *arguments]
+    code = f"import sys; del sys.argv[0]{_ALONE}"
+    command = [python, "-I", "-B", "-W", "ignore", "-c", code, program, *arguments]
     child = Child(
         command,
         environment(),

@@ -34,8 +34,6 @@ _IN_PADDLE = (
 CASE, CONFIG, RUNTIME, MODEL = "case", "config", "runtime", "model"
 # Reference code may not be published, nor is anything there to check with.
 REFERENCE = ("torch", "torchvision", "torchaudio", "reprod_log")
-_OURS = ("twincheck", "common", "faults", "tools", "tests", "fake_data")
-_STEP = re.compile(r"step\d_\w+")
 _TWIN = re.compile(r"# twin:")
 # What stands above an import that is looked for in a folder of the pair's: PaConvert's
 # translation, or a side's own files where the other side has one of the same name.
@@ -217,7 +215,7 @@ class _Imports:
     def _foreign(self, node: ast.AST, module: str) -> None:
         """Note an installed package; refuse the workbench's own and the reference."""
         first = module.partition(".")[0]
-        if first in _OURS or _STEP.fullmatch(first):
+        if first == "twincheck":
             self._refuse(node, _no_stand_in(module))
         if first in REFERENCE:
             self._refuse(node, Kind.IMPORT_OF_REFERENCE(what=module))
@@ -271,8 +269,8 @@ def bound_names(statement: ast.stmt) -> set[str]:
 def extract(text: str, wanted: set[str], where: object, title: str | None = None) -> str:
     """The part of a module that defines the wanted names, and what these use, as it stands there.
 
-    What is left out takes the comments above it along, and a section its heading.  An import line
-    keeps the names that are used.  title: another docstring.
+    What is left out takes the comments above it along.  An import line keeps the names that are
+    used.  title: another docstring.
     Raises UserError for a name that the module does not define.
     """
     tree = ast.parse(text)
@@ -291,28 +289,18 @@ def extract(text: str, wanted: set[str], where: object, title: str | None = None
             kept.add(statement)
             read = {n.id for n in ast.walk(statement) if isinstance(n, ast.Name)}
             waiting |= read & set(defined) - used
-    lines, out, end, heading = text.splitlines(), [], 0, []
+    lines, out, end = text.splitlines(), [], 0
     if ast.get_docstring(tree) is not None:
         end = tree.body[0].end_lineno
         out = lines[:end] if title is None else [f'"""{title}"""']
     for statement in tree.body[bool(end) :]:
-        decorators = getattr(statement, "decorator_list", [])
-        first = min([statement.lineno, *(decorator.lineno for decorator in decorators)]) - 1
-        above = lines[end:first]
-        titles = [i for i, line in enumerate(above) if line.startswith("# ----")]
-        if titles:
-            heading, above = ["", "", above[titles[-1]]], above[titles[-1] + 1 :]
-        if statement in kept:
-            body = lines[first : statement.end_lineno]
-            if isinstance(statement, ast.Import | ast.ImportFrom):
-                statement.names = [
-                    a for a in statement.names if (a.asname or a.name).partition(".")[0] in used
-                ]
-                body = [ast.unparse(statement)]
-            last = max((i for i, line in enumerate(above) if not line), default=-1)
-            blank = last + 1 - sum(map(bool, above[:last]))
-            out += [*heading, *[""] * blank, *above[last + 1 :], *body]
-            heading = []
+        if statement in kept and isinstance(statement, ast.Import | ast.ImportFrom):
+            statement.names = [
+                a for a in statement.names if (a.asname or a.name).partition(".")[0] in used
+            ]
+            out += [*lines[end : statement.lineno - 1], ast.unparse(statement)]
+        elif statement in kept:
+            out += lines[end : statement.end_lineno]
         end = statement.end_lineno
     return re.sub(r"\n{4,}", "\n\n\n", "\n".join(out).strip("\n")) + "\n"
 

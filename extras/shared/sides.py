@@ -30,7 +30,6 @@ from twincheck.common.system.checkout import for_logs
 from twincheck.common.system.errors import UserError
 from twincheck.common.system.folders import remove_abandoned, working_folder
 from twincheck.common.system.frameworks import SIDES
-from twincheck.common.system.processes import Told
 from twincheck.common.system.run_kind import RunKind
 from twincheck.common.weights import checkpoint
 from twincheck.extras.shared.one_case import data_case
@@ -61,7 +60,7 @@ class Asked:
                 process = WorkerProcess(
                     self.pythons[side],
                     FIRST.format(side),
-                    partial(sides.on_progress, side),
+                    partial(lambda side, told: sides.told(side, told.what), side),
                     self.run.device,
                     None if self.run.device == "gpu" else threads,
                 )
@@ -132,13 +131,8 @@ class Sides:
     folder: Path  # where their logs go, and what the script reads is
     stem: str  # of the logs
     processes: dict[str, WorkerProcess] = field(default_factory=dict)  # by their sides
-    on_batch: Callable[[str], None] = lambda side: None
+    told: Callable[[str, str], None] = lambda side, what: None  # called with what a side runs
     exact: bool = True  # both sides have a float64 run
-
-    def on_progress(self, side: str, told: Told) -> None:
-        """Say that a side has come to its next batch, where it has."""
-        if told.what.startswith("batch "):
-            self.on_batch(side)
 
     def answer(self, dtype: str) -> None:
         """Have both sides run in a precision; raises UserError where one fails.

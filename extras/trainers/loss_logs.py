@@ -19,6 +19,7 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -30,9 +31,7 @@ from twincheck.extras.trainers import Kind
 
 STEPS = ("step", "global_step", "steps", "iteration", "iter", "it", "global_step/max_steps")
 NAMES = ("loss", "train/loss", "train_loss", "training_loss", "loss/train", "value")
-_LOSS = re.compile(r"(^|[^a-z])(loss|value)([^a-z]|$)")
-_OTHERS = re.compile(r"eval|val(id|idation)?([^a-z]|$)|test|dev([^a-z]|$)")
-_SMOOTH = re.compile(r"smooth|(^|[^a-z])(ema|avg|average|mean|running|moving)([^a-z]|$)")
+_OF_ANOTHER_PART = re.compile(r"eval|val(id|idation)?([^a-z]|$)|test|dev([^a-z]|$)", re.I)
 _TEXT = re.compile(r"(?:^|[^a-z_])loss\s*[:=]\s*([-+]?(?:\d[\d.]*(?:e[-+]?\d+)?|nan|inf))", re.I)
 _TEXT_STEP = re.compile(r"(?:global_step|step|iter(?:ation)?)s?\s*[:=]?\s*\[?(\d+)", re.I)
 _GUIDE_STEP = re.compile(r"\[Epoch (\d+)/\d+\]\[Iter: (\d+)/(\d+)\]")
@@ -119,7 +118,7 @@ def _of_text(path: Path, text: str, name: str | None) -> Curve:
     rows = []
     for line in text.splitlines():
         found = _TEXT.search(line)
-        if found and not _OTHERS.search(line[: found.start()].lower()):
+        if found and not _OF_ANOTHER_PART.search(line[: found.start()]):
             step, of_epoch = _TEXT_STEP.search(line), _GUIDE_STEP.search(line)
             rows.append({"loss": found.group(1)})
             if of_epoch:  # the guide's form counts the steps of each epoch anew
@@ -147,9 +146,6 @@ def _of_rows(path: Path, kind: str, rows: Sequence[dict], name: str | None) -> C
     losses = [_number(path, name, row[name], Kind.NOT_A_NUMBER) for row in kept]
     if not losses:
         raise UserError(Kind.COLUMN_EMPTY(path=str(path), name=name))
-    others = [c for c in columns if c != name and _is_loss(c)]
-    if others:
-        notes.append(Kind.ALSO_THERE(name=name, others=others))
     if step is None:
         steps = list(range(1, len(losses) + 1))
         notes.append(Kind.STEPS_NUMBERED())
@@ -164,41 +160,24 @@ def _of_rows(path: Path, kind: str, rows: Sequence[dict], name: str | None) -> C
 
 
 def _chosen(path: Path, columns: Sequence[str], name: str | None) -> str:
-    """The column of losses; raises UserError that lists them where it is not plain which."""
-    of_file = {"path": str(path), "columns": _some(columns)}
+    """The column of losses; raises UserError that lists them where none is the one."""
     if name is not None:
         if name not in columns:
             hint = did_you_mean(name, columns)
+            of_file = {"path": str(path), "columns": list(columns)}
             raise UserError(Kind.COLUMN_MISSING(name=name, hint=hint, **of_file))
         return name
-    candidates = [column for column in columns if _is_loss(column)]
-    raw = [column for column in candidates if not _SMOOTH.search(column.lower())]
-    if candidates and not raw:
-        raise UserError(Kind.COLUMN_SMOOTHED(path=str(path), columns=_some(candidates)))
-    best = [c for known in NAMES for c in raw if c.strip().lower() == known]
-    raw = best[:1] or raw
-    if len(raw) == 1:
-        return raw[0]
-    if raw:
-        of_file["columns"] = _some(raw)
-        raise UserError(Kind.COLUMNS_SEVERAL(first=raw[0], **of_file))
-    raise UserError(Kind.COLUMNS_NO_LOSS(**of_file))
-
-
-def _is_loss(column: str) -> bool:
-    name = column.strip().lower().replace("_", "/")
-    return bool(_LOSS.search(name)) and not _OTHERS.search(name.replace("value", "loss"))
-
-
-def _some(names: Sequence[str]) -> str:
-    some = Kind.NAMES_AND_MORE if len(names) > 8 else Kind.NAMES
-    return some(names=list(names[:8])) if names else Kind.NOTHING()
+    by_name = {column.strip().lower(): column for column in reversed(columns)}
+    found = next((by_name[known] for known in NAMES if known in by_name), None)
+    if found is None:
+        raise UserError(Kind.COLUMNS_NO_LOSS(path=str(path), columns=list(columns)))
+    return found
 
 
 def _number(path: Path, name: str, value: object, kind: Callable) -> float:
     try:
-        return float(value)
-    except (TypeError, ValueError):
+        return float(str(value))
+    except ValueError:
         raise UserError(kind(path=str(path), name=name, value=str(value)[:40])) from None
 
 
@@ -212,14 +191,7 @@ def _whole(path: Path, name: str, value: object) -> int:
 
 def _step_of_values(texts: Sequence[str]) -> float:
     """Return the step between values that are written with so many digits; 0: all are there."""
-    places = []
-    for text in texts:
-        try:
-            exponent = Decimal(text.strip()).as_tuple().exponent
-        except ArithmeticError:
-            continue
-        if isinstance(exponent, int):
-            places.append(-exponent)
+    places = [-Decimal(text).as_tuple().exponent for text in texts if math.isfinite(float(text))]
     most = max(places, default=0)
     if len(places) < FEW:
         most = max(most, DIGITS)
@@ -318,25 +290,19 @@ def _windows(curve: Curve) -> list[list[Window]]:
 
 def _over(torch: Sequence[Window], paddle: Sequence[Window]) -> Together:
     """The shortest stretches of steps that windows of both sides fill."""
-    sides, rows = (torch, paddle), []
-    at = [0, 0]
-    while all(i < len(windows) for i, windows in zip(at, sides, strict=True)):
-        begins = [windows[i][0] for i, windows in zip(at, sides, strict=True)]
-        if begins[0] != begins[1]:
-            at[begins[0] > begins[1]] += 1
-            continue
-        ends, totals = list(begins), [0.0, 0.0]
-        while ends[0] != ends[1] or ends == begins:
-            side = int(ends[0] > ends[1])
-            if at[side] == len(sides[side]) or sides[side][at[side]][0] != ends[side]:
-                break
-            begin, ends[side], loss = sides[side][at[side]]
-            totals[side] += loss * (ends[side] - begin)
-            at[side] += 1
-        else:
-            width = ends[0] - begins[0]
-            rows.append((ends[0], width, totals[0] / width, totals[1] / width))
-    columns = [np.array(column) for column in zip(*rows, strict=True)] or [np.zeros(0)] * 4
+    sides = [tuple(map(np.array, zip(*windows, strict=True))) for windows in (torch, paddle)]
+    cuts = [np.union1d(begins, ends) for begins, ends, _ in sides]
+    common, rows = np.intersect1d(*cuts), []
+    for begin, end in pairwise(common.tolist()):
+        means = []
+        for begins, ends, losses in sides:
+            inside = slice(np.searchsorted(begins, begin), np.searchsorted(ends, end, "right"))
+            widths = ends[inside] - begins[inside]
+            if widths.sum() == end - begin:  # else a step of it is in no window
+                means.append(math.fsum(losses[inside] * widths) / (end - begin))
+        if len(means) == 2:
+            rows.append((end, end - begin, *means))
+    columns = np.array(rows).reshape(-1, 4).T
     return Together(columns[0].astype(np.int64), columns[1].astype(np.int64), *columns[2:])
 
 

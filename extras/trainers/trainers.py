@@ -8,8 +8,8 @@ schema     1
 model      the pair's name; `pair`: its folder; `preset`
 sources    {torch, paddle}: the pair's files and their hashes, where its training here was used
 verdict    IDENTICAL, CLOSE (the first losses are equal, and nothing better can be said of the
-           others: `twincheck why` holds them against the reference's own training), DIVERGED or
-           INVALID (a loss that is NaN); `exit_code` 0 or 1 (with 2 no file is written)
+           others), DIVERGED or INVALID (a loss that is NaN); `exit_code` 0 or 1 (with 2 no file
+           is written)
 sides      {torch, paddle}, each:
     file         the path; null: this side's own training, from step 5's result
     format       csv, jsonl, trainer_state, training log, or step 5
@@ -103,13 +103,6 @@ def first_row(found: Together, precision: Precision) -> Row:
     if width > 1:
         reasons.append(Kind.FIRST_OF_MEANS(count=width))
     return claim("train/first", abs(a - b), allowed, *reasons)
-
-
-def at_places(found: Together, losses: np.ndarray) -> np.ndarray:
-    """The losses of a training's every step at the places of two curves, of those that it has."""
-    have = found.steps <= losses.size
-    places = zip(found.steps[have], found.widths[have], strict=True)
-    return np.array([losses[end - width : end].mean() for end, width in places])
 
 
 def as_json(

@@ -40,8 +40,6 @@ def server_of(arguments):
             s for s in ("torch", "paddle") if f"{s}.train" in words or f"{s}.parallel" in words
         ]
         return sides[0] if quiet and sides else None
-    if quiet and "/gallery/findings/" in rest[0]:  # programs that import both frameworks
-        return "both"
     if name == "twincheck" and os.path.isfile(rest[0]):  # the installed command
         return "scores" if rest[1:2] in (["step2"], ["step5"]) else "check"
     if name in ("check_step2.py", "check_step5.py"):

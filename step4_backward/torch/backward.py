@@ -12,9 +12,9 @@ if __name__ == "__main__":  # --help needs no framework
 
 from twincheck.common.sides.backend_torch import side
 from twincheck.common.sides.worker import Script, main
-from twincheck.step4_backward.backward import PER_WEIGHT, backward, parts
+from twincheck.step4_backward.backward import backward, parts
 
-SCRIPT = Script(side, "bp_align_all", backward, sums=True, per_weight=PER_WEIGHT, parts=parts)
+SCRIPT = Script(side, "bp_align_all", backward, sums=True, parts=parts)
 
 if __name__ == "__main__":
     sys.exit(main(SCRIPT))

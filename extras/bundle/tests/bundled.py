@@ -10,8 +10,7 @@ from logged import PAIR, RUNS, write_logs
 from twincheck.common.check.options import CheckOptions
 from twincheck.common.check_all import all_steps
 from twincheck.common.judge_again import judge_again
-from twincheck.common.verdict.row import SEVERITY, exit_code, worst
-from twincheck.extras.bundle.plan import INSIDE, ROWS, rows_hash
+from twincheck.extras.bundle.plan import INSIDE, ROWS
 from twincheck.extras.bundle.results import bundle_results
 from twincheck.extras.shared.archive import MANIFEST, Archive, ArchiveWriter
 
@@ -117,17 +116,6 @@ class Forgery:
         """Put it together."""
         manifest = json.loads(json.dumps(self.manifest))
         former = manifest.pop("files")
-        if rehashed:
-            for part in manifest["parts"]:
-                rows = self.lines(f"{part['folder']}/{ROWS}")
-                verdicts = [row.get("verdict") for row in rows]
-                sha256 = rows_hash(self.files[f"{part['folder']}/{ROWS}"])
-                part["rows"] = {"count": len(rows), "sha256": sha256}
-                if set(verdicts) <= set(SEVERITY):
-                    part["verdict"], part["exit_code"] = worst(verdicts), exit_code(verdicts)
-                    counts = {name: verdicts.count(name) for name in reversed(SEVERITY)}
-                    part["counts"] = {name: count for name, count in counts.items() if count}
-            manifest["rows"] = sum(part["rows"]["count"] for part in manifest["parts"])
         with ArchiveWriter(path) as archive:
             for name, content in self.files.items():
                 archive.add(name, content)
@@ -139,8 +127,7 @@ class Forgery:
 
 
 def seed_everywhere(f):
-    """In every sidecar and in the manifest."""
+    """In every sidecar."""
     for name, content in f.files.items():
         if name.endswith(".json") and b'"seed": 0' in content:
             f.files[name] = content.replace(b'"seed": 0', b'"seed": 5')
-    f.manifest["seeds"] = [5]

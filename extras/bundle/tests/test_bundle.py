@@ -2,7 +2,7 @@
 
 Each kind is tried twice where that makes sense: as it comes, and by an attacker who makes every
 hash, count and summary of the manifest fit again.  What is then no contradiction any more is listed
-as such: there the root alone tells, or --rerun.
+as such: there the root alone tells.
 """
 
 import json
@@ -22,7 +22,7 @@ from logged import PAIR as SMALL
 from twincheck.common import judge_again
 from twincheck.extras.bundle import Kind, command, verify
 from twincheck.extras.bundle import write as writing
-from twincheck.extras.bundle.submission import NoReport, read_report
+from twincheck.extras.bundle.submission import report_problems
 from twincheck.extras.bundle.tests.bundled import (
     BACKWARD,
     FORWARD,
@@ -183,8 +183,6 @@ TAMPERED |= {
     "other maker": lambda f, _: f.edit_json(SIDECAR, framework="torch", side="torch"),
     # What is inside was taken from another log.
     "other log hash": lambda f, _: f.edit_json(SIDECAR, log_sha256="4" * 64),
-    "other environment": lambda f, _: f.manifest["environments"][0].update(version="2.0"),
-    "other seeds": lambda f, _: f.manifest.update(seeds=[7]),
     # What was made of a tensor that agrees anyhow.
     "other neighbours": lambda f, _: f.put_lines(MADE, made_of("logits", gap=1e-3)),
     # How far a side's gradient is from what an SGD step of its own shows.
@@ -196,7 +194,6 @@ TAMPERED |= {
         lambda rows: [*rows, rows[-1] | {"key": "other/witness/sgd_step/paddle"}],
     ),
     "guide passed": lambda f, _: f.part(FORWARD).update(guide_passed=False),
-    "summary": lambda f, _: f.part(FORWARD).update(inside=f.part(FORWARD)["inside"] + 1),
     # As if other gradients were far larger, and of a tensor that is said not to be inside.
     "edited scale": edited_scale(lambda scale, *rest: [1e6 * scale, *rest]),
     # Another log of the guide's pair, in one dialect; a report that one dialect has not.
@@ -229,7 +226,6 @@ def row_left_out(f, scratch):
     """A row that is wrong, with what is inside of it."""
     for name in (ROWS, INSIDE):
         f.change_lines(name, lambda lines: [r for r in lines if r["key"] != "body.wrong"])
-    f.part(FORWARD)["inside"] -= 1
 
 
 @tampering
@@ -285,14 +281,12 @@ def sample_by_hand(f, scratch):
     records = f.lines(f"{BACKWARD}/inside.jsonl")
     first = next(i for i, record in enumerate(records) if record["why"] == "sample")
     f.put_lines(f"{BACKWARD}/inside.jsonl", records[:first] + records[first + 1 :])
-    f.part(BACKWARD)["inside"] -= 1
 
 
 @tampering
 def doubtful_row_taken_out(f, scratch):
     """The tensors of a wrong row are no longer inside."""
     f.change_lines(INSIDE, lambda records: records[1:])
-    f.part(FORWARD)["inside"] -= 1
 
 
 @tampering
@@ -504,10 +498,6 @@ def test_what_is_found_is_told_in_chinese(bundle, tmp_path, capsys, monkeypatch)
     assert none.startswith("错误：") and "：无法打开：" in none
 
 
-def test_a_missing_file_is_one_sentence(tmp_path, capsys):
-    assert printed(capsys, 2, verify.main([str(tmp_path / "none.zip")])).err.count("\n") == 1
-
-
 def test_a_link_to_a_bundle_is_not_followed(bundle, tmp_path):
     (tmp_path / "link.zip").symlink_to(bundle)
     with pytest.raises(ArchiveError, match="symbolic link"):
@@ -516,8 +506,7 @@ def test_a_link_to_a_bundle_is_not_followed(bundle, tmp_path):
 
 @pytest.mark.parametrize("text", ["", "diff check passed\n", "x\n" * 3])
 def test_what_is_no_report(text):
-    with pytest.raises(NoReport):
-        read_report(text)
+    assert report_problems(text, {}, {}, 1e-6) == [Kind.REPORT_NONE()]
 
 
 def test_where_no_results_are_is_one_sentence(tmp_path, capsys):

@@ -82,7 +82,6 @@ def test_a_red_check_is_told_in_chinese(red):
 @pytest.mark.parametrize(
     "words",
     [
-        "certificate --weights x --offload --round-trip",
         "converter --model reformer --weights x --out x.npz --to paddle",
         "pr-report --for formers no/such",
     ],

@@ -12,7 +12,7 @@ from checkout import ROOT, Checkout, change
 from twincheck.common.pair.pairs import load_pair
 from twincheck.common.system.errors import UserError
 from twincheck.extras.generation import prompts
-from twincheck.extras.generation.generation import BY, CACHE, PADDED, PADDED_CACHE
+from twincheck.extras.generation.generation import CACHE, PADDED, PADDED_CACHE
 from twincheck.extras.generation.judge_generation import varied
 
 PAIR = "faults/pairs/decoder"
@@ -23,7 +23,7 @@ FAULTS = {
         "torch.arange(past, total)",
         "(torch.arange(past, total) - int(past > 0))",
         (CACHE,),
-        "the positions behind it are one too small",
+        "without them the positions behind it are wrong",
     ),
     "the mask over the cache is off by one": (
         "places[past:].unsqueeze(1)",
@@ -127,10 +127,8 @@ def ran(checkout):
         path.write_text(path.read_text().replace(old, new)) if old else None
         folders[name] = folder
     words = [word for prompt in PROMPTS for word in ("--prompt", prompt)]
-    words += [word for way in BY for word in ("--by", way)]
-    done, report, _ = generate(
-        checkout, *words, "--pad", "--tokens", "6", model=list(folders.values())
-    )
+    words += ["--cache", "both", "--library", "--pad", "--tokens", "6"]
+    done, report, _ = generate(checkout, *words, model=list(folders.values()))
     told = report["generation"]
     rows = {
         name: {row["way"]: row for row in told[folder.name]["itself"] if row["side"] == "torch"}
@@ -176,7 +174,7 @@ def test_a_library_that_is_not_greedy_one_that_fails_and_a_model_without_a_cache
 
 
 def rows_of(pair, coder=None, **given):
-    given = {"prompt": None, "prompts": None, "prompt_file": None} | given
+    given = {"prompt": None, "prompts": None} | given
     options = SimpleNamespace(**given)
     return [
         ids.tolist() for ids in prompts.rows_of(pair, pair.config("default"), options, coder, 0)
@@ -213,8 +211,7 @@ def test_tokens_that_are_all_alike_say_little():
 
 @pytest.mark.slow
 def test_near_ties_of_a_correct_pair_pass_with_all_options(checkout):
-    options = ["--preset", "ties", "--tokens", "5", "--pad"]
-    options += [word for way in BY for word in ("--by", way)]
+    options = ["--preset", "ties", "--tokens", "5", "--pad", "--library"]
     done, report, told = generate(checkout, *options)
     assert done.returncode == 0, done.stdout + done.stderr
     assert told["verdict"] == report["verdict"] == "FLIP"
@@ -222,7 +219,7 @@ def test_near_ties_of_a_correct_pair_pass_with_all_options(checkout):
     prompt = told["prompts"][0]
     assert prompt["first_difference"]["verdict"] == "FLIP"
     assert prompt["first_difference"]["margin"] < 2e-9
-    assert told["how"]["by"] == list(BY) and told["weights"] == "perturbed"
+    assert told["how"]["by"] == ["loop", "cache", "library"] and told["weights"] == "perturbed"
     assert prompt["first_step"]["cosine"] > 0.999999
     again, _, twice = generate(checkout, "--compare-only")
     assert again.returncode == 0 and twice["prompts"] == told["prompts"]
@@ -248,11 +245,10 @@ def test_a_wrong_cache_of_the_paddle_side_and_the_sides_that_have_one(checkout):
 
 def test_bad_input_ends_with_2_and_a_sentence(checkout):
     for arguments, told in (
-        (["--sample", "--by", "library"], "exclude each other"),
+        (["--sample", "--library"], "exclude each other"),
         (["--pad", "--prompt", "1 2"], "the prompts are of one length"),
         (["--prompt", "1 99"], "a prompt holds token 99"),
         (["--tokens", "90"], "64 positions"),
-        (["--no-cache", "--cache", "torch"], "exclude each other"),
     ):
         done, report, _ = generate(checkout, *arguments)
         assert done.returncode == 2, done.stdout + done.stderr

@@ -208,7 +208,8 @@ def test_a_side_that_crashes_is_a_sentence():
 
 
 @pytest.mark.slow
-def test_a_side_that_hangs_is_a_sentence():
+def test_a_side_that_hangs_is_a_sentence(monkeypatch):
+    monkeypatch.setattr("twincheck.extras.live.calls.PATIENCE_S", 3)
     lock = threading.Lock()
 
     def wait(self, x):
@@ -219,7 +220,7 @@ def test_a_side_that_hangs_is_a_sentence():
         lock,
         pytest.raises(twincheck.NotChecked, match="the torch side, a fork .*nothing for 3 s"),
     ):
-        twincheck.check(One(wait), Port(lambda self, x: x), X, carry="torch", patience_s=3)
+        twincheck.check(One(wait), Port(lambda self, x: x), X, carry="torch")
 
 
 def test_a_model_that_cannot_be_copied_says_why():

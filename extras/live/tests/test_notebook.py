@@ -8,8 +8,7 @@ import pytest
 
 from tools.notebook import NOTEBOOK, executed
 from twincheck.extras.live import cells
-from twincheck.extras.live.lines import lines_of
-from twincheck.extras.live.result import Place, shown
+from twincheck.extras.live.result import shown
 
 pytestmark = pytest.mark.slow
 
@@ -88,23 +87,6 @@ def test_no_path_of_this_machine_is_in_it(run, notebook):
     text = nbformat.writes(kept if notebook == "kept" else now)
     for path in (str(folder), str(NOTEBOOK.parents[2]), "/tmp", "ipykernel", sys.prefix):
         assert path not in text, path
-
-
-def test_what_is_typed_into_a_console_is_known_too(tmp_path, monkeypatch):
-    source = "class Typed:\n    def __init__(self):\n        self.norm = 1\n"
-    name = "<python-input-7>"
-    cached = {name: (len(source), None, source.splitlines(keepends=True), name)}
-    monkeypatch.setattr(cells.linecache, "cache", cached)
-    space = {"__name__": "typed"}
-    exec(compile(source, name, "exec"), space)
-    (tmp_path / "pair" / "typed").mkdir(parents=True)
-    copies = cells.written(tmp_path / "pair" / "typed")
-    copy = tmp_path / "pair" / "typed" / "cell-7.py"
-    assert copies == {name: str(copy)} and copy.read_text() == source
-    cells.rename(copies)
-    assert space["Typed"].__init__.__code__.co_filename == str(copy)
-    assert lines_of(space["Typed"]) == {"norm": f"{copy}:3"}
-    assert str(Place(str(copy), 3)) == "cell [7], line 3"
 
 
 def test_what_is_no_cell_is_left_alone(tmp_path, monkeypatch):

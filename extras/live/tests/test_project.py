@@ -13,7 +13,6 @@ import pytest
 
 from twincheck.common.logs.reader import read_log
 from twincheck.extras.live.pairs import _document, checked
-from twincheck.extras.live.reference import MANIFEST, seal
 from twincheck.extras.live.result import NotChecked
 
 ROOT = Path(__file__).resolve().parents[3]
@@ -94,30 +93,19 @@ def test_a_wrong_loss_is_found_in_its_step(python, project):
     assert status == 1 and "step 3: " in said, said
 
 
-def with_a_byte_changed(path):
+def with_a_bit_changed(path):
     content = bytearray(path.read_bytes())
-    content[-1] ^= 1
+    content[len(content) // 2] ^= 16
     path.write_bytes(content)
 
 
-def test_a_changed_log_with_a_new_manifest_is_refused_too(python, project):
-    """Its sidecar has its hash as well; who changes all of it has made another reference."""
-    reference = project / "reference"
-    with_a_byte_changed(reference / LOG)
-    (reference / MANIFEST).unlink()
-    seal(reference)
-    status, said = outcome(python, project)
-    assert status == 1 and Path(LOG).name in said and "not compared: " in said, said
-
-
 @pytest.mark.slow
-@pytest.mark.parametrize("change", ["added", "removed", "changed"])
-def test_what_is_added_or_missing_is_refused(python, project, change):
-    path = project / "reference" / ("more.npy" if change == "added" else LOG)
-    path.unlink() if change == "removed" else path.write_bytes(b"x")
+@pytest.mark.parametrize("changed", [LOG, "step1_forward/classifier/weights/main.npz"])
+@pytest.mark.parametrize("change", [Path.unlink, with_a_bit_changed], ids=["removed", "changed"])
+def test_what_is_missing_or_not_as_it_was_made_is_refused(python, project, change, changed):
+    change(project / "reference" / changed)
     status, said = outcome(python, project)
-    named = path.relative_to(project)
-    assert status == 1 and f"{named} was {change} since the reference was made" in said, said
+    assert status == 1 and "not compared: " in said, said
 
 
 @pytest.mark.slow
@@ -132,7 +120,7 @@ def test_a_reference_of_other_sources_is_refused(python, project):
 def test_no_reference_is_a_sentence(python, project):
     shutil.rmtree(project / "reference")
     status, said = outcome(python, project)
-    assert status == 1 and "reference: no manifest.json in it" in said, said
+    assert status == 1 and "reference: " in said and "not compared: " in said, said
 
 
 @pytest.mark.slow

@@ -100,12 +100,12 @@ def test_an_input_given_twice_is_refused():
         parse_inputs(["x=float32:2", "x=bool:2"])
 
 
-def drawn(inputs, config=(), seed=0):
+def drawn(inputs, seed=0):
     """Return what the text of make_inputs draws for inputs, or for words of the command line."""
     names = {"np": np}
     words = [one for one in inputs if isinstance(one, str)]
-    exec(inputs_text(None, parse_inputs(words) or inputs, dict(config)), names)
-    return names["make_inputs"](dict(config), seed)
+    exec(inputs_text(None, parse_inputs(words) or inputs), names)
+    return names["make_inputs"]({}, seed)
 
 
 def test_inputs_are_drawn_as_they_are_asked_for():
@@ -138,16 +138,8 @@ def test_rising_numbers_and_lengths():
     assert values["p"].min() >= 0 and values["p"].max() < 1
     assert values["x_len"].tolist() == [12, 9, 5, 1], "the longest is as long as it may be"
     assert values["lens"].tolist() == [12] and values["n"].max() < 3
-    text = inputs_text(None, parse_inputs(words), {})
+    text = inputs_text(None, parse_inputs(words))
     assert "t (3, 5, 1) float from 0 to 1, rising;" in text
-
-
-def test_a_limit_takes_the_configuration_s_name():
-    config = {"vocab_size": 50, "num_labels": 3}
-    inputs = parse_inputs(["ids=int64:2,12:50", "labels=labels:2:3", "types=int64:2,12:2"])
-    text = inputs_text(None, inputs, config)
-    assert 'config["vocab_size"]' in text and 'config["num_labels"]' in text
-    assert "rng.integers(0, 2," in text
 
 
 # ---- outputs and losses -------------------------------------------------------------------------
@@ -158,7 +150,7 @@ def described(side, kind, leaves, **other):
     outputs = Outputs(kind, True, [(tuple(path), tuple(shape), True) for path, shape in leaves])
     told = {
         **{"config": None, "set_for_cpu": {}, "settings": {}, "stand_in": None},
-        **{"unknown": [], "bare": {}, "links": {}},
+        **{"unknown": [], "links": {}},
         **{"call": {"x": "x"}, "takes": ["x"], "call_options": {}},
     }
     return Described(side, Spec("net", "Net"), outputs=outputs, **told | other)
@@ -408,11 +400,6 @@ def test_a_class_is_looked_at(ask, side):
     assert told["unknown"] == ["Config has no widht; did you mean width?"]
     told = ask(side, "make", {"width": 4}, ["inputs=float32:2,4"])
     assert told["outputs"]["leaves"] == [[[], [2, 3], True]] and told["config"] is None
-    assert told["alike_in_training"]
-    other = NET.replace(
-        "return self.inner(inputs)", "y = self.inner(inputs); return (y, y) if self.training else y"
-    )
-    assert not ask(side, "Plain", words=["inputs=float32:2,4"], text=other)["alike_in_training"]
 
 
 SEVERAL = """
@@ -450,19 +437,12 @@ def test_each_input_has_its_own_kind_of_values():
     """In as few as can be; of large or many inputs not all mixtures are drawn."""
     words = ["x=float32:2,4", "n=int64:2:5", "t=float32:7", "z=float32:2,4"]
     kinds = [tuple(one.kind for one in tried) for tried in proposals(parse_inputs(words))]
-    assert len(kinds) == len(set(kinds)) == 27
     assert kinds[0] == ("float32", "int64", "float32", "float32")
     changed = [sum(kind in ("positive", "sorted") for kind in each) for each in kinds]
-    assert changed == sorted(changed) and changed[-1] == 3
-    assert ("positive", "int64", "sorted", "float32") in kinds
-    for words in (
-        [f"x{i}=float32:2" for i in range(30)],
-        ["a=float32:3000,3000", "b=float32:2"],
-    ):
-        kinds = [{one.kind for one in tried} for tried in proposals(parse_inputs(words))]
-        assert len(kinds) <= 29 and kinds[0] == {"float32"}
-        assert kinds[-2:] == [{"positive"}, {"sorted"}]
-    assert len(list(proposals(parse_inputs(["n=int64:2:5"])))) == 1
+    assert changed == sorted(changed) and len(set(kinds)) == 27
+    kinds = list(proposals(parse_inputs(["a=float32:3000,3000", "b=float32:2"])))
+    assert [{one.kind for one in each} for each in kinds[-2:]] == [{"positive"}, {"sorted"}]
+    assert len(kinds) <= 29
 
 
 def test_paddle_s_other_name_of_an_input_is_found(ask):
@@ -483,6 +463,16 @@ def test_paddle_s_other_name_of_an_input_is_found(ask):
         ("Net", {"words": ["x=float32:2,4", "y=float32:2,4", "z=bool:3"]}, "takes no y and no z"),
         ("Net", {"text": "import nowhere_to_be_found\n"}, "needs nowhere_to_be_found, which "),
         ("Net", {"text": "1 / 0\n"}, "ZeroDivisionError"),
+        (
+            "Net",
+            {"text": "open('vocab.txt')\n"},
+            "put vocab.txt there, or go to the folder that it",
+        ),
+        (
+            "Net",
+            {"text": "import argparse as a\np = a.ArgumentParser()\np.error('data')\n"},
+            "let it read no command line where it is imported",
+        ),
         ("Net", {"text": NET, "own": {"width": None}}, "building it with (width=None) fails"),
     ],
 )
@@ -585,30 +575,14 @@ def test_two_names_end_in_a_verdict(checkout, folder):
 
 
 @pytest.mark.slow
-def test_a_fault_in_a_port_is_named_where_it_stands(checkout, folder):
-    change(folder / "port.py", "F.gelu(self.dense(v))", "F.gelu(self.dense(v), approximate=True)")
-    done = new(checkout, folder, "wrong")
-    assert done.returncode == 1, done.stdout + done.stderr
-    assert "their models/wrong/of_paddle/port.py:14" in done.stdout, done.stdout
-
-
-@pytest.mark.slow
 @pytest.mark.parametrize(
     "line, words, told",
     [
         ("", ["--input", "y=float32:4,8"], "takes no y"),
         ("", ["--config", "nowhere.json"], "nowhere.json"),
         # Read in a fork of the side's process, which ends as that fork ended.
-        (
-            "import os; os.kill(os.getpid(), 11)",
-            [],
-            "port.py:Net: the paddle worker was ended by SIGSEGV",
-        ),
-        (
-            "import os; os._exit(0)",
-            [],
-            "port.py:Net: its process ended before it said what the model",
-        ),
+        ("import os; os.kill(os.getpid(), 11)", [], "the paddle worker was ended by SIGSEGV"),
+        ("import os; os._exit(0)", [], "its process ended before it said what the model"),
     ],
 )
 def test_where_it_fails_nothing_is_left(checkout, folder, line, words, told):

@@ -2,7 +2,7 @@
 
     python infer.py      needs what export.py has written
 
-Twice: by paddle.jit.load, and by paddle.inference, Paddle's engine for deployment.
+By paddle.inference, Paddle's engine for deployment.
 Exit status: 0 the same within rounding, 1 not, 2 could not be run.
 """
 
@@ -46,31 +46,19 @@ def main():
 
 
 def checked(model, batch, told, program):
-    """Return whether both engines give the model's outputs for a batch, within rounding."""
+    """Return whether the engine gives the model's outputs for a batch, within rounding."""
     batch = arrays.tensors(batch)
     begin(SETTINGS["seed"])
     with paddle.no_grad():
         outputs = model(**arrays.arguments(batch))
     wanted = {name: v.numpy() for name, v in arrays.flat(outputs).items()}
     inputs, passed = [batch[name].numpy() for name in told["inputs"]], True
-    for engine, run in (("paddle.jit.load", by_jit), ("paddle.inference", by_inference)):
-        outputs = dict(zip(told["outputs"], run(program / "model", told, inputs), strict=True))
-        for name, values in outputs.items():
-            same, sentence = arrays.compared(values, wanted[name])
-            passed = passed and same
-            print(f"{engine}: {name} {list(values.shape)}: {sentence}")
-        passed = passed and set(outputs) == set(wanted)
-    return passed
-
-
-def by_jit(path, told, inputs):
-    """The outputs of the program as paddle.jit.load runs it."""
-    program = paddle.jit.load(str(path))
-    program.eval()
-    with paddle.no_grad():
-        outputs = program(*[paddle.to_tensor(values) for values in inputs])
-    outputs = outputs if isinstance(outputs, list | tuple) else [outputs]
-    return [values.numpy() for values in outputs]
+    outputs = dict(zip(told["outputs"], by_inference(program / "model", told, inputs), strict=True))
+    for name, values in outputs.items():
+        same, sentence = arrays.compared(values, wanted[name])
+        passed = passed and same
+        print(f"{name} {list(values.shape)}: {sentence}")
+    return passed and set(outputs) == set(wanted)
 
 
 def by_inference(path, told, inputs):

@@ -22,11 +22,10 @@ from test_environments import INSTALLED, NOT_NEEDED
 
 from twincheck import __main__ as door
 from twincheck.common.pair.pairs import built_in_models, load_pair
-from twincheck.common.pair.tape import Tape
 from twincheck.common.system.checkout import ROOT
 from twincheck.common.system.errors import UserError
 from twincheck.common.system.npz import read_npz
-from twincheck.extras.publish.self_check import ALONE, check_bits, differing, run_alone
+from twincheck.extras.publish.self_check import check_bits, differing, run_alone
 from twincheck.extras.publish.source import extract, stand_in, take
 from twincheck.extras.publish.write import refuse_place
 
@@ -309,26 +308,6 @@ def test_inputs_nest_in_a_saved_program(tmp_path_factory, request):
         assert status == 0 and told in said, said
 
 
-@pytest.mark.slow
-def test_rotations_may_be_an_input(reformer, tmp_path):
-    """The model is given the tape's rotations, and would draw others."""
-    config = json.loads((reformer.folder / "config.json").read_text())["model"]
-    shape = [config[k] for k in ("num_attention_heads", "attention_head_size", "num_hashes")]
-    shape.append(sum(config["num_buckets"]) // 2)
-    sites = [i for i, kind in enumerate(config["attn_layers"]) if kind == "lsh"]
-    sites = [f"reformer.encoder.layers.{i}.attention.self_attention.rotations" for i in sites]
-    rotations = np.stack([Tape(0).normal(site, 0, shape) for site in sites])
-    inputs = read_npz(reformer.folder / "example" / "inputs.npz")
-    wanted = read_npz(reformer.folder / "example" / "outputs.npz")
-    for name, more, same in [("given", {"rotations": rotations}, True), ("drawn", {}, False)]:
-        path, output = tmp_path / f"{name}.npz", tmp_path / f"{name}_outputs.npz"
-        np.savez(path, **inputs, **more)
-        options = ["--seed", "1", "--input", str(path), "--output", str(output)]
-        status, said = run_alone(sys.executable, reformer.folder, "predict.py", options)
-        assert status == 0, said
-        assert (differing(read_npz(output), wanted) == []) == same
-
-
 FIRST_LAYER = "reformer.encoder.layers.0."
 
 
@@ -394,7 +373,8 @@ def paddle_alone(tmp_path_factory):
 def run_apart(python, folder, program, cwd, *arguments):
     """Run a program of a repository as its users do."""
     values = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
-    command = [str(python), "-W", "ignore", str(folder / program), *arguments]
+    started = [str(python), "-W", "ignore"] if program.endswith(".py") else ["bash"]
+    command, values = [*started, str(folder / program), *arguments], values | {"PYTHON": python}
     return subprocess.run(command, cwd=cwd, env=values, capture_output=True, text=True)
 
 
@@ -406,14 +386,14 @@ def test_the_chain_runs_where_there_is_paddle_and_numpy_alone(texts, paddle_alon
     assert asked.stdout == "None None\n"
     folder = tmp_path / "moved away"
     shutil.copytree(texts.folder, folder)
-    done = run_apart(paddle_alone, folder, "run_chain.py", tmp_path)
+    done = run_apart(paddle_alone, folder, "run_chain.sh", tmp_path)
     log = (folder / "log" / "chain.log").read_text()
     assert done.returncode == 0, done.stdout + done.stderr
     for stage in ("train", "eval", "export", "infer"):
-        assert f"chain INFO: {stage}: passed, exit status 0, " in log
+        assert f"\n{stage}: exit status 0, " in log
     assert "loss: " in log and "reader_cost: " in log and "avg_ips: " in log
     assert "samples: 800, accuracy: " in log and "mean_share_of_right" in log
-    assert log.count("infer: paddle.inference: ") == log.count("infer: paddle.jit.load: ") == 4
+    assert len(re.findall("infer: .*(?:the same bits|largest difference)", log)) == 4
     assert log.endswith("chain: passed\n")
     done = run_apart(paddle_alone, folder, "predict.py", tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr
@@ -425,22 +405,21 @@ def test_a_stage_that_fails_ends_the_chain(texts, tmp_path):
     folder = tmp_path / "copy"
     shutil.copytree(texts.folder, folder)
     (folder / "data" / "train.npz").write_bytes(b"no archive")
-    done = run_apart(sys.executable, folder, "run_chain.py", tmp_path)
+    done = run_apart(sys.executable, folder, "run_chain.sh", tmp_path)
     assert done.returncode == 1
-    assert "train: FAILED, exit status 2" in done.stdout and "chain: failed in train" in done.stdout
+    assert "train: exit status 2" in done.stdout and "chain: failed in train" in done.stdout
     assert "eval" not in done.stdout
 
 
 def test_alone_means_alone(tmp_path):
     """The run of the self check finds neither the reference nor the workbench."""
-    for name in ("torch", "common.pair.tape", "step5_train.training", "sklearn"):
+    for name in ("torch", "twincheck.common.pair.tape", "sklearn"):
         (tmp_path / "program.py").write_text(f"import {name}\n")
         status, said = run_alone(sys.executable, tmp_path, "program.py", [])
-        assert status == 1 and f"No module named '{name.partition('.')[0]}'" in said, said
-    (tmp_path / "program.py").write_text("import numpy, common; print(common.__file__)\n")
+        assert status == 1 and "ModuleNotFoundError" in said and name.partition(".")[0] in said
+    (tmp_path / "program.py").write_text("import sys, numpy, common; print(sys.argv)\n")
     (tmp_path / "common.py").write_text("")  # a repository's own module may have any name
-    assert run_alone(sys.executable, tmp_path, "program.py", [])[0] == 0
-    assert ALONE.is_file()
+    assert run_alone(sys.executable, tmp_path, "program.py", ["a"]) == (0, "['program.py', 'a']\n")
 
 
 @pytest.mark.slow
@@ -466,5 +445,5 @@ def test_in_an_environment_that_its_own_requirements_make(reformer):
     venv.EnvBuilder(with_pip=True, symlinks=True, clear=True).create(place)
     wanted = str(reformer.folder / "requirements.txt")
     subprocess.run([python, "-m", "pip", "install", "-r", wanted], check=True)
-    done = run_apart(python, reformer.folder, "run_chain.py", Path("/"))
+    done = run_apart(python, reformer.folder, "run_chain.sh", Path("/"))
     assert done.returncode == 0, done.stdout + done.stderr

@@ -19,7 +19,7 @@ from twincheck.extras.trainers import trainers
 from twincheck.extras.trainers.loss_logs import Curve, read_losses, together
 from twincheck.extras.trainers.trainers import Precision
 
-PAIR = Path(__file__).parent / "small_lm"
+PAIR = ROOT / "examples" / "text_classifier"
 STATE = ROOT / "tests" / "losses" / "trainer_state.json"
 RNG = np.random.default_rng(3)
 LOSSES = 4.0 - np.linspace(0.0, 1.0, 40) + RNG.normal(0.0, 0.05, 40)
@@ -78,8 +78,7 @@ def test_columns_epochs_micro_batches_and_restarts(tmp_path, text, name, steps, 
 
 
 REFUSED = [
-    ("step,lm_loss,aux_loss\n1,2,3\n", "several losses: lm_loss, aux_loss; say which"),
-    ("step,smooth_loss\n1,2\n", "smoothed by its name"),
+    ("step,lm_loss,smooth_loss\n1,2,3\n", "no column of step, lm_loss, smooth_loss is called loss"),
     ("step,loss\n1,two\n", "'two', not a number"),
     ("step,loss\n1,2\n1,3\n2,1\n", "several losses, and others have not as many"),
     ('{"log_history": [{"eval_loss": 1, "step": 1}]}', "no entry of its log_history has loss"),
@@ -156,6 +155,18 @@ def test_two_logs_are_judged(tmp_path):
     (place,) = tmp_path.glob(f"out/**/{TRAINERS_FILE}")
     told = json.loads(place.read_text())
     assert told["rows"][0]["verdict"] == told["verdict"] == "DIVERGED" and told["exit_code"] == 1
-    said = "--torch-losses t.csv --paddle-losses p.csv` looks for it"
-    assert said in told["notes"][-1] and said in printed and told["first"]["equal"] is False
+    assert told["notes"][-1] in " ".join(printed.split()) and told["first"]["equal"] is False
     assert told["compared"]["torch"] == pytest.approx(LOSSES)
+    said = twincheck("step5", *words[:3], "--out", "out", status=2, folder=tmp_path)
+    assert "there is no paddle training to compare with" in said
+
+
+@pytest.mark.slow
+def test_a_log_beside_the_training_of_step_5(tmp_path):
+    twincheck("step5", PAIR, "--out", tmp_path, "--steps", "12", "--no-report")
+    (folder,) = tmp_path.glob("step5_train/text_classifier")
+    words = "--out", tmp_path, "--paddle-losses", folder / "train_torch.log"
+    twincheck("step5", PAIR, *words)
+    told = json.loads((folder / TRAINERS_FILE).read_text())
+    assert told["sides"]["torch"]["file"] is None and told["first"]["equal"]
+    assert told["sides"]["paddle"]["format"] == "training log" and told["sources"]["torch"]
