@@ -31,7 +31,8 @@ SILENT = frozenset(
     __setattr__ __setstate__ __sizeof__ __str__ __subclasshook__ __torch_function__
     __tvm_ffi_env_stream__ _make_subclass _share_memory backward batch clear_grad clear_gradient
     cpu data_ptr detach dim dim_order disable_static element_size enable_static finfo
-    get_default_dtype get_device get_flags get_rng_state get_strides get_tensor gradient has_names iinfo
+    get_default_dtype get_device get_flags get_rng_state get_strides get_tensor gradient
+    has_names iinfo
     in_dynamic_mode in_dynamic_or_pir_mode is_complex is_contiguous is_dense is_floating_point
     is_grad_enabled is_initialized is_integer is_sparse is_tensor item ndimension nelement no_grad
     numel numpy place rank register_hook requires_grad_ retain_grad retain_grads seed
