@@ -34,6 +34,7 @@ _PLAIN = frozenset(
     "float getitem moveaxis mul neg permute repeat repeat_interleave reshape scale split squeeze stack "
     "sub swapaxes t tile to transpose unbind unsqueeze view".split()
 )
+_JOINS = ("cat", "stack")
 _OF_TWO = ("add", "sub", "mul", "div")
 _MOVES = frozenset(
     "astype cast to double float reshape view unsqueeze squeeze expand broadcast_to flatten "
@@ -143,10 +144,11 @@ class Finder:
         wanted = None if wanted is None else self.reference.calls[self.reference.maker[wanted]]
         how = relation(wrong, right) if wrong.size == right.size else ""
         if self.state(result) in FINE:  # of another place there, or a mask
-            call = self.maker(result)
+            call, own = self.maker(result), self.maker(result)
             while call is not None and len(call.given) == 1 and _hands_on(call):
                 call = self.maker(call.given[0])
-            return [Suspect(call, result, wanted, how, is_known=True)] if call else []
+            joins = call is not None and (call is own or kind_of(call) in _JOINS)
+            return [Suspect(call, result, wanted, how, is_known=True)] if joins else []
         chain, todo = {}, [result]
         while todo:
             value = todo.pop()

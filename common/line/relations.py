@@ -37,12 +37,13 @@ def relation(port: np.ndarray, reference: np.ndarray) -> str:
             return Kind.LINE_COMPLEMENT()
         return _in_some_rows(a, b) or _in_some_rows(a, 1 - b)
     factor = float((a * b).sum() / max((b * b).sum(), 1e-300))
-    if factor and np.abs(a - factor * b).max() <= _CLOSE * size:
+    by_one = abs(factor - 1) <= 1e-6
+    if factor and not by_one and np.abs(a - factor * b).max() <= _CLOSE * size:
         if factor == -1:
             return Kind.LINE_OTHER_SIGN()
         return Kind.LINE_SCALED(factor=_number(factor))
     offset = float((a - b).mean())
-    if np.abs(a - b - offset).max() <= _CLOSE * size:
+    if offset and np.abs(a - b - offset).max() <= _CLOSE * size:
         return Kind.LINE_MORE(offset=_number(offset))
     signs = np.abs(np.abs(a) - np.abs(b)).max() <= _CLOSE * size
     if signs:

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import numpy as np
 
-from twincheck.common.line.find import Finder, Suspect, numbers_in
+from twincheck.common.line.find import FINE, Finder, Suspect, numbers_in
 from twincheck.common.line.relations import named_numbers
 from twincheck.common.logs.trace import Call, Frame
-from twincheck.common.system.reasons import Kind
+from twincheck.common.system.reasons import Kind, Reason
 
 
 @dataclass(frozen=True)
@@ -40,12 +40,15 @@ def line_of(finder: Finder, wrong: np.ndarray, right: np.ndarray) -> Line | None
 def _walked(finder: Finder, suspect: Suspect) -> tuple[str, list[str]]:
     """Return the line that feeds a suspect with what is wrong, or its own; and what is said."""
     call, like = suspect.call, suspect.of_reference
-    if call.built and not suspect.is_known:
+    if call.built and not suspect.is_known and all(map(finder.partners, call.given)):
         return call.built, [Kind.LINE_BUILT()]
     for name, number, other in _named_otherwise(call, like):
         function = _function_at(_tree(call.frames[0].file), call.frames[0].line, name=None)
         place = _maker_of_name(name, number, function, call.frames[0], call.frames, 0)
         return place or call.place, [Kind.LINE_NUMBER(name=name, paddle=number, torch=other)]
+    if isinstance(suspect.how, Reason) and suspect.how.kind is Kind.LINE_SCALED:
+        before = [finder.maker(v) for v in call.given if finder.state(v) not in FINE]
+        call = next((one for one in before if one and numbers_in(one)), call)
     strange = finder.strange_numbers(call, like)
     if not strange and suspect.how:
         strange = [(number, None) for number in numbers_in(call)]
@@ -115,7 +118,7 @@ def _maker_of(number: object, frames: list[Frame], depth: int = 0) -> str:
             return _maker_of_name(node.id, number, function, frame, frames, depth)
         if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
             if frame.numbers.get(f"{node.value.id}.{node.attr}") == number:
-                return _assigned(tree, node.attr, frame)
+                return _assigned(tree, node.attr, number, frame)
     for node in ast.walk(statement):  # a constant of the file
         if isinstance(node, ast.Name) and node.id not in frame.numbers:
             for assigned in tree.body:
@@ -156,7 +159,7 @@ def _passes(caller: Frame, function: ast.AST, name: str) -> bool:
     return False
 
 
-def _assigned(tree: ast.Module, attribute: str, frame: Frame) -> str:
+def _assigned(tree: ast.Module, attribute: str, number: object, frame: Frame) -> str:
     """Return the line of the class around a frame that sets an attribute of self."""
     for node in ast.walk(tree):
         if isinstance(node, ast.ClassDef) and node.lineno <= frame.line <= node.end_lineno:
@@ -166,8 +169,18 @@ def _assigned(tree: ast.Module, attribute: str, frame: Frame) -> str:
                     for target in targets:
                         for one in ast.walk(target):
                             if isinstance(one, ast.Attribute) and one.attr == attribute:
-                                return f"{frame.file}:{inner.lineno}"
+                                line = _default_of(node, inner, number) or inner.lineno
+                                return f"{frame.file}:{line}"
     return ""
+
+
+def _default_of(holder: ast.ClassDef, assigned: ast.Assign, number: object) -> int | None:
+    """Return the line of the default that an assignment in a constructor hands on, if it does."""
+    function = _function_at(holder, assigned.lineno, None)
+    if function is None or not isinstance(assigned.value, ast.Name):
+        return None
+    given = dict(_defaults(function)).get(assigned.value.id)
+    return given.lineno if given is not None and _literal(given) == number else None
 
 
 def _assigns(node: ast.AST, name: str) -> bool:

@@ -88,6 +88,13 @@ def pattern(mask: np.ndarray) -> np.ndarray:
     return mask if mask.dtype.kind == "b" else mask == mask.max()
 
 
+def _outline(mask: np.ndarray) -> tuple[tuple[int, int], np.ndarray]:
+    """Return what all masks of one pattern have alike, whichever number says what; the pattern."""
+    own = bare(pattern(mask))
+    count = int(own.sum())
+    return (own.size, min(count, own.size - count)), own
+
+
 def arranged_alike(one: np.ndarray, other: np.ndarray, close: float = CLOSE) -> bool:
     """Return whether two values have the same numbers in the same order.
 
@@ -133,8 +140,11 @@ class Pool:
         self._order = sorted(some, key=lambda i: numbers[i][-1])
         self._numbers = [numbers[i] for i in self._order]
         self._largest = [float(found[-1]) for found in self._numbers]
-        self.masks = [i for i, array in enumerate(arrays) if array.size > 1 and is_mask(array)]
-        self._patterns = {i: pattern(arrays[i]) for i in self.masks}
+        self._masks: dict[tuple[int, int], list[tuple[int, np.ndarray]]] = {}
+        for i, array in enumerate(arrays):
+            if array.size > 1 and is_mask(array):
+                key, own = _outline(array)
+                self._masks.setdefault(key, []).append((i, own))
 
     def of_numbers(self, numbers: np.ndarray) -> Iterable[int]:
         """Give the places of those arrays that have these numbers."""
@@ -151,8 +161,9 @@ class Pool:
     def counterparts(self, array: np.ndarray) -> list[int]:
         """Return the places of those arrays that a value is, in another layout maybe."""
         if is_mask(array):
-            own = pattern(array)
-            return [i for i in self.masks if arranged_alike(own, self._patterns[i], self.close)]
+            key, own = _outline(array)
+            some = self._masks.get(key, ())
+            return [i for i, other in some if arranged_alike(own, other, self.close)]
         alike = self.of_numbers(numbers_of(array, self.close))
         return [i for i in alike if arranged_alike(array, self.arrays[i], self.close)]
 
