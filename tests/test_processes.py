@@ -266,6 +266,8 @@ def draw(tape, kind, shape):
 
 # ---- refused ------------------------------------------------------------------------------------
 
+TWO = ["--processes", "2", "--nnodes", "2"]
+
 
 @pytest.mark.parametrize(
     ("words", "said"),
@@ -274,6 +276,11 @@ def draw(tape, kind, shape):
         (["--processes", "33"], "a batch of fastformer has 32 samples"),
         (["--processes", "2", "--compare-only"], "leave out --processes"),
         (["--processes", "2", "--torch-losses", "x"], "--processes has no use with logged"),
+        (["--nnodes", "2"], "--nnodes has no use without --processes N"),
+        (["--processes", "2", "--master", "a:1"], "--master has no use without --nnodes N"),
+        (["--processes", "3", "--nnodes", "2", "--master", "a:1"], "give a multiple"),
+        (TWO, "--master HOST:PORT"),
+        ([*TWO, "--master", "a:1", "--node-rank", "2"], "2 machines have the numbers 0 to 1"),
     ],
 )
 def test_options_that_do_not_go_together_are_refused(words, said, capsys, monkeypatch, tmp_path):

@@ -25,6 +25,7 @@ from twincheck.common.logs.result_folder import BESIDE, ResultFolder
 from twincheck.common.logs.sidecar import sidecar_of
 from twincheck.common.pair.case_hooks import data_preset, training
 from twincheck.common.pair.pairs import Pair, chosen_cases, is_checkpoint, load_pairs, python_for
+from twincheck.common.pair.request import RunRequest
 from twincheck.common.report.guide_report import guide_report
 from twincheck.common.system.checkout import ROOT
 from twincheck.common.system.errors import UserError
@@ -62,7 +63,7 @@ def run_step(
         what = {"dtype": options.run.dtype, "step": step.number}
         raise UserError(Kind.HALF_TRAINING_WITHOUT_AUTOCAST(**what))
     options.refuse_contradictions()
-    _refuse_processes(step, options, pairs)
+    _refuse_machines(step, options, pairs)
     step = step.shared_by(options.run)
     if options.compare_only:
         remove_abandoned(base)
@@ -89,6 +90,10 @@ def run_step(
         with Workers(inputs, processes, 1 if small else None) as workers:
             workers.start()
             pairs = inputs.bring(pairs, base)
+            if run.node_rank:
+                for pair in workers.finished(pairs):
+                    unfinished.forget(pair)  # the first machine keeps the checkpoints
+                return [Result(step, name, error=f.sentence) for name, f in inputs.errors.items()]
             done = workers.finished(pairs)
             return [_conclude(step, p, base, options, workers) for p in done]
 
@@ -245,10 +250,19 @@ def _check_transplant(step: Step, options: CheckOptions) -> None:
         raise UserError(Kind.SMALLEST_LOOKS_EVERYWHERE(option=given))
 
 
-def _refuse_processes(step: Step, options: CheckOptions, pairs: Sequence[Pair]) -> None:
+def _refuse_machines(step: Step, options: CheckOptions, pairs: Sequence[Pair]) -> None:
     """Raise UserError for options of several processes that do not go together, or with a pair."""
     run = options.run
-    if step.several is None or run.processes == 1:
+    if step.several is None:
+        return
+    if run.processes == 1 or run.nnodes == 1:
+        idle = ("nnodes", "node_rank", "master") if run.processes == 1 else ("node_rank", "master")
+        given = [name for name in idle if getattr(run, name) != getattr(RunRequest, name)]
+        if given:
+            told = ", ".join(f"--{name.replace('_', '-')}" for name in given)
+            more = "--processes N" if run.processes == 1 else "--nnodes N"
+            raise UserError(Kind.OPTION_NEEDS_ANOTHER(options=told, needed=more))
+    if run.processes == 1:
         return
     if options.reuse or options.reference:
         given = "--reuse" if options.reuse else "--reference"
@@ -259,6 +273,19 @@ def _refuse_processes(step: Step, options: CheckOptions, pairs: Sequence[Pair]) 
         if samples < run.processes:
             what = {"processes": run.processes, "model": pair.name, "samples": samples}
             raise UserError(Kind.BATCH_TOO_SMALL(**what))
+    if run.nnodes == 1:
+        return
+    if run.processes % run.nnodes:
+        several = {"processes": run.processes, "machines": run.nnodes}
+        raise UserError(Kind.PROCESSES_NO_MULTIPLE(**several))
+    if run.node_rank >= run.nnodes:
+        numbers = {"rank": run.node_rank, "machines": run.nnodes, "last": run.nnodes - 1}
+        raise UserError(Kind.NODE_RANK_TOO_LARGE(**numbers))
+    if not run.master:
+        raise UserError(Kind.MASTER_MISSING(machines=run.nnodes))
+    host, _, port = run.master.rpartition(":")
+    if not host or not port.isdecimal() or not 0 < int(port) < 1 << 16:
+        raise UserError(Kind.MASTER_HAS_NO_PORT(machines=run.nnodes, master=run.master))
 
 
 def _refuse_unnameable(folders: Sequence[Path]) -> None:

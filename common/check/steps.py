@@ -86,10 +86,14 @@ class Step:
         return self.folder.name
 
     def shared_by(self, request: RunRequest) -> "Step":
-        """Return the step with the launches that a request's processes share."""
+        """Return the step with the launches that a request's processes share; on another machine
+        than the first, those of several processes alone."""
         if self.several is None or request.processes == 1:
             return self
-        return replace(self, launches=self.several(request.processes))
+        launches = self.several(request.processes)
+        if request.node_rank:
+            launches = tuple(launch for launch in launches if launch.processes > 1)
+        return replace(self, launches=launches)
 
     @property
     def full_stem(self) -> str:

@@ -34,7 +34,7 @@ FROM_STDIN = "-"  # in place of requests' paths: a worker reads them line by lin
 
 # What declares an option of a group (common/check/options.py).
 _run, _half, _cases = (partial(option, of=group) for group in ("run", "half", "cases"))
-_training = partial(option, of="training")
+_training, _machines = partial(option, of="training"), partial(option, of="machines", kept=False)
 
 
 @dataclass(frozen=True)
@@ -148,7 +148,13 @@ class RunRequest:
     )
     # Into how many parts a batch is cut, one for each process: of step 4's parallel.py, of step 5.
     processes: int = option(1, Kind.HELP_PROCESSES(), of="processes", least=2, default=2)
-    nnodes: int = 1  # machines: one, which step5_train/train.py asks, whose text is hashed
+    nnodes: int = _machines(1, Kind.HELP_NNODES(), least=1)
+    node_rank: int = _machines(0, Kind.HELP_NODE_RANK(), least=0)
+    master: str | None = _machines(
+        None,
+        Kind.HELP_MASTER(),
+        metavar="HOST:PORT",
+    )
     # Whether Paddle's own operators are left out beside the transplanted ones.
     uncounted: bool = False
     # Whether the float64 run is left out.

@@ -29,6 +29,10 @@ from twincheck.common.system.json_file import load_json
 from twincheck.common.system.processes import Process, Told, ending, how_it_ended
 from twincheck.common.system.reasons import Kind, Reason, read_reason
 
+_FAILED = 2  # the status of a worker that has written why it failed
+# How long a machine's launcher waits for the others, which may have something to do first.
+_PATIENCE = "timeout=86400"
+
 
 @dataclass(frozen=True)
 class Failure:
@@ -203,8 +207,11 @@ def run_group(
     failures = [_written_by_any(path.parent, side) for path in own]
     if status == 0 or any(failure and not failure.lost for failure in failures):
         return failures
-    # Who has lost another process says so; why that one is gone, the launcher knows.
-    return [_how_it_ended(process, side, python)] * len(failures)
+    # Who has lost another process says so; why that one is gone, it has not said, and a launcher
+    # knows: where it names one that ended by itself, that was lost on another machine.
+    silent, one = _how_it_ended(process, side, python), _how_one_ended(process.stderr)
+    by_itself = one and one.fields["end"] == Kind.ENDED_WITH_STATUS(status=_FAILED)
+    return [failure if failure and by_itself else silent for failure in failures]
 
 
 def _how_one_ended(stderr: Sequence[str]) -> Reason | str:
@@ -227,13 +234,19 @@ def _how_one_ended(stderr: Sequence[str]) -> Reason | str:
 
 def _launcher(module: str, request: RunRequest, logs: Path) -> list[str]:
     """Return the words behind `python -m` that start several processes of a side's script."""
-    number = str(request.processes)
+    nodes, rank = str(request.nnodes), str(request.node_rank)
+    number = str(request.processes // request.nnodes)
+    host, _, port = (request.master or "").rpartition(":")
     if ".torch." in module:
-        run = ["torch.distributed.run", "--standalone", "--nproc-per-node", number, "-m", module]
+        where = ["--nnodes", nodes, "--node-rank", rank, "--rdzv-conf", _PATIENCE]
+        where += ["--master-addr", host, "--master-port", port]
+        where = where if request.nnodes > 1 else ["--standalone"]
+        run = ["torch.distributed.run", *where, "--nproc-per-node", number, "-m", module]
     else:
+        where = ["--nnodes", nodes, "--rank", rank, "--master", request.master]
+        where = ["--log_dir", str(logs), *(where if request.nnodes > 1 else [])]
         script = str(ROOT.joinpath(*module.split(".")[1:]).with_suffix(".py"))
-        run = ["paddle.distributed.launch", "--nproc_per_node", number]
-        run += ["--log_dir", str(logs), script]
+        run = ["paddle.distributed.launch", "--nproc_per_node", number, *where, script]
     return ["twincheck.common.system.launched", *run]
 
 
