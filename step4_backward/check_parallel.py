@@ -28,27 +28,19 @@ from twincheck.common.verdict.row import Row, claim
 
 def same_as_one(folder: Path, pair) -> tuple[list[Row], list[str]]:
     """Each side's several processes against its one; and the processes against each other."""
-    stems = ("parallel", "several")
-    of_sides = [several(folder, side, stems, 4, pair.name, f"{side}/") for side in SIDES]
-    return sum(of_sides, []), []
+    return [row for side in SIDES for row in _several(folder, side, pair.name)], []
 
 
-def several(
-    folder: Path, side: str, stems: tuple[str, str], step: int, model: str, start: str
-) -> list[Row]:
-    """A side's several processes against its one, and against each other; keys begin with `start`.
-
-    stems  of one process's logs, and of theirs
-    """
-    files = ResultFolder(folder)
+def _several(folder: Path, side: str, model: str) -> list[Row]:
+    files, stems = ResultFolder(folder), ("parallel", "several")
     runs = (RunKind.PLAIN, RunKind.FLOAT64)
     logs = [files.log(stem, side, run) for run in runs for stem in stems]
-    rows = [row for row in judge_logs(*logs, step=step, model=model).rows if row.key != "spread"]
-    with read_log(files.log(stems[1], side)) as log:
+    rows = [row for row in judge_logs(*logs, step=4, model=model).rows if row.key != "spread"]
+    with read_log(files.log("several", side)) as log:
         apart = float(log["spread"].max())
     rows.append(claim("spread", apart, 0.0, Kind.PROCESSES_AGREE()))
     for row in rows:
-        row.key = f"{start}{row.key}"
+        row.key = f"{side}/{row.key}"
     return rows
 
 

@@ -9,13 +9,31 @@ import numpy as np
 from twincheck.common.pair.case_hooks import training
 from twincheck.common.pair.data import count
 from twincheck.common.pair.schedules import constant
-from twincheck.common.pair.shares import PartOfTape, Share
+from twincheck.common.pair.tape import Tape
 from twincheck.common.sides.loader import Samples, batches
 from twincheck.common.sides.optimizer import Optimizer
 from twincheck.common.system.reasons import Kind
 
 STEPS = 3
 PART = 8  # samples of one process; so a whole batch has that many times the processes
+
+
+class PartOfTape(Tape):
+    """The draws of one process among several: its rows of what is drawn for the whole batch.
+
+    rows   of each process
+    """
+
+    def __init__(self, seed, group, rows):
+        super().__init__(seed)
+        self._group, self._rows = group, rows
+
+    def drawn(self, shape, kind=""):
+        """The whole batch's shape, and this process's part; a permutation is of its own samples."""
+        if kind == "permutation" or not shape or shape[0] != self._rows:
+            return shape, ...
+        first = self._group.rank * self._rows
+        return (self._group.count * shape[0], *shape[1:]), slice(first, first + shape[0])
 
 
 def stem(group):
@@ -30,8 +48,7 @@ def parallel(replicate, averaged, run):
     """
     side, group = run.side, run.group
     rows = PART * run.request.processes // group.count
-    whole = rows * group.count
-    run.session.tape = PartOfTape(run.request.seed, Share(group.rank, group.count, whole))
+    run.session.tape = PartOfTape(run.request.seed, group, rows)
     run.session.probing, run.session.keeps_choices = False, True
     model = run.build(training=True)
     for norm in side.batch_norms(model):

@@ -262,7 +262,7 @@ def stored(folder: Path, pair: Pair, request: RunRequest) -> tuple[Envelope | No
     The sentence is empty where none was ever measured for such a training.
     """
     path = stored_file(pair, request.preset)
-    if not pair.built_in or request.seeds > 1 or request.processes > 1 or not path.is_file():
+    if not pair.built_in or request.seeds > 1 or not path.is_file():
         return None, ""
     told = load_json(path)
     now = depends_on(folder, request)

@@ -36,8 +36,6 @@ def further(result, folder: Path) -> dict[str, object]:
         return {}
     files = ResultFolder(folder)
     cars = [sidecar_of(files.log("train_full", side)) for side in SIDES]
-    if cars[0].processes.get("main", 1) > 1:
-        return {}
     if all(key.startswith("seeds/") for key in off):
         seeds = max(1, len(cars[0].batches))
         short = max(car.elapsed_s for car in cars) < SHORT_S * seeds

@@ -8,10 +8,9 @@ by one rounding.  Where these do not explain it, both sides train once more in f
 """
 
 from twincheck.common.check.command_line import of_step
-from twincheck.common.check.steps import Step
+from twincheck.common.check.steps import Launch, Step
 from twincheck.common.system.reasons import Kind
 from twincheck.step5_train.answers import answered, decided
-from twincheck.step5_train.as_one import launches_of
 from twincheck.step5_train.further import further, is_stored
 from twincheck.step5_train.trained import STEM, THRESHOLD, trained_alike
 
@@ -19,8 +18,15 @@ STEP = Step(
     number=5,
     title="train",
     script="train",
-    launches=launches_of(1),
-    several=launches_of,
+    launches=(
+        Launch({"phase": "first"}),
+        Launch(
+            {"phase": "full"},
+            teacher_forced=False,
+            side_by_side=True,
+            then=(Launch({"phase": "self"}),),
+        ),
+    ),
     judged=("train_first",),
     guide_stem=STEM,
     guide_threshold=THRESHOLD,

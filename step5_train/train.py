@@ -6,13 +6,8 @@ every constant of Adam is moved by one rounding of float32, up or down as the ta
 how far rounding alone drives a side's runs apart.  `float64`, the whole training once more, where
 that does not tell rounding from another function.  With --resume a training that was stopped
 goes on from its checkpoints.
-
-Several processes share every batch (common/sides/group.py).  That they train as one
-does, two phases show: `shared`, the first steps in both precisions, by one process and by all of
-them; `alone`, the losses of the whole training by one.
 """
 
-import json
 import time
 
 import numpy as np
@@ -21,12 +16,9 @@ from twincheck.common.logs.key import BUFFER
 from twincheck.common.pair.case_hooks import training
 from twincheck.common.pair.data import count
 from twincheck.common.pair.metrics import classification, regression
-from twincheck.common.pair.provenance import model_sources
 from twincheck.common.pair.schedules import schedule
 from twincheck.common.sides.batch_norm import (
-    recall_statistics,
     running_statistics,
-    share_statistics,
     unbiased_variances,
 )
 from twincheck.common.sides.initial import initial_weights
@@ -34,9 +26,8 @@ from twincheck.common.sides.loader import Samples, batches, evaluate
 from twincheck.common.sides.optimizer import Optimizer
 from twincheck.common.sides.worker import DTYPES
 from twincheck.common.system.errors import UserError
-from twincheck.common.system.hashes import arrays_sha256
 from twincheck.step4_backward.setups import STEPS
-from twincheck.step5_train.training import LOG_EVERY, STEPS_ALONE, TWINS, Training
+from twincheck.step5_train.training import TWINS, Training
 
 BETAS = (0.9, 0.999)  # of Adam: both frameworks' own
 
@@ -51,23 +42,11 @@ def train(run):
     steps = run.request.steps or per_epoch * (run.request.epochs or settings["epochs"])
     run.session.probing, run.session.watching = False, True
     run.notes["optimizer"] = settings["optimizer"]
-    if run.group.count > 1:
-        run.notes["processes"] = run.group.count
-        run.group.demand_same(what_is_trained(run, settings, steps))
     if run.request.phase in ("full", "self", "float64"):
         for twin in range(1, 1 + TWINS) if run.request.phase == "self" else [0]:
             whole_training(run, samples, settings, steps, twin)
         return
     model, optimizer = prepared(run, settings, steps, per_epoch)
-    if run.request.phase == "shared":
-        shared_steps(run, model, optimizer, samples, settings)
-        return
-    if run.request.phase == "alone":
-        taken = min(steps, STEPS_ALONE) if run.request.nnodes > 1 else steps
-        with run.session.unrecorded():
-            losses = losses_of(run, model, optimizer, samples, settings, taken)
-        run.log("curve/loss", np.array(losses))
-        return
     first_steps(run, model, optimizer, samples, settings)
     if run.dtype != "float64" and run.session.reference is None:
         run.extra["train_init"] = initial_weights(run)
@@ -152,22 +131,9 @@ def whole_batches(samples, settings):
     return {name: values[:kept] for name, values in samples.items()}
 
 
-def what_is_trained(run, settings, steps):
-    """All that the processes must have in common, those of other machines too, as a text."""
-    request, weights, data = run.request, arrays_sha256(run.start()), arrays_sha256(run.inputs)
-    sources = model_sources(run.pair, run.job.slot)
-    own = [request.phase, request.seed, request.seeds, request.resume, run.dtype]
-    return json.dumps([own, steps, run.case.config, settings, sources, weights, data])
-
-
 def prepared(run, settings, steps, per_epoch, twin=0):
     """A new model and its optimizer; of a self-twin moved by one rounding, each its own way."""
     model = run.build(training=True)
-    if run.group.count > 1:
-        run.group.learn(run, model, run.samples("train"))
-        run.load(model, run.start())
-        recall_statistics(run.side, model, {})
-        share_statistics(run.side, model, run.group)
     betas = BETAS
     if twin:
         betas = tuple(moved(run, twin, "betas", np.array(BETAS)).tolist())
@@ -196,21 +162,6 @@ def moved(run, twin, name, values):
     return np.nextafter(values, np.float32(np.inf) * signs.astype(np.float32))
 
 
-def losses_of(run, model, optimizer, samples, settings, taken):
-    """The losses of so many steps of a training from its start, of which nothing else is kept."""
-    losses, epoch = [], 0
-    while len(losses) < taken:
-        for batch in shuffled(run, samples, settings, epoch):
-            run.session.begin(len(losses), prefix=run.prefix)
-            losses.append(float(one_step(run, model, optimizer, batch)))
-            if len(losses) % LOG_EVERY == 0:
-                run.progress(f"step {len(losses)}/{taken}")
-            if len(losses) == taken:
-                break
-        epoch += 1
-    return losses
-
-
 def one_epoch(run, model, optimizer, samples, settings, progress):
     """Train to the end of the epoch, or of the training, from where it stands."""
     loaded = shuffled(run, samples, settings, progress.epoch, skip=progress.step_of_epoch)
@@ -230,7 +181,7 @@ def one_epoch(run, model, optimizer, samples, settings, progress):
 def scored(run, model, samples, settings):
     """Name -> score of the model on the samples in eval mode, and its outputs."""
     model.eval()
-    scores_and_outputs = evaluate(run, model, samples, settings["batch_size"], run.group)
+    scores_and_outputs = evaluate(run, model, samples, settings["batch_size"])
     model.train()
     return scores_and_outputs
 
@@ -248,30 +199,6 @@ def first_steps(run, model, optimizer, samples, settings):
     log_buffers(run, model, buffers, "trained/")
 
 
-def shared_steps(run, model, optimizer, samples, settings):
-    """Log what the first steps of one process and of several must have alike."""
-    run.session.keeps_choices = True
-    buffers = run.buffers(model)
-    for step, batch in zip(range(STEPS), shuffled(run, samples, settings, 0), strict=False):
-        run.session.begin(step, prefix=f"{run.prefix}{step:03d}/")
-        # Choices and draws are each process's own, of other shapes than one process's: no rows, but
-        # float32 goes on with float64's choices.
-        with run.session.unrecorded():
-            loss = gradients_of(run, model, batch)
-        run.log(f"{step:03d}/loss", loss)
-        if step == 0:
-            gradients = ((name, run.side.gradient(value)) for name, value in run.parameters(model))
-            run.log_as_reference(f"{step:03d}/grad/", gradients)
-        optimizer.step()
-        run.side.clear_gradients(model)
-    run.session.begin(prefix=run.prefix)
-    apart = [float(run.group.spread(value)) for _, value in run.parameters(model)]
-    run.log("spread", np.array(apart))
-    weights = ((name, run.side.array(value)) for name, value in run.parameters(model))
-    run.log_as_reference("weight/", weights)
-    log_buffers(run, model, buffers, "")
-
-
 def shuffled(run, samples, settings, epoch, skip=0):
     """One epoch's batches in the tape's order, after `skip` of them; the last may be smaller."""
     order = run.session.tape.permutation("shuffle", epoch, count(samples))
@@ -281,31 +208,20 @@ def shuffled(run, samples, settings, epoch, skip=0):
 
 def one_step(run, model, optimizer, batch):
     """Forward, backward and update on one batch; returns the loss before the update."""
-    loss = gradients_of(run, model, batch)
+    tensors = {key: run.side.tensor(values) for key, values in batch.items()}
+    loss = run.loss(run.call(model, tensors), tensors)
+    loss.backward()
     optimizer.step()
     run.side.clear_gradients(model)
-    return loss
-
-
-def gradients_of(run, model, batch):
-    """Forward and backward on one batch, by all processes; returns its loss."""
-    tensors = {key: run.side.tensor(values) for key, values in batch.items()}
-    outputs = run.group.call(run, model, tensors)
-    with run.group.together(run):
-        loss = run.loss(outputs, tensors)
-    loss.backward()
-    run.group.add_gradients(run, run.parameters(model))
     return loss.detach()
 
 
-def stem(processes, request):
-    """What the logs of a phase are called that so many processes share."""
-    several = request.phase == "shared" and processes > 1
-    phase = {"float64": "full"}.get(request.phase, request.phase)
-    return "train_several" if several else f"train_{phase}"
+def stem(request):
+    """What the logs of a phase are called."""
+    return f"train_{'full' if request.phase == 'float64' else request.phase}"
 
 
 def precisions(request):
     """The first steps in both, a whole training in one."""
     whole = "float64" if request.phase == "float64" else "float32"
-    return DTYPES if request.phase in ("first", "shared") else (whole,)
+    return DTYPES if request.phase == "first" else (whole,)

@@ -20,7 +20,6 @@ from twincheck.common.system.reasons import Kind
 from twincheck.common.system.run_kind import RunKind
 from twincheck.common.verdict.row import Row, claim
 from twincheck.step4_backward.rates import Watch
-from twincheck.step5_train.as_one import as_one
 from twincheck.step5_train.curves import draw_curves
 from twincheck.step5_train.envelope import (
     Envelope,
@@ -57,15 +56,14 @@ def trained_alike(folder: Path, pair) -> tuple[list[Row], list[str]]:
         drifts = drift(*losses[0], envelope, folder, parts, losses[1])
         rows += [*drifts, *_ends(folder, logs, exact, envelope)]
         stopped, early = _early_stops(*logs, settings)
-        of_processes, shared = as_one(folder, pair.name)
         learnt = [_learnt(side, log) for side, log in zip(SIDES, logs, strict=True)]
         of_seeds = _seeds(folder, *logs, patient)
-        rows += [*stopped, *of_processes, *learnt, *of_seeds]
+        rows += [*stopped, *learnt, *of_seeds]
         limits = [row.allowed for row in drifts]
         draw_curves(folder, pair.name, logs, [steps for _, steps in parts], limits)
     seeds = [row for row in of_seeds if row.size > 1 and row.key[:6] == "seeds/"]
     notes += [Kind.ROW_NOTED(key=row.key, reasons=list(row.reasons)) for row in seeds]
-    return rows, [*_rate_too_high(folder), *notes, *early, *shared]
+    return rows, [*_rate_too_high(folder), *notes, *early]
 
 
 def envelope_of(folder: Path, pair) -> tuple[Envelope, list, list[str]]:

@@ -4,8 +4,6 @@ NumPy only and the same on both sides.  A checkpoint is one .npz with all that t
 on: the weights, the optimizer's memory and the place in the order of samples.  Random numbers need
 none of it: the tape gives each by (seed, site, step), and the schedule is a function of the step.
 So a training that goes on from a checkpoint ends bit for bit where one that was never stopped ends.
-Of several processes each has all of this; the first alone writes.  As many or as few others can go
-on with its checkpoint: what then differs is rounding, in the order of a batch's sums.
 
     FOLDER/last.npz   the checkpoint, written whole
     FOLDER/train.log  the log in the guide's standard form
@@ -38,9 +36,6 @@ from twincheck.common.weights.states import load_state, save_state
 LOG_EVERY = 10  # steps
 TWINS = 3  # self-twins of a side; with the run itself four, which is how far apart rounding leads
 SAVE_EVERY_S = 60.0  # beside the one after each epoch
-# How many steps one process takes where several machines train, for all others to be held to: on
-# one machine it takes all of them.
-STEPS_ALONE = 100
 _KEY, _SCORES = "key", "scores"
 _CURVES = ("losses", "rates", "orders")
 
@@ -82,8 +77,6 @@ class Training:
 
         twin    the number of a self-twin; 0: the run itself
         """
-        self._processes = run.group.count
-        self._writes = run.group.rank == 0
         self.run = run
         self.model = model
         self.optimizer = optimizer
@@ -99,16 +92,15 @@ class Training:
         name = f"{run.job.slot}-{run.request.phase}-{twin or run.case.seed}"
         base = Path(run.request.checkpoints or run.folder / "checkpoints")
         self.folder = base / run.pair.name / name
-        if self._writes:
-            self.folder.mkdir(parents=True, exist_ok=True)
+        self.folder.mkdir(parents=True, exist_ok=True)
         self._log = self.folder / "train.log"
         self._saved_at = time.monotonic()
         self._window: list[tuple[float, float, int]] = []  # seconds, of these reading; samples
         self._key = json.dumps(self._depends_on(), sort_keys=True)
-        last = self._everywhere(self.folder / "last.npz") if run.request.resume else None
-        if last is not None:
+        last = self.folder / "last.npz"
+        if run.request.resume and last.is_file():
             self._load(last)
-        elif self._writes:
+        else:
             self._log.write_text("")
 
     @property
@@ -172,13 +164,12 @@ class Training:
     def take_best(self) -> None:
         """Load the weights of the best epoch into the model, if any epoch had a finite score."""
         if any(self._improved()):
-            weights = self._everywhere(self.folder / "best" / "weights.npz")
-            self.run.load(self.model, load_state(weights))
+            self.run.load(self.model, load_state(self.folder / "best" / "weights.npz"))
 
     def finish(self, scores: Mapping[str, float]) -> None:
         """Log the final scores; put the log and the best weights beside the logs of the step."""
         self._say(f"[Test]{_listed(scores)}")
-        if self.run.request.phase != "full" or not self._writes:
+        if self.run.request.phase != "full":
             return
         files, side, seed = ResultFolder(self.run.folder), self.run.job.slot, self.run.case.seed
         shutil.copyfile(self._log, files.training_log(side, seed))
@@ -190,8 +181,6 @@ class Training:
 
     def save(self) -> None:
         """Write the checkpoint; the former one stays until the new one is complete."""
-        if not self._writes:
-            return
         arrays = {
             _KEY: np.array(self._key),
             _SCORES: np.array(json.dumps(self.scores)),
@@ -199,7 +188,6 @@ class Training:
             "digest": np.frombuffer(self._digest, np.uint8),
             "step_of_epoch": np.int64(self.step_of_epoch),
             "log_bytes": np.int64(self._log.stat().st_size),
-            "processes": np.int64(self._processes),
         }
         arrays |= {f"model/{k}": v for k, v in self.run.side.state(self.model).items()}
         arrays |= {f"seen/{k}": v for k, v in running_statistics(self.run.side, self.model)}
@@ -207,18 +195,6 @@ class Training:
         with whole(self.folder / "last.npz") as temporary, open(temporary, "wb") as file:
             np.savez(file, **arrays)
         self._saved_at = time.monotonic()
-
-    def _everywhere(self, path: Path) -> Path | None:
-        """A file of the first process's, as a file of this one; None where there is none."""
-        there = path if self._writes and path.is_file() else None
-        if self._processes == 1:
-            return there
-        data = self.run.group.from_first(there.read_bytes() if there else b"")
-        if self._writes or not data:
-            return there
-        own = self.run.folder / path.name
-        own.write_bytes(data)
-        return own
 
     def _load(self, path: Path) -> None:
         path = path.resolve()  # not the check's working folder's name for it
@@ -248,13 +224,8 @@ class Training:
         self.run.side.load_state(self.model, parts["model/"])
         self.optimizer.load_state(parts["optimizer/"])
         recall_statistics(self.run.side, self.model, parts["seen/"])
-        if not self._writes:
-            return
         os.truncate(self._log, min(self._log.stat().st_size, int(arrays["log_bytes"])))
-        former = int(arrays["processes"])
-        others = "" if former == self._processes else f", {_counted(self._processes)} now"
-        others = f", which {_counted(former)} had taken{others}" if others else ""
-        self._say(f"goes on from step {self.step} of {self.steps}{others}")
+        self._say(f"goes on from step {self.step} of {self.steps}")
 
     def _depends_on(self) -> dict[str, object]:
         """What must be unchanged for a checkpoint to be used, each part under its name."""
@@ -277,8 +248,6 @@ class Training:
         }
 
     def _keep_best(self) -> None:
-        if not self._writes:
-            return
         new = self.folder / f".best-{os.getpid()}"
         shutil.rmtree(new, ignore_errors=True)
         new.mkdir()
@@ -308,8 +277,6 @@ class Training:
         )
 
     def _say(self, text: str) -> None:
-        if not self._writes:
-            return
         line = f"[{time.strftime('%Y/%m/%d %H:%M:%S')}] root INFO: {text}\n"
         with open(self._log, "a", encoding="utf-8") as file:
             file.write(line)
@@ -317,10 +284,6 @@ class Training:
             print(line, end="", flush=True)
         else:
             self.run.progress(text.partition(", batch_cost")[0])
-
-
-def _counted(processes: int) -> str:
-    return f"{processes} processes" if processes > 1 else "one process"
 
 
 def _listed(scores: Mapping[str, float]) -> str:

@@ -96,7 +96,7 @@ def test_every_option_either_judges_or_runs():
     runs = {
         *("preset", "device", "seed", "weights", "keep", "torch-python", "paddle-python", "data"),
         *("tokenizer", "reuse", "reference", "transplant", "mode", "processes"),
-        *of("half", "optimizers", "training", "machines"),
+        *of("half", "optimizers", "training"),
     }
     assert runs | set(OF_JUDGING) == set(OPTIONS) and not runs & set(OF_JUDGING)
     assert set(LISTED) <= set(OPTIONS)

@@ -9,6 +9,7 @@ from checkout import Checkout
 from forked_group import in_place_of_launchers
 
 from faults.worker import plant
+from twincheck.common.pair.worker_process import _how_one_ended
 
 
 @pytest.fixture(scope="module")
@@ -69,6 +70,25 @@ def test_what_data_parallelism_gets_wrong_shows(checkout):
     bad = [row["key"] for row in rows if row["verdict"] in ("DIVERGED", "INVALID")]
     for start in ("paddle/0/grad", "paddle/spread", "torch/0/grad", "torch/0/loss"):
         assert any(key.startswith(start) for key in bad), (start, bad[:5])
+
+
+def test_what_launchers_say_of_a_process_that_was_ended():
+    torchrun = ["Failures:", "[1]:", "  rank      : 0 (local_rank: 0)"]
+    torchrun += ["  exitcode  : -15 (pid: 9)"]
+    torchrun += ["Root Cause (first observed failure):", "[0]:", "  rank      : 3 (local_rank: 1)"]
+    torchrun += ["  exitcode  : -9 (pid: 10)  (SIGKILL)"]
+    paddle = ["LAUNCH INFO 2026 rank: -1", "LAUNCH ERROR Container failed !!!"]
+    paddle += ["Container rank 3 status failed cmd ['a'] code -9 log x"]
+    paddle += ["LAUNCH INFO Exit code -15"]
+    for told in (torchrun, paddle):
+        assert _how_one_ended(told).startswith("process 3 was ended by SIGKILL")
+    # Both ended before the launcher looked, and it names the one that had lost the other.
+    missed = ["failed (exitcode: 2) local_rank: 0 (pid: 9) of binary", "Failures:"]
+    missed += ["[1]:", "  rank      : 1 (local_rank: 1)", "  exitcode  : -9 (pid: 10)"]
+    missed += ["Root Cause (first observed failure):", "[0]:", "  rank      : 0 (local_rank: 0)"]
+    missed += ["  exitcode  : 70 (pid: 9)"]
+    assert _how_one_ended(missed).startswith("process 1 was ended by SIGKILL")
+    assert _how_one_ended(["MemoryError"]) == ""
 
 
 def test_one_process_is_no_data_parallelism(checkout):

@@ -70,7 +70,6 @@ SAMPLES = {
     "given_gradients": {"main": {"values": 2000000, "setups": ["adam"]}},
     "steps_per_epoch": {"main": 11},
     "optimizer": {"main": "adamw"},
-    "processes": {"main": 2},
     "computed": {"block": {"rsqrt float32": 2}},
     "not_forced": ["layers.0.norm"],
     "handed": {"drop": [{"line": "net.py:3", "given": {"p": 0.1}}, {"line": "", "given": {}}]},

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from twincheck.common.check.options import CheckOptions, Parser, of, positive
+from twincheck.common.check.options import CheckOptions, Parser
 from twincheck.common.check.report_json import json_text, told_in
 from twincheck.common.check.result import Result, overall_exit
 from twincheck.common.check.runner import base_folder, run_step
@@ -83,8 +83,6 @@ def check_main(
         if typed & set(each.options):
             return guarded(given.debug, partial(each.run, step, given), each.hint)
     options = CheckOptions.of(given)
-    if options.run.node_rank:
-        return guarded(given.debug, lambda: assist(step, options))
     hint = Kind.RESUME_GOES_ON() if step.trains else ""
     return guarded(given.debug, lambda: check(step, options, processes=processes), hint)
 
@@ -97,12 +95,7 @@ def of_step(step: Step) -> Callable[..., int]:
 def parser_of(step: Step) -> Parser:
     """Return the parser of one of the five steps' checks."""
     doc = importlib.import_module(f"twincheck.{step.name}.step").__doc__
-    parser = Parser(doc, step.command).take(*step.takes)
-    if step.several is not None:
-        said = Kind.HELP_TRAIN_PROCESSES()
-        parser.take_other("processes", type=positive, default=1, help=said)
-        parser.take(*of("machines"))
-    return parser
+    return Parser(doc, step.command).take(*step.takes)
 
 
 def check(
@@ -124,21 +117,6 @@ def check(
     if not all(result.error for result in results):  # which have said it
         report.say(last_line(results, page))
     return overall_exit(results)
-
-
-def assist(step: Step, options: CheckOptions) -> int:
-    """Run the processes of a machine that is not the first, which judges; returns 0, the status.
-
-    Raises UserError where they failed.
-    """
-    with report.progress() as on_progress:
-        results = run_step(step, options, on_progress)
-    for result in results:
-        if result.error:
-            raise UserError(result.error)
-    count, here = options.run.processes, options.run.processes // options.run.nnodes
-    report.say(Kind.PROCESSES_RAN_HERE(step=step.number, here=here, processes=count))
-    return 0
 
 
 def write_step_page(step: Step, options: CheckOptions, results: Sequence[Result]) -> Path | None:

@@ -23,9 +23,8 @@ from twincheck.common.check.workers import Processes, Workers
 from twincheck.common.logs.guide_pair import bring_pair, has_pair
 from twincheck.common.logs.result_folder import BESIDE, ResultFolder
 from twincheck.common.logs.sidecar import sidecar_of
-from twincheck.common.pair.case_hooks import data_preset, training
+from twincheck.common.pair.case_hooks import data_preset
 from twincheck.common.pair.pairs import Pair, chosen_cases, is_checkpoint, load_pairs, python_for
-from twincheck.common.pair.request import RunRequest
 from twincheck.common.report.guide_report import guide_report
 from twincheck.common.system.checkout import ROOT
 from twincheck.common.system.errors import UserError
@@ -53,7 +52,6 @@ def run_step(
     """Run both sides of a step (unless --compare-only), judge, and put the logs in their place.
 
     processes   of other steps, which go on with this one; by default new ones, which end with it
-    A machine that is not the first of several runs its processes alone: its results are failures.
     """
     pairs = load_pairs(options.models, options.run.backends)
     call_sides(options.run.backends)
@@ -63,8 +61,6 @@ def run_step(
         what = {"dtype": options.run.dtype, "step": step.number}
         raise UserError(Kind.HALF_TRAINING_WITHOUT_AUTOCAST(**what))
     options.refuse_contradictions()
-    _refuse_machines(step, options, pairs)
-    step = step.shared_by(options.run)
     if options.compare_only:
         remove_abandoned(base)
         return [_judge_in_place(step, p, base / p.name, options) for p in pairs]
@@ -90,10 +86,6 @@ def run_step(
         with Workers(inputs, processes, 1 if small else None) as workers:
             workers.start()
             pairs = inputs.bring(pairs, base)
-            if run.node_rank:
-                for pair in workers.finished(pairs):
-                    unfinished.forget(pair)  # the first machine keeps the checkpoints
-                return [Result(step, name, error=f.sentence) for name, f in inputs.errors.items()]
             done = workers.finished(pairs)
             return [_conclude(step, p, base, options, workers) for p in done]
 
@@ -248,44 +240,6 @@ def _check_transplant(step: Step, options: CheckOptions) -> None:
     if wanted == SMALLEST and (options.run.probes or options.run.no_probe):
         given = "--no-probe" if options.run.no_probe else "--probe"
         raise UserError(Kind.SMALLEST_LOOKS_EVERYWHERE(option=given))
-
-
-def _refuse_machines(step: Step, options: CheckOptions, pairs: Sequence[Pair]) -> None:
-    """Raise UserError for options of several processes that do not go together, or with a pair."""
-    run = options.run
-    if step.several is None:
-        return
-    if run.processes == 1 or run.nnodes == 1:
-        idle = ("nnodes", "node_rank", "master") if run.processes == 1 else ("node_rank", "master")
-        given = [name for name in idle if getattr(run, name) != getattr(RunRequest, name)]
-        if given:
-            told = ", ".join(f"--{name.replace('_', '-')}" for name in given)
-            more = "--processes N" if run.processes == 1 else "--nnodes N"
-            raise UserError(Kind.OPTION_NEEDS_ANOTHER(options=told, needed=more))
-    if run.processes == 1:
-        return
-    if options.reuse or options.reference:
-        given = "--reuse" if options.reuse else "--reference"
-        raise UserError(Kind.PROCESSES_TRAIN_ANEW(option=given))
-    for pair in pairs:
-        preset = data_preset(pair, run.preset)
-        samples = training(pair, pair.config(preset), preset)["batch_size"]
-        if samples < run.processes:
-            what = {"processes": run.processes, "model": pair.name, "samples": samples}
-            raise UserError(Kind.BATCH_TOO_SMALL(**what))
-    if run.nnodes == 1:
-        return
-    if run.processes % run.nnodes:
-        several = {"processes": run.processes, "machines": run.nnodes}
-        raise UserError(Kind.PROCESSES_NO_MULTIPLE(**several))
-    if run.node_rank >= run.nnodes:
-        numbers = {"rank": run.node_rank, "machines": run.nnodes, "last": run.nnodes - 1}
-        raise UserError(Kind.NODE_RANK_TOO_LARGE(**numbers))
-    if not run.master:
-        raise UserError(Kind.MASTER_MISSING(machines=run.nnodes))
-    host, _, port = run.master.rpartition(":")
-    if not host or not port.isdecimal() or not 0 < int(port) < 1 << 16:
-        raise UserError(Kind.MASTER_HAS_NO_PORT(machines=run.nnodes, master=run.master))
 
 
 def _refuse_unnameable(folders: Sequence[Path]) -> None:

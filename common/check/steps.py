@@ -2,13 +2,12 @@
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from twincheck.common.check.options import OF_EVERY_CHECK, of
 from twincheck.common.logs.guide_pair import full_stem
 from twincheck.common.pair.pairs import Pair
-from twincheck.common.pair.request import RunRequest
 from twincheck.common.system.checkout import ROOT
 from twincheck.common.system.reasons import Kind
 
@@ -21,14 +20,13 @@ class Launch:
     request: Mapping[str, object] = field(default_factory=dict, hash=False)
     teacher_forced: bool = True  # a difference can be judged locally
     side_by_side: bool = False  # the Paddle side needs nothing from the torch side
-    torch_then: "Launch | None" = None  # a second run of torch alone, while Paddle goes on
     processes: int = 1  # of each side, started by its framework's own launcher
     then: tuple["Launch", ...] = ()  # what the same processes run next
 
-    def parts(self, side: str) -> list["Launch"]:
-        """Return this launch of a side, and those that its process runs behind it."""
-        own = [self, *([self.torch_then] if self.torch_then and side == "torch" else [])]
-        return own + [part for launch in self.then for part in launch.parts(side)]
+    @property
+    def parts(self) -> tuple["Launch", ...]:
+        """Return this launch, and those that its process runs behind it."""
+        return self, *self.then
 
 
 @dataclass(frozen=True)
@@ -45,7 +43,6 @@ class Step:
     initial      stem of the logs of initial weights: rows of a step that trains; of another they
                  decide nothing, and are said
     undecided    (result, folder) -> what more to ask for, where that may decide; empty: nothing
-    several      number of processes -> its launches, where they share each training
     other        of a further check in the step's folder, check_OTHER.py: its name in the table, and
                  the folder of its logs beside the step's own
     scripts      the package of the script of both sides, where each has none in the step's folder
@@ -70,7 +67,6 @@ class Step:
     decides: Callable | None = None
     spares: Callable | None = None
     undecided: Callable | None = None
-    several: Callable | None = None
     initial: str = ""
     other: str = ""
     scripts: str = ""
@@ -84,16 +80,6 @@ class Step:
     def name(self) -> str:
         """The name of the step's folder."""
         return self.folder.name
-
-    def shared_by(self, request: RunRequest) -> "Step":
-        """Return the step with the launches that a request's processes share; on another machine
-        than the first, those of several processes alone."""
-        if self.several is None or request.processes == 1:
-            return self
-        launches = self.several(request.processes)
-        if request.node_rank:
-            launches = tuple(launch for launch in launches if launch.processes > 1)
-        return replace(self, launches=launches)
 
     @property
     def full_stem(self) -> str:

@@ -1,7 +1,6 @@
 """The processes of one step: which requests each side is handed, and what became of them."""
 
 import os
-import shutil
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
@@ -17,7 +16,7 @@ from twincheck.common.logs.reference import unlike
 from twincheck.common.logs.result_folder import LogName, ResultFolder
 from twincheck.common.logs.sidecar import read_sidecar, sidecar_of, sidecar_path
 from twincheck.common.pair.pairs import Pair
-from twincheck.common.pair.request import FIRST, RunRequest, error_file, rank_folder
+from twincheck.common.pair.request import FIRST, RunRequest, error_file
 from twincheck.common.pair.task import (
     Again,
     ForcedAlike,
@@ -155,9 +154,6 @@ class Workers:
             self._collect(one for one in owed if one.pair.name == pair.name)
             if half and pair.name not in errors:
                 self._feed_alike(pair)
-            if self.step.trains:
-                for folder in (self.work / pair.name).glob(rank_folder("*")):
-                    shutil.rmtree(folder)  # what the others than the first have logged
             yield pair
 
     def _hand_out(self, launch: Launch, pairs: list[Pair]) -> list[Owed]:
@@ -169,8 +165,9 @@ class Workers:
         errors = self.inputs.errors
         reference = [pair for pair in pairs if pair.name not in self.inputs.brought]
         if launch.processes > 1:
-            self._run_group("torch", launch, reference)
-            self._run_group("paddle", launch, [pair for pair in pairs if pair.name not in errors])
+            for side, some in (("torch", reference), ("paddle", pairs)):
+                if some := [pair for pair in some if pair.name not in errors]:
+                    self._run_group(side, launch, some)
             return []
         threads = 1 if launch.side_by_side else self.threads
 
@@ -200,7 +197,7 @@ class Workers:
         spares, folder = self.step.spares, self.work / pair.name
         return [
             part
-            for part in launch.parts(side)
+            for part in launch.parts
             if spares is None or not spares(part, folder, pair, self._request(side, pair, part))
         ]
 
@@ -396,23 +393,15 @@ class Workers:
         return Owed(pair, process, path)
 
     def _run_group(self, side: str, launch: Launch, pairs: list[Pair]) -> None:
-        """Run several processes of a side that share each model's runs.
-
-        Where one fails, all end: trainings of several models have processes of their own.
-        """
-        for some in [[pair] for pair in pairs] if self.step.trains else filter(None, [pairs]):
-            parts = [(pair, part) for pair in some for part in launch.parts(side)]
-            failures = run_group(
-                self.pythons[side],
-                self._module(side),
-                {self._path(side, p, part): self._request(side, p, part) for p, part in parts},
-                self._show(side),
-                self.work / ".launch",
-                side,
-            )
-            for (pair, _), failure in zip(parts, failures, strict=True):
-                if failure is not None:
-                    self.inputs.errors.setdefault(pair.name, failure)
+        """Run several processes of a side that share each model's runs; one that fails ends all."""
+        requests = {self._path(side, p, launch): self._request(side, p, launch) for p in pairs}
+        failures = run_group(
+            *(self.pythons[side], self._module(side), requests, self._show(side)),
+            *(self.work / ".launch", side),
+        )
+        for pair, failure in zip(pairs, failures, strict=True):
+            if failure is not None:
+                self.inputs.errors.setdefault(pair.name, failure)
 
     def _process(self, side: str, threads: int | None = None) -> WorkerProcess:
         """The process of a side that runs, or a new one."""

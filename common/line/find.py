@@ -31,8 +31,8 @@ _ALIKE = {
 # They put numbers through unchanged, or by one other number: alone they are no fault.
 _PLAIN = frozenset(
     "add astype assign broadcast_to cast cat chunk clone contiguous div double expand flatten "
-    "float getitem moveaxis mul neg permute repeat repeat_interleave reshape scale split squeeze stack "
-    "sub swapaxes t tile to transpose unbind unsqueeze view".split()
+    "float getitem moveaxis mul neg permute repeat repeat_interleave reshape scale split squeeze "
+    "stack sub swapaxes t tile to transpose unbind unsqueeze view".split()
 )
 _JOINS = ("cat", "stack")
 _OF_TWO = ("add", "sub", "mul", "div")

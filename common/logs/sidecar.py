@@ -148,8 +148,6 @@ class Sidecar:
     given_gradients: dict[str, kinds.Given] = note()
     steps_per_epoch: dict[str, int] = note()  # case -> how many steps an epoch has (step 5)
     optimizer: dict[str, str] = note()  # case -> the optimizer of its training (step 5)
-    # Case -> how many processes trained it, where they were several (step 5).
-    processes: dict[str, int] = note()
     cases: list[str] = note()  # the cases that ran, where --case left out others
     # The patterns of the only modules that were looked at, as --probe gave them.
     probes: list[str] = note()

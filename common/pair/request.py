@@ -26,7 +26,7 @@ from twincheck.common.system.json_file import load_json, write_json
 from twincheck.common.system.json_kinds import check_of
 from twincheck.common.system.reasons import Kind
 
-PHASES = ("first", "full", "self", "shared", "alone", "float64")  # of step 5
+PHASES = ("first", "full", "self", "float64")  # of step 5
 # What a process is started with that other scripts are asked of, too.
 FIRST = "twincheck.step1_forward.{}.forward"
 FROM_STDIN = "-"  # in place of requests' paths: a worker reads them line by line, each as JSON text
@@ -34,7 +34,7 @@ FROM_STDIN = "-"  # in place of requests' paths: a worker reads them line by lin
 
 # What declares an option of a group (common/check/options.py).
 _run, _half, _cases = (partial(option, of=group) for group in ("run", "half", "cases"))
-_training, _machines = partial(option, of="training"), partial(option, of="machines", kept=False)
+_training = partial(option, of="training")
 
 
 @dataclass(frozen=True)
@@ -146,15 +146,8 @@ class RunRequest:
         of="reference",
         metavar="OP,OP…|all|smallest",
     )
-    # Into how many parts a batch is cut, one for each process: of step 4's parallel.py, of step 5.
+    # Into how many parts a batch is cut, one for each process: of step 4's parallel.py.
     processes: int = option(1, Kind.HELP_PROCESSES(), of="processes", least=2, default=2)
-    nnodes: int = _machines(1, Kind.HELP_NNODES(), least=1)
-    node_rank: int = _machines(0, Kind.HELP_NODE_RANK(), least=0)
-    master: str | None = _machines(
-        None,
-        Kind.HELP_MASTER(),
-        metavar="HOST:PORT",
-    )
     # Whether Paddle's own operators are left out beside the transplanted ones.
     uncounted: bool = False
     # Whether the float64 run is left out.

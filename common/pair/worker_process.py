@@ -8,6 +8,7 @@ answers a further request, or another step's, without importing it again.
 """
 
 import json
+import os
 import re
 import signal
 import sys
@@ -27,11 +28,9 @@ from twincheck.common.system.errors import UserError
 from twincheck.common.system.frameworks import SIDES
 from twincheck.common.system.json_file import load_json
 from twincheck.common.system.processes import Process, Told, ending, how_it_ended
-from twincheck.common.system.reasons import Kind, Reason, read_reason
+from twincheck.common.system.reasons import Kind, Reason, is_of, read_reason
 
 _FAILED = 2  # the status of a worker that has written why it failed
-# How long a machine's launcher waits for the others, which may have something to do first.
-_PATIENCE = "timeout=86400"
 
 
 @dataclass(frozen=True)
@@ -41,7 +40,6 @@ class Failure:
     reason: str  # a Reason, or the text of what has none
     traceback: str
     certificate: dict | None = None  # of weights that do not fit: what belongs to what
-    lost: bool = False  # another process that it shared the run with was gone
     ours: bool = False  # it is the workbench's own code that failed
     side: str = ""  # whose worker it was
     crashed_at: str = ""  # file:line of the model that raised an exception
@@ -205,13 +203,12 @@ def run_group(
         process.stop()
         raise
     failures = [_written_by_any(path.parent, side) for path in own]
-    if status == 0 or any(failure and not failure.lost for failure in failures):
+    one = _how_one_ended(process.stderr)
+    # Those that have lost another process say so, and not why that one is gone.
+    killed = one and is_of(one.fields["end"], Kind.ENDED_BY_SIGNAL)
+    if status == 0 or any(failures) and not killed:
         return failures
-    # Who has lost another process says so; why that one is gone, it has not said, and a launcher
-    # knows: where it names one that ended by itself, that was lost on another machine.
-    silent, one = _how_it_ended(process, side, python), _how_one_ended(process.stderr)
-    by_itself = one and one.fields["end"] == Kind.ENDED_WITH_STATUS(status=_FAILED)
-    return [failure if failure and by_itself else silent for failure in failures]
+    return [_how_it_ended(process, side, python)] * len(failures)
 
 
 def _how_one_ended(stderr: Sequence[str]) -> Reason | str:
@@ -234,19 +231,19 @@ def _how_one_ended(stderr: Sequence[str]) -> Reason | str:
 
 def _launcher(module: str, request: RunRequest, logs: Path) -> list[str]:
     """Return the words behind `python -m` that start several processes of a side's script."""
-    nodes, rank = str(request.nnodes), str(request.node_rank)
-    number = str(request.processes // request.nnodes)
-    host, _, port = (request.master or "").rpartition(":")
+    number = str(request.processes)
     if ".torch." in module:
-        where = ["--nnodes", nodes, "--node-rank", rank, "--rdzv-conf", _PATIENCE]
-        where += ["--master-addr", host, "--master-port", port]
-        where = where if request.nnodes > 1 else ["--standalone"]
-        run = ["torch.distributed.run", *where, "--nproc-per-node", number, "-m", module]
+        run = ["torch.distributed.run", "--standalone", "--nproc-per-node", number, "-m", module]
     else:
-        where = ["--nnodes", nodes, "--rank", rank, "--master", request.master]
-        where = ["--log_dir", str(logs), *(where if request.nnodes > 1 else [])]
         script = str(ROOT.joinpath(*module.split(".")[1:]).with_suffix(".py"))
-        run = ["paddle.distributed.launch", "--nproc_per_node", number, *where, script]
+        run = [
+            "paddle.distributed.launch",
+            "--nproc_per_node",
+            number,
+            "--log_dir",
+            str(logs),
+            script,
+        ]
     return ["twincheck.common.system.launched", *run]
 
 
@@ -261,19 +258,15 @@ def _written(folder: Path, side: str) -> Failure | None:
         reason, traceback = read_reason(entries["reason"]), entries["traceback"]
     except (UserError, KeyError, ValueError):  # it died before, or while it wrote this
         return None
-    flags = (entries.get(name) is True for name in ("lost", "ours"))
-    place = str(entries.get("crashed_at", ""))
-    return Failure(reason, traceback, entries.get("certificate"), *flags, side, place)
+    ours, place = entries.get("ours") is True, str(entries.get("crashed_at", ""))
+    return Failure(reason, traceback, entries.get("certificate"), ours, side, place)
 
 
 def _written_by_any(folder: Path, side: str) -> Failure | None:
-    """Read what the first of several processes has written of its failure, or another one.
-
-    Those that have lost another process come last.
-    """
-    folders = [folder, *sorted(folder.glob(rank_folder("*")))]
-    failures = filter(None, (_written(each, side) for each in folders))
-    return min(failures, key=lambda failure: failure.lost, default=None)
+    """Read what the first of several processes that failed has written: others have lost it."""
+    files = [error_file(each, side) for each in (folder, *folder.glob(rank_folder("*")))]
+    there = sorted((path for path in files if path.is_file()), key=os.path.getmtime)
+    return next(filter(None, (_written(path.parent, side) for path in there)), None)
 
 
 def _how_it_ended(process: Process, side: str, python: str) -> Failure:

@@ -129,7 +129,6 @@ class PaddleSide(Side):
     CONTAINERS += tuple(getattr(nn, n) for n in ("ParameterDict",) if hasattr(nn, n))  # newer
     RECURRENT, CELLS = nn.layer.rnn.RNNBase, (nn.layer.rnn.RNNCellBase,)
     PADDING_ROW, LOAD, COPIES_TO_LOAD = "_padding_idx", "set_state_dict", True
-    OF_NO_TENSOR = ()
 
     BATCH_NORMS, OLDER_BATCH_NORMS = (
         (nn.BatchNorm1D, nn.BatchNorm2D, nn.BatchNorm3D),
@@ -247,10 +246,7 @@ class PaddleSide(Side):
         trainable,
     ):
         by_batch = not (use_global or is_test and not trainable)
-        return x, mean, weight, bias, by_batch, momentum, epsilon, 1 if layout[1] == "C" else -1
-
-    def as_batch_norm(self, value):
-        return value, *[None] * 5
+        return x, mean, by_batch, momentum
 
     def entries(self, model):
         return model.state_dict().items()
@@ -264,12 +260,6 @@ class PaddleSide(Side):
 
     def forget_gradient(self, value):
         value.clear_gradient(False)  # before 3.3, Paddle takes no None for .grad
-
-    def let_go(self, value):
-        value._clear_data()
-
-    def fill(self, value, values):
-        values._share_buffer_to(value)
 
     def sgd(self, values, lr):
         return paddle.optimizer.SGD(lr, parameters=values)

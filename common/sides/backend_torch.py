@@ -189,7 +189,6 @@ class TorchSide(Side):
     CONTAINERS = (nn.Sequential, nn.ModuleList, nn.ModuleDict, nn.ParameterList, nn.ParameterDict)
     RECURRENT, CELLS = nn.RNNBase, ()
     PADDING_ROW, LOAD, COPIES_TO_LOAD = "padding_idx", "load_state_dict", False
-    OF_NO_TENSOR = (None,)
 
     BATCH_NORMS, OLDER_BATCH_NORMS = (nn.BatchNorm1d, nn.BatchNorm2d, nn.BatchNorm3d), ()
     BATCH_NORM = "batch_norm"
@@ -309,10 +308,7 @@ class TorchSide(Side):
     def of_batch_norm(
         self, input, weight, bias, running_mean, running_var, training, momentum, eps, cudnn_enabled
     ):
-        return input, running_mean, weight, bias, training, 1.0 - momentum, eps, 1
-
-    def as_batch_norm(self, value):
-        return value
+        return input, running_mean, training, 1.0 - momentum
 
     def entries(self, model):
         return model.state_dict(keep_vars=True).items()
@@ -328,12 +324,6 @@ class TorchSide(Side):
 
     def forget_gradient(self, value):
         value.grad = None
-
-    def let_go(self, value):
-        value.data = torch.full([], float("nan"), dtype=value.dtype).expand(value.shape)
-
-    def fill(self, value, values):
-        value.data = values
 
     def sgd(self, values, lr):
         return _rule(torch.optim.SGD, values, lr=lr)

@@ -3,9 +3,6 @@
 torch keeps a BatchNorm's running variance with n / (n - 1), n being the values of a channel; Paddle
 keeps it without, and its momentum in float32 alone.  After a training the two models would differ
 by that much in eval mode.
-
-Where several processes share a batch, each would take the statistics of its own samples; here they
-take those of all.
 """
 
 import math
@@ -38,7 +35,7 @@ def keep_unbiased_statistics(side, layer):
         former[:] = [module._mean.clone(), module._variance.clone(), *inputs, *keywords.values()]
 
     def after(module, inputs, outputs):
-        if not side.by_batch(module) or current().recomputing or _is_shared(module):
+        if not side.by_batch(module) or current().recomputing:
             return
         with side.no_grad():
             values = former[2].moveaxis(1 if module._data_format[1] == "C" else -1, 0)
@@ -55,71 +52,6 @@ def keep_unbiased_statistics(side, layer):
     return layer
 
 
-@cache
-def _sum(side):
-    class Sum(side.FUNCTION):
-        """The sum over the processes of `group`, whose gradient is summed too."""
-
-        @staticmethod
-        def forward(ctx, value):
-            return Sum.group.sum(value)
-
-        @staticmethod
-        def backward(ctx, gradient):
-            return Sum.group.sum(gradient)
-
-    return Sum
-
-
-def share_statistics(side, model, group):
-    """In training the BatchNorms take the statistics of all processes' samples from now on."""
-    _sum(side).group = group
-    for module in side.batch_norms(model):
-        module._shares_statistics = True
-
-
-def _is_shared(module):
-    """True where a batch is shared now by several processes."""
-    share = getattr(current().tape, "share", None)
-    return hasattr(module, "_shares_statistics") and share is not None and share.count > 1
-
-
-def _normalized(side, value, weight, bias, epsilon, axis):
-    """A batch norm of this process's samples (B, C, ...), by the statistics of all.
-
-    The mean and the biased variance that it took too, and of how many values of a channel.
-    """
-    values = value.moveaxis(axis, 0)
-    shape = list(values.shape)
-    values = values.reshape([shape[0], -1])  # (channels, n)
-    count = side.lib.ones_like(values[:1]).sum(-1)
-    sums = _sum(side).apply(side.lib.concat([values.sum(-1), count]))
-    count = float(sums[-1])
-    mean = sums[:-1] / count
-    moved = values - mean.unsqueeze(-1)
-    variance = _sum(side).apply((moved * moved).sum(-1)) / count
-    scaled = moved / side.lib.sqrt(variance + epsilon).unsqueeze(-1)
-    if weight is not None:
-        scaled = scaled * weight.unsqueeze(-1)
-    if bias is not None:
-        scaled = scaled + bias.unsqueeze(-1)
-    return scaled.reshape(shape).moveaxis(0, axis), mean, variance, count
-
-
-def _keep(side, module, mean, variance, count, old):
-    """Move the running statistics as the operator, or `keep_unbiased_statistics`, would."""
-    unbiased = side.keeps_unbiased(module)
-    if side.BIASED_VARIANCE and unbiased and current().recomputing:
-        return
-    if unbiased:
-        variance = variance * (count / max(count - 1.0, 1.0))
-    else:  # as Paddle's operator keeps it
-        old = float(np.float32(old))
-    with side.no_grad():
-        for statistic, now in zip(_statistics(side, module), (mean, variance), strict=True):
-            statistic.copy_(old * statistic + (1.0 - old) * now, False)
-
-
 # ---- in a log ------------------------------------------------------------------------------------
 
 
@@ -133,20 +65,14 @@ def _batch_norm(side, own, arguments, options):
     """What the operator gives; statistics of a layer that it moved are logged."""
     if current().is_graph:
         return own(*arguments, **options)
-    given = side.of_batch_norm(*arguments, **options)
-    value, mean, weight, bias, by_batch, old, epsilon, axis = given
+    value, mean, by_batch, old = side.of_batch_norm(*arguments, **options)
     held = (m for m in _FOLLOWED if mean is not None and getattr(m, side.MEAN, None) is mean)
     module = next(held, None) if by_batch else None
     if module is None:
         return own(*arguments, **options)
     _before(side, module)
-    if _is_shared(module):
-        result, *seen, count = _normalized(side, value, weight, bias, epsilon, axis)
-        _keep(side, module, *seen, count, old)
-        result = side.as_batch_norm(result)
-    else:
-        count = math.prod(value.shape) / mean.shape[0]
-        result = own(*arguments, **options)
+    count = math.prod(value.shape) / mean.shape[0]
+    result = own(*arguments, **options)
     # What `keep_unbiased_statistics` makes of them comes behind the layer.
     if not (current().recomputing or side.BIASED_VARIANCE and side.keeps_unbiased(module)):
         _settle(side, module, *((count, old) if side.BIASED_VARIANCE else ()))

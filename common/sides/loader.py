@@ -65,10 +65,8 @@ def _wide(values):
 # ---- scores --------------------------------------------------------------------------------------
 
 
-def evaluate(run, model, samples, batch_size, group=None):
+def evaluate(run, model, samples, batch_size):
     """Name -> score of the model on the samples, and its outputs as arrays (N, ...).
-
-    group   the processes that share the batches; None: this one has all
 
     Nested outputs have their keys joined by '/'; a bare tensor is called what its labels make of it
     (common/pair/metrics.py).  What has not the batch axis is left out.  Where scores are sums over
@@ -81,7 +79,7 @@ def evaluate(run, model, samples, batch_size, group=None):
         run.session.begin(i, prefix=f"{run.prefix}test/{i:03d}/")
         tensors = {key: run.tensor(values) for key, values in batch.items()}
         with run.no_gradients():
-            outputs = group.call(run, model, tensors) if group else run.call(model, tensors)
+            outputs = run.call(model, tensors)
         named = named_leaves(outputs, run.side.is_tensor)
         whole = {
             k: run.side.array(v) for k, v in named.items() if list(v.shape[:1]) == [count(batch)]

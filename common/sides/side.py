@@ -210,13 +210,9 @@ class Side(ABC):
     def of_batch_norm(self, *arguments, **options) -> tuple:
         """Return what the operator BATCH_NORM was given, in one order for all frameworks.
 
-        Value, running mean, weight, bias, whether it takes the batch's statistics, which part of
-        the running ones it keeps, epsilon, the axis of channels.
+        Value, running mean, whether it takes the batch's statistics, which part of the running ones
+        it keeps.
         """
-
-    @abstractmethod
-    def as_batch_norm(self, value):
-        """Return a result in the form that the operator BATCH_NORM has it."""
 
     @abstractmethod
     def dropout_of_values(self, *arguments, **options) -> tuple:

@@ -40,7 +40,6 @@ from twincheck.common.sides import (
     upcast,
 )
 from twincheck.common.sides.draws import Restart
-from twincheck.common.sides.group import join_group
 from twincheck.common.sides.job import Job, Unsuited
 from twincheck.common.sides.model_file import (
     forget_compat,
@@ -63,7 +62,7 @@ from twincheck.common.sides.tracing import tracing
 from twincheck.common.sides.write_log import write_log
 from twincheck.common.system import extras
 from twincheck.common.system.checkout import ROOT
-from twincheck.common.system.errors import LostProcess, UserError, is_ours
+from twincheck.common.system.errors import UserError, is_ours
 from twincheck.common.system.half import HALF
 from twincheck.common.system.memory import (
     give_back_freed_memory,
@@ -136,7 +135,7 @@ class Worker:
                 self.module = module
                 script = importlib.import_module(module).SCRIPT
                 if not isinstance(script, Script):  # one for both sides, which names none
-                    script = Script(self.side, **script, group=join_group(self.side))
+                    script = Script(self.side, **script)
                 self.script = script
             self._prepare(request)
             if isinstance(request.task, tasks.Save):
@@ -182,7 +181,7 @@ class Worker:
         text = "".join(traceback.format_exception(error))
         told = {"sentence": reason, "reason": reasons_json([reason])[0]}
         told |= {"traceback": text, "ours": ours}
-        told |= {"lost": isinstance(error, LostProcess), "crashed_at": crashed_at}
+        told["crashed_at"] = crashed_at
         if isinstance(error, LayoutError):
             told["certificate"] = error.certificate
         error_file(folder, request.side or self.side.NAME).write_text(json.dumps(told))

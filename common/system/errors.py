@@ -21,10 +21,6 @@ class LogError(UserError):
     """A file that is no log, in one sentence with the file's name and what was found in it."""
 
 
-class LostProcess(UserError):
-    """A process that others share a run with is gone; why, it says itself, or how it ended."""
-
-
 def is_ours(error: Exception) -> bool:
     """True for a crash of the workbench's own code, whatever it is that ran.
 

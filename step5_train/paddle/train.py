@@ -1,7 +1,6 @@
 """Step 5, paddle side: training on the data, from the shared start, in the tape's order.
 
     python -m step5_train.paddle.train REQUEST.json
-    LAUNCHER -m step5_train.paddle.train REQUEST.json (common/pair/worker_process.py)
 
 step5_train/train.py is the training, on both sides.
 """
@@ -13,17 +12,12 @@ if __name__ == "__main__":  # --help needs no framework
 
     begin_side("paddle", __doc__)
 
-from functools import partial
-
 from twincheck.common.pair.case_hooks import data_cases
 from twincheck.common.sides.backend_paddle import side
-from twincheck.common.sides.group import join_group
 from twincheck.common.sides.worker import Script, main
 from twincheck.step5_train.train import precisions, stem, train
 
-GROUP = join_group(side)
-
-SCRIPT = Script(side, partial(stem, GROUP.count), train, precisions, cases=data_cases, group=GROUP)
+SCRIPT = Script(side, stem, train, precisions, cases=data_cases)
 
 if __name__ == "__main__":
     sys.exit(main(SCRIPT))
