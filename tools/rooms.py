@@ -35,7 +35,7 @@ FOLDERS: dict[str, set[str]] = {
     "weights": {"pair", "logs", "system"},
     "transplant": {"verdict", "logs", "pair", "system"},
     "line": {"logs", "system"},
-    "report": {"line", "verdict", "logs", "pair", "system"},
+    "report": {"verdict", "logs", "pair", "system"},
     "sides": {"weights", "transplant", "pair", "logs", "system"},
     "check": {"report", "line", "transplant", "weights", "verdict", "pair", "logs", "system"},
     "models": {"torch_side", "paddle_side", "pair"},

@@ -16,7 +16,7 @@ from twincheck.common.system.reasons import Kind, Reason
 
 @dataclass(frozen=True)
 class Line:
-    """Where a port is wrong, where the reference has that, and what the numbers say of it."""
+    """A line that is wrong, the reference's beside it, and what the numbers say of it."""
 
     places: dict[str, str]  # side -> file:line
     reasons: tuple[str, ...] = field(default_factory=tuple)

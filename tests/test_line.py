@@ -1,0 +1,166 @@
+"""The line: the first value of a port that the reference has nowhere, and what feeds it."""
+
+import numpy as np
+import pytest
+
+from twincheck.common.line.find import Finder
+from twincheck.common.line.relations import relation
+from twincheck.common.line.source import line_of
+from twincheck.common.line.values import Pool, arranged_alike, numbers_of
+from twincheck.common.logs.trace import Call, Frame, Trace
+from twincheck.common.system.reasons import Kind
+
+RNG = np.random.default_rng(3)
+A = RNG.normal(size=(3, 4, 5))
+FILE = "/nowhere/model.py"
+
+
+class Made:
+    """A trace as a test writes it down: a value and how it was made, one after another."""
+
+    def __init__(self, file):
+        self.file, self.trace = file, Trace()
+
+    def value(self, array):
+        """Keep a value that nobody is seen to make; returns its number."""
+        self.trace.values.append(np.asarray(array))
+        return len(self.trace.values) - 1
+
+    def call(self, name, line, given, array, numbers=None, **options):
+        """Keep a call that makes a value; returns its number."""
+        number = self.value(array)
+        frame = Frame(self.file, line, "forward", numbers or {})
+        self.trace.calls.append(Call(name, given, [number], [frame], options))
+        self.trace.maker[number] = len(self.trace.calls) - 1
+        return number
+
+
+def softmax(x):
+    e = np.exp(x - x.max(-1, keepdims=True))
+    return e / e.sum(-1, keepdims=True)
+
+
+@pytest.mark.parametrize(
+    "other",
+    [A.transpose(2, 0, 1), -A, A.reshape(12, 5), np.broadcast_to(A, (2, 3, 4, 5)), A * (1 + 1e-12)],
+    ids=["turned", "sign", "shape", "repeated", "rounding"],
+)
+def test_a_value_is_known_however_it_is_laid_out(other):
+    assert arranged_alike(A, other) and Pool([other]).counterparts(A) == [0]
+
+
+def test_another_order_and_another_number_are_no_counterparts():
+    assert not Pool([A[:, ::-1]]).counterparts(A) and not Pool([A * (1 + 1e-5)]).counterparts(A)
+    assert numbers_of(A[:, ::-1]).size == numbers_of(A).size
+
+
+def test_a_masks_number_is_no_measure_for_the_scores_beside_it():
+    masked = np.where(np.arange(5) < 3, A, -1e9)
+    wrong = np.where(np.arange(5) < 3, A * 1.01, -1e9)
+    assert Pool([masked]).counterparts(masked) and not Pool([masked]).counterparts(wrong)
+
+
+def test_parts_and_wholes_are_known():
+    pool = Pool([A[:, :2], A[:, 2:]])
+    assert pool.has_parts(A) and Pool([A]).has_parts(A[:, :2].copy()) and not pool.has_parts(A + 1)
+
+
+@pytest.mark.parametrize(
+    ("port", "reference", "kind"),
+    [
+        (A * 0.5, A, Kind.LINE_SCALED),
+        (A + 2.0, A, Kind.LINE_MORE),
+        (-A, A, Kind.LINE_OTHER_SIGN),
+        (A > 0, A <= 0, Kind.LINE_COMPLEMENT),
+        (np.roll(A, 1, 1), A, Kind.LINE_SHIFTED),
+        (RNG.permutation(A.reshape(-1)).reshape(A.shape), A, Kind.LINE_OTHER_ORDER),
+        (np.cos(A), np.sin(A), Kind.LINE_COSINE_FOR_SINE),
+        (1 / A, A, Kind.LINE_RECIPROCAL),
+        (np.where(np.arange(5) == 4, A + 1, A), A, Kind.LINE_ROWS_DIFFER),
+        (RNG.normal(size=A.shape), A, None),
+    ],
+)
+def test_how_a_value_is_wrong(port, reference, kind):
+    found = relation(port, reference)
+    assert (found.kind if found else None) is kind
+
+
+def scores(made, scale, late):
+    """Attention's weights: scaled before the product, or behind it."""
+    q, k = made.value(A), made.value(A + 1)
+    if late:
+        product = made.call("matmul", 10, [q, k], A @ (A + 1).swapaxes(1, 2))
+        scaled = made.call("__mul__", 11, [product], scale * A @ (A + 1).swapaxes(1, 2), x=scale)
+    else:
+        small = made.call("__mul__", 10, [q], scale * A, x=scale)
+        scaled = made.call("matmul", 11, [small, k], scale * A @ (A + 1).swapaxes(1, 2))
+    return made.call("softmax", 12, [scaled], softmax(scale * A @ (A + 1).swapaxes(1, 2)))
+
+
+def found(reference, wrong, right, port):
+    finder = Finder(reference.trace, port.trace, 1e-9)
+    return line_of(finder, port.trace.values[wrong], reference.trace.values[right])
+
+
+def test_a_port_that_is_written_another_way_is_marked_where_it_is_wrong():
+    """What is scaled before the product has no counterpart, and is right."""
+    reference, port = Made("ref.py"), Made(FILE)
+    right, wrong = scores(reference, 0.5, late=True), scores(port, 0.5, late=False)
+    values = reference.trace.values[right], port.trace.values[wrong]
+    out = reference.call("sum", 13, [right], values[0].sum(-1))
+    bad = port.call("sum", 13, [wrong], values[1].sum(-2))
+    line = found(reference, bad, out, port)
+    assert line.places["paddle"] == f"{FILE}:13" and line.places["torch"] == "ref.py:13"
+
+
+def test_a_wrong_number_is_marked_and_said():
+    reference, port = Made("ref.py"), Made(FILE)
+    right, wrong = scores(reference, 0.5, late=True), scores(port, 0.25, late=True)
+    line = found(reference, wrong, right, port)
+    assert line.places["paddle"] == f"{FILE}:11"
+    assert [reason.kind for reason in line.reasons] == [Kind.LINE_SCALED, Kind.LINE_OPTION]
+
+
+SOURCE = """def scaled(x, shift=1):
+    return x / (8 - shift)
+
+
+class Model:
+    def __init__(self, rate=0.3):
+        self.rate = rate
+
+    def forward(self, x):
+        return scaled(x) * self.rate
+"""
+
+
+def test_a_default_is_what_feeds_the_line(tmp_path):
+    file = tmp_path / "model.py"
+    file.write_text(SOURCE)
+    reference, port = Made("ref.py"), Made(str(file))
+    for made, shift in ((reference, 0), (port, 1)):
+        x = made.value(A)
+        made.call("__truediv__", 2, [x], A / (8 - shift), {"shift": shift}, y=float(8 - shift))
+        made.trace.calls[-1].frames[0].function = "scaled"
+        made.trace.calls[-1].frames.append(Frame(made.file, 10, "forward"))
+    line = found(reference, 1, 1, port)
+    assert line.places["paddle"] == f"{file}:1"
+    assert str(line.reasons[1]) == "`shift` is 1 here, 0 in the reference"
+    assert str(line.reasons[2]) == "what is wrong at model.py:2 comes from here"
+
+
+def test_an_attribute_is_fed_by_the_constructor_or_its_default(tmp_path):
+    file = tmp_path / "model.py"
+    file.write_text(SOURCE)
+    reference, port = Made("ref.py"), Made(str(file))
+    for made, rate in ((reference, 0.2), (port, 0.3)):
+        made.call("__mul__", 10, [made.value(A)], A * rate, {"self.rate": rate}, y=rate)
+    assert found(reference, 1, 1, port).places["paddle"] == f"{file}:6"
+
+
+def test_a_right_result_has_no_line():
+    reference, port = Made("ref.py"), Made(FILE)
+    right = scores(reference, 0.5, late=True)
+    scores(port, 0.5, late=False)
+    finder = Finder(reference.trace, port.trace, 1e-9)
+    assert all(finder.state(v) == "same" for v in (0, 1, 3, 4)) and finder.state(2) == "new"
