@@ -56,7 +56,7 @@ _names = kinds.list_of(lambda value: isinstance(value, str) and re.fullmatch(r"\
 _OF_A_RUN = (
     *("workbench_sha256", "device", "dtype", "autocast", "preset", "seed", "mode", "modes"),
     *("cases", "probes", "no_probe", "weights", "inputs_sha256", "weights_sha256", "transplanted"),
-    *("kernels", "processes", "optimizer", "steps_per_epoch", "framework_file"),
+    *("kernels", "optimizer", "steps_per_epoch", "framework_file"),
 )
 
 Name = tuple[int, str, str]  # of a step, of a further check in it, and of the model
