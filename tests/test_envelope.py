@@ -173,7 +173,7 @@ def test_a_stored_envelope_is_of_the_training_as_it_is(pair):
 
 
 def test_a_build_with_cuda_is_the_same_version():
-    """Which device computes is an option of the training, and no part of the build's name."""
+    """The device that computes is an option of the training, and no part of the build's name."""
     assert envelope.public("2.13.0+cu130") == envelope.public("2.13.0+cpu") == "2.13.0"
 
 
