@@ -160,7 +160,7 @@ def test_an_attribute_is_fed_by_the_constructor_or_its_default(tmp_path):
 
 def test_a_right_result_has_no_line():
     reference, port = Made("ref.py"), Made(FILE)
-    right = scores(reference, 0.5, late=True)
+    scores(reference, 0.5, late=True)
     scores(port, 0.5, late=False)
     finder = Finder(reference.trace, port.trace, 1e-9)
     assert all(finder.state(v) == "same" for v in (0, 1, 3, 4)) and finder.state(2) == "new"
