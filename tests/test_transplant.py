@@ -139,14 +139,10 @@ def test_every_tensor_of_the_reformer_has_the_same_bits(transplanted, checkout):
     assert "softmax" in sidecar["transplanted"]
 
 
-def test_the_smallest_set_leaves_nothing_out_and_holds_nothing_more(checkout):
+def test_in_a_green_check_nothing_is_searched_for(checkout):
     run = ("--model", PAIR, "--no-report", "--case", "perturbed")
     done, _ = ended(0, checkout.rows(1, *run, "--transplant", "smallest"))
-    line = next(line for line in done.stdout.splitlines() if "smallest set, found in" in line)
-    names = line.rsplit(" ", 1)[-1]
-    assert len(names.split(",")) >= 3
-    again, report = checkout.rows(1, *run, "--transplant", names, "--reuse", "torch")
-    assert again.returncode == 0 and {row["max_abs"] for row in report["rows"]} == {0.0}
+    assert "it is green: no operator has to be exchanged" in done.stdout
 
 
 PLANTED = """import paddle
