@@ -55,10 +55,17 @@ def in_paddles_words(text: str) -> str:
 
 
 def text_of(path: Path) -> str:
-    """Return a file's text; that of a port which is its reference's text is written from that."""
+    """Return the text of a pair's model file.
+
+    A port that is its reference's text is written from that; what builds a Net of the
+    configuration alone is put at its end.
+    """
     if path.is_file() or path.name != "paddle_model.py":
-        return path.read_text()
-    return in_paddles_words(path.with_name("torch_model.py").read_text())
+        text = path.read_text()
+    else:
+        text = in_paddles_words(path.with_name("torch_model.py").read_text())
+    built = re.search(r"^def build\(|^build = ", text, re.MULTILINE)
+    return text if built else f"{text}\n\ndef build(config):\n    return Net(**config)\n"
 
 
 def case_of(row: Mapping) -> str:
@@ -79,7 +86,8 @@ def complete(folder: Path) -> None:
     rows = tomllib.loads((ROOT / "faults" / "users" / "cases.toml").read_text(encoding="utf-8"))
     for reference in folder.rglob("torch_model.py"):
         port = reference.with_name("paddle_model.py")
-        port.write_text(text_of(port))
+        for file in (port, reference):
+            file.write_text(text_of(file))
         case = reference.with_name("case.py")
         if not case.exists():
             case.write_text(case_of(rows[case.parent.name]))

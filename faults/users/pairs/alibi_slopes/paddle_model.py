@@ -29,7 +29,3 @@ class Net(nn.Layer):
         seen = place <= place.unsqueeze(1)
         scores = paddle.where(seen, scores, paddle.full_like(scores, -1e30))
         return self.out(paddle.einsum("bhts,bshd->bthd", F.softmax(scores), v).flatten(2))
-
-
-def build(config):
-    return Net(**config)

@@ -28,7 +28,3 @@ class Net(nn.Module):
         bias = bias.masked_fill(place > place[:, None], -torch.inf)
         y = nn.functional.scaled_dot_product_attention(q, k, v, attn_mask=bias)
         return self.out(y.transpose(1, 2).reshape(B, T, C))
-
-
-def build(config):
-    return Net(**config)

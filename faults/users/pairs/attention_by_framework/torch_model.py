@@ -38,9 +38,5 @@ class Net(nn.Module):
         return self.head(x[:, 0])
 
 
-def build(config):
-    return Net(**config)
-
-
 def loss(outputs, inputs):
     return F.cross_entropy(outputs, inputs["labels"])

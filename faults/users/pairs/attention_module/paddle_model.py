@@ -31,9 +31,5 @@ class Net(nn.Layer):
         return self.head((x + self.attend(x, memory)).mean(axis=1))
 
 
-def build(config):
-    return Net(**config)
-
-
 def loss(outputs, inputs):
     return F.cross_entropy(outputs, inputs["labels"])

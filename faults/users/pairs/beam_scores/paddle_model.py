@@ -23,7 +23,3 @@ class Net(nn.Layer):
         total = paddle.where(made, each, paddle.zeros_like(each)).sum(1)
         scores = total / penalty(made.sum(1))
         return {"scores": scores, "best": scores.argmax()}
-
-
-def build(config):
-    return Net(**config)

@@ -18,7 +18,3 @@ class Net(nn.Module):
             scores.append(values[start - 1 : stop].sum() / (stop + 1 - start) ** self.alpha)
         scores = torch.stack(scores)
         return {"scores": scores, "best": scores.argmax()}
-
-
-def build(config):
-    return Net(**config)

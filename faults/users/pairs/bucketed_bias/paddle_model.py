@@ -25,7 +25,3 @@ class Net(nn.Layer):
         bias = paddle.matmul(hot, self.bias.weight).squeeze(-1)
         scores = paddle.einsum("btc,bsc->bts", self.q(queries), self.k(x))
         return paddle.einsum("bts,bsc->btc", nn.functional.softmax(scores + bias), x)
-
-
-def build(config):
-    return Net(**config)

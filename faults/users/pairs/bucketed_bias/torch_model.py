@@ -24,7 +24,3 @@ class Net(nn.Module):
         apart = torch.arange(S) - torch.arange(S - T, S)[:, None]
         bias = self.bias(buckets(apart, self.count, self.farthest))[..., 0]
         return (self.q(queries) @ self.k(x).mT + bias).softmax(-1) @ x
-
-
-def build(config):
-    return Net(**config)

@@ -31,9 +31,5 @@ class Net(nn.Layer):
         return self.last(x)
 
 
-def build(config):
-    return Net(**config)
-
-
 def loss(outputs, inputs):
     return F.smooth_l1_loss(outputs[:, :, :-1], inputs["signal"][:, :, 1:])

@@ -27,9 +27,5 @@ class Net(nn.Module):
         return self.last(self.blocks(self.first(signal)))
 
 
-def build(config):
-    return Net(**config)
-
-
 def loss(outputs, inputs):
     return F.smooth_l1_loss(outputs[..., :-1], inputs["signal"][..., 1:])

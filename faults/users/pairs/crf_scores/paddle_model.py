@@ -24,7 +24,3 @@ class Net(nn.Layer):
             every = every + kept * (summed - every)
             last = last + kept * (hot[:, t] - last)
         return {"best": top.max(-1), "loss": (paddle.logsumexp(every, axis=-1) - told).mean()}
-
-
-def build(config):
-    return Net(**config)

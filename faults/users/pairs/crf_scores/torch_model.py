@@ -20,7 +20,3 @@ class Net(nn.Module):
             best.append(top.amax())
             gaps.append(every.logsumexp(0) - told)
         return {"best": torch.stack(best), "loss": torch.stack(gaps).mean()}
-
-
-def build(config):
-    return Net(**config)

@@ -44,9 +44,5 @@ class Net(nn.Layer):
         return self.head(x.mean(axis=1))
 
 
-def build(config):
-    return Net(**config)
-
-
 def loss(outputs, inputs):
     return F.cross_entropy(outputs, inputs["labels"])

@@ -40,9 +40,5 @@ class Net(nn.Layer):
         return self.head(self.blocks(x).mean(axis=1))
 
 
-def build(config):
-    return Net(**config)
-
-
 def loss(outputs, inputs):
     return F.cross_entropy(outputs, inputs["labels"])

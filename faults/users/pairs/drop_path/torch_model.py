@@ -37,9 +37,5 @@ class Net(nn.Module):
         return self.head(x.mean(1))
 
 
-def build(config):
-    return Net(**config)
-
-
 def loss(outputs, inputs):
     return F.cross_entropy(outputs, inputs["labels"])

@@ -37,9 +37,5 @@ class Net(nn.Layer):
         return 2 - 2 * (p * z).sum(-1)
 
 
-def build(config):
-    return Net(**config)
-
-
 def loss(outputs, inputs):
     return outputs.mean()

@@ -27,10 +27,6 @@ class Net(nn.Layer):
         return {"logits": self.head(paddle.tanh(self.pool(x, keep)))}
 
 
-def build(config):
-    return Net(**config)
-
-
 def loss(outputs, inputs):
     there = (inputs["labels"] >= 0).nonzero().flatten()
     logits = paddle.gather(outputs["logits"], there)

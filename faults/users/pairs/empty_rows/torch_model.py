@@ -23,10 +23,6 @@ class Net(nn.Module):
         return {"logits": self.head(torch.tanh(self.pool(x, keep)))}
 
 
-def build(config):
-    return Net(**config)
-
-
 def loss(outputs, inputs):
     there = inputs["labels"] >= 0
     return F.cross_entropy(outputs["logits"][there], inputs["labels"][there])

@@ -47,10 +47,6 @@ class Net(nn.Layer):
         return self.head(self.encoder(x, bias[:, None, None, :]))
 
 
-def build(config):
-    return Net(**config)
-
-
 def loss(outputs, inputs):
     labels = inputs["labels"].unsqueeze(-1)
     each = F.cross_entropy(outputs, labels, reduction="none", ignore_index=-100)

@@ -15,9 +15,5 @@ class Net(nn.Module):
         return self.head(self.encoder(x, src_key_padding_mask=padding))
 
 
-def build(config):
-    return Net(**config)
-
-
 def loss(outputs, inputs):
     return F.cross_entropy(outputs.transpose(1, 2), inputs["labels"])

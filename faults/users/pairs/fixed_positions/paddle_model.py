@@ -44,9 +44,5 @@ class Net(nn.Layer):
         return self.out(states)
 
 
-def build(config):
-    return Net(**config)
-
-
 def loss(outputs, inputs):
     return F.cross_entropy(outputs, inputs["next"])

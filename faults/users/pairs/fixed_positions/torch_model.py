@@ -38,9 +38,5 @@ class Net(nn.Module):
         return self.out(torch.stack(states, dim=1))
 
 
-def build(config):
-    return Net(**config)
-
-
 def loss(outputs, inputs):
     return F.cross_entropy(outputs.transpose(1, 2), inputs["next"])

@@ -26,9 +26,5 @@ class Net(nn.Layer):
         return self.head(x.max(axis=[1, 2]))
 
 
-def build(config):
-    return Net(**config)
-
-
 def loss(outputs, inputs):
     return F.cross_entropy(outputs, inputs["labels"])

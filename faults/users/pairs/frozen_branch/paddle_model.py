@@ -20,9 +20,5 @@ class Net(nn.Layer):
         return self.head(paddle.tanh(learned + fixed))
 
 
-def build(config):
-    return Net(**config)
-
-
 def loss(outputs, inputs):
     return F.cross_entropy(outputs, inputs["labels"])

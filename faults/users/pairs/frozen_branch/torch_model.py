@@ -19,9 +19,5 @@ class Net(nn.Module):
         return self.head(torch.tanh(fixed + self.scale * torch.relu(self.adapter(x))))
 
 
-def build(config):
-    return Net(**config)
-
-
 def loss(outputs, inputs):
     return F.cross_entropy(outputs, inputs["labels"])

@@ -34,9 +34,5 @@ class Net(nn.Layer):
         return {"off": off, "value": value}
 
 
-def build(config):
-    return Net(**config)
-
-
 def loss(outputs, inputs):
     return outputs["off"] - outputs["value"]

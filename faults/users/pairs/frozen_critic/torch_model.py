@@ -29,9 +29,5 @@ class Net(nn.Module):
         return {"off": off, "value": value}
 
 
-def build(config):
-    return Net(**config)
-
-
 def loss(outputs, inputs):
     return outputs["off"] - outputs["value"]

@@ -25,10 +25,6 @@ class Net(nn.Layer):
         return {"logits": self.lm_head(x)}
 
 
-def build(config):
-    return Net(**config)
-
-
 def loss(outputs, inputs):
     logits = outputs["logits"][:, :-1]
     return F.cross_entropy(logits.reshape([-1, logits.shape[-1]]), inputs["ids"][:, 1:].flatten())

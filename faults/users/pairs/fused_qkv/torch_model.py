@@ -25,10 +25,6 @@ class Net(nn.Module):
         return {"logits": self.lm_head(x)}
 
 
-def build(config):
-    return Net(**config)
-
-
 def loss(outputs, inputs):
     logits = outputs["logits"][:, :-1].flatten(0, 1)
     return F.cross_entropy(logits, inputs["ids"][:, 1:].flatten())

@@ -18,7 +18,3 @@ class Net(nn.Layer):
         parts = (x * nn.functional.sigmoid(gate) * gate).split(self.groups, axis=-1)
         y = paddle.concat([part / rms(part) for part in parts], axis=-1)
         return self.out(self.weight * y)
-
-
-def build(config):
-    return Net(**config)

@@ -14,7 +14,3 @@ class Net(nn.Module):
         x = (x * nn.functional.silu(gate)).unflatten(-1, (self.groups, -1))
         x = x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + self.eps)
         return self.out(self.weight * x.flatten(-2))
-
-
-def build(config):
-    return Net(**config)

@@ -22,7 +22,3 @@ class Net(nn.Layer):
         weights = scores * kept(biased.flatten(1), self.chosen).astype(x.dtype)
         weights = self.scale * nn.functional.normalize(weights, p=1, axis=-1)
         return paddle.einsum("ne,enc->nc", weights, paddle.stack([f(x) for f in self.experts]))
-
-
-def build(config):
-    return Net(**config)

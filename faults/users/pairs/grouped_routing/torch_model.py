@@ -24,7 +24,3 @@ class Net(nn.Module):
             rows, places = torch.where(index == i)
             y = y.index_add(0, rows, weights[rows, places, None] * expert(x[rows]))
         return y
-
-
-def build(config):
-    return Net(**config)

@@ -27,9 +27,5 @@ class Net(nn.Layer):
         return {"forecast": paddle.concat(forecast, axis=1)}
 
 
-def build(config):
-    return Net(**config)
-
-
 def loss(outputs, inputs):
     return (outputs["forecast"] - inputs["target"]).abs().mean()

@@ -13,9 +13,5 @@ class Net(nn.Module):
         return {"forecast": self.out(states).squeeze(-1)}
 
 
-def build(config):
-    return Net(**config)
-
-
 def loss(outputs, inputs):
     return F.l1_loss(outputs["forecast"], inputs["target"])

@@ -23,7 +23,3 @@ class Net(nn.Layer):
         across = waves[:, :, None, :W].expand([-1, -1, H, -1])
         down = waves[:, :, :H, None].expand([-1, -1, -1, W])
         return self.conv(x + paddle.concat([across, down], axis=1).flatten(0, 1))
-
-
-def build(config):
-    return Net(**config)

@@ -18,7 +18,3 @@ class Net(nn.Module):
 
     def forward(self, x):
         return self.conv(x + self.table[:, : x.shape[2], : x.shape[3]])
-
-
-def build(config):
-    return Net(**config)

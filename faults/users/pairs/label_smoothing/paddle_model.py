@@ -15,10 +15,6 @@ class Net(nn.Layer):
         return self.out(x * paddle.tanh(F.softplus(x)))
 
 
-def build(config):
-    return Net(**config)
-
-
 def loss(outputs, inputs):
     log_p = F.log_softmax(outputs, axis=-1)
     picked = paddle.take_along_axis(log_p, inputs["labels"].unsqueeze(1), axis=1).squeeze(1)

@@ -13,9 +13,5 @@ class Net(nn.Module):
         return self.out(F.mish(self.norm(self.hidden(features))))
 
 
-def build(config):
-    return Net(**config)
-
-
 def loss(outputs, inputs):
     return F.cross_entropy(outputs, inputs["labels"], label_smoothing=0.1)

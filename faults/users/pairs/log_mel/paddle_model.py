@@ -25,7 +25,3 @@ class Net(nn.Layer):
         log = paddle.log10(paddle.clip(paddle.matmul(power, filters), min=1e-10))
         log = paddle.maximum(log, log.amax(axis=[1, 2], keepdim=True) - 3.0)
         return self.head(0.25 * log + 1.0)
-
-
-def build(config):
-    return Net(**config)

@@ -18,7 +18,3 @@ class Net(nn.Module):
         log = mel.clamp(min=1e-10).log10()
         log = torch.maximum(log, log.amax((1, 2), keepdim=True) - 3.0)
         return self.head(((log + 4.0) / 4.0).transpose(1, 2))
-
-
-def build(config):
-    return Net(**config)

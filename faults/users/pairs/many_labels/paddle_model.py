@@ -14,10 +14,6 @@ class Net(nn.Layer):
         return {"logits": self.out(self.act(self.hidden(features)))}
 
 
-def build(config):
-    return Net(**config)
-
-
 def loss(outputs, inputs):
     z, y = outputs["logits"], inputs["targets"].detach()
     weight = paddle.to_tensor([1.0, 2.0, 0.5, 3.0], dtype=z.dtype)

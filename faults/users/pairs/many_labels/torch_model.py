@@ -14,10 +14,6 @@ class Net(nn.Module):
         return {"logits": self.out(self.act(self.hidden(features)))}
 
 
-def build(config):
-    return Net(**config)
-
-
 def loss(outputs, inputs):
     weight = torch.tensor([1.0, 2.0, 0.5, 3.0])
     return F.binary_cross_entropy_with_logits(

@@ -24,9 +24,5 @@ class Net(nn.Layer):
         return {"target": target, "student": F.log_softmax(self.student(one) / 0.1, axis=-1)}
 
 
-def build(config):
-    return Net(**config)
-
-
 def loss(outputs, inputs):
     return -(outputs["target"] * outputs["student"]).sum(axis=-1).mean()

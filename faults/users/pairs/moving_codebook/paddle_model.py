@@ -45,9 +45,5 @@ class Net(nn.Layer):
         return {"commitment": commitment, "x": self.decode(q)}
 
 
-def build(config):
-    return Net(**config)
-
-
 def loss(outputs, inputs):
     return F.mse_loss(outputs["x"], inputs["x"]) + 0.25 * outputs["commitment"]

@@ -40,9 +40,5 @@ class Net(nn.Module):
         return {"x": self.decode(q), "commitment": commitment}
 
 
-def build(config):
-    return Net(**config)
-
-
 def loss(outputs, inputs):
     return F.mse_loss(outputs["x"], inputs["x"]) + 0.25 * outputs["commitment"]

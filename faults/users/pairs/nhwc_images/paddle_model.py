@@ -21,9 +21,5 @@ class Net(nn.Layer):
         return {"logits": self.fc(x.mean(axis=[1, 2]))}
 
 
-def build(config):
-    return Net(**config)
-
-
 def loss(outputs, inputs):
     return F.cross_entropy(outputs["logits"], inputs["labels"])

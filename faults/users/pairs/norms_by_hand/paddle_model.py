@@ -46,10 +46,6 @@ class Net(nn.Layer):
         return {"logits": self.head(gelu(self.norm(x.mean([2, 3]))))}
 
 
-def build(config):
-    return Net(**config)
-
-
 def loss(outputs, inputs):
     picked = F.log_softmax(outputs["logits"], axis=-1)
     return -paddle.take_along_axis(picked, inputs["labels"].unsqueeze(-1), -1).mean()

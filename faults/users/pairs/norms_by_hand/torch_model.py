@@ -19,9 +19,5 @@ class Net(nn.Module):
         return {"logits": self.head(self.act(x))}
 
 
-def build(config):
-    return Net(**config)
-
-
 def loss(outputs, inputs):
     return F.cross_entropy(outputs["logits"], inputs["labels"])

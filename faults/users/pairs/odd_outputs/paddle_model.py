@@ -25,10 +25,6 @@ class Net(nn.Layer):
         )
 
 
-def build(config):
-    return Net(**config)
-
-
 def loss(outputs, inputs):
     names = (("end", "ends"), ("start", "starts"))
     return sum(F.cross_entropy(outputs[a], inputs[b]) for a, b in names) / 2.0

@@ -26,10 +26,6 @@ class Net(nn.Module):
         }
 
 
-def build(config):
-    return Net(**config)
-
-
 def loss(outputs, inputs):
     start = F.cross_entropy(outputs["start"], inputs["starts"])
     return (start + F.cross_entropy(outputs["end"], inputs["ends"])) / 2

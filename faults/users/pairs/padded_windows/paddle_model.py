@@ -33,7 +33,3 @@ class Net(nn.Layer):
         y = paddle.matmul(F.softmax(scores - 1e9 * apart), v)
         y = y.reshape([-1, P // w, Q // w, w, w, C]).transpose([0, 1, 3, 2, 4, 5])
         return x + paddle.roll(y.reshape([-1, P, Q, C]), [s, s], axis=[1, 2])[:, :H, :W]
-
-
-def build(config):
-    return Net(**config)

@@ -25,7 +25,3 @@ class Net(nn.Module):
         y = F.scaled_dot_product_attention(q, k, v, region[:, :, None] == region[:, None])
         y = y.view(B, P // w, Q // w, w, w, C).transpose(2, 3).reshape(B, P, Q, C)
         return x + torch.roll(y, (s, s), (1, 2))[:, :H, :W]
-
-
-def build(config):
-    return Net(**config)

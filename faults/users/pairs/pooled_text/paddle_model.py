@@ -15,7 +15,3 @@ class Net(nn.Layer):
         first = (ends * ends.cumsum(axis=1) == 1).astype(x.dtype)
         pooled = self.project(paddle.einsum("bt,btc->bc", first, x))
         return pooled / paddle.linalg.norm(pooled, axis=-1, keepdim=True).clip(min=1e-12)
-
-
-def build(config):
-    return Net(**config)

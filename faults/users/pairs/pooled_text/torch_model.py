@@ -13,7 +13,3 @@ class Net(nn.Module):
         x, _ = self.rnn(self.words(ids) + self.places(torch.arange(ids.shape[1])))
         pooled = x[torch.arange(len(ids)), (ids == self.end).int().argmax(1)]
         return nn.functional.normalize(self.project(pooled), dim=-1)
-
-
-def build(config):
-    return Net(**config)

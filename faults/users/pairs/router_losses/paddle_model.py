@@ -26,9 +26,5 @@ class Net(nn.Layer):
         return {"x": x, "aux": balance(gates, keep)}
 
 
-def build(config):
-    return Net(**config)
-
-
 def loss(outputs, inputs):
     return (outputs["x"] - inputs["wanted"]).square().mean() + 0.1 * outputs["aux"]

@@ -19,7 +19,3 @@ class Net(nn.Layer):
         root = paddle.rsqrt(gathered(ones, target, x.shape[0]) + 1.0)
         sent = self.lin(x * root)
         return root * (gathered(sent[source], target, x.shape[0]) + sent) + self.bias
-
-
-def build(config):
-    return Net(**config)

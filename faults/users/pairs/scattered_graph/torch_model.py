@@ -14,7 +14,3 @@ class Net(nn.Module):
         x = self.lin(x)
         sent = x[source] * (root[source] * root[target])[:, None]
         return torch.zeros_like(x).index_add(0, target, sent) + self.bias
-
-
-def build(config):
-    return Net(**config)

@@ -29,10 +29,6 @@ class Net(nn.Layer):
         return outputs
 
 
-def build(config):
-    return Net(**config)
-
-
 def dice_loss(logits, labels):
     keep = (labels != 255).astype(logits.dtype).unsqueeze(-1)
     safe = paddle.where(labels == 255, paddle.zeros_like(labels), labels)

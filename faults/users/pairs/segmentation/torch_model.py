@@ -25,10 +25,6 @@ class Net(nn.Module):
         return {"out": out, "aux": aux if self.training else None}
 
 
-def build(config):
-    return Net(**config)
-
-
 def dice(logits, labels):
     keep = (labels != 255).unsqueeze(1)
     hot = F.one_hot(labels.masked_fill(labels == 255, 0), logits.shape[1]).movedim(-1, 1) * keep

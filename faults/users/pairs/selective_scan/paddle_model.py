@@ -19,7 +19,3 @@ class Net(nn.Layer):
         left = paddle.exp(-between.clip(min=0.0).unsqueeze(-1) * self.log_a.exp())
         left = left * paddle.tril(paddle.ones([x.shape[1]] * 2, dtype=x.dtype))[:, :, None, None]
         return paddle.einsum("btscn,bsc,bsn,btn->btc", left, dt * x, b, c) + x * self.skip
-
-
-def build(config):
-    return Net(**config)

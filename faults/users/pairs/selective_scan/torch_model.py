@@ -19,7 +19,3 @@ class Net(nn.Module):
             state = state + (dt[:, t] * x[:, t])[..., None] * b[:, t, None]
             y.append((state * c[:, t, None]).sum(-1))
         return torch.stack(y, 1) + self.skip * x
-
-
-def build(config):
-    return Net(**config)

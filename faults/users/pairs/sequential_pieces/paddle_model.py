@@ -16,9 +16,5 @@ class Net(nn.Layer):
         return self.third(F.softplus(self.second(x)))
 
 
-def build(config):
-    return Net(**config)
-
-
 def loss(outputs, inputs):
     return F.cross_entropy(outputs, inputs["labels"])

@@ -19,9 +19,5 @@ class Net(nn.Module):
         return self.net(features)
 
 
-def build(config):
-    return Net(**config)
-
-
 def loss(outputs, inputs):
     return F.cross_entropy(outputs, inputs["labels"])

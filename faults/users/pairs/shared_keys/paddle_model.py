@@ -21,7 +21,3 @@ class Net(nn.Layer):
         later = place > place[past.shape[1] :].unsqueeze(1)
         scores = scores.masked_fill(later.unsqueeze(-1), -float("inf"))
         return self.out(paddle.einsum("btsh,bshd->bthd", F.softmax(scores, axis=2), v).flatten(2))
-
-
-def build(config):
-    return Net(**config)

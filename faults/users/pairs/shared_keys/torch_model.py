@@ -17,7 +17,3 @@ class Net(nn.Module):
         seen = torch.ones(T, S, dtype=torch.bool).tril(S - T)
         y = nn.functional.scaled_dot_product_attention(q, k, v, attn_mask=seen)
         return self.out(y.transpose(1, 2).flatten(2))
-
-
-def build(config):
-    return Net(**config)

@@ -18,10 +18,6 @@ class Net(nn.Layer):
         return {"a": a, "b": b, "logits": self.head(self.mix(a, b))}
 
 
-def build(config):
-    return Net(**config)
-
-
 def loss(outputs, inputs):
     apart = paddle.sum((outputs["a"] - outputs["b"]) ** 2, axis=-1).mean()
     return F.cross_entropy(outputs["logits"], inputs["labels"]) + 0.1 * apart

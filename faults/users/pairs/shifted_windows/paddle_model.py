@@ -51,9 +51,5 @@ class Net(nn.Layer):
         return self.head(self.b(self.a(x)).flatten(1, 2).mean(1))
 
 
-def build(config):
-    return Net(**config)
-
-
 def loss(outputs, inputs):
     return F.cross_entropy(outputs, inputs["labels"])

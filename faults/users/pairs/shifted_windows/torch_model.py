@@ -40,9 +40,5 @@ class Net(nn.Module):
         return self.head(self.b(self.a(x)).mean((1, 2)))
 
 
-def build(config):
-    return Net(**config)
-
-
 def loss(outputs, inputs):
     return F.cross_entropy(outputs, inputs["labels"])

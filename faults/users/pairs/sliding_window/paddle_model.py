@@ -18,7 +18,3 @@ class Net(nn.Layer):
         weights = (scores - scores.max(-1, keepdim=True)).exp() * near.unsqueeze(1).astype(x.dtype)
         weights = weights / weights.sum(-1, keepdim=True)
         return self.out(paddle.einsum("bhts,bshd->bthd", weights, v).flatten(2))
-
-
-def build(config):
-    return Net(**config)

@@ -15,7 +15,3 @@ class Net(nn.Module):
         seen = seen & keep[:, None, None] | torch.eye(T, dtype=torch.bool)
         y = nn.functional.scaled_dot_product_attention(q, k, v, attn_mask=seen)
         return self.out(y.transpose(1, 2).reshape(B, T, C))
-
-
-def build(config):
-    return Net(**config)

@@ -22,9 +22,5 @@ class Net(nn.Layer):
         return {"made": self.decode(q.detach() + z - z.detach()), "commit": commit}
 
 
-def build(config):
-    return Net(**config)
-
-
 def loss(outputs, inputs):
     return (outputs["made"] - inputs["x"]).square().mean() + outputs["commit"]

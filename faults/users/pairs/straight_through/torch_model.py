@@ -17,9 +17,5 @@ class Net(nn.Module):
         return {"made": self.decode(z + (q - z).detach()), "commit": commit}
 
 
-def build(config):
-    return Net(**config)
-
-
 def loss(outputs, inputs):
     return F.mse_loss(outputs["made"], inputs["x"]) + outputs["commit"]

@@ -23,7 +23,3 @@ class Net(nn.Layer):
         parts = parts - parts.mean(-1, keepdim=True)
         parts = parts * paddle.rsqrt(parts.square().mean(-1, keepdim=True) + 1e-5)
         return self.conv(parts.reshape(x.shape) * (told[:, 0] + 1.0) + told[:, 1])
-
-
-def build(config):
-    return Net(**config)

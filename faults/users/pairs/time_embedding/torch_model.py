@@ -18,7 +18,3 @@ class Net(nn.Module):
         told = self.one(torch.cat((angles.cos(), angles.sin()), -1))
         scale, shift = self.two(nn.functional.silu(told))[..., None, None].chunk(2, 1)
         return self.conv(nn.functional.group_norm(x, 2) * (1 + scale) + shift)
-
-
-def build(config):
-    return Net(**config)

@@ -8,7 +8,3 @@ class Net(nn.Module):
 
     def forward(self, x):
         return self.fc(x).argmax(dim=-1)
-
-
-def build(config):
-    return Net(**config)

@@ -13,9 +13,5 @@ class Net(nn.Module):
         return self.head(self.norm(self.body(features)))
 
 
-def build(config):
-    return Net(**config)
-
-
 def loss(outputs, inputs):
     return F.cross_entropy(outputs, inputs["labels"])

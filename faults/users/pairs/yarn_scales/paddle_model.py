@@ -33,7 +33,3 @@ class Net(nn.Layer):
         q, k = paddle.concat([turned.real(), turned.imag()], axis=-1).unbind(2)
         scores = paddle.matmul(q * self.scale, k, transpose_y=True)
         return paddle.matmul(nn.functional.softmax(scores), x)
-
-
-def build(config):
-    return Net(**config)

@@ -28,7 +28,3 @@ class Net(nn.Module):
         a, b = both.chunk(2, -1)
         q, k = (both * cos + torch.cat((-b, a), -1) * sin).unbind(1)
         return (q @ k.mT * self.scale).softmax(-1) @ x
-
-
-def build(config):
-    return Net(**config)
