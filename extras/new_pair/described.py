@@ -62,6 +62,8 @@ class Described:
     unknown: list[str]
     # The module that must be put in the place of one that cannot be imported.
     stand_in: str | None
+    # Package -> what its __init__.py needs and is not there: it is imported without that file.
+    bare: dict[str, str]
     # Name -> the user's file or folder that its imports or its constructor need by that name.
     links: dict[str, str]
     # Input -> the parameter of forward that takes it.

@@ -85,7 +85,8 @@ def describe(side: Side, request: Mapping) -> dict:
             if not places.mended(error):
                 raise
         else:
-            found = {"module": places.module, "links": places.links(), "path": sys.path[:]}
+            found = {"module": places.module, "bare": places.bare, "links": places.links()}
+            found["path"] = sys.path[:]
             return answer | found
 
 
@@ -206,6 +207,8 @@ def _import(request: Mapping, module: str) -> bool:
 def _missing(request: Mapping, module: str, name: str) -> str:
     """Return the sentence on a module that is missing, and on what takes its place."""
     package = module.split(".")[0]
+    if name.startswith("paddle.fluid"):
+        return Kind.IMPORT_NEEDS_FLUID(module=module, fluid=Kind.FLUID_REMOVED())
     if name == package:
         said = {"python": sys.executable, "package": package, "side": request["side"]}
         return Kind.PACKAGE_MISSING(**said)
@@ -221,6 +224,8 @@ def _said(error: BaseException) -> str:
         return Kind.PROGRAM_ENDS(error=said)
     if isinstance(error, FileNotFoundError) and error.filename:
         return Kind.FILE_NOT_THERE(error=said, file=str(error.filename))
+    if isinstance(error, AttributeError) and error.name == "fluid":
+        return Kind.FLUID_NEEDED(error=said, fluid=Kind.FLUID_REMOVED())
     return said
 
 

@@ -76,7 +76,7 @@ def make_pair(
             except UserError as error:  # the user mends the translation, and goes on from there
                 problem = translation.explained(str(error))
                 sides["paddle"] = replace(
-                    sides["torch"], side="paddle", spec=specs["paddle"], stand_in=None
+                    sides["torch"], side="paddle", spec=specs["paddle"], stand_in=None, bare={}
                 )
     inputs = tried[sides["torch"].drawn]
     matched = match_outputs(sides["torch"], sides["paddle"])

@@ -34,6 +34,8 @@ def remarks(plan: Plan, asked: Sequence[Input]) -> Iterator[str]:
             yield Kind.SET_FOR_CPU(side=one.side, setting=key, value=str(value))
         if one.stand_in:
             yield Kind.TORCHVISION_FOR_CUDA(side=one.side, module=one.stand_in)
+        for name, needed in one.bare.items():
+            yield Kind.PACKAGE_LEFT_BARE(side=one.side, package=name, needed=needed)
     for side, names in plan.matched.left_out.items():
         if names:
             yield Kind.OUTPUTS_OF_ONE_SIDE(names=names, side=side)

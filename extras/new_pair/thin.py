@@ -160,8 +160,10 @@ def _imports(plan: Plan, side: str) -> str:
         laid_out(f"from {m} import ", sorted(names[m]), "", brackets=True) for m in sorted(names)
     ]
     standard, before = [], []
-    if plan.places[side] or described.stand_in:
+    if plan.places[side] or described.stand_in or described.bare:
         standard.append("import sys")
+    if described.bare:
+        standard.append("from importlib.util import find_spec, module_from_spec")
     if plan.places[side]:
         standard.append("from pathlib import Path")
         before.append(f'sys.path.insert(0, str(Path(__file__).parent / "{plan.places[side]}"))')
@@ -171,6 +173,11 @@ def _imports(plan: Plan, side: str) -> str:
             "# PyPI's torchvision is built for CUDA: beside a torch for the CPU this module of it,",
             "# which only tracing needs, cannot be imported.",
             f'sys.modules["{described.stand_in}"] = ModuleType("{described.stand_in}")',
+        ]
+    for name, needed in sorted(described.bare.items()):
+        before += [
+            f"# The __init__.py of {name} needs {needed}, which the model does not: it is not run.",
+            f'sys.modules["{name}"] = module_from_spec(find_spec("{name}"))',
         ]
     if spec.compat:
         standard.append("import paddle")

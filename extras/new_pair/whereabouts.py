@@ -12,6 +12,7 @@ import traceback
 from collections.abc import Mapping
 from contextlib import suppress
 from functools import cache
+from importlib.util import find_spec, module_from_spec
 from pathlib import Path
 
 from twincheck.common.system.checkout import ROOT
@@ -46,7 +47,7 @@ def opened_files() -> set[Path]:
 
 
 class Whereabouts:
-    """The folders that imports look into, and the working folder."""
+    """The folders that imports look into, the working folder, and packages without __init__.py."""
 
     def __init__(self, request: Mapping):
         file, here = request["file"], Path(request["cwd"])
@@ -54,6 +55,7 @@ class Whereabouts:
         self.module: str = request["module"]
         self.cwd = here
         self.path: list[str] = list(request["path"])
+        self.bare: dict[str, str] = {}  # package -> what its __init__.py needs, and is not there
         above = self.file.parents if self.file else ()
         self._folders = list(dict.fromkeys([*list(above)[:-1], here]))  # of all but the root
         self._tried: set[tuple[Path, str]] = set()
@@ -62,14 +64,18 @@ class Whereabouts:
         self._first = [folder for folder in sys.path if folder != str(ROOT)]
         self._before = set(sys.modules)
         self._opened = opened_files()
+        self._bared: list[set[str]] = []  # which packages together were left bare
+        self._failure: Exception | None = None  # what a package is left bare for
 
     def enter(self) -> None:
         """Let imports look where this says, and nothing be imported from there yet."""
-        again = set(self.links())
+        again = {*self.links(), *(name.partition(".")[0] for name in self.bare)}
         for name in set(sys.modules) - self._before:
             if {name.partition(".")[0], f"{name}.py"} & again:
                 del sys.modules[name]
         sys.path[:] = [*self.path, *self._first]
+        for name in sorted(self.bare):
+            sys.modules[name] = module_from_spec(find_spec(name))
         self._opened.clear()
         os.chdir(self.cwd)
         del sys.argv[1:]  # which are no arguments of the model's
@@ -77,13 +83,19 @@ class Whereabouts:
     def mended(self, error: Exception) -> bool:
         """Look for what the model's code lacked when it ended in `error`; True to try again."""
         cause = getattr(error, "cause", None)
+        found = False
         if isinstance(cause, FileNotFoundError):
-            return self._has_file(cause.filename)
-        if isinstance(cause, ImportError):
-            return (
-                self._has_module(cause.name) if cause.name else self._is_deeper(package_of(cause))
-            )
-        return False
+            found = self._has_file(cause.filename)
+        elif isinstance(cause, ImportError):
+            name = cause.name or ""
+            found = self._has_module(name) if name else self._is_deeper(package_of(cause))
+            if not found and (name in self.bare or isinstance(cause, ModuleNotFoundError)):
+                found = self._leaves_bare(cause)
+                self._failure = self._failure or error
+        lacks = getattr(getattr(cause, "obj", None), "__name__", "") in self.bare
+        if not found and self._failure and (isinstance(cause, ImportError) or lacks):
+            raise self._failure
+        return found
 
     def _has_file(self, name: object) -> bool:
         if not isinstance(name, str) or os.path.isabs(name):
@@ -130,6 +142,26 @@ class Whereabouts:
         while is_taken(package.name) and package != package.parent:
             package = package.parent
         return self._is_from(package.parent)
+
+    def _leaves_bare(self, error: ImportError) -> bool:
+        """Leave the innermost package that fails as a whole without its __init__, if it can be."""
+        failing = [
+            frame.f_globals.get("__name__", "")
+            for frame, _ in traceback.walk_tb(error.__traceback__)
+            if frame.f_code.co_name == "<module>"
+            and Path(frame.f_code.co_filename).name == "__init__.py"
+        ]
+        for name in reversed(failing):
+            if name in (*self.bare, self.module) or name.rpartition(".")[0] in failing:
+                continue  # it was tried, or is imported by the package that it is in
+            # Where something is taken of what was left bare, that was no way.
+            bare = {key: needed for key, needed in self.bare.items() if key != error.name}
+            bare[name] = self.bare.get(error.name, error.name)
+            if name.partition(".")[0] not in _NO_OTHER and set(bare) not in self._bared:
+                self.bare = bare
+                self._bared.append(set(bare))
+                return True
+        return False
 
     def links(self) -> dict[str, str]:
         """Name -> file or folder of all that was imported or read, and that Python has not."""

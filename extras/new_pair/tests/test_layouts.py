@@ -52,6 +52,7 @@ made = lambda: paddle.ones([1]).cuda() + paddle.to_tensor([1.0], place=paddle.CU
 """,
 }
 TWICE = "def twice(x):\n    return x * 2\n"
+LOGS = "import a_logger_that_is_not_there\n"
 ARGUMENTS = (
     "import argparse, sys\nparser = argparse.ArgumentParser()\n"
     "parser.add_argument('--width', type=int, default=2)\nwidth = parser.parse_args().width\n"
@@ -85,6 +86,11 @@ no_init            lib/models/net.py : from .layers import twice
                    lib/parts.py : TWICE
 by_side            SIDE/net.py : from parts import twice
                    SIDE/parts.py : TWICE
+logger             mine/models/net.py : from mine.parts import twice
+                   mine/__init__.py : from mine.train import Trainer
+                   mine/train/__init__.py : LOGS; Trainer = object
+                   mine/models/__init__.py : pass
+                   mine/parts.py : TWICE
 arguments          net.py : ARGUMENTS
 by_name_beside     models/net.py : from utils.parts import twice; from layers import LAYERS
                    models/layers.py : LAYERS = 1
@@ -115,7 +121,7 @@ linked             link/net.py : from .parts import twice
 def layouts():
     """Name -> the model's file, and the repository's files."""
     found, name = {}, ""
-    texts = {"TWICE": TWICE, "ARGUMENTS": ARGUMENTS, "HERE": HERE}
+    texts = {"TWICE": TWICE, "LOGS": LOGS, "ARGUMENTS": ARGUMENTS, "HERE": HERE}
     for line in TABLE.strip().splitlines():
         own = not line.startswith(" ")
         *named, file, _, text = line.split(None, 2 + own)
@@ -221,9 +227,10 @@ def test_a_repository_is_run_as_it_is(judged, name):
 def test_a_package_goes_with_the_pair_where_its_python_has_it_not(
     tmp_path, monkeypatch, by_pythonpath
 ):
+    """Of an installed one the submodule is imported, though the package wants what is not there."""
     package = tmp_path / "lib" / "somebodys"
     package.mkdir(parents=True)
-    (package / "__init__.py").touch()
+    (package / "__init__.py").write_text(LOGS)
     (package / "net.py").write_text(
         net("", "").replace("FRAMEWORK", "torch").replace("BASE", "Module")
     )
@@ -231,8 +238,11 @@ def test_a_package_goes_with_the_pair_where_its_python_has_it_not(
     paths = [str(ROOT), *([str(tmp_path / "lib")] if by_pythonpath else [])]
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join(paths))
     port = written(tmp_path, "a_file", "paddle")
-    made({"torch": "somebodys.net", "paddle": port}, tmp_path / "pair")
+    done = made({"torch": "somebodys.net", "paddle": port}, tmp_path / "pair")
     assert os.path.lexists(tmp_path / "pair" / "of_torch" / "somebodys") == by_pythonpath
+    assert 'sys.modules["somebodys"] = module_from_spec(find_spec' in done.texts["torch_model.py"]
+    needed = "needs a_logger_that_is_not_there, which the model does not"
+    assert f"torch: the __init__.py of somebodys is not run: it {needed}" in done.lines
 
 
 def test_links_of_a_pair_are_followed_once(tmp_path):
@@ -283,3 +293,76 @@ def test_a_worker_has_the_users_pythonpath(monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PYTHONPATH", f"lib{os.pathsep}{PATH}{os.pathsep}")
     assert environment()["PYTHONPATH"] == f"{PATH}{os.pathsep}{tmp_path / 'lib'}"
+<<<<<<< ours
+=======
+
+
+# ---- what cannot be had -------------------------------------------------------------------------
+
+
+def refused(tmp_path, head: str, side: str = "torch", name: str = "net.py") -> str:
+    """Return the refusal of a model whose file begins with `head`."""
+    framework, base = SIDES[side]
+    file = tmp_path / name
+    file.parent.mkdir(exist_ok=True, parents=True)
+    file.write_text(net(head, "").replace("FRAMEWORK", framework).replace("BASE", base))
+    spec = parse_spec(f"--{side}", f"{file}:Net")
+    np.savez(tmp_path / "inputs_000.npz", x=np.ones((2, 4)))
+    request = request_for(
+        side,
+        spec,
+        Asked({}, {}, read_arguments(None, {"": []}), parse_inputs(["x=float32:2,4"]), {}, {}),
+        tmp_path,
+    )
+    with pytest.raises(UserError) as error, as_in_a_process(tmp_path):
+        library.describe(
+            importlib.import_module(f"twincheck.common.sides.backend_{side}").side, request
+        )
+    assert "\n" not in str(error.value)
+    return str(error.value)
+
+
+@pytest.mark.parametrize(
+    "side, head, told",
+    [
+        ("torch", "import einops_of_nobody", "needs einops_of_nobody, which "),
+        ("paddle", "import paddle.fluid as fluid", "which Paddle 2.6 removed: fluid.dygraph.Layer"),
+        ("torch", "open('vocab.txt')", "put vocab.txt there, or go to the folder that it is in"),
+        (
+            "torch",
+            "import argparse as a\np = a.ArgumentParser()\np.add_argument('data')\np.parse_args()",
+            "let it read no command line where it is imported",
+        ),
+    ],
+)
+def test_what_cannot_be_had_is_one_sentence(tmp_path, capsys, side, head, told):
+    assert told in refused(tmp_path, head, side)
+
+
+def test_a_package_that_the_model_needs_is_not_left_out(tmp_path):
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "__init__.py").write_text(f"{LOGS}LEVEL = 1\n")
+    told = refused(tmp_path, "from mine import LEVEL")
+    assert "needs a_logger_that_is_not_there, which " in told
+
+
+def test_what_fails_behind_a_package_left_bare_is_what_is_said(tmp_path):
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "__init__.py").write_text(LOGS)
+    (tmp_path / "mine" / "parts.py").write_text("raise ValueError('by itself')\n")
+    assert refused(tmp_path, "import mine.parts").endswith("mine/parts.py:1: by itself")
+
+
+def test_packages_that_need_each_other_are_given_up(tmp_path):
+    for name, other in (("one", "two"), ("two", "one")):
+        (tmp_path / name).mkdir()
+        text = f"import {other}.parts\n{LOGS}"
+        (tmp_path / name / "__init__.py").write_text(text)
+        (tmp_path / name / "parts.py").write_text(f"from {other} import nothing\n")
+    assert ": importing net fails: ImportError at " in refused(tmp_path, "import one")
+
+
+def test_a_folder_without_a_name_for_python_is_named(tmp_path):
+    told = refused(tmp_path, "from .parts import twice", name="my-model/net.py")
+    assert told.endswith("it needs a folder whose name Python can import: rename my-model")
+>>>>>>> theirs

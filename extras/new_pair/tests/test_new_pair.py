@@ -150,7 +150,7 @@ def described(side, kind, leaves, **other):
     outputs = Outputs(kind, True, [(tuple(path), tuple(shape), True) for path, shape in leaves])
     told = {
         **{"config": None, "set_for_cpu": {}, "settings": {}, "stand_in": None},
-        **{"unknown": [], "links": {}},
+        **{"unknown": [], "bare": {}, "links": {}},
         **{"call": {"x": "x"}, "takes": ["x"], "call_options": {}},
     }
     return Described(side, Spec("net", "Net"), outputs=outputs, **told | other)
