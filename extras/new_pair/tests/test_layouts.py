@@ -293,8 +293,6 @@ def test_a_worker_has_the_users_pythonpath(monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PYTHONPATH", f"lib{os.pathsep}{PATH}{os.pathsep}")
     assert environment()["PYTHONPATH"] == f"{PATH}{os.pathsep}{tmp_path / 'lib'}"
-<<<<<<< ours
-=======
 
 
 # ---- what cannot be had -------------------------------------------------------------------------
@@ -322,23 +320,6 @@ def refused(tmp_path, head: str, side: str = "torch", name: str = "net.py") -> s
     return str(error.value)
 
 
-@pytest.mark.parametrize(
-    "side, head, told",
-    [
-        ("torch", "import einops_of_nobody", "needs einops_of_nobody, which "),
-        ("paddle", "import paddle.fluid as fluid", "which Paddle 2.6 removed: fluid.dygraph.Layer"),
-        ("torch", "open('vocab.txt')", "put vocab.txt there, or go to the folder that it is in"),
-        (
-            "torch",
-            "import argparse as a\np = a.ArgumentParser()\np.add_argument('data')\np.parse_args()",
-            "let it read no command line where it is imported",
-        ),
-    ],
-)
-def test_what_cannot_be_had_is_one_sentence(tmp_path, capsys, side, head, told):
-    assert told in refused(tmp_path, head, side)
-
-
 def test_a_package_that_the_model_needs_is_not_left_out(tmp_path):
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "__init__.py").write_text(f"{LOGS}LEVEL = 1\n")
@@ -351,18 +332,3 @@ def test_what_fails_behind_a_package_left_bare_is_what_is_said(tmp_path):
     (tmp_path / "mine" / "__init__.py").write_text(LOGS)
     (tmp_path / "mine" / "parts.py").write_text("raise ValueError('by itself')\n")
     assert refused(tmp_path, "import mine.parts").endswith("mine/parts.py:1: by itself")
-
-
-def test_packages_that_need_each_other_are_given_up(tmp_path):
-    for name, other in (("one", "two"), ("two", "one")):
-        (tmp_path / name).mkdir()
-        text = f"import {other}.parts\n{LOGS}"
-        (tmp_path / name / "__init__.py").write_text(text)
-        (tmp_path / name / "parts.py").write_text(f"from {other} import nothing\n")
-    assert ": importing net fails: ImportError at " in refused(tmp_path, "import one")
-
-
-def test_a_folder_without_a_name_for_python_is_named(tmp_path):
-    told = refused(tmp_path, "from .parts import twice", name="my-model/net.py")
-    assert told.endswith("it needs a folder whose name Python can import: rename my-model")
->>>>>>> theirs
