@@ -19,7 +19,7 @@ from twincheck.common.system.checkout import short_place
 from twincheck.common.system.frameworks import SIDES
 from twincheck.common.system.run_kind import RunKind
 from twincheck.common.verdict.judge import Judgement
-from twincheck.common.verdict.row import FAILING, Row, first_bad_row
+from twincheck.common.verdict.row import Row, first_bad_row
 
 _CLOSE = (1e-12, 1e-7)  # of the same number on both sides, at the least and the most
 MOST = 8  # origins that are looked into
@@ -32,7 +32,7 @@ def find_lines(
     origins = [
         (row, Key.parse(row.key, judgement.cases))
         for row in judgement.rows
-        if row.origin and row.verdict in FAILING and row.measure != "claim"
+        if row.origin and row.verdict in ("DIVERGED", "INVALID") and row.measure != "claim"
     ]
     if not origins or "torch" not in workers.pythons:
         return {}

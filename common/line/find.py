@@ -138,7 +138,7 @@ class Finder:
         right  as the reference's did
         """
         result = _value_of(self.port, wrong)
-        if result is None:
+        if result is None or wrong.shape == right.shape and np.allclose(wrong, right, 1e-9, 1e-12):
             return []
         wanted = _value_of(self.reference, right)
         wanted = None if wanted is None else self.reference.calls[self.reference.maker[wanted]]
