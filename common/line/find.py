@@ -36,9 +36,9 @@ _PLAIN = frozenset(
 )
 _JOINS = ("cat", "stack")
 _OF_TWO = ("add", "sub", "mul", "div")
+_CASTS = ("astype", "cast", "to", "double", "float", "contiguous", "clone", "assign")
 _MOVES = frozenset(
-    "astype cast to double float reshape view unsqueeze squeeze expand broadcast_to flatten "
-    "contiguous clone assign unflatten".split()
+    (*_CASTS, *"reshape view unsqueeze squeeze expand broadcast_to flatten unflatten".split())
 )
 _MOST_RELATED = 60  # of the reference's values that one is compared with
 
@@ -144,7 +144,10 @@ class Finder:
         wanted = None if wanted is None else self.reference.calls[self.reference.maker[wanted]]
         how = relation(wrong, right) if wrong.size == right.size else ""
         if self.state(result) in FINE:  # of another place there, or a mask
-            call, own = self.maker(result), self.maker(result)
+            call = self.maker(result)
+            while call is not None and len(call.given) == 1 and kind_of(call) in _CASTS:
+                call = self.maker(call.given[0])
+            own = call
             while call is not None and len(call.given) == 1 and _hands_on(call):
                 call = self.maker(call.given[0])
             joins = call is not None and (call is own or kind_of(call) in _JOINS)
@@ -225,6 +228,9 @@ class Finder:
         if len({c.place for c in like}) != 1:
             return Suspect(call, value)
         theirs = set(like[0].given)
+        mine = set().union(*map(self.partners, call.given))
+        if any(self._own.counterparts(self.reference.values[v]) for v in theirs - mine):
+            return Suspect(call, value, like[0])  # which has what it should be given
         for one in call.given:
             if self.state(one) == SAME and not theirs.intersection(self.partners(one)):
                 maker = self.maker(one)
