@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from builders import ended
+from builders import copied, ended
 from checkout import ROOT, Checkout
 from ported import DEEP as PAIR
 
@@ -198,7 +198,7 @@ def test_what_float32_cannot_bear_is_lowered_before_anything_is_judged(tmp_path)
     checkout = Checkout(tmp_path)
     checkout.replace("step4_backward/rates.py", "max(MOVED * largest, 10 * off[0])", "0 * largest")
     checkout.replace("step4_backward/rates.py", "range(17)", "range(3)")
-    pair = ROOT / "faults" / "users" / "pairs" / "many_labels"
+    pair = copied(ROOT / "faults" / "users" / "pairs" / "many_labels", tmp_path)
     done, report = ended(0, checkout.rows(4, "--model", str(pair), "--no-report", "--case", "main"))
     assert "of the usual; with a larger one float32 moves a loss by" in done.stdout
     rates = [row for row in report["rows"] if row["key"].endswith("sgd/001/lr")]

@@ -499,8 +499,9 @@ def test_an_imported_file_is_mended_and_shown_where_a_later_step_does_not_run(tm
     ],
 )
 def test_a_port_that_does_not_run_is_mended(tmp_path, right, wrong):
-    pair = copied(USERS / "encoder_layer", tmp_path, (right, wrong))
-    source = (USERS / "encoder_layer" / "paddle_model.py").read_text()
+    pair = copied(USERS / "encoder_layer", tmp_path)
+    source = (pair / "paddle_model.py").read_text()
+    change(pair / "paddle_model.py", right, wrong)
     assert "the edit with which it runs, tried and proven: " in twincheck("step1", pair, status=2)
     said = twincheck("mend", pair, "--write")
     assert "step 1 does not run: an edit of paddle_model.py:" in said
