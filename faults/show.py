@@ -25,6 +25,9 @@ def rates(found: dict) -> dict[str, int]:
         "hard_alarms": sum(pair["exit_code"] != 0 for pair in found["hard"]),
         "guide_fails": sum(pair["guide_passed"] is False for pair in found["hard"]),
     }
+    lines = [(f["planted"], f["marked"]) for f in faults if f.get("planted")]
+    apart = [min(abs(one - (marked or 0)) for one in planted) for planted, marked in lines]
+    numbers |= {"lines": len(lines), "marked": apart.count(0), "beside": apart.count(1)}
     for tool in TOOLS:
         said = [peer(fault, tool) for fault in faults]
         numbers[f"{tool}_seen"] = sum(word != "no logs" for word in said)
@@ -41,6 +44,11 @@ def sentences(found: dict) -> list[str]:
         f"{n['caught']} of {n['faults']} faults caught, {n['origin']} with the right origin; "
         f"{n['control_alarms']} false alarms in {n['controls']} correct runs of the same checks"
     ]
+    if n["lines"]:
+        told.append(
+            f"of {n['lines']} in a model's code the marked line is the planted one in "
+            f"{n['marked']}, the one beside it in {n['beside']}"
+        )
     if n["hard"]:
         told.append(
             f"{n['hard_alarms']} false alarms in {n['hard']} correct hard pairs, of which the "
