@@ -195,6 +195,20 @@ class Finder:
         by_one = kind_of(call) not in _OF_TWO or len(call.given) == 1
         return kind_of(call) in _PLAIN and by_one and not self.strange_numbers(call)
 
+    def is_right_elsewhere(self, call: Call) -> bool:
+        """Return whether a function's line makes right values where it is called from elsewhere."""
+        if len(call.frames) < 2 or call.frames[0].function in ("forward", "__init__", "__call__"):
+            return False
+        others = (
+            one
+            for one in self.port.calls
+            if len(one.frames) > 1
+            and one.frames[0].place == call.place
+            and one.frames[1].place != call.frames[1].place
+        )
+        made = [value for one in others for value in one.made]
+        return bool(made) and all(self.state(value) in FINE for value in made)
+
     def strange_numbers(self, call: Call, like: Call | None = None) -> list[tuple]:
         """Return (a plain number of a call, one of the reference's) where that has it not.
 

@@ -2,7 +2,7 @@
 
 import ast
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
 
@@ -29,6 +29,9 @@ def line_of(finder: Finder, wrong: np.ndarray, right: np.ndarray) -> Line | None
         return None
     suspect = suspects[0]
     place, reasons = _walked(finder, suspect)
+    while place == suspect.call.place and finder.is_right_elsewhere(suspect.call):
+        suspect = replace(suspect, call=replace(suspect.call, frames=suspect.call.frames[1:]))
+        place = suspect.call.place
     places = {"paddle": place}
     if suspect.of_reference is not None:
         places = {"torch": suspect.of_reference.place, **places}
