@@ -4,12 +4,12 @@ A framework's layer is one operator on the side that is looked into, and so is w
 call; torch shows what is inside those too, since the other side may have it written out.
 """
 
+import inspect
 import sys
 import sysconfig
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from functools import cache, partial
-from types import ModuleType
 
 import numpy as np
 
@@ -210,7 +210,7 @@ def _before_functions(tracing: Tracing) -> Intercept:
         for name in dir(held) if held is not None else ():
             own = getattr(held, name, None)
             private = name.startswith("_") and not name.startswith("__")
-            if name in SILENT or private or not callable(own) or isinstance(own, type | ModuleType):
+            if name in SILENT or private or not inspect.isroutine(own):
                 continue
             if name.startswith(("set_", "get_", "is_", "in_", "enable", "disable", "save", "load")):
                 continue
