@@ -2,7 +2,10 @@
 
 import numpy as np
 import pytest
+from builders import copied, ended
+from checkout import ROOT
 
+from faults.catalogue import FAULTS
 from twincheck.common.line.find import Finder
 from twincheck.common.line.relations import relation
 from twincheck.common.line.source import line_of
@@ -164,3 +167,28 @@ def test_a_right_result_has_no_line():
     scores(port, 0.5, late=False)
     finder = Finder(reference.trace, port.trace, 1e-9)
     assert all(finder.state(v) == "same" for v in (0, 1, 3, 4)) and finder.state(2) == "new"
+
+
+# A fault of the catalogue -> the text of the line that is marked, and what is said of it.
+MARKED = {
+    "pooled-text-largest-id": ("ids.max(axis=1, keepdim=True)", Kind.LINE_SOME_DIFFER),
+    "sliding-window-one-more": ("apart <= self.window", Kind.LINE_SOME_DIFFER),
+    "llama-like-epsilon": ("self.variance_epsilon = 10 * eps", Kind.LINE_FEEDS),
+}
+
+
+@pytest.mark.parametrize("fault", MARKED)
+def test_a_red_check_marks_the_line_and_says_how_it_is_wrong(fault, checkout, tmp_path):
+    (planted,) = (one for one in FAULTS if one.id == fault)
+    pair = copied(ROOT / planted.model, tmp_path, (planted.old, planted.new))
+    _, report = ended(1, checkout.rows(1, "--model", str(pair), "--no-report"))
+    text, kind = MARKED[fault]
+    first = report["findings"][0]
+    marked = first["paddle"]
+    here = [line["text"] for line in marked["lines"] if line["number"] == marked["line"]]
+        line["text"]
+        for line in first["paddle"]["lines"]
+        if line["number"] == first["paddle"]["line"]
+    ]
+    assert text in here[0]
+    assert kind.name in [reason["kind"] for reason in first["reasons"]]
