@@ -62,7 +62,9 @@ def find_lines(
                         row.add(*line.reasons)
                         places = {side: short_place(at) for side, at in line.places.items()}
                         found[row.key] = replace(line, places=places)
-        return found
+        of_any_case = {_in_any_case(key): found[row.key] for row, key in some if row.key in found}
+        others = ((row, of_any_case.get(_in_any_case(key))) for row, key in origins)
+        return found | {row.key: line for row, line in others if line and row.key not in found}
     finally:
         for side in SIDES:
             log = files.log(stem, side, RunKind.TRACED)
@@ -75,6 +77,10 @@ def closeness(row: Row) -> float:
     """Return how far the same number of both sides may lie apart: far less than a row is off."""
     off = row.gap / row.scale if row.gap and row.scale and np.isfinite(row.gap) else 1.0
     return float(np.clip(off / 1e3, *_CLOSE))
+
+
+def _in_any_case(key: Key) -> str:
+    return str(replace(key, case=""))
 
 
 def _site(key: Key, probed: Collection[str]) -> str:

@@ -12,7 +12,7 @@ from twincheck.common.report.initial import sentence as of_start
 from twincheck.common.report.recipe import recipe
 from twincheck.common.report.sentences import that_differs, what_differs, what_is_wrong
 from twincheck.common.system.frameworks import SIDES
-from twincheck.common.system.reasons import Kind
+from twincheck.common.system.reasons import Kind, is_of
 from twincheck.common.verdict.row import FAILING, Row
 
 NO_LINE = Kind.NO_LINE_KNOWN()
@@ -118,6 +118,9 @@ def _finding(result, row: Row) -> Finding:
         places[side] = made or place_of(known, at)
     if (line := result.lines.get(row.key)) and not differing:
         places |= line.places
+        if is_of(sentence, Kind.GIVEN_OTHER_VALUES):
+            at = line.places["paddle"].replace("\\", "/").rpartition("/")[2]
+            sentence = Kind.GIVEN_WHAT_BEGINS_AT(module=sentence.fields["module"], place=at)
     # Of one cause are the same lines, in any case, call, layer and step.
     site = differing or (key.kind, in_any_layer(f"{key.site}:{key.local}"), key.choice)
     cause = (row.verdict, site, *places.values()) if places else (row.key,)
