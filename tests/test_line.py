@@ -9,7 +9,7 @@ from faults.catalogue import FAULTS
 from twincheck.common.line.find import Finder
 from twincheck.common.line.relations import relation
 from twincheck.common.line.source import line_of
-from twincheck.common.line.values import Pool, arranged_alike, numbers_of
+from twincheck.common.line.values import Pool, arranged_alike
 from twincheck.common.logs.trace import Call, Frame, Trace
 from twincheck.common.system.reasons import Kind
 
@@ -54,7 +54,6 @@ def test_a_value_is_known_however_it_is_laid_out(other):
 
 def test_another_order_and_another_number_are_no_counterparts():
     assert not Pool([A[:, ::-1]]).counterparts(A) and not Pool([A * (1 + 1e-5)]).counterparts(A)
-    assert numbers_of(A[:, ::-1]).size == numbers_of(A).size
 
 
 def test_a_masks_number_is_no_measure_for_the_scores_beside_it():
@@ -159,14 +158,6 @@ def test_an_attribute_is_fed_by_the_constructor_or_its_default(tmp_path):
     for made, rate in ((reference, 0.2), (port, 0.3)):
         made.call("__mul__", 10, [made.value(A)], A * rate, {"self.rate": rate}, y=rate)
     assert found(reference, 1, 1, port).places["paddle"] == f"{file}:6"
-
-
-def test_a_right_result_has_no_line():
-    reference, port = Made("ref.py"), Made(FILE)
-    scores(reference, 0.5, late=True)
-    scores(port, 0.5, late=False)
-    finder = Finder(reference.trace, port.trace, 1e-9)
-    assert all(finder.state(v) == "same" for v in (0, 1, 3, 4)) and finder.state(2) == "new"
 
 
 # A fault of the catalogue -> the text of the line that is marked, and what is said of it.

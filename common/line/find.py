@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from twincheck.common.line.relations import is_constant, relation, size_of
-from twincheck.common.line.values import Pool, numbers_of, within
+from twincheck.common.line.relations import is_constant, relation
+from twincheck.common.line.values import Pool, bare, numbers_of, within
 from twincheck.common.logs.trace import Call, Trace
 from twincheck.common.system.reasons import Kind
 
@@ -26,7 +26,6 @@ _ALIKE = {
     "truediv": "div",
     "subtract": "sub",
     "take_along_axis": "gather",
-    "sublayer": "module",
 }
 # They put numbers through unchanged, or by one other number: alone they are no fault.
 _PLAIN = frozenset(
@@ -126,7 +125,7 @@ class Finder:
                     array = self.reference.values[value]
                     if array.size > 1 and not is_constant(array):
                         if not self._own.counterparts(array):
-                            self._lacking.setdefault(size_of(array), []).append(value)
+                            self._lacking.setdefault(bare(array).size, []).append(value)
         return self._lacking.get(size, [])
 
     # ---- where it begins ------------------------------------------------------------------------
@@ -222,19 +221,21 @@ class Finder:
     def _suspect(self, value: int, at_edge: bool) -> Suspect:
         call, array = self.maker(value), self.port.values[value]
         like = self._like(call)
-        lacking = self.lacking(size_of(array))[:_MOST_RELATED]
+        lacking = self.lacking(bare(array).size)[:_MOST_RELATED]
         if like is not None and set(like.made) & set(self._all_lacking()):
-            how = next((r for v in like.made if (r := self._relation(array, v))), "")
+            how = next(
+                (r for v in like.made if (r := relation(array, self.reference.values[v]))), ""
+            )
             return Suspect(call, value, like, how)
         for other in lacking:
-            how = self._relation(array, other)
+            how = relation(array, self.reference.values[other])
             if how and (how.kind is not Kind.LINE_NEAR or at_edge):
                 return Suspect(call, value, self.reference.calls[self.reference.maker[other]], how)
         return self._given_another(call, value) if at_edge else Suspect(call, value)
 
     def _given_another(self, call: Call, value: int) -> Suspect:
         """Return what made the value that the reference's same operator is given another for."""
-        size, kind = size_of(self.port.values[value]), kind_of(call)
+        size, kind = bare(self.port.values[value]).size, kind_of(call)
         like = [c for c in self._makers_of_lacking(size) if kind_of(c) == kind]
         if len(call.given) > 1:
             shared = [set().union(*map(self.partners, call.given)) & set(c.given) for c in like]
@@ -257,9 +258,6 @@ class Finder:
     def _makers_of_lacking(self, size: int) -> list[Call]:
         """Return the reference's calls that make what the port has nowhere, of a size."""
         return [self.reference.calls[self.reference.maker[v]] for v in self.lacking(size)]
-
-    def _relation(self, array: np.ndarray, other: int) -> str:
-        return relation(array, self.reference.values[other])
 
     def _all_lacking(self) -> list[int]:
         self.lacking(0)
@@ -308,5 +306,4 @@ def _hands_on(call: Call) -> bool:
 
 def numbers_in(call: Call) -> list[float]:
     """Return the plain numbers that a call was given, axes and other whole numbers aside."""
-    values = call.options.values()
-    return [v for v in values if isinstance(v, float) and not isinstance(v, bool)]
+    return [value for value in call.options.values() if isinstance(value, float)]

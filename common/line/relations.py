@@ -118,11 +118,6 @@ def _differ(one: object, other: object) -> bool:
     return one != other
 
 
-def size_of(array: np.ndarray) -> int:
-    """Return how many numbers a value has, axes that repeat aside."""
-    return bare(array).size
-
-
 def is_constant(array: np.ndarray) -> bool:
     """Return whether a value is one number."""
     flat = flat_of(array)

@@ -1,6 +1,7 @@
 """The line of a port's source where a suspect is wrong: its own, or that of what feeds it."""
 
 import ast
+import os
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
@@ -36,7 +37,9 @@ def line_of(finder: Finder, wrong: np.ndarray, right: np.ndarray) -> Line | None
     if suspect.of_reference is not None:
         places = {"torch": suspect.of_reference.place, **places}
     if place != suspect.call.place:
-        reasons.append(Kind.LINE_FEEDS(place=_short(suspect.call.place)))
+        reasons.append(
+            Kind.LINE_FEEDS(place=suspect.call.place.replace("\\", "/").rpartition("/")[2])
+        )
     return Line(places, tuple(filter(None, [suspect.how, *reasons])))
 
 
@@ -98,7 +101,7 @@ def _named(call: Call) -> list[str]:
 
 
 def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
+    return type(value) in (int, float)
 
 
 # ---- where a number of a line comes from ---------------------------------------------------------
@@ -250,8 +253,3 @@ def _statement_at(tree: ast.AST, line: int) -> ast.AST | None:
         if isinstance(node, ast.stmt) and node.lineno <= line <= (node.end_lineno or line)
     ]
     return min(around, key=lambda node: node.end_lineno - node.lineno, default=None)
-
-
-def _short(place: str) -> str:
-    """Return a place as file:line without its folders."""
-    return place.replace("\\", "/").rpartition("/")[2]

@@ -39,7 +39,6 @@ class Call:
     options: dict[str, object] = field(
         default_factory=dict
     )  # its plain arguments, by name or place
-    module: str = ""  # which module ran
     built: str = ""  # of a layer, the line that builds it
 
     @property

@@ -5,7 +5,7 @@ from types import FunctionType
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from twincheck.common.sides.tracing import SILENT, Tracing
+from twincheck.common.sides.tracing import Tracing, is_silent
 
 
 class Seeing(TorchFunctionMode):
@@ -18,7 +18,7 @@ class Seeing(TorchFunctionMode):
     def __torch_function__(self, function, types, arguments=(), options=None):
         options = options or {}
         name = getattr(function, "__name__", "")
-        if name in SILENT or not name:
+        if is_silent(name):
             return function(*arguments, **options)
         given = self.tracing.numbers([arguments, options])
         if isinstance(function, FunctionType):  # what it calls is seen by operators alone

@@ -23,24 +23,25 @@ MOST_BYTES = 1 << 28  # of values; a run of more is not traced to its end
 MOST_FRAMES = 8
 _OWNERS = ("", "Tensor", "nn.functional", "linalg", "fft", "signal", "incubate.nn.functional")
 # What computes nothing, or is asked by instruments and by Python itself.
-SILENT = frozenset(
+_SILENT = frozenset(
     """
     __array__ __bool__ __class__ __deepcopy__ __delattr__ __dir__ __dlpack__ __dlpack_device__
     __float__ __format__ __get__ __getattribute__ __getstate__ __hash__ __index__ __init__
     __init_subclass__ __int__ __len__ __new__ __reduce__ __reduce_ex__ __repr__ __set__
     __setattr__ __setstate__ __sizeof__ __str__ __subclasshook__ __torch_function__
-    __tvm_ffi_env_stream__ _make_subclass _share_memory backward batch clear_grad clear_gradient
-    cpu data_ptr detach dim dim_order disable_static element_size enable_static finfo
-    get_default_dtype get_device get_flags get_rng_state get_strides get_tensor gradient
-    has_names iinfo
-    in_dynamic_mode in_dynamic_or_pir_mode is_complex is_contiguous is_dense is_floating_point
-    is_grad_enabled is_initialized is_integer is_sparse is_tensor item ndimension nelement no_grad
-    numel numpy place rank register_hook requires_grad_ retain_grad retain_grads seed
-    set_default_dtype set_device set_flags set_grad_enabled set_rng_state set_value size stride
-    summary tolist type value
+    __tvm_ffi_env_stream__ _make_subclass _share_memory backward batch clear_grad
+    clear_gradient cpu data_ptr detach dim dim_order element_size finfo gradient has_names
+    iinfo item ndimension nelement no_grad numel numpy place rank register_hook requires_grad_
+    retain_grad retain_grads seed size stride summary tolist type value
     """.split()
 )
+_SILENT_FROM = ("set_", "get_", "is_", "in_", "enable", "disable", "save", "load")
 _WRITES = ("__setitem__", "__iadd__", "__isub__", "__imul__", "__itruediv__", "__idiv__")
+
+
+def is_silent(name: str) -> bool:
+    """Return whether a function of a framework's computes nothing of a model's."""
+    return not name or name in _SILENT or name.startswith(_SILENT_FROM)
 
 
 class Tracing:
@@ -128,9 +129,7 @@ class Tracing:
         results = [self._new(tensor, self._array(tensor)) for tensor in results]
         plain = {str(i): value for i, value in enumerate(arguments)} | options
         plain = {key: found for key, value in plain.items() if (found := _plain(value)) is not None}
-        running = current().running
-        module = running[-1] if running else ""
-        self.trace.calls.append(Call(name, given, results, list(frames), plain, module))
+        self.trace.calls.append(Call(name, given, results, list(frames), plain))
         if self._layer is not None:
             self.trace.calls[-1].built = next((line for line, _ in makers(self._layer)), "")
 
@@ -210,9 +209,7 @@ def _before_functions(tracing: Tracing) -> Intercept:
         for name in dir(held) if held is not None else ():
             own = getattr(held, name, None)
             private = name.startswith("_") and not name.startswith("__")
-            if name in SILENT or private or not inspect.isroutine(own):
-                continue
-            if name.startswith(("set_", "get_", "is_", "in_", "enable", "disable", "save", "load")):
+            if private or is_silent(name) or not inspect.isroutine(own):
                 continue
             handles[f"{owner}.{name}".removeprefix(".")] = partial(tracing.handle, name)
 
