@@ -260,7 +260,6 @@ class Finder:
         return [self.reference.calls[self.reference.maker[v]] for v in self.lacking(size)]
 
     def _all_lacking(self) -> list[int]:
-        self.lacking(0)
         return [value for values in self._lacking.values() for value in values]
 
     def _like(self, call: Call) -> Call | None:

@@ -1,7 +1,6 @@
 """The line of a port's source where a suspect is wrong: its own, or that of what feeds it."""
 
 import ast
-import os
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import lru_cache

@@ -45,11 +45,7 @@ def is_silent(name: str) -> bool:
 
 
 class Tracing:
-    """The trace of a run on one side, while it is made.
-
-    sites  names of the modules, as this side has them, whose code is looked at, with all inside
-           them; what builds the model is looked at anyway
-    """
+    """The trace of a run, while it is made, of the modules whose names `takes` says yes to."""
 
     def __init__(self, side, takes: Callable[[str], bool]):
         self.side, self.takes = side, takes
@@ -98,9 +94,8 @@ class Tracing:
         running = current().running
         return self.trace.whole and (not running or any(map(self.takes, running)))
 
-    def _tensors(self, values) -> Iterator[object]:
-        for _, leaf in tree_leaves(values, self.side.is_tensor):
-            yield leaf
+    def _tensors(self, values) -> list[object]:
+        return [leaf for _, leaf in tree_leaves(values, self.side.is_tensor)]
 
     def _number(self, tensor) -> int:
         number, values = self._numbers.get(id(tensor)), self._array(tensor)
@@ -123,7 +118,7 @@ class Tracing:
             return np.zeros(0)  # sparse, or it has no memory
 
     def _keep(self, name, given, made, arguments, options, frames) -> None:
-        results = list(self._tensors(made))
+        results = self._tensors(made)
         if name in _WRITES or name.endswith("_") and not name.endswith("__"):
             results = [*self._tensors(arguments[:1]), *results]
         results = [self._new(tensor, self._array(tensor)) for tensor in results]
