@@ -9,7 +9,7 @@ import numpy as np
 from twincheck.common.check.workers import Workers
 from twincheck.common.line.find import Finder
 from twincheck.common.line.source import Line, line_of
-from twincheck.common.logs.key import Key, parent_of
+from twincheck.common.logs.key import Key, in_any_layer, parent_of
 from twincheck.common.logs.reader import read_log
 from twincheck.common.logs.result_folder import ResultFolder
 from twincheck.common.logs.sidecar import sidecar_of, sidecar_path
@@ -42,7 +42,7 @@ def find_lines(
     some = [(row, key) for row, key in origins if key.case == case and not key.run][:MOST]
     files = ResultFolder(folder)
     probed = {n[len(case) :] for n in sidecar_of(files.log(stem, "torch")).modules}
-    sites = tuple(dict.fromkeys(_site(key, probed) for _, key in some))
+    sites = tuple(_site(key, probed) for _, key in some[:1])
     try:
         for looked_into in (("",), sites):
             if not some or workers.trace(pair, stem, case.rstrip("/"), looked_into):
@@ -62,8 +62,8 @@ def find_lines(
                         row.add(*line.reasons)
                         places = {side: short_place(at) for side, at in line.places.items()}
                         found[row.key] = replace(line, places=places)
-        of_any_case = {_in_any_case(key): found[row.key] for row, key in some if row.key in found}
-        others = ((row, of_any_case.get(_in_any_case(key))) for row, key in origins)
+        alike = {_anywhere(key): found[row.key] for row, key in some if row.key in found}
+        others = ((row, alike.get(_anywhere(key))) for row, key in origins)
         return found | {row.key: line for row, line in others if line and row.key not in found}
     finally:
         for side in SIDES:
@@ -79,8 +79,8 @@ def closeness(row: Row) -> float:
     return float(np.clip(off / 1e3, *_CLOSE))
 
 
-def _in_any_case(key: Key) -> str:
-    return str(replace(key, case=""))
+def _anywhere(key: Key) -> str:
+    return in_any_layer(str(replace(key, case="")))
 
 
 def _site(key: Key, probed: Collection[str]) -> str:

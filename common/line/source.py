@@ -2,7 +2,7 @@
 
 import ast
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 
@@ -19,7 +19,7 @@ class Line:
     """A line that is wrong, the reference's beside it, and what the numbers say of it."""
 
     places: dict[str, str]  # side -> file:line
-    reasons: tuple[str, ...] = field(default_factory=tuple)
+    reasons: tuple[str, ...]
 
 
 def line_of(finder: Finder, wrong: np.ndarray, right: np.ndarray) -> Line | None:
@@ -36,9 +36,7 @@ def line_of(finder: Finder, wrong: np.ndarray, right: np.ndarray) -> Line | None
     if suspect.of_reference is not None:
         places = {"torch": suspect.of_reference.place, **places}
     if place != suspect.call.place:
-        reasons.append(
-            Kind.LINE_FEEDS(place=suspect.call.place.replace("\\", "/").rpartition("/")[2])
-        )
+        reasons.append(Kind.LINE_FEEDS(place=Path(suspect.call.place).name))
     return Line(places, tuple(filter(None, [suspect.how, *reasons])))
 
 
@@ -49,7 +47,7 @@ def _walked(finder: Finder, suspect: Suspect) -> tuple[str, list[str]]:
         return call.built, [Kind.LINE_BUILT()]
     for name, number, other in _named_otherwise(call, like):
         function = _function_at(_tree(call.frames[0].file), call.frames[0].line, name=None)
-        place = _maker_of_name(name, number, function, call.frames[0], call.frames, 0)
+        place = function and _maker_of_name(name, number, function, call.frames[0], call.frames, 0)
         return place or call.place, [Kind.LINE_NUMBER(name=name, paddle=number, torch=other)]
     if isinstance(suspect.how, Reason) and suspect.how.kind is Kind.LINE_SCALED:
         before = [finder.maker(v) for v in call.given if finder.state(v) not in FINE]

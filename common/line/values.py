@@ -13,6 +13,7 @@ CLOSE = 1e-7  # how far the same number of two float64 runs may lie apart, of th
 MOST_AXES = 6
 _PARTS = (2, 3, 4)  # into which a value is cut that was put together of others
 _MOST_SLICES = 16  # of a value that may have been computed one by one
+_MOST_CUT = 1 << 18  # numbers in a value that is cut, or looked for in others
 _MOST_TIMES = 64  # as large may be what a value is a part of
 
 
@@ -169,7 +170,7 @@ class Pool:
 
     def has_parts(self, array: np.ndarray) -> bool:
         """Return whether a value is put together of some of these, or of parts of theirs."""
-        for axis in range(array.ndim):
+        for axis in range(array.ndim if array.size <= _MOST_CUT else 0):
             length = array.shape[axis]
             for parts in {*_PARTS, length if length <= _MOST_SLICES else 1} - {1}:
                 if length % parts or array.size // parts < 4:
@@ -182,7 +183,7 @@ class Pool:
     def holds(self, array: np.ndarray) -> bool:
         """Return whether a value is a part of one of these along one of its axes."""
         own = bare(array)
-        if own.size < 4 or is_mask(array):
+        if not 4 <= own.size <= _MOST_CUT or is_mask(array):
             return False
         numbers = numbers_of(array, self.close)
         for at, there in enumerate(self._numbers):

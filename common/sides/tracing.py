@@ -20,6 +20,7 @@ from twincheck.common.system.intercept import Intercept
 from twincheck.common.system.tree import tree_leaves
 
 MOST_BYTES = 1 << 28  # of values; a run of more is not traced to its end
+MOST_OF_A_LEAF = 1 << 18  # numbers of what the run was given
 MOST_FRAMES = 8
 _OWNERS = ("", "Tensor", "nn.functional", "linalg", "fft", "signal", "incubate.nn.functional")
 # What computes nothing, or is asked by instruments and by Python itself.
@@ -99,7 +100,10 @@ class Tracing:
 
     def _number(self, tensor) -> int:
         number, values = self._numbers.get(id(tensor)), self._array(tensor)
-        if number is not None and _same(self.trace.values[number], values):
+        if number is None and values.size > MOST_OF_A_LEAF:
+            values = np.zeros(0)  # a large weight: it says nothing, and is much
+        known = None if number is None else self.trace.values[number]
+        if known is not None and (not known.size or _same(known, values)):
             return number
         return self._new(tensor, values)  # made or changed where nobody looked
 

@@ -28,7 +28,7 @@ from twincheck.common.pair.pairs import EVAL, TRAIN, Case
 from twincheck.common.pair.provenance import imported_packages, model_sources, workbench_sha256
 from twincheck.common.pair.request import FIRST
 from twincheck.common.pair.tape import Tape
-from twincheck.common.pair.task import ForcedAlike, TeacherForced, Whole
+from twincheck.common.pair.task import ForcedAlike, TeacherForced, Traced, Whole
 from twincheck.common.sides.draws import Draws, Dropouts
 from twincheck.common.sides.job import Job
 from twincheck.common.sides.model_file import kernels, torch_is_paddle
@@ -266,7 +266,7 @@ def _kept(job: Job, path: Path) -> dict[str, object]:
     The first of the reference's logs decides for the logs of all other runs.
     """
     keep, files = job.request.keep, job.files
-    if keep == "all" or isinstance(job.request.task, Whole) or not job.may_sum:
+    if keep == "all" or isinstance(job.request.task, Whole | Traced) or not job.may_sum:
         return {}
     if keep == "rows":
         return {"summing": True}
