@@ -97,10 +97,6 @@ def _named(call: Call) -> list[str]:
     return said
 
 
-def _is_number(value: object) -> bool:
-    return type(value) in (int, float)
-
-
 # ---- where a number of a line comes from ---------------------------------------------------------
 
 
@@ -207,8 +203,10 @@ def _defaults(function: ast.AST) -> Iterator[tuple[str, ast.AST]]:
 def _literal(node: ast.AST) -> object:
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
         inner = _literal(node.operand)
-        return -inner if _is_number(inner) else None
-    return node.value if isinstance(node, ast.Constant) and _is_number(node.value) else None
+        return None if inner is None else -inner
+    return (
+        node.value if isinstance(node, ast.Constant) and type(node.value) in (int, float) else None
+    )
 
 
 def _value(node: ast.AST) -> object:
