@@ -204,9 +204,8 @@ def _literal(node: ast.AST) -> object:
     if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
         inner = _literal(node.operand)
         return None if inner is None else -inner
-    return (
-        node.value if isinstance(node, ast.Constant) and type(node.value) in (int, float) else None
-    )
+    value = getattr(node, "value", None)
+    return value if type(value) in (int, float) else None
 
 
 def _value(node: ast.AST) -> object:
