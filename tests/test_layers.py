@@ -169,7 +169,7 @@ def test_one_mistake_in_a_class_is_one_finding_that_lists_its_places(checkout, t
     found, (only,) = found_by(step, folder, *options, root=checkout.root)
     places = {only["key"], *(further["key"] for further in only["further"])}
     assert found.status == 1 and {"layers.0.before", "layers.1.after", "last"} <= places
-    assert only["paddle"]["line"] == line("class Norm") + 1
+    assert only["paddle"]["line"] == line("torch.var(x, -1, False")
 
 
 # ---- whose a crash is ----------------------------------------------------------------------------

@@ -105,7 +105,6 @@ def found(reference, wrong, right, port):
 
 
 def test_a_port_that_is_written_another_way_is_marked_where_it_is_wrong():
-    """Scaling before the product has no counterpart, and is right."""
     reference, port = Made("ref.py"), Made(FILE)
     right, wrong = scores(reference, 0.5, late=True), scores(port, 0.5, late=False)
     values = reference.trace.values[right], port.trace.values[wrong]

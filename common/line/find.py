@@ -62,6 +62,7 @@ class Finder:
     def __init__(self, reference: Trace, port: Trace, close: float):
         self.reference, self.port = reference, port
         self.pool, self._own = Pool(reference.values, close), Pool(port.values, close)
+        self.wanted: Call | None = None  # what makes the right result
         self._states: dict[int, str] = {}
         self._partners: dict[int, list[int]] = {}
         self._lacking: dict[int, list[int]] | None = None
@@ -140,7 +141,8 @@ class Finder:
         if result is None or wrong.shape == right.shape and np.allclose(wrong, right, 1e-9, 1e-12):
             return []
         wanted = _value_of(self.reference, right)
-        wanted = None if wanted is None else self.reference.calls[self.reference.maker[wanted]]
+        if wanted is not None:
+            self.wanted = self.reference.calls[self.reference.maker[wanted]]
         how = relation(wrong, right) if wrong.size == right.size else ""
         if self.state(result) in FINE:  # of another place there, or a mask
             call = self.maker(result)
@@ -150,7 +152,7 @@ class Finder:
             while call is not None and len(call.given) == 1 and _hands_on(call):
                 call = self.maker(call.given[0])
             joins = call is not None and (call is own or kind_of(call) in _JOINS)
-            return [Suspect(call, result, wanted, how, is_known=True)] if joins else []
+            return [Suspect(call, result, None, how, is_known=True)] if joins else []
         chain, todo = {}, [result]
         while todo:
             value = todo.pop()

@@ -32,9 +32,8 @@ def line_of(finder: Finder, wrong: np.ndarray, right: np.ndarray) -> Line | None
     while place == suspect.call.place and finder.is_right_elsewhere(suspect.call):
         suspect = replace(suspect, call=replace(suspect.call, frames=suspect.call.frames[1:]))
         place = suspect.call.place
-    places = {"paddle": place}
-    if suspect.of_reference is not None:
-        places = {"torch": suspect.of_reference.place, **places}
+    other = suspect.of_reference or finder.wanted
+    places = {"torch": other.place, "paddle": place} if other else {"paddle": place}
     if place != suspect.call.place:
         reasons.append(Kind.LINE_FEEDS(place=Path(suspect.call.place).name))
     return Line(places, tuple(filter(None, [suspect.how, *reasons])))
