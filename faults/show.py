@@ -44,15 +44,15 @@ def sentences(found: dict) -> list[str]:
         f"{n['caught']} of {n['faults']} faults caught, {n['origin']} with the right origin; "
         f"{n['control_alarms']} false alarms in {n['controls']} correct runs of the same checks"
     ]
-    if n["lines"]:
-        told.append(
-            f"of {n['lines']} in a model's code the marked line is the planted one in "
-            f"{n['marked']}, the one beside it in {n['beside']}"
-        )
     if n["hard"]:
         told.append(
             f"{n['hard_alarms']} false alarms in {n['hard']} correct hard pairs, of which the "
             f"guide's rule fails {n['guide_fails']}"
+        )
+    if n["lines"]:
+        told.append(
+            f"of {n['lines']} in a model's code the marked line is the planted one in "
+            f"{n['marked']}, the one beside it in {n['beside']}"
         )
     for tool, name in TOOLS.items():
         told.append(
