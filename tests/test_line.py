@@ -16,6 +16,11 @@ from twincheck.common.system.reasons import Kind
 RNG = np.random.default_rng(3)
 A = RNG.normal(size=(3, 4, 5))
 FILE = "/nowhere/model.py"
+CLOSE = 1e-7
+
+
+def pool(*arrays):
+    return Pool(arrays, CLOSE)
 
 
 class Made:
@@ -49,22 +54,23 @@ def softmax(x):
     ids=["turned", "sign", "shape", "repeated", "rounding"],
 )
 def test_a_value_is_known_however_it_is_laid_out(other):
-    assert arranged_alike(A, other) and Pool([other]).counterparts(A) == [0]
+    assert arranged_alike(A, other, CLOSE) and pool(other).counterparts(A) == [0]
 
 
 def test_another_order_and_another_number_are_no_counterparts():
-    assert not Pool([A[:, ::-1]]).counterparts(A) and not Pool([A * (1 + 1e-5)]).counterparts(A)
+    assert not pool(A[:, ::-1]).counterparts(A) and not pool(A * (1 + 1e-5)).counterparts(A)
 
 
 def test_a_masks_number_is_no_measure_for_the_scores_beside_it():
     masked = np.where(np.arange(5) < 3, A, -1e9)
     wrong = np.where(np.arange(5) < 3, A * 1.01, -1e9)
-    assert Pool([masked]).counterparts(masked) and not Pool([masked]).counterparts(wrong)
+    assert pool(masked).counterparts(masked) and not pool(masked).counterparts(wrong)
 
 
 def test_parts_and_wholes_are_known():
-    pool = Pool([A[:, :2], A[:, 2:]])
-    assert pool.has_parts(A) and Pool([A]).has_parts(A[:, :2].copy()) and not pool.has_parts(A + 1)
+    halves = pool(A[:, :2], A[:, 2:])
+    assert halves.has_parts(A) and pool(A).has_parts(A[:, :2].copy())
+    assert not halves.has_parts(A + 1)
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,8 @@
-"""Which line a difference is of: both sides run once more, with every operator's call kept."""
+"""The line that a difference is of: both sides run once more, with every operator's call kept."""
 
 from collections.abc import Collection
 from dataclasses import replace
+from functools import cache, partial
 from pathlib import Path
 
 import numpy as np
@@ -52,12 +53,12 @@ def find_lines(
                 break
         else:
             return {}
+        finder_of = cache(partial(Finder, *traces))
         found, logs = {}, [files.log(stem, side, RunKind.TRACED) for side in SIDES]
         with read_log(logs[0]) as reference, read_log(logs[1]) as log:
             for row, key in some:
                 if str(key) in log and str(key) in reference:
-                    finder = Finder(*traces, closeness(row))
-                    line = line_of(finder, log[str(key)], reference[str(key)])
+                    line = line_of(finder_of(closeness(row)), log[str(key)], reference[str(key)])
                     if line is not None:
                         row.add(*line.reasons)
                         places = {side: short_place(at) for side, at in line.places.items()}

@@ -6,19 +6,19 @@ same values.  Among those that are left the one is it that stands where the refe
 of the same kind which the port has nowhere.  Reads two traces (logs/trace.py); NumPy only.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
 from twincheck.common.line.relations import is_constant, relation
-from twincheck.common.line.values import Pool, bare, numbers_of, within
+from twincheck.common.line.values import Pool, bare
 from twincheck.common.logs.trace import Call, Trace
 from twincheck.common.system.reasons import Kind
 
 # What a value of the port is among the reference's.
-SAME, CONSTANT, ORDER, PART, NEW = "same", "constant", "order", "part", "new"
-FINE = (SAME, CONSTANT)
+SAME, CONSTANT, NEW = "same", "constant", "new"
 _ALIKE = {
     "concat": "cat",
     "multiply": "mul",
@@ -44,10 +44,9 @@ _MOST_RELATED = 60  # of the reference's values that one is compared with
 
 @dataclass
 class Suspect:
-    """A value of the port that may be where a result begins to be wrong."""
+    """A call of the port that may be where a result begins to be wrong."""
 
     call: Call
-    value: int
     of_reference: Call | None = None  # what makes the related value there
     how: str = ""  # how it is related
     is_known: bool = False  # the reference has this very value, but elsewhere
@@ -62,11 +61,8 @@ class Finder:
     def __init__(self, reference: Trace, port: Trace, close: float):
         self.reference, self.port = reference, port
         self.pool, self._own = Pool(reference.values, close), Pool(port.values, close)
-        self.wanted: Call | None = None  # what makes the right result
         self._states: dict[int, str] = {}
         self._partners: dict[int, list[int]] = {}
-        self._lacking: dict[int, list[int]] | None = None
-        self._number = {i: numbers_of(array, close) for i, array in enumerate(port.values)}
         self._made_before = self._makers_by_content()
 
     # ---- what a value is ------------------------------------------------------------------------
@@ -74,30 +70,24 @@ class Finder:
     def partners(self, value: int) -> list[int]:
         """Return the reference's values that one of the port's is."""
         if value not in self._partners:
-            self._partners[value] = self.pool.counterparts(self.port.values[value])
+            numbers = self._own.numbers[value]
+            self._partners[value] = self.pool.counterparts(self.port.values[value], numbers)
         return self._partners[value]
 
-    def state(self, value: int) -> str:
-        """Return what a value of the port is among the reference's."""
-        if value not in self._states:
-            self._states[value] = self._state(value)
-        return self._states[value]
+    def is_fine(self, value: int) -> bool:
+        """Return whether a value of the port is one of the reference's, or of one number alone."""
+        return self._state(value) != NEW
 
     def _state(self, value: int) -> str:
-        array, numbers = self.port.values[value], self._number[value]
-        call = self.maker(value)
-        if not numbers.size or is_constant(array) and (call is None or not call.given):
-            return CONSTANT
-        if self.partners(value) or self.pool.has_parts(array):
-            return SAME
-        if any(True for _ in self.pool.of_numbers(numbers)):
-            return ORDER
-        if call is not None and call.given:
-            some = [self._number[i] for i in call.given]
-            pool = np.unique(np.concatenate([np.zeros(1), *some]))
-            if numbers.size <= pool.size and within(numbers, pool, self.pool.close):
-                return PART
-        return NEW
+        if value not in self._states:
+            array, call = self.port.values[value], self.maker(value)
+            made_up = call is None or not call.given
+            if not self._own.numbers[value].size or made_up and is_constant(array):
+                self._states[value] = CONSTANT
+            else:
+                known = self.partners(value) or self.pool.has_parts(array)
+                self._states[value] = SAME if known else NEW
+        return self._states[value]
 
     def maker(self, value: int) -> Call | None:
         """Return the call that made a value, maybe as another tensor of the same numbers."""
@@ -117,76 +107,81 @@ class Finder:
                 found[value] = known[content]
         return found
 
-    def lacking(self, size: int) -> list[int]:
-        """Return the reference's values of a size that the port has nowhere, in their order."""
-        if self._lacking is None:
-            self._lacking = {}
-            for call in self.reference.calls:
-                for value in call.made:
-                    array = self.reference.values[value]
-                    if array.size > 1 and not is_constant(array):
-                        if not self._own.counterparts(array):
-                            self._lacking.setdefault(bare(array).size, []).append(value)
-        return self._lacking.get(size, [])
+    @cached_property
+    def _lacking(self) -> dict[int, list[int]]:
+        """Size -> the reference's values that the port has nowhere, in their order."""
+        found: dict[int, list[int]] = {}
+        for value in (value for call in self.reference.calls for value in call.made):
+            array = self.reference.values[value]
+            if array.size > 1 and not is_constant(array):
+                if not self._own.counterparts(array, self.pool.numbers[value]):
+                    found.setdefault(bare(array).size, []).append(value)
+        return found
 
     # ---- where it begins ------------------------------------------------------------------------
 
-    def suspects(self, wrong: np.ndarray, right: np.ndarray) -> list[Suspect]:
-        """Return where a wrong result may begin to be wrong, the likeliest first.
+    def maker_of_right(self, right: np.ndarray) -> Call | None:
+        """Return the reference's call that made a result, as its run logged it; None for none."""
+        value = _value_of(self.reference, right)
+        return None if value is None else self.reference.calls[self.reference.maker[value]]
 
-        wrong  as the port's run logged it; none where that is not seen
-        right  as the reference's did
+    def suspect(self, wrong: np.ndarray, right: np.ndarray) -> Suspect | None:
+        """Return where a wrong result begins to be wrong; None where that is not seen.
+
+        wrong, right  as the port's run and the reference's logged it
         """
         result = _value_of(self.port, wrong)
         if result is None or wrong.shape == right.shape and np.allclose(wrong, right, 1e-9, 1e-12):
-            return []
-        wanted = _value_of(self.reference, right)
-        if wanted is not None:
-            self.wanted = self.reference.calls[self.reference.maker[wanted]]
+            return None
+        if self.is_fine(result):
+            return self._of_known(result, wrong, right)
+        plain: set[int] = set()
+        first, at_edge, behind = None, None, None
+        for value, before in self._chain(result).items():
+            is_edge = plain.issuperset(before)
+            suspect = self._suspect(value, is_edge)
+            if suspect.of_reference is not None:
+                return suspect
+            first = first or suspect
+            if is_edge and self._is_plain(value):
+                plain.add(value)
+            elif is_edge:
+                at_edge = at_edge or suspect
+            else:
+                behind = behind or suspect
+        return at_edge or behind or first
+
+    def _of_known(self, result: int, wrong: np.ndarray, right: np.ndarray) -> Suspect | None:
+        """Return the suspect of a result that the reference has elsewhere, or that is a mask."""
+        own = self._back(self.maker(result), lambda call: kind_of(call) in _CASTS)
+        call = self._back(own, _hands_on)
+        if call is None or call is not own and kind_of(call) not in _JOINS:
+            return None
         how = relation(wrong, right) if wrong.size == right.size else ""
-        if self.state(result) in FINE:  # of another place there, or a mask
-            call = self.maker(result)
-            while call is not None and len(call.given) == 1 and kind_of(call) in _CASTS:
-                call = self.maker(call.given[0])
-            own = call
-            while call is not None and len(call.given) == 1 and _hands_on(call):
-                call = self.maker(call.given[0])
-            joins = call is not None and (call is own or kind_of(call) in _JOINS)
-            return [Suspect(call, result, None, how, is_known=True)] if joins else []
-        chain, todo = {}, [result]
+        return Suspect(call, how=how, is_known=True)
+
+    def _back(self, call: Call | None, passes: Callable[[Call], bool]) -> Call | None:
+        """Return the last call of another kind before one, past those of one value that pass."""
+        while call is not None and len(call.given) == 1 and passes(call):
+            call = self.maker(call.given[0])
+        return call
+
+    def _chain(self, result: int) -> dict[int, list[int]]:
+        """A value on the way to a result -> those without a counterpart that it was made of.
+
+        In the order in which they were made.
+        """
+        found: dict[int, list[int]] = {}
+        todo = [result]
         while todo:
             value = todo.pop()
-            if value in chain or self.maker(value) is None:
-                continue
-            before = [v for v in self.maker(value).given if self.state(v) not in FINE]
-            chain[value] = before = [v for v in before if self.maker(v) is not None]
-            todo += before
+            call = self.maker(value)
+            if value not in found and call is not None:
+                before = (v for v in call.given if not self.is_fine(v))
+                found[value] = [v for v in before if self.maker(v) is not None]
+                todo += found[value]
         order = {id(call): i for i, call in enumerate(self.port.calls)}
-        chain = dict(sorted(chain.items(), key=lambda item: order[id(self.maker(item[0]))]))
-        named, unnamed, plain = [], [], set()
-        for value, before in chain.items():
-            suspect = self._suspect(value, plain.issuperset(before))
-            if suspect.of_reference is None and plain.issuperset(before):
-                if self._is_plain(value):
-                    plain.add(value)
-            if suspect.of_reference is not None:
-                if not any(v in {s.value for s in named} for v in self._behind(chain, value)):
-                    named.append(suspect)
-            elif value not in plain:
-                unnamed.append((not plain.issuperset(before), suspect))
-        unnamed.sort(key=lambda pair: pair[0])
-        first = [Suspect(self.maker(value), value) for value in chain][:1]
-        return [*named, *(suspect for _, suspect in unnamed)] or first
-
-    def _behind(self, chain: dict[int, list[int]], value: int) -> Iterable[int]:
-        """Give the values of a chain that one was made of."""
-        seen, todo = set(), list(chain[value])
-        while todo:
-            one = todo.pop()
-            if one not in seen:
-                seen.add(one)
-                todo += chain.get(one, ())
-                yield one
+        return dict(sorted(found.items(), key=lambda item: order[id(self.maker(item[0]))]))
 
     def _is_plain(self, value: int) -> bool:
         """Return whether a step may well be taken in a right port, and elsewhere otherwise."""
@@ -208,7 +203,7 @@ class Finder:
             and one.frames[1].place != call.frames[1].place
         )
         made = [value for one in others for value in one.made]
-        return bool(made) and all(self.state(value) in FINE for value in made)
+        return bool(made) and all(map(self.is_fine, made))
 
     def strange_numbers(self, call: Call, like: Call | None = None) -> list[tuple]:
         """Return (a plain number of a call, one of the reference's) where that has it not.
@@ -222,61 +217,50 @@ class Finder:
 
     def _suspect(self, value: int, at_edge: bool) -> Suspect:
         call, array = self.maker(value), self.port.values[value]
+        lacking = self._lacking.get(bare(array).size, [])
         like = self._like(call)
-        lacking = self.lacking(bare(array).size)[:_MOST_RELATED]
-        if like is not None and set(like.made) & set(self._all_lacking()):
-            how = next(
-                (r for v in like.made if (r := relation(array, self.reference.values[v]))), ""
-            )
-            return Suspect(call, value, like, how)
-        for other in lacking:
+        if like is not None and any(map(self._is_lacking, like.made)):
+            hows = (relation(array, self.reference.values[v]) for v in like.made)
+            return Suspect(call, like, next(filter(None, hows), ""))
+        for other in lacking[:_MOST_RELATED]:
             how = relation(array, self.reference.values[other])
             if how and (how.kind is not Kind.LINE_NEAR or at_edge):
-                return Suspect(call, value, self.reference.calls[self.reference.maker[other]], how)
-        return self._given_another(call, value) if at_edge else Suspect(call, value)
+                return Suspect(call, self.reference.calls[self.reference.maker[other]], how)
+        return self._given_another(call, lacking) if at_edge else Suspect(call)
 
-    def _given_another(self, call: Call, value: int) -> Suspect:
-        """Return what made the value that the reference's same operator is given another for."""
-        size, kind = bare(self.port.values[value]).size, kind_of(call)
-        like = [c for c in self._makers_of_lacking(size) if kind_of(c) == kind]
-        if len(call.given) > 1:
-            shared = [set().union(*map(self.partners, call.given)) & set(c.given) for c in like]
-            like = [c for c, some in zip(like, shared, strict=True) if some]
-        if len({c.place for c in like}) != 1:
-            return Suspect(call, value)
-        theirs = set(like[0].given)
+    def _is_lacking(self, value: int) -> bool:
+        return value in self._lacking.get(bare(self.reference.values[value]).size, ())
+
+    def _given_another(self, call: Call, lacking: Sequence[int]) -> Suspect:
+        """Return what made the value that the reference's same operator is given another for.
+
+        lacking  the reference's values of the size of what the call makes
+        """
+        like = [self.reference.calls[self.reference.maker[v]] for v in lacking]
+        like = [one for one in like if kind_of(one) == kind_of(call)]
         mine = set().union(*map(self.partners, call.given))
+        if len(call.given) > 1:
+            like = [one for one in like if not mine.isdisjoint(one.given)]
+        if len({one.place for one in like}) != 1:
+            return Suspect(call)
+        theirs = set(like[0].given)
         if any(self._own.counterparts(self.reference.values[v]) for v in theirs - mine):
-            return Suspect(call, value, like[0])  # which has what it should be given
+            return Suspect(call, like[0])  # which has what it should be given
         for one in call.given:
-            if self.state(one) == SAME and not theirs.intersection(self.partners(one)):
-                maker = self.maker(one)
-                while maker and len(maker.given) == 1 and kind_of(maker) in _PLAIN:
-                    maker = self.maker(maker.given[0])
+            if self._state(one) == SAME and theirs.isdisjoint(self.partners(one)):
+                maker = self._back(self.maker(one), lambda call: kind_of(call) in _PLAIN)
                 if maker is not None:
-                    return Suspect(maker, one, like[0], is_known=True)
-        return Suspect(call, value, like[0])
-
-    def _makers_of_lacking(self, size: int) -> list[Call]:
-        """Return the reference's calls that make what the port has nowhere, of a size."""
-        return [self.reference.calls[self.reference.maker[v]] for v in self.lacking(size)]
-
-    def _all_lacking(self) -> list[int]:
-        return [value for values in self._lacking.values() for value in values]
+                    return Suspect(maker, like[0], is_known=True)
+        return Suspect(call, like[0])
 
     def _like(self, call: Call) -> Call | None:
         """Return the reference's call of the same operator on the same values."""
-        kind = kind_of(call)
-        given = [v for v in call.given if self.state(v) == SAME]
-        if len(given) < len(call.given) and not all(self.state(v) in FINE for v in call.given):
+        if not all(map(self.is_fine, call.given)):
             return None
-        for other in self.reference.calls:
-            if kind_of(other) != kind:
-                continue
-            theirs = set(other.given)
-            if given and all(theirs & set(self.partners(v)) for v in given):
-                return other
-        return None
+        given = [set(self.partners(v)) for v in call.given if self._state(v) == SAME]
+        alike = (one for one in self.reference.calls if kind_of(one) == kind_of(call))
+        fed = (one for one in alike if given and not any(map(set(one.given).isdisjoint, given)))
+        return next(fed, None)
 
 
 def _value_of(trace: Trace, wanted: np.ndarray) -> int | None:

@@ -1,4 +1,4 @@
-"""How a wrong value of a port is related to the one that the reference has in its place.
+"""The relation of a wrong value of a port to the one that the reference has in its place.
 
 Only what the numbers show is said.  NumPy only.
 """
@@ -12,6 +12,7 @@ from twincheck.common.line.values import bare, flat_of, is_mask, numbers_of, sam
 from twincheck.common.system.reasons import Kind
 
 _CLOSE = 1e-9  # of the size
+_SAME = 1e-7  # of a number itself, where all are sorted
 _NEAR = 0.05  # that two values differ by so little of their size is no chance
 
 
@@ -52,7 +53,7 @@ def relation(port: np.ndarray, reference: np.ndarray) -> str:
         for step in (1, -1):
             if _moved(a, b, axis, step) <= _CLOSE * size:
                 return Kind.LINE_SHIFTED(axis=axis, step=step)
-    if same_numbers(numbers_of(a), numbers_of(b)):
+    if same_numbers(numbers_of(a, _SAME), numbers_of(b, _SAME), _SAME):
         return Kind.LINE_OTHER_ORDER()
     if np.abs(a * a + b * b - 1).max() <= _CLOSE:
         return Kind.LINE_COSINE_FOR_SINE()

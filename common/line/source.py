@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from twincheck.common.line.find import FINE, Finder, Suspect, numbers_in
+from twincheck.common.line.find import Finder, Suspect, numbers_in
 from twincheck.common.line.relations import named_numbers
 from twincheck.common.logs.trace import Call, Frame
 from twincheck.common.system.reasons import Kind, Reason
@@ -24,15 +24,14 @@ class Line:
 
 def line_of(finder: Finder, wrong: np.ndarray, right: np.ndarray) -> Line | None:
     """Return the line of a wrong result; None where it is not seen."""
-    suspects = finder.suspects(wrong, right)
-    if not suspects:
+    suspect = finder.suspect(wrong, right)
+    if suspect is None:
         return None
-    suspect = suspects[0]
     place, reasons = _walked(finder, suspect)
     while place == suspect.call.place and finder.is_right_elsewhere(suspect.call):
         suspect = replace(suspect, call=replace(suspect.call, frames=suspect.call.frames[1:]))
         place = suspect.call.place
-    other = suspect.of_reference or finder.wanted
+    other = suspect.of_reference or finder.maker_of_right(right)
     places = {"torch": other.place, "paddle": place} if other else {"paddle": place}
     if place != suspect.call.place:
         reasons.append(Kind.LINE_FEEDS(place=Path(suspect.call.place).name))
@@ -49,7 +48,7 @@ def _walked(finder: Finder, suspect: Suspect) -> tuple[str, list[str]]:
         place = function and _maker_of_name(name, number, function, call.frames[0], call.frames, 0)
         return place or call.place, [Kind.LINE_NUMBER(name=name, paddle=number, torch=other)]
     if isinstance(suspect.how, Reason) and suspect.how.kind is Kind.LINE_SCALED:
-        before = [finder.maker(v) for v in call.given if finder.state(v) not in FINE]
+        before = [finder.maker(v) for v in call.given if not finder.is_fine(v)]
         call = next((one for one in before if one and numbers_in(one)), call)
     strange = finder.strange_numbers(call, like)
     if not strange and suspect.how:

@@ -3,13 +3,14 @@
 NumPy only.
 """
 
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
 from itertools import permutations
 
 import numpy as np
 
-CLOSE = 1e-7  # how far the same number of two float64 runs may lie apart, of the largest
+from twincheck.common.logs.match import single
+
 MOST_AXES = 6
 _PARTS = (2, 3, 4)  # into which a value is cut that was put together of others
 _MOST_SLICES = 16  # of a value that may have been computed one by one
@@ -33,7 +34,7 @@ def slack(numbers: np.ndarray, close: float) -> np.ndarray:
     return close * np.maximum(numbers, usual)
 
 
-def numbers_of(array: np.ndarray, close: float = CLOSE) -> np.ndarray:
+def numbers_of(array: np.ndarray, close: float) -> np.ndarray:
     """Return the numbers of a value, sign aside, each once, sorted."""
     flat = np.abs(flat_of(array))
     flat = np.sort(flat[np.isfinite(flat)])
@@ -42,7 +43,7 @@ def numbers_of(array: np.ndarray, close: float = CLOSE) -> np.ndarray:
     return flat[np.append(True, np.diff(flat) > slack(flat, close)[1:] / 4)]
 
 
-def same_numbers(one: np.ndarray, other: np.ndarray, close: float = CLOSE) -> bool:
+def same_numbers(one: np.ndarray, other: np.ndarray, close: float) -> bool:
     """Return whether two results of `numbers_of` are the same but for rounding."""
     if not one.size or not other.size or abs(one.size - other.size) > 0.02 * one.size:
         return False
@@ -51,7 +52,7 @@ def same_numbers(one: np.ndarray, other: np.ndarray, close: float = CLOSE) -> bo
     return within(one, other, close) and within(other, one, close)
 
 
-def within(some: np.ndarray, pool: np.ndarray, close: float = CLOSE) -> bool:
+def within(some: np.ndarray, pool: np.ndarray, close: float) -> bool:
     """Return whether each of some numbers is one of a sorted pool's."""
     if not pool.size:
         return not some.size
@@ -62,15 +63,7 @@ def within(some: np.ndarray, pool: np.ndarray, close: float = CLOSE) -> bool:
 
 def bare(array: np.ndarray) -> np.ndarray:
     """Return a value without the axes along which it repeats itself."""
-    array = np.asarray(array)
-    for axis in range(array.ndim):
-        if array.shape[axis] > 1:
-            first = array.take([0], axis)
-            if np.array_equal(
-                np.broadcast_to(first, array.shape), array, equal_nan=array.dtype.kind in "fc"
-            ):
-                array = first
-    return array.squeeze()
+    return array[single(array)]
 
 
 def is_mask(array: np.ndarray) -> bool:
@@ -96,7 +89,7 @@ def _outline(mask: np.ndarray) -> tuple[tuple[int, int], np.ndarray]:
     return (own.size, min(count, own.size - count)), own
 
 
-def arranged_alike(one: np.ndarray, other: np.ndarray, close: float = CLOSE) -> bool:
+def arranged_alike(one: np.ndarray, other: np.ndarray, close: float) -> bool:
     """Return whether two values have the same numbers in the same order.
 
     The place of an axis, a reshape and a sign make no difference, nor axes that repeat; of masks,
@@ -134,39 +127,37 @@ class Pool:
     close  how far the same number may lie apart, of the largest of its value
     """
 
-    def __init__(self, arrays: Sequence[np.ndarray], close: float = CLOSE):
+    def __init__(self, arrays: Sequence[np.ndarray], close: float):
         self.arrays, self.close = arrays, close
-        numbers = [numbers_of(array, close) for array in arrays]
-        some = (i for i in range(len(arrays)) if numbers[i].size)
-        self._order = sorted(some, key=lambda i: numbers[i][-1])
-        self._numbers = [numbers[i] for i in self._order]
-        self._largest = [float(found[-1]) for found in self._numbers]
+        self.numbers = [numbers_of(array, close) for array in arrays]
+        some = (i for i, found in enumerate(self.numbers) if found.size)
+        self._order = sorted(some, key=lambda i: self.numbers[i][-1])
+        self._largest = [float(self.numbers[i][-1]) for i in self._order]
         self._masks: dict[tuple[int, int], list[tuple[int, np.ndarray]]] = {}
         for i, array in enumerate(arrays):
             if array.size > 1 and is_mask(array):
                 key, own = _outline(array)
                 self._masks.setdefault(key, []).append((i, own))
 
-    def of_numbers(self, numbers: np.ndarray) -> Iterable[int]:
-        """Give the places of those arrays that have these numbers."""
-        if not numbers.size:
-            return
-        largest = float(numbers[-1])
-        at = bisect_left(self._largest, largest * (1 - self.close))
-        end = largest / (1 - self.close)
-        while at < len(self._largest) and self._largest[at] <= end:
-            if same_numbers(numbers, self._numbers[at], self.close):
-                yield self._order[at]
-            at += 1
+    def counterparts(self, array: np.ndarray, numbers: np.ndarray | None = None) -> list[int]:
+        """Return the places of those arrays that a value is, in another layout maybe.
 
-    def counterparts(self, array: np.ndarray) -> list[int]:
-        """Return the places of those arrays that a value is, in another layout maybe."""
+        numbers  its own, where they are known
+        """
         if is_mask(array):
             key, own = _outline(array)
             some = self._masks.get(key, ())
             return [i for i, other in some if arranged_alike(own, other, self.close)]
-        alike = self.of_numbers(numbers_of(array, self.close))
+        alike = self._of_numbers(numbers_of(array, self.close) if numbers is None else numbers)
         return [i for i in alike if arranged_alike(array, self.arrays[i], self.close)]
+
+    def _of_numbers(self, numbers: np.ndarray) -> Iterable[int]:
+        """Give the places of those arrays that have these numbers."""
+        largest = float(numbers[-1]) if numbers.size else np.inf
+        start = bisect_left(self._largest, largest * (1 - self.close))
+        for i in self._order[start : bisect_right(self._largest, largest / (1 - self.close))]:
+            if same_numbers(numbers, self.numbers[i], self.close):
+                yield i
 
     def has_parts(self, array: np.ndarray) -> bool:
         """Return whether a value is put together of some of these, or of parts of theirs."""
@@ -186,8 +177,8 @@ class Pool:
         if not 4 <= own.size <= _MOST_CUT or is_mask(array):
             return False
         numbers = numbers_of(array, self.close)
-        for at, there in enumerate(self._numbers):
-            whole = self.arrays[self._order[at]]
+        for i in self._order:
+            there, whole = self.numbers[i], self.arrays[i]
             if there[-1] < numbers[-1] * (1 - self.close) or whole.size <= array.size:
                 continue
             if whole.size > _MOST_TIMES * array.size or whole.size % own.size:

@@ -46,7 +46,7 @@ class Values:
         for key in keys:
             array = log[key]
             if array.dtype.kind in "fiub" and 1 < array.size <= _MOST:
-                values = array[_single(array)]
+                values = array[single(array)]
                 self._by_size.setdefault(values.size, []).append((key, _fingerprint(values)))
 
     def find(self, array: np.ndarray, first: str = "") -> Match | None:
@@ -56,7 +56,7 @@ class Values:
         """
         if array.dtype.kind not in "fiub" or not 1 < array.size <= _MOST:
             return None
-        slices = _single(array)
+        slices = single(array)
         values = array[slices]
         if values.size < 2 and array.size > 1 or not np.isfinite(_numbers(values)).all():
             return None
@@ -70,7 +70,7 @@ class Values:
         """The value as one of the other side's; `array` is it as it was, before its `slices`."""
         for key in self._candidates(values, first):
             other = self._log[key]
-            others = _single(other)
+            others = single(other)
             arrange, how = _arrangement(other[others], values)
             if arrange is None:
                 continue
@@ -180,7 +180,7 @@ def likeness(ref: np.ndarray, cand: np.ndarray, most: float = 0.5) -> Likeness |
     """
     if {ref.dtype.kind, cand.dtype.kind} - set("fiub") or max(ref.ndim, cand.ndim) > _MOST_AXES:
         return None
-    one, another = _single(ref), _single(cand)
+    one, another = single(ref), single(cand)
     values, others = _numbers(ref[one]), _numbers(cand[another])
     if sorted(values.shape) != sorted(others.shape) or values.size < 2:
         return None
@@ -208,7 +208,7 @@ def likeness(ref: np.ndarray, cand: np.ndarray, most: float = 0.5) -> Likeness |
     )
 
 
-def _single(array: np.ndarray) -> tuple:
+def single(array: np.ndarray) -> tuple:
     """Slices that leave one where all along an axis are the same, and no axis of length 1."""
     slices = []
     for axis, length in enumerate(array.shape):

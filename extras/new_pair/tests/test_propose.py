@@ -1,5 +1,5 @@
-"""What is proposed of RENAME and `convert` is right where a guess by name, order or class is wrong,
-and what is open or differs is told.
+"""A proposal of RENAME and `convert` is right where a guess by name, order or class is wrong, and
+says what is open or differs.
 
 Tiny workers, a line or two a layer: the same class on both sides but for what the case is about.
 """
