@@ -25,8 +25,9 @@ def rates(found: dict) -> dict[str, int]:
         "hard_alarms": sum(pair["exit_code"] != 0 for pair in found["hard"]),
         "guide_fails": sum(pair["guide_passed"] is False for pair in found["hard"]),
     }
-    lines = [(f["planted"], f["marked"]) for f in faults if f.get("planted")]
-    apart = [min(abs(one - (marked or 0)) for one in planted) for planted, marked in lines]
+    lines = [fault for fault in faults if fault.get("planted")]
+    known = [fault for fault in lines if fault["marked"] is not None]
+    apart = [min(abs(line - fault["marked"]) for line in fault["planted"]) for fault in known]
     numbers |= {"lines": len(lines), "marked": apart.count(0), "beside": apart.count(1)}
     for tool in TOOLS:
         said = [peer(fault, tool) for fault in faults]

@@ -6,7 +6,7 @@ same values.  Among those that are left the one is it that stands where the refe
 of the same kind which the port has nowhere.  Reads two traces (logs/trace.py); NumPy only.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -26,16 +26,19 @@ _ALIKE = {
     "truediv": "div",
     "subtract": "sub",
     "take_along_axis": "gather",
+    "clip": "clamp",
+    **{"equal": "eq", "not_equal": "ne", "less_than": "lt", "less_equal": "le"},
+    **{"greater_than": "gt", "greater_equal": "ge"},
 }
 # They put numbers through unchanged, or by one other number: alone they are no fault.
 _PLAIN = frozenset(
-    "add astype assign broadcast_to cast cat chunk clone contiguous div double expand flatten "
-    "float getitem moveaxis mul neg permute repeat repeat_interleave reshape scale split squeeze "
-    "stack sub swapaxes t tile to transpose unbind unsqueeze view".split()
+    "add assign astype broadcast_to cast cat chunk clone contiguous detach div double expand "
+    "flatten float getitem moveaxis mul neg permute repeat repeat_interleave reshape scale "
+    "split squeeze stack sub swapaxes t tile to transpose unbind unsqueeze view".split()
 )
 _JOINS = ("cat", "stack")
 _OF_TWO = ("add", "sub", "mul", "div")
-_CASTS = ("astype", "cast", "to", "double", "float", "contiguous", "clone", "assign")
+_CASTS = ("astype", "cast", "to", "double", "float", "contiguous", "clone", "assign", "detach")
 _MOVES = frozenset(
     (*_CASTS, *"reshape view unsqueeze squeeze expand broadcast_to flatten unflatten".split())
 )
@@ -122,16 +125,19 @@ class Finder:
 
     def maker_of_right(self, right: np.ndarray) -> Call | None:
         """Return the reference's call that made a result, as its run logged it; None for none."""
-        value = _value_of(self.reference, right)
-        return None if value is None else self.reference.calls[self.reference.maker[value]]
+        of = self.reference
+        made = (of.maker[value] for value in _values_of(of, right) if value in of.maker)
+        return next((of.calls[number] for number in made), None)
 
     def suspect(self, wrong: np.ndarray, right: np.ndarray) -> Suspect | None:
         """Return where a wrong result begins to be wrong; None where that is not seen.
 
         wrong, right  as the port's run and the reference's logged it
         """
-        result = _value_of(self.port, wrong)
-        if result is None or wrong.shape == right.shape and np.allclose(wrong, right, 1e-9, 1e-12):
+        result = next(_values_of(self.port, wrong), None)
+        if result not in self.port.maker:  # it is what a probe has put there, and nothing was made
+            return None
+        if wrong.shape == right.shape and np.allclose(wrong, right, 1e-9, 1e-12):
             return None
         if self.is_fine(result):
             return self._of_known(result, wrong, right)
@@ -153,16 +159,16 @@ class Finder:
 
     def _of_known(self, result: int, wrong: np.ndarray, right: np.ndarray) -> Suspect | None:
         """Return the suspect of a result that the reference has elsewhere, or that is a mask."""
-        own = self._back(self.maker(result), lambda call: kind_of(call) in _CASTS)
-        call = self._back(own, _hands_on)
+        own = self._back(self.maker(result), _CASTS)
+        call = self._back(own, _MOVES)
         if call is None or call is not own and kind_of(call) not in _JOINS:
             return None
         how = relation(wrong, right) if wrong.size == right.size else ""
         return Suspect(call, how=how, is_known=True)
 
-    def _back(self, call: Call | None, passes: Callable[[Call], bool]) -> Call | None:
-        """Return the last call of another kind before one, past those of one value that pass."""
-        while call is not None and len(call.given) == 1 and passes(call):
+    def _back(self, call: Call | None, kinds: Collection[str]) -> Call | None:
+        """Return the last call of other kinds before one, past those of a single value."""
+        while call is not None and len(call.given) == 1 and kind_of(call) in kinds:
             call = self.maker(call.given[0])
         return call
 
@@ -248,7 +254,7 @@ class Finder:
             return Suspect(call, like[0])  # which has what it should be given
         for one in call.given:
             if self._state(one) == SAME and theirs.isdisjoint(self.partners(one)):
-                maker = self._back(self.maker(one), lambda call: kind_of(call) in _PLAIN)
+                maker = self._back(self.maker(one), _PLAIN)
                 if maker is not None:
                     return Suspect(maker, like[0], is_known=True)
         return Suspect(call, like[0])
@@ -263,16 +269,14 @@ class Finder:
         return next(fed, None)
 
 
-def _value_of(trace: Trace, wanted: np.ndarray) -> int | None:
-    """Return the last value of a trace that equals an array and was made by a call."""
-    for value in reversed(range(len(trace.values))):
-        array = trace.values[value]
-        if array.size == wanted.size and value in trace.maker:
-            if np.array_equal(
-                array.reshape(-1), wanted.reshape(-1), equal_nan=array.dtype.kind in "fc"
-            ):
-                return value
-    return None
+def _values_of(trace: Trace, wanted: np.ndarray) -> Iterator[int]:
+    """Give the values of a trace that equal an array, the last first."""
+    for value, array in reversed(list(enumerate(trace.values))):
+        nan_too = array.dtype.kind in "fc"
+        if array.size == wanted.size and np.array_equal(
+            array.reshape(-1), wanted.reshape(-1), nan_too
+        ):
+            yield value
 
 
 def kind_of(call: Call) -> str:
@@ -281,12 +285,6 @@ def kind_of(call: Call) -> str:
     name = name[1:] if name in ("radd", "rsub", "rmul", "rtruediv", "rpow", "rdiv") else name
     name = name[1:] if name in ("iadd", "isub", "imul", "itruediv", "idiv") else name
     return _ALIKE.get(name, name)
-
-
-def _hands_on(call: Call) -> bool:
-    """Return whether a call gives the numbers that it is given; teacher forcing ends in x * 1."""
-    fed = kind_of(call) == "mul" and call.options.get("1") == 1.0
-    return fed or kind_of(call) in _MOVES
 
 
 def numbers_in(call: Call) -> list[float]:

@@ -177,7 +177,7 @@ class Pool:
         if not 4 <= own.size <= _MOST_CUT or is_mask(array):
             return False
         numbers = numbers_of(array, self.close)
-        for i in self._order:
+        for i in self._order if numbers.size else ():
             there, whole = self.numbers[i], self.arrays[i]
             if there[-1] < numbers[-1] * (1 - self.close) or whole.size <= array.size:
                 continue

@@ -212,8 +212,9 @@ def single(array: np.ndarray) -> tuple:
     """Slices that leave one where all along an axis are the same, and no axis of length 1."""
     slices = []
     for axis, length in enumerate(array.shape):
-        first = array.take(range(min(1, length)), axis)
-        slices.append(0 if length == 1 or (length and (array == first).all()) else slice(None))
+        first = np.broadcast_to(array.take(range(min(1, length)), axis), array.shape)
+        repeats = length and np.array_equal(array, first, equal_nan=array.dtype.kind == "f")
+        slices.append(0 if length == 1 or repeats else slice(None))
     return tuple(slices)
 
 

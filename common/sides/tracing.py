@@ -1,48 +1,30 @@
-"""Keep every operator's call of a run: what it was given, what it made, which lines asked for it.
+"""Keep every call of a run: what a function was given, what it made, which lines asked for it.
 
-A framework's layer is one operator on the side that is looked into, and so is what its functions
-call; torch shows what is inside those too, since the other side may have it written out.
+A layer of the framework's and a function of its are one call each, whatever they call.  Torch shows
+the operators in those that it has in Python too, since the other side may have them written out.
 """
 
-import inspect
+import importlib
 import sys
 import sysconfig
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
-from functools import cache, partial
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from functools import cache
+from types import FunctionType
 
 import numpy as np
 
 from twincheck.common.logs.trace import Call, Frame, Trace
+from twincheck.common.sides import probes
+from twincheck.common.sides.calls import changed
 from twincheck.common.sides.places import STEPS, is_instrument, makers
 from twincheck.common.sides.session import current
-from twincheck.common.system.intercept import Intercept
+from twincheck.common.system.intercept import Intercept, stand_in
 from twincheck.common.system.tree import tree_leaves
 
 MOST_BYTES = 1 << 28  # of values; a run of more is not traced to its end
 MOST_OF_A_LEAF = 1 << 18  # numbers of what the run was given
 MOST_FRAMES = 8
-_OWNERS = ("", "Tensor", "nn.functional", "linalg", "fft", "signal", "incubate.nn.functional")
-# What computes nothing, or is asked by instruments and by Python itself.
-_SILENT = frozenset(
-    """
-    __array__ __bool__ __class__ __deepcopy__ __delattr__ __dir__ __dlpack__ __dlpack_device__
-    __float__ __format__ __get__ __getattribute__ __getstate__ __hash__ __index__ __init__
-    __init_subclass__ __int__ __len__ __new__ __reduce__ __reduce_ex__ __repr__ __set__
-    __setattr__ __setstate__ __sizeof__ __str__ __subclasshook__ __torch_function__
-    __tvm_ffi_env_stream__ _make_subclass _share_memory backward batch clear_grad
-    clear_gradient cpu data_ptr detach dim dim_order element_size finfo gradient has_names
-    iinfo item ndimension nelement no_grad numel numpy place rank register_hook requires_grad_
-    retain_grad retain_grads seed size stride summary tolist type value
-    """.split()
-)
-_SILENT_FROM = ("set_", "get_", "is_", "in_", "enable", "disable", "save", "load")
-_WRITES = ("__setitem__", "__iadd__", "__isub__", "__imul__", "__itruediv__", "__idiv__")
-
-
-def is_silent(name: str) -> bool:
-    """Return whether a function of a framework's computes nothing of a model's."""
-    return not name or name in _SILENT or name.startswith(_SILENT_FROM)
 
 
 class Tracing:
@@ -50,46 +32,77 @@ class Tracing:
 
     def __init__(self, side, takes: Callable[[str], bool]):
         self.side, self.takes = side, takes
+        self.calls = importlib.import_module(f"twincheck.common.sides.calls_in_{side.NAME}")
         self.trace = Trace()
         self._numbers: dict[int, int] = {}  # id of a tensor -> the number of its value
         self._kept: list[object] = []  # the tensors, since an id may be given away again
         self._bytes = 0
-        self._layer: object | None = None  # the framework's layer that is called
-        self._inside = 0  # how many operators run that are one with what they call
+        self._inside = False  # whether a call runs that is one with what it calls
 
-    def handle(self, name: str, own: Callable, arguments: tuple, options: dict):
-        """Answer a call of an operator with what it gives, and keep it."""
-        frames = () if self._inside or not self._wanted() else self._frames()
-        if not frames:
+    def hear(self, name: str, own: Callable, arguments: tuple, options: dict, built: str = ""):
+        """Answer a call with what it gives, and keep it.
+
+        built  of a layer, the line that builds it
+        """
+        if self._inside or not self._wanted() or not (frames := self._frames()):
             return own(*arguments, **options)
-        self._inside += 1
+        self._inside = True
         try:
-            given = [self._number(t) for t in self._tensors([arguments, options])]
-            made = own(*arguments, **options)
-            self._keep(name, given, made, arguments, options, frames)
+            with self._looking_into(own):
+                return self._kept_call(name, own, arguments, options, frames, built)
         finally:
-            self._inside -= 1
+            self._inside = False
+
+    def _looking_into(self, function: Callable) -> AbstractContextManager:
+        """Inside, the operators in one of torch's functions in Python are kept too."""
+        if self.side.NAME != "torch" or not isinstance(function, FunctionType):
+            return nullcontext()
+
+        def hear_inside(name, own, arguments, options):
+            return self._kept_call(name, own, arguments, options, self._frames())
+
+        return self.calls.heard_inside(hear_inside)
+
+    def _kept_call(self, name, own, arguments, options, frames: list[Frame], built: str = ""):
+        given = [self._number(tensor) for tensor in self._tensors([arguments, options])]
+        made = own(*arguments, **options)
+        written = arguments[:1] if changed(name) == (0,) else ()
+        results = [self._new(tensor) for tensor in self._tensors([written, made])]
+        plain = {str(i): value for i, value in enumerate(arguments)} | options
+        plain = {key: found for key, value in plain.items() if (found := _plain(value)) is not None}
+        if results:
+            name = name.rpartition(".")[2]
+            self.trace.calls.append(Call(name, given, results, list(frames), plain, built))
         return made
 
+    def layer(self, own: Callable, arguments: tuple, options: dict):
+        """Answer a call of a layer: of the framework's own it is kept as one."""
+        module = arguments[0]
+        if not self.side.of_framework(module) or self.side.is_container(module):
+            return own(*arguments, **options)
+        built = next((line for line, _ in makers(module)), "")
+        return self.hear(type(module).__name__, own, arguments, options, built)
+
     @contextmanager
-    def calling(self, layer: object) -> Iterator[None]:
-        """Inside, a layer of the framework is called: its call says where it was built."""
-        saved, self._layer = self._layer, layer
+    def at_probes(self) -> Iterator[None]:
+        """Inside, what a probe calls is not the model's; what it puts there comes from nowhere."""
+        own = probes.observe
+
+        def observe(side, session, label, value, *rest, **more):
+            before, self._inside = self._inside, True
+            try:
+                seen = own(side, session, label, value, *rest, **more)
+                if seen is not value and self._wanted():
+                    self._new(seen)
+                return seen
+            finally:
+                self._inside = before
+
+        put_back = stand_in(probes, "observe", observe)
         try:
             yield
         finally:
-            self._layer = saved
-
-    def see(self, name: str, given: list[int], made, arguments, options) -> None:
-        """Keep a call whose inside is looked at too."""
-        if not self._inside and self._wanted() and (frames := self._frames()):
-            self._keep(name, given, made, arguments, options, frames)
-
-    def numbers(self, values) -> list[int]:
-        """Return the numbers of the tensors among values; none where nobody asks."""
-        if self._inside or not self._wanted():
-            return []
-        return [self._number(tensor) for tensor in self._tensors(values)]
+            put_back()
 
     def _wanted(self) -> bool:
         running = current().running
@@ -107,7 +120,8 @@ class Tracing:
             return number
         return self._new(tensor, values)  # made or changed where nobody looked
 
-    def _new(self, tensor, values: np.ndarray) -> int:
+    def _new(self, tensor, values: np.ndarray | None = None) -> int:
+        values = self._array(tensor) if values is None else values
         self._bytes += values.nbytes
         self.trace.whole &= self._bytes <= MOST_BYTES
         self._kept.append(tensor)
@@ -120,17 +134,6 @@ class Tracing:
             return np.array(self.side.array(tensor))
         except (RuntimeError, ValueError, TypeError, NotImplementedError):
             return np.zeros(0)  # sparse, or it has no memory
-
-    def _keep(self, name, given, made, arguments, options, frames) -> None:
-        results = self._tensors(made)
-        if name in _WRITES or name.endswith("_") and not name.endswith("__"):
-            results = [*self._tensors(arguments[:1]), *results]
-        results = [self._new(tensor, self._array(tensor)) for tensor in results]
-        plain = {str(i): value for i, value in enumerate(arguments)} | options
-        plain = {key: found for key, value in plain.items() if (found := _plain(value)) is not None}
-        self.trace.calls.append(Call(name, given, results, list(frames), plain))
-        if self._layer is not None:
-            self.trace.calls[-1].built = next((line for line, _ in makers(self._layer)), "")
 
     def _frames(self) -> list[Frame]:
         """Return the lines of the model that led here, the innermost first."""
@@ -186,43 +189,8 @@ def _same(one: np.ndarray, other: np.ndarray) -> bool:
 
 @contextmanager
 def tracing(side, takes: Callable[[str], bool]) -> Iterator[Trace]:
-    """Inside, the calls of a side's operators are kept; gives the trace that they come into."""
+    """Inside, the calls of a side's functions are kept; gives the trace that they come into."""
     tracing = Tracing(side, takes)
-    with ExitStack() as stack:
-        if side.NAME == "torch":
-            from twincheck.common.sides.trace_in_torch import Seeing
-
-            stack.enter_context(Seeing(tracing))
-        else:
-            stack.enter_context(_before_functions(tracing))
+    layers = {} if side.NAME == "torch" else {"__call__": tracing.layer}
+    with tracing.at_probes(), tracing.calls.heard(tracing.hear), Intercept(side.MODULE, layers):
         yield tracing.trace
-
-
-def _before_functions(tracing: Tracing) -> Intercept:
-    """Return what stands before the framework's functions and its layers."""
-    side, handles = tracing.side, {}
-    for owner in _OWNERS:
-        held = side.lib
-        for part in filter(None, owner.split(".")):
-            held = getattr(held, part, None)
-        for name in dir(held) if held is not None else ():
-            own = getattr(held, name, None)
-            private = name.startswith("_") and not name.startswith("__")
-            if private or is_silent(name) or not inspect.isroutine(own):
-                continue
-            handles[f"{owner}.{name}".removeprefix(".")] = partial(tracing.handle, name)
-
-    def layer(own, arguments, options):
-        module = arguments[0]
-        if not side.of_framework(module) or side.is_container(module):
-            return own(*arguments, **options)
-        with tracing.calling(module):
-            return tracing.handle(type(module).__name__, own, arguments, options)
-
-    handles["nn.Layer.__call__"] = layer
-    users = {
-        name
-        for name, module in list(sys.modules.items())
-        if not is_instrument(str(getattr(module, "__file__", None) or "<"))
-    }
-    return Intercept(side.lib, handles, tuple(users))

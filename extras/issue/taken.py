@@ -25,7 +25,7 @@ ORIGIN, TARGET, FURTHER = "origin", "target ", "further "  # how marks begin
 def take(run) -> None:
     """Run it, and leave the tape beside the log."""
     side, told = run.side, load_json(run.folder / WANTED)
-    recording = importlib.import_module(f"twincheck.extras.issue.calls_in_{side.NAME}").recording
+    heard = importlib.import_module(f"twincheck.common.sides.calls_in_{side.NAME}").heard
     module = importlib.import_module(told["step"][0])
     recorder, built = Recorder(side, told["gradient"]), []
 
@@ -52,7 +52,7 @@ def take(run) -> None:
         record(key, values, **more)
 
     run.log, run.session.record = logged, recorded
-    with recorder.at_probes(), recording(recorder):
+    with recorder.at_probes(), heard(recorder.hear):
         getattr(module, told["step"][1])(run)
     with recorder.pause():
         for model in built:

@@ -8,22 +8,18 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 
 from twincheck.common.sides import probes
+from twincheck.common.sides.calls import CONVOLUTION, GETTER, INFIX, PREFIX, changed
 from twincheck.common.system.intercept import stand_in
 from twincheck.common.system.json_file import load_json, write_json
 from twincheck.common.system.npz import read_npz
 from twincheck.common.system.tree import tree_leaves
 
-INFIX = {
-    **{"add": "+", "sub": "-", "mul": "*", "truediv": "/", "div": "/", "matmul": "@"},
-    **{"floordiv": "//", "mod": "%", "pow": "**", "and": "&", "or": "|", "xor": "^"},
-    **{"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">="},
-}
-PREFIX = {"neg": "-", "invert": "~"}
 FLOATS = ("float32", "float64")  # what a program computes in, in turn
 # What draws by itself, or is not the same at each call: its results are given.
 _DRAWS = ("rand", "bernoulli", "multinomial", "normal", "uniform", "gumbel", "exponential_")
@@ -95,6 +91,14 @@ class Recorder:
             self.numbers[id(value)] = len(self.kept)
             self.kept.append(value)
         return self.numbers[id(value)]
+
+    def hear(self, name: str, own, arguments, options):
+        """Call a function that a model calls, and take it down as people write it."""
+        if name.endswith(GETTER):
+            attribute = name.removesuffix(GETTER).rpartition(".")[2]
+            return self.call(own, arguments, options, lambda w, n: f"{w[0]}.{attribute}")
+        text = convolution if name.endswith(CONVOLUTION) else partial(written, name)
+        return self.call(own, arguments, options, text, changed(name))
 
     def call(self, own, arguments, options, text, changes: Sequence[int] = ()):
         """Call an operator and take it down.
@@ -221,6 +225,19 @@ class Recorder:
         raise Untold
 
 
+# What conv2d and conv3d take of what Paddle's layers call in their place.
+_OF_CONVOLUTION = ("bias", "stride", "padding", "dilation", "groups", "data_format")
+
+
+def convolution(words: list[str], named: dict[str, str]) -> str:
+    """A layer's convolution as people write it."""
+    if named["padding_algorithm"] != "'EXPLICIT'":
+        named = named | {"padding": named["padding_algorithm"]}
+    kind = "conv3d" if "conv3d" in named["op_type"] else "conv2d"
+    named = {name: named[name] for name in _OF_CONVOLUTION}
+    return written(f"paddle.nn.functional.{kind}", words, named)
+
+
 def written(function: str, words: list[str], named: dict[str, str]) -> str:
     """A call as Python writes it: of a method of a tensor, an operator's sign or an index too."""
     more = [f"{key}={value}" for key, value in named.items()]
@@ -242,17 +259,6 @@ def written(function: str, words: list[str], named: dict[str, str]) -> str:
     if name.startswith("__") and bare in PREFIX:
         return f"({PREFIX[bare]}{words[0]})"
     return f"{words[0]}.{name}({', '.join([*words[1:], *more])})"
-
-
-def changed(name: str) -> tuple[int, ...]:
-    """Return the places of the arguments that a function may write into, by its name."""
-    name = name.rpartition(".")[2]
-    bare = name.strip("_")
-    if "batch_norm" in name:
-        return (1, 2)  # the running statistics
-    adds = name.startswith("__") and bare[:1] == "i" and bare[1:] in INFIX
-    in_place = name.endswith("_") and not name.startswith("__")
-    return (0,) if adds or in_place or name == "__setitem__" else ()
 
 
 def _index(text: str) -> str:

@@ -13,9 +13,10 @@ from builders import copied, twincheck, write_pair
 from checkout import ROOT
 
 from twincheck.common.sides import backend_paddle, backend_torch
+from twincheck.common.sides.calls import changed
 from twincheck.extras.issue.program import NoProgram, drawn, reproductions, text_of
 from twincheck.extras.issue.taken import FURTHER, ORIGIN, TARGET, _cut
-from twincheck.extras.issue.tape import Operator, Recorder, Tape, behind, changed, part, written
+from twincheck.extras.issue.tape import Operator, Recorder, Tape, behind, part, written
 
 CLASSIFIER = ROOT / "examples" / "text_classifier"
 SMALL_CNN = ROOT / "tests" / "pairs" / "small_cnn"
@@ -56,11 +57,11 @@ OF_SIDES = [(backend_torch.side, of_torch), (backend_paddle.side, of_paddle)]
 
 @pytest.mark.parametrize(("side", "function"), OF_SIDES)
 def test_what_is_taken_down_computes_the_same_again(side, function):
-    calls = importlib.import_module(f"twincheck.extras.issue.calls_in_{side.NAME}")
+    calls = importlib.import_module(f"twincheck.common.sides.calls_in_{side.NAME}")
     x, y = (np.random.default_rng(i).normal(size=(4, 4)) for i in (0, 1))
     recorder = Recorder(side)
     given = [side.tensor(values) for values in (x, y)]
-    with calls.recording(recorder):
+    with calls.heard(recorder.hear):
         result = function(*given)
     wanted, end = np.array(side.view(result)), recorder.number(result)
     names = dict(zip(map(recorder.number, given), map(side.tensor, (x, y)), strict=True))
@@ -99,10 +100,10 @@ def test_what_is_written_into_is_known():
 
 def test_what_is_changed_in_place_is_not_given():
     """It is not known which of its two values agreed."""
-    calls = importlib.import_module("twincheck.extras.issue.calls_in_torch")
+    calls = importlib.import_module("twincheck.common.sides.calls_in_torch")
     recorder = Recorder(backend_torch.side)
     x = backend_torch.side.tensor(np.array([-1.0, 2.0]))
-    with calls.recording(recorder):
+    with calls.heard(recorder.hear):
         before = x * 2
         recorder.mark("before", before)
         after = before.relu_() + 1

@@ -1,14 +1,14 @@
-"""Every operator that a Paddle model calls, handed to a recorder (tape.py)."""
+"""Every function that a Paddle model calls, handed to a listener (calls.py)."""
 
 import inspect
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from functools import partial
 
 import paddle
 
+from twincheck.common.sides.calls import CONVOLUTION, GETTER, INFIX, PREFIX
 from twincheck.common.system.intercept import Intercept, stand_in
-from twincheck.extras.issue.tape import INFIX, PREFIX, Recorder, changed, written
 
 FOLDERS = (
     *("", "nn.functional", "linalg", "fft", "signal", "incubate.nn.functional", "Tensor"),
@@ -41,35 +41,15 @@ def _names() -> list[str]:
     return [name for _, name in sorted(found, key=lambda one: one[0])]
 
 
-# What layers call in place of conv2d and conv3d, and what of it those take.
-_CONVOLUTION = "nn.functional.conv._conv_nd"
-_OF_CONVOLUTION = ("bias", "stride", "padding", "dilation", "groups", "data_format")
-
-
-def _convolution(words: list[str], named: dict[str, str]) -> str:
-    """A layer's convolution as people write it."""
-    if named["padding_algorithm"] != "'EXPLICIT'":
-        named = named | {"padding": named["padding_algorithm"]}
-    kind = "conv3d" if "conv3d" in named["op_type"] else "conv2d"
-    named = {name: named[name] for name in _OF_CONVOLUTION}
-    return written(f"paddle.nn.functional.{kind}", words, named)
-
-
 @contextmanager
-def recording(recorder: Recorder) -> Iterator[None]:
-    """Inside, the recorder is told of every operator."""
-
-    def handle(name, own, arguments, options):
-        text = _convolution if name == _CONVOLUTION else partial(written, f"paddle.{name}")
-        return recorder.call(own, arguments, options, text, changed(name))
+def heard(listener: Callable) -> Iterator[None]:
+    """Inside, the listener is told of every function that is called."""
 
     def getter(name, own):
-        def get(tensor):
-            return recorder.call(own.__get__, (tensor,), {}, lambda w, n: f"{w[0]}.{name}")
+        called = f"paddle.Tensor.{name}{GETTER}"
+        return property(lambda tensor: listener(called, own.__get__, (tensor,), {}))
 
-        return property(get)
-
-    handles = {name: partial(handle, name) for name in (*_names(), _CONVOLUTION)}
+    handles = {name: partial(listener, f"paddle.{name}") for name in (*_names(), CONVOLUTION)}
     with ExitStack() as stack:
         stack.enter_context(Intercept(paddle, handles, ("",)))
         for name in filter(partial(hasattr, paddle.Tensor), _GETTERS):
