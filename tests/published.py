@@ -1,17 +1,13 @@
 """Checkpoints as transformers writes them, and both twins held against transformers itself."""
 
-import dataclasses
 import json
 import os
-import resource
 import subprocess
-import time
 from pathlib import Path
 
 import numpy as np
 from builders import python
 from checkout import CHECKS, ROOT, Checkout
-from one_side import load
 
 from twincheck.common.logs.reader import read_log
 from twincheck.common.pair.pairs import load_pair
@@ -102,7 +98,6 @@ def of_transformers(head, folder, arrays, rotations, work):
     task |= {name: str(work / f"{name}.npz") for name in ("inputs", "rotations", "answer")}
     (told,) = transformers(work, task)
     assert told["loading"] == CLEAN
-    print(f"transformers: {told['seconds']:.0f} s, at most {told['peak_gib']:.1f} GiB")
     with np.load(work / "answer.npz") as answer:
         return {key: answer[key] for key in answer.files}
 
@@ -124,19 +119,8 @@ def worst(found):
     return max((item for side in found.values() for item in side.items()), key=lambda item: item[1])
 
 
-def made_inputs(folder, preset="default", seed=0, **keywords):
+def made_inputs(folder, preset, seed):
     """The arrays that a check of a checkpoint feeds to both sides."""
     pair, _ = configured(load_pair("reformer"), str(folder), preset, False)
     (case,) = pair.cases(preset)
-    case = dataclasses.replace(case, inputs=case.inputs | keywords)
     return pair.make_inputs(case, seed)
-
-
-def twin_alone(side, config, state, arrays):
-    """Logits, loss and gradients of one twin in float64, under torch's names and in its layout."""
-    start, one = time.monotonic(), load(side)
-    found = one.run(config, state, arrays)
-    peak_gib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
-    print(f"{side}: {time.monotonic() - start:.0f} s, at most {peak_gib:.1f} GiB so far")
-    found |= {key.removeprefix("out/"): values for key, values in found.items()}
-    return {key: values for key, values in found.items() if key.startswith(("grad/", "lo"))}

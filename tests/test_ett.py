@@ -1,7 +1,4 @@
-"""The source of series: known answers on ETTh1, times and scales by pandas and scikit-learn."""
-
-import os
-from pathlib import Path
+"""The source of series: times and scales by pandas and scikit-learn."""
 
 import numpy as np
 import pandas
@@ -12,42 +9,16 @@ from twincheck.common.pair.pairs import load_pair
 from twincheck.common.pair.sources import ett, prepare
 from twincheck.common.pair.sources.request import SourceRequest
 from twincheck.common.pair.windows import part_of
-from twincheck.common.system.checkout import FAKE_DATA, ROOT
+from twincheck.common.system.checkout import FAKE_DATA
 from twincheck.common.system.errors import UserError
 from twincheck.step2_metric.series_opinion import first_samples, marks
 
-ETTH1 = Path(os.environ.get("ETTH1", ROOT.parent / "shared" / "data" / "ETT" / "ETTh1.csv"))
 SEASONS = FAKE_DATA / "seasons.csv"
-needs_etth1 = pytest.mark.skipif(
-    not ETTH1.is_file(), reason="ETTh1.csv is not here: name it in the environment's ETTH1"
-)
-PARTS = ("train", "validation", "test")
 
 
 def built(path, config, split="share"):
     settings = {"source": "ett", "split": split}
     return ett.build(SourceRequest(path, settings, config, 0, None, lambda text: None))
-
-
-@needs_etth1
-@pytest.mark.parametrize(
-    "horizon, counts",
-    [
-        (24, (8569, 2857, 2857)),
-        (720, (7585, 2161, 2161)),
-    ],
-)
-def test_known_answers_of_etth1(horizon, counts):
-    made = built(ETTH1, CONFIGS[f"etth1_m_{horizon}"], "hour")
-    assert tuple(len(made.arrays[f"{part}/starts"]) for part in PARTS) == counts
-    assert made.entries == {"enc_in": 7, "dec_in": 7, "c_out": 7}
-    mean, deviation = ett.scaler(ett.read_series(ETTH1)[2][:8640])
-    assert np.allclose(mean[[0, 6]], [7.937742245659508, 17.1282616982271], rtol=1e-12)
-    assert np.allclose(deviation[[0, 6]], [5.812749409143771, 9.176491024944333], rtol=1e-12)
-    first = [-0.36312285, -0.0057598, -0.63071223, -0.14752332, 1.38857471, 0.87514257, 1.46055158]
-    assert np.allclose(made.arrays["series/values"][0], first, atol=1e-8)
-    mark = [-0.5, 0.16666667, -0.5, -0.00136986]
-    assert np.allclose(made.arrays["series/marks"][0], mark, atol=1e-8)
 
 
 @pytest.mark.parametrize("split", ["hour", "minute"])

@@ -7,7 +7,7 @@ import pytest
 
 from twincheck.common.system.checkout import ROOT
 from twincheck.common.system.errors import is_ours
-from twincheck.common.system.intercept import Intercept, as_handle, stand_in
+from twincheck.common.system.intercept import Intercept, as_handle
 
 
 class Base:
@@ -73,23 +73,3 @@ def test_the_last_is_asked_first_and_leads_to_those_before(framework):
     assert framework.double(3) == "2(1(6))"
     second.on = False
     assert framework.double(3) == "1(6)"
-
-
-def test_what_somebody_else_has_put_there_since_stays(framework):
-    theirs = lambda x: "theirs"  # noqa: E731
-    with Intercept(framework, {"double": adding(1)}):
-        framework.double = theirs
-    assert framework.double is theirs
-    put_back = stand_in(framework, "double", len)
-    put_back()
-    assert framework.double is theirs
-
-
-def test_an_error_of_a_handler_is_the_callers_and_all_is_put_back(framework):
-    def refuse(own, arguments, options):
-        raise KeyError(arguments)
-
-    before = everything(framework)
-    with pytest.raises(KeyError), Intercept(framework, {"double": refuse}):
-        framework.double(3)
-    assert everything(framework) == before

@@ -162,14 +162,6 @@ def test_steps_on_given_gradients_start_where_they_are_off(logs):
     assert [row.verdict for row in rows.values()] == ["DIVERGED"] * 3 + ["CARRIED"]
 
 
-def test_steps_of_a_wrong_model_are_no_origins(logs):
-    logs.add("x", pair(VALUES, 1e-3), VALUES * (1 + 1e-3))
-    logs.add("adam/003/loss", pair(VALUES[0], 1e-3), VALUES[0] * (1 + 1e-3))
-    rows = logs.judge()
-    assert rows["x"].origin and not rows["adam/003/loss"].origin
-    assert rows["adam/003/loss"].verdict == "DIVERGED"
-
-
 # ---- what Adam makes of a gradient's noise -------------------------------------------------------
 
 SIZE, LR = 24, 1e-3

@@ -5,7 +5,6 @@ from builders import copied, ended, translated
 from checkout import change
 
 from twincheck.common.logs.guide_pair import has_pair
-from twincheck.common.logs.reader import read_log
 from twincheck.common.logs.result_folder import ResultFolder
 from twincheck.common.logs.sidecar import read_sidecar
 from twincheck.common.system.run_kind import RunKind
@@ -91,25 +90,3 @@ def test_the_reference_log_of_sums_cannot_feed_where_torch_is_not(checkout, tmp_
     done, rows, _ = ended(1, check(checkout, tmp_path / "ours", 1, pair, *told))
     assert next(row["key"] for row in rows if row["origin"]) == "last:in/0"
     assert "ask for logs made with --keep all" in " ".join(done.stdout.split())
-
-
-# ---- choices among many -------------------------------------------------------------------------
-
-
-@pytest.mark.slow
-def test_of_a_choice_among_many_the_largest_scores_are_kept(checkout, tmp_path):
-    """A flip is found to be one, and the log is a twelfth of the size."""
-    flips, sizes = [], []
-    for keep in ("rows", "all"):
-        done, rows, folder = ended(0, check(checkout, tmp_path / keep, 1, CODED, "--keep", keep))
-        told = "2 choices among many were judged by the 8 largest scores of each"
-        assert (told in " ".join(done.stdout.split())) == (keep == "rows")
-        flips.append([row for row in rows if row["verdict"] == "FLIP"])
-        with read_log(ResultFolder(folder).log("forward_all", "paddle", RunKind.FLOAT64)) as log:
-            sizes.append(log["argmax:scores"].size)
-            assert ("argmax:places" in log) == (keep == "rows")
-        assert not any(row["key"].endswith(":places") for row in rows)
-    for one, other in zip(*flips, strict=True):
-        assert one["key"].endswith("argmax") and one["beyond"] == 2 * 72
-        assert all(other[name] == one[name] for name in ("key", "gap", "beyond"))
-    assert sizes == [2 * 72 * 10, 2 * 72 * 128]

@@ -2,7 +2,7 @@
 
 import pytest
 
-from twincheck.common.logs.key import Key, parent_of
+from twincheck.common.logs.key import Key
 
 CASES = ("", "main/", "main/deep/", "lm/")
 MAIN = dict(case="main/")
@@ -57,47 +57,9 @@ def test_the_parts_of_every_form(text):
     assert str(key) == text and str(Key.parse(text)) == text
 
 
-def test_kinds_and_groups():
-    key = Key.parse("main/adam/003/grad/head.bias")
-    assert (key.kind, key.group, key.is_gradient) == ("grad", "main/adam/003/grad", True)
-    assert Key.parse("grad/x").group == "grad"
-    for text in ("main/layer.weight", "main/weight"):
-        assert (Key.parse(text).kind, Key.parse(text).group) == ("", "")
-
-
-@pytest.mark.parametrize(
-    ("text", "is_optimizer", "is_own_pass"),
-    [
-        ("main/adam/003/loss", True, True),
-        ("main/adam/003/grad/head.bias", True, True),
-        ("main/adam/003/weight/head.bias", True, False),
-        ("main/adam/003/lr", True, False),
-        ("trained/weight/head.bias", True, False),
-        ("train/003/loss", True, True),
-        ("test/003/choice", False, False),
-        ("test/batch/003/labels", False, False),
-        ("main/grad/head.bias", False, False),
-        ("main/encoder.0", False, False),
-        ("main/123/1", False, False),  # a layer whose name is a number
-    ],
-)
-def test_what_optimizer_steps_have_touched(text, is_optimizer, is_own_pass):
-    key = Key.parse(text, CASES)
-    assert (key.is_optimizer, key.is_own_pass) == (is_optimizer, is_own_pass)
-
-
 def test_keys_beside_a_key():
     key = Key.parse("main/grad_of/norm:in/mask#2", CASES)
     assert key.is_input and key.output == "main/grad_of/norm#2"
     assert key.value == "main/norm:in/mask#2"
     scores = Key.parse("hash#2:scores")
     assert (scores.of_choice("margin"), scores.of_choice("")) == ("hash#2:margin", "hash#2")
-
-
-def test_the_module_of_a_value():
-    modules = {"encoder", "encoder.layers.0", "main/head"}
-    assert Key.parse("encoder.layers.0/1/low#2").module(modules) == "encoder.layers.0"
-    assert Key.parse("encoder:in/0").module(modules) == "encoder"
-    assert Key.parse("logits").module(modules) is None
-    assert Key.parse("main/head/1", CASES).module(modules, "main/") == "main/head"
-    assert parent_of("encoder.layers.0") == "encoder.layers" and parent_of("head") == ""

@@ -8,7 +8,6 @@ from test_choices import in_float32, top
 from twincheck.common.logs.leading import KEPT, LARGEST, can_be_led, leading_places, led
 from twincheck.common.logs.reader import read_log
 from twincheck.common.logs.sidecar import Sidecar, write_sidecar
-from twincheck.common.logs.writer import LogWriter
 from twincheck.common.sides.instruments import margins
 from twincheck.common.verdict.choices import Choice, judge_choice
 from twincheck.common.verdict.judge import judge_logs
@@ -155,22 +154,6 @@ def test_a_log_that_grows_too_large_keeps_the_largest_scores(tmp_path, limit):
         keys = "before hash:places hash:scores hash:margin hash behind"
         assert list(log) == keys.split()
         assert log.shape("hash:scores") == (200, KEPT + 2)
-
-
-@pytest.mark.parametrize("limit", [1, 300_000, 10**7])
-def test_a_mark_holds_where_the_log_is_written_anew(tmp_path, limit):
-    """With places before what was marked that were not there when it was."""
-    with LogWriter(tmp_path / "log.npy", limit=limit) as writer:
-        writer.add("hash:scores", SCORES)
-        mark = writer.mark()
-        writer.add("behind", SCORES + 1)
-        writer.take_back(mark)
-        writer.add("instead", np.arange(3.0))
-    with read_log(tmp_path / "log.npy") as log:
-        kept = ["hash:places"] if writer.places else []
-        assert list(log) == [*kept, "hash:scores", "instead"]
-        assert log.shape("hash:scores") == (200, KEPT + 2 if kept else AMONG)
-        assert (limit == 10**7) == (not kept)
 
 
 def test_logs_of_few_scores_are_judged_as_whole_ones(tmp_path):

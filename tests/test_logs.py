@@ -1,11 +1,8 @@
 """Logs: what is written, what is read, and that nothing in a file is ever executed."""
 
-import gc
 import json
 import os
 import pickle
-import threading
-import time
 import tracemalloc
 
 import numpy as np
@@ -18,7 +15,6 @@ from twincheck.common.logs.writer import LogWriter
 from twincheck.common.system.errors import LogError
 from twincheck.common.system.hashes import arrays_sha256, file_sha256
 from twincheck.common.system.json_file import write_json
-from twincheck.common.system.npz import read_npz
 
 
 def refusal(path) -> str:
@@ -292,33 +288,3 @@ def test_one_plain_array_is_a_log_with_one_entry(tmp_path, dtype):
     np.save(tmp_path / "plain.npy", array)
     with read_log(tmp_path / "plain.npy") as log:
         assert list(log) == ["array"] and np.array_equal(log["array"], array)
-
-
-def test_two_steps_read_headers_at_a_time(tmp_path):
-    """As check_all's training and the others do; CPython's own trees of syntax are not for that."""
-    np.savez(tmp_path / "some.npz", a=np.ones((2, 3)))
-    errors = []
-
-    def read(deeper):
-        if deeper:
-            return read(deeper - 1)
-        try:
-            for _ in range(300):
-                read_npz(tmp_path / "some.npz")
-        except Exception as error:
-            errors.append(error)
-
-    threads = [threading.Thread(target=read, args=(deeper,)) for deeper in (0, 25)]
-    usual = gc.get_threshold()
-    # Collecting runs Python, which lets the other thread in, wherever it falls.
-    gc.callbacks.append(callback := lambda *told: time.sleep(0))
-    gc.set_threshold(10)
-    try:
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-    finally:
-        gc.set_threshold(*usual)
-        gc.callbacks.remove(callback)
-    assert errors == []

@@ -360,7 +360,6 @@ def needed(judgement):
 
 def test_a_case_in_doubt_asks_for_a_repeated_run_then_for_the_noise(tmp_path):
     lucky, main = four(noise_ref=1e-9), (("main", ""),)
-    lucky, main = four(noise_ref=1e-9), (("main", ""),)
     for again, wanted in ((0, (main, ())), (1, (main, ())), (3, ((), main))):
         asked = judge_logs(**logs(tmp_path, lucky, again=again))
         assert needed(asked) == wanted and asked.exit_code == 1

@@ -6,7 +6,6 @@ from types import SimpleNamespace
 import pytest
 from ported import SEVERAL_FAULTS as PAIR
 
-from twincheck.common.logs.key import Key, parent_code
 from twincheck.common.system.reasons import Kind
 from twincheck.common.verdict.judge import judge_folder
 
@@ -123,30 +122,3 @@ def test_file_and_line_of_both_sides(reports):
         assert f"{path}:{built}" in shown and f"{path}:{between}" in shown, shown
         forward = [n for n in own if built < n < called]
         assert len(forward) == 1, "def forward of Block"
-
-
-# ---- the parts ----------------------------------------------------------------------------------
-
-MODULES = {"encoder", "encoder.layers.0", "encoder.layers.0.norm", "head"}
-
-
-@pytest.mark.parametrize(
-    ("key", "parent"),
-    [
-        ("main/encoder.layers.0.norm:in/0", "encoder.layers.0"),
-        ("main/encoder.layers.0:in/0", "encoder"),  # not its ModuleList
-        ("main/encoder.layers.0:in/1#2", "encoder"),
-        ("main/head:in/0", ""),
-        ("main/head", None),
-        ("main/encoder.layers.0.norm:p", None),
-        ("main/logits", None),
-        ("main/grad_of/head", ""),
-        ("main/grad_of/encoder.layers.0/1/low", "encoder"),
-        ("main/grad_of/head:in/0", None),
-        ("main/grad/inputs/x", ""),
-        ("main/grad/head.bias", None),
-        ("main/adam/003/loss", None),
-    ],
-)
-def test_whose_code_made_a_value(key, parent):
-    assert parent_code(Key.parse(key, ("main/",)), MODULES) == parent

@@ -187,28 +187,6 @@ def test_each_sentence_of_the_page_is_given_its_fields():
     assert list(script_calls(drawn)) == [("A", {"b", "c", "h"}), ("B", set())]
 
 
-# ---- a sentence ----------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("reason", "said"),
-    [
-        (Kind.LOSS_OFF(), '<span data-other="字 字 字 字">the loss is off</span>'),
-        ("no template of ours", "no template of ours"),
-        ("<b>", "&lt;b&gt;"),
-        (Kind.TEXT(text="a <b>"), "a &lt;b&gt;"),
-        (
-            Kind.GRADIENT_OFF(weight='"<b>"'),
-            '<span data-other="字 字 字 &#34;&lt;b&gt;&#34; 字 字">'
-            "the gradient of &#34;&lt;b&gt;&#34; is off</span>",
-        ),
-    ],
-)
-def test_a_sentence_has_both_languages(reason, said):
-    assert Words(ENGLISH, OTHER.LANGUAGE).say(reason) == said
-    assert Words(OTHER.LANGUAGE).say(reason) == re.sub(r'.*data-other="([^"]*)".*', r"\1", said)
-
-
 def test_the_sides_have_their_names_in_words_alone():
     words = Words(ENGLISH)
     try:

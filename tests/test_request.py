@@ -1,13 +1,8 @@
 """What a side is told (RunRequest), the process that answers, and what each command takes."""
 
 import json
-import os
 import re
 import shutil
-import signal
-import subprocess
-import sys
-import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -125,26 +120,6 @@ def test_a_side_runs_again_by_hand_with_the_same_bits(checkout, tmp_path):
         for entry in set(one) | set(other):
             if entry not in ("time", "elapsed_s"):
                 assert one.get(entry) == other.get(entry), f"{log}: {entry}"
-
-
-def test_a_waiting_process_ends_with_the_one_that_started_it():
-    script = (
-        "import sys, time\nfrom twincheck.common.pair.worker_process import WorkerProcess\n"
-        "worker = WorkerProcess(sys.executable, 'step1_forward.paddle.forward')\n"
-        "print(worker._process._process.pid, flush=True)\ntime.sleep(60)\n"
-    )
-    parent = subprocess.Popen([sys.executable, "-c", script], stdout=subprocess.PIPE, text=True)
-    pid = int(parent.stdout.readline())
-    parent.kill()
-    parent.communicate()
-    for _ in range(600):
-        asked = ["ps", "-o", "stat=", "-p", str(pid)]
-        state = subprocess.run(asked, capture_output=True, text=True)
-        if state.stdout.strip()[:1] in ("", "Z"):
-            return
-        time.sleep(0.1)
-    os.killpg(pid, signal.SIGKILL)
-    pytest.fail("it waits for ever")
 
 
 def test_a_model_that_reads_and_prints_does_not_disturb_the_answers(checkout, tmp_path):

@@ -2,18 +2,15 @@
 
 import json
 import os
-import signal
 import subprocess
 import sys
 import time
 
 import pytest
 from builders import ended
-from checkout import ROOT
 
 from faults import warm
 from faults.warm import Interpreters
-from twincheck.common.system.processes import Child
 
 SIDES = ("torch", "paddle")
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="nothing is forked but on Linux")
@@ -52,23 +49,6 @@ seen = {
     "parent": os.getppid(),
 }
 print(json.dumps(seen))
-"""
-ENDS = {
-    "nothing": ("", 0, ""),
-    "status": ("import sys; sys.exit(3)", 3, ""),
-    "exception": ("print(1 / 0)", 1, "ZeroDivisionError: division by zero\n"),
-    "signal": ("import os, signal; os.kill(os.getpid(), signal.SIGKILL)", -signal.SIGKILL, ""),
-}
-# Writes its number, then waits to be ended; `watch` is what workers call.
-WAITS = """
-import os, sys, time
-sys.path.insert(0, sys.argv[2])
-from twincheck.common.system.processes import watch
-watch()
-with open(sys.argv[1] + ".part", "w") as file:
-    file.write(str(os.getpid()))
-os.rename(sys.argv[1] + ".part", sys.argv[1])
-time.sleep(60)
 """
 
 
@@ -110,15 +90,6 @@ def seen(python, module, folder, **options):
     return json.loads(done.stdout)
 
 
-def wait_for(path):
-    """The number that a program has written."""
-    for _ in range(600):
-        if path.is_file():
-            return int(path.read_text())
-        time.sleep(0.05)
-    raise AssertionError(f"no {path.name} within 30 s")
-
-
 def has_ended(pid):
     for _ in range(200):
         try:
@@ -148,38 +119,7 @@ def test_a_worker_sees_what_it_would_see_in_a_process_of_its_own(
     assert cold["threads"] == 1
 
 
-# ---- and ends as a cold one does -----------------------------------------------------------------
-
-
-@pytest.mark.parametrize("name", ENDS)
-def test_a_run_ends_as_it_would_end_alone(interpreters, program, tmp_path, name):
-    text, status, said = ENDS[name]
-    module = program("torch", "import sys; print('out'); print('said', file=sys.stderr)\n" + text)
-    done = run(interpreters.python, module, tmp_path)
-    assert (done.returncode, done.stdout) == (status, "out\n")
-    assert done.stderr.startswith("said\n") and done.stderr.endswith(said), done.stderr
-
-
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL, signal.SIGINT])
-def test_a_signal_to_the_client_ends_the_run(interpreters, program, tmp_path, number):
-    command = [interpreters.python, *QUIET, program("torch", WAITS), tmp_path / "pid", ROOT]
-    options = {"cwd": tmp_path, "env": worker_environment(), "stderr": subprocess.DEVNULL}
-    with subprocess.Popen(list(map(str, command)), **options) as client:
-        pid = wait_for(tmp_path / "pid")
-        assert pid != client.pid
-        client.send_signal(number)
-        assert client.wait(20) == -number
-    assert has_ended(pid)
-
-
-def test_a_run_ends_with_whoever_started_its_client(interpreters, program, tmp_path):
-    """The watch on the parent: its pipe must reach the forked process."""
-    command = [interpreters.python, *QUIET, program("torch", WAITS), tmp_path / "pid", ROOT]
-    child = Child(list(map(str, command)), worker_environment(), cwd=tmp_path)
-    pid = wait_for(tmp_path / "pid")
-    child.let_go()  # as the system does for a process that is gone
-    assert child.wait(20) == -signal.SIGKILL
-    assert has_ended(pid)
+# ---- and its server ends ------------------------------------------------------------------------
 
 
 def test_the_servers_end_with_who_started_them(tmp_path):

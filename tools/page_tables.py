@@ -12,7 +12,6 @@ from importlib.metadata import version
 
 from faults.show import rates, sentences
 from twincheck.common.report.acceptance import NODES
-from twincheck.common.system.checkout import ROOT
 from twincheck.common.verdict.row import worst
 
 Words = tuple[str, str]  # English, Chinese
@@ -50,24 +49,6 @@ STEPS: tuple[tuple[str, Words, Words], ...] = (
             "两侧训练过程是否一致？生成的文本是否相同？",
         ),
     ),
-)
-
-
-# The way of a tensor, for those who want to change the workbench: file -> the functions that it
-# passes, in their order.
-FILES = (
-    ("common/models/fastformer/torch_model.py", "a module's `forward` returns it"),
-    ("common/sides/probes.py", "`probing` hooks the module, `observe` is given it"),
-    ("common/sides/session.py", "`Session.label` names it, `note_place` keeps the line it is from"),
-    ("common/sides/side.py", "`Side.view` makes it an array"),
-    ("common/logs/writer.py", "`LogWriter.add` writes it under its key"),
-    ("common/logs/reader.py", "`read_log`, `Log.__getitem__`: read in the check's process"),
-    ("common/logs/of_a_run.py", "`Logs.get`: the same key of every run"),
-    ("common/verdict/judge.py", "`judge_logs`: the loop over keys, a row for each"),
-    ("common/verdict/settle.py", "`Settling.row`: whether an error starts here"),
-    ("common/verdict/comparisons.py", "`Comparisons.row`: its four arrays, and in which context"),
-    ("common/verdict/tensor.py", "`judge_tensor`: whether they can be compared"),
-    ("common/verdict/rule.py", "`judge_floats`: the rule"),
 )
 
 
@@ -192,15 +173,6 @@ def detects(found: dict, language: str) -> str:
             f"只按指南的规则判断，其中 {n['guide_fails']} 组不通过",
         ]
     return "\n".join(f"* {each}" for each in told)
-
-
-def files_table() -> str:
-    """The way of a tensor, file by file with their lines; as common/README.md links them."""
-    lines = _head("file", "lines", "what is done with it")
-    for name, what in FILES:
-        count = len((ROOT / name).read_text().splitlines())
-        lines.append(_row(f"[{name}](../{name})", str(count), what))
-    return "\n".join(lines)
 
 
 def _in(language: str):

@@ -37,7 +37,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--faults", type=Path, metavar="FILE")
     options = parser.parse_args(arguments)
     docs = sorted((ROOT / "docs").glob("*.md"))
-    english = [ROOT / "README.md", ROOT / "common" / "README.md", *docs]
+    english = [ROOT / "README.md", *docs]
     try:
         rows = _rows(options.report)
         guide = json.loads(options.report.read_text()).get("guide", [])
@@ -54,11 +54,7 @@ def main(arguments: list[str] | None = None) -> int:
     day = time.strftime("%Y-%m-%d", time.localtime(options.report.stat().st_mtime))
     of_faults = json.loads(options.faults.read_text()) if options.faults else None
     of_red = {"red": red_block(read_result(RESULTS / f"{RED_EXAMPLE}.json"))}
-    parts = {
-        "accuracies": accuracies(rows),
-        "spellings": markdown_table(),
-        "files": page_tables.files_table(),
-    }
+    parts = {"accuracies": accuracies(rows), "spellings": markdown_table()}
     if of_faults:
         parts["faults"] = show.as_markdown(of_faults)
     _write(english, parts | of_red | tables(found, day, of_faults, "en"))

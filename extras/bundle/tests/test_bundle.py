@@ -483,21 +483,6 @@ def test_too_many_files_are_refused(bundle, monkeypatch):
         verify_bundle(bundle)
 
 
-def test_what_is_found_is_told_in_chinese(bundle, tmp_path, capsys, monkeypatch):
-    monkeypatch.setenv("LANGUAGE", "zh")
-    said = printed(
-        capsys, 0, verify.main([str(bundle), "--json", str(tmp_path / "found.json")])
-    ).out
-    assert "：完好；" in said and "行由其张量重新推导" in said and "根哈希" in said
-    said = re.sub(r"\S*[/_]\S*|--\w+|[0-9a-f]{40,}", "", said)
-    assert set(re.findall(r"[a-z]{3,}", said)) <= {"commit"}, said
-    assert Kind.NO_TENSORS() in (tmp_path / "found.json").read_text()  # what programs read
-    wrong = printed(capsys, 1, verify.main([str(bundle), "--root", "abc"])).out
-    assert "不是 abc：这是另一个提交包" in wrong
-    none = printed(capsys, 2, verify.main([str(tmp_path / "none.zip")])).err
-    assert none.startswith("错误：") and "：无法打开：" in none
-
-
 def test_a_link_to_a_bundle_is_not_followed(bundle, tmp_path):
     (tmp_path / "link.zip").symlink_to(bundle)
     with pytest.raises(ArchiveError, match="symbolic link"):

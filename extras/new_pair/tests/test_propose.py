@@ -162,38 +162,14 @@ QKV = """
     self.out = nn.Linear(8, 8)
 """
 OF_THREE = "return self.out(attend(self.query(x), self.key(x), self.value(x), 2))"
-for q, k, v in (("key", "query", "value"), ("value", "query", "key")):
-    right(
-        f"q, k and v whose names mislead: {q}, {k}, {v}",
-        net(QKV, OF_THREE),
-        net(QKV, f"return self.out(attend(self.{q}(x), self.{k}(x), self.{v}(x), 2))"),
-        rename={
-            m: its for m, its in zip((q, k, v), ("query", "key", "value"), strict=True) if m != its
-        },
-    )
-for groups, order in ((1, "vqk"), (2, "qkv")):  # in thirds, or per key-value head
-    sizes = [{"q": 8, "k": 4, "v": 4}[name] for name in order]
-    cut = f"{', '.join(order)} = per_group(self.fused(x), {groups}, {sizes})"
-    right(
-        f"{order} in one, in {groups} turns",
-        net(
-            "self.q, self.k, self.v = nn.Linear(8, 8), nn.Linear(8, 4), nn.Linear(8, 4)\n"
-            "self.out = nn.Linear(8, 8)",
-            "return self.out(attend(self.q(x), self.k(x), self.v(x), 4, 2))",
-        ),
-        net(
-            "self.fused, self.out = nn.Linear(8, 16), nn.Linear(8, 8)",
-            f"{cut}\nreturn self.out(attend(q, k, v, 4, 2))",
-        ),
-    )
-QKV_CONV = QKV.replace("nn.Linear(8, 8)", "nn.Conv1d(8, 8, 1)", 3)
+right(
+    "q, k and v whose names mislead",
+    net(QKV, OF_THREE),
+    net(QKV, "return self.out(attend(self.key(x), self.query(x), self.value(x), 2))"),
+    rename={"key": "query", "query": "key"},
+)
 IN_ONE_QKV = "self.qkv = {}\nself.out = nn.Linear(8, 8)"
 OF_ONE = "q, k, v = per_group({}, 1, [8, 8, 8])\nreturn self.out(attend(q, k, v, 2))"
-OF_THREE_CONVS = """
-    x = swapped(x)
-    q, k, v = (swapped(f(x)) for f in (self.query, self.key, self.value))
-    return self.out(attend(q, k, v, 2))
-"""
 for where, case in (("oblong", CASE), ("square", SQUARE)):
     right(
         f"q, k and v of one kernel of 1, {where}",
@@ -201,12 +177,6 @@ for where, case in (("oblong", CASE), ("square", SQUARE)):
             IN_ONE_QKV.format("nn.Conv1d(8, 24, 1)"), OF_ONE.format("swapped(self.qkv(swapped(x)))")
         ),
         net(QKV, OF_THREE),
-        case,
-    )
-    right(
-        f"three kernels of 1 in one layer, {where}",
-        net(QKV_CONV, OF_THREE_CONVS),
-        net(IN_ONE_QKV.format("nn.Linear(8, 24)"), OF_ONE.format("self.qkv(x)")),
         case,
     )
 CONV1D = """
@@ -223,20 +193,6 @@ right(  # GPT-2's keeps (in, out), and q, k and v in one; all of Paddle's weight
     net("self.qkv = Conv1D(8, 24)\nself.out = Conv1D(8, 8)", OF_ONE.format("self.qkv(x)"), CONV1D),
     net(QKV, OF_THREE),
 )
-OWN_LINEAR = """
-class Linear(Base):
-    def __init__(self):
-        super().__init__()
-        self.weight = parameter(self, 8, 8)
-    def forward(self, x):
-        return x @ {}
-"""
-for how in ("swapped(self.weight)", "self.weight"):  # as paddle.compat's, or not
-    right(
-        f"an own class named Linear: x @ {how}",
-        net("self.dense = nn.Linear(8, 8, bias=False)", "return self.dense(x)"),
-        net("self.dense = Linear()", "return self.dense(x)", OWN_LINEAR.format(how)),
-    )
 SCALES = "self.scale = parameter(self, 8)\nself.shift = parameter(self, 8)"
 right(
     "raw parameters of one shape whose names mislead",
@@ -296,14 +252,13 @@ right(
     net(LINEARS, "return self.second(F.relu(self.first(x)))"),
     net(LINEARS + RELU, "return self.second(self.first(x))"),
 )
-for axes, (width, case) in ((a, w) for a in (1, 3) for w in ((6, CASE), (8, SQUARE))):
+for axes, width, case, one in ((1, 6, CASE, "torch"), (3, 8, SQUARE, "paddle")):
     places = ", ".join(["..."] + ["None"] * (axes - 1)), ", ".join(["..."] + ["0"] * (axes - 1))
     by_conv = "return swapped(self.one(swapped(x)[{}])[{}])".format(*places)
     linear = net(f"self.one = nn.Linear(8, {width})", "return self.one(x)")
-    for one, d in (("torch", "d"), ("paddle", "D")):
-        conv = net(f"self.one = nn.Conv{axes}{d}(8, {width}, 1)", by_conv)
-        both = (conv, linear) if one == "torch" else (linear, conv)
-        right(f"{one}'s kernel of 1, {axes} axes, {width} wide", *both, case)
+    conv = net(f"self.one = nn.Conv{axes}{'dD'[one == 'paddle']}(8, {width}, 1)", by_conv)
+    both = (conv, linear) if one == "torch" else (linear, conv)
+    right(f"{one}'s kernel of 1, {axes} axes, {width} wide", *both, case)
 LAST = """
     self.one = nn.Conv1{0}(8, 8, 3, padding=1{1})
     self.norm = nn.BatchNorm1{0}(8{1})
@@ -323,15 +278,16 @@ class Conv(Base):
     def forward(self, x):
         return swapped(F.conv1d(swapped(x), self.weight, self.bias, padding=1))
 """
-for d, case in ((d, case) for d in "dD" for case in (CASE, SQUARE)):  # its values alone say so
-    last = "; self.last = nn.Linear(8, 6)"
-    own = net("self.one = Conv()" + last, "return self.last(F.relu(self.one(x)))", OWN_CONV)
-    usual = net(
-        f"self.one = nn.Conv1{d}(8, 8, 3, padding=1){last}",
+LAST_LAYER = "; self.last = nn.Linear(8, 6)"
+right(  # its values alone say so
+    "an own layer of channels last",
+    net("self.one = Conv()" + LAST_LAYER, "return self.last(F.relu(self.one(x)))", OWN_CONV),
+    net(
+        f"self.one = nn.Conv1D(8, 8, 3, padding=1){LAST_LAYER}",
         "return self.last(F.relu(swapped(self.one(swapped(x)))))",
-    )
-    both = (own, usual) if d == "D" else (usual, own)
-    right(f"an own layer of channels last, {d}, {case == SQUARE}", *both, case)
+    ),
+    SQUARE,
+)
 FOURIER = """
 class Fourier(Base):
     def __init__(self):
@@ -346,16 +302,18 @@ IN_ONE = {
     "re": "self.w[..., 0]",
     "im": "self.w[..., 1]",
 }
-for width, (re, im) in ((w, names) for w in (6, 2) for names in ("ab", "ba")):
-    in_two = "self.a = parameter(self, 8, {0}); self.b = parameter(self, 8, {0})"
-    ways = IN_ONE, {"init": in_two, "re": f"self.{re}", "im": f"self.{im}"}
+IN_TWO = {
+    "init": "self.a = parameter(self, 8, {0}); self.b = parameter(self, 8, {0})",
+    "re": "self.b",
+    "im": "self.a",
+}
+for width, ways in ((6, (IN_ONE, IN_TWO)), (2, (IN_TWO, IN_ONE))):
     ways = (
         FOURIER.format(**way | {"init": way["init"].format(width)}, width=width) for way in ways
     )
     init = f"self.layer = Fourier(); self.last = nn.Linear({width}, 4)"
-    one, two = (net(init, "return self.last(self.layer(x))", way) for way in ways)
-    right(f"a complex weight in one of torch, {re}{im}, {width} wide", one, two)
-    right(f"a complex weight in two of torch, {re}{im}, {width} wide", two, one)
+    both = (net(init, "return self.last(self.layer(x))", way) for way in ways)
+    right(f"a complex weight in one of {'torch' if width == 6 else 'Paddle'}", *both)
 SPECTRAL = """
 class Spectral(Base):
     def __init__(self):
@@ -364,34 +322,27 @@ class Spectral(Base):
     def forward(self, x):
         z = {fft}.rfft(x, {axis}=1)
         z = {stack}([z[:, 0] @ {one}, z[:, 1] @ {other}], 1)
-        return {fft}.irfft(z, n=5, {axis}=1){more}
+        return {fft}.irfft(z, n=5, {axis}=1)
 """
-# As in a Fourier neural operator; the names tell, or of few weights of a size their values.
-for names, scaled in ((["w1_real", "w1_imag", "w2_real", "w2_imag"], True), (list("dbac"), False)):
-    complex_ = "nn.Parameter(torch.randn(8, 8, dtype=torch.complex64))"
-    one, other = (f"paddle.complex(self.{re}, self.{im})" for re, im in (names[:2], names[2:]))
-    of_torch = {
-        **{"init": f"self.weights1 = {complex_}; self.weights2 = {complex_}", "fft": "torch.fft"},
-        **{"stack": "torch.stack", "axis": "dim", "one": "self.weights1", "other": "self.weights2"},
-    }
-    of_paddle = {
-        "init": "; ".join(f"self.{name} = parameter(self, 8, 8)" for name in sorted(names)),
-        **{
-            "fft": "paddle.fft",
-            "stack": "paddle.stack",
-            "axis": "axis",
-            "one": one,
-            "other": other,
-        },
-    }
-    for way in (of_torch, of_paddle):
-        way["init"] += "; self.scale = parameter(self, 8, 8)" * scaled
-        way["more"] = " @ self.scale" * scaled
-    spectral = (SPECTRAL.format(**way) for way in (of_torch, of_paddle))
-    right(
-        f"two complex weights and four real ones, {', '.join(names)}",
-        *(net("self.layer = Spectral()", "return self.layer(x)", one) for one in spectral),
-    )
+# As in a Fourier neural operator: of few weights of a size their values tell.
+COMPLEX = "nn.Parameter(torch.randn(8, 8, dtype=torch.complex64))"
+OF_TORCH = {
+    **{"init": f"self.weights1 = {COMPLEX}; self.weights2 = {COMPLEX}", "fft": "torch.fft"},
+    **{"stack": "torch.stack", "axis": "dim", "one": "self.weights1", "other": "self.weights2"},
+}
+OF_PADDLE = {
+    "init": "; ".join(f"self.{name} = parameter(self, 8, 8)" for name in "abcd"),
+    **{"fft": "paddle.fft", "stack": "paddle.stack", "axis": "axis"},
+    "one": "paddle.complex(self.d, self.b)",
+    "other": "paddle.complex(self.a, self.c)",
+}
+right(
+    "two complex weights and four real ones",
+    *(
+        net("self.layer = Spectral()", "return self.layer(x)", SPECTRAL.format(**way))
+        for way in (OF_TORCH, OF_PADDLE)
+    ),
+)
 EXPERTS = """
 class Expert(Base):
     def __init__(self):
@@ -422,23 +373,19 @@ OF_STACK = """
         total = total + (F.silu(gate) * up) @ {} * (i + 1) + self.down_bias[i]
     return total
 """
-IN_TURN, IN_HALVES = "y[:, :, 0::2], y[:, :, 1::2]", "y[:, :, :6], y[:, :, 6:]"
-for shapes, cut, weight in (
-    (("3, 8, 12", "3, 6, 8"), IN_TURN, "self.{}[i]"),
-    (("3, 12, 8", "3, 8, 6"), IN_HALVES, "swapped(self.{}[i])"),
-):
-    right(
-        f"experts in one: {cut}",
-        net(
-            "self.experts = nn.ModuleList([Expert() for _ in range(3)])",
-            OF_EXPERTS.format(" - self.experts[i].down.bias * i"),
-            EXPERTS.format(""),
-        ),
-        net(
-            STACKED.format(*shapes),
-            OF_STACK.format(weight.format("gate_up"), cut, weight.format("down")),
-        ),
-    )
+IN_TURN = "y[:, :, 0::2], y[:, :, 1::2]"
+right(
+    "experts in one",
+    net(
+        "self.experts = nn.ModuleList([Expert() for _ in range(3)])",
+        OF_EXPERTS.format(" - self.experts[i].down.bias * i"),
+        EXPERTS.format(""),
+    ),
+    net(
+        STACKED.format("3, 8, 12", "3, 6, 8"),
+        OF_STACK.format("self.gate_up[i]", IN_TURN, "self.down[i]"),
+    ),
+)
 right(
     "experts apart, which the reference has in one",
     net(
