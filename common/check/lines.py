@@ -9,9 +9,10 @@ import numpy as np
 
 from twincheck.common.check.workers import Workers
 from twincheck.common.line.find import Finder
+from twincheck.common.line.gradients import GradientFinder
 from twincheck.common.line.source import Line, line_of
 from twincheck.common.logs.key import Key, in_any_layer, parent_of
-from twincheck.common.logs.reader import read_log
+from twincheck.common.logs.reader import Log, read_log
 from twincheck.common.logs.result_folder import ResultFolder
 from twincheck.common.logs.sidecar import sidecar_of, sidecar_path
 from twincheck.common.logs.trace import Trace
@@ -22,7 +23,7 @@ from twincheck.common.system.run_kind import RunKind
 from twincheck.common.verdict.judge import Judgement
 from twincheck.common.verdict.row import Row, first_bad_row
 
-_CLOSE = (1e-12, 1e-7)  # of the same number on both sides, at the least and the most
+_CLOSE = (1e-12, 1e-6)  # of the same number on both sides, at the least and the most
 MOST = 8  # origins that are looked into
 
 
@@ -57,12 +58,10 @@ def find_lines(
         found, logs = {}, [files.log(stem, side, RunKind.TRACED) for side in SIDES]
         with read_log(logs[0]) as reference, read_log(logs[1]) as log:
             for row, key in some:
-                if str(key) in log and str(key) in reference:
-                    line = line_of(finder_of(closeness(row)), log[str(key)], reference[str(key)])
-                    if line is not None:
-                        row.add(*line.reasons)
-                        places = {side: short_place(at) for side, at in line.places.items()}
-                        found[row.key] = replace(line, places=places)
+                if line := _line(finder_of(closeness(row)), key, log, reference):
+                    row.add(*line.reasons)
+                    places = {side: short_place(at) for side, at in line.places.items()}
+                    found[row.key] = replace(line, places=places)
         alike = {_anywhere(key): found[row.key] for row, key in some if row.key in found}
         others = ((row, alike.get(_anywhere(key))) for row, key in origins)
         return found | {row.key: line for row, line in others if line and row.key not in found}
@@ -72,6 +71,22 @@ def find_lines(
             for path in (log, sidecar_path(log), *folder.glob(f"{stem}_{side}_trace.*")):
                 path.unlink(missing_ok=True)
             (folder / f"request_{side}_traced.json").unlink(missing_ok=True)
+
+
+def _line(finder: Finder, key: Key, log: Log, reference: Log) -> Line | None:
+    """Return the line of one origin; None where it is not seen."""
+    wrong, right = (of[str(key)] if str(key) in of else None for of in (log, reference))
+    if key.kind in ("grad", "grad_of"):
+        value = str(replace(key, kind="")) if key.kind == "grad_of" else ""
+        of = log[value] if value in log else None
+        if key.kind == "grad_of" and of is None:
+            return None
+        suspect = GradientFinder(finder).suspect(of, wrong, right)
+    elif wrong is None or right is None:
+        return None
+    else:
+        suspect = finder.suspect(wrong, right)
+    return line_of(finder, suspect, right) if suspect else None
 
 
 def closeness(row: Row) -> float:

@@ -6,19 +6,19 @@ same values.  Among those that are left the one is it that stands where the refe
 of the same kind which the port has nowhere.  Reads two traces (logs/trace.py); NumPy only.
 """
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
-from twincheck.common.line.relations import is_constant, relation
-from twincheck.common.line.values import Pool, bare
+from twincheck.common.line.relations import factor, is_constant, relation
+from twincheck.common.line.values import Pool, bare, lengths, of_axes
 from twincheck.common.logs.trace import Call, Trace
 from twincheck.common.system.reasons import Kind
 
 # What a value of the port is among the reference's.
-SAME, CONSTANT, NEW = "same", "constant", "new"
+SAME, PARTS, CONSTANT, NEW = "same", "parts", "constant", "new"
 _ALIKE = {
     "concat": "cat",
     "multiply": "mul",
@@ -42,6 +42,12 @@ _CASTS = ("astype", "cast", "to", "double", "float", "contiguous", "clone", "ass
 _MOVES = frozenset(
     (*_CASTS, *"reshape view unsqueeze squeeze expand broadcast_to flatten unflatten".split())
 )
+_CUTS = ("reshape", "view", "unflatten")  # an axis, into several
+_TURNS = ("transpose", "permute", "t", "moveaxis", "swapaxes")
+# They put numbers elsewhere, or leave some out.
+_ORDERS = frozenset(
+    (*_MOVES, *_TURNS, *"split chunk unbind getitem index_select gather".split())
+) | frozenset("repeat repeat_interleave tile flip roll".split())
 _MOST_RELATED = 60  # of the reference's values that one is compared with
 
 
@@ -52,7 +58,9 @@ class Suspect:
     call: Call
     of_reference: Call | None = None  # what makes the related value there
     how: str = ""  # how it is related
+    values: tuple[np.ndarray, np.ndarray] | None = None  # the wrong one, and the reference's
     is_known: bool = False  # the reference has this very value, but elsewhere
+    number: float | None = None  # of the call, that the reference has nowhere
 
 
 class Finder:
@@ -88,8 +96,9 @@ class Finder:
             if not self._own.numbers[value].size or made_up and is_constant(array):
                 self._states[value] = CONSTANT
             else:
-                known = self.partners(value) or self.pool.has_parts(array)
-                self._states[value] = SAME if known else NEW
+                known = SAME if self.partners(value) else NEW
+                is_whole = known == SAME or not self.pool.has_parts(array)
+                self._states[value] = known if is_whole else PARTS
         return self._states[value]
 
     def maker(self, value: int) -> Call | None:
@@ -109,6 +118,11 @@ class Finder:
             elif content in known:
                 found[value] = known[content]
         return found
+
+    @cached_property
+    def gradients(self) -> Pool:
+        """The gradients of the reference's values."""
+        return Pool(list(self.reference.gradients.values()), self.pool.close)
 
     @cached_property
     def _lacking(self) -> dict[int, list[int]]:
@@ -134,16 +148,22 @@ class Finder:
 
         wrong, right  as the port's run and the reference's logged it
         """
-        result = next(_values_of(self.port, wrong), None)
-        if result not in self.port.maker:  # it is what a probe has put there, and nothing was made
+        made = [v for v in _values_of(self.port, wrong) if v in self.port.maker]
+        is_right = wrong.shape == right.shape and np.allclose(wrong, right, 1e-9, 1e-12)
+        if not made or is_right:
             return None
-        if wrong.shape == right.shape and np.allclose(wrong, right, 1e-9, 1e-12):
-            return None
+        idle = (v for v in made[1:] if kind_of(self.maker(v)) in _OF_TWO)  # times 1, plus 0
+        result = next(idle, made[0])
         if self.is_fine(result):
-            return self._of_known(result, wrong, right)
+            return self._moved(result, True) or self._of_known(result, wrong, right)
+        chain = self._chain(result)
+        return self._scaled(chain, factor(wrong, right)) or self._first_of(chain)
+
+    def _first_of(self, chain: Mapping[int, Sequence[int]]) -> Suspect | None:
+        """Return the suspect among the values on a way, as `_chain` gives it."""
         plain: set[int] = set()
         first, at_edge, behind = None, None, None
-        for value, before in self._chain(result).items():
+        for value, before in chain.items():
             is_edge = plain.issuperset(before)
             suspect = self._suspect(value, is_edge)
             if suspect.of_reference is not None:
@@ -155,7 +175,28 @@ class Finder:
                 at_edge = at_edge or suspect
             else:
                 behind = behind or suspect
-        return at_edge or behind or first
+        moved = (self._moved(one, False) for value in chain for one in self._with_given(value))
+        moved = next(filter(None, moved), None)
+        return moved or self._of_own_number(chain) or at_edge or behind or first
+
+    def _of_own_number(self, chain: Iterable[int]) -> Suspect | None:
+        """Return the first call on a way that is given a number which the reference has nowhere."""
+        told = (n for one in self.reference.calls for n in one.options.values())
+        kept = (n for one in self.reference.calls for f in one.frames for n in f.numbers.values())
+        known = {n for n in (*told, *kept) if isinstance(n, float) and n}
+        known = np.array([*known, *(1 / n for n in known)])
+        for call in map(self.maker, chain):
+            for number in numbers_in(call):
+                if (
+                    not _is_usual(number)
+                    and not np.isclose(abs(number), np.abs(known), atol=0).any()
+                ):
+                    return Suspect(call, number=number)
+        return None
+
+    def _with_given(self, value: int) -> list[int]:
+        """Return what a value was made of, where it is known, and the value."""
+        return [*filter(self.is_fine, self.maker(value).given), value]
 
     def _of_known(self, result: int, wrong: np.ndarray, right: np.ndarray) -> Suspect | None:
         """Return the suspect of a result that the reference has elsewhere, or that is a mask."""
@@ -165,6 +206,47 @@ class Finder:
             return None
         how = relation(wrong, right) if wrong.size == right.size else ""
         return Suspect(call, how=how, is_known=True)
+
+    def _moved(self, value: int, is_shown: bool) -> Suspect | None:
+        """Return where numbers of the reference's come into an order that it has nowhere.
+
+        That is, where it puts the same ones into another order, of the same axes' lengths.
+
+        is_shown  only where the port has nothing in the reference's order
+        """
+        whole, moves = value, []
+        while not self._has_its_axes(whole) and (call := self.maker(whole)) is not None:
+            if kind_of(call) not in _ORDERS or not call.given:
+                return None
+            moves.append((call, lengths(self.port.values[whole])))
+            whole = call.given[0]
+        own, partners = self.port.values[value], self.partners(whole) if moves else ()
+        for call, other in self._moved_there(partners):
+            if lengths(other) == lengths(own) and not (is_shown and self._is_in_port(other)):
+                makers = _ordering(moves[::-1])
+                given = (self.maker(v) for one in makers for v in one.given if not self.is_fine(v))
+                made_up = (one for one in given if one is not None and not one.given)
+                how = relation(own, other)
+                return Suspect(next(made_up, makers[0]), call, how, (own, other), is_known=True)
+        return None
+
+    def _moved_there(self, values: Iterable[int]) -> Iterator[tuple[Call, np.ndarray]]:
+        """Give what the reference makes of some values by putting their numbers elsewhere."""
+        reached = set(values)
+        for call in self.reference.calls if reached else ():
+            if kind_of(call) in _ORDERS and call.given and call.given[0] in reached:
+                reached.update(call.made)
+                yield from ((call, self.reference.values[made]) for made in call.made)
+
+    def _has_its_axes(self, value: int) -> bool:
+        """Return whether a value is one of the reference's, along the same axes."""
+        array, partners = self.port.values[value], self.partners(value)
+        return any(of_axes(array, self.reference.values[v], self.pool.close) for v in partners)
+
+    def _is_in_port(self, array: np.ndarray) -> bool:
+        """Return whether the port has a value of the reference's, along the same axes."""
+        alike = self._own.counterparts(array)
+        return any(of_axes(self.port.values[v], array, self.pool.close) for v in alike)
 
     def _back(self, call: Call | None, kinds: Collection[str]) -> Call | None:
         """Return the last call of other kinds before one, past those of a single value."""
@@ -189,6 +271,22 @@ class Finder:
         order = {id(call): i for i, call in enumerate(self.port.calls)}
         return dict(sorted(found.items(), key=lambda item: order[id(self.maker(item[0]))]))
 
+    def _scaled(self, chain: Iterable[int], by: float | None) -> Suspect | None:
+        """Return the call on a way whose number is the reference's times what the result is."""
+        theirs = [one for one in self.reference.calls if kind_of(one) in _OF_TWO]
+        others = {n: one for one in theirs for n in numbers_in(one)} | {1.0: None}
+        for call in map(self.maker, chain if by else ()):
+            if kind_of(call) == "div" and len(call.given) == 2:
+                count = self.port.values[call.given[1]].reshape(-1)
+                if count.size == 1 and _is_whole(count[0]) and _is_whole(count[0] * by):
+                    told = {"paddle": round(float(count[0])), "torch": round(float(count[0] * by))}
+                    return Suspect(call, how=Kind.LINE_COUNT(**told))
+            for number in numbers_in(call) if kind_of(call) in _OF_TWO else ():
+                for its, other in others.items():
+                    if number not in others and its and np.isclose(number / its, by, 1e-9):
+                        return Suspect(call, other)
+        return None
+
     def _is_plain(self, value: int) -> bool:
         """Return whether a step may well be taken in a right port, and elsewhere otherwise."""
         call = self.maker(value)
@@ -209,7 +307,8 @@ class Finder:
             and one.frames[1].place != call.frames[1].place
         )
         made = [value for one in others for value in one.made]
-        return bool(made) and all(map(self.is_fine, made))
+        is_right = self._has_its_axes if kind_of(call) in _ORDERS else self.is_fine
+        return bool(made) and all(map(is_right, made))
 
     def strange_numbers(self, call: Call, like: Call | None = None) -> list[tuple]:
         """Return (a plain number of a call, one of the reference's) where that has it not.
@@ -223,15 +322,20 @@ class Finder:
 
     def _suspect(self, value: int, at_edge: bool) -> Suspect:
         call, array = self.maker(value), self.port.values[value]
+        moved = filter(None, (self._moved(one, True) for one in self._with_given(value)))
+        if (suspect := next(moved, None)) is not None:
+            return suspect
         lacking = self._lacking.get(bare(array).size, [])
         like = self._like(call)
         if like is not None and any(map(self._is_lacking, like.made)):
-            hows = (relation(array, self.reference.values[v]) for v in like.made)
-            return Suspect(call, like, next(filter(None, hows), ""))
+            other = self.reference.values[next(filter(self._is_lacking, like.made))]
+            return Suspect(call, like, relation(array, other), (array, other))
         for other in lacking[:_MOST_RELATED]:
-            how = relation(array, self.reference.values[other])
+            its = self.reference.values[other]
+            how = relation(array, its)
             if how and (how.kind is not Kind.LINE_NEAR or at_edge):
-                return Suspect(call, self.reference.calls[self.reference.maker[other]], how)
+                maker = self.reference.calls[self.reference.maker[other]]
+                return Suspect(call, maker, how, (array, its))
         return self._given_another(call, lacking) if at_edge else Suspect(call)
 
     def _is_lacking(self, value: int) -> bool:
@@ -245,7 +349,7 @@ class Finder:
         like = [self.reference.calls[self.reference.maker[v]] for v in lacking]
         like = [one for one in like if kind_of(one) == kind_of(call)]
         mine = set().union(*map(self.partners, call.given))
-        if len(call.given) > 1:
+        if len(call.given) > 1 or kind_of(call) in _OF_TWO:
             like = [one for one in like if not mine.isdisjoint(one.given)]
         if len({one.place for one in like}) != 1:
             return Suspect(call)
@@ -269,9 +373,24 @@ class Finder:
         return next(fed, None)
 
 
+def _ordering(moves: Sequence[tuple[Call, list[int]]]) -> list[Call]:
+    """Return which of some calls put numbers into their order, of which the last has the lengths.
+
+    The first that has them; before it what has cut an axis for it, and how axes are turned then.
+
+    moves  (call, the lengths of the axes of what it makes), the first first
+    """
+    calls = [call for call, _ in moves]
+    at = next(i for i, (_, found) in enumerate(moves) if found == moves[-1][1])
+    cut = at - 1
+    while cut > 0 and kind_of(calls[cut]) in _TURNS:
+        cut -= 1
+    return calls[cut if cut >= 0 and kind_of(calls[cut]) in _CUTS else at : at + 1]
+
+
 def _values_of(trace: Trace, wanted: np.ndarray) -> Iterator[int]:
-    """Give the values of a trace that equal an array, the last first."""
-    for value, array in reversed(list(enumerate(trace.values))):
+    """Give the values of a trace that equal an array, in their order."""
+    for value, array in enumerate(trace.values):
         nan_too = array.dtype.kind in "fc"
         if array.size == wanted.size and np.array_equal(
             array.reshape(-1), wanted.reshape(-1), nan_too
@@ -285,6 +404,18 @@ def kind_of(call: Call) -> str:
     name = name[1:] if name in ("radd", "rsub", "rmul", "rtruediv", "rpow", "rdiv") else name
     name = name[1:] if name in ("iadd", "isub", "imul", "itruediv", "idiv") else name
     return _ALIKE.get(name, name)
+
+
+def _is_whole(number: float) -> bool:
+    if not np.isfinite(number) or round(number) < 1:
+        return False
+    return bool(np.isclose(number, round(number), 1e-9, 0))
+
+
+def _is_usual(number: float) -> bool:
+    """Return whether a number may well be in a right port's words alone: a root, an infinity."""
+    square = number * number
+    return not square or square >= 1e8 or _is_whole(square) or _is_whole(1 / square)
 
 
 def numbers_in(call: Call) -> list[float]:

@@ -8,11 +8,19 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from twincheck.common.line.values import bare, flat_of, is_mask, numbers_of, same_numbers
+from twincheck.common.line.values import (
+    bare,
+    flat_of,
+    is_mask,
+    numbers_of,
+    pattern,
+    same_numbers,
+)
 from twincheck.common.system.reasons import Kind
 
 _CLOSE = 1e-9  # of the size
 _SAME = 1e-7  # of a number itself, where all are sorted
+_FEW = 2  # numbers, of which each order is as good
 _NEAR = 0.05  # that two values differ by so little of their size is no chance
 
 
@@ -32,17 +40,15 @@ def relation(port: np.ndarray, reference: np.ndarray) -> str:
     size = max(np.abs(a).max(), np.abs(b).max())
     if not size:
         return ""
-    kinds = {one.dtype.kind, other.dtype.kind}
-    if kinds == {"b"} or kinds == {"b", "f"} and is_mask(port) and is_mask(reference):
-        if (a != b).all():
+    if is_mask(one) and is_mask(other):
+        mine, theirs = (pattern(value).astype(np.float64) for value in (one, other))
+        if (mine != theirs).all():
             return Kind.LINE_COMPLEMENT()
-        return _in_some_rows(a, b) or _in_some_rows(a, 1 - b)
-    factor = float((a * b).sum() / max((b * b).sum(), 1e-300))
-    by_one = abs(factor - 1) <= 1e-6
-    if factor and not by_one and np.abs(a - factor * b).max() <= _CLOSE * size:
-        if factor == -1:
-            return Kind.LINE_OTHER_SIGN()
-        return Kind.LINE_SCALED(factor=_number(factor))
+        if rows := _in_some_rows(mine, theirs) or _in_some_rows(mine, 1 - theirs):
+            return rows
+    scale = factor(a, b)
+    if scale is not None:
+        return Kind.LINE_OTHER_SIGN() if scale == -1 else Kind.LINE_SCALED(factor=_number(scale))
     offset = float((a - b).mean())
     if offset and np.abs(a - b - offset).max() <= _CLOSE * size:
         return Kind.LINE_MORE(offset=_number(offset))
@@ -53,7 +59,8 @@ def relation(port: np.ndarray, reference: np.ndarray) -> str:
         for step in (1, -1):
             if _moved(a, b, axis, step) <= _CLOSE * size:
                 return Kind.LINE_SHIFTED(axis=axis, step=step)
-    if same_numbers(numbers_of(a, _SAME), numbers_of(b, _SAME), _SAME):
+    each = numbers_of(a, _SAME)
+    if each.size > _FEW and same_numbers(each, numbers_of(b, _SAME), _SAME):
         return Kind.LINE_OTHER_ORDER()
     if np.abs(a * a + b * b - 1).max() <= _CLOSE:
         return Kind.LINE_COSINE_FOR_SINE()
@@ -70,6 +77,19 @@ def relation(port: np.ndarray, reference: np.ndarray) -> str:
     if np.sqrt(np.mean((a - b) ** 2)) <= _NEAR * np.sqrt(np.mean(b**2)):
         return Kind.LINE_NEAR(part=_number(float(np.abs(a - b).max() / size)))
     return ""
+
+
+def factor(port: np.ndarray, reference: np.ndarray) -> float | None:
+    """Return by what one value is the other one times; None where it is not, or by 1."""
+    if port.shape != reference.shape:
+        return None
+    a, b = port.astype(np.float64), reference.astype(np.float64)
+    if not (np.isfinite(a).all() and np.isfinite(b).all()) or not a.any() or not b.any():
+        return None
+    by = float((a * b).sum() / (b * b).sum())
+    size = max(np.abs(a).max(), np.abs(b).max())
+    is_so = abs(by - 1) > 1e-6 and np.abs(a - by * b).max() <= _CLOSE * size
+    return by if by and is_so else None
 
 
 def _moved(a: np.ndarray, b: np.ndarray, axis: int, step: int) -> float:
@@ -103,6 +123,19 @@ def _in_some_rows(a: np.ndarray, b: np.ndarray) -> str:
 
 def _number(value: float) -> str:
     return f"{value:.10g}"
+
+
+def worst_number(port: np.ndarray, reference: np.ndarray) -> list[str]:
+    """Say which number of two values differs the most; nothing of values of other shapes."""
+    if port.shape != reference.shape or not port.size:
+        return []
+    mine, theirs = port.astype(np.float64), reference.astype(np.float64)
+    apart = np.abs(mine - theirs)
+    apart = np.where(np.isnan(apart), np.inf, apart)
+    at = np.unravel_index(int(apart.argmax()), port.shape)
+    told = {"at": str([int(i) for i in at]), "shape": str(list(port.shape))}
+    both = {"paddle": f"{mine[at]:.6g}", "torch": f"{theirs[at]:.6g}"}
+    return [Kind.LINE_WORST(**told, **both)]
 
 
 def named_numbers(

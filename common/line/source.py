@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from twincheck.common.line.find import Finder, Suspect, numbers_in
-from twincheck.common.line.relations import named_numbers
+from twincheck.common.line.relations import named_numbers, worst_number
 from twincheck.common.logs.trace import Call, Frame
 from twincheck.common.system.reasons import Kind, Reason
 
@@ -22,17 +22,19 @@ class Line:
     reasons: tuple[str, ...]
 
 
-def line_of(finder: Finder, wrong: np.ndarray, right: np.ndarray) -> Line | None:
-    """Return the line of a wrong result; None where it is not seen."""
-    suspect = finder.suspect(wrong, right)
-    if suspect is None:
-        return None
+def line_of(finder: Finder, suspect: Suspect, right: np.ndarray | None) -> Line:
+    """Return the line of a suspect.
+
+    right  the reference's result, where there is one
+    """
     place, reasons = _walked(finder, suspect)
     while place == suspect.call.place and finder.is_right_elsewhere(suspect.call):
         suspect = replace(suspect, call=replace(suspect.call, frames=suspect.call.frames[1:]))
         place = suspect.call.place
-    other = suspect.of_reference or finder.maker_of_right(right)
+    other = suspect.of_reference or (finder.maker_of_right(right) if right is not None else None)
     places = {"torch": other.place, "paddle": place} if other else {"paddle": place}
+    if suspect.values is not None:
+        reasons += worst_number(*suspect.values)
     if place != suspect.call.place:
         reasons.append(Kind.LINE_FEEDS(place=Path(suspect.call.place).name))
     return Line(places, tuple(filter(None, [suspect.how, *reasons])))
@@ -48,15 +50,25 @@ def _walked(finder: Finder, suspect: Suspect) -> tuple[str, list[str]]:
         place = function and _maker_of_name(name, number, function, call.frames[0], call.frames, 0)
         return place or call.place, [Kind.LINE_NUMBER(name=name, paddle=number, torch=other)]
     if isinstance(suspect.how, Reason) and suspect.how.kind is Kind.LINE_SCALED:
-        before = [finder.maker(v) for v in call.given if not finder.is_fine(v)]
-        call = next((one for one in before if one and numbers_in(one)), call)
+        before = [(finder.maker(v), finder.is_fine(v)) for v in call.given]
+        numbers = (
+            one
+            for one, is_fine in before
+            if one and (finder.strange_numbers(one) if is_fine else numbers_in(one))
+        )
+        call = next(numbers, call)
     strange = finder.strange_numbers(call, like)
+    if suspect.number is not None:
+        strange = [(suspect.number, None)]
     if not strange and suspect.how:
         strange = [(number, None) for number in numbers_in(call)]
     for number, other in strange[:1]:
         place = _maker_of(number, call.frames)
         said = [Kind.LINE_OPTION(operator=call.name, paddle=number, torch=other)] if other else []
         return place or call.place, said
+    for listed in (value for value in call.options.values() if isinstance(value, list)):
+        if not call.given and (place := _maker_of(listed, call.frames)):
+            return place, []
     return call.place, _named(call)
 
 
@@ -162,21 +174,30 @@ def _assigned(tree: ast.Module, attribute: str, number: object, frame: Frame) ->
         if isinstance(node, ast.ClassDef) and node.lineno <= frame.line <= node.end_lineno:
             for inner in ast.walk(node):
                 targets = getattr(inner, "targets", [getattr(inner, "target", None)])
-                if isinstance(inner, ast.Assign | ast.AnnAssign):
-                    for target in targets:
-                        for one in ast.walk(target):
-                            if isinstance(one, ast.Attribute) and one.attr == attribute:
-                                line = _default_of(node, inner, number) or inner.lineno
-                                return f"{frame.file}:{line}"
+                for target in targets if isinstance(inner, ast.Assign | ast.AnnAssign) else ():
+                    for one, value in _pairs(target, inner.value):
+                        if isinstance(one, ast.Attribute) and one.attr == attribute:
+                            line = _default_of(node, value, number) or inner.lineno
+                            return f"{frame.file}:{line}"
     return ""
 
 
-def _default_of(holder: ast.ClassDef, assigned: ast.Assign, number: object) -> int | None:
+def _pairs(target: ast.AST, value: ast.AST) -> Iterator[tuple[ast.AST, ast.AST]]:
+    """Give each of an assignment's targets with what it gets."""
+    if isinstance(target, ast.Tuple | ast.List):
+        same = isinstance(value, ast.Tuple | ast.List) and len(value.elts) == len(target.elts)
+        for one, its in zip(target.elts, value.elts if same else target.elts, strict=True):
+            yield from _pairs(one, its if same else value)
+    else:
+        yield target, value
+
+
+def _default_of(holder: ast.ClassDef, value: ast.AST, number: object) -> int | None:
     """Return the line of the default that an assignment in a constructor hands on, if it does."""
-    function = _function_at(holder, assigned.lineno, None)
-    if function is None or not isinstance(assigned.value, ast.Name):
+    function = _function_at(holder, value.lineno, None) if isinstance(value, ast.Name) else None
+    if function is None:
         return None
-    given = dict(_defaults(function)).get(assigned.value.id)
+    given = dict(_defaults(function)).get(value.id)
     return given.lineno if given is not None and _literal(given) == number else None
 
 

@@ -15,6 +15,7 @@ MOST_AXES = 6
 _PARTS = (2, 3, 4)  # into which a value is cut that was put together of others
 _MOST_SLICES = 16  # of a value that may have been computed one by one
 _MOST_CUT = 1 << 18  # numbers in a value that is cut, or looked for in others
+_FEW = 8  # whole numbers, of which a value says little
 _MOST_TIMES = 64  # as large may be what a value is a part of
 
 
@@ -87,6 +88,20 @@ def _outline(mask: np.ndarray) -> tuple[tuple[int, int], np.ndarray]:
     own = bare(pattern(mask))
     count = int(own.sum())
     return (own.size, min(count, own.size - count)), own
+
+
+def lengths(array: np.ndarray) -> list[int]:
+    """Return the lengths of a value's axes, sorted, without those along which it repeats itself."""
+    return sorted(length for length in bare(array).shape if length > 1)
+
+
+def of_axes(one: np.ndarray, other: np.ndarray, close: float) -> bool:
+    """Return whether two values are the same but for the order of their axes, and for signs."""
+    one, other = (np.squeeze(bare(value)) for value in (one, other))
+    if one.ndim > MOST_AXES:
+        return one.shape == other.shape and _close(one, other, close)
+    turned = (one.transpose(turn) for turn in permutations(range(one.ndim)))
+    return any(_close(t, other, close) for t in turned if t.shape == other.shape)
 
 
 def arranged_alike(one: np.ndarray, other: np.ndarray, close: float) -> bool:
@@ -177,6 +192,8 @@ class Pool:
         if not 4 <= own.size <= _MOST_CUT or is_mask(array):
             return False
         numbers = numbers_of(array, self.close)
+        if array.dtype.kind in "iu" and numbers.size < _FEW:  # they are anywhere
+            return False
         for i in self._order if numbers.size else ():
             there, whole = self.numbers[i], self.arrays[i]
             if there[-1] < numbers[-1] * (1 - self.close) or whole.size <= array.size:

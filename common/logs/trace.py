@@ -1,4 +1,4 @@
-"""A trace: every operator's call of a run, what it was given and what it made.
+"""A trace: every operator's call of a run, what it was given and made, and the gradients there.
 
 NAME.npz has the values, NAME.json the calls: a side's process writes them, the check's reads them.
 NumPy only.
@@ -54,6 +54,8 @@ class Trace:
     calls: list[Call] = field(default_factory=list)
     values: list[np.ndarray] = field(default_factory=list)
     whole: bool = True  # false where values were too many to be kept
+    gradients: dict[int, np.ndarray] = field(default_factory=dict)  # value -> the loss's
+    put: dict[int, int] = field(default_factory=dict)  # by a probe -> in which value's place
 
     def __post_init__(self) -> None:
         self.maker: dict[int, int] = {}  # value -> the call that made it
@@ -63,8 +65,11 @@ class Trace:
 
     def write(self, path: Path) -> None:
         """Write NAME.npz and NAME.json; `path` ends in neither."""
-        np.savez(path.with_suffix(".npz"), **{f"v{i}": v for i, v in enumerate(self.values)})
-        told = {"whole": self.whole, "calls": [asdict(call) for call in self.calls]}
+        arrays = {f"v{i}": v for i, v in enumerate(self.values)}
+        arrays |= {f"g{i}": gradient for i, gradient in self.gradients.items()}
+        np.savez(path.with_suffix(".npz"), **arrays)
+        told = {"whole": self.whole, "put": list(self.put.items())}
+        told["calls"] = list(map(asdict, self.calls))
         path.with_suffix(".json").write_text(json.dumps(told))
 
     @classmethod
@@ -76,4 +81,8 @@ class Trace:
             Call(**call | {"frames": [Frame(**frame) for frame in call["frames"]]})
             for call in told["calls"]
         ]
-        return cls(calls, [values[f"v{i}"] for i in range(len(values))], told["whole"])
+        numbers = [int(name[1:]) for name in values if name[0] == "g"]
+        gradients = {i: values[f"g{i}"] for i in numbers}
+        count = len(values) - len(gradients)
+        kept = [values[f"v{i}"] for i in range(count)]
+        return cls(calls, kept, told["whole"], gradients, dict(told["put"]))

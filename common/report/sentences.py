@@ -118,11 +118,9 @@ def what_differs(row: Row, cases: Collection[str], settings: Mapping) -> tuple[s
     if row.verdict != "DIVERGED" or row.measure == "claim" or (key.is_input and not key.kind):
         return "", ()
     site = key.site.partition("/")[0]
-    layers = [key.case + site, key.case + parent_of(site)]
-    if key.local == "p":  # a dropout layer draws under the name of the module that calls it
-        around = settings.get("torch", {})
-        layers += [layer for layer in around if parent_of(layer) == layers[1]]
-    for layer in layers:
+    # A dropout layer draws under the name of the module that calls it: the row has its own.
+    own = row.key.removesuffix(":p")
+    for layer in (own, key.case + site, key.case + parent_of(site)):
         torch, paddle = (settings.get(side, {}).get(layer, {}) for side in SIDES)
         differing = tuple(
             (name, torch[name], paddle[name])

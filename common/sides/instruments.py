@@ -6,6 +6,7 @@ they may use are in losses.py.
 
 import numpy as np
 
+from twincheck.common.sides.places import running_layer
 from twincheck.common.sides.probes import join_site, observe
 from twincheck.common.sides.session import current
 from twincheck.common.system.reasons import Kind
@@ -51,6 +52,8 @@ def keep_mask(side, site, value, p, mask_shape=None):
         like = of_graph if session.is_graph else side.array(value.flatten()[:0]).dtype
         session.record(key, np.array(p, like))
         session.note_place(key)
+        if layer := running_layer():
+            session.note_layer(key.removesuffix(":p"), {"rate": float(p)}, layer)
     # Both frameworks turn bytes into floats in a fraction of what truth values take them; a static
     # graph has no constants of bytes.
     mask = mask.astype(np.int32) if session.is_graph else mask.view(np.uint8)

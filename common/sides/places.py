@@ -17,7 +17,7 @@ _MODELS = f"{_COMMON}models/"
 STEPS = tuple(f"{path.as_posix()}/" for path in (*ROOT.glob("step[1-5]_*"), ROOT / "extras"))
 # They stand before Paddle's own functions.
 _EXACT = tuple(f"{ROOT.as_posix()}/{name}/" for name in ("common/transplant", "extras/bits"))
-_MADE_AT = "_made_at"
+_MADE_AT = "_built_at"
 # Paddle's published models are models, though they come with the framework.
 # And what Paddle writes of a forward, for a static graph of it, is no file of anybody's.
 _FRAMEWORK_FILE = re.compile(
@@ -90,7 +90,18 @@ def makers(module: object) -> list[tuple[str, dict[str, float]]]:
 
     With the plain numbers that the function around the line was given, by name.
     """
-    return vars(module).get(_MADE_AT, [])
+    return getattr(module, "__dict__", {}).get(_MADE_AT, [])
+
+
+def running_layer() -> object | None:
+    """Return the framework's layer whose code runs; None where the model's own called."""
+    frame = sys._getframe(1)
+    while frame is not None and is_instrument(frame.f_code.co_filename):
+        layer = frame.f_locals.get("self")
+        if _MADE_AT in getattr(layer, "__dict__", ()):
+            return layer
+        frame = frame.f_back
+    return None
 
 
 def _lines_of_model() -> list[tuple[str, dict[str, float]]]:

@@ -6,7 +6,6 @@ from contextlib import contextmanager
 from functools import cache, partial, wraps
 
 from twincheck.common.logs.sidecar import IN_PLACE, IN_WORDS, OWN
-from twincheck.common.sides.places import makers
 from twincheck.common.sides.session import current
 from twincheck.common.system.reasons import Kind
 from twincheck.common.system.tree import tree_map
@@ -159,9 +158,7 @@ def probing(side, model):
         kind = type(module).__name__
         kind = kind if side.of_framework(module) else f"{OWN} {kind}"
         settings = settings_of(module, side.NAME) if side.of_framework(module) else {}
-        if settings:
-            layer = session.prefix + session.rename(name)
-            session.seen.settings[layer], session.seen.made[layer] = settings, makers(module)
+        session.note_layer(session.prefix + session.rename(name), settings, module)
 
         def before(module, inputs, keywords, name=name, kind=kind):
             if not session.probing:

@@ -20,7 +20,7 @@ import numpy as np
 from twincheck.common.logs.draws import Draw
 from twincheck.common.pair.tape import Tape
 from twincheck.common.sides.draws import Draws, Dropouts
-from twincheck.common.sides.places import line_of_model
+from twincheck.common.sides.places import line_of_model, makers, running_layer
 from twincheck.common.system.errors import UserError
 from twincheck.common.system.reasons import Kind
 
@@ -307,10 +307,19 @@ class Session:
             self.seen.places[key] = self._made_at or line_of_model()
             self.seen.classes[key] = class_name
 
+    def note_layer(self, name: str, settings: Mapping[str, float], layer: object) -> None:
+        """Remember what a layer was built with, and where; nothing of one without settings."""
+        if settings and name not in self.seen.settings:
+            self.seen.settings[name], self.seen.made[name] = dict(settings), makers(layer)
+            self.seen.classes.setdefault(name, type(layer).__name__)
+
     def note_idle(self, site: str) -> None:
         """Remember a dropout that draws nothing, since its rate is 0."""
         if self.record is not None:
-            self.seen.idle.setdefault(self.prefix + self.rename(site), line_of_model())
+            name, layer = self.prefix + self.rename(site), running_layer()
+            built = [line for line, _ in makers(layer)]
+            self.seen.idle.setdefault(name, built[0] if built else line_of_model())
+            self.note_layer(name, {"rate": 0.0} if built else {}, layer)
 
     def note_computed(self, operator: str, types: Iterable[str]) -> None:
         """Remember on which types of floats an operator computed in the module that runs now."""

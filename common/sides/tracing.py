@@ -8,14 +8,14 @@ import importlib
 import sys
 import sysconfig
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager, nullcontext
-from functools import cache
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from functools import cache, partial
 from types import FunctionType
 
 import numpy as np
 
 from twincheck.common.logs.trace import Call, Frame, Trace
-from twincheck.common.sides import probes
+from twincheck.common.sides import instruments, probes
 from twincheck.common.sides.calls import changed
 from twincheck.common.sides.places import STEPS, is_instrument, makers
 from twincheck.common.sides.session import current
@@ -36,8 +36,11 @@ class Tracing:
         self.trace = Trace()
         self._numbers: dict[int, int] = {}  # id of a tensor -> the number of its value
         self._kept: list[object] = []  # the tensors, since an id may be given away again
+        self._replaced: dict[int, object] = {}  # id of what a probe put there -> what was made
+        self._put: dict[int, int] = {}  # likewise, the number of its value -> the id of that
         self._bytes = 0
         self._inside = False  # whether a call runs that is one with what it calls
+        self._reads = False  # whether it is only the trace that reads a tensor
 
     def hear(self, name: str, own: Callable, arguments: tuple, options: dict, built: str = ""):
         """Answer a call with what it gives, and keep it.
@@ -59,6 +62,8 @@ class Tracing:
             return nullcontext()
 
         def hear_inside(name, own, arguments, options):
+            if self._reads:
+                return own(*arguments, **options)
             return self._kept_call(name, own, arguments, options, self._frames())
 
         return self.calls.heard_inside(hear_inside)
@@ -67,7 +72,7 @@ class Tracing:
         given = [self._number(tensor) for tensor in self._tensors([arguments, options])]
         made = own(*arguments, **options)
         written = arguments[:1] if changed(name) == (0,) else ()
-        results = [self._new(tensor) for tensor in self._tensors([written, made])]
+        results = [self._new(self._made(tensor)) for tensor in self._tensors([written, made])]
         plain = {str(i): value for i, value in enumerate(arguments)} | options
         plain = {key: found for key, value in plain.items() if (found := _plain(value)) is not None}
         if results:
@@ -93,16 +98,21 @@ class Tracing:
             try:
                 seen = own(side, session, label, value, *rest, **more)
                 if seen is not value and self._wanted():
-                    self._new(seen)
+                    self._replaced[id(seen)] = value
+                    self._put[self._new(seen)] = id(value)
                 return seen
             finally:
                 self._inside = before
 
-        put_back = stand_in(probes, "observe", observe)
-        try:
+        with ExitStack() as stack:
+            for module in (probes, instruments):
+                stack.callback(stand_in(module, "observe", observe))
             yield
-        finally:
-            put_back()
+
+    def end(self) -> None:
+        """Say in the trace which values probes have put in others' places."""
+        known = {value: self._numbers.get(made) for value, made in self._put.items()}
+        self.trace.put = {value: made for value, made in known.items() if made is not None}
 
     def _wanted(self) -> bool:
         running = current().running
@@ -110,6 +120,12 @@ class Tracing:
 
     def _tensors(self, values) -> list[object]:
         return [leaf for _, leaf in tree_leaves(values, self.side.is_tensor)]
+
+    def _made(self, tensor) -> object:
+        """Return what a layer has made, where a probe put another value in its place."""
+        while id(tensor) in self._replaced:
+            tensor = self._replaced[id(tensor)]
+        return tensor
 
     def _number(self, tensor) -> int:
         number, values = self._numbers.get(id(tensor)), self._array(tensor)
@@ -126,14 +142,25 @@ class Tracing:
         self.trace.whole &= self._bytes <= MOST_BYTES
         self._kept.append(tensor)
         self.trace.values.append(values)
-        self._numbers[id(tensor)] = len(self.trace.values) - 1
-        return len(self.trace.values) - 1
+        number = self._numbers[id(tensor)] = len(self.trace.values) - 1
+        if values.size and current().gradients and self.side.wants_gradient(tensor):
+            tensor.register_hook(partial(self._keep_gradient, number))
+        return number
+
+    def _keep_gradient(self, number: int, gradient) -> None:
+        if current().in_backward and self.trace.whole and number not in self.trace.gradients:
+            self.trace.gradients[number] = kept = self._array(gradient)
+            self._bytes += kept.nbytes
+            self.trace.whole &= self._bytes <= MOST_BYTES
 
     def _array(self, tensor) -> np.ndarray:
+        self._reads = True
         try:
             return np.array(self.side.array(tensor))
         except (RuntimeError, ValueError, TypeError, NotImplementedError):
             return np.zeros(0)  # sparse, or it has no memory
+        finally:
+            self._reads = False
 
     def _frames(self) -> list[Frame]:
         """Return the lines of the model that led here, the innermost first."""
@@ -194,3 +221,4 @@ def tracing(side, takes: Callable[[str], bool]) -> Iterator[Trace]:
     layers = {} if side.NAME == "torch" else {"__call__": tracing.layer}
     with tracing.at_probes(), tracing.calls.heard(tracing.hear), Intercept(side.MODULE, layers):
         yield tracing.trace
+    tracing.end()

@@ -10,7 +10,7 @@ import textwrap
 from collections.abc import Iterator
 from functools import cache
 
-MADE_AT = "_made_at"  # as common/sides/places.py keeps it
+MADE_AT = "_built_at"  # as common/sides/places.py keeps it
 
 
 def note_lines(model) -> None:
