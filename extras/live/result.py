@@ -68,6 +68,7 @@ class Finding:
 
     sentence: str
     verdict: str
+    reasons: tuple[str, ...] = ()  # what more is said of it, such as how the line is wrong
     step: int | None = None
     key: str | None = None
     module: str | None = None
@@ -83,10 +84,10 @@ class Finding:
     def of(cls, told: Mapping) -> "Finding":
         """A finding of the document."""
         values = {name: told[name] for name in ("verdict", "step", "key", "module")}
-        values["sentence"] = read_reason(told["reasons"][0])
+        values["sentence"], *more = map(read_reason, told["reasons"])
         values |= {side: _place(told[side]) for side in _SIDES}
         lists = {name: tuple(told[name]) for name in ("settings", "edits", "commands", "further")}
-        return cls(**values, numbers=told["numbers"], **lists)
+        return cls(**values, reasons=tuple(more), numbers=told["numbers"], **lists)
 
     def message(self) -> str:
         """The sentence, the numbers and the lines of both sides."""
@@ -97,6 +98,7 @@ class Finding:
         gap, allowed = self.numbers.get("gap"), self.numbers.get("allowed")
         if gap is not None and allowed is not None:
             lines.append(f"  {_spoken(Kind.GAP_AND_ALLOWED(gap=gap, allowed=allowed))}")
+        lines += [f"  {_spoken(reason)}" for reason in self.reasons]
         for side in _SIDES:
             place = getattr(self, side)
             if place is not None:
