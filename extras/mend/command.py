@@ -60,7 +60,8 @@ from twincheck.common.system.folders import remove_abandoned, working_folder
 from twincheck.common.system.half import HALF
 from twincheck.common.system.json_file import write_json
 from twincheck.common.system.program import guarded
-from twincheck.common.system.reasons import renamed
+from twincheck.common.system.reasons import Kind as CoreKind
+from twincheck.common.system.reasons import is_of, renamed
 from twincheck.common.system.run_kind import RunKind
 from twincheck.common.verdict.row import AGREEING, FAILING
 from twincheck.extras.mend import Kind
@@ -76,6 +77,7 @@ from twincheck.extras.mend.edits import (
     edits,
     joined,
     of_mapping,
+    of_numbers,
 )
 from twincheck.extras.mend.reference import nearer
 from twincheck.extras.mend.settings import Setting, of_settings
@@ -92,8 +94,10 @@ from twincheck.extras.shared.steps import OTHERS, STEPS, checked, crashed_at
 
 SCHEMA = 1
 FILE, STEM = "mend.json", "mend"
-BATCH = 30  # edits that a process is asked for at first, then what takes
-BATCH_S = 5.0
+BATCH = 10  # edits that a process is asked for at first, then twice as many each time
+BATCH_S = 5.0  # but no more than take so long
+MOST = 240
+OF_LINE = -100  # the turn of what is in the line that a red check marks, before all others
 CAUSES = 3  # of a red check, that are looked at in turn
 PROOFS = 4  # of the nearest edits that the check is asked about
 PATIENCE_S = 300
@@ -140,6 +144,7 @@ class Red:
     rounded: bool = False  # float64 does not show it
     layer: str = ""  # the class of Paddle's that is built otherwise than torch's
     settings: Sequence[Setting] = ()  # by these
+    numbers: Sequence[tuple[float, float]] = ()  # of its line, that the reference has otherwise
 
     @classmethod
     def all_of(cls, result: Result) -> list["Red"]:
@@ -152,6 +157,11 @@ class Red:
                 one.row.verdict == "PRECISION",
                 class_of(result, "paddle", one.layer),
                 one.differing,
+                [
+                    (reason.fields["paddle"], reason.fields["torch"])
+                    for reason in one.row.reasons
+                    if is_of(reason, CoreKind.LINE_NUMBER, CoreKind.LINE_OPTION)
+                ],
             )
             for one in findings_of(result)[:CAUSES]
         ]
@@ -437,7 +447,7 @@ class Search:
                 singles[path] = []
                 candidates = of_settings(Source(source), red.layer, red.settings)
             if turn == ONCE:
-                others = candidates_of(path, wanted, reference, self.rounded)
+                others = candidates_of(path, wanted, reference, self.rounded, red.numbers)
                 candidates = itertools.chain(candidates, others)
             best = (
                 self._best(step, red, path, candidates, singles[path])
@@ -655,7 +665,7 @@ class Search:
             tried = ask(some)
             self.on_progress(Kind.EDITS_TRIED(step=step.number, count=self.tried))
             each_s = (time.monotonic() - began) / len(some)
-            size = max(1, min(8 * BATCH, int(BATCH_S / each_s)))
+            size = max(1, min(2 * size, MOST, int(BATCH_S / each_s)))
             yield tried
             if time.monotonic() > self.until:
                 return
@@ -802,11 +812,16 @@ def reference_of(path: Path, places: Places) -> Path | None:
 
 
 def candidates_of(
-    path: Path, lines: Sequence[int], reference: Path | None, rounded: bool = False
+    path: Path,
+    lines: Sequence[int],
+    reference: Path | None,
+    rounded: bool = False,
+    numbers: Sequence[tuple[float, float]] = (),
 ) -> Iterator[Edit]:
-    """The edits of a file, those nearest to some lines first; each once, all of them code.
+    """The edits of a file, those of some lines first, then the nearest; each once, all code.
 
     rounded     float64 does not show what is looked for: all of the reference's come first
+    numbers     (the lines', the reference's), where a red check has seen that they differ
     """
     source = Source(path.read_bytes())
     other = Source(reference.read_bytes()) if reference else None
@@ -822,8 +837,12 @@ def candidates_of(
         return 0 if name in holds else 1 if name.rpartition(".")[0] in classes else 2
 
     functions.sort(key=lambda one: distance(one[0]))
+    marked = source.at(lines)
     seen: set[tuple] = set()
     found: list[tuple[int, int, Edit]] = []  # turn, length
+    for edit in of_numbers(source, marked, numbers):
+        seen.add((edit.start, edit.end, edit.new))
+        found.append((OF_LINE, 0, edit))
     for name, node in [*functions, *constants]:
         own = theirs.get(name)
         near = distance(name)
@@ -837,6 +856,8 @@ def candidates_of(
             if key not in seen:
                 seen.add(key)
                 turn = _turn(source, edit, near, rounded)
+                if any(_is_of(edit, *span) for span in marked):
+                    turn = OF_LINE + KINDS.index(edit.kind)
                 found.append((turn, edit.end - edit.start, edit))
     found += _in_copies(source, found)
     found.sort(key=lambda one: (one[0], one[1], one[2].start))
@@ -915,6 +936,12 @@ def _turn(source: Source, edit: Edit, near: int, rounded: bool) -> int:
     if kind == 0 and (rounded or NEWLINE not in lines):
         return near
     return (kind or 2 * KINDS.index("operator")) + 3 * near
+
+
+def _is_of(edit: Edit, start: int, end: int) -> bool:
+    """Return whether an edit is of a statement alone, or puts the reference's lines around it."""
+    around = edit.kind == "reference" and edit.start < end and start < edit.end
+    return around or start <= edit.start and edit.end <= end
 
 
 def line_of(source: bytes, edit: Edit) -> str:

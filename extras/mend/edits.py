@@ -12,6 +12,7 @@ import math
 import os
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -253,6 +254,25 @@ class Source:
             return start, end, "pass"
         return line, below, ""
 
+    def at(self, lines: Sequence[int]) -> list[tuple[int, int]]:
+        """Return the first byte of the statement at each line, and the one behind its last.
+
+        Of a function or a loop it is what stands before its body.
+        """
+        found = []
+        for line in lines:
+            around = [
+                one
+                for one in ast.walk(self.tree)
+                if isinstance(one, ast.stmt) and one.lineno <= line <= one.end_lineno
+            ]
+            if around:
+                least = min(around, key=lambda one: one.end_lineno - one.lineno)
+                start, end = self.span(least)
+                body = getattr(least, "body", None)
+                found.append((start, self.span(body[0])[0] if body else end))
+        return found
+
     def functions(self) -> Iterator[tuple[str, ast.AST]]:
         """(dotted name, node) of every function, a method's behind its class's; and of each class.
 
@@ -306,6 +326,21 @@ def of_mapping(source: Source, node: ast.AST) -> Iterator[Edit]:
                 is_turned = getattr(value, "attr", "") == "T"
                 new = source.of(value.value) if is_turned else f"{source.of(value)}.T"
                 yield Edit(*source.span(value), new.encode(), "order")
+
+
+def of_numbers(
+    source: Source, spans: Sequence[tuple[int, int]], numbers: Sequence[tuple[object, object]]
+) -> Iterator[Edit]:
+    """Yield the edits that put the second of two plain values where the first stands in a span."""
+    for node in ast.walk(source.tree) if numbers else ():
+        if not isinstance(node, ast.expr):
+            continue
+        start, end = source.span(node)
+        with suppress(ValueError, TypeError, SyntaxError):
+            value = ast.literal_eval(node)
+            new = [theirs for own, theirs in numbers if own == value and type(own) is type(value)]
+            if new and any(first <= start and end <= last for first, last in spans):
+                yield Edit(start, end, repr(new[0]).encode(), "setting")
 
 
 @dataclass(frozen=True)
