@@ -114,7 +114,8 @@ def _finding(result, row: Row) -> Finding:
     for side in SIDES if row.measure != "claim" else ():
         known = result.idle.get(side, {}) | result.places.get(side, {})
         made = handed.get(side) or result.made.get(side, {}).get(layer)
-        at = key.prefix + key.site if at not in known and key.local == "p" else at
+        if at not in known and (key.local == "p" or key.site.endswith(":p")):
+            at = key.prefix + key.site.partition("#")[0]  # a dropout that draws nothing
         places[side] = made or place_of(known, at)
     if (line := result.lines.get(row.key)) and not differing:
         places |= line.places
