@@ -140,7 +140,7 @@ class Finder:
     def maker_of_right(self, right: np.ndarray) -> Call | None:
         """Return the reference's call that made a result, as its run logged it; None for none."""
         of = self.reference
-        made = (of.maker[value] for value in _values_of(of, right) if value in of.maker)
+        made = (of.maker[v] for v in equal_to(right, enumerate(of.values)) if v in of.maker)
         return next((of.calls[number] for number in made), None)
 
     def suspect(self, wrong: np.ndarray, right: np.ndarray) -> Suspect | None:
@@ -148,7 +148,7 @@ class Finder:
 
         wrong, right  as the port's run and the reference's logged it
         """
-        made = [v for v in _values_of(self.port, wrong) if v in self.port.maker]
+        made = [v for v in equal_to(wrong, enumerate(self.port.values)) if v in self.port.maker]
         is_right = wrong.shape == right.shape and np.allclose(wrong, right, 1e-9, 1e-12)
         if not made or is_right:
             return None
@@ -388,9 +388,9 @@ def _ordering(moves: Sequence[tuple[Call, list[int]]]) -> list[Call]:
     return calls[cut if cut >= 0 and kind_of(calls[cut]) in _CUTS else at : at + 1]
 
 
-def _values_of(trace: Trace, wanted: np.ndarray) -> Iterator[int]:
-    """Give the values of a trace that equal an array, in their order."""
-    for value, array in enumerate(trace.values):
+def equal_to(wanted: np.ndarray, among: Iterable[tuple[int, np.ndarray]]) -> Iterator[int]:
+    """Give the numbers of those arrays that are the same as one, in another shape maybe."""
+    for value, array in among:
         nan_too = array.dtype.kind in "fc"
         if array.size == wanted.size and np.array_equal(
             array.reshape(-1), wanted.reshape(-1), nan_too

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 
-from twincheck.common.line.find import Finder, Suspect, kind_of
+from twincheck.common.line.find import Finder, Suspect, equal_to, kind_of
 from twincheck.common.line.relations import relation
 from twincheck.common.logs.trace import Call
 from twincheck.common.system.reasons import Kind
@@ -38,9 +38,9 @@ class GradientFinder:
         wrong, right  the port's gradient and the reference's; None for none
         """
         if value is None:
-            found = [] if wrong is None else _same(wrong, self.port.gradients.items())
+            found = [] if wrong is None else equal_to(wrong, self.port.gradients.items())
         else:
-            found = _same(value, enumerate(self.port.values))
+            found = equal_to(value, enumerate(self.port.values))
         found = self._as_seen(found)
         if not found:
             return None
@@ -160,9 +160,3 @@ def _is_cut(call: Call) -> bool:
 
 def _kind(call: Call) -> str:
     return kind_of(call).replace("_", "")  # a layer's class, and its function
-
-
-def _same(array: np.ndarray, among: Iterable[tuple[int, np.ndarray]]) -> list[int]:
-    """Return the numbers of those arrays that are the same as one, in another shape maybe."""
-    flat = array.reshape(-1)
-    return [i for i, one in among if np.array_equal(one.reshape(-1), flat)]

@@ -78,7 +78,7 @@ def _named_otherwise(call: Call, like: Call | None) -> list[tuple[str, object, o
     Each with the port's number and the reference's.
     """
     tree = _tree(call.frames[0].file)
-    statement = tree and _statement_at(tree, call.frames[0].line)
+    statement = tree and statement_at(tree, call.frames[0].line)
     if like is None or statement is None or not call.frames[0].function:
         return []
     here, there = call.frames[0], like.frames[0]
@@ -94,7 +94,7 @@ def _named(call: Call) -> list[str]:
     tree, said = _tree(call.frames[0].file), []
     if call.given or tree is None:
         return []
-    statement = _statement_at(tree, call.frames[0].line)
+    statement = statement_at(tree, call.frames[0].line)
     names = {_name_of(n) for n in ast.walk(statement) if isinstance(n, ast.Attribute | ast.Name)}
     for node in ast.walk(tree):  # what an attribute of self was made by
         if isinstance(node, ast.Assign) and any(
@@ -117,7 +117,7 @@ def _maker_of(number: object, frames: list[Frame], depth: int = 0) -> str:
     frame = frames[0]
     tree = _tree(frame.file)
     function = _function_at(tree, frame.line, frame.function) if tree else None
-    statement = _statement_at(function or tree, frame.line) if tree else None
+    statement = statement_at(function or tree, frame.line) if tree else None
     if statement is None:
         return ""
     if any(_literal(node) == number for node in ast.walk(statement)):
@@ -155,7 +155,7 @@ def _maker_of_name(
 def _passes(caller: Frame, function: ast.AST, name: str) -> bool:
     """Return whether a caller's line hands a function its argument of a name."""
     tree = _tree(caller.file)
-    statement = tree and _statement_at(tree, caller.line)
+    statement = tree and statement_at(tree, caller.line)
     names = [arg.arg for arg in (*function.args.posonlyargs, *function.args.args)]
     for node in ast.walk(statement) if statement else ():
         called = isinstance(node, ast.Call) and _name_of(node.func)
@@ -258,7 +258,7 @@ def _function_at(tree: ast.Module, line: int, name: str | None) -> ast.AST | Non
     return max(around, key=lambda node: node.lineno, default=None)
 
 
-def _statement_at(tree: ast.AST, line: int) -> ast.AST | None:
+def statement_at(tree: ast.AST, line: int) -> ast.AST | None:
     """Return the smallest statement around a line."""
     around = [
         node

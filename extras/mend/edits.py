@@ -1,6 +1,6 @@
 """Edits of a port's source that are commonly what was wrong with it, found in its syntax tree.
 
-Standard library only.  An edit changes one place: a number, an operator, a name, an argument, a
+An edit changes one place: a number, an operator, a name, an argument, a
 call, a statement.  Values come from the reference's function of the same name and from what the
 field uses.  Nothing here knows whether an edit helps: each is tried.
 """
@@ -15,6 +15,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
+
+from twincheck.common.line.source import statement_at
 
 # What one function or layer is written for by mistake.
 CONFUSED = (
@@ -261,13 +263,7 @@ class Source:
         """
         found = []
         for line in lines:
-            around = [
-                one
-                for one in ast.walk(self.tree)
-                if isinstance(one, ast.stmt) and one.lineno <= line <= one.end_lineno
-            ]
-            if around:
-                least = min(around, key=lambda one: one.end_lineno - one.lineno)
+            if (least := statement_at(self.tree, line)) is not None:
                 start, end = self.span(least)
                 body = getattr(least, "body", None)
                 found.append((start, self.span(body[0])[0] if body else end))
