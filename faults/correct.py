@@ -109,8 +109,9 @@ _ALL = (1, 2, 3, 4, 5)  # of pairs with make_data
 _OTHERWISE = ("box_losses", "dice_by_class", "router_losses", "straight_through")
 _OTHERWISE_WITHOUT_LOSS = (
     *("alibi_slopes", "beam_scores", "bucketed_bias", "crf_scores", "gated_group_norm"),
-    *("grouped_routing", "image_positions", "log_mel", "padded_windows", "pooled_text"),
-    *("scattered_graph", "selective_scan", "shared_keys", "sliding_window", "time_embedding"),
+    *("grouped_routing", "image_positions", "log_mel", "narrow_table", "padded_windows"),
+    *("pooled_text", "scattered_graph", "selective_scan", "shared_keys", "sliding_window"),
+    "time_embedding",
     "yarn_scales",
 )
 _USERS = (

@@ -1,5 +1,7 @@
 """The line: the first value of a port that the reference has nowhere, and what feeds it."""
 
+import sys
+
 import numpy as np
 import pytest
 from builders import copied, ended
@@ -12,6 +14,7 @@ from twincheck.common.line.relations import relation
 from twincheck.common.line.source import line_of
 from twincheck.common.line.values import Pool, arranged_alike
 from twincheck.common.logs.trace import Call, Frame, Trace
+from twincheck.common.sides.python_values import PythonValues
 from twincheck.common.system.reasons import Kind
 
 RNG = np.random.default_rng(3)
@@ -208,8 +211,47 @@ def test_an_attribute_is_fed_by_the_constructor_or_its_default(tmp_path):
     assert found(reference, 1, 1, port).places["paddle"] == f"{file}:6"
 
 
+HELPERS = """import numpy as np
+def slopes_of(heads, base=2.0):
+    steps = []
+    for i in range(heads):
+        steps.append((i + 1) / heads)
+    return [base ** -step for step in steps]
+def table(length):
+    found = np.zeros((length, 2))
+    found[:, 0] = np.arange(length)
+    found[:, 1] = 1.0
+    return found
+def build(heads):
+    kept = slopes_of(heads)
+    return make(kept, table(heads))
+"""
+
+
+def test_what_python_computes_is_known_line_by_line(tmp_path):
+    """In a loop, into a list and into an array, from function to function."""
+    file, seen = tmp_path / "model.py", []
+    file.write_text(HELPERS)
+    values = PythonValues(lambda name: name == str(file))
+    names = {"make": lambda *tables: seen.append(values.read_now(sys._getframe(1)))}
+    exec(compile(HELPERS, file, "exec"), names)
+    with values.heard():
+        names["build"](4)
+    made = {
+        (one.line, i): array for one in values.made.values() for i, array in enumerate(one.arrays())
+    }
+    steps = np.arange(1, 5) / 4
+    assert np.array_equal(made[5, 0], steps) and np.array_equal(made[6, 0], 2.0**-steps)
+    assert not made[9, 0][:, 1].any() and np.array_equal(made[10, 0][:, 1], np.ones(4))
+    assert {one.line for one in seen[0]} == {13, 11, 12}
+    (returned,) = (one for one in values.made.values() if one.line == 6)
+    assert 5 in {one.line for one in returned.given}
+
+
 # A fault of the catalogue -> the text of the line that is marked, and what is said of it.
 MARKED = {
+    "alibi-slopes-one-sequence": ("steps = [(i + 1.0) / power", None),
+    "fixed-positions-halves": ("table[:, : width // 2] = np.sin(", Kind.LINE_OTHER_ORDER),
     "pooled-text-largest-id": ("ids.max(axis=1, keepdim=True)", Kind.LINE_SOME_DIFFER),
     "sliding-window-one-more": ("apart <= self.window", Kind.LINE_SOME_DIFFER),
     "llama-like-epsilon": ("self.variance_epsilon = 10 * eps", Kind.LINE_FEEDS),

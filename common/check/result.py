@@ -141,7 +141,7 @@ class Result:
                 notes = list(row.reasons)
                 row.reasons = (Kind.ALLOWED_VERDICT(verdict=row.verdict.lower(), notes=notes),)
         self.notes += two_environments(*(sidecars[side][0] for side in SIDES))
-        self.notes += _upcasts(folder, step)
+        self.notes += _upcasts(folder, step) + _tables(folder, step)
         self.notes += dict.fromkeys(
             escaped(told) for sidecar in sidecars["paddle"] for told in sidecar.loader.values()
         )
@@ -380,6 +380,13 @@ def _sidecars(folder: Path, step: Step, side: str, run: str = RunKind.PLAIN) -> 
     """The sidecars of a side's judged logs."""
     logs = [ResultFolder(folder).log(stem, side, run) for stem in step.judged]
     return [sidecar_of(log) for log in logs]
+
+
+def _tables(folder: Path, step: Step) -> list[str]:
+    """A note of the tables that are float32 in the port's float64 run, as in the reference's."""
+    sidecars = _sidecars(folder, step, "paddle", RunKind.FLOAT64)
+    names = sorted({name for sidecar in sidecars for name in sidecar.tables.values()})
+    return [Kind.TABLES_ROUNDED(names=names)] if names else []
 
 
 def _upcasts(folder: Path, step: Step) -> list[str]:

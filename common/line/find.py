@@ -14,7 +14,7 @@ import numpy as np
 
 from twincheck.common.line.relations import factor, is_constant, relation
 from twincheck.common.line.values import Pool, bare, lengths, of_axes
-from twincheck.common.logs.trace import Call, Trace
+from twincheck.common.logs.trace import PYTHON, Call, Trace
 from twincheck.common.system.reasons import Kind
 
 # What a value of the port is among the reference's.
@@ -93,6 +93,9 @@ class Finder:
         if value not in self._states:
             array, call = self.port.values[value], self.maker(value)
             made_up = call is None or not call.given
+            if call is not None and call.name == PYTHON and is_constant(array):
+                self._states[value] = CONSTANT  # it may be made of itself, in a loop
+                made_up = all(self._state(v) == CONSTANT for v in call.given if v != value)
             if not self._own.numbers[value].size or made_up and is_constant(array):
                 self._states[value] = CONSTANT
             else:
@@ -196,12 +199,16 @@ class Finder:
 
     def _with_given(self, value: int) -> list[int]:
         """Return what a value was made of, where it is known, and the value."""
-        return [*filter(self.is_fine, self.maker(value).given), value]
+        return [*filter(self.is_fine, self.maker(value).sources), value]
 
     def _of_known(self, result: int, wrong: np.ndarray, right: np.ndarray) -> Suspect | None:
         """Return the suspect of a result that the reference has elsewhere, or that is a mask."""
         own = self._back(self.maker(result), _CASTS)
         call = self._back(own, _MOVES)
+        if call is not None and call.fed:
+            arranged = self._chain(*call.fed, is_fine=self._has_its_axes)
+            call = next((self.maker(v) for v, before in arranged.items() if not before), call)
+            return Suspect(call, how=relation(wrong, right), is_known=True)
         if call is None or call is not own and kind_of(call) not in _JOINS:
             return None
         how = relation(wrong, right) if wrong.size == right.size else ""
@@ -254,21 +261,22 @@ class Finder:
             call = self.maker(call.given[0])
         return call
 
-    def _chain(self, result: int) -> dict[int, list[int]]:
-        """A value on the way to a result -> those without a counterpart that it was made of.
+    def _chain(self, *results: int, is_fine=None) -> dict[int, list[int]]:
+        """A value on the way to some results -> those without a counterpart that it was made of.
 
         In the order in which they were made.
         """
         found: dict[int, list[int]] = {}
-        todo = [result]
+        is_fine = is_fine or self.is_fine
+        todo = [v for v in results if not is_fine(v)]
         while todo:
             value = todo.pop()
             call = self.maker(value)
             if value not in found and call is not None:
-                before = (v for v in call.given if not self.is_fine(v))
+                before = (v for v in call.sources if not is_fine(v))
                 found[value] = [v for v in before if self.maker(v) is not None]
                 todo += found[value]
-        order = {id(call): i for i, call in enumerate(self.port.calls)}
+        order = {id(one): (one.name != PYTHON, i) for i, one in enumerate(self.port.calls)}
         return dict(sorted(found.items(), key=lambda item: order[id(self.maker(item[0]))]))
 
     def _scaled(self, chain: Iterable[int], by: float | None) -> Suspect | None:
@@ -290,7 +298,7 @@ class Finder:
     def _is_plain(self, value: int) -> bool:
         """Return whether a step may well be taken in a right port, and elsewhere otherwise."""
         call = self.maker(value)
-        if not call.given:
+        if not call.sources:
             return True
         by_one = kind_of(call) not in _OF_TWO or len(call.given) == 1
         return kind_of(call) in _PLAIN and by_one and not self.strange_numbers(call)
@@ -365,11 +373,11 @@ class Finder:
 
     def _like(self, call: Call) -> Call | None:
         """Return the reference's call of the same operator on the same values."""
-        if not all(map(self.is_fine, call.given)):
+        if not all(map(self.is_fine, call.sources)):
             return None
-        given = [set(self.partners(v)) for v in call.given if self._state(v) == SAME]
+        given = [set(self.partners(v)) for v in call.sources if self._state(v) == SAME]
         alike = (one for one in self.reference.calls if kind_of(one) == kind_of(call))
-        fed = (one for one in alike if given and not any(map(set(one.given).isdisjoint, given)))
+        fed = (one for one in alike if given and not any(map(set(one.sources).isdisjoint, given)))
         return next(fed, None)
 
 

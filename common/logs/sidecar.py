@@ -158,6 +158,9 @@ class Sidecar:
     # file:line of a model -> a cast to float32 or less, or what is made so -> how often it was
     # float64 instead, in a float64 run.
     upcast: dict[str, dict[str, int]] = note()
+    # Hash of a table that NumPy has made in float32, which a float64 run therefore has so -> the
+    # line that makes a tensor of it; of the candidate, the buffer or attribute rounded likewise.
+    tables: dict[str, str] = note()
     # Module -> operator and the types of its floats -> calls, of a run in half precision.
     computed: dict[str, dict[str, int]] = note()
     # Whose arithmetic that was: the framework's own kernels, or what stood in for them.

@@ -12,6 +12,8 @@ import numpy as np
 
 from twincheck.common.system.npz import read_npz
 
+PYTHON = "="  # the name of a call that is a statement on plain numbers
+
 
 @dataclass
 class Frame:
@@ -40,11 +42,17 @@ class Call:
         default_factory=dict
     )  # its plain arguments, by name or place
     built: str = ""  # of a layer, the line that builds it
+    fed: list[int] = field(default_factory=list)  # of one without a tensor, what Python gave it
 
     @property
     def place(self) -> str:
         """Return the line that asked for it."""
         return self.frames[0].place
+
+    @property
+    def sources(self) -> list[int]:
+        """Return the numbers of what it was made of: tensors, or else Python's numbers."""
+        return self.given or self.fed
 
 
 @dataclass

@@ -1,10 +1,11 @@
 """A run's model built without what its weights overwrite; which buffers it makes are constants."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 
 import numpy as np
 
 from twincheck.common.logs.computed import CONSTANT
+from twincheck.common.sides.upcast import digest_of
 from twincheck.common.system.half import HALF, rounded
 from twincheck.common.weights import states as weights
 
@@ -66,25 +67,46 @@ def note_constants(run, model) -> None:
     if run.dtype not in HALF:
         return
     side, session = run.side, run.session
-    learned = {id(value) for value in model.parameters()}
     probed, noted = {name for name, _ in side.probed_modules(model)}, {}
-    for name, module in side.modules(model):
-        held = {**vars(module), **dict(module.named_buffers())}
+    for name, _, value in _constants(side, model):
         while name and name not in probed:
             name = name.rpartition(".")[0]
         counts = noted.setdefault(run.prefix + session.rename(name), {})
-        for at, value in held.items():
-            constant = side.is_tensor(value) and "." not in at and id(value) not in learned
-            if not constant or value.dtype == side.lib.float64 or not side.is_float(value):
-                continue
-            values = side.array(value)
-            kind = next((t for t in HALF if np.array_equal(rounded(values, t), values)), "float32")
-            if values.size > 1:
-                said = f"{CONSTANT}[{values.size}] {kind}"
-                counts[said] = counts.get(said, 0) + 1
+        if value.dtype == side.lib.float64:
+            continue
+        values = side.array(value)
+        kind = next((t for t in HALF if np.array_equal(rounded(values, t), values)), "float32")
+        if values.size > 1:
+            said = f"{CONSTANT}[{values.size}] {kind}"
+            counts[said] = counts.get(said, 0) + 1
     for place, counts in noted.items():
         if counts:
             session.seen.computed[place] = session.seen.computed.get(place, {}) | counts
+
+
+def _constants(side, model) -> Iterator[tuple[str, str, object]]:
+    """Give (module, name, tensor) of buffers in floats, and of what modules keep by themselves."""
+    learned = {id(value) for value in model.parameters()}
+    for name, module in side.modules(model):
+        for at, value in {**vars(module), **dict(module.named_buffers())}.items():
+            is_constant = side.is_tensor(value) and "." not in at and id(value) not in learned
+            if is_constant and side.is_float(value):
+                yield name, at, value
+
+
+def round_like_reference(run, model) -> None:
+    """Round those of a port's tables to float32 that the reference has from NumPy in float32.
+
+    Such a table is float32 in the reference's float64 run too.  The port's is the same one where
+    it has the same bits in float32: both runs are given those, and what is left is the port's.
+    """
+    theirs = run.session.tables if run.dtype == "float64" else ()
+    for name, at, value in _constants(run.side, model) if theirs else ():
+        values = run.side.array(value)
+        narrow, digest = values.astype(np.float32).astype(np.float64), digest_of(values)
+        if digest in theirs and not np.array_equal(values, narrow):
+            run.side.assign(value, narrow)
+            run.session.seen.tables[digest] = f"{name}.{at}".lstrip(".")
 
 
 def alike(run, found: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:

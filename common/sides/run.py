@@ -179,6 +179,7 @@ class Run:
         names = (name for name, _ in self.side.probed_modules(model))
         self.session.draws.own_sites = {self.session.rename(name) for name in names}
         building.note_constants(self, model)
+        building.round_like_reference(self, model)
         return model
 
     def _filled(self, model):

@@ -10,7 +10,7 @@ site gets the suffix `#2`.  A part that will be recomputed (a reversible layer) 
 
 import difflib
 import inspect
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
@@ -110,6 +110,8 @@ class Seen:
     settings: dict[str, dict[str, float]] = field(default_factory=dict)  # layer -> how it was built
     made: dict[str, list] = field(default_factory=dict)  # the same -> the lines that built it
     idle: dict[str, str] = field(default_factory=dict)  # dropout of a rate of 0 -> its file:line
+    # Tables that are float32 in a float64 run: hash -> where one is made, or rounded likewise.
+    tables: dict[str, str] = field(default_factory=dict)
     # In half precision: module -> operator and the types of its floats -> calls.
     computed: dict[str, dict[str, int]] = field(default_factory=dict)
     # What became of running variances.
@@ -139,6 +141,7 @@ class Session:
         self.forced = forced
         # Also record, and in teacher forcing replace, the gradient at each probe.
         self.gradients = False
+        self.tables: Collection[str] = ()  # of the reference's tables in float32, hashes
         self.is_graph = False  # the model runs as a graph, inside of which nothing is seen
         self.probing = record is not None
         self.selection = Selection()  # which of the probes are looked at while `probing`

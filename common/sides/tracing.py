@@ -14,10 +14,11 @@ from types import FunctionType
 
 import numpy as np
 
-from twincheck.common.logs.trace import Call, Frame, Trace
+from twincheck.common.logs.trace import PYTHON, Call, Frame, Trace
 from twincheck.common.sides import instruments, probes
 from twincheck.common.sides.calls import changed
 from twincheck.common.sides.places import STEPS, is_instrument, makers
+from twincheck.common.sides.python_values import Made, PythonValues
 from twincheck.common.sides.session import current
 from twincheck.common.system.intercept import Intercept, stand_in
 from twincheck.common.system.tree import tree_leaves
@@ -38,6 +39,8 @@ class Tracing:
         self._kept: list[object] = []  # the tensors, since an id may be given away again
         self._replaced: dict[int, object] = {}  # id of what a probe put there -> what was made
         self._put: dict[int, int] = {}  # likewise, the number of its value -> the id of that
+        self.python = PythonValues(_is_models)
+        self._fed: dict[int, set[Made]] = {}  # number of a call -> what Python gave it
         self._bytes = 0
         self._inside = False  # whether a call runs that is one with what it calls
         self._reads = False  # whether it is only the trace that reads a tensor
@@ -76,6 +79,8 @@ class Tracing:
         plain = {str(i): value for i, value in enumerate(arguments)} | options
         plain = {key: found for key, value in plain.items() if (found := _plain(value)) is not None}
         if results:
+            if not given and (fed := self.python.read_now(sys._getframe(1))):
+                self._fed[len(self.trace.calls)] = fed
             name = name.rpartition(".")[2]
             self.trace.calls.append(Call(name, given, results, list(frames), plain, built))
         return made
@@ -110,7 +115,22 @@ class Tracing:
             yield
 
     def end(self) -> None:
-        """Say in the trace which values probes have put in others' places."""
+        """Say in the trace what Python made, and which values probes have put in others' places."""
+        wanted = {one for fed in self._fed.values() for one in fed}
+        todo = list(wanted)
+        while todo:
+            todo += (new := todo.pop().given - wanted)
+            wanted |= new
+        numbers: dict[Made, list[int]] = {}
+        for made in filter(wanted.__contains__, self.python.made.values()):
+            numbers[made] = [len(self.trace.values) + i for i in range(len(made.arrays()))]
+            self.trace.values += made.arrays()
+        for made, own in numbers.items():
+            given = sorted(value for one in made.given for value in numbers[one])
+            frames = [Frame(made.file, made.line, made.function)]
+            self.trace.calls.append(Call(PYTHON, given, own, frames))
+        for call, fed in self._fed.items():
+            self.trace.calls[call].fed = sorted(value for one in fed for value in numbers[one])
         known = {value: self._numbers.get(made) for value, made in self._put.items()}
         self.trace.put = {value: made for value, made in known.items() if made is not None}
 
@@ -169,7 +189,7 @@ class Tracing:
             code = frame.f_code
             if code.co_filename.startswith(STEPS):
                 break
-            if not is_instrument(code.co_filename) and not _of_python(code.co_filename):
+            if _is_models(code.co_filename):
                 plain = _plain_names(frame.f_locals)
                 found.append(Frame(code.co_filename, frame.f_lineno, code.co_name, plain))
             elif building and not found and "/nn/" in code.co_filename:
@@ -179,10 +199,12 @@ class Tracing:
 
 
 @cache
-def _of_python(filename: str) -> bool:
-    """Return whether a file is of Python's own library."""
+def _is_models(filename: str) -> bool:
+    """Return whether a file is a model's, neither an instrument nor of Python's own library."""
+    if is_instrument(filename) or filename.startswith(STEPS):
+        return False
     libraries = (sysconfig.get_path("stdlib"), sysconfig.get_path("platstdlib"))
-    return filename.startswith(libraries) and "-packages" not in filename
+    return not filename.startswith(libraries) or "-packages" in filename
 
 
 def _plain_names(variables: Mapping[str, object]) -> dict[str, object]:
@@ -220,5 +242,6 @@ def tracing(side, takes: Callable[[str], bool]) -> Iterator[Trace]:
     tracing = Tracing(side, takes)
     layers = {} if side.NAME == "torch" else {"__call__": tracing.layer}
     with tracing.at_probes(), tracing.calls.heard(tracing.hear), Intercept(side.MODULE, layers):
-        yield tracing.trace
+        with tracing.python.heard():
+            yield tracing.trace
     tracing.end()

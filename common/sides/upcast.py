@@ -21,7 +21,11 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
+import numpy as np
+
 from twincheck.common.sides.places import line_of_model, of_framework_file
+from twincheck.common.sides.session import current
+from twincheck.common.system.hashes import arrays_sha256
 from twincheck.common.system.intercept import Handle, Intercept
 from twincheck.common.system.reasons import Kind
 
@@ -80,6 +84,18 @@ def note(what: str) -> None:
     if line:
         calls = _upcast.counts.setdefault(line, {})
         calls[what] = calls.get(what, 0) + 1
+
+
+def note_table(values: np.ndarray) -> None:
+    """Note for the sidecar what NumPy has made in float32: a port may have it in float64."""
+    line = line_of_model() if values.size > 1 else ""
+    if line:
+        current().seen.tables[digest_of(values)] = line
+
+
+def digest_of(table: np.ndarray) -> str:
+    """Return the hash of a table's numbers in float32, whatever axes it has."""
+    return arrays_sha256({"": table.astype(np.float32).reshape(-1)})
 
 
 @functools.cache
@@ -146,6 +162,7 @@ class Spelling:
         if not self._is_narrow(made):
             return made
         note(_words(_name(made.dtype)))
+        note_table(self.side.array(made))
         leaf = self._widened(made.detach())
         self.side.want_gradient(leaf, self.side.wants_gradient(made))
         return leaf

@@ -89,6 +89,8 @@ def write_log(
         alike = isinstance(request.task, ForcedAlike)
         session.partly = fed.free or alike or fed.feed is not None or selection.is_partial
         session.probing, session.moved = probing, moved
+        if not job.is_reference:
+            session.tables = sidecar_of(job.files.log(job.stem, "torch", RunKind.FLOAT64)).tables
         session.is_graph = is_graph(job.backend) and reference is None and moved is None
         for case in job.cases:
             _run_case(job, case, dtype, session, writer, again, ran)
@@ -249,6 +251,7 @@ def _of_seen(seen: Seen, kept: Mapping[str, np.ndarray]) -> dict[str, object]:
             if len(lines) > 1
         },
         idle={site: _shortened(place) for site, place in seen.idle.items()},
+        tables={digest: _shortened(place) for digest, place in seen.tables.items()},
     )
 
 
