@@ -13,7 +13,7 @@ from functools import cached_property
 import numpy as np
 
 from twincheck.common.line.relations import factor, is_constant, relation
-from twincheck.common.line.values import Pool, bare, lengths, of_axes
+from twincheck.common.line.values import Pool, bare, is_mask, lengths, of_axes
 from twincheck.common.logs.trace import PYTHON, Call, Trace
 from twincheck.common.system.reasons import Kind
 
@@ -48,6 +48,7 @@ _TURNS = ("transpose", "permute", "t", "moveaxis", "swapaxes")
 _ORDERS = frozenset(
     (*_MOVES, *_TURNS, *"split chunk unbind getitem index_select gather".split())
 ) | frozenset("repeat repeat_interleave tile flip roll".split())
+_TELLING = 4  # numbers, from which on a value is known by them
 _MOST_RELATED = 60  # of the reference's values that one is compared with
 
 
@@ -167,6 +168,9 @@ class Finder:
         plain: set[int] = set()
         first, at_edge, behind = None, None, None
         for value, before in chain.items():
+            if self._is_shown_right(value):
+                plain.add(value)
+                continue
             is_edge = plain.issuperset(before)
             suspect = self._suspect(value, is_edge)
             if suspect.of_reference is not None:
@@ -175,12 +179,42 @@ class Finder:
             if is_edge and self._is_plain(value):
                 plain.add(value)
             elif is_edge:
+                if suspect.call.name == PYTHON and not self._has_like(value):
+                    continue
                 at_edge = at_edge or suspect
             else:
                 behind = behind or suspect
         moved = (self._moved(one, False) for value in chain for one in self._with_given(value))
         moved = next(filter(None, moved), None)
         return moved or self._of_own_number(chain) or at_edge or behind or first
+
+    def _has_like(self, value: int) -> bool:
+        """Return whether the reference has a value of as many numbers that the port has nowhere."""
+        return bare(self.port.values[value]).size in self._lacking
+
+    def _is_shown_right(self, value: int) -> bool:
+        """Return whether the port makes a value of the reference's of one that it has not.
+
+        Such a one is right, and written another way.
+        """
+        for call in self._users.get(value, ()):
+            made = [self.port.values[v] for v in call.made if self._state(v) == SAME]
+            if any(array.dtype.kind == "f" and self._says_much(array) for array in made):
+                return True
+        return False
+
+    @staticmethod
+    def _says_much(array: np.ndarray) -> bool:
+        return array.size >= _TELLING and not is_mask(array) and np.unique(array).size >= _TELLING
+
+    @cached_property
+    def _users(self) -> dict[int, list[Call]]:
+        """A value of the port -> the calls that it was given to."""
+        found: dict[int, list[Call]] = {}
+        for call in self.port.calls:
+            for value in call.sources:
+                found.setdefault(value, []).append(call)
+        return found
 
     def _of_own_number(self, chain: Iterable[int]) -> Suspect | None:
         """Return the first call on a way that is given a number which the reference has nowhere."""
