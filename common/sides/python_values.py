@@ -1,4 +1,4 @@
-"""What a model computes in Python's numbers and NumPy's: tables, slopes, positions.
+"""The numbers that a model computes in Python and NumPy: tables, slopes, positions.
 
 A statement is to it what an operator is to a framework: it is given the names that it reads, and
 makes those that it writes.  The numbers that a name has had at one line are one value.
@@ -29,7 +29,7 @@ _HEADS = {
 
 @dataclass(eq=False)
 class Made:
-    """What a line has made of one name: its numbers, one after another, or arrays."""
+    """The values that a line has given a name: numbers, one after another, or arrays."""
 
     file: str
     line: int
