@@ -119,7 +119,7 @@ class Log(Mapping):
 
 
 # Where the arrays lie in the logs that were read last: a check opens each of them several times.
-_indexes = LastRead(192)  # those of a whole make check are 70 MB
+_indexes = LastRead()
 
 
 def read_log(path: str | os.PathLike) -> Log:
