@@ -10,7 +10,6 @@ from twincheck.common.sides.side import Side
 
 @pytest.mark.parametrize("side", [backend_torch.side, backend_paddle.side])
 def test_a_side_has_every_name_and_no_other(side):
-    """Its methods too: a class that lacks an abstract one has no instance."""
     assert [name for name in Side.__annotations__ if not hasattr(side, name)] == []
     own = {name for name in vars(type(side)) if not name.startswith("_")}
     assert own <= {*Side.__annotations__, *vars(Side)}

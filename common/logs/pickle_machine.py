@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from twincheck.common.system.files import read_into
 from twincheck.common.system.memory import no_collections
 from twincheck.common.system.reasons import Kind
 from twincheck.common.system.words import printable
@@ -103,6 +104,23 @@ class StoredArray:
     fortran: bool = False
     data: _Bytes | None = None
     contents: dict | None = None  # of np.save's envelope
+
+    def read(self, file: io.BufferedReader) -> np.ndarray:
+        """Return its values from the file; raises Refused where they are not there any more."""
+        data = self.data
+        file.seek(data.offset)
+        if data.as_text:  # protocol 2: text whose latin-1 encoding they are
+            try:
+                content = file.read(data.stored).decode().encode("latin1")
+                flat = np.frombuffer(content, self.dtype).copy()
+            except ValueError:
+                raise Refused(Kind.STATE_DATA()) from None
+        else:
+            flat = np.empty(data.count // self.dtype.itemsize, self.dtype)
+            if not read_into(file, memoryview(flat.view(np.uint8))):
+                raise Refused(Kind.REFUSED_CUT_SHORT())
+        flat = flat.astype(self.dtype.newbyteorder("="), copy=False)
+        return flat.reshape(self.shape, order="F" if self.fortran else "C")
 
 
 # In the memo's place of what may not be used twice (a dict could hold itself); a scalar of NumPy's;

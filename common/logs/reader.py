@@ -74,30 +74,17 @@ class Log(Mapping):
     def __getitem__(self, key: str) -> np.ndarray:
         array = self._arrays[key]
         try:
-            flat = self._read(array)
-            if not array.dtype.isnative:
-                flat = flat.astype(array.dtype.newbyteorder("="))
+            values = array.read(self._file)
         except MemoryError:
             reason = Kind.BYTES_BEYOND_MEMORY(count=array.data.count)
             raise self._error(key, reason) from None
+        except Refused:
+            text = array.data.as_text
+            kind = Kind.LOG_DATA_NOT_AS_ANNOUNCED if text else Kind.LOG_SHORTER_MEANWHILE
+            raise LogError(kind(path=str(self.path))) from None
         if not same_file(self._as_opened, self._file):
             raise self._error(key, Kind.FILE_CHANGED_MEANWHILE())
-        return flat.reshape(array.shape, order="F" if array.fortran else "C")
-
-    def _read(self, array: StoredArray) -> np.ndarray:
-        """An array's values, flat; what is not read in full is found out by the caller."""
-        data = array.data
-        self._file.seek(data.offset)
-        if data.as_text:
-            try:
-                stored = self._file.read(data.stored).decode().encode("latin1")
-                return np.frombuffer(stored, array.dtype).copy()
-            except ValueError:
-                raise LogError(Kind.LOG_DATA_NOT_AS_ANNOUNCED(path=str(self.path))) from None
-        flat = np.empty(data.count // array.dtype.itemsize, array.dtype)
-        if self._file.readinto(memoryview(flat.view(np.uint8))) != data.count:
-            raise LogError(Kind.LOG_SHORTER_MEANWHILE(path=str(self.path)))
-        return flat
+        return values
 
     def _error(self, key: str, reason: str) -> LogError:
         said = {"path": str(self.path), "key": printable(key), "reason": reason}
@@ -132,7 +119,7 @@ class Log(Mapping):
 
 
 # Where the arrays lie in the logs that were read last: a check opens each of them several times.
-_indexes = LastRead(192)  # those of a whole make check are 70 MB
+_indexes = LastRead()
 
 
 def read_log(path: str | os.PathLike) -> Log:

@@ -28,7 +28,7 @@ again.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -101,6 +101,11 @@ class LogName:
         return self.run in EXACTLY
 
 
+def _file(pattern: str) -> Callable[..., Path]:
+    """Return a method that gives the path of a file, or a folder, by what its name says."""
+    return lambda self, name="": self.path / pattern.format(name or "main")
+
+
 @dataclass(frozen=True)
 class ResultFolder:
     """Paths of the files in a result folder; nothing here says that a file is there."""
@@ -123,59 +128,28 @@ class ResultFolder:
         paths = {name: self.log(stem, side, run) for name, (side, run, _) in JUDGED.items()}
         return {name: path for name, path in paths.items() if path.is_file()}
 
-    def choices(self, stem: str) -> Path:
-        """The reference's discrete choices."""
-        return self.path / f"{stem}_choices.npz"
+    # ---- files, by the name of a stem or of a case; a pair's only case may have none -------------
 
-    def weights(self, case: str) -> Path:
-        """The weights that a case starts from; the only case of a pair may have no name."""
-        return self.path / "weights" / f"{case or 'main'}.npz"
-
-    def constants(self, case: str) -> Path:
-        """Return the file of the weights' constants that float32 rounds, as the float64 run has
-        them; not there where float32 rounds none."""
-        return self.path / "constants" / f"{case or 'main'}.npz"
+    choices = _file("{}_choices.npz")  # the reference's discrete choices
+    diff_log = _file("{}_diff.log")  # reprod_log's own report
+    weights = _file("weights/{}.npz")  # that a case starts from
+    # Of the weights' constants that float32 rounds, as the float64 run has them; not there where
+    # float32 rounds none.
+    constants = _file("constants/{}.npz")
+    to_load = _file("to_load/{}")  # what a library's own loader reads: marks, and a case's weights
+    loaded = _file("loaded_paddle/{}.npz")  # where Paddle's loader puts each of their elements
+    gradients = _file("gradients/{}.npz")  # that the optimizers of a large model are given (step 4)
+    round_trip = _file("round_trip_{}.json")  # what that part of one has found, by libraries' files
+    suited = _file("suited_torch.json")  # what the torch side has chosen to suit the model
+    owners = _file("owners.json")  # who owns what, from a worker that was asked for that alone
+    record = _file(RESULT_FILE)  # what the check has found, as it was said
+    reference_key = _file("reference.json")  # what the torch side's logs depend on
+    training_curves = _file("train_curves.png")  # step 5: the picture of both sides' curves
 
     def without_weights(self) -> list[str]:
         """Cases whose weights were not kept, although a model was described."""
         owners = sorted((self.path / "weights").glob("*.json"))
         return [path.stem for path in owners if not path.with_suffix(".npz").is_file()]
-
-    def to_load(self, case: str) -> Path:
-        """The folders that a library's own loader reads, with marks and with a case's weights."""
-        return self.path / "to_load" / (case or "main")
-
-    def loaded(self, case: str) -> Path:
-        """Return the file of where the Paddle side's loader puts each element of the weights."""
-        return self.path / "loaded_paddle" / f"{case or 'main'}.npz"
-
-    def round_trip(self, part: str) -> Path:
-        """Return the file of what a part of a round trip through the libraries' files has found."""
-        return self.path / f"round_trip_{part}.json"
-
-    def gradients(self, case: str) -> Path:
-        """The gradients that the optimizers of a large model are given (step 4)."""
-        return self.path / "gradients" / f"{case or 'main'}.npz"
-
-    def suited(self) -> Path:
-        """Return the file of what the torch side has chosen to suit the model."""
-        return self.path / "suited_torch.json"
-
-    def owners(self) -> Path:
-        """Return the file of who owns what of a state dict, from a worker asked for that alone."""
-        return self.path / "owners.json"
-
-    def diff_log(self, stem: str) -> Path:
-        """reprod_log's own report."""
-        return self.path / f"{stem}_diff.log"
-
-    def record(self) -> Path:
-        """Return the file of what the check has found, as it was said."""
-        return self.path / RESULT_FILE
-
-    def reference_key(self) -> Path:
-        """Return the file of what the torch side's logs depend on."""
-        return self.path / "reference.json"
 
     def training_log(self, side: str, seed: int = 0) -> Path:
         """Step 5: what a training said; its seed is counted from --seed on."""
@@ -184,10 +158,6 @@ class ResultFolder:
     def best_weights(self, side: str, seed: int = 0) -> Path:
         """Step 5: the folder of a training's best weights."""
         return self.path / f"best_{side}{_of_seed(seed)}"
-
-    def training_curves(self) -> Path:
-        """Step 5: the picture of both sides' curves."""
-        return self.path / "train_curves.png"
 
     def take_over(self, target: Path) -> None:
         """Put the torch side's files into `target`: links where the system can, or copies.

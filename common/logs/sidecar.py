@@ -273,9 +273,7 @@ def note_not_forced(log_path: str | os.PathLike, keys: Iterable[str]) -> None:
     write_sidecar(log_path, replace(read_sidecar(log_path), not_forced=sorted(keys)))
 
 
-# The sidecars that were read last: make check asks for each of
-# its 157 several times; together they are 55 MB.
-_read = LastRead(192)
+_read = LastRead()
 
 
 def read_sidecar(log_path: str | os.PathLike) -> Sidecar | None:

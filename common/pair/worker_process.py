@@ -154,10 +154,6 @@ class WorkerProcess:
         self.was_told_to_end = True
         self._process.end()
 
-    def wait(self) -> None:
-        """Wait for a process that was told to end."""
-        self._process.wait()
-
     def stop(self) -> None:
         """End the process and what it started, if it still runs."""
         self._process.stop()
@@ -169,7 +165,7 @@ class WorkerProcess:
         try:
             if error_type is None:
                 self.end()
-                self.wait()
+                self._process.wait()
         finally:
             self.stop()
 

@@ -9,8 +9,7 @@ be in one process.
 import os
 import random
 import warnings
-from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from types import ModuleType
 
@@ -39,10 +38,10 @@ def _cpu_of(value):
     return "cpu" if named and str(value).partition(":")[0] in ("cuda", "gpu") else value
 
 
-class Side(ABC):
+class Side:
     """A framework, as the instruments see it; its tensors and modules stay its own.
 
-    A new one defines the names below and the abstract methods; the others are made of these.
+    A new one defines the names below, functions among them; the methods are made of these.
     """
 
     NAME: str  # "torch"
@@ -90,203 +89,71 @@ class Side(ABC):
     CALLED_AFTER_DTYPE: Mapping[str, object]
     WIDE: Mapping[object, object]
 
-    # ---- tensors ---------------------------------------------------------------------------------
+    # ---- functions of a framework; `value` is a tensor -------------------------------------------
 
-    @abstractmethod
-    def is_tensor(self, value) -> bool:
-        """Return whether a value is a tensor of the framework."""
+    is_tensor: Callable  # (anything) -> whether it is a tensor of the framework
+    no_grad: Callable  # () -> a context without gradients
+    cast: Callable  # (value, dtype) -> a tensor with another dtype, one of the framework's
+    from_array: Callable  # (array) -> a tensor of its values and dtype on the default device
+    beside: Callable  # (array, value) -> a tensor of its values on that tensor's device
+    ready: Callable  # (array, value) -> what a model can copy into `value`, its own; no copy
+    is_on_cpu: Callable  # (value) -> whether NumPy can see it where it is
+    as_complex: Callable  # ((..., 2) floats) -> (...) complex numbers
+    scale_: Callable  # (value, by): multiply it in place
+    take_along: Callable  # (value, index, axis) -> the values there, in the shape of `index`
+    # (scores, axis) -> where the largest score is, int64; choices.py's patch does not see it
+    argmax: Callable
+    order_of: Callable  # (scores) -> what sorts the last axis, largest first; equal scores stay
 
-    @abstractmethod
-    def no_grad(self):
-        """Return a context without gradients."""
+    use_device: Callable  # ("cpu" or "gpu"): compute there, whether or not gradients are asked for
+    set_default_dtype: Callable  # (name): make floats in this dtype from now on
+    seed: Callable  # (seed): seed the framework's own generators
+    generator_state: Callable  # () -> its generators' states: the CPU's, each GPU's in use
+    set_generator_state: Callable  # (states): put them back
+    random_state: Callable  # () -> the same as bytes or text: whether anything was drawn
+    # () -> this process's rank among those that a launcher started, and their number
+    join_processes: Callable
 
-    @abstractmethod
-    def cast(self, value, dtype):
-        """Return a tensor with another dtype, one of the framework's."""
+    on_gpu: Callable  # (model) -> the model with all its weights on the GPU
+    modules: Callable  # (model) -> (name, module) of itself, whose name is empty, and of all in it
+    entries: Callable  # (model) -> (key, tensor itself) of its state dict
+    # (model) -> all functions that have a part in loading one, the framework's or a model's own
+    ways_to_load: Callable
+    wants_gradient: Callable  # (value) -> whether a gradient is wanted for it
+    want_gradient: Callable  # (value, wanted=True): ask for its gradient, or no more
+    forget_gradient: Callable  # (parameter): leave it without a gradient
 
-    @abstractmethod
-    def from_array(self, values: np.ndarray):
-        """Return a tensor of an array's values and dtype on the default device."""
+    by_batch: Callable  # (BatchNorm) -> whether it takes each batch's statistics: no frozen one
+    # What an operator was given (*arguments, **options), in one order for all frameworks.  Of
+    # BATCH_NORM: value, running mean, whether it takes the batch's statistics, which part of the
+    # running ones it keeps; of F.dropout: value, p, training, the axes along which masks differ,
+    # mode; of those that drop whole channels the same; of those for SELU the first three.
+    of_batch_norm: Callable
+    dropout_of_values: Callable
+    dropout_of_channels: Callable
+    alpha_dropout: Callable
 
-    @abstractmethod
-    def beside(self, values: np.ndarray, value):
-        """Return a tensor of an array's values on another tensor's device."""
+    sgd: Callable  # (values, lr) -> the framework's own plain SGD
+    adam: Callable  # (values, lr, betas) -> its Adam
+    # ((name, parameter) pairs, names of those that decay, lr, betas, weight decay) -> its AdamW
+    adamw: Callable
+    set_rate: Callable  # (optimizer, lr): give it another learning rate
+    moment: Callable  # (optimizer, parameter, "moment1" or "moment2") -> a tensor, or None
+    remembered: Callable  # (optimizer, parameter) -> kind -> tensor of all that it keeps for it
+    remind: Callable  # (optimizer, (parameter, kind -> tensor) pairs): give that back to it
 
-    @abstractmethod
-    def ready(self, values: np.ndarray, value):
-        """Return an array as what a model can copy into `value`, a tensor of its own; no copy."""
-
-    @abstractmethod
-    def is_on_cpu(self, value) -> bool:
-        """Return whether NumPy can see a tensor where it is."""
-
-    @abstractmethod
-    def as_complex(self, value):
-        """Return (..., 2) floats as (...) complex numbers."""
-
-    @abstractmethod
-    def scale_(self, value, by: float):
-        """Multiply a tensor in place."""
-
-    @abstractmethod
-    def take_along(self, value, index, axis: int):
-        """Return the values at indices along an axis, in the shape of `index`."""
-
-    @abstractmethod
-    def argmax(self, scores, axis: int):
-        """Return the index of the largest score, int64; choices.py's patch does not see it."""
-
-    @abstractmethod
-    def order_of(self, scores):
-        """Return the indices that sort the last axis, largest first; equal scores stay."""
-
-    # ---- a process -------------------------------------------------------------------------------
-
-    @abstractmethod
-    def use_device(self, name: str) -> None:
-        """Compute on `cpu` or `gpu`, in one way whether gradients are asked for or not."""
-
-    @abstractmethod
-    def set_default_dtype(self, name: str) -> None:
-        """Make floats in this dtype from now on."""
-
-    @abstractmethod
-    def seed(self, seed: int) -> None:
-        """Seed the framework's own generators."""
-
-    @abstractmethod
-    def generator_state(self):
-        """Return the states of the framework's generators: the CPU's, then each GPU's in use."""
-
-    @abstractmethod
-    def set_generator_state(self, state) -> None:
-        """Put back what `generator_state` gave."""
-
-    @abstractmethod
-    def random_state(self) -> bytes | str:
-        """Return those states in a form that can be compared: whether anything was drawn."""
-
-    @abstractmethod
-    def join_processes(self) -> tuple[int, int]:
-        """Return this process's rank among those that a launcher started, and their number."""
-
-    # ---- a model ---------------------------------------------------------------------------------
-
-    @abstractmethod
-    def on_gpu(self, model):
-        """Return the model with all its weights on the GPU."""
-
-    @abstractmethod
-    def modules(self, model) -> Iterable[tuple[str, object]]:
-        """Give (name, module) of a model, whose name is empty, and of all that is in it."""
-
-    @abstractmethod
-    def entries(self, model) -> Iterable[tuple[str, object]]:
-        """Give (key, tensor itself) of a model's state dict."""
-
-    @abstractmethod
-    def ways_to_load(self, model) -> Iterable:
-        """Give all functions that have a part in loading one, the framework's or a model's own."""
-
-    @abstractmethod
-    def wants_gradient(self, value) -> bool:
-        """Return whether a gradient is wanted for a tensor."""
-
-    @abstractmethod
-    def want_gradient(self, value, wanted: bool = True) -> None:
-        """Ask for the gradient of a tensor, or no more."""
-
-    @abstractmethod
-    def forget_gradient(self, parameter) -> None:
-        """Leave a parameter without a gradient."""
-
-    # ---- layers ----------------------------------------------------------------------------------
-
-    @abstractmethod
-    def by_batch(self, batch_norm) -> bool:
-        """Return whether a BatchNorm takes each batch's statistics: in training, unless frozen."""
-
-    @abstractmethod
-    def of_batch_norm(self, *arguments, **options) -> tuple:
-        """Return what the operator BATCH_NORM was given, in one order for all frameworks.
-
-        Value, running mean, whether it takes the batch's statistics, which part of the running ones
-        it keeps.
-        """
-
-    @abstractmethod
-    def dropout_of_values(self, *arguments, **options) -> tuple:
-        """Return value, p, training, the axes along which masks differ, mode of F.dropout's."""
-
-    @abstractmethod
-    def dropout_of_channels(self, *arguments, **options) -> tuple:
-        """Return them of the arguments of the functions that drop whole channels."""
-
-    @abstractmethod
-    def alpha_dropout(self, *arguments, **options) -> tuple:
-        """Return value, p, training of the arguments of the functions for SELU."""
-
-    # ---- optimizers ------------------------------------------------------------------------------
-
-    @abstractmethod
-    def sgd(self, values: Sequence, lr: float):
-        """Return the framework's own plain SGD."""
-
-    @abstractmethod
-    def adam(self, values: Sequence, lr: float, betas: tuple[float, float]):
-        """Return the framework's Adam."""
-
-    @abstractmethod
-    def adamw(self, parameters, decayed, lr: float, betas: tuple[float, float], weight_decay):
-        """Return its AdamW over (name, parameter); those named in `decayed` decay."""
-
-    @abstractmethod
-    def set_rate(self, rule, lr: float) -> None:
-        """Give one of these optimizers another learning rate."""
-
-    @abstractmethod
-    def moment(self, rule, parameter, kind: str):
-        """Return its moment1 or moment2 of a parameter, a tensor; None where it has none."""
-
-    @abstractmethod
-    def remembered(self, rule, parameter) -> dict:
-        """Return kind -> tensor of all that it keeps for a parameter."""
-
-    @abstractmethod
-    def remind(self, rule, remembered) -> None:
-        """Give it back what it kept: (parameter, kind -> tensor) pairs."""
-
-    # ---- what stands before the framework's functions --------------------------------------------
-
-    @abstractmethod
-    def narrow_by_itself(self, spelling) -> tuple[dict, dict]:
-        """Return handles, by upcast.Spelling, of what makes narrow floats whatever it is asked for.
-
-        The first are there always, the second, which are called too often, while upcasting.
-        """
-
-    @abstractmethod
-    def half_precision(self, dtype: str, device: str):
-        """Return a context that watches a run in half precision, and on a CPU may emulate it.
-
-        It gives a sentence on who computes; an empty one for another dtype.
-        """
-
-    @abstractmethod
-    def autocast(self, dtype: str, device: str):
-        """Return a context with the framework's own mixed precision: it casts what it lowers."""
-
-    @abstractmethod
-    def blanks(self):
-        """Return a context to build a model in without random values: blank_in_torch.Blanks."""
-
-    @abstractmethod
-    def compute_quickly(self, wanted: bool) -> None:
-        """Compute from now on what the framework is slow at in another way, or in its own."""
-
-    @abstractmethod
-    def exact_operators(self, site: Callable[[], str], watched: Callable[[], bool]):
-        """Return transplant/exact.py's Exact where float64 operators are inexact; else None."""
+    # (upcast.Spelling) -> handles of what makes narrow floats whatever it is asked for: those that
+    # are there always, and those, called too often, that are there while upcasting.
+    narrow_by_itself: Callable
+    # (dtype, device) -> a context that watches a run in half precision, and on a CPU may emulate
+    # it; it gives a sentence on who computes, an empty one for another dtype.
+    half_precision: Callable
+    autocast: Callable  # (dtype, device) -> a context with the framework's own mixed precision
+    blanks: Callable  # () -> a context to build a model in without random values: its Blanks
+    # (wanted): compute from now on what the framework is slow at in another way, or in its own
+    compute_quickly: Callable
+    # (site, watched) -> transplant/exact.py's Exact where float64 operators are inexact, or None
+    exact_operators: Callable
 
     # ==== what all sides make of that: arrays and tensors =========================================
 

@@ -108,14 +108,14 @@ class Child(subprocess.Popen):
         if alive is not None:
             os.close(alive)
 
-    def stop(self, patience_s: float = _PATIENCE_S) -> None:
+    def stop(self) -> None:
         """End the process and those that it started, if it still runs."""
         if self.poll() is None:
             for number in (signal.SIGTERM, signal.SIGKILL):
                 with suppress(ProcessLookupError, PermissionError):
                     os.killpg(self.pid, number)
                 with suppress(subprocess.TimeoutExpired):
-                    self.wait(timeout=patience_s)
+                    self.wait(timeout=_PATIENCE_S)
                     break
         self.let_go()
 

@@ -33,7 +33,7 @@ from twincheck.common.weights.saved_by_torch import (
     read_torch_zip,
     widened,
 )
-from twincheck.common.weights.state_pickle import PaddleMachine, paddle_arrays, read_stored
+from twincheck.common.weights.state_pickle import PaddleMachine, paddle_arrays
 
 CONFIG = "config.json"
 # In the order of preference, which is transformers': safetensors before .bin.
@@ -219,9 +219,7 @@ def _pdparams(file: io.BufferedReader) -> Stored:
         raise Refused(Kind.REFUSED_REUSE())
     stored = Stored({}, Kind.FORM_PADDLE(), paddle=True)
     for name, array in arrays.items():
-        values = np.frombuffer(read_stored(file, array), array.dtype)
-        values = values.reshape(array.shape, order="F" if array.fortran else "C")
-        values = np.ascontiguousarray(values, values.dtype.newbyteorder("="))
+        values = np.ascontiguousarray(array.read(file))
         if values.dtype == np.uint16:  # bfloat16 in Paddle, which has no uint16
             values = widened(values)
             stored.widened.append(name)

@@ -9,7 +9,6 @@ other name that a file asks for is refused, and the refusal says which.
             StructuredToParameterName@@
 """
 
-import io
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -22,7 +21,6 @@ from twincheck.common.logs.pickle_machine import (
     _Text,
     printable,
 )
-from twincheck.common.system.files import read_into
 from twincheck.common.system.reasons import Kind
 
 # torch's storage classes -> the dtype of their elements; bfloat16 is no NumPy dtype.
@@ -195,18 +193,3 @@ def _named(unpickled: object, weight_of) -> dict:
                 inside = Kind.WHICH_HOLDS(keys=keys or [Kind.NOTHING()])
             raise Refused(Kind.STATE_VALUE(what=what, key=printable(key), inside=inside))
     return weights
-
-
-def read_stored(file: io.BufferedReader, array: StoredArray) -> bytearray | bytes:
-    """The bytes of an array of PaddleMachine's; Refused where they are not there."""
-    data = array.data
-    file.seek(data.offset)
-    if data.as_text:  # protocol 2: text whose latin-1 encoding they are
-        try:
-            return bytearray(file.read(data.stored).decode().encode("latin1"))
-        except ValueError:
-            raise Refused(Kind.STATE_DATA()) from None
-    content = bytearray(data.count)
-    if not read_into(file, memoryview(content)):
-        raise Refused(Kind.REFUSED_CUT_SHORT())
-    return content
