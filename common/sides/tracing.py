@@ -6,10 +6,9 @@ the operators in those that it has in Python too, since the other side may have 
 
 import importlib
 import sys
-import sysconfig
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
-from functools import cache, partial
+from functools import partial
 from types import FunctionType
 
 import numpy as np
@@ -17,7 +16,7 @@ import numpy as np
 from twincheck.common.logs.trace import Call, Frame, Trace
 from twincheck.common.sides import instruments, probes
 from twincheck.common.sides.calls import changed
-from twincheck.common.sides.places import STEPS, is_instrument, makers
+from twincheck.common.sides.places import STEPS, is_instrument, makers, of_python
 from twincheck.common.sides.session import current
 from twincheck.common.system.intercept import Intercept, stand_in
 from twincheck.common.system.tree import tree_leaves
@@ -169,20 +168,13 @@ class Tracing:
             code = frame.f_code
             if code.co_filename.startswith(STEPS):
                 break
-            if not is_instrument(code.co_filename) and not _of_python(code.co_filename):
+            if not is_instrument(code.co_filename) and not of_python(code.co_filename):
                 plain = _plain_names(frame.f_locals)
                 found.append(Frame(code.co_filename, frame.f_lineno, code.co_name, plain))
             elif building and not found and "/nn/" in code.co_filename:
                 return []  # a layer draws its initial values
             frame = frame.f_back
         return found
-
-
-@cache
-def _of_python(filename: str) -> bool:
-    """Return whether a file is of Python's own library."""
-    libraries = (sysconfig.get_path("stdlib"), sysconfig.get_path("platstdlib"))
-    return filename.startswith(libraries) and "-packages" not in filename
 
 
 def _plain_names(variables: Mapping[str, object]) -> dict[str, object]:
