@@ -9,6 +9,7 @@ from twincheck.common.pair.case_hooks import data_preset
 from twincheck.common.pair.data import LABELS
 from twincheck.common.pair.task import Again, Noise, TeacherForced, Traced, Whole
 from twincheck.common.sides.job import Unsuited
+from twincheck.common.sides.lines_run import heard
 from twincheck.common.sides.optimizer import Optimizer
 from twincheck.common.sides.probes import probing
 from twincheck.common.sides.session import Session, using
@@ -75,7 +76,8 @@ def gradients(run):
         if not (run.side.wants_gradient(loss) and run.parameters(model)):
             raise UserError(Kind.GRADIENT_COMES_NOT_BACK())
         run.session.in_backward = True
-        loss.backward()
+        with heard():
+            loss.backward()
     run.session.gradients = run.session.in_backward = False
     log_gradients(run, model, outputs, arrived)
     return {name for name, value in run.parameters(model) if value.grad is not None}

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from twincheck.common.check.document import document
 from twincheck.common.check.result import Result, overall_exit
+from twincheck.common.report.not_run import lines_not_run
 from twincheck.common.system.errors import UserError
 from twincheck.common.system.files import write_text
 from twincheck.common.system.reasons import reasons_json
@@ -69,6 +70,7 @@ def report_text(results: Sequence[Result], short: bool = False, **more: object) 
     for result in results:
         if result.answers:
             answers.setdefault(result.model, {}).update(result.answers)
+    never_run = lines_not_run(results)
     told = {
         "verdict": worst([r.verdict for r in results]),
         "exit_code": overall_exit(results),
@@ -78,6 +80,7 @@ def report_text(results: Sequence[Result], short: bool = False, **more: object) 
         "first_diverged": first.key if first is not None else None,
         "answers": answers,
         "errors": {r.model: r.error for r in results if r.error},
+        **({"not_run": never_run} if never_run else {}),
         "reasons": {r.model: reasons_json([r.error]) for r in results if r.error},
         **more,
     }

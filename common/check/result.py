@@ -14,7 +14,7 @@ from twincheck.common.logs.guide_pair import has_pair, pair_problems
 from twincheck.common.logs.independence import folder_problems, two_environments
 from twincheck.common.logs.reader import read_log
 from twincheck.common.logs.result_folder import ResultFolder
-from twincheck.common.logs.sidecar import Sidecar, sidecar_of
+from twincheck.common.logs.sidecar import Sidecar, sidecar_of, together_not_run
 from twincheck.common.pair.pairs import EVAL, SAME, TRAIN, Pair
 from twincheck.common.pair.provenance import changed_sources
 from twincheck.common.pair.request import RunRequest
@@ -68,6 +68,8 @@ class Result:
     handed: dict[str, dict[str, list]] = field(default_factory=dict)  # side -> layer -> its makers
     lines: dict[str, Line] = field(default_factory=dict)  # key of an origin -> where it is wrong
     idle: dict[str, dict[str, str]] = field(default_factory=dict)  # side -> dropout -> file:line
+    # File of the user's -> function -> lines that did not run, on neither side.
+    not_run: dict[str, dict[str, list[int]]] = field(default_factory=dict)
     cases: tuple[str, ...] = ()  # prefixes of the cases' keys
     modes: str = ""  # in which modes the model was checked; empty where a step has none
     ran: tuple[str, ...] = ()  # these modes
@@ -154,6 +156,8 @@ class Result:
             self.places[side] |= places
             if any(True in sidecar.untaped_draws.values() for sidecar in sidecars[side]):
                 self.notes.append(Kind.DRAWS_UNTAPED(side=side))
+        heard = (sidecar.not_run for side in SIDES for sidecar in sidecars[side])
+        self.not_run = together_not_run(heard)
         passed = first_bad_row(self.rows) is None
         self.notes += draw_notes(*(sidecars[side] for side in SIDES), passed)
         self.notes += dropout_notes(*(sidecars[side] for side in SIDES))

@@ -7,7 +7,7 @@ out too, so that what a worker writes and what a check reads cannot drift apart.
 import hashlib
 import json
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
@@ -109,6 +109,8 @@ class Sidecar:
     # The same -> that line and those of the calls that led there, outwards, each with the numbers
     # that the function around it was given.
     handed: dict[str, list[kinds.Handed]] = note()
+    # A user's file -> its functions that were called -> their lines that no run of the request ran.
+    not_run: dict[str, dict[str, list[int]]] = note()
     idle: dict[str, str] = note()  # dropout whose rate is 0 in training -> file:line
     # Python, NumPy, the platform and the settings that a result's last bits may depend on.
     environment: dict[str, str]
@@ -247,6 +249,19 @@ def seal(sidecar: Sidecar) -> str:
     """
     made = (sidecar.framework, sidecar.framework_file, sidecar.command, sidecar.log_sha256)
     return hashlib.sha256(json.dumps(made).encode()).hexdigest()
+
+
+def together_not_run(
+    parts: Iterable[Mapping[str, Mapping[str, Sequence[int]]]],
+) -> dict[str, dict[str, list[int]]]:
+    """Return file -> function -> lines that none of these has run of those who called it."""
+    found: dict[str, dict[str, list[int]]] = {}
+    for part in parts:
+        for file, functions in part.items():
+            former = found.setdefault(file, {})
+            for name, lines in functions.items():
+                former[name] = sorted({*lines} & {*former.get(name, lines)})
+    return found
 
 
 def places_of_scores(sidecar: Sidecar) -> set[str]:

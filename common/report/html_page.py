@@ -31,6 +31,7 @@ from twincheck.common.report.html_tree import tree_of
 from twincheck.common.report.html_values import DECADES, MOST_VALUES, values_of
 from twincheck.common.report.html_words import visible
 from twincheck.common.report.initial import RECIPE
+from twincheck.common.report.not_run import lines_not_run, never_ran, source_of
 from twincheck.common.report.scores import figure, scores_of
 from twincheck.common.report.sentences import fewest_digits, number, step_title
 from twincheck.common.report.source_lines import source_context
@@ -125,6 +126,11 @@ def page(results: Sequence, command: str, base: str) -> str:
         undecided=outcome(results) == UNDECIDED,
         language=html_words.beside(),
         acceptance=met(results),
+        not_run=[
+            (file, said, source_of(file, files[file]))
+            for files in lines_not_run(results).values()
+            for file, said in never_ran(files)
+        ],
         remarks=_remarks(told),
         asked=[questions([r for r in results if visible(r.model) == model]) for model in models],
         failed=sum(not one.passed for one in told),

@@ -11,6 +11,7 @@ from pathlib import Path
 from twincheck.common.report import terminal
 from twincheck.common.report.commands import again, mend_of_start, next_commands, shown
 from twincheck.common.report.findings import NO_LINE, findings_of
+from twincheck.common.report.not_run import in_short
 from twincheck.common.report.sentences import named
 from twincheck.common.system.reasons import Kind, Reason, is_of, plain
 from twincheck.common.verdict.row import FAILING, count_verdicts
@@ -59,6 +60,7 @@ def last_line(
         several = Kind.STEPS_LEFT_OUT if len(left_out) > 1 else Kind.STEP_LEFT_OUT
         why = list(dict.fromkeys(left_out.values()))
         parts.append(several(steps=[*map(str, left_out)], why=why))
+    parts += [in_short(results)] if word == ALIGNED else []
     guides = [r.guide_passed for r in results if r.guide_passed is not None]
     if guides:
         parts.append(Kind.GUIDE_COUNT(passed=sum(guides), count=len(guides)))

@@ -9,6 +9,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from copy import copy
+from itertools import islice
 
 from rich.console import Console
 from rich.markup import escape
@@ -28,6 +29,7 @@ from twincheck.common.report import sentences
 from twincheck.common.report.commands import PAGE, extra, mend_of_start, next_commands, shown
 from twincheck.common.report.findings import Finding, beside, findings_of
 from twincheck.common.report.initial import RECIPE
+from twincheck.common.report.not_run import lines_not_run, never_ran
 from twincheck.common.report.scores import allowed, figure, scores_of
 from twincheck.common.report.sentences import folded, listed, named, number
 from twincheck.common.report.source_lines import source_context
@@ -345,6 +347,11 @@ def show_details(results) -> None:
     """Notes, each once; errors; and for each red result its origins with file and line on both
     sides, of what a model's further steps carry the first line alone."""
     _show_notes([result for result in results if not result.error and result.exit_code != 1])
+    green = all(result.exit_code == 0 for result in results)
+    for model, files in lines_not_run(results if green else ()).items():
+        whose = named([result for result in results if result.model == model])
+        for _, note in islice(never_ran(files), SHOWN_NOTES):
+            _say_of(whose, note)
     first: dict[str, object] = {}
     for result in results:
         if result.error:

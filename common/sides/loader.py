@@ -4,6 +4,7 @@ import numpy as np
 
 from twincheck.common.pair.data import count, pad_batch
 from twincheck.common.pair.metrics import Evaluation
+from twincheck.common.sides.lines_run import heard
 from twincheck.common.system.tree import named_leaves
 
 _WIDEST = {"i": np.int64, "u": np.int64, "f": np.float64}
@@ -86,4 +87,6 @@ def evaluate(run, model, samples, batch_size):
         }
         found.add(whole, batch)
     run.session.begin(prefix=run.prefix)
-    return found.scores(samples), found.outputs(samples)
+    with heard():
+        scores = found.scores(samples)
+    return scores, found.outputs(samples)

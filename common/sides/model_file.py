@@ -13,7 +13,9 @@ from pathlib import Path
 from types import ModuleType
 
 from twincheck.common.pair.pairs import Pair
+from twincheck.common.sides import lines_run
 from twincheck.common.sides.job import Job
+from twincheck.common.sides.lines_run import heard
 from twincheck.common.sides.side import Side
 from twincheck.common.sides.upcast import upcasting
 from twincheck.common.system.checkout import ROOT
@@ -48,7 +50,8 @@ def load_model_file(job: Job, dtype: str = "float32") -> ModuleType:
     try:
         seeded = side.seeded(job.request.seed)  # a file may draw a table when it is imported
         with upcasting(False), side.default_dtype("float32"), no_collections(), seeded:
-            module = pair.side(job.slot)
+            with heard(imports=True):
+                module = pair.side(job.slot)
     finally:
         if torch_is_paddle():
             _of_compat.update(_own_modules(pair))
@@ -123,6 +126,7 @@ def _forget(names: Iterable[str]) -> None:
     for name in names:
         del sys.modules[name]
     _versions.clear()
+    lines_run.forget()
 
 
 def note_files(pair: Pair, since_ns: int) -> None:
@@ -156,7 +160,7 @@ def import_again(job: Job) -> ModuleType:
         del sys.modules[name]
     try:
         seeded = job.side.seeded(job.request.seed)
-        with upcasting(True), job.side.default_dtype("float64"), seeded:
+        with upcasting(True), job.side.default_dtype("float64"), seeded, heard(imports=True):
             return pair.side(slot)
     except Exception:  # it registers something that is there already, say
         return first

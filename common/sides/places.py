@@ -2,6 +2,7 @@
 
 import re
 import sys
+import sysconfig
 import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -40,6 +41,13 @@ def is_instrument(filename: str) -> bool:
     path = filename.replace("\\", "/")
     own = path.startswith(_COMMON) and not path.startswith(_MODELS)
     return own or of_framework_file(path) or path.startswith("<")
+
+
+@cache
+def of_python(filename: str) -> bool:
+    """Return whether a file is of Python's own library."""
+    libraries = (sysconfig.get_path("stdlib"), sysconfig.get_path("platstdlib"))
+    return filename.startswith(libraries) and "-packages" not in filename
 
 
 def place_of_error(error: Exception) -> str:

@@ -26,6 +26,7 @@ from twincheck.common.sides import building, graphs
 from twincheck.common.sides.dropouts import follow
 from twincheck.common.sides.job import Job, Suited
 from twincheck.common.sides.library_loader import layout_of
+from twincheck.common.sides.lines_run import heard
 from twincheck.common.sides.model_file import build_model, function_of, load_model_file
 from twincheck.common.sides.places import noting_makers
 from twincheck.common.sides.probes import fix_recurrent_dropout, with_values
@@ -200,7 +201,8 @@ class Run:
 
     def construct(self):
         """The case's model as its file builds it."""
-        with no_collections(), noting_makers(self.side.MODULE), self.session.unmoved():
+        noting = noting_makers(self.side.MODULE)
+        with no_collections(), noting, self.session.unmoved(), heard():
             model = build_model(self.side, self.module, self.case.config)
         # What names no device is made there; what does, such as a FloatTensor, is moved.
         return self.side.on_gpu(model) if self.request.device == "gpu" else model
@@ -366,7 +368,7 @@ class Run:
         before = self.side.random_state()
         mixed = self.request.autocast and self.dtype in HALF
         own = self.side.autocast(self.dtype, self.request.device) if mixed else nullcontext()
-        with current().draws.from_tape(), own:
+        with current().draws.from_tape(), own, heard():
             yield
         if self.side.random_state() != before:
             self.notes["untaped_draws"] = True

@@ -6,10 +6,9 @@ the operators in those that it has in Python too, since the other side may have 
 
 import importlib
 import sys
-import sysconfig
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
-from functools import cache, partial
+from functools import partial
 from types import FunctionType
 
 import numpy as np
@@ -17,7 +16,7 @@ import numpy as np
 from twincheck.common.logs.trace import PYTHON, Call, Frame, Trace
 from twincheck.common.sides import instruments, probes
 from twincheck.common.sides.calls import changed
-from twincheck.common.sides.places import STEPS, is_instrument, makers
+from twincheck.common.sides.places import STEPS, is_instrument, makers, of_python
 from twincheck.common.sides.python_values import Made, PythonValues
 from twincheck.common.sides.session import current
 from twincheck.common.system.intercept import Intercept, stand_in
@@ -198,13 +197,9 @@ class Tracing:
         return found
 
 
-@cache
 def _is_models(filename: str) -> bool:
     """Return whether a file is a model's, neither an instrument nor of Python's own library."""
-    if is_instrument(filename) or filename.startswith(STEPS):
-        return False
-    libraries = (sysconfig.get_path("stdlib"), sysconfig.get_path("platstdlib"))
-    return not filename.startswith(libraries) or "-packages" in filename
+    return not (is_instrument(filename) or filename.startswith(STEPS) or of_python(filename))
 
 
 def _plain_names(variables: Mapping[str, object]) -> dict[str, object]:

@@ -36,6 +36,7 @@ from twincheck.common.sides import (
     batch_norm,
     choices,
     dropouts,
+    lines_run,
     random_functions,
     upcast,
 )
@@ -63,6 +64,7 @@ from twincheck.common.sides.write_log import write_log
 from twincheck.common.system import extras
 from twincheck.common.system.checkout import ROOT
 from twincheck.common.system.errors import UserError, is_ours
+from twincheck.common.system.frameworks import is_graph
 from twincheck.common.system.half import HALF
 from twincheck.common.system.memory import (
     give_back_freed_memory,
@@ -156,7 +158,11 @@ class Worker:
             dtypes = self.script.dtypes
             dtypes = dtypes(request) if callable(dtypes) else dtypes
             dtypes = [request.dtype if dtype == "float32" else dtype for dtype in dtypes]
-            run_model(self._job(request, pair, folder, path.name, dtypes))
+            job = self._job(request, pair, folder, path.name, dtypes)
+            # Of the built-in pairs it is known which options run the others.
+            usual = isinstance(request.task, tasks.Usual) and not pair.built_in
+            lines_run.begin(usual and not is_graph(job.backend))
+            run_model(job)
         except Exception as error:
             reason = self._write_error(error, pair, request, folder)
             print(f"error: {reason}", file=sys.stderr)

@@ -29,6 +29,7 @@ from twincheck.common.pair.provenance import imported_packages, model_sources, w
 from twincheck.common.pair.request import FIRST
 from twincheck.common.pair.tape import Tape
 from twincheck.common.pair.task import ForcedAlike, TeacherForced, Traced, Whole
+from twincheck.common.sides import lines_run
 from twincheck.common.sides.draws import Draws, Dropouts
 from twincheck.common.sides.job import Job
 from twincheck.common.sides.model_file import kernels, torch_is_paddle
@@ -112,6 +113,7 @@ def write_log(
         autocast=request.autocast and dtype in HALF,
         **noted,
         exact=fed.exact,
+        not_run={_shortened(file): lines for file, lines in lines_run.not_run().items()},
         sums=writer.sums,
         booleans=writer.booleans,
         elapsed_s=round(time.perf_counter() - start, 3),
