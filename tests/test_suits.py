@@ -62,7 +62,7 @@ def test_thirty_layers_get_less_noise_and_all_get_some():
     both = state, with_noise(PERTURBED, state, owners, seed=0)
     plain, usual = (forward(one, layers, []) for one in both)
     assert usual.rms["29"] > 1e10 * plain.rms["29"]
-    perturbed, level, because = suited(state, owners, 0, lambda s: forward(s, layers, calls))
+    perturbed, level, because, left = suited(state, owners, 0, lambda s: forward(s, layers, calls))
     assert 0.1 < level < 1 and "without noise" in because
     chosen = forward(perturbed, layers, [])
     for key, rms in chosen.rms.items():
@@ -77,10 +77,24 @@ def test_thirty_layers_get_less_noise_and_all_get_some():
 def test_three_linear_layers_keep_the_usual_noise_for_one_forward_pass():
     calls = []
     state, owners = network(3, 1 / np.sqrt(32), (32, 32))
-    perturbed, level, because = suited(state, owners, 0, lambda s: forward(s, 3, calls))
-    assert (level, because, len(calls)) == (1.0, "", 1)
+    perturbed, level, because, left = suited(state, owners, 0, lambda s: forward(s, 3, calls))
+    assert (level, because, left, len(calls)) == (1.0, "", set(), 1)
     for key, values in with_noise(PERTURBED, state, owners, seed=0).items():
         assert np.array_equal(values, perturbed[key])
+
+
+@pytest.mark.parametrize("output", [None, np.nan])
+def test_a_buffer_on_whose_other_values_the_model_fails_stays(output):
+    state = {"flag": np.ones((), np.float32), "w": np.ones(3, np.float32)}
+    owners = {k: Owner("", k, v.shape, k == "w", k) for k, v in state.items()}
+
+    def measure(found):
+        plain = found["flag"] == 1
+        return Sizes(output=1.0) if plain else output and Sizes(output=output)
+
+    perturbed, level, _, left = suited(state, owners, 0, measure)
+    assert (level, left, perturbed["flag"]) == (1.0, {"flag"}, 1) and (perturbed["w"] != 1).any()
+    assert suited(state, owners, 0, lambda found: Sizes(output=1.0))[3] == set()
 
 
 def seen(**tensors):

@@ -293,12 +293,21 @@ def test_running_statistics_change_and_padding_stays(word):
         ("bn.running_mean", "BatchNorm1d", (3,), False),
         ("bn.running_var", "BatchNorm1d", (3,), False),
         ("table", "", (3,), False),
+        ("inv_freq", "", (3,), False),
+        ("ones", "", (3,), False),
+        ("zeros", "", (3,), False),
     ) | {"emb.weight": owner("emb.weight", "Embedding", (3, 2), padding=1)}
     start = {key: np.ones(own.shape, np.float32) for key, own in owned.items()}
+    start |= {"table": np.float32([1, 2, 3]), "zeros": np.zeros(3, np.float32)}
     found = with_noise(word, start, owned, 0)
     assert (found["bn.running_var"] > 0).all() and len(set(found["bn.running_var"])) == 3
     assert len(set(found["bn.running_mean"])) == 3
-    assert (found["table"] == 1).all() and (found["emb.weight"][1] == 1).all()
+    same = {key for key, values in start.items() if np.array_equal(values, found[key])}
+    trained = {"ones", "zeros"} if word == "trained-like" else set()
+    assert same == {"table", "inv_freq", *trained} and (found["emb.weight"][1] == 1).all()
+    assert (found["ones"] > 0).all() and (found["zeros"] >= 0).all()
+    left = with_noise(word, start, owned, 0, left=["ones"])
+    assert (left["ones"] == 1).all() and (left["zeros"] == found["zeros"]).all()
     assert (found["emb.weight"][[0, 2]] != 1).all()
 
 

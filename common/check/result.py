@@ -261,6 +261,9 @@ def lowered_notes(sidecars: Sequence[Sidecar]) -> list[str]:
                 because = escaped(noise["because"])
                 told = {"case": escaped(case), "level": noise["level"], "because": because}
                 notes.append(Kind.NOISE_LOWERED(**told))
+            if "constant" in noise:
+                keys = escaped(", ".join(noise["constant"]))
+                notes.append(Kind.STATE_CONSTANT(case=escaped(case), keys=keys))
         for case, setups in sidecar.rates.items():
             for setup, rate in setups.items():
                 if rate["factor"] < 1:

@@ -50,8 +50,9 @@ Witness = _dict(
     | {"half": yes_or_no, "finite_step": is_of(float, of=lambda value: 0 < value < 1)},
 )
 
-# How much noise the perturbed weights of a case have, and the factor on step 4's learning rates.
-Noise = _dict({"level": _part, "because": text})
+# How much noise the perturbed weights of a case have, and which of its state is one number still;
+# and the factor on step 4's learning rates.
+Noise = _dict({"level": _part, "because": text}, {"constant": _texts})
 Factor = _dict({"factor": _part, "because": text})
 
 # Which of a large model's set-ups take given gradients, and how many values its parameters have.

@@ -20,7 +20,7 @@ from twincheck.common.system.json_file import load_json
 from twincheck.common.system.memory import no_collections
 from twincheck.common.system.tree import tree_leaves
 from twincheck.common.weights import states as weights
-from twincheck.common.weights.noise import with_noise
+from twincheck.common.weights.noise import is_constant, with_noise
 from twincheck.common.weights.suits import Sizes, suited
 
 
@@ -47,8 +47,11 @@ def make_weights(job: Job) -> None:
         elif not is_file and PERTURBED in (case.weights, given):
             weights.save_owners(files.weights(case.start).with_suffix(".json"), owners)
             measure = measuring(job, case)
-            state, level, because = suited(state, owners, request.seed, measure)
-            choices.choose("noise", case.start, {"level": level, "because": because})
+            state, level, because, left = suited(state, owners, request.seed, measure)
+            floats = {k: v for k, v in state.items() if v.dtype.kind == "f" and v.size > 1}
+            constant = left.union(k for k, v in floats.items() if is_constant(v))
+            told = {"constant": sorted(constant)} if constant else {}
+            choices.choose("noise", case.start, {"level": level, "because": because, **told})
         if is_file:  # the check has written it, or it is one that the workbench wrote
             folder = request.published
             path = Path(folder) / f"{job.pair.name}.npz" if folder else Path(given)

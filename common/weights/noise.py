@@ -3,14 +3,14 @@
 As initialised, biases are 0, gains 1 and activations small, and many faults do not show.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from functools import partial
 
 import numpy as np
 
 from twincheck.common.pair.pairs import PERTURBED, TRAINED_LIKE
 from twincheck.common.pair.tape import LARGE, Tape
-from twincheck.common.weights.layers import Owner
+from twincheck.common.weights.layers import CONSTANTS, Owner, why_no_partner
 
 _MEAN, _VARIANCE = "running_mean", "running_var"
 
@@ -26,12 +26,16 @@ def with_noise(
     seed: int,
     gain: float = 1.0,
     level: float = 1.0,
+    left: Collection[str] = (),
 ) -> dict[str, np.ndarray]:
-    """The initial state with noise from the tape; ties stay tied, other buffers as they are.
+    """The initial state with noise from the tape; ties stay tied.
+
+    left   buffers of `hidden` that stay as they are, as all others do
 
     kind
     perturbed      no bias stays 0 and no gain 1, so that losing or swapping one would show:
-                   0.1 N(0, 1) is added to vectors, 0.5 N(0, 1) / sqrt(last axis) to weights
+                   0.1 N(0, 1) is added to vectors, 0.5 N(0, 1) / sqrt(last axis) to weights,
+                   0.1 |N(0, 1)| to buffers of zeros; those of ones are scaled by exp(0.3 N(0, 1))
     trained-like   heavy rows and large gains, as training makes them, and with them large
                    activations: a matrix's rows are scaled by `gain` exp(0.8 N(0, 1)), a norm's
                    gains by exp(0.6 N(0, 1)), and 0.3 N(0, 1) is added to other vectors
@@ -48,10 +52,11 @@ def with_noise(
     }[kind]
     tape = Tape(seed)
     noisy = {}
+    buffers = hidden(state, owners).difference(left) if kind == PERTURBED else set()
     for key, values in state.items():
         owner = owners[key]
         statistic = owner.local in (_MEAN, _VARIANCE) and bool(owner.kind)
-        if values.dtype.kind != "f" or not (owner.parameter or statistic):
+        if values.dtype.kind != "f" or not (owner.parameter or statistic or key in buffers):
             noisy[key] = values
         elif owner.same_as != key:
             noisy[key] = noisy[owner.same_as]
@@ -62,6 +67,26 @@ def with_noise(
     return noisy
 
 
+def hidden(state: Mapping[str, np.ndarray], owners: Mapping[str, Owner]) -> set[str]:
+    """The buffers of floats that are zeros or ones, such as a router's correction bias.
+
+    A port that uses them wrongly computes the same.  Any others come out of a constructor's
+    arithmetic, and what one framework alone keeps is nobody's else.
+    """
+    return {
+        key
+        for key, owner in owners.items()
+        if not owner.parameter and state[key].dtype.kind == "f" and is_constant(state[key])
+        if state[key].flat[0] in (0.0, 1.0) and not why_no_partner(owner)
+        if owner.local not in CONSTANTS
+    }
+
+
+def is_constant(values: np.ndarray) -> bool:
+    """Return whether all elements are one number."""
+    return values.size > 0 and bool((values == values.flat[0]).all())
+
+
 def _perturbed(tape: Tape, key: str, values: np.ndarray, owner: Owner, level: float) -> np.ndarray:
     site = f"stir/{key}"
     if values.size >= LARGE and values.ndim > 1:
@@ -70,8 +95,10 @@ def _perturbed(tape: Tape, key: str, values: np.ndarray, owner: Owner, level: fl
         noise += values
         return noise.astype(values.dtype, copy=False)
     noise = level * tape.normal(site, 0, values.shape)
-    if owner.local == _VARIANCE:
-        return (values * np.exp(0.3 * noise)).astype(values.dtype)
+    if owner.local == _VARIANCE or not (owner.parameter or owner.local == _MEAN):
+        # Counts and squares are not below 0.
+        ones = values * np.exp(0.3 * noise)
+        return np.where(values == 0.0, 0.1 * np.abs(noise), ones).astype(values.dtype)
     if values.ndim == 1:  # biases and gains: those of layers in a row add up, and do not multiply
         size = 0.1
     else:

@@ -14,7 +14,7 @@ import numpy as np
 from twincheck.common.pair.pairs import PERTURBED
 from twincheck.common.system.reasons import Kind
 from twincheck.common.weights.layers import Owner
-from twincheck.common.weights.noise import LEVELS, with_noise
+from twincheck.common.weights.noise import LEVELS, hidden, with_noise
 
 # Allowed of the rms of an inner tensor, times its own without noise: two decades.  One that is
 # smaller than 1 there may come to 100: nothing overflows or saturates by that alone.
@@ -85,22 +85,32 @@ def suited(
     owners: Mapping[str, Owner],
     seed: int,
     measure: Callable[[Mapping[str, np.ndarray]], Sizes | None],
-) -> tuple[dict[str, np.ndarray], float, str]:
-    """The state with the most noise that suits the model, its level, and why it is below 1.
+) -> tuple[dict[str, np.ndarray], float, str, set[str]]:
+    """The state with the most noise that suits the model, its level, why it is below 1, and which
+    buffers of zeros or ones stay as they are.
 
     measure  a state -> the sizes of one forward pass; None where the model cannot be run
     The usual noise comes first: a model that it suits costs one forward pass.  The smallest is
-    taken where none suits.
+    taken where none suits.  Such buffers stay where the model ends in an error or in NaN on others.
     """
-    usual, why = None, ""
+    usual, why, left, moved = None, "", set(), hidden(state, owners)
     for level in LEVELS:
-        perturbed = with_noise(PERTURBED, state, owners, seed, level=level)
+        perturbed = with_noise(PERTURBED, state, owners, seed, level=level, left=left)
         sizes = measure(perturbed)
+        if moved and not left and not _is_finite(sizes):
+            unmoved = with_noise(PERTURBED, state, owners, seed, level=level, left=moved)
+            other = measure(unmoved)
+            if _is_finite(other):
+                perturbed, sizes, left = unmoved, other, moved
         beyond = sizes.beyond() if sizes else ""
         if beyond:
             usual = usual or measure(state)
             beyond = sizes.beyond(usual)
         if not beyond:
-            return perturbed, level, why
+            break
         why = why or beyond
-    return perturbed, level, why
+    return perturbed, level, why, left
+
+
+def _is_finite(sizes: Sizes | None) -> bool:
+    return sizes is not None and bool(np.isfinite(sizes.output))
