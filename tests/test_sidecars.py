@@ -44,6 +44,7 @@ WITNESS = {
 COUNTS = {"calls": 1, "differed": 0, "gradients": 0, "gradients_differed": 0, "largest": 0.0}
 DRAW = {"kind": "normal", "shape": [4, 8], "site": "encoder", "place": "torch_model.py:31"}
 SAMPLES = {
+    "tables": {"0f": "model.py:7"},
     "against": "paddle",
     "candidate": "paddle-static",
     "no_float64": "it casts to float32",
