@@ -273,15 +273,16 @@ def optimizer_steps(run, setup):
         for factor in FACTORS:
             if factor > most and factor != FACTORS[-1]:
                 continue
-            before, watch = run.writer.mark(), Watch()
-            steps(run, setup, factor, watch, to_the_end=factor == FACTORS[-1])
-            for again in (1, 2):  # one start may miss a non-smooth point: 1 of 16 did
-                if watch.overshoots:
-                    watch.compare(losses_nearby(run, setup, factor, again))
-            because, most = because or watch.problem, factor * watch.part
-            if not watch.problem or factor == FACTORS[-1]:
-                break
-            run.writer.take_back(before)
+            watch = Watch()
+            with run.writer.trying() as take_back:
+                steps(run, setup, factor, watch, to_the_end=factor == FACTORS[-1])
+                for again in (1, 2):  # one start may miss a non-smooth point: 1 of 16 did
+                    if watch.overshoots:
+                        watch.compare(losses_nearby(run, setup, factor, again))
+                because, most = because or watch.problem, factor * watch.part
+                if not watch.problem or factor == FACTORS[-1]:
+                    break
+                take_back()
         run.suited.choose_rate(case, setup, factor, because)
         run.notes["rates"] = run.suited.rates[case or "main"]
         run.job.losses[case, setup] = watch.losses

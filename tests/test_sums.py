@@ -108,10 +108,10 @@ def test_what_is_taken_back_stays_so_where_the_log_was_written_anew(tmp_path, ma
         with LogWriter(path, limit=limit) as writer:
             for key in keys[:marked]:
                 writer.add(key, arrays[key])
-            mark = writer.mark()
-            for key in keys[marked:]:
-                writer.add(key, arrays[key])
-            writer.take_back(mark)
+            with writer.trying() as take_back:
+                for key in keys[marked:]:
+                    writer.add(key, arrays[key])
+                take_back()
             writer.add("z", arrays["f"])
         with read_log(path) as log:
             assert list(log) == expected

@@ -222,8 +222,8 @@ def port_alone_changes(ref: Sidecar, cand: Sidecar) -> str:
 def modes_checked(ref: Sidecar, cand: Sidecar) -> tuple[tuple[str, ...], str]:
     """Return the modes in which a model was checked, in words too.
 
-    Empty for a step that has no modes, and for logs of an earlier version.  Raises UserError where
-    the port alone has two, and torch could not be run in both.
+    Empty for a step that has none.  Raises UserError where the port alone has two, and torch could
+    not be run in both.
     """
     ran = tuple(mode for mode in (EVAL, TRAIN) if mode in ref.modes.values())
     if not ran or ref.mode is None:

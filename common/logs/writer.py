@@ -13,8 +13,8 @@ import hashlib
 import io
 import os
 import struct
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -80,15 +80,6 @@ class _Stored:
     shape: tuple[int, ...]
 
 
-@dataclass
-class Mark:
-    """The length of a log so far; the writer moves it along where it writes the log anew."""
-
-    keys: int
-    place: int
-    state: dict[str, object]
-
-
 class LogWriter:
     """Write a log tensor by tensor; the file gets its name at a clean close, else it is removed.
 
@@ -120,7 +111,6 @@ class LogWriter:
         self._whole: set[str] = set()  # keys of arrays that stay whole
         self._slots: dict[str, int] = {}
         self._large: dict[tuple, tuple[int, _Stored]] = {}  # what a large array is -> its memo slot
-        self._mark: Mark | None = None
         self._file: io.BufferedRandom | None = None
 
     def __enter__(self) -> "LogWriter":
@@ -200,8 +190,7 @@ class LogWriter:
         self._keys[key] = self._store(key, contiguous(array))
         if whole:
             self._whole.add(key)
-        if self.limit is not None and not self.summing and self._place > self.limit:
-            self._sum_up()
+        self._keep_to_limit()
         return True
 
     def _led(self, key: str, scores: np.ndarray) -> np.ndarray:
@@ -248,44 +237,40 @@ class LogWriter:
         self._write(b"s")
         return stored
 
-    def mark(self) -> Mark:
-        """Mark and return how far the log has come, for `take_back`; the last mark is gone."""
-        self._mark = Mark(len(self._keys), self._place, self._state())
-        return self._mark
+    @contextmanager
+    def trying(self) -> Iterator[Callable[[], None]]:
+        """Give what takes back all that was added inside, where the log may grow beyond its limit.
 
-    def take_back(self, mark: Mark) -> None:
-        """Forget all that was added since the last `mark` was made, once."""
-        vars(self).update(mark.state)
-        self._place, self._mark = mark.place, None
-        self._file.seek(mark.place)
-        self._file.truncate()
-
-    def _state(self) -> dict[str, object]:
-        """Return copies of what goes on changing as the log grows, by their names."""
+        It may be called once, as the last of what is done with the log there.
+        """
         names = ("_hash", "_keys", "_slots", "_large", "places")
         names += ("skipped", "sums", "booleans", "_booleans")
-        return {name: getattr(self, name).copy() for name in names}
+        state = {name: getattr(self, name).copy() for name in names}
+        place, limit, self.limit = self._place, self.limit, None
 
-    def _sum_up(self) -> None:
-        """Write the log anew, with sums in the place of large tensors, and go on so."""
-        former, keys, mark = self._file, self._keys, self._mark
-        self.summing = True
+        def take_back() -> None:
+            vars(self).update(state, _place=place)
+            self._file.seek(place)
+            self._file.truncate()
+
+        yield take_back
+        self.limit = limit
+        self._keep_to_limit()
+
+    def _keep_to_limit(self) -> None:
+        """Write a log that is too long anew, with sums in the place of large tensors; go on so."""
+        if self.limit is None or self.summing or self._place <= self.limit:
+            return
+        former, keys, self.summing = self._file, self._keys, True
         self._keys, self._slots, self._large, self.skipped = {}, {}, {}, []
         booleans, self._booleans = frozenset(self._booleans), []
         self._temporary.unlink()  # what is open stays readable
         self._begin()
         with former:
-            for number, (key, stored) in enumerate(keys.items()):
-                self._move(mark, number)
+            for key, stored in keys.items():
                 values = np.empty(0) if stored is None else _read(former, stored)
                 values = values.astype(bool) if key in booleans else values
                 self.add(key, values, key in self._whole)
-        self._move(mark, len(keys))
-
-    def _move(self, mark: Mark | None, number: int) -> None:
-        """Put a mark where the log has come to, if it was made after so many keys."""
-        if mark is not None and mark.keys == number:
-            mark.place, mark.state = self._place, self._state()
 
     def _not_written(self, error: OSError) -> UserError:
         return UserError(Kind.LOG_NOT_WRITTEN(path=str(self.path), error=error.strerror))

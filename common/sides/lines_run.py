@@ -18,6 +18,8 @@ from twincheck.common.sides.places import STEPS, is_instrument, of_python
 from twincheck.common.system.files import ONE_SYNTAX_TREE
 
 _INSTALLED = ("/site-packages/", "/dist-packages/")
+# After so many parts, such as a forward, a training in which all lines have run is left alone.
+_ENOUGH = 100
 # What only tells or refuses computes nothing: nobody misses it.
 _TELLS = {"print", "warn", "warning", "warning_once", "info", "debug"}
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
@@ -26,6 +28,8 @@ _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 _heard: dict[int, tuple[CodeType, set[int]]] = {}
 _of_import: dict[int, tuple[CodeType, set[int]]] = {}  # likewise, when the files were imported
 _unknown: set[str] = set()  # files of which other code has run than their text has
+_unfinished: list[set[int]] = []  # of the user's functions: their lines that did not run so far
+_quiet = 0  # parts of the pair's code that have run since one of these was called first
 _wanted = False  # whether there is a log that says what ran
 
 
@@ -113,11 +117,14 @@ def _source(file: str) -> _Source | None:
 
 def _begin(code: CodeType) -> set[int]:
     """The lines of a code that is called for the first time, of those that count."""
+    global _quiet
     rest, source = set(), _source(code.co_filename)
     if source is not None and code.co_flags & CO_OPTIMIZED:
         if code not in source.codes:  # compiled by a framework, exchanged, or edited meanwhile
             _unknown.add(code.co_filename)
         rest = {line for *_, line in code.co_lines() if line} & source.counted
+        _unfinished.append(rest)
+        _quiet = 0
     _heard[id(code)] = code, rest
     return rest
 
@@ -141,7 +148,9 @@ def heard(imports: bool = False) -> Iterator[None]:
 
     imports  files are imported, if they are not yet: what runs then counts for each run after it
     """
-    if not _wanted:
+    global _quiet
+    _quiet += 1
+    if not _wanted or _quiet > _ENOUGH and not any(_unfinished):
         yield
         return
     before, known = sys.gettrace(), set(_heard)
@@ -160,11 +169,12 @@ def heard(imports: bool = False) -> Iterator[None]:
 
 def begin(wanted: bool) -> None:
     """Forget what ran, but for what did when files were imported."""
-    global _wanted
-    _wanted = wanted
+    global _wanted, _quiet
+    _wanted, _quiet = wanted, 0
     _unknown.clear()
     _heard.clear()
     _heard.update((key, (code, set(rest))) for key, (code, rest) in _of_import.items())
+    _unfinished[:] = [rest for _, rest in _heard.values()]
 
 
 def forget() -> None:

@@ -126,8 +126,7 @@ def read_row(told: Mapping[str, object]) -> Row:
     for name, value in values.items():
         values[name] = tuple(value) if isinstance(value, list) else value
     values["excuses"] = tuple(Kind[name] for name in values.get("excuses", ()))
-    note = (told["note"],) if told.get("note") else ()  # of an earlier version, which has no kinds
-    values["reasons"] = tuple(map(read_reason, values.get("reasons", note)))
+    values["reasons"] = tuple(map(read_reason, values.get("reasons", ())))
     return Row(**values)
 
 
