@@ -25,7 +25,7 @@ from twincheck.common.system.extras import load
 from twincheck.common.system.frameworks import SIDES
 from twincheck.common.system.reasons import Kind
 from twincheck.common.system.run_kind import RunKind
-from twincheck.common.system.words import escaped
+from twincheck.common.system.words import escaped, printable
 from twincheck.common.transplant.table import TRANSPLANTS
 from twincheck.common.verdict.comparisons import Memo
 from twincheck.common.verdict.initial import Start, draws, judge_initial, starts
@@ -393,7 +393,7 @@ def _tables(folder: Path, step: Step) -> list[str]:
     """A note of the tables that are float32 in the port's float64 run, as in the reference's."""
     sidecars = _sidecars(folder, step, "paddle", RunKind.FLOAT64)
     names = sorted({name for sidecar in sidecars for name in sidecar.tables.values()})
-    return [Kind.TABLES_ROUNDED(names=names)] if names else []
+    return [Kind.TABLES_ROUNDED(names=[printable(name) for name in names])] if names else []
 
 
 def _upcasts(folder: Path, step: Step) -> list[str]:
