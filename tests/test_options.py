@@ -170,7 +170,7 @@ def test_other_programs_list_values_too(capsys):
         assert "--preset of fastformer: " in listed(capsys, main, command, "--preset", "help")
     assert "fastformer" in listed(capsys, main, "show", "--model", "help")
     cases = listed(capsys, lambda w: check_main(STEPS[0], w), "--case", "help", "--model", EXAMPLE)
-    assert cases == "--case of text_classifier, preset default: main, perturbed, train\n"
+    assert cases == "--case of text_classifier, preset default: main, perturbed, train, edges\n"
 
 
 def test_a_wrong_word_beside_help_is_still_refused(capsys):

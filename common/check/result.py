@@ -167,6 +167,7 @@ class Result:
         self.notes += variance_notes(self.variances)
         self.notes += nan_notes(self.rows, sidecars["torch"][0])
         first = sidecars["torch"][0]
+        self.notes += [escaped(left_out) for left_out in first.varied.values() if left_out]
         if first.cases:
             self.notes.append(Kind.CASES_RAN(cases=_named_cases(first.cases)))
         self.probes = probe_options(first)

@@ -53,6 +53,7 @@ Witness = _dict(
 # How much noise the perturbed weights of a case have, and which of its state is one number still;
 # and the factor on step 4's learning rates.
 Noise = _dict({"level": _part, "because": text}, {"constant": _texts})
+Edges = _dict({"padding": list_of(index), "taken": _texts, "parts": _texts, "why": text})
 Factor = _dict({"factor": _part, "because": text})
 
 # Which of a large model's set-ups take given gradients, and how many values its parameters have.

@@ -182,6 +182,8 @@ class Sidecar:
     sums: dict[str, kinds.Shape] = note()
     # Keys of large tensors of booleans, which the log holds in a byte each, not in eight.
     booleans: list[str] = note()
+    # Case whose inputs the check has varied -> what was left out of that, and why.
+    varied: dict[str, str] = note()
     # Case -> keys of what the model returned, in the order of its outputs (step 1).
     outputs: dict[str, list[str]] = note()
     # Case -> way of generating and prompt -> how far each token's logits are from the plain loop's,

@@ -88,6 +88,7 @@ from twincheck.common.system.words import did_you_mean
 TRAINED_LIKE, PERTURBED = WORDS = ("trained-like", "perturbed")
 # What --mode takes: steps 1, 3 and 4 run a model in these.
 EVAL, TRAIN, BOTH = MODES = ("eval", "train", "both")
+EDGES = "edges"  # the case of varied inputs that step 1 adds
 SAME = "the same function"  # of a model's two modes
 MODELS = ROOT / "common" / "models"
 CANDIDATE = "candidate_model.py"  # of a pair that compares two files of one framework
@@ -117,11 +118,12 @@ class Case:
     weights: str = "initial"  # "initial" state under the seed, or PERTURBED with noise
     gain: float = 1.0  # of trained-like weights: a factor of all matrices
     train: bool = False  # run in train mode, with dropout from the tape
-    like: str | None = None  # of what a check adds for the other mode: the case it is of
+    like: str | None = None  # of what a check adds, for the other mode or EDGES: the case it is of
     seed: int = 0  # added to --seed
     decode: int = 0  # so many of the last tokens are fed one by one, with a cache: step 1 alone
     stored: bool = True  # its inputs are read from fake_data/, where they are stored there
     trained: Path | None = None  # the file of weights that it has instead, which were trained
+    edges: bool = False  # its inputs are varied (common/sides/edges.py)
 
     @property
     def start(self) -> str:
@@ -198,7 +200,8 @@ class Pair:
         weights  what --weights says
         mode     one of MODES: in train mode with what a row's `when_training` changes of config and
                  inputs; for both modes a user's pair has one case more, TRAIN
-        decode   also the rows that decode with a cache, as step 1 alone does; none in train mode
+        decode   also the rows that decode with a cache, and a user's pair's EDGES, as step 1 alone
+                 does; none in train mode
         A user's pair without CASES is run a second time with perturbed weights: while biases or
         position embeddings are zero, as initialised, many faults do not show.
         """
@@ -214,6 +217,10 @@ class Pair:
             row = {"train": True, **table.get(like.name, {"inputs": like.inputs})}
             other = replace(self._case(TRAIN, config, row, True), stored=like.stored)
             cases.append(replace(other, weights=like.weights, gain=like.gain, like=like.name))
+        plain = [case for case in cases if not (case.train or case.decode)]
+        if decode and plain and not (self.built_in or EDGES in table):
+            like = next((case for case in plain if case.weights == PERTURBED), plain[0])
+            cases.append(replace(like, name=EDGES, like=like.name, edges=True))
         return cases
 
     def _in_one_mode(

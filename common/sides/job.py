@@ -96,6 +96,7 @@ _CHECKS = {
         "rates": dict[str, dict[str, kinds.Factor]],
         "given_gradients": dict[str, kinds.Given],
         "modes": dict[str, str],
+        "edges": dict[str, kinds.Edges],
     }.items()
 }
 
@@ -117,8 +118,9 @@ class Suited:
                 said = {"path": str(self._path), "entry": name, "value": Kind.OTHER_VALUES()}
                 raise UserError(Kind.SIDECAR_ENTRY_REFUSED(**said))
         # case -> level, because; case -> set-up -> factor, because; case -> values of its
-        # parameters, set-ups; case for train mode -> why it does not run, empty where it does
-        self.noise, self.rates, self.given, self.modes = self._chosen.values()
+        # parameters, set-ups; case for train mode -> why it does not run, empty where it does; case
+        # of varied inputs -> the padding id, which are varied and how, what was left out and why
+        self.noise, self.rates, self.given, self.modes, self.edges = self._chosen.values()
         if new:
             write_json(self._path, self._chosen)
 

@@ -29,7 +29,7 @@ from twincheck.common.pair.provenance import imported_packages, model_sources, w
 from twincheck.common.pair.request import FIRST
 from twincheck.common.pair.tape import Tape
 from twincheck.common.pair.task import ForcedAlike, TeacherForced, Traced, Whole
-from twincheck.common.sides import lines_run
+from twincheck.common.sides import edges, lines_run
 from twincheck.common.sides.draws import Draws, Dropouts
 from twincheck.common.sides.job import Job
 from twincheck.common.sides.model_file import kernels, torch_is_paddle
@@ -163,7 +163,12 @@ def _run_case(job: Job, case: Case, dtype: str, session: Session, writer, again,
     run.progress(name)
     with using(session):
         added = case.like is not None and not (request.cases or request.in_train)
-        why_not = why_not_run(run) if added else ""
+        if case.edges:
+            runs, run.notes["varied"] = edges.choose(run)
+            if not runs:
+                ran.notes.setdefault("varied", {})[name] = run.notes["varied"]
+                return
+        why_not = why_not_run(run) if added and not case.edges else ""
         ran.modes[name] = why_not or (TRAIN if case.train else EVAL)
         if why_not:
             return

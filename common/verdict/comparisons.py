@@ -240,6 +240,7 @@ class Comparisons:
             batch=None if key.kind or key.is_optimizer else batch,
             stepped=key.is_optimizer,
             noisier=noisier(key.is_optimizer, self._terms[key], adam_noise()),
+            varied=key.case_name in self.logs.sidecars["ref32"].varied,
             difference_of=0.0 if scores is None else scale_of(scores[np.isfinite(scores)]),
             teacher_forced=fed,
             allow_nan=self._allow_nan,

@@ -38,6 +38,9 @@ class Context:
     stepped: bool = False  # whether an optimizer's steps have touched it
     # How many times noisier than torch's the candidate's operators are known to be that made it.
     noisier: float = 1.0
+    # Of a case whose inputs the check has varied: they reach where operators lose digits, and that
+    # both sides compute one function is all that is asked.
+    varied: bool = False
     # The scale of the scores that a choice's margin is a difference of: its own is chance.
     difference_of: float = 0.0
     # The last array is a teacher-forced run's, which has no float32 run beside it.

@@ -100,6 +100,8 @@ def judge_precision(measures: Measures, context: Context, noise: np.ndarray) -> 
     plain = np.maximum(np.maximum(measures.noise_ref, least), epsilon * measures.scale)
     single = np.where(measures.counts == 1, 2.0, 1.0)  # one value's may be small by luck
     most = np.maximum(plain, single * noise)
+    if context.varied:
+        plain = np.full_like(plain, np.inf)
     bounds = {None: plain, Kind.MEASURED: most, Kind.NOISY_OPERATOR: context.noisier * most}
     return _answer(measures.noise_cand, {name: factor * bound for name, bound in bounds.items()})
 
