@@ -134,7 +134,7 @@ class _Kind:
         for i, value in enumerate(list(values)[:MOST_VALUES]):
             yield f"{one}[..., {self.end}:] = {value}"
             if i < IN_ALL_FORMS:
-                yield f"{one}[..., ::2] = {value}"
+                yield f"{one}[..., 1::3] = {value}"
                 yield f"{one}[:] = {value}"
         if self.kind in "iu":
             yield f"{one}.sort()"

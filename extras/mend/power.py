@@ -39,10 +39,11 @@ from operator import attrgetter
 from pathlib import Path
 
 from twincheck.common.check.options import CheckOptions, Parser, positive
-from twincheck.common.check.result import shown
+from twincheck.common.check.result import Result, shown
 from twincheck.common.check.steps import Step
 from twincheck.common.check.workers import Processes
 from twincheck.common.logs.result_folder import ResultFolder
+from twincheck.common.logs.sidecar import sidecar_of
 from twincheck.common.pair.pairs import PERTURBED, Case, load_pair
 from twincheck.common.pair.request import FIRST
 from twincheck.common.pair.worker_process import WorkerProcess
@@ -123,7 +124,7 @@ def _power(given: Namespace) -> int:
     seconds = given.seconds or (QUICK_S if given.quick else PATIENCE_S)
     with report.progress() as on_progress:
         search = Search(pair, options, base, seconds, on_progress)
-        power = Power(search, QUICK if given.quick else MOST)
+        power = Power(search, QUICK if given.quick else MOST, seconds)
         power.run(given.write)
     write_json(base / FILE, power.as_json())
     if given.json:
@@ -135,8 +136,8 @@ def _power(given: Namespace) -> int:
 class Power:
     """The measurement of one pair, in the copies that a search for a mend works in."""
 
-    def __init__(self, search: Search, most: int):
-        self.search, self.most = search, most
+    def __init__(self, search: Search, most: int, seconds: int):
+        self.search, self.most, self.seconds = search, most, seconds
         self.planted: list[Planted] = []  # those that were tried
         self.left: list[Planted] = []  # those of them that nothing has shown yet
         self.undecided: list[Planted] = []
@@ -161,11 +162,12 @@ class Power:
             cases.sort(key=lambda case: case.weights != PERTURBED)  # these show most
             like = next((case for case in cases if not case.train), cases[0])
             allowed = {step: allowed_of(one.rows) for step, one in results.items()}
+            search.until = time.monotonic() + self.seconds
             with self._processes():
                 for step, case in itertools.product(steps, cases):
                     with self._case(search.copy, step, case.name or "main", allowed[step]):
-                        if not self.planted:
-                            self._plant()
+                        if not self.sources:
+                            self._plant(results[step])
                         else:
                             self._look(step)
                 for change, copy in self._further(work, like):
@@ -230,12 +232,18 @@ class Power:
             each_s = (time.monotonic() - began) / len(batch)
             size = max(1, min(MOST_AT_ONCE, int(BATCH_S / each_s)))
 
-    def _plant(self) -> None:
-        """Try mistakes of all lines of the port that run, in the case that shows most."""
+    def _plant(self, result: Result) -> None:
+        """Try mistakes of all lines of the port that run, in the case that shows most.
+
+        Of a package's file, which is imported once, those in functions.
+        """
         search, found = self.search, {}
+        log = ResultFolder(result.folder).log(STEPS[0].initial, "paddle")
+        of_class = Path(next(iter(sidecar_of(log).owners.values()))[""][2])
         files = [Path("paddle_model.py")]
         self._asked(files[0], [])
         own = sorted(path.relative_to(search.copy) for path in search.files)
+        own += [] if of_class.is_relative_to(search.copy) or not of_class.is_file() else [of_class]
         for file in dict.fromkeys([*files, *(p for p in own if p.name != CASE)]):
             self._asked(file, [])
             source = Source((search.copy / file).read_bytes())
@@ -321,7 +329,7 @@ class Power:
 
     def _ask_the_check(self, steps: Sequence[Step]) -> None:
         """Keep of what other inputs show what the whole check does not see."""
-        for one in [one for one in self.left if one.by]:
+        for one in [one for one in self.left if one.by and not one.file.is_absolute()]:
             path, source = self.search.copy / one.file, self.sources[one.file].text
             path.write_bytes(one.edit.applied(source))
             for step in steps:
@@ -375,8 +383,10 @@ class Power:
         """Return the place of a mistake, its texts, and the lines of code that would show it."""
         source, own = self.sources[one.file], self.search.pair.folder
         line = source.text.count(b"\n", 0, one.edit.start) + 1
-        file = self.search.original(self.search.copy / one.file)
-        file = file.relative_to(own) if file.is_relative_to(own) else file.name
+        file = one.file
+        if not file.is_absolute():
+            file = self.search.original(self.search.copy / file)
+            file = file.relative_to(own) if file.is_relative_to(own) else file.name
         old, new = (
             " ".join(text.decode().split())
             for text in (source.text[one.edit.start : one.edit.end], one.edit.new)
@@ -394,14 +404,14 @@ class Power:
         unseen, name = told["unseen"], told["model"]
         counts = {key: told[key] for key in ("seen", "planted", "same")}
         report.say(Kind.POWER(model=name, **counts, unseen=len(unseen)))
+        for lines in told["itself"]:
+            report.say(Kind.PAIR_ITSELF_RED(model=name, lines=_without_copies(lines)))
         for one in unseen:
             old, new = (_short(one[key]) for key in ("old", "new"))
             made = Kind.MISTAKE if new else Kind.MISTAKE_LEFT_OUT
             report.say(made(place=one["place"], old=old, **({"new": new} if new else {})))
             lines = _without_copies(one["shown"])
             report.say(Kind.SHOWN_WITH(lines=lines) if lines else Kind.SHOWN_FILLED())
-        for lines in told["itself"]:
-            report.say(Kind.PAIR_ITSELF_RED(model=name, lines=_without_copies(lines)))
         if told["undecided"]:
             report.say(Kind.POWER_UNDECIDED(count=told["undecided"]))
         if self.written:

@@ -79,9 +79,11 @@ def test_what_the_inputs_cannot_show_is_named_and_written_inputs_show_it(tmp_pat
 def test_a_port_that_inputs_alone_let_pass_is_found_wrong(tmp_path):
     wrong = PORT.replace("ids != 3", "ids != 4")
     pair = write_pair(tmp_path / "pair", CASE, TORCH, wrong)
-    said, told = measured(pair, "--quick")
+    twincheck("check", pair)
+    said, told = measured(pair, "--quick", "--write")
     assert "pair itself is red with inputs['ids'][..., -2:] = 4" in said
     assert told["planted"] <= 40
+    twincheck("check", pair, status=1)
     pair = write_pair(tmp_path / "red", CASE, TORCH, PORT.replace(".sum(1)", ".mean(1)"))
     assert "red is red in step 1: mend it first" in twincheck("power", pair, status=2)
 
