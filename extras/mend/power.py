@@ -55,6 +55,7 @@ from twincheck.common.system.files import whole
 from twincheck.common.system.folders import remove_abandoned, working_folder
 from twincheck.common.system.json_file import write_json
 from twincheck.common.system.program import guarded
+from twincheck.common.system.reasons import renamed
 from twincheck.common.system.run_kind import RunKind
 from twincheck.extras.mend import Kind
 from twincheck.extras.mend.command import TRIAL_S, Search, Tried, allowed_of, of_lines, other_code
@@ -65,7 +66,7 @@ from twincheck.extras.shared.steps import STEPS, crashed_at
 
 SCHEMA = 1
 PATIENCE_S = 120
-PLANTING = 0.5  # of the time, after which nothing more is planted
+PLANTING = 0.4  # of the time, after which nothing more is planted
 MOST, QUICK = 430, 40  # mistakes
 QUICK_S = 30
 BATCH, MOST_AT_ONCE, BATCH_S = 6, 60, 5.0  # mistakes that a process is asked for at once
@@ -154,7 +155,13 @@ class Power:
         remove_abandoned(search.base)
         with working_folder(search.base) as work, Processes() as search.processes:
             search.work_in(work)
-            results = {step: search.check(step) for step in steps}
+            try:
+                results = {step: search.check(step) for step in steps}
+            except UserError as error:  # what it names in full is gone with the copy
+                failure = getattr(error, "failure", None)
+                told = failure.reason if failure else str(error)
+                told = renamed(told, str(search.copy), shown(pair.folder))
+                raise UserError(told) from None
             if red := [step.number for step, one in results.items() if one.exit_code]:
                 told = {"model": pair.name, "step": red[0], "command": to_type("mend", "DIR")}
                 raise UserError(Kind.POWER_OF_RED(**told))
@@ -368,7 +375,7 @@ class Power:
             "schema": SCHEMA,
             "model": self.search.pair.name,
             "pair": str(self.search.pair.folder),
-            "planted": len(self.planted) - len(self.undecided),
+            "planted": len(self.planted),
             "seen": len(seen),
             "crashed": self.crashed,
             "same": len(self.left) - len(unseen),
