@@ -34,7 +34,7 @@ import shutil
 import time
 import warnings
 from argparse import Namespace
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import closing, suppress
 from dataclasses import asdict, dataclass, field, replace
@@ -63,7 +63,7 @@ from twincheck.common.system.program import guarded
 from twincheck.common.system.reasons import Kind as CoreKind
 from twincheck.common.system.reasons import is_of, renamed
 from twincheck.common.system.run_kind import RunKind
-from twincheck.common.verdict.row import AGREEING, FAILING
+from twincheck.common.verdict.row import AGREEING, FAILING, Row
 from twincheck.extras.mend import Kind
 from twincheck.extras.mend.beginnings import beginnings
 from twincheck.extras.mend.distances import FARTHEST, NEARER, OFF
@@ -132,6 +132,7 @@ class Tried:
     digits: float  # that all values came nearer by, together
     off: int  # values that are off still
     near: bool = True  # the origin is nearer by more than chance
+    failed: bool = False  # it ends in an error
 
 
 @dataclass(frozen=True)
@@ -244,6 +245,7 @@ class Search:
         self.ran: set[int] = set()  # lines of the file that is edited
         self.files: set[Path] = set()  # of the pair, that its Paddle side imports
         self.crashed = ""  # what the port as it is ends with, in the last case
+        self.off = 0  # values that are off there already
         self.doubtful: list[tuple[Tried, Result]] = []  # as in Mended
         self.green = False  # all steps, if with doubtful edits
         self.all_steps = False  # 2 and 5 too
@@ -607,11 +609,8 @@ class Search:
             "file": str(path),
             "step": function_of(step, origin),
             "origin": origin,
-            "allowed": {
-                row.key: row.allowed / row.scale
-                for row in rows
-                if row.allowed and row.scale and row.allowed < row.scale * FARTHEST
-            },
+            "allowed": allowed_of(rows),
+            "forced": True,
             "seconds": TRIAL_S,
         }
         near, runs = max(OFF, told["allowed"].get(origin, 0.0)), red.before is not None
@@ -699,7 +698,7 @@ class Search:
                 raise UserError(failure.reason)
         lines = list(map(json.loads, tried.read_text(encoding="utf-8").splitlines()))
         before = next((line for line in lines if line.get("number") == -1), {"origin": 0.0})
-        self.crashed = before.get("error", "")
+        self.crashed, self.off = before.get("error", ""), before.get("off", 0)
         usual, self.ran = before.get("origin", FARTHEST), set(before.get("lines", self.ran))
         self.files |= set(map(Path, before.get("files", ())))
         factor = 1.0 if self.rounded else NEARER
@@ -712,6 +711,7 @@ class Search:
                 near=line["origin"] * factor < usual
                 or not OFF < usual < FARTHEST
                 and bool(line["nearer"]),
+                failed="error" in line,
             )
             for line in (FAILED | line for line in lines)
             if line.get("number", -1) >= 0
@@ -745,6 +745,15 @@ class Search:
             "diff": self.diff(),
             "seconds": round(self.seconds, 1),
         }
+
+
+def allowed_of(rows: Sequence[Row]) -> dict[str, float]:
+    """Return what a check allows its rows, a part of their size, for edits to be judged by."""
+    return {
+        row.key: row.allowed / row.scale
+        for row in rows
+        if row.allowed and row.scale and row.allowed < row.scale * FARTHEST
+    }
 
 
 def both(tried: Sequence[Tried], source: bytes) -> Iterator[Edit]:
@@ -861,10 +870,15 @@ def candidates_of(
                 found.append((turn, edit.end - edit.start, edit))
     found += _in_copies(source, found)
     found.sort(key=lambda one: (one[0], one[1], one[2].start))
+    yield from other_code(source, (edit for _, _, edit in found))
+
+
+def other_code(source: Source, some: Iterable[Edit]) -> Iterator[Edit]:
+    """Yield those edits that make code of a source, another tree than those before them."""
     tops = [source.span(node) for node in source.tree.body]  # parsed alone: a file may be long
     as_it_is = [source.tree.body, *([node] for node in source.tree.body)]
     trees = {ast.dump(ast.Module(body, [])) for body in as_it_is}
-    for _, _, edit in found:
+    for edit in some:
         top = next((t for t in tops if t[0] <= edit.start and edit.end <= t[1]), None)
         start, end = top or (0, len(source.text))
         here = Edit(edit.start - start, edit.end - start, edit.new, edit.kind)

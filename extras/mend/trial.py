@@ -2,11 +2,12 @@
 
 The request's folder has edits.json: file, the source that is edited; step, the module and the
 function of the step's Paddle side; torch, the log of its torch side; origin, a row's key; allowed,
-what rounding may make of each row, a part of its size; seconds for a trial, at most; edits, each
-[first byte, the one behind its last, new text].  Each is run in float64, or in the precision in
-which what is looked for shows, and one line of tried.jsonl says what came of it: number; the
-origin's distance, a part of torch's size; how many values came nearer than by a factor of 30, how
-many went away, and by how many digits in all; or the error.  The first line, -1, is of the source
+what rounding may make of each row, a part of its size; forced, whether the reference's discrete
+choices are gone on with; seconds for a trial, at most; edits, each [first byte, the one behind its
+last, new text].  Each is run in float64, or in the precision in which what is looked for shows, and
+one line of tried.jsonl says what came of it: number; the origin's distance, a part of torch's size;
+how many values came nearer than by a factor of 30, how many went away, and by how many digits in
+all; or the error.  The first line, -1, is of the source
 as it is, and where there are no edits it has the lines of the file that ran, and the pair's files
 that were imported.  No file is changed.
 """
@@ -78,7 +79,7 @@ def trial(run):
             try:
                 watched = nullcontext() if told["edits"] else _ran(path, ran)
                 with _in_time(seconds), watched, running(path, source, edited):
-                    values = _values(run, function, {})
+                    values = _values(run, function, {}, told["forced"])
                 found = judge(values, reference)
             except Exception as error:  # whatever an edit makes of a model
                 line = {"error": f"{type(error).__name__}: {error}".splitlines()[0][:200]}
@@ -241,10 +242,11 @@ def _in_time(seconds: float) -> Iterator[None]:
         signal.signal(signal.SIGALRM, former)
 
 
-def _values(run, function, learned: dict) -> dict[str, np.ndarray]:
+def _values(run, function, learned: dict, forced: bool) -> dict[str, np.ndarray]:
     """Key -> value of all that the step logs, by the source as it is imported now.
 
     learned     which dropout is which of the reference's (common/sides/draws.py); fills up
+    forced      whether it goes on with the reference's discrete choices
     """
     found: dict[str, np.ndarray] = {}
 
@@ -252,7 +254,7 @@ def _values(run, function, learned: dict) -> dict[str, np.ndarray]:
         found[key] = np.array(values)
 
     own, request = run.session, run.request
-    session = Session(request.seed, record=keep, forced=own.forced)
+    session = Session(request.seed, record=keep, forced=own.forced if forced else None)
     session.tape, session.selection = own.tape, own.selection
     session.draws = Draws(own.draws.reference)
     session.dropouts = Dropouts(own.dropouts.reference, learned, run.case.name)
@@ -262,10 +264,12 @@ def _values(run, function, learned: dict) -> dict[str, np.ndarray]:
         with using(session):
             one = Run(run.job, run.case, run.dtype, session)
             one.module = model_file.import_again(run.job)
+            if one.module is run.pair.side(run.job.slot):  # as it was, for it was not imported
+                raise ImportError(Kind.TRIAL_NOT_IMPORTED())
             function(one)
             session.dropouts.begin()  # the last pass has ended
     except Restart:  # it is known now
-        return _values(run, function, learned)
+        return _values(run, function, learned, forced)
     return found
 
 
