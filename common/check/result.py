@@ -255,16 +255,17 @@ def variance_notes(variances: Mapping[str, Mapping[str, float]]) -> list[str]:
 
 def lowered_notes(sidecars: Sequence[Sidecar]) -> list[str]:
     """Return notes on noise and learning rates that the check lowered, and gradients it gave."""
-    notes = []
+    notes, said = [], set()
     for sidecar in sidecars:
         for case, noise in sidecar.noise.items():
             if noise["level"] < 1:
                 because = escaped(noise["because"])
                 told = {"case": escaped(case), "level": noise["level"], "because": because}
                 notes.append(Kind.NOISE_LOWERED(**told))
-            if "constant" in noise:
-                keys = escaped(", ".join(noise["constant"]))
+            keys = escaped(", ".join(noise.get("constant", ())))
+            if keys and keys not in said:  # cases share their weights
                 notes.append(Kind.STATE_CONSTANT(case=escaped(case), keys=keys))
+            said.add(keys)
         for case, setups in sidecar.rates.items():
             for setup, rate in setups.items():
                 if rate["factor"] < 1:
