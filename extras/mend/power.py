@@ -11,9 +11,9 @@ some.  Each runs in float64 in each case and mode of step 1, then of steps 3 and
 has shown it.  What does not run is none; what takes a value further from the reference's than
 rounding does is seen.  Those left run with changed inputs, within the kinds that case.py's are of:
 ids and masks at the ends of sequences, zeros, large and small floats; and with numbers in buffers
-that hold zeros.  What makes no difference there is the same on every input tried; what makes one
-would not be seen, and the whole check has said so.  Where the pair itself differs from the
-reference with such inputs that is said.
+that hold zeros.  What makes no difference there is the same on every input tried (so are initial
+values, since shared weights replace them); what makes one would not be seen, and the whole check
+has said so.  Where the pair itself differs from the reference with such inputs that is said.
 
 It leaves power.json in DIR/log/power: schema 1; model; pair; planted, seen, same; crashed (others,
 which do not run); unseen, a list of {place, old, new, shown (lines of code that change the
@@ -163,8 +163,8 @@ class Power:
                 told = renamed(told, str(search.copy), shown(pair.folder))
                 raise UserError(told) from None
             if red := [step.number for step, one in results.items() if one.exit_code]:
-                told = {"model": pair.name, "step": red[0], "command": to_type("mend", "DIR")}
-                raise UserError(Kind.POWER_OF_RED(**told))
+                command = to_type("mend", shown(pair.folder))
+                raise UserError(Kind.POWER_OF_RED(model=pair.name, step=red[0], command=command))
             cases = pair.cases(run.preset, run.weights, run.modes)
             cases.sort(key=lambda case: case.weights != PERTURBED)  # these show most
             like = next((case for case in cases if not case.train), cases[0])
