@@ -61,7 +61,6 @@ class Suspect:
     how: str = ""  # how it is related
     values: tuple[np.ndarray, np.ndarray] | None = None  # the wrong one, and the reference's
     is_known: bool = False  # the reference has this very value, but elsewhere
-    number: float | None = None  # of the call, that the reference has nowhere
 
 
 class Finder:
@@ -186,7 +185,7 @@ class Finder:
                 behind = behind or suspect
         moved = (self._moved(one, False) for value in chain for one in self._with_given(value))
         moved = next(filter(None, moved), None)
-        return moved or self._of_own_number(chain) or at_edge or behind or first
+        return moved or at_edge or behind or first
 
     def _has_like(self, value: int) -> bool:
         """Return whether the reference has a value of as many numbers that the port has nowhere."""
@@ -215,21 +214,6 @@ class Finder:
             for value in call.sources:
                 found.setdefault(value, []).append(call)
         return found
-
-    def _of_own_number(self, chain: Iterable[int]) -> Suspect | None:
-        """Return the first call on a way that is given a number which the reference has nowhere."""
-        told = (n for one in self.reference.calls for n in one.options.values())
-        kept = (n for one in self.reference.calls for f in one.frames for n in f.numbers.values())
-        known = {n for n in (*told, *kept) if isinstance(n, float) and n}
-        known = np.array([*known, *(1 / n for n in known)])
-        for call in map(self.maker, chain):
-            for number in numbers_in(call):
-                if (
-                    not _is_usual(number)
-                    and not np.isclose(abs(number), np.abs(known), atol=0).any()
-                ):
-                    return Suspect(call, number=number)
-        return None
 
     def _with_given(self, value: int) -> list[int]:
         """Return what a value was made of, where it is known, and the value."""
@@ -452,12 +436,6 @@ def _is_whole(number: float) -> bool:
     if not np.isfinite(number) or round(number) < 1:
         return False
     return bool(np.isclose(number, round(number), 1e-9, 0))
-
-
-def _is_usual(number: float) -> bool:
-    """Return whether a number may well be in a right port's words alone: a root, an infinity."""
-    square = number * number
-    return not square or square >= 1e8 or _is_whole(square) or _is_whole(1 / square)
 
 
 def numbers_in(call: Call) -> list[float]:

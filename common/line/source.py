@@ -58,8 +58,6 @@ def _walked(finder: Finder, suspect: Suspect) -> tuple[str, list[str]]:
         )
         call = next(numbers, call)
     strange = finder.strange_numbers(call, like)
-    if suspect.number is not None:
-        strange = [(suspect.number, None)]
     if not strange and suspect.how:
         strange = [(number, None) for number in numbers_in(call)]
     for number, other in strange[:1]:
@@ -69,7 +67,7 @@ def _walked(finder: Finder, suspect: Suspect) -> tuple[str, list[str]]:
     for listed in (value for value in call.options.values() if isinstance(value, list)):
         if not call.given and (place := _maker_of(listed, call.frames)):
             return place, []
-    return call.place, _named(call)
+    return call.place, []
 
 
 def _named_otherwise(call: Call, like: Call | None) -> list[tuple[str, object, object]]:
@@ -87,24 +85,6 @@ def _named_otherwise(call: Call, like: Call | None) -> list[tuple[str, object, o
     used = {node.id for node in ast.walk(statement) if isinstance(node, ast.Name)}
     differ = named_numbers(here.numbers, there.numbers)
     return [one for one in differ if one[0] in used]
-
-
-def _named(call: Call) -> list[str]:
-    """Say which functions of the file make what a call that is given no tensor is made of."""
-    tree, said = _tree(call.frames[0].file), []
-    if call.given or tree is None:
-        return []
-    statement = statement_at(tree, call.frames[0].line)
-    names = {_name_of(n) for n in ast.walk(statement) if isinstance(n, ast.Attribute | ast.Name)}
-    for node in ast.walk(tree):  # what an attribute of self was made by
-        if isinstance(node, ast.Assign) and any(
-            _name_of(target) in names for target in node.targets
-        ):
-            names |= {_name_of(n.func) for n in ast.walk(node.value) if isinstance(n, ast.Call)}
-    for node in tree.body:
-        if isinstance(node, ast.FunctionDef) and node.name in names:
-            said.append(Kind.LINE_MADE_BY(name=node.name, begin=node.lineno, end=node.end_lineno))
-    return said
 
 
 # ---- where a number of a line comes from ---------------------------------------------------------
