@@ -54,16 +54,32 @@ def in_paddles_words(text: str) -> str:
     return text
 
 
+def patched(text: str, difference: str) -> str:
+    """Return a text with the lines of a diff in their place: hunks behind `@@`, of any order.
+
+    Raises ValueError where a hunk's old lines are not in it exactly once.
+    """
+    for hunk in difference.split("@@\n")[1:]:
+        lines = hunk.splitlines(keepends=True)
+        old, new = ("".join(line[1:] for line in lines if line[0] in kept) for kept in (" -", " +"))
+        if text.count(old) != 1:
+            raise ValueError(f"this is there {text.count(old)} times, not once:\n{old}")
+        text = text.replace(old, new)
+    return text
+
+
 def text_of(path: Path) -> str:
     """Return the text of a pair's model file.
 
-    A port that is its reference's text is written from that; what builds a Net of the
-    configuration alone is put at its end.
+    A port that is its reference's text is written from that, with what paddle_model.diff says is
+    otherwise; what builds a Net of the configuration alone is put at its end.
     """
     if path.is_file() or path.name != "paddle_model.py":
         text = path.read_text()
     else:
         text = in_paddles_words(path.with_name("torch_model.py").read_text())
+        if path.with_suffix(".diff").is_file():
+            text = patched(text, path.with_suffix(".diff").read_text())
     built = re.search(r"^def build\(|^build = ", text, re.MULTILINE)
     return text if built else f"{text}\n\ndef build(config):\n    return Net(**config)\n"
 

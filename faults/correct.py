@@ -4,7 +4,7 @@ A folder of faults/pairs, or a built-in model, is judged case by case.  A folder
 faults/users/pairs is a pair of a kind that users bring, each side written as another person would
 write it; faults/catalogue/users.toml plants faults in them.  Without a case.py it has
 a row in faults/users/cases.toml; without paddle_model.py its port is the reference's own text in
-Paddle's words (faults/checkout.py).
+Paddle's words, with the lines of paddle_model.diff written otherwise (faults/checkout.py).
 """
 
 import json

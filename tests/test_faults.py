@@ -17,7 +17,7 @@ from checkout import change
 
 from faults import catalogue, correct, peers, run
 from faults.catalogue import FAULTS
-from faults.checkout import ROOT, text_of
+from faults.checkout import ROOT, complete, patched, text_of
 from faults.correct import CORRECT, Correct
 from faults.fault import HARD, USERS, Fault
 from faults.worker import Worker
@@ -62,6 +62,12 @@ def test_patch_that_fits_nowhere_or_twice_is_refused():
     for text in ("no such letter?", "aa"):
         with pytest.raises(ValueError, match=r"^x: f.py holds 'a' \d times, not once$"):
             fault.planted(text.replace("a", "") if text[0] == "n" else text)
+
+
+def test_lines_of_a_port_that_are_written_otherwise_are_put_where_they_fit_once():
+    assert patched("a\nb\nc\n", "@@\n b\n-c\n+d\n@@\n-a\n") == "b\nd\n"
+    with pytest.raises(ValueError, match="there 2 times, not once"):
+        patched("a\na\n", "@@\n-a\n+b\n")
 
 
 # ---- planting them ------------------------------------------------------------------------------
@@ -205,6 +211,7 @@ def test_a_wrong_pair_is_a_false_alarm(tmp_path, monkeypatch):
     pairs = [Correct(f"{USERS}/{name}", 3) for name in ("many_labels", "attention_module")]
     for one in pairs:
         shutil.copytree(ROOT / one.model, tmp_path / one.model)
+    complete(tmp_path)
     change(tmp_path / pairs[0].model / "paddle_model.py", "weight * y", "y")
     monkeypatch.setattr(correct, "PAIRS", tmp_path)
     found = run.judge([], pairs, 1, lambda text: None, sys.executable)
