@@ -27,7 +27,8 @@ def sketch(ref64: np.ndarray | None, teacher_forced: np.ndarray | None) -> list[
     with np.errstate(all="ignore"):
         off = (teacher_forced.astype(np.float64) - ref64).reshape(-1) * signs
         starts = np.linspace(0, off.size, min(off.size, _PARTS), endpoint=False).astype(int)
-        return [float(part) for part in np.add.reduceat(off, starts)]
+        parts = np.add.reduceat(off, starts)
+    return parts.tolist() if np.isfinite(parts).all() else []
 
 
 class Streams:

@@ -9,6 +9,7 @@ from test_judge import VALUES, Logs, pair
 
 from twincheck.common.verdict.comparisons import Memo
 from twincheck.common.verdict.judge import judge_logs
+from twincheck.common.verdict.origins import sketch
 from twincheck.extras.bundle.rows import Watched, differences, made_of, same_made
 
 NAMES = ("ref32", "cand32", "ref64", "cand64", "teacher_forced", "exact")
@@ -85,3 +86,8 @@ def test_what_was_made_of_a_tensor_matters(judged, name):
     with watched(paths, rows, memo) as again:
         settled = again.settle(made)
     assert any(differences(rows[key].as_json(), row.as_json()) for key, row in settled.items())
+
+
+def test_what_is_made_of_nan_is_json_too():
+    values = np.array([np.nan, 1.0, 2.0])
+    assert sketch(values, values) == [] and len(sketch(values[1:], values[1:] + 1.0)) == 2
