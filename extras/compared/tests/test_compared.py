@@ -5,7 +5,7 @@ import shutil
 
 import numpy as np
 import pytest
-from checkout import ROOT
+from checkout import ROOT, change
 from logged import PAIR, write_logs
 from rich.color import ColorSystem
 
@@ -219,12 +219,6 @@ def test_a_bundle_that_does_not_verify(bundles, told, capsys):
 # ---- bad input ----------------------------------------------------------------------------------
 
 
-def edited(path, old, new):
-    text = path.read_text()
-    assert old in text
-    path.write_text(text.replace(old, new))
-
-
 def resealed(folder, **values):
     """A result.json with other entries; `verdict` is that of its first row."""
     file = folder / STEP1 / "result.json"
@@ -242,11 +236,11 @@ def resealed(folder, **values):
         (lambda f: (shutil.rmtree(f), f.write_text("x")), "no bundle, or a damaged one"),
         (lambda f: (f / STEP1 / "result.json").unlink(), "judge them first, with --compare-only"),
         (
-            lambda f: edited(f / STEP1 / "result.json", "DIVERGED", "ROUNDING"),
+            lambda f: change(f / STEP1 / "result.json", "DIVERGED", "ROUNDING"),
             "it is torn, or was edited after it was written",
         ),
         (
-            lambda f: edited(f / STEP1 / "forward_all_paddle.json", '"1.0"', '"1.1"'),
+            lambda f: change(f / STEP1 / "forward_all_paddle.json", '"1.0"', '"1.1"'),
             "is not the file that result.json tells of",
         ),
         (lambda f: shutil.copytree(f / STEP1, f / "again"), "are two results of step 1"),

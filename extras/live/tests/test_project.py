@@ -10,6 +10,7 @@ import venv
 from pathlib import Path
 
 import pytest
+from checkout import change
 
 from twincheck.common.logs.reader import read_log
 from twincheck.extras.live.pairs import _document, checked
@@ -58,12 +59,6 @@ def outcome(python, project, *words):
     return done.returncode, done.stdout + done.stderr
 
 
-def edited(path, before, after):
-    text = path.read_text()
-    assert text.count(before) == 1
-    path.write_text(text.replace(before, after))
-
-
 @pytest.mark.slow
 def test_it_passes_without_torch_and_leaves_a_page_and_a_bundle(python, project):
     status, said = outcome(python, project, "--twincheck-report", "report")
@@ -77,7 +72,7 @@ def test_it_passes_without_torch_and_leaves_a_page_and_a_bundle(python, project)
 
 @pytest.mark.slow
 def test_a_wrong_epsilon_fails_with_the_sentence_and_both_lines(python, project):
-    edited(project / "classifier" / "paddle_model.py", "epsilon=1e-5", "epsilon=1e-4")
+    change(project / "classifier" / "paddle_model.py", "epsilon=1e-5", "epsilon=1e-4")
     status, said = outcome(python, project)
     assert status == 1 and "1 failed" in said, said
     assert "LayerNorm's epsilon is 1e-05 in torch and 0.0001 in Paddle" in said
@@ -88,7 +83,7 @@ def test_a_wrong_epsilon_fails_with_the_sentence_and_both_lines(python, project)
 
 @pytest.mark.slow
 def test_a_wrong_loss_is_found_in_its_step(python, project):
-    edited(project / "classifier" / "paddle_model.py", 'inputs["labels"])', 'inputs["labels"]) * 2')
+    change(project / "classifier" / "paddle_model.py", 'inputs["labels"])', 'inputs["labels"]) * 2')
     status, said = outcome(python, project)
     assert status == 1 and "step 3: " in said, said
 
@@ -101,16 +96,16 @@ def with_a_bit_changed(path):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("changed", [LOG, "step1_forward/classifier/weights/main.npz"])
-@pytest.mark.parametrize("change", [Path.unlink, with_a_bit_changed], ids=["removed", "changed"])
-def test_what_is_missing_or_not_as_it_was_made_is_refused(python, project, change, changed):
-    change(project / "reference" / changed)
+@pytest.mark.parametrize("how", [Path.unlink, with_a_bit_changed], ids=["removed", "changed"])
+def test_what_is_missing_or_not_as_it_was_made_is_refused(python, project, how, changed):
+    how(project / "reference" / changed)
     status, said = outcome(python, project)
     assert status == 1 and "not compared: " in said, said
 
 
 @pytest.mark.slow
 def test_a_reference_of_other_sources_is_refused(python, project):
-    edited(project / "classifier" / "torch_model.py", '"""The reference."""', '"""Another."""')
+    change(project / "classifier" / "torch_model.py", '"""The reference."""', '"""Another."""')
     status, said = outcome(python, project)
     told = "the reference was made from another torch_model.py than the one here: make it again"
     assert status == 1 and told in said, said

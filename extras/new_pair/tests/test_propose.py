@@ -193,6 +193,11 @@ right(  # GPT-2's keeps (in, out), and q, k and v in one; all of Paddle's weight
     net("self.qkv = Conv1D(8, 24)\nself.out = Conv1D(8, 8)", OF_ONE.format("self.qkv(x)"), CONV1D),
     net(QKV, OF_THREE),
 )
+right(  # no shape tells which way it lies
+    "a square weight of an own layer",
+    net("self.one = Conv1D(8, 8)", "return self.one(x)", CONV1D.replace("weight +", "weight.T +")),
+    net("self.one = nn.Linear(8, 8)", "return self.one(x)"),
+)
 SCALES = "self.scale = parameter(self, 8)\nself.shift = parameter(self, 8)"
 right(
     "raw parameters of one shape whose names mislead",
