@@ -207,6 +207,7 @@ AS_PADDLES = "/site-packages/paddle/__init__.py"
         (dict(cand={"preset": "other"}), "from different presets: 'default' and 'other'"),
         (dict(cand={"step": "loss"}), "from different steps"),
         (dict(cand={"model": "n"}), "from different models"),
+        (dict(cand={"probes": ["norm"]}), "from different probes (--probe): [] and ['norm']"),
         (dict(cand={"dtype": "float64"}), "from different dtypes"),
         (dict(cand={"inputs_sha256": "j"}), "from different inputs"),
         (dict(cand={"weights_sha256": "v"}), "from different weights"),
