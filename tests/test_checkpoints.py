@@ -302,7 +302,7 @@ def test_a_pair_without_published_takes_the_presets_configuration_updated(tmp_pa
 
 
 def convert(weights, out, *more, status=0):
-    """What twincheck converter says of a Reformer's checkpoint."""
+    """Run twincheck converter on a Reformer's checkpoint; return what it says."""
     options = ("--model", "reformer", "--weights", weights, "--out", out)
     return twincheck("converter", *options, *more, status=status)
 
