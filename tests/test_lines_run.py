@@ -127,6 +127,7 @@ def test_a_line_that_any_step_has_run_is_no_line_that_never_ran():
 
 
 CASE = a_case('"x": rng.standard_normal((3, 4)), "targets": rng.standard_normal((3, 4))')
+CASE = CASE.replace("    rng =", "    if config:\n        seed += 1\n    rng =")
 METRIC = """
 def make_data(config, seed):
     parts = ((name, make_inputs(config, seed + i)) for i, name in enumerate(("train", "test")))
@@ -175,7 +176,7 @@ SCORE = 1 + (CASE + METRIC).split("\n").index("        error = 0.0")
 def test_a_branch_that_no_input_takes_is_named_in_every_place(
     tmp_path, command, case, branch, files
 ):
-    """Of a helper, of the loss and of the metric; a refusal is none of it."""
+    """Of a helper, of the loss and of the metric; a refusal, make_inputs are none of it."""
     torch, out = TORCH if branch else TORCH.replace(OF_LOSS, ""), tmp_path / "rows.json"
     pair = write_pair(tmp_path / "net", CASE + case, torch)
     for side in ("torch", "paddle"):
