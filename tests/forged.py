@@ -141,15 +141,8 @@ def spoil(path, stream: bytes, **entries) -> None:
 
 def judge(folder, *options) -> int:
     """check_step1.py --compare-only on such a result of tests/pairs/small_cnn, in this process."""
-    arguments = [
-        "--model",
-        str(SMALL_CNN),
-        "--compare-only",
-        "--out",
-        str(folder.parent.parent),
-        *options,
-    ]
-    return check_main(all_steps()[0], arguments)
+    known = ["--model", str(SMALL_CNN), "--compare-only", "--out", str(folder.parent.parent)]
+    return check_main(all_steps()[0], [*known, *options])
 
 
 def contents(folder) -> dict[str, bytes]:

@@ -20,7 +20,6 @@ def checkout(tmp_path_factory):
 
 @pytest.mark.slow
 def test_a_check_writes_its_page_and_says_where(checkout):
-    assert checkout.first.returncode == 0, checkout.first.stderr
     page = checkout.logs(1, MODEL).parent / "report.html"
     last = checkout.first.stdout.splitlines()[-1]
     assert last == f"ALIGNED in step 1 (eval and train) · guide 1/1 · {page}"

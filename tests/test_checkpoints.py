@@ -2,17 +2,18 @@
 
 import json
 import shutil
+from pathlib import Path
 
 import numpy as np
 import paddle
 import pytest
 import torch
-from builders import ended
+from builders import Checked, python, twincheck
 from checkout import ROOT, Checkout
-from published import ALLOWED, HEADS, TINY, check, command, differences, transformers, worst
 from safetensors.numpy import load_file, save_file
 from transformers import ReformerModelWithLMHead
 
+from twincheck.common.logs.reader import read_log
 from twincheck.common.models.reformer.case import DEFAULTS, complete, publish, published
 from twincheck.common.models.reformer.paddle_model import build
 from twincheck.common.pair.pairs import load_pair
@@ -20,6 +21,32 @@ from twincheck.common.system.errors import UserError
 from twincheck.common.weights.checkpoint import configured, fit, prepare
 from twincheck.common.weights.read import find, parts, read
 
+HEADS = {
+    "none": "ReformerModel",
+    "lm": "ReformerModelWithLMHead",
+    "masked_lm": "ReformerForMaskedLM",
+    "classification": "ReformerForSequenceClassification",
+    "question_answering": "ReformerForQuestionAnswering",
+}
+TINY = {
+    "attn_layers": ["lsh", "local"],
+    "num_attention_heads": 2,
+    "attention_head_size": 16,  # so that the projections are square: a transpose must be seen
+    "hidden_size": 32,
+    "feed_forward_size": 48,
+    "vocab_size": 60,
+    "axial_pos_shape": [6, 8],
+    "axial_pos_embds_dim": [8, 24],
+    "max_position_embeddings": 48,
+    "lsh_attn_chunk_length": 4,
+    "local_attn_chunk_length": 8,
+    "num_buckets": [2, 4],
+    "num_hashes": 2,
+    "hidden_act": "gelu",
+    "initializer_range": 0.1,
+}
+ALLOWED = 1e-12  # of a tensor's largest value
+TIMEOUT_S = 900
 FORMS = ("safe", "bin", "legacy", "shards", "bin_shards")
 OF_HEAD = {  # what step 1 reads of each head; step 4 reads its safetensors
     "none": "bin",
@@ -29,6 +56,15 @@ OF_HEAD = {  # what step 1 reads of each head; step 4 reads its safetensors
     "question_answering": "safe",
 }
 MORE = {"lm": {"is_decoder": True}, "classification": {"num_labels": 5}}
+
+
+def transformers(folder, *tasks):
+    """Do tasks of reference_transformers.py; what it answers to each."""
+    request = Path(folder) / "request.json"
+    request.write_text(json.dumps(tasks))
+    script = str(Path(__file__).with_name("reference_transformers.py"))
+    python(script, str(request), warm=True, timeout=TIMEOUT_S)
+    return json.loads(request.with_suffix(".answer.json").read_text())
 
 
 @pytest.fixture(scope="module")
@@ -69,21 +105,82 @@ def copy(made, tmp_path):
 # ---- both twins against transformers ------------------------------------------------------------
 
 
+CLEAN = {"missing_keys": [], "unexpected_keys": [], "error_msgs": []}
+
+
+def differences(head, folder, logs, work):
+    """Side -> tensor -> difference between a twin and transformers in float64 (see `relative`).
+
+    folder   the checkpoint, as transformers reads it
+    logs     step 4's, of a check of the same checkpoint
+    """
+    sidecar = json.loads((logs / "bp_align_all_torch_fp64.json").read_text())
+    with read_log(logs / "bp_align_all_torch_fp64.npy") as log:
+        drawn = [log[key] for key in log if key.endswith("self_attention.hash_rotations")]
+    arrays = made_inputs(folder, sidecar["preset"], sidecar["seed"])
+    answer = of_transformers(head, folder, arrays, drawn, work)
+    found = {}
+    for side in ("torch", "paddle"):
+        with read_log(logs / f"bp_align_all_{side}_fp64.npy") as log:
+            found[side] = relative({key: log[key] for key in answer}, answer)
+    return found
+
+
+def of_transformers(head, folder, arrays, rotations, work):
+    """Outputs, loss and gradients of transformers' own model of a checkpoint, in float64."""
+    np.savez(work / "rotations.npz", **{str(i): values for i, values in enumerate(rotations)})
+    np.savez(work / "inputs.npz", **arrays)
+    task = {"do": "run", "architecture": HEADS[head], "folder": str(folder)}
+    task |= {name: str(work / f"{name}.npz") for name in ("inputs", "rotations", "answer")}
+    (told,) = transformers(work, task)
+    assert told["loading"] == CLEAN
+    with np.load(work / "answer.npz") as answer:
+        return {key: answer[key] for key in answer.files}
+
+
+def relative(ours, theirs):
+    """Tensor -> max |ours - theirs| / its scale: its largest value, of a gradient at least 1e-3 of
+    the largest gradient (what moves all positions' logits alike has none but rounding)."""
+    largest = max(np.abs(values).max() for key, values in theirs.items() if key.startswith("grad/"))
+    found = {}
+    for key, values in theirs.items():
+        assert ours[key].shape == values.shape and np.isfinite(ours[key]).all(), key
+        scale = max(np.abs(values).max(), 1e-3 * largest if key.startswith("grad/") else 0.0)
+        found[key] = float(np.abs(ours[key] - values).max() / scale)
+    return found
+
+
+def worst(found):
+    """(tensor, difference) of the largest on either side."""
+    return max((item for side in found.values() for item in side.items()), key=lambda item: item[1])
+
+
+def made_inputs(folder, preset, seed):
+    """The arrays that a check of a checkpoint feeds to both sides."""
+    pair, _ = configured(load_pair("reformer"), str(folder), preset, False)
+    (case,) = pair.cases(preset)
+    return pair.make_inputs(case, seed)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("head", HEADS)
 def test_both_twins_are_transformers_own_model(made, checkout, head, tmp_path):
-    done, first = ended(0, check(1, made / head / OF_HEAD[head], tmp_path / "out"))
-    assert f"config.json, head {head}; it replaces the preset's" in done.stdout
+    of_step_1, of_step_4 = (str(made / head / form) for form in (OF_HEAD[head], "safe"))
+    first = Checked(1, Path("reformer"), tmp_path / "out", ("--weights", of_step_1))
+    assert first.status == 0, first.said
+    assert f"config.json, head {head}; it replaces the preset's" in first.said
     root = ROOT if head == "lm" else checkout.root
-    done, logs = ended(0, check(4, made / head / "safe", tmp_path / "out", root=root))
+    second = Checked(4, Path("reformer"), tmp_path / "out", ("--weights", of_step_4), root)
+    assert second.status == 0, second.said
+    logs = second.files.path
     found = differences(head, made / head / "safe", logs, tmp_path)
     key, difference = worst(found)
     assert difference <= ALLOWED, key
     # In every form the same weights.
-    sidecars = [first / "forward_all_paddle.json", logs / "bp_align_all_torch.json"]
+    sidecars = [first.files.path / "forward_all_paddle.json", logs / "bp_align_all_torch.json"]
     told = [json.loads(path.read_text()) for path in sidecars]
     assert told[0]["weights_sha256"] == told[1]["weights_sha256"]
-    assert told[0]["weights"] == str(made / head / OF_HEAD[head])
+    assert told[0]["weights"] == of_step_1
 
 
 # ---- what is read -------------------------------------------------------------------------------
@@ -204,10 +301,10 @@ def test_a_pair_without_published_takes_the_presets_configuration_updated(tmp_pa
 # ---- conversion ---------------------------------------------------------------------------------
 
 
-def convert(weights, out, *more):
-    """Run twincheck converter on a Reformer's checkpoint."""
+def convert(weights, out, *more, status=0):
+    """Run twincheck converter on a Reformer's checkpoint; return what it says."""
     options = ("--model", "reformer", "--weights", weights, "--out", out)
-    return command("-m", "twincheck", "converter", *options, *more)
+    return twincheck("converter", *options, *more, status=status)
 
 
 @pytest.mark.slow
@@ -219,9 +316,9 @@ def test_round_trips_through_every_format(made, whole, tmp_path):
     steps = ("x.pdparams", "x.bin", "of_paddle", "x.npz", "of_torch")
     for name in steps:
         more = ("--to", name.removeprefix("of_")) if name.startswith("of_") else ()
-        done = ended(0, convert(source, folder / name, *more))
-        assert f"written: {folder / name}" in done.stdout
-        assert "read back with the same bits in both directions" in done.stdout
+        said = convert(source, folder / name, *more)
+        assert f"written: {folder / name}" in said
+        assert "read back with the same bits in both directions" in said
         source = folder / name
         state = fitted(source, whole).state
         assert all(np.array_equal(state[key], v) for key, v in whole[1].state.items()), name
@@ -261,8 +358,7 @@ def test_a_conversion_is_all_or_nothing(made, tmp_path):
         (tmp_path, ("--to", "torch"), "this folder holds mine.txt"),
     ):
         (tmp_path / "mine.txt").write_text("mine")
-        done = convert(source, out, *more)
-        assert done.returncode == 2 and words in done.stderr, done.stderr
+        assert words in convert(source, out, *more, status=2)
     assert [path.name for path in tmp_path.iterdir()] == ["mine.txt"]
 
 

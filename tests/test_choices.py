@@ -22,9 +22,9 @@ def judged(exact, ref32, cand32, cand64=None):
     return judge_choice("k", exact, margin, ref32, cand32, cand64 or exact)
 
 
-def near_ties():
+def near_ties(count=20, among=8):
     """Scores of 20 choices among 8, of which every second is 1e-9 below the one before it."""
-    scores = normal(20, 8)
+    scores = normal(count, among)
     scores[:, 1::2] = scores[:, ::2] - 1e-9
     return scores
 

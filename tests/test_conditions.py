@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from builders import SMALL_CNN, ended
-from forged import write_result
+from forged import contents, judge, write_result
 
 from twincheck.common.check.command_line import check_main
 from twincheck.common.check_all import all_steps
@@ -24,26 +24,14 @@ from twincheck.common.system.signals import Beside, Stopped, put_off, stoppable
 
 PAIR = str(SMALL_CNN)
 CHECK = [sys.executable, str(ROOT / "step1_forward" / "check_step1.py"), "--model", PAIR]
+FOLDER = "step1_forward/small_cnn"  # of a result, below --out
 SOON_S = 20.0  # what takes a tenth of a second may take longer on a busy machine
 
 
 @pytest.fixture
-def out(tmp_path):
+def out(folder):
     """A folder for --out with a former result of step 1, which no run here may lose."""
-    write_result(tmp_path / "step1_forward" / "small_cnn")
-    return tmp_path
-
-
-def contents(out) -> dict[str, bytes]:
-    folder = out / "step1_forward" / "small_cnn"
-    kept = (path for path in folder.iterdir() if path.name != "result.json")  # of a judgement
-    return {path.name: path.read_bytes() for path in kept}
-
-
-def judge(out, *options) -> int:
-    """check_step1.py --compare-only in this process."""
-    arguments = ["--model", PAIR, "--compare-only", "--no-report", "--out", str(out), *options]
-    return check_main(all_steps()[0], arguments)
+    return folder.parents[1]
 
 
 def run(out, *options, shell: str = "", **popen) -> subprocess.CompletedProcess:
@@ -105,7 +93,7 @@ def test_a_worker_and_what_it_started_end_with_a_check_that_is_killed():
 @pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGINT])
 def test_a_check_stopped_while_its_workers_run(out, number):
-    before = contents(out)
+    before = contents(out / FOLDER)
     base = out / "step1_forward"
     # In a session of its own, as on a terminal: Ctrl-C reaches the whole foreground group.
     command = [*CHECK, "--no-report", "--out", str(out)]
@@ -114,15 +102,15 @@ def test_a_check_stopped_while_its_workers_run(out, number):
     time.sleep(0.5)
     os.killpg(check.pid, number)
     said = check.communicate(timeout=60)[1]
-    assert contents(out) == before
+    assert contents(out / FOLDER) == before
     if number == signal.SIGKILL:
         assert check.returncode == -signal.SIGKILL and list(base.glob(".work-*"))
     else:
         assert check.returncode == 2 and said.count("\n") == 1
         assert said.startswith(f"error: stopped by {number.name}: ")
         assert not list(base.glob(".*"))
-    assert judge(out) == 0  # reads the former result, and tidies
-    assert not list(base.glob(".*")) and contents(out) == before
+    assert judge(out / FOLDER, "--no-report") == 0  # reads the former result, and tidies
+    assert not list(base.glob(".*")) and contents(out / FOLDER) == before
 
 
 def make_results(base, *names):
@@ -297,7 +285,7 @@ def test_a_newer_result_that_comes_while_one_is_judged_is_judged_instead(out, ca
         return real(folder, fresh, backends)
 
     monkeypatch.setattr(judging, "folder_problems", swapped)
-    assert judge(out) == 0 and len(calls) == 2
+    assert judge(out / FOLDER, "--no-report") == 0 and len(calls) == 2
     assert "mixture" not in capsys.readouterr().err
 
 
@@ -307,12 +295,12 @@ def test_a_newer_result_that_comes_while_one_is_judged_is_judged_instead(out, ca
 @pytest.mark.slow
 def test_a_disk_that_fills_up_while_the_workers_run(out):
     """A limit on the size of files stands for it, which needs no rights and works everywhere."""
-    before = contents(out)
+    before = contents(out / FOLDER)
     done = run(out, shell="ulimit -f 60")  # blocks of 512 bytes; a log has 100 KB
     assert done.returncode == 2 and "Traceback" not in done.stderr
     assert ".npy cannot be written: File too large" in done.stderr
     assert done.stderr.count("error:") == 1
-    assert contents(out) == before and not list((out / "step1_forward").glob(".*"))
+    assert contents(out / FOLDER) == before and not list((out / "step1_forward").glob(".*"))
 
 
 FULL = pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full here")
@@ -358,7 +346,7 @@ def test_a_folder_that_may_only_be_read_is_judged_all_the_same(out):
     for folder in folders:
         folder.chmod(0o555)
     try:
-        assert judge(out) == 0
+        assert judge(out / FOLDER, "--no-report") == 0
     finally:
         for folder in folders:
             folder.chmod(0o755)

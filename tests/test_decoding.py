@@ -3,12 +3,8 @@
 import numpy as np
 import pytest
 import torch
-from builders import ended
-from checkout import Checkout
 from hf_reformer import TINY, drawing, reference_model, state_of
 from test_reformer import load
-
-from twincheck.common.models.reformer.case import CASES
 
 BOUND = 1e-12  # of the scale; 2e-15 was measured
 CONFIGS = {
@@ -116,30 +112,3 @@ def test_buckets_chosen_by_the_prompt(one):
     both.assert_equal(*both.step(0, 8))  # 4 buckets for good
     both.config["num_buckets"] = 4
     both.goes_on(9, 16)
-
-
-# ---- step 1 -------------------------------------------------------------------------------------
-
-
-@pytest.fixture(scope="module")
-def checkout(tmp_path_factory):
-    """A copy whose step 1 runs the case with a cache alone."""
-    made = Checkout(tmp_path_factory.mktemp("decoding"))
-    with open(made.path("common/models/reformer/case.py"), "a") as file:
-        file.write('CASES["default"] = {"decode": CASES["default"]["decode"]}\n')
-    return made
-
-
-REFORMER = ("--model", "reformer", "--no-report")
-
-
-@pytest.mark.slow
-def test_step_1_compares_every_token_s_logits_and_caches(checkout):
-    done, report = ended(0, checkout.rows(1, *REFORMER))
-    keys = {row["key"] for row in report["rows"]}
-    length = CASES["default"]["decode"]["inputs"]["length"]
-    for end in range(length - CASES["default"]["decode"]["decode"], length + 1):
-        assert f"decode/token_{end}/logits" in keys
-        assert f"decode/token_{end}/past_buckets_states/0/0" in keys
-        assert f"decode/token_{end}/past_buckets_states/1/1" in keys
-    assert report["verdict"] in ("ROUNDING", "IDENTICAL")

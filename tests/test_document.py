@@ -4,6 +4,7 @@ import json
 
 import jsonschema
 import pytest
+import test_terminal
 from checkout import ROOT, Checkout
 from test_loop import FAULTS, PAIR
 
@@ -31,11 +32,8 @@ def test_the_schema_is_one():
 
 
 def red_row(key: str, verdict: str = "DIVERGED", **more) -> Row:
-    """A row that starts to be wrong, as the judge leaves it."""
-    numbers = dict(gap=4.9e-6, allowed=5.4e-11, noise_ref=3e-8, noise_cand=4e-8, scale=1.0)
-    numbers |= dict(mean_abs=float("nan"), max_abs=1e-5, measure="rms", origin=True, size=768)
-    numbers |= dict(difference=4e-6, noise=3e-8, worst_index=(2, 1), worst_ref=1.0, worst_cand=2.0)
-    row = Row(key, verdict, **(numbers | more))
+    """A terminal's, with the step and the model that a result gives it."""
+    row = test_terminal.red_row(key, verdict, mean_abs=float("nan"), **more)
     row.step, row.model = 1, "m"
     return row
 

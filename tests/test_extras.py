@@ -64,12 +64,6 @@ def test_help_of_the_core(core, step):
     assert done.returncode == 0 and "--model" in done.stdout and not done.stderr
 
 
-def test_a_check_of_the_core(core):
-    pair = str(core.path("tests/pairs/small_cnn"))
-    done, report = ended(0, core.rows(1, "--model", pair))
-    assert report["exit_code"] == 0 and report["rows"]
-
-
 @pytest.mark.slow
 def test_all_steps_of_the_core_end_without_what_extras_add(core):
     pair, out = str(core.path("tests/pairs/small_cnn")), core.elsewhere / "results"

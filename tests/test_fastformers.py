@@ -46,7 +46,6 @@ GOLDEN = {
         | {"head": "classification", "num_labels": 5},
     ),
 }
-CASES = [(model, name) for model in MODELS for name in CASE[model].CASES["default"]]
 
 
 def perturbed(model, config, seed=0):
@@ -72,12 +71,6 @@ def perturbed(model, config, seed=0):
     return state
 
 
-def gradients(answer):
-    """Name -> gradient of an answer, and the largest value of all."""
-    grads = {key[5:]: values for key, values in answer.items() if key.startswith("grad/")}
-    return grads, max(np.abs(values).max() for values in grads.values())
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("case", GOLDEN)
 @pytest.mark.parametrize("side", SIDES)
@@ -91,29 +84,12 @@ def test_golden(side, case):
     logits = arrays["out"]["score" if model == "fastformer" else "y"]
     assert np.abs(answer["out/logits"] - logits).max() <= 1e-5
     assert abs(answer["loss"] - arrays["out"]["loss"]) <= 1e-5
-    grads, _ = gradients(answer)
+    grads = {key[5:]: values for key, values in answer.items() if key.startswith("grad/")}
     assert_gradients(grads, arrays["grad"])  # tied projections once, under their first name
     # Padding is a word like any other; in fastformer alone it learns nothing.
     ending = ("word_embedding.weight", "token_emb.weight")
     (words,) = (name for name in grads if name.endswith(ending))
     assert grads[words][0].any() == (model != "fastformer") and arrays["sd"][words][0].any()
-
-
-@pytest.mark.parametrize("model, name", CASES)
-def test_sides_agree_in_float64(model, name):
-    row = CASE[model].CASES["default"][name]
-    config = DEFAULT[model] | row.get("config", {})
-    inputs = CASE[model].make_inputs(config, 1, **row.get("inputs", {}))
-    state = perturbed(model, config)
-    torch, paddle = (load(side, model).run(config, state, inputs) for side in SIDES)
-    assert torch["out/logits"].dtype == paddle["out/logits"].dtype == np.float64
-    assert set(torch) == set(paddle)
-    _, whole = gradients(torch)
-    floats = [key for key, values in torch.items() if values.dtype.kind == "f"]
-    for key in floats:
-        scale = whole if key.startswith("grad/") else np.abs(torch[key]).max()
-        assert np.abs(paddle[key] - torch[key]).max() <= 1e-12 * scale, key
-    assert len(floats) > 30
 
 
 def norm(state, prefix, x, epsilon):

@@ -24,11 +24,3 @@ def test_a_bias_gradient_that_does_not_sum_to_zero_is_no_cross_entropys(tmp_path
     assert {found[key] for key in found if key.endswith("/paddle")} == {"DIVERGED"}, found
     of_torch = {found[key] for key in found if key.endswith("/torch")}
     assert of_torch <= {"IDENTICAL", "ROUNDING"}, found
-
-
-def test_both_sides_sum_to_zero(tmp_path):
-    run = ("--model", "fast_transformer", "--no-report", "--case", "lm_rotary")
-    done, report = Checkout(tmp_path).rows(4, *run, "--case", "classification_rotary_masked_rows")
-    found = witnesses(report)
-    assert done.returncode == 0 and found, done.stderr
-    assert set(found.values()) <= {"IDENTICAL", "ROUNDING"}, found

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from builders import write_log
-from test_choices import in_float32, top
+from test_choices import in_float32, near_ties, top
 
 from twincheck.common.logs.leading import KEPT, LARGEST, can_be_led, leading_places, led
 from twincheck.common.logs.reader import read_log
@@ -17,13 +17,6 @@ AMONG = 128
 
 def scores_of(*shape, seed=0):
     return np.random.default_rng(seed).normal(size=(*shape, AMONG))
-
-
-def near_ties():
-    """Scores of 200 choices, of which every second is 1e-9 below the one before it."""
-    scores = scores_of(200)
-    scores[:, 1::2] = scores[:, ::2] - 1e-9
-    return scores
 
 
 # ---- what is kept -------------------------------------------------------------------------------
@@ -83,7 +76,7 @@ def of_float32(seed):
     return lambda scores: top(in_float32(scores, seed))
 
 
-SCORES = near_ties()
+SCORES = near_ties(200, AMONG)
 # Scores -> what Paddle's float32 and float64 runs made of them.
 CASES = {
     "alike": (scores_of(200), of_float32(2), top),

@@ -3,16 +3,16 @@
 import importlib.util
 import json
 import sys
+from types import SimpleNamespace
 
 import pytest
-from builders import twincheck
+from builders import a_case, a_net, twincheck, write_pair
 
 from twincheck.common.report.not_run import in_short, lines_not_run
 from twincheck.common.sides import lines_run
 
 FUNCTIONS = '''\
 import warnings
-
 
 def norm(kind, x=None):
     """Doc."""
@@ -35,10 +35,8 @@ def norm(kind, x=None):
     )
     return found
 
-
 def called_by_nobody():
     return 3
-
 
 class Net:
     def forward(self, many, more=1):
@@ -53,6 +51,7 @@ class Net:
         except TypeError:
             return None
 '''
+LAYER, BATCH = [7, 8, 9], []  # what norm leaves of each kind
 
 
 @pytest.fixture
@@ -69,40 +68,38 @@ def module(tmp_path):
     lines_run.forget()
 
 
-def heard(module, *calls):
-    """Function -> lines that none of the calls has run."""
+def heard(module, kind="layer", **more):
+    """Function -> lines that no call of norm, and of forward with what is given, has run."""
     with lines_run.heard():
-        for call in calls:
-            call()
+        module.norm(kind)
+        if more:
+            module.Net().forward(**more)
     return lines_run.not_run().get(module.__file__, {})
 
 
 def test_lines_are_named_but_for_those_that_only_refuse_or_tell(module):
-    found = heard(module, lambda: module.norm("layer"), lambda: module.Net().forward([]))
-    assert found["norm"] == [8, 9, 10]
-    assert found["Net.forward"] == [37, 40, 41], "an empty loop's body, an error that none raised"
+    found = heard(module, many=[])
+    assert found["norm"] == LAYER
+    assert found["Net.forward"] == [34, 37, 38], "an empty loop's body, an error that none raised"
     assert found["Net.forward.inner"] == [] and "called_by_nobody" not in found
-    found = heard(module, lambda: module.norm("batch"), lambda: module.Net().forward([1], None))
-    assert found["norm"] == [] == found["Net.forward"]
+    found = heard(module, "batch", many=[1], more=None)
+    assert found["norm"] == BATCH == found["Net.forward"]
 
 
-def test_a_debugger_is_left_alone_and_then_nothing_is_said(module):
+def test_nothing_is_said_beside_a_debugger_or_of_other_code_than_the_file_s(module):
     def debugger(frame, event, argument):
         return None
 
     former = sys.gettrace()
     sys.settrace(debugger)
     try:
-        found = heard(module, lambda: module.norm("layer"))
+        found = heard(module)
         assert sys.gettrace() is debugger and not found
     finally:
         sys.settrace(former)
-
-
-def test_of_other_code_than_the_file_s_nothing_is_said(module):
     other = compile(FUNCTIONS.replace("found = 1", "found = 5"), module.__file__, "exec")
     module.norm.__code__ = next(c for c in other.co_consts if getattr(c, "co_name", "") == "norm")
-    assert not heard(module, lambda: module.norm("layer"))
+    assert not heard(module)
 
 
 def test_what_ran_while_files_were_imported_counts_for_later_runs(module):
@@ -110,86 +107,31 @@ def test_what_ran_while_files_were_imported_counts_for_later_runs(module):
         module.norm("batch")
     for _ in range(2):
         lines_run.begin(True)
-        assert heard(module, lambda: module.norm("layer"))["norm"] == []
+        assert heard(module)["norm"] == []
 
 
 def test_where_all_lines_have_run_a_training_is_left_alone(module):
-    def calls(count, kind="layer"):
-        for _ in range(count):
-            found = heard(module, lambda: module.norm(kind))
-        return found
-
-    assert calls(300)["norm"] == [8, 9, 10] and calls(1, "batch")["norm"] == []
-    calls(300)
+    for kind, left in (("layer", LAYER), ("batch", BATCH)):
+        for _ in range(300):
+            found = heard(module, kind)
+        assert found["norm"] == left
     with lines_run.heard():
         assert sys.gettrace() is None
 
 
-class _Result:
-    def __init__(self, **functions):
-        self.model, self.not_run = "net", {"/home/me/port.py": functions}
-
-
 def test_a_line_that_any_step_has_run_is_no_line_that_never_ran():
-    steps = [_Result(forward=[3, 4], loss=[9]), _Result(forward=[4, 5]), _Result(loss=[])]
-    assert lines_not_run(steps) == {"net": {"/home/me/port.py": [4]}}
+    functions = dict(forward=[3, 4], loss=[9]), dict(forward=[4, 5]), dict(loss=[])
+    steps = [SimpleNamespace(model="net", not_run={"/home/port.py": one}) for one in functions]
+    assert lines_not_run(steps) == {"net": {"/home/port.py": [4]}}
     assert in_short(steps) == "lines not run: 1 of port.py" and not in_short(steps[2:])
 
 
-SIDES = {
-    "torch": "import torch\nfrom torch import nn\n",
-    "paddle": "import paddle\nfrom paddle import nn\n",
-}
-NET = """\
-
-
-class Net(nn.{module}):
-    def __init__(self, norm=True):
-        super().__init__()
-        self.fc = nn.Linear(4, 4)
-        if not norm:
-            raise ValueError("it has one")
-        self.norm = nn.LayerNorm(4)
-
-    def forward(self, x, mask=None):
-        h = self.norm(self.fc(x))
-        return scaled(h, mask){planted}
-
-
-def loss(outputs, inputs):
-    found = ((outputs - inputs["targets"]) ** 2).mean()
-    if found.ndim:
-        found = found.sum()
-    return found
-
-
-def build(config):
-    return Net()
-"""
-HELPER = """\
-def scaled(h, mask):
-    if mask is not None:
-        h = h * mask
-    return h + 1
-"""
-CASE = """
-import numpy as np
-
-CONFIGS = {"default": {}}
-
-
-def make_inputs(config, seed):
-    if config:
-        seed += 1
-    rng = np.random.default_rng(seed)
-    return {"x": rng.standard_normal((3, 4)), "targets": rng.standard_normal((3, 4))}
-"""
+CASE = a_case('"x": rng.standard_normal((3, 4)), "targets": rng.standard_normal((3, 4))')
+CASE = CASE.replace("    rng =", "    if config:\n        seed += 1\n    rng =")
 METRIC = """
-
 def make_data(config, seed):
     parts = ((name, make_inputs(config, seed + i)) for i, name in enumerate(("train", "test")))
     return {name: {k: np.tile(v, (4, 1)) for k, v in made.items()} for name, made in parts}
-
 
 def metric(outputs, inputs):
     error = np.mean((next(iter(outputs.values())) - inputs["targets"]) ** 2)
@@ -197,60 +139,57 @@ def metric(outputs, inputs):
         error = 0.0
     return {"mse": float(error)}
 """
+TORCH = "from torch_help import scaled\n" + a_net(
+    """
+    if not norm:
+        raise ValueError("it has one")
+    self.fc = nn.Linear(4, 4)
+    """,
+    "return scaled(self.fc(x), mask)",
+    loss='squared(outputs - inputs["targets"])',
+    takes="x, mask=None",
+    settings=", norm=True",
+)
+TORCH += """
+
+def squared(off):
+    found = (off**2).mean()
+    if found.ndim:
+        found = found.sum()
+    return found
+"""
+OF_LOSS = "    if found.ndim:\n        found = found.sum()\n"
+BRANCH = "    if mask is not None:\n        h = h * mask\n"
+HELPERS = {"torch_help.py": [3], "paddle_help.py": [3]}
+LOSS = 1 + TORCH.split("\n").index("        found = found.sum()")
+SCORE = 1 + (CASE + METRIC).split("\n").index("        error = 0.0")
 
 
-@pytest.fixture
-def pair(tmp_path):
-    """Two sides that are one text, with a helper beside each."""
-    folder = tmp_path / "net"
-    folder.mkdir()
-    (folder / "case.py").write_text(CASE)
-    for side, imports in SIDES.items():
-        text = f"{imports}from {side}_help import scaled\n" + NET
-        module = {"torch": "Module", "paddle": "Layer"}[side]
-        (folder / f"{side}_model.py").write_text(text.format(module=module, planted=""))
-        (folder / f"{side}_help.py").write_text(HELPER)
-    return folder
-
-
-def said(folder, *command):
-    """The terminal's last line, and the JSON's lines by file."""
-    out = folder.parent / "rows.json"
-    printed = twincheck(*command, str(folder), "--json", str(out), folder=folder.parent)
+@pytest.mark.parametrize(
+    ("command", "case", "branch", "files"),
+    [
+        ("check", "", BRANCH, HELPERS | {"torch_model.py": [LOSS], "paddle_model.py": [LOSS]}),
+        ("step2", METRIC, "", {"case.py": [SCORE]}),
+        ("step1", "", "", {}),
+    ],
+)
+def test_a_branch_that_no_input_takes_is_named_in_every_place(
+    tmp_path, command, case, branch, files
+):
+    """Of a helper, of the loss and of the metric; a refusal, make_inputs are none of it."""
+    torch, out = TORCH if branch else TORCH.replace(OF_LOSS, ""), tmp_path / "rows.json"
+    pair = write_pair(tmp_path / "net", CASE + case, torch)
+    for side in ("torch", "paddle"):
+        (pair / f"{side}_help.py").write_text(f"def scaled(h, mask):\n{branch}    return h + 1\n")
+    printed = twincheck(command, str(pair), "--json", str(out), folder=tmp_path)
     document = json.loads(out.read_text())
-    files = document.get("not_run", {}).get("net", {})
-    by_name = {path.rpartition("/")[2]: lines for path, lines in files.items()}
-    return printed, document, by_name
-
-
-def test_a_branch_that_no_input_takes_is_named_in_every_place(pair):
-    """Of the port, the helper and the loss; a refusal, make_inputs are none of it."""
-    printed, document, files = said(pair, "check")
-    lines = (pair / "torch_model.py").read_text().split("\n")
-    loss = 1 + lines.index("        found = found.sum()")
-    assert files == {f"{side}_help.py": [3] for side in SIDES} | {
-        f"{side}_model.py": [loss] for side in SIDES
-    }
-    assert document["overall"] == "ALIGNED"
-    assert "4 lines in 4 files not run" in printed.strip().split("\n")[-1]
-    assert "4 lines in 4 files not run" in document["summary"]
-    assert "net/paddle_help.py: line 3 never ran" in printed
-    page = (pair / "log" / "report.html").read_text()
-    assert "paddle_help.py: line 3 never ran" in page and "h = h * mask" in page
-
-
-def test_of_a_pair_all_of_whose_lines_run_nothing_is_said(pair):
-    for side in SIDES:
-        (pair / f"{side}_help.py").write_text("def scaled(h, mask):\n    return h + 1\n")
-        path = pair / f"{side}_model.py"
-        text = path.read_text()
-        path.write_text(text.replace("    if found.ndim:\n        found = found.sum()\n", ""))
-    printed, document, files = said(pair, "check")
-    assert not files and "not_run" not in document
-    assert "not run" not in printed and "never ran" not in printed
-
-
-def test_a_branch_of_the_metric_is_named(pair):
-    (pair / "case.py").write_text(CASE + METRIC)
-    _, _, files = said(pair, "step2")
-    assert files["case.py"] == [1 + (CASE + METRIC).split("\n").index("        error = 0.0")]
+    found = document.get("not_run", {}).get("net", {})
+    assert {path.rpartition("/")[2]: lines for path, lines in found.items()} == files
+    assert ("not_run" in document) == ("never ran" in printed) == bool(files)
+    if branch:
+        short = "4 lines in 4 files not run"
+        assert short in printed.strip().split("\n")[-1] and short in document["summary"]
+        assert document["overall"] == "ALIGNED"
+        assert "net/paddle_help.py: line 3 never ran" in printed
+        page = (pair / "log" / "report.html").read_text()
+        assert "paddle_help.py: line 3 never ran" in page and "h = h * mask" in page

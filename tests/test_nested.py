@@ -1,15 +1,10 @@
 """Inputs that nest: under flat names they are carried, as they were the model gets them."""
 
-import json
-import subprocess
-
 import numpy as np
 import pytest
-from builders import a_case, a_net, ended, write_pair
-from checkout import CHECKS, ROOT, Checkout, change
+from builders import Checked, a_case, a_net, arrays_of, write_pair
+from checkout import change
 
-from twincheck.common.logs.reader import read_log
-from twincheck.common.logs.result_folder import ResultFolder
 from twincheck.common.pair.nested import flat, nested
 
 X, Y = np.arange(3), np.ones((2, 2))
@@ -76,15 +71,12 @@ TORCH = a_net(
 def test_a_pair_s_forward_and_loss_get_what_its_case_gives(tmp_path):
     """Each part has a gradient; parts that one side takes the other way round turn it red."""
     folder = write_pair(tmp_path / "parts", CASE, TORCH)
-    report = tmp_path / "rows.json"
-    command = [*Checkout.interpreter, str(ROOT / CHECKS[4]), "--model", str(folder)]
-    command += ["--case", "main", "--no-report", "--out", str(tmp_path / "out")]
-    command += ["--json", str(report)]
-    ended(0, subprocess.run(command, capture_output=True, text=True))
-    files = ResultFolder(tmp_path / "out" / "step4_backward" / "parts")
-    with read_log(files.log("bp_align_all", "paddle")) as log:
-        found = {key.removeprefix("grad/inputs/") for key in log if key.startswith("grad/inputs/")}
+    told = 4, folder, tmp_path, ("--case", "main")
+    right = Checked(*told)
+    assert right.status == 0, right.said
+    keys = arrays_of(right.files.log("bp_align_all", "paddle"))
+    found = {key.removeprefix("grad/inputs/") for key in keys if key.startswith("grad/inputs/")}
     assert found == {"x", "pair/0", "pair/1", "more/scale"}
     change(folder / "paddle_model.py", "first, second = pair", "second, first = pair")
-    ended(1, subprocess.run(command, capture_output=True, text=True))
-    assert json.loads(report.read_text())["first_diverged"] == "head:in/0"
+    wrong = Checked(*told)
+    assert (wrong.status, wrong.first) == (1, "head:in/0"), wrong.said

@@ -12,6 +12,7 @@ from pages import DOCS, README, README_CN, run_commands
 import tools.readme
 from tools import page_tables
 from tools.readme import main
+from twincheck.common.models.reformer.case import CASES
 from twincheck.extras.bundle.verification import verify_bundle
 
 pytestmark = pytest.mark.slow  # of `make check`
@@ -52,6 +53,16 @@ def test_make_check_passes_every_step_of_every_model(checkout):
     assert not off
     found = [step["verdict"] for step in report["steps"]]
     assert len(found) == 20 and set(found) <= {"ROUNDING", "FLIP", "CONSTANT"}
+
+
+def test_step_1_compares_every_token_s_logits_and_caches(checkout):
+    report = json.loads((checkout.root / "log" / "report.json").read_text())
+    keys = {r["key"] for r in report["rows"] if (r["step"], r["model"]) == (1, "reformer")}
+    decode = CASES["default"]["decode"]
+    length = decode["inputs"]["length"]
+    for end in range(length - decode["decode"], length + 1):
+        parts = ("logits", "past_buckets_states/0/0", "past_buckets_states/1/1")
+        assert {f"decode/token_{end}/{part}" for part in parts} <= keys
 
 
 @pytest.mark.parametrize("step", [2, 5])

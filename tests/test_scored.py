@@ -1,6 +1,5 @@
 """Whether the scores of steps 2 and 5 could show a difference, and what is said where not."""
 
-import json
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -8,8 +7,6 @@ import numpy as np
 import pytest
 from builders import sealed_log
 
-from twincheck.common.check.report_json import report_text
-from twincheck.common.check.result import Result
 from twincheck.common.logs.guide_pair import bring_pair
 from twincheck.common.pair.case_hooks import data_cases, data_preset, trained_file
 from twincheck.common.pair.data import load_arrays
@@ -18,9 +15,7 @@ from twincheck.common.pair.request import RunRequest
 from twincheck.common.report.scores import what_hides
 from twincheck.common.system.frameworks import SIDES
 from twincheck.step2_metric import opinions
-from twincheck.step2_metric.step import STEP as METRIC
 from twincheck.step5_train import answers
-from twincheck.step5_train.step import STEP as TRAIN
 
 LABELS = np.tile(np.arange(4), 25)
 MOSTLY = np.where(np.arange(100) < 20, (LABELS + 1) % 4, LABELS)  # 80 of 100 are right
@@ -79,13 +74,6 @@ def test_scores_at_an_end_and_a_forecast_that_names_the_mean(tmp_path):
         assert found["torch"] == {"explained": pytest.approx(0.91)} and note == ""
     assert "nearer to the labels" in what_hides({"same": {}, "torch": {"explained": -0.1}})
     assert said(tmp_path, 2, both(rse=1.3), OWN)[1] == ""  # its own metric's, whatever that is
-
-
-def test_both_steps_answers_of_a_model_are_told():
-    results = [Result(step, "own") for step in (METRIC, TRAIN)]
-    for number, result in enumerate(results):
-        result.answers = {f"of_{number}": {}}
-    assert json.loads(report_text(results))["answers"] == {"own": {"of_0": {}, "of_1": {}}}
 
 
 # ---- the weights that step 2 scores -------------------------------------------------------------

@@ -11,9 +11,7 @@ from checkout import change
 from twincheck.common.check.command_line import check_main
 from twincheck.common.check.reuse import reference_key
 from twincheck.common.check_all import all_steps
-from twincheck.common.logs.independence import check_independence
 from twincheck.common.logs.result_folder import ResultFolder
-from twincheck.common.logs.sidecar import sidecar_of
 from twincheck.common.pair.pairs import load_pair
 from twincheck.common.pair.request import RunRequest
 from twincheck.common.sides.session import Selection
@@ -130,16 +128,6 @@ def test_what_was_looked_at_is_said_and_logs_of_other_probes_are_not_taken(logs,
         for told in ({}, {"no_probe": True}, {"probes": ("norm",)}, {"probes": ("head",)})
     ]
     assert len(set(keys)) == 4
-
-
-def test_two_sides_that_looked_at_other_modules_are_refused(logs):
-    """As where --reference brings torch logs that were made without the option."""
-    files = [ResultFolder(logs[o][0] / "step4_backward" / "small_cnn") for o in ((), TWO)]
-    paths = [files[0].log("bp_align_all", "torch"), files[1].log("bp_align_all", "paddle")]
-    problems = check_independence(*paths, *map(sidecar_of, paths))
-    assert problems == [
-        "the two logs are from different probes (--probe): [] and ['features.?', 'norm']"
-    ]
 
 
 @pytest.mark.slow

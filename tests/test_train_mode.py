@@ -104,9 +104,7 @@ def modes(tmp_path_factory):
     for name, (samples, torch, paddle, *inner, _) in PAIRS_OF_MODES.items():
         texts = (
             text.replace("NORM", norm).replace("DROPPED", body)
-            for text, norm, body in zip(
-                (TORCH, paddles(TORCH)), (torch, paddle), inner, strict=True
-            )
+            for text, norm, body in zip(TEXTS, (torch, paddle), inner, strict=True)
         )
         write_pair(base / name, CASE.replace("SAMPLES", str(samples)), *texts)
     return base
