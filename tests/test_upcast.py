@@ -7,14 +7,13 @@ import json
 
 import pytest
 from builders import copied, ended, judged, python
-from checkout import ROOT, Checkout
+from checkout import ROOT, Checkout, change
 
 from twincheck.common.logs.result_folder import ResultFolder
 from twincheck.common.logs.sidecar import read_sidecar
 from twincheck.common.system.frameworks import SIDES
 from twincheck.common.system.run_kind import RunKind
 
-PAIR = ROOT / "faults" / "pairs" / "casts"
 AGREEING = {"IDENTICAL", "ROUNDING"}
 WIDE = {"float64", "complex128"}
 
@@ -35,15 +34,20 @@ def test_every_way_to_make_a_narrow_float_is_lifted_and_only_in_a_float64_run(si
 # ---- whole checks -------------------------------------------------------------------------------
 
 
+@pytest.fixture
+def pair(tmp_path):
+    return copied(ROOT / "faults" / "pairs" / "casts", tmp_path)
+
+
 def run(checkout, folder, step, *options):
     done, rows = judged(checkout, step, folder, *options)
     return done, rows, [key for key, row in rows.items() if row["verdict"] not in AGREEING]
 
 
 @pytest.mark.slow
-def test_every_row_of_models_that_cast_is_rounding(checkout, tmp_path):
+def test_every_row_of_models_that_cast_is_rounding(checkout, pair):
     """And the check says what was upcast, by the lines of the model."""
-    done, rows, off = ended(0, run(checkout, PAIR, 1))
+    done, rows, off = ended(0, run(checkout, pair, 1))
     assert not off and {key.split("/")[0] for key in rows} == {
         *("decoder", "relative", "shared", "one_sided", "tables", "complex")
     }
@@ -51,37 +55,37 @@ def test_every_row_of_models_that_cast_is_rounding(checkout, tmp_path):
     files = ResultFolder(checkout.logs(1, "casts"))
     for side in SIDES:
         upcast = read_sidecar(files.log("forward_all", side, RunKind.FLOAT64)).upcast
-        lines = (PAIR / f"{side}_model.py").read_text().splitlines()
+        lines = (pair / f"{side}_model.py").read_text().splitlines()
         norm = next(i for i, line in enumerate(lines, 1) if line.startswith("        wide = x."))
         (calls,) = (whats for place, whats in upcast.items() if place.endswith(f".py:{norm}"))
         assert calls["float64 to float32"] >= 10
         assert read_sidecar(files.log("forward_all", side)).upcast == {}
 
 
-def test_gradients_and_steps_of_a_cast_on_one_side_alone_are_rounding(checkout, tmp_path):
-    _, rows, off = ended(0, run(checkout, PAIR, 4, "--preset", "one_sided"))
+def test_gradients_and_steps_of_a_cast_on_one_side_alone_are_rounding(checkout, pair):
+    _, rows, off = ended(0, run(checkout, pair, 4, "--preset", "one_sided"))
     assert not off and any("/adamw/001/weight/" in key for key in rows)
 
 
-def test_a_transplanted_softmax_in_float32_is_lifted_too(checkout, tmp_path):
+def test_a_transplanted_softmax_in_float32_is_lifted_too(checkout, pair):
     options = ("--case", "decoder", "--transplant", "softmax")
-    _, rows, off = ended(0, run(checkout, PAIR, 1, *options))
+    _, rows, off = ended(0, run(checkout, pair, 1, *options))
     assert rows and not off
 
 
 @pytest.mark.slow
-def test_a_fault_among_casts_is_found_at_its_line(checkout, tmp_path):
+def test_a_fault_among_casts_is_found_at_its_line(checkout, pair):
     """A divisor that float32 just sees, beside casts of the other side."""
     divisor = "paddle.arange(0, self.size, 2) / {}"
-    change = divisor.format("self.size"), divisor.format("(self.size + 1e-5)")
-    pair = copied(PAIR, tmp_path, change)
+    wrong = divisor.format("self.size"), divisor.format("(self.size + 1e-5)")
+    change(pair / "paddle_model.py", *wrong)
     _, rows, off = ended(1, run(checkout, pair, 1, "--case", "one_sided"))
     assert off[0] == "one_sided/blocks.0.attention.rotary"
     assert rows[off[0]]["verdict"] == "DIVERGED"
 
 
 @pytest.mark.slow
-def test_a_file_that_keeps_tensors_is_imported_for_each_precision(checkout, tmp_path):
+def test_a_file_that_keeps_tensors_is_imported_for_each_precision(checkout, pair, tmp_path):
     """Plants what that is for: one import for both, whose tables of a float64 run stay for float32.
 
     Of float32, since both sides' float64 runs would then use the same rounded tables.
@@ -90,7 +94,7 @@ def test_a_file_that_keeps_tensors_is_imported_for_each_precision(checkout, tmp_
     once.replace("common/sides/model_file.py", "module, import_again(job)", "module, module")
     logs = []
     for copy in (checkout, once):
-        run(copy, PAIR, 1, "--case", "tables")
+        run(copy, pair, 1, "--case", "tables")
         files = ResultFolder(copy.logs(1, "casts"))
         logs.append([files.log("forward_all", side).read_bytes() for side in SIDES])
     assert all(ours != theirs for ours, theirs in zip(*logs, strict=True))
