@@ -11,32 +11,19 @@ from twincheck.common.pair.pairs import built_in_models, load_pair, load_pairs
 from twincheck.extras.new_pair.command import FILES, lay_out, main
 
 
-@pytest.fixture(scope="module")
-def checkout(tmp_path_factory):
-    return Checkout(tmp_path_factory.mktemp("new pair"))
-
-
-@pytest.fixture(scope="module")
-def laid_out(checkout):
-    """Return what the command said, run in the copy of the checkout."""
+def test_it_says_what_it_made_and_what_to_do_next_and_what_it_made_runs(tmp_path):
+    checkout = Checkout(tmp_path)
     text = f"import sys; sys.path[0] = {str(checkout.root)!r}; "
     text += "from twincheck.extras.new_pair.command import main; sys.exit(main(['my_pair']))"
-    return checkout.python("-c", text)
-
-
-def test_it_says_what_it_made_and_what_to_do_next(laid_out, checkout):
-    assert laid_out.returncode == 0, laid_out.stderr
+    done = checkout.python("-c", text)
+    assert done.returncode == 0, done.stderr
     made = checkout.elsewhere / "my_pair"
     assert sorted(path.name for path in made.iterdir()) == sorted(FILES)
-    for number in range(1, 6):
-        assert f"\n  {number}  " in laid_out.stdout, "each of the five edits"
-        assert f" step{number} my_pair\n" in laid_out.stdout
     text = "".join((made / name).read_text() for name in FILES)
     for number in range(1, 6):
+        assert f"\n  {number}  " in done.stdout, "each of the five edits"
+        assert f" step{number} my_pair\n" in done.stdout
         assert f"{number}. " in text, "the edits are marked in the files"
-
-
-def test_it_runs_at_once(laid_out, checkout):
     done, report = checkout.rows(4, "--model", "my_pair", "--no-report")
     assert done.returncode == 0, done.stdout + done.stderr
     assert report["rows"]
@@ -49,19 +36,6 @@ def test_what_is_there_is_never_touched(tmp_path, capsys):
     assert "there already" in capsys.readouterr().err
     assert (made / "case.py").read_text() == "my work"
     assert [path.name for path in tmp_path.iterdir()] == ["mine"]
-
-
-@pytest.mark.parametrize(
-    "name, told",
-    [
-        ("all", "taken"),
-        ("a/b", "letters"),
-    ],
-)
-def test_a_name_that_cannot_be_is_refused(tmp_path, capsys, name, told):
-    assert main([name, "--folder", str(tmp_path)]) == 2
-    assert told in capsys.readouterr().err
-    assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.slow

@@ -87,17 +87,13 @@ def test_settings_are_json_or_text(tmp_path):
         ("x=int64:2,12", "int64:2,12:50"),
         ("x=float32:2,0", "from 1"),
         ("x=mask:2", "two axes"),
+        ("x=float32:2 x=bool:2", "twice"),
     ],
 )
 def test_an_input_that_says_nothing_is_refused(word, told):
     with pytest.raises(UserError) as error:
-        parse_inputs([word])
-    assert word in str(error.value) and told in str(error.value)
-
-
-def test_an_input_given_twice_is_refused():
-    with pytest.raises(UserError, match="twice"):
-        parse_inputs(["x=float32:2", "x=bool:2"])
+        parse_inputs(word.split())
+    assert word.split()[-1].partition("=")[0] in str(error.value) and told in str(error.value)
 
 
 def drawn(inputs, seed=0):
@@ -232,12 +228,6 @@ def plan_of(torch, paddle, words, config, name="Net", place=""):
     return Plan(config, {"torch": {}, "paddle": {}}, inputs, sides, matched, loss, places)
 
 
-def test_a_tuple_is_written_as_one():
-    sides = [described(side, *TENSOR) for side in SIDES]
-    text = case_text(plan_of(*sides, ["x=float32:2,3"], {"dim": (32, 64), "of": ("a",)}), {}, "")
-    assert 'CONFIGS = {"default": {"dim": (32, 64), "of": ("a",)}}' in text
-
-
 LONG = {f"a_setting_with_a_long_name_{i}": i for i in range(6)}
 MANY = [f"input_with_a_long_name_{i}" for i in range(5)]
 CALL = {"call": dict(zip(MANY, MANY, strict=True)), "takes": MANY}
@@ -280,13 +270,15 @@ def test_files_are_as_a_person_with_this_formatter_leaves_them(name, tmp_path):
         assert done.returncode == 0, done.stdout + done.stderr
 
 
-def test_the_library_s_own_model_is_returned_where_nothing_has_to_be_said():
+def test_what_is_written_says_what_has_to_be_said_alone():
     assert "class " not in model_text(PLANS["plain"](), "torch")
     sides = [described(side, *NAMED) for side in SIDES]
     for one in sides:
         object.__setattr__(one.outputs, "attributes", False)  # they are dicts
     text = model_text(plan_of(*sides, ["x=float32:2,3"], {}), "torch")
     assert "class " not in text and 'regression_loss(outputs["last"]' in text
+    text = case_text(plan_of(*sides, ["x=float32:2,3"], {"dim": (32, 64), "of": ("a",)}), {}, "")
+    assert 'CONFIGS = {"default": {"dim": (32, 64), "of": ("a",)}}' in text
     text = model_text(PLANS["named"](), "paddle")
     assert '"pooled": outputs[1]' in text and "def forward(self, x):" in text
 
@@ -304,24 +296,16 @@ def test_a_class_of_a_name_that_the_file_uses_is_not_hidden():
         assert f"class {name}(" not in text
 
 
-def test_inputs_that_are_not_drawn_as_they_were_asked_for_are_told():
-    sides = [described(side, *TENSOR) for side in SIDES]
-    plan = plan_of(*sides, ["x=sorted:2,3"], {})
-    assert list(remarks(plan, parse_inputs(["x=float32:2,3"]))) == [
-        "x is drawn from 0 to 1, in rising order: on normal numbers torch fails, gives NaN, or "
-        "searches in what does not rise"
-    ]
-
-
-def test_defaults_that_differ_are_told():
+def test_inputs_drawn_otherwise_than_asked_for_and_defaults_that_differ_are_told():
     sides = [
         described(side, *TENSOR, settings={"eps": eps, "width": 4, "dtype": side})
         for side, eps in zip(SIDES, (1e-5, 1e-6), strict=True)
     ]
-    plan = plan_of(*sides, ["x=float32:2,3"], {})
-    told = list(remarks(plan, plan.inputs))
-    assert told == [
-        "differs by default (torch / paddle): eps 1e-05 / 1e-06; --set KEY=VALUE makes it alike"
+    plan = plan_of(*sides, ["x=sorted:2,3"], {})
+    assert sorted(remarks(plan, parse_inputs(["x=float32:2,3"]))) == [
+        "differs by default (torch / paddle): eps 1e-05 / 1e-06; --set KEY=VALUE makes it alike",
+        "x is drawn from 0 to 1, in rising order: on normal numbers torch fails, gives NaN, or "
+        "searches in what does not rise",
     ]
 
 
@@ -594,15 +578,21 @@ def test_where_it_fails_nothing_is_left(checkout, folder, line, words, told):
     assert {path.name for path in folder.iterdir()} <= {"mine.py", "port.py", "__pycache__"}
 
 
+GIVEN = "mine --torch a:B --paddle c:D --input x=float32:2".split()
+
+
 @pytest.mark.parametrize(
     "words, told",
     [
         (["mine", "--torch", "a:b", "--paddle", "c:d"], "--input is missing"),
         (["mine", "--input", "x=float32:2"], "of use with --torch and --paddle alone"),
         (["mine", "--update"], "no such folder to update"),
+        ([*GIVEN, "--paconvert-python", "p"], "of use with --paddle paconvert alone"),
+        (["all"], "taken"),
+        (["a/b"], "letters"),
     ],
 )
-def test_half_a_command_is_refused(tmp_path, capsys, words, told):
+def test_a_command_that_cannot_be_is_refused(tmp_path, capsys, words, told):
     assert main([*words, "--folder", str(tmp_path)]) == 2
     assert told in capsys.readouterr().err
     assert not list(tmp_path.iterdir())

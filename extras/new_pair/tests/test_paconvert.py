@@ -15,9 +15,7 @@ from checkout import Checkout, change
 
 from twincheck.common.pair.pairs import load_pair
 from twincheck.common.system.errors import UserError
-from twincheck.common.system.json_file import load_json
 from twincheck.extras.new_pair import paconvert as tool
-from twincheck.extras.new_pair.command import main
 from twincheck.extras.new_pair.described import Asked
 from twincheck.extras.new_pair.paconvert import Translation, find_paconvert, translate
 from twincheck.extras.new_pair.pair import translated_config
@@ -47,6 +45,7 @@ class Net(nn.Module):
         pieces = halves(self.inner(x), self.size)
         return torch.cat([piece * (i + 1) for i, piece in enumerate(pieces)], dim=-1)
 '''
+CAT, RSUB = "return torch.cat", "x = torch.rsub(x, 2)\n        return torch.cat"
 PARTS = """import torch
 
 
@@ -175,38 +174,41 @@ def stand_in(tmp_path):
     return made
 
 
-def test_what_was_left_in_torch_is_listed(tmp_path, stand_in):
-    write(tmp_path, net=TORCH)
-    spec = parse_spec("--torch", f"{tmp_path}/net.py:Net")
-    made = translate(spec, tmp_path / "translated", find_paconvert(stand_in()))
-    text = (tmp_path / "translated" / "net.py").read_text()
+@pytest.fixture
+def translated(tmp_path, stand_in):
+    """Files, translated by the stand-in into tmp_path / "translated"."""
+
+    def run(**files):
+        write(tmp_path, **files)
+        spec = parse_spec("--torch", f"{tmp_path}/net.py:Net")
+        return translate(spec, tmp_path / "translated", find_paconvert(stand_in()))
+
+    return run
+
+
+def test_what_was_left_in_torch_is_listed_and_what_is_edited_stays(tmp_path, translated):
+    made = translated(net=TORCH)
+    file = tmp_path / "translated" / "net.py"
+    text = file.read_text()
     assert text.startswith("from __future__"), "nothing may stand before it"
     compile(text, "net.py", "exec")
     assert "sys.path" not in text and ">>>>>>" not in text
     left = [(one.api, one.line) for one in made.untranslated]
     assert left == [("torch.fancy", 8), ("torch.other.thing", 8), ("*.plain", 10)]
-    told = made.explained(f"NameError at {tmp_path}/translated/net.py:8: name 'torch'")
+    told = made.explained(f"NameError at {file}:8: name 'torch'")
     assert "PaConvert left this in torch: torch.fancy. Mend the translation" in told
     told = made.explained("importing net needs einops, which python has not: install it there")
     assert told.endswith("install it there. Mend that, then set the pair up again")
-
-
-def test_what_is_edited_in_a_translation_stays(tmp_path, stand_in):
-    write(tmp_path, net=TORCH)
-    (tmp_path / "translated").mkdir()
-    (tmp_path / "translated" / "net.py").write_text("import paddle  # mine\n")
-    spec = parse_spec("--torch", f"{tmp_path}/net.py:Net")
-    made = translate(spec, tmp_path / "translated", stand_in())
-    assert (tmp_path / "translated" / "net.py").read_text() == "import paddle  # mine\n"
+    file.write_text("import paddle  # mine\n")
+    made = translated()
+    assert file.read_text() == "import paddle  # mine\n"
     assert made.untranslated == () and "fancy" in made.texts["net.py"]
 
 
-def test_a_file_that_paconvert_fails_on_is_named(tmp_path, stand_in):
-    write(tmp_path, net="import torch, worse\n", worse="import torch  # FAIL\n")
-    spec = parse_spec("--torch", f"{tmp_path}/net.py:Net")
+def test_a_file_that_paconvert_fails_on_is_named(tmp_path, translated):
     told = f"could not translate {tmp_path}/worse.py: AssertionError: torch.fail"
     with pytest.raises(UserError, match=told):
-        translate(spec, tmp_path / "translated", stand_in())
+        translated(net="import torch, worse\n", worse="import torch  # FAIL\n")
     assert not (tmp_path / "translated").exists()
 
 
@@ -223,12 +225,6 @@ def test_where_paconvert_is_missing(tmp_path, stand_in, monkeypatch):
         UserError, match="not installed: `make paconvert`; or name a Python that has"
     ):
         find_paconvert()
-
-
-def test_options_that_say_nothing_without_it(tmp_path, capsys):
-    words = ["mine", "--torch", "a:B", "--paddle", "c:D", "--paconvert-python", "p"]
-    assert main([*words, "--input", "x=float32:2", "--folder", str(tmp_path)]) == 2
-    assert "of use with --paddle paconvert alone" in capsys.readouterr().err
 
 
 MOVED = 'import sys\n\nfrom __future__ import annotations\n\nimport paddle\nx: "A" = 1\n'
@@ -284,29 +280,32 @@ def test_layers_and_arguments_of_paddle_compat(tmp_path):
 # ---- from a file to a verdict -------------------------------------------------------------------
 
 
-@pytest.fixture(scope="module")
-def checkout(tmp_path_factory):
-    return Checkout(tmp_path_factory.mktemp("paconvert"))
-
-
-def new(checkout, *words):
-    return checkout.module("twincheck", "new", "mine", *words)
-
-
 @installed
-def test_a_file_is_translated_judged_edited_and_translated_again(checkout):
-    folder = write(checkout.elsewhere, net=NET, parts=PARTS)
-    words = ("--torch", "net.py:Net", "--paddle", "paconvert", "--input", "x=float32:2,8")
-    done = new(checkout, *words, "--paconvert-python", str(PYTHON))
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert "ROUNDING" in done.stdout or "IDENTICAL" in done.stdout
+def test_a_file_is_translated_judged_edited_and_translated_again(tmp_path):
+    checkout = Checkout(tmp_path)
+    folder = write(checkout.elsewhere, net=NET.replace(CAT, RSUB), parts=PARTS)
     made = folder / "mine"
+
+    def new(status, *words):
+        done = checkout.module("twincheck", "new", "mine", *words)
+        assert done.returncode == status, done.stdout + done.stderr
+        return done
+
+    words = ("--torch", "net.py:Net", "--paddle", "paconvert", "--input", "x=float32:2,8")
+    done = new(2, *words, "--paconvert-python", str(PYTHON))
+    assert re.search(r"mine/translated/net\.py:\d+: torch\.rsub", done.stdout)
+    assert "NameError at" in done.stderr and "Traceback" not in done.stderr
+    assert "PaConvert left this in torch: torch.rsub" in done.stderr
+
+    # Once that is mended, --update goes on from there.
+    change(folder / "net.py", RSUB, CAT)
+    done = new(0, "--update")
+    assert "ROUNDING" in done.stdout or "IDENTICAL" in done.stdout
     assert "paddle.compat.nn.Linear" in (made / "translated" / "net.py").read_text()
 
     # Runs, but differs: where pieces are not even, the translation cuts others.
     change(folder / "net.py", "size=4", "size=3")
-    done = new(checkout, "--update")
-    assert done.returncode == 1, done.stdout + done.stderr
+    done = new(1, "--update")
     assert "mine/of_torch/net.py:" in done.stdout and "mine/translated/net.py:" in done.stdout
 
     # The edit that mends it stays, whatever else is translated anew.
@@ -315,33 +314,9 @@ def test_a_file_is_translated_judged_edited_and_translated_again(checkout):
         file.write("\n\ndef _pieces(x, n):\n")
         file.write("    return [x[..., i : i + n] for i in range(0, 8, n)]\n")
     change(folder / "net.py", "piece * (i + 1)", "piece * (i + 2)")
-    done = new(checkout, "--update")
-    assert done.returncode == 0, done.stdout + done.stderr
+    done = new(0, "--update")
     assert "translated/parts.py: kept as you have edited it" in done.stdout
     assert "piece * (i + 2)" in (made / "translated" / "net.py").read_text()
-
-
-@installed
-@pytest.mark.parametrize(
-    "old, new_text, told",
-    [
-        ("class Net(", "@torch.compile\nclass Net(", "NameError at"),  # on import
-        ("return torch.cat", "x = torch.rsub(x, 2)\n        return torch.cat", "NameError at"),
-    ],
-    ids=["on import", "in forward"],
-)
-def test_what_was_left_in_torch_is_an_error_that_names_it(tmp_path, old, new_text, told):
-    checkout = Checkout(tmp_path)
-    folder = write(checkout.elsewhere, net=NET.replace(old, new_text), parts=PARTS)
-    api = "torch.compile" if "compile" in new_text else "torch.rsub"
-    words = ("--torch", "net.py:Net", "--paddle", "paconvert", "--input", "x=float32:2,8")
-    done = new(checkout, *words, "--paconvert-python", str(PYTHON))
-    assert done.returncode == 2, done.stdout + done.stderr
-    assert re.search(rf"mine/translated/net\.py:\d+: {re.escape(api)}", done.stdout)
-    assert told in done.stderr
-    assert f"PaConvert left this in torch: {api}" in done.stderr
-    assert "Traceback" not in done.stderr
-    assert load_json(folder / "mine" / ".new.json")["words"], "--update goes on from here"
 
 
 def test_the_translation_has_the_class_of_a_configuration_of_its_own(tmp_path):

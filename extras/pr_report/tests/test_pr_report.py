@@ -371,6 +371,13 @@ def _gone_log(base):
     (base / "step4_backward" / MODEL / "bp_align_all_paddle.json").unlink()
 
 
+def _all_changed(base):
+    """All of one state, but not of the files that are here now."""
+    shutil.rmtree(base / "step5_train")
+    for step in (1, 3, 4):
+        retell(base, step, sources={"case.py": "4" * 64})
+
+
 def _changed(**entries):
     return lambda base: retell(base, 3, **entries)
 
@@ -383,6 +390,7 @@ REFUSED = {
     "another version": (_changed(framework_version="9.9"), "framework is another in"),
     "other weights": (_changed(weights_sha256="4" * 64), "the weights are others"),
     "other code": (_changed(sources={"torch_model.py": "5" * 64}), "torch_model.py of the pair is"),
+    "changed files": (_all_changed, "is stale: case.py"),
 }
 
 
@@ -406,11 +414,9 @@ def test_what_became_of_another_models_logs_is_not_asked(base):
 
 
 def test_what_another_command_made_of_other_files_is_refused(base, capsys, monkeypatch):
-    shutil.rmtree(base / "step5_train")
-    monkeypatch.setattr("twincheck.common.check.result.changed_sources", lambda *given: [])
-    monkeypatch.setattr("twincheck.extras.pr_report.results.changed_sources", lambda *given: [])
-    for step in (1, 3, 4):
-        retell(base, step, sources={"case.py": "4" * 64})
+    for room in ("common.check.result", "extras.pr_report.results"):
+        monkeypatch.setattr(f"twincheck.{room}.changed_sources", lambda *given: [])
+    _all_changed(base)
     (base / "step5_train" / MODEL).mkdir(parents=True)
     write_plain(base)
     assert written(base)[1] == 0
@@ -419,16 +425,6 @@ def test_what_another_command_made_of_other_files_is_refused(base, capsys, monke
     assert written(base)[1] == 2
     told = " ".join(capsys.readouterr().err.split())
     assert f"case.py of the pair is another file in {path} than in" in told
-
-
-def test_results_of_changed_files_are_refused(base, capsys, monkeypatch):
-    """All of one state, but not of the files that are here now."""
-    shutil.rmtree(base / "step5_train")
-    monkeypatch.setattr("twincheck.common.check.result.changed_sources", lambda *given: [])
-    for step in (1, 3, 4):
-        retell(base, step, sources={"case.py": "5" * 64})
-    assert written(base) == ("", 2)
-    assert "is stale: case.py" in " ".join(capsys.readouterr().err.split())
 
 
 def test_results_of_two_states_of_the_workbench_are_refused(base, capsys, monkeypatch):
