@@ -198,15 +198,9 @@ def outputs_that_are_a_dataclass():
 
 @pair
 def a_recurrent_layer():
-    class Recurrent(nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.r = LSTM(4, 6)
-
-        def forward(self, x):
-            return self.r(x)[0]
-
-    return Recurrent(), X[None], None
+    model = One(lambda self, x: self.r(x)[0])
+    model.r = LSTM(4, 6)
+    return model, X[None], None
 
 
 @pair

@@ -434,14 +434,10 @@ right(  # all that a convert says
         self.gate = nn.Linear(8, 6)
         self.up = nn.Linear(8, 6)
         self.down = nn.Linear(6, 8)
-        self.experts = nn.ModuleList([nn.Linear(8, 8, bias=False) for _ in range(2)])
-        self.norm = nn.BatchNorm1d(5)
         """,
         """
         x = x + self.out(attend(self.q(x), self.k(x), self.v(x), 4, 2))
-        x = x + self.down(F.silu(self.gate(x)) * self.up(x))
-        x = self.experts[0](x) + 2 * self.experts[1](x)
-        return {"y": self.norm(x)}
+        return {"y": x + self.down(F.silu(self.gate(x)) * self.up(x))}
         """,
     ),
     net(
@@ -450,15 +446,11 @@ right(  # all that a convert says
         self.out = nn.Linear(8, 8)
         self.gate_up = nn.Linear(8, 12)
         self.down = nn.Linear(6, 8)
-        self.experts = parameter(self, 2, 8, 8)
-        self.norm = nn.BatchNorm1D(5)
         """,
         """
         x = x + self.out(attend(*per_group(self.qkv(x), 2, [8, 4, 4]), 4, 2))
         y = self.gate_up(x)
-        x = x + self.down(F.silu(y[:, :, :6]) * y[:, :, 6:])
-        x = x @ self.experts[0] + 2 * (x @ self.experts[1])
-        return {"y": self.norm(x)}
+        return {"y": x + self.down(F.silu(y[:, :, :6]) * y[:, :, 6:])}
         """,
     ),
 )
