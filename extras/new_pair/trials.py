@@ -34,16 +34,12 @@ MOST_TRIALS, LEAST_TRIALS, MOST_VALUES = 200, 20, 1_000_000_000
 class Event:
     """One tensor that a call was given or gave, against torch's: by how much of its size it is off.
 
-    number   of the unit's call
-    what     in or out
-    call     the number of the call in the pass
+    what   in or out
     """
 
     unit: str
-    number: int
     what: str
     gap: float
-    call: int
 
     @property
     def agrees(self) -> bool:
@@ -193,7 +189,7 @@ class Trials:
                         what == "out" and match and match.regrouped
                     )
                     gap = distance(values, reference, in_order)
-                    yield Event(call.module, i, what, gap, call.number)
+                    yield Event(call.module, what, gap)
 
 
 def distance(values: np.ndarray, reference: np.ndarray, in_order: bool) -> float:

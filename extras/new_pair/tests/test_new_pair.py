@@ -447,11 +447,7 @@ def test_paddle_s_other_name_of_an_input_is_found(ask):
         ("Net", {"words": ["x=float32:2,4", "y=float32:2,4", "z=bool:3"]}, "takes no y and no z"),
         ("Net", {"text": "import nowhere_to_be_found\n"}, "needs nowhere_to_be_found, which "),
         ("Net", {"text": "1 / 0\n"}, "ZeroDivisionError"),
-        (
-            "Net",
-            {"text": "open('vocab.txt')\n"},
-            "put vocab.txt there, or go to the folder that it",
-        ),
+        ("Net", {"text": "open('vocab.txt')\n"}, "put vocab.txt there, or go to the folder"),
         (
             "Net",
             {"text": "import argparse as a\np = a.ArgumentParser()\np.error('data')\n"},
@@ -562,7 +558,6 @@ def test_two_names_end_in_a_verdict(checkout, folder):
 @pytest.mark.parametrize(
     "line, words, told",
     [
-        ("", ["--input", "y=float32:4,8"], "takes no y"),
         ("", ["--config", "nowhere.json"], "nowhere.json"),
         # Read in a fork of the side's process, which ends as that fork ended.
         ("import os; os.kill(os.getpid(), 11)", [], "the paddle worker was ended by SIGSEGV"),
