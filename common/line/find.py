@@ -168,6 +168,7 @@ class Finder:
         first, at_edge, behind = None, None, None
         for value, before in chain.items():
             if self._is_shown_right(value):
+                first = first or Suspect(self.maker(value))
                 plain.add(value)
                 continue
             is_edge = plain.issuperset(before)
@@ -194,8 +195,10 @@ class Finder:
     def _is_shown_right(self, value: int) -> bool:
         """Return whether the port makes a value of the reference's of one that it has not.
 
-        Such a one is right, and written another way.
+        Such a one is right, and written another way.  What a probe has replaced was not used.
         """
+        if value in self.port.put.values():
+            return False
         for call in self._users.get(value, ()):
             made = [self.port.values[v] for v in call.made if self._state(v) == SAME]
             if any(array.dtype.kind == "f" and self._says_much(array) for array in made):
