@@ -28,7 +28,7 @@ from twincheck.common.system.program import guarded
 from twincheck.common.verdict.row import AGREEING
 from twincheck.extras.compared import Kind
 from twincheck.extras.compared import compare as c
-from twincheck.extras.compared.read import Found, Name, Row, read
+from twincheck.extras.compared.read import Name, Row, read
 
 SCHEMA = "twincheck-compared/1"
 # What became of rows -> how they are counted, and the title of their table, where they have one.
@@ -82,23 +82,23 @@ def _told(given: argparse.Namespace) -> int:
 
 def _document(found: c.Compared, differing: Sequence[c.Difference]) -> dict[str, object]:
     """Return what --json lists: all but the rows that are as before."""
-    around = [one._asdict() | {"of": [name._asdict() for name in one.of]} for one in differing]
     sides = {"before": found.old, "after": found.new}
-    results = [
-        name._asdict() | {which: _result(told.get(name)) for which, told in sides.items()}
-        for name in found.names
-    ]
-    rows = [one._asdict() for one in found.changes if one.change != c.SAME]
-    rows = [row.pop("name")._asdict() | row for row in rows]
-    counts = {what: len(found.of(what)) for what in c.CHANGES}
-    return {"counts": counts, "surroundings": around, "results": results, "rows": rows}
-
-
-def _result(found: Found | None) -> dict[str, object] | None:
-    if found is None:
-        return None
-    told = {"verdict": found.verdict, "exit_code": found.exit_code}
-    return told | {"guide_passed": found.guide_passed, "rows": len(found.rows)}
+    in_short = lambda told, name: told[name].told if name in told else None  # noqa: E731
+    return {
+        "counts": {what: len(found.of(what)) for what in c.CHANGES},
+        "surroundings": [
+            one._asdict() | {"of": [name._asdict() for name in one.of]} for one in differing
+        ],
+        "results": [
+            name._asdict() | {which: in_short(told, name) for which, told in sides.items()}
+            for name in found.names
+        ],
+        "rows": [
+            one.name._asdict() | dict(zip(one._fields[1:], one[1:], strict=True))
+            for one in found.changes
+            if one.change != c.SAME
+        ],
+    }
 
 
 def _show(found: c.Compared, differing: Sequence[c.Difference]) -> None:
@@ -148,9 +148,9 @@ def _row(change: c.Change) -> tuple[str | Text, ...]:
 
 
 def _of_result(found: c.Compared, name: Name) -> tuple[str | Text, ...]:
-    both = found.old.get(name), found.new.get(name)
-    was, now = (one.verdict if one else c.WITHOUT for one in both)
-    guide = _was_and_is(*(guide_word(one.guide_passed) if one else c.WITHOUT for one in both))
+    both = [of[name].told if name in of else None for of in (found.old, found.new)]
+    was, now = (told["verdict"] if told else c.WITHOUT for told in both)
+    guide = _was_and_is(*(guide_word(told and told["guide_passed"]) for told in both))
     verdict = Text(_was_and_is(was, now), COLOURS.get(now, "white"))
     return name.title, verdict, guide, _counts(found, name)
 
@@ -170,7 +170,7 @@ def _headline(found: c.Compared, differs: bool) -> tuple[str, str]:
     """Return the last line's first words, and their colour: green where nothing is left to do."""
     if worse := found.of(*c.WORSE):
         return Kind.GOT_WORSE(count=len(worse)), "red"
-    is_red = any(one.exit_code for one in found.new.values()) or found.of(c.GONE)
+    is_red = any(one.told["exit_code"] for one in found.new.values()) or found.of(c.GONE)
     colour = "yellow" if is_red or found.old.keys() - found.new.keys() else "green"
     if better := found.of(*c.BETTER):
         return Kind.GOT_BETTER(count=len(better)), colour

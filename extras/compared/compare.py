@@ -4,7 +4,6 @@ Verdicts decide what got worse, as they decide everywhere.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
@@ -48,8 +47,7 @@ class Difference(NamedTuple):
     of: list[Name]  # the results that differ in it; the values are the first one's
 
 
-@dataclass(frozen=True)
-class Compared:
+class Compared(NamedTuple):
     """All that two results have otherwise."""
 
     old: dict[Name, Found]

@@ -10,7 +10,6 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import redirect_stderr, redirect_stdout
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
@@ -18,35 +17,20 @@ from typing import NamedTuple
 from twincheck.common.logs.result_folder import RESULT_FILE, LogName
 from twincheck.common.logs.sidecar import Sidecar, setting_text, sidecar_path
 from twincheck.common.system import extras
-from twincheck.common.system import json_kinds as kinds
 from twincheck.common.system.door import to_type
 from twincheck.common.system.errors import UserError
 from twincheck.common.system.files import open_plain
 from twincheck.common.system.frameworks import SIDES
 from twincheck.common.system.json_file import MAX_BYTES, parse_json
-from twincheck.common.verdict.row import FAILING, exit_code, worst
+from twincheck.common.verdict.row import exit_code, worst
 from twincheck.extras.compared import Kind
 from twincheck.extras.shared.archive import Archive
-from twincheck.extras.shared.rows import FIELDS
 from twincheck.extras.shared.sealed import load_sealed
 
 _UNFINISHED = (".work-", ".old-")  # folders of checks that are running, or were killed
 _SHOWN_OF_A_HASH = 12
-# What is read of a row and of a result.json, which may say more.
-_OF_A_ROW = {"key": kinds.text, "verdict": FIELDS["verdict"]}
-for _entry in ("gap", "allowed", "mean_abs", "max_abs", "origin"):
-    _OF_A_ROW[_entry] = kinds.or_null(FIELDS[_entry])
-_OF_A_RECORD = {
-    "step": kinds.length,
-    "other": kinds.text,
-    "model": kinds.text,
-    "judged": kinds.is_of(list, of=lambda v: re.fullmatch(r"[\w ]+", " ".join(map(str, v)))),
-    "asked": kinds.dict_of(lambda value: True),
-    "files": kinds.dict_of(kinds.text),
-    "allow": kinds.list_of(kinds.text),
-    "guide_passed": kinds.or_null(kinds.yes_or_no),
-    "rows": kinds.list_of(lambda value: isinstance(value, dict) and not _wrong(value, _OF_A_ROW)),
-}
+_OF_A_ROW = ("verdict", "gap", "allowed", "mean_abs", "max_abs", "origin")
+_NOT_OURS = (LookupError, TypeError, ValueError, AttributeError)  # of what no check has written
 # Entries of a sidecar that say what a run was made in and of.
 _OF_A_RUN = (
     *("workbench_sha256", "device", "dtype", "autocast", "preset", "seed", "mode", "modes"),
@@ -73,28 +57,17 @@ class Name(NamedTuple):
         return Kind.STEP(step=self.step, other=other, model=self.model)
 
 
-@dataclass(frozen=True)
-class Found:
+class Found(NamedTuple):
     """The findings of one step for one model."""
 
     rows: dict[str, Row]  # by key
-    guide_passed: bool | None
+    told: dict[str, object]  # in short, as --json has it
     allow: list[str]  # failing verdicts that its check let pass
-    facts: dict[tuple[str, str], str]  # (what, side or "") -> what it was made in and of
-
-    @property
-    def verdict(self) -> str:
-        """The worst row's."""
-        return worst(row["verdict"] for row in self.rows.values())
-
-    @property
-    def exit_code(self) -> int:
-        """0 aligned, 1 not, 2 nothing to compare."""
-        return exit_code([row["verdict"] for row in self.rows.values()], self.allow)
+    facts: dict[tuple[str, str], str] = {}  # (what, side or "") -> what it was made in and of
 
     def fails(self, row: Row | None) -> bool:
         """True for a row that makes this result red."""
-        return row is not None and row["verdict"] in FAILING and row["verdict"] not in self.allow
+        return row is not None and exit_code([row["verdict"]], self.allow) == 1
 
 
 def read(path: Path) -> dict[Name, Found]:
@@ -107,27 +80,37 @@ def read(path: Path) -> dict[Name, Found]:
     places: dict[Name, str] = {}
     found: dict[Name, Found] = {}
     for place, said, content_of in _of_folder(path) if path.is_dir() else _of_bundle(path):
-        for entry in _wrong(said, _OF_A_RECORD):
-            raise UserError(Kind.ENTRY_REFUSED(path=place, entry=entry))
-        name = Name(said["step"], said["other"], said["model"])
+        try:
+            name = Name(said["step"] + 0, said["other"], said["model"])
+            result = _found(place, said, content_of)
+        except _NOT_OURS:
+            raise UserError(Kind.RESULT_REFUSED(path=place)) from None
         if name in places:
             both = {"one": places[name], "other": place, "step": name.step, "model": name.model}
             raise UserError(Kind.RESULT_TWICE(path=str(path), **both))
-        places[name] = place
-        sidecars = {}
-        for side in SIDES:
-            file = sidecar_path(str(LogName(said["judged"][0], side))).name
-            content, where = content_of(file), f"{place}/{file}"
-            if hashlib.sha256(content).hexdigest() != said["files"].get(file):
-                raise UserError(Kind.SIDECAR_OF_ANOTHER(path=where, file=RESULT_FILE))
-            sidecars[side] = Sidecar.from_json(parse_json(content, where), where)
-        allow, facts = list(map(str.upper, said["allow"])), _facts(sidecars, said["asked"])
-        found[name] = Found(_rows(said["rows"]), said["guide_passed"], allow, facts)
+        places[name], found[name] = place, result
     return found
 
 
-def _wrong(told: Mapping, checks: Mapping[str, kinds.Check]) -> list[str]:
-    return [name for name, fits in checks.items() if not fits(told.get(name))]
+def _found(place: str, said: Mapping, content_of: Callable[[str], bytes]) -> Found:
+    sidecars = {}
+    for side in SIDES:
+        file = sidecar_path(str(LogName(said["judged"][0], side))).name
+        content, where = content_of(file), f"{place}/{file}"
+        if hashlib.sha256(content).hexdigest() != said["files"].get(file):
+            raise UserError(Kind.SIDECAR_OF_ANOTHER(path=where, file=RESULT_FILE))
+        sidecars[side] = Sidecar.from_json(parse_json(content, where), where)
+    rows: dict[str, Row] = {}
+    seen: Counter[str] = Counter()
+    for one in said["rows"]:
+        key = one["key"]
+        seen[key] += 1  # several logs may have one key
+        key = f"{key} ({seen[key]})" if seen[key] > 1 else key
+        rows[key] = {entry: one.get(entry) for entry in _OF_A_ROW}
+    verdicts, allow = [row["verdict"] for row in rows.values()], list(map(str.upper, said["allow"]))
+    told = {"verdict": worst(verdicts), "exit_code": exit_code(verdicts, allow)}
+    told |= {"guide_passed": said["guide_passed"], "rows": len(rows)}
+    return Found(rows, told, allow, _facts(sidecars, said["asked"]))
 
 
 def _of_folder(path: Path) -> Iterator[Told]:
@@ -174,31 +157,15 @@ def _verify(path: Path, root: str) -> None:
         raise UserError(Kind.BUNDLE_REFUSED(path=str(path), problem=problem, command=command))
 
 
-def _rows(told: list[dict]) -> dict[str, Row]:
-    """Return the rows by key, which is numbered where several logs have it."""
-    rows: dict[str, Row] = {}
-    seen: Counter[str] = Counter()
-    for one in told:
-        row = {name: one.get(name) for name in _OF_A_ROW}
-        key = row.pop("key")
-        seen[key] += 1
-        rows[f"{key} ({seen[key]})" if seen[key] > 1 else key] = row
-    return rows
-
-
 def _facts(sidecars: Mapping[str, Sidecar], asked: Mapping) -> dict[tuple[str, str], str]:
     """Return (what, side) -> in words, of versions, sources, settings, inputs and weights."""
     facts: dict[tuple[str, str], object] = {}
     for side, told in sidecars.items():
         found = {told.framework or side: told.framework_version, **told.environment, **told.sources}
         found |= {name: getattr(told, name) for name in _OF_A_RUN}
-        layers: dict[str, Counter[str]] = {}
-        for settings in told.settings.values():
-            for name, value in settings.items():
-                layers.setdefault(name, Counter())[setting_text(name, value)] += 1
-        for name, counts in layers.items():
-            values = [f"{value} × {count}" for value, count in sorted(counts.items())]
-            found[Kind.OF_LAYERS(setting=name)] = values
+        layers = [(n, setting_text(n, v)) for of in told.settings.values() for n, v in of.items()]
+        for (name, value), count in sorted(Counter(layers).items()):
+            found.setdefault(Kind.OF_LAYERS(setting=name), []).append(f"{value} × {count}")
         facts |= {(what, side): value for what, value in found.items()}
     told = {*_OF_A_RUN, "built_in"}  # by the sides
     facts |= {(what, ""): value for what, value in asked.items() if what not in told}
