@@ -40,15 +40,6 @@ _KINDS = {
     (c.NEW,): (Kind.COUNT_NEW, Kind.IN_SECOND_ALONE()),
     (c.SAME,): (Kind.COUNT_AS_BEFORE, ""),
 }
-_OF_ROWS = (
-    *(Kind.COLUMN_STEP(), Kind.COLUMN_TENSOR(), Kind.COLUMN_VERDICT()),
-    *(Kind.COLUMN_LIMIT_BEFORE(), Kind.COLUMN_NOW(), Kind.COLUMN_ELSE()),
-)
-_OF_STEPS = Kind.COLUMN_STEP(), Kind.COLUMN_VERDICT(), Kind.COLUMN_GUIDE(), Kind.COLUMN_BECAME()
-_AROUND = (
-    *(Kind.COLUMN_WHAT(), Kind.COLUMN_SIDE(), Kind.COLUMN_BEFORE()),
-    *(Kind.COLUMN_NOW(), Kind.COLUMN_OF()),
-)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -83,39 +74,44 @@ def _told(given: argparse.Namespace) -> int:
 def _document(found: c.Compared, differing: Sequence[c.Difference]) -> dict[str, object]:
     """Return what --json lists: all but the rows that are as before."""
     sides = {"before": found.old, "after": found.new}
-    in_short = lambda told, name: told[name].told if name in told else None  # noqa: E731
-    return {
-        "counts": {what: len(found.of(what)) for what in c.CHANGES},
-        "surroundings": [
-            one._asdict() | {"of": [name._asdict() for name in one.of]} for one in differing
-        ],
-        "results": [
-            name._asdict() | {which: in_short(told, name) for which, told in sides.items()}
-            for name in found.names
-        ],
-        "rows": [
-            one.name._asdict() | dict(zip(one._fields[1:], one[1:], strict=True))
-            for one in found.changes
-            if one.change != c.SAME
-        ],
-    }
+    around = [one._asdict() | {"of": [name._asdict() for name in one.of]} for one in differing]
+    results = [name._asdict() for name in found.names]
+    for name, result in zip(found.names, results, strict=True):
+        for which, told in sides.items():
+            result[which] = told[name].told if name in told else None
+    rows = [one._asdict() for one in found.changes if one.change != c.SAME]
+    rows = [row.pop("name")._asdict() | row for row in rows]
+    counts = {what: len(found.of(what)) for what in c.CHANGES}
+    return {"counts": counts, "surroundings": around, "results": results, "rows": rows}
 
 
 def _show(found: c.Compared, differing: Sequence[c.Difference]) -> None:
     """Print what got worse first, a table each, and the sentence."""
+    step, verdict, now = Kind.COLUMN_STEP(), Kind.COLUMN_VERDICT(), Kind.COLUMN_NOW()
+    limit, further = Kind.COLUMN_LIMIT_BEFORE(), Kind.COLUMN_ELSE()
     for whats, (_, title) in _KINDS.items():
         changes = found.of(*whats) if title else []
-        _table(title, _OF_ROWS, map(_row, changes[:SHOWN_ROWS]))
+        headings = step, Kind.COLUMN_TENSOR(), verdict, limit, now, further
+        _table(title, headings, map(_row, changes[:SHOWN_ROWS]))
         if len(changes) > SHOWN_ROWS:
             terminal.say(Kind.ROWS_FURTHER(count=len(changes) - SHOWN_ROWS))
-    _table(Kind.TABLE_STEPS(), _OF_STEPS, (_of_result(found, name) for name in found.names))
+    headings = step, verdict, Kind.COLUMN_GUIDE(), Kind.COLUMN_BECAME()
+    rows = []
+    for name in found.names:
+        both = [of[name].told if name in of else None for of in (found.old, found.new)]
+        verdicts = [told["verdict"] if told else c.WITHOUT for told in both]
+        guide = _was_and_is(*(guide_word(told and told["guide_passed"]) for told in both))
+        said = Text(_was_and_is(*verdicts), COLOURS.get(verdicts[1], "white"))
+        rows.append((name.title, said, guide, _counts(found, name)))
+    _table(Kind.TABLE_STEPS(), headings, rows)
     rows = []
     for what, side, before, after, names in differing:
         steps = Kind.TOLD(parts=[name.title for name in names])
         steps = Kind.STEPS_ALL() if names == found.common else steps
         side = Kind.BOTH_SIDES() if side == "both" else side or c.WITHOUT
         rows.append((what, side, before, after, steps))
-    _table(Kind.TABLE_AROUND(), _AROUND, rows)
+    headings = Kind.COLUMN_WHAT(), Kind.COLUMN_SIDE(), Kind.COLUMN_BEFORE(), now, Kind.COLUMN_OF()
+    _table(Kind.TABLE_AROUND(), headings, rows)
     if not differing:
         terminal.say(Kind.AROUND_NOTHING())
     headline, colour = _headline(found, bool(differing))
@@ -145,14 +141,6 @@ def _row(change: c.Change) -> tuple[str | Text, ...]:
     limits = map(_of_limit, (change.before, change.after))
     starts = Kind.STARTS_HERE() if (change.after or change.before)["origin"] else ""
     return change.name.title, change.key, Text(_was_and_is(was, now), colour), *limits, starts
-
-
-def _of_result(found: c.Compared, name: Name) -> tuple[str | Text, ...]:
-    both = [of[name].told if name in of else None for of in (found.old, found.new)]
-    was, now = (told["verdict"] if told else c.WITHOUT for told in both)
-    guide = _was_and_is(*(guide_word(told and told["guide_passed"]) for told in both))
-    verdict = Text(_was_and_is(was, now), COLOURS.get(now, "white"))
-    return name.title, verdict, guide, _counts(found, name)
 
 
 def _of_limit(row: Row | None) -> str:

@@ -18,23 +18,19 @@ from twincheck.step1_forward import step as step1
 from twincheck.step3_loss import step as step3
 
 STEP1 = "step1_forward/small_cnn"
+KEYS = "body.0 body.1 logits"
 
 
-def tensors(*keys, **off):
-    """Key -> values; those of `off` are wrong on the Paddle side by such a part."""
+def make(folder, wrong="", names=KEYS, check=step1, stem="forward_all", edits=(), **told):
+    """A folder of results: logs, of which `wrong` are, judged; sidecars are edited before."""
     rng = np.random.default_rng(0)
-    values = {key: rng.normal(size=(5, 40)) for key in keys or ("body.0", "body.1", "logits")}
-    return values | {key: is_off(values[key], part) for key, part in off.items()}
-
-
-def is_off(values, part):
-    """The four runs of a tensor whose Paddle side is off by a part."""
-    exact, kinds = (1, 1 + part) * 2, (np.float32,) * 2 + (np.float64,) * 2
-    return tuple(np.asarray(values * by, kind) for by, kind in zip(exact, kinds, strict=True))
-
-
-def make(folder, values, check=step1, stem="forward_all", edits=(), **told):
-    """A folder of results: logs, judged; `edits` are made in their sidecars before."""
+    values = {key: rng.normal(size=(5, 40)) for key in names.split()}
+    for key in wrong.split():
+        kinds = (np.float32, np.float32, np.float64, np.float64)
+        values[key] = tuple(
+            np.asarray(values[key] * (1 + side / 1000), kind)
+            for side, kind in zip((0, 1, 0, 1), kinds, strict=True)
+        )
     logs = folder / f"step{check.STEP.number}_{check.STEP.title}" / "small_cnn"
     write_logs(logs, stem, values, **{"outputs": {"main": ["logits"]}} | told)
     for path in logs.glob("*.json"):
@@ -46,11 +42,10 @@ def make(folder, values, check=step1, stem="forward_all", edits=(), **told):
 
 @pytest.fixture
 def results(tmp_path, monkeypatch):
-    """Two equal results and one with a wrong tensor, each a folder."""
+    """A good result and one with a wrong tensor, each a folder."""
     monkeypatch.chdir(tmp_path)
-    make(tmp_path / "old", tensors())
-    make(tmp_path / "same", tensors())
-    make(tmp_path / "wrong", tensors(**{"body.1": 1e-3}))
+    make(tmp_path / "old")
+    make(tmp_path / "wrong", "body.1")
     return tmp_path
 
 
@@ -67,51 +62,50 @@ def told(results, capsys):
     return compared
 
 
-OTHERS = {
-    "worse": tensors(**{"body.1": 1e-3, "body.0": 1e-3}),
-    "mixed": tensors(**{"body.0": 1e-3}),
-    "renamed": tensors("body.0", "body.2", "logits"),
-}
-FAILS = "fails now"
-
-
 @pytest.mark.parametrize(
-    ("old", "new", "last", "changes"),
+    ("old", "wrong", "names", "last", "changes"),
     [
-        ("old", "same", "Nothing changed · 3 as before", []),
-        ("old", "wrong", "1 row got worse · 1 worse, 2 as before", [FAILS]),
-        ("wrong", "old", "1 row got better · 1 better, 2 as before", ["agrees now"]),
+        ("old", "", KEYS, "Nothing changed · 3 as before", ""),
+        ("old", "body.1", KEYS, "1 row got worse · 1 worse, 2 as before", "fails now"),
+        ("wrong", "", KEYS, "1 row got better · 1 better, 2 as before", "agrees now"),
         (
             "wrong",
-            "worse",
-            "1 row got worse · 1 worse, 1 fail as before, 1 as before",
-            [FAILS, "fails as before"],
+            "body.1",
+            KEYS,
+            "Nothing changed · 1 fail as before, 2 as before",
+            "fails as before",
         ),
         (
             "wrong",
-            "mixed",
+            "body.0",
+            KEYS,
             "1 row got worse · 1 worse, 1 better, 1 as before",
-            [FAILS, "agrees now"],
+            "fails now, agrees now",
         ),
-        ("old", "renamed", "Nothing got worse · 1 gone, 1 new, 2 as before", ["gone", "new"]),
+        (
+            "old",
+            "",
+            "body.0 body.2 logits",
+            "Nothing got worse · 1 gone, 1 new, 2 as before",
+            "gone, new",
+        ),
     ],
 )
-def test_what_became_of_the_rows(results, told, monkeypatch, old, new, last, changes):
-    if new in OTHERS:
-        make(results / new, OTHERS[new])
-    found, said, document = told(old, new)
-    assert found == document["exit_code"] == int(FAILS in changes)
+def test_what_became_of_the_rows(results, told, monkeypatch, old, wrong, names, last, changes):
+    make(results / "new", wrong, names)
+    found, said, document = told(old, "new")
+    assert found == document["exit_code"] == int("fails now" in changes)
     assert said.splitlines()[-1] == last and last.endswith(document["sentence"])
-    assert [row["change"] for row in document["rows"]] == changes
+    assert ", ".join(row["change"] for row in document["rows"]) == changes
     assert ("nothing differs around them" in said) == (document["surroundings"] == [])
-    if FAILS in changes:
+    if found:
         row = document["rows"][0]
-        assert (row["step"], row["model"]) == (1, "small_cnn")
+        assert (row["step"], row["model"], row["key"]) == (1, "small_cnn", wrong)
         assert row["before"]["gap"] < row["before"]["allowed"] < row["after"]["gap"]
-        assert "ROUNDING → DIVERGED" in said and "starts here" in said
+        assert "starts here" in said
         monkeypatch.setenv("FORCE_COLOR", "1")
         monkeypatch.setenv("TERM", "xterm")
-        said = told(old, new)[1]  # no green stands above what got worse
+        said = told(old, "new")[1]  # no green stands above what got worse
         assert "\x1b[32m" not in said[: said.rindex("\x1b[31mROUNDING → DIVERGED")]
 
 
@@ -131,21 +125,20 @@ def test_what_became_of_a_row(was, now, what):
     assert [one.change for one in compare.compare(*results, *"xy").changes] == [what]
 
 
-@pytest.mark.parametrize(("part", "status"), [(0.0, 0), (1e-3, 1)])
-def test_a_step_of_one_alone(results, told, part, status):
-    loss = {"loss": is_off(np.ones(1), part), "logits": np.arange(12.0).reshape(3, 4)}
-    make(results / "same", loss, step3, "loss_all")
-    found, said, document = told("old", "same")
-    assert "step 3, small_cnn in the second alone" in said.splitlines()[-1]
-    assert found == status == document["counts"]["new, fails"]
-    found, said, _ = told("same", "old")
-    assert found == 0 and "step 3, small_cnn in the first alone" in said.splitlines()[-1]
+@pytest.mark.parametrize(("wrong", "status"), [("", 0), ("loss", 1)])
+def test_a_step_of_one_alone(results, told, wrong, status):
+    make(results / "more")
+    make(results / "more", wrong, "loss logits", step3, "loss_all")
+    for paths, where in ((("more", "old"), "first"), (("old", "more"), "second")):
+        found, said, document = told(*paths)
+        assert f"step 3, small_cnn in the {where} alone" in said.splitlines()[-1]
+        assert found == document["counts"]["new, fails"] == (status if where == "second" else 0)
 
 
 def test_what_differs_around_them(results, told):
     edits = ('version": "1.0"', 'version": "1.1"'), ('seed": 0', 'seed": 7'), ("1" * 64, "b" * 64)
     layers = {"body.0": {"epsilon": 1e-6}, "body.1": {"epsilon": 1e-5}}
-    make(results / "other", tensors(), edits=edits, settings=layers)
+    make(results / "other", edits=edits, settings=layers)
     status, said, document = told("old", "other")
     found = {(d["what"], d["side"]): (d["before"], d["after"]) for d in document["surroundings"]}
     assert status == 0 and found == {
@@ -175,7 +168,7 @@ def test_each_of_the_two_is_a_folder_a_pair_s_own_or_a_bundle(results, told):
         found, _, document = told("old", new)
         assert found == status == 1 and document["counts"] == expected["counts"]
         assert document["results"] == expected["results"] and document["surroundings"] == []
-        assert [row["change"] for row in document["rows"]] == [FAILS]
+        assert [row["change"] for row in document["rows"]] == ["fails now"]
 
 
 # ---- bad input ----------------------------------------------------------------------------------
