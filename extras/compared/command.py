@@ -73,12 +73,11 @@ def _told(given: argparse.Namespace) -> int:
 
 def _document(found: c.Compared, differing: Sequence[c.Difference]) -> dict[str, object]:
     """Return what --json lists: all but the rows that are as before."""
-    sides = {"before": found.old, "after": found.new}
     around = [one._asdict() | {"of": [name._asdict() for name in one.of]} for one in differing]
-    results = [name._asdict() for name in found.names]
-    for name, result in zip(found.names, results, strict=True):
-        for which, told in sides.items():
-            result[which] = told[name].told if name in told else None
+    results = []
+    for name in found.names:
+        before, after = found.in_short(name)
+        results.append(name._asdict() | {"before": before, "after": after})
     rows = [one._asdict() for one in found.changes if one.change != c.SAME]
     rows = [row.pop("name")._asdict() | row for row in rows]
     counts = {what: len(found.of(what)) for what in c.CHANGES}
@@ -98,7 +97,7 @@ def _show(found: c.Compared, differing: Sequence[c.Difference]) -> None:
     headings = step, verdict, Kind.COLUMN_GUIDE(), Kind.COLUMN_BECAME()
     rows = []
     for name in found.names:
-        both = [of[name].told if name in of else None for of in (found.old, found.new)]
+        both = found.in_short(name)
         verdicts = [told["verdict"] if told else c.WITHOUT for told in both]
         guide = _was_and_is(*(guide_word(told and told["guide_passed"]) for told in both))
         said = Text(_was_and_is(*verdicts), COLOURS.get(verdicts[1], "white"))
@@ -126,10 +125,7 @@ def _table(title: str, headings: Iterable[str], rows: Iterable[Iterable[str | Te
     for heading in headings:
         table.add_column(heading, overflow="fold")
     for row in rows:
-        cells = (
-            Text(in_language(visible(cell))) if isinstance(cell, str) else cell for cell in row
-        )
-        table.add_row(*cells)
+        table.add_row(*(of if type(of) is Text else Text(in_language(visible(of))) for of in row))
     if table.row_count:
         terminal.show_table(table)
 

@@ -60,6 +60,10 @@ class Compared(NamedTuple):
         """Return the rows of which that became, of one result or of all."""
         return [c for c in self.changes if c.change in whats and name in (None, c.name)]
 
+    def in_short(self, name: Name) -> list[dict | None]:
+        """Return what was and is found of a name; None where it is not there."""
+        return [told[name].told if name in told else None for told in (self.old, self.new)]
+
 
 def compare(old: dict[Name, Found], new: dict[Name, Found], *paths: Path) -> Compared:
     """Compare two results; raises UserError where they have no step of a pair in common."""

@@ -22,6 +22,7 @@ from twincheck.common.system.errors import UserError
 from twincheck.common.system.files import open_plain
 from twincheck.common.system.frameworks import SIDES
 from twincheck.common.system.json_file import MAX_BYTES, parse_json
+from twincheck.common.system.json_kinds import number_or_null
 from twincheck.common.verdict.row import exit_code, worst
 from twincheck.extras.compared import Kind
 from twincheck.extras.shared.archive import Archive
@@ -81,7 +82,7 @@ def read(path: Path) -> dict[Name, Found]:
     found: dict[Name, Found] = {}
     for place, said, content_of in _of_folder(path) if path.is_dir() else _of_bundle(path):
         try:
-            name = Name(said["step"] + 0, said["other"], said["model"])
+            name = Name(range(6)[said["step"]], str(said["other"]), str(said["model"]))
             result = _found(place, said, content_of)
         except _NOT_OURS:
             raise UserError(Kind.RESULT_REFUSED(path=place)) from None
@@ -103,10 +104,12 @@ def _found(place: str, said: Mapping, content_of: Callable[[str], bytes]) -> Fou
     rows: dict[str, Row] = {}
     seen: Counter[str] = Counter()
     for one in said["rows"]:
-        key = one["key"]
+        key = str(one["key"])
         seen[key] += 1  # several logs may have one key
         key = f"{key} ({seen[key]})" if seen[key] > 1 else key
         rows[key] = {entry: one.get(entry) for entry in _OF_A_ROW}
+        if not all(number_or_null(rows[key][entry]) for entry in _OF_A_ROW[1:5]):
+            raise ValueError(key)
     verdicts, allow = [row["verdict"] for row in rows.values()], list(map(str.upper, said["allow"]))
     told = {"verdict": worst(verdicts), "exit_code": exit_code(verdicts, allow)}
     told |= {"guide_passed": said["guide_passed"], "rows": len(rows)}
