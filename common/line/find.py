@@ -74,7 +74,6 @@ class Finder:
         self.pool, self._own = Pool(reference.values, close), Pool(port.values, close)
         self._states: dict[int, str] = {}
         self._partners: dict[int, list[int]] = {}
-        self._made_before = self._makers_by_content()
 
     # ---- what a value is ------------------------------------------------------------------------
 
@@ -105,22 +104,9 @@ class Finder:
         return self._states[value]
 
     def maker(self, value: int) -> Call | None:
-        """Return the call that made a value, maybe as another tensor of the same numbers."""
-        number = self.port.maker.get(value, self._made_before.get(value))
+        """Return the call that made a value; None where nobody is seen to."""
+        number = self.port.maker.get(value)
         return None if number is None else self.port.calls[number]
-
-    def _makers_by_content(self) -> dict[int, int]:
-        """A value that nobody is seen to make -> the call that made those numbers before."""
-        found: dict[int, int] = {}
-        known: dict[bytes, int] = {}
-        for value, array in enumerate(self.port.values):
-            content = np.ascontiguousarray(array).tobytes() if array.size > 1 else b""
-            made = self.port.maker.get(value)
-            if made is not None:
-                known[content] = made
-            elif content in known:
-                found[value] = known[content]
-        return found
 
     @cached_property
     def gradients(self) -> Pool:
