@@ -31,7 +31,7 @@ EXPECTED = {
 SCORES = ["acc", "mean_share_of_right"]
 MODES = ("", "train/")
 SUBMISSION = {
-    1: ("forward", ["logits", "perturbed/logits", "train/logits", "edges/logits"]),
+    1: ("forward", ["logits", "perturbed/logits", "train/logits"]),
     2: ("metric", SCORES),
     3: ("loss", ["loss", "perturbed/loss", "train/loss"]),
     4: ("bp_align", [f"{c}{k}_{i}" for c in MODES for i in range(10) for k in ("loss", "lr")]),

@@ -241,7 +241,8 @@ def test_what_python_computes_is_known_line_by_line(tmp_path):
         (one.line, i): array for one in values.made.values() for i, array in enumerate(one.arrays())
     }
     steps = np.arange(1, 5) / 4
-    assert np.array_equal(made[5, 0], steps) and np.array_equal(made[6, 0], 2.0**-steps)
+    assert np.array_equal(made[4, 0], np.arange(4)) and np.array_equal(made[5, 0], steps)
+    assert np.array_equal(made[6, 0], 2.0**-steps)
     assert not made[9, 0][:, 1].any() and np.array_equal(made[10, 0][:, 1], np.ones(4))
     assert {one.line for one in seen[0]} == {13, 11, 12}
     (returned,) = (one for one in values.made.values() if one.line == 6)

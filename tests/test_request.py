@@ -170,7 +170,7 @@ def test_one_process_of_a_side_answers_for_every_step(tmp_path, monkeypatch):
             assert not result.error and result.exit_code == 0
             shares = [share for share in done if share is not None]
             assert shares == sorted(shares) and 0.0 <= shares[0] < shares[-1] < 1.0
-            assert len(shares) == 2 * 2 * 3  # sides, precisions, cases
+            assert len(shares) == 2 * 2 * (4 if number == 1 else 3)  # sides, precisions, cases
             done.clear()
         edited = "\n\ndef build(config):\n    raise ValueError('edited')\n"
         renamed = "\n\nRENAME = {'nothing': 'such'}\n"

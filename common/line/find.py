@@ -74,7 +74,6 @@ class Finder:
         self.pool, self._own = Pool(reference.values, close), Pool(port.values, close)
         self._states: dict[int, str] = {}
         self._partners: dict[int, list[int]] = {}
-        self._made_before = self._makers_by_content()
 
     # ---- what a value is ------------------------------------------------------------------------
 
@@ -105,22 +104,9 @@ class Finder:
         return self._states[value]
 
     def maker(self, value: int) -> Call | None:
-        """Return the call that made a value, maybe as another tensor of the same numbers."""
-        number = self.port.maker.get(value, self._made_before.get(value))
+        """Return the call that made a value; None where nobody is seen to."""
+        number = self.port.maker.get(value)
         return None if number is None else self.port.calls[number]
-
-    def _makers_by_content(self) -> dict[int, int]:
-        """A value that nobody is seen to make -> the call that made those numbers before."""
-        found: dict[int, int] = {}
-        known: dict[bytes, int] = {}
-        for value, array in enumerate(self.port.values):
-            content = np.ascontiguousarray(array).tobytes() if array.size > 1 else b""
-            made = self.port.maker.get(value)
-            if made is not None:
-                known[content] = made
-            elif content in known:
-                found[value] = known[content]
-        return found
 
     @cached_property
     def gradients(self) -> Pool:
@@ -168,6 +154,7 @@ class Finder:
         first, at_edge, behind = None, None, None
         for value, before in chain.items():
             if self._is_shown_right(value):
+                first = first or Suspect(self.maker(value))
                 plain.add(value)
                 continue
             is_edge = plain.issuperset(before)
@@ -194,8 +181,10 @@ class Finder:
     def _is_shown_right(self, value: int) -> bool:
         """Return whether the port makes a value of the reference's of one that it has not.
 
-        Such a one is right, and written another way.
+        Such a one is right, and written another way.  What a probe has replaced was not used.
         """
+        if value in self.port.put.values():
+            return False
         for call in self._users.get(value, ()):
             made = [self.port.values[v] for v in call.made if self._state(v) == SAME]
             if any(array.dtype.kind == "f" and self._says_much(array) for array in made):

@@ -114,9 +114,9 @@ def _finding(result, row: Row) -> Finding:
     for side in SIDES if row.measure != "claim" else ():
         known = result.idle.get(side, {}) | result.places.get(side, {})
         made = handed.get(side) or result.made.get(side, {}).get(layer)
-        if at not in known and (key.local == "p" or key.site.endswith(":p")):
-            at = key.prefix + key.site.partition("#")[0]  # a dropout that draws nothing
-        places[side] = made or place_of(known, at)
+        idle = key.prefix + key.site.partition("#")[0]  # a dropout that draws nothing
+        is_rate = key.local == "p" or key.site.endswith(":p")
+        places[side] = made or place_of(known, idle if is_rate and at not in known else at)
     if (line := result.lines.get(row.key)) and not differing:
         places |= line.places
         if is_of(sentence, Kind.GIVEN_OTHER_VALUES):

@@ -8,7 +8,7 @@ import ast
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
 from types import CodeType, FrameType
@@ -143,7 +143,8 @@ class PythonValues:
         statement, is_end = self._statement(frame, running), event == "return"
         if not is_end and _statements(frame.f_code.co_filename).get(frame.f_lineno) is statement:
             return self._step  # another line of the same
-        self._written(frame, running, statement)
+        if not statement.body or frame.f_lineno in statement.body:  # else the loop has ended
+            self._written(frame, running, statement)
         if is_end:
             self._returned(frame, running, value)
             del self._running[frame]
@@ -190,6 +191,7 @@ class _Statement:
 
     reads: tuple[str, ...] = ()
     writes: tuple[str, ...] = ()
+    body: range = range(0)  # of a loop, its lines
 
 
 _NOTHING = _Statement()
@@ -212,6 +214,9 @@ def _statements(file: str) -> dict[int, _Statement]:
         parts = [getattr(node, name) for name in heads] if heads else [node]
         parts = [one for part in parts for one in (part if isinstance(part, list) else [part])]
         statement = _statement_of(parts)
+        if isinstance(node, ast.For):
+            body = range(node.body[0].lineno, node.body[-1].end_lineno + 1)
+            statement = replace(statement, body=body)
         last = max((one.end_lineno for one in parts if hasattr(one, "end_lineno")), default=0)
         for line in range(node.lineno, max(last, node.lineno) + 1):
             found[line] = statement

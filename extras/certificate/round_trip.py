@@ -71,15 +71,15 @@ class _RoundTrip:
         if any(path for pattern in _OF_REFERENCE for path in folder.glob(pattern)):
             return
         self.notes.append(Kind.ROUND_TRIP_BY_CONVERSION())
-        owners = weights.load_owners(self.files.weights(case.name))
+        owners = weights.load_owners(self.files.weights(case.start))
         layout = layout_of(self.job, case, owners, self.side.owners(model))
         weights.save_state(folder / _STATE, layout.to_torch(self.side.state(model)))
 
     def _read(self, case: Case) -> None:
         """The reference reads both, compares what was its own, and saves the other's marks."""
         folder = self.files.to_load(case.name)
-        state = self.job.states.load(self.files.weights(case.name), may_be_empty=True)
-        owners = weights.load_owners(self.files.weights(case.name))
+        state = self.job.states.load(self.files.weights(case.start), may_be_empty=True)
+        owners = weights.load_owners(self.files.weights(case.start))
         names = self._names(case)
         for path in [*(Path(BACK, name) for name in names), *(Path(OWN, n) for n in names[:-1])]:
             self._restore(case, folder / path)

@@ -12,7 +12,6 @@ Exit status: 0 nothing got worse, 1 something did, 2 they cannot be compared.
 import argparse
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from dataclasses import asdict
 from pathlib import Path
 
 from rich.table import Table
@@ -29,23 +28,17 @@ from twincheck.common.system.program import guarded
 from twincheck.common.verdict.row import AGREEING
 from twincheck.extras.compared import Kind
 from twincheck.extras.compared import compare as c
-from twincheck.extras.compared.read import Found, Name, Row, read
+from twincheck.extras.compared.read import Name, Row, read
 
 SCHEMA = "twincheck-compared/1"
-Cell = str | tuple[str, str]  # what it says, and its style
-_COUNTS = {
-    c.WORSE: Kind.COUNT_WORSE,
-    (c.STILL,): Kind.COUNT_FAIL_STILL,
-    c.BETTER: Kind.COUNT_BETTER,
-    (c.GONE,): Kind.COUNT_GONE,
-    (c.NEW,): Kind.COUNT_NEW,
-    (c.SAME,): Kind.COUNT_AS_BEFORE,
-}
-_TABLES = {  # of rows
-    c.WORSE: Kind.TABLE_WORSE(),
-    (c.STILL,): Kind.TABLE_FAIL_STILL(),
-    c.BETTER: Kind.TABLE_BETTER(),
-    (c.GONE, c.NEW): Kind.TABLE_ALONE(),
+# What became of rows -> how they are counted, and the title of their table, where they have one.
+_KINDS = {
+    c.WORSE: (Kind.COUNT_WORSE, Kind.TABLE_WORSE()),
+    (c.STILL,): (Kind.COUNT_FAIL_STILL, Kind.TABLE_FAIL_STILL()),
+    c.BETTER: (Kind.COUNT_BETTER, Kind.TABLE_BETTER()),
+    (c.GONE,): (Kind.COUNT_GONE, Kind.IN_FIRST_ALONE()),
+    (c.NEW,): (Kind.COUNT_NEW, Kind.IN_SECOND_ALONE()),
+    (c.SAME,): (Kind.COUNT_AS_BEFORE, ""),
 }
 
 
@@ -61,92 +54,63 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _told(given: argparse.Namespace) -> int:
     """Compare; where that cannot be done, a program finds that in its file too."""
+    paths = given.old, given.new
     try:
-        paths = (given.old, given.new)
         found = c.compare(*map(read, paths), *paths)
     except UserError as error:
         with suppress(UserError, OSError):
             if given.json is not None:
                 write_json(given.json, {"schema": SCHEMA, "exit_code": 2, "error": str(error)})
         raise
-    differing = c.differences(found)
+    differing, status = c.differences(found), int(bool(found.of(*c.WORSE)))
     if given.json is not None:
-        write_json(given.json, document(found, differing, *paths))
-    show(found, differing)
-    return found.exit_code
+        told = {"schema": SCHEMA, "exit_code": status, "sentence": str(_counts(found))}
+        told |= {"before": str(given.old), "after": str(given.new)}
+        write_json(given.json, told | _document(found, differing))
+    _show(found, differing)
+    return status
 
 
-# ---- --json -------------------------------------------------------------------------------------
+def _document(found: c.Compared, differing: Sequence[c.Difference]) -> dict[str, object]:
+    """Return what --json lists: all but the rows that are as before."""
+    around = [one._asdict() | {"of": [name._asdict() for name in one.of]} for one in differing]
+    results = []
+    for name in found.names:
+        before, after = found.in_short(name)
+        results.append(name._asdict() | {"before": before, "after": after})
+    rows = [one._asdict() for one in found.changes if one.change != c.SAME]
+    rows = [row.pop("name")._asdict() | row for row in rows]
+    counts = {what: len(found.of(what)) for what in c.CHANGES}
+    return {"counts": counts, "surroundings": around, "results": results, "rows": rows}
 
 
-def document(
-    found: c.Compared, differing: Sequence[c.Difference], old: Path, new: Path
-) -> dict[str, object]:
-    """Return what --json writes: all but the rows that are as before."""
-    return {
-        "schema": SCHEMA,
-        "exit_code": found.exit_code,
-        "sentence": str(_counts(found)),
-        "before": str(old),
-        "after": str(new),
-        "counts": {what: len(found.of(what)) for what in c.CHANGES},
-        "surroundings": [{**asdict(one), "of": list(map(_named, one.of))} for one in differing],
-        "results": [
-            {
-                **_named(name),
-                "before": _result(found.old.get(name)),
-                "after": _result(found.new.get(name)),
-            }
-            for name in found.names
-        ],
-        "rows": [
-            {
-                **_named(change.name),
-                "key": change.key,
-                "change": change.what,
-                "before": change.before,
-                "after": change.after,
-            }
-            for change in found.changes
-            if change.what != c.SAME
-        ],
-    }
-
-
-def _named(name: Name) -> dict[str, object]:
-    return dict(zip(("step", "other", "model"), name, strict=True))
-
-
-def _result(found: Found | None) -> dict[str, object] | None:
-    if found is None:
-        return None
-    told = {"verdict": found.verdict, "exit_code": found.exit_code}
-    return told | {"guide_passed": found.guide_passed, "rows": len(found.rows)}
-
-
-# ---- the terminal -------------------------------------------------------------------------------
-
-
-def show(found: c.Compared, differing: Sequence[c.Difference]) -> None:
+def _show(found: c.Compared, differing: Sequence[c.Difference]) -> None:
     """Print what got worse first, a table each, and the sentence."""
-    tensor, now = Kind.COLUMN_TENSOR(), Kind.COLUMN_NOW()
-    of_rows = (tensor, Kind.COLUMN_VERDICT(), Kind.COLUMN_LIMIT_BEFORE(), now, Kind.COLUMN_ELSE())
-    for whats, title in _TABLES.items():
-        changes = found.of(*whats)
-        _table(title, (Kind.COLUMN_STEP(), *of_rows), map(_row, changes[:SHOWN_ROWS]))
+    step, verdict, now = Kind.COLUMN_STEP(), Kind.COLUMN_VERDICT(), Kind.COLUMN_NOW()
+    limit, further = Kind.COLUMN_LIMIT_BEFORE(), Kind.COLUMN_ELSE()
+    for whats, (_, title) in _KINDS.items():
+        changes = found.of(*whats) if title else []
+        headings = step, Kind.COLUMN_TENSOR(), verdict, limit, now, further
+        _table(title, headings, map(_row, changes[:SHOWN_ROWS]))
         if len(changes) > SHOWN_ROWS:
             terminal.say(Kind.ROWS_FURTHER(count=len(changes) - SHOWN_ROWS))
-    of_steps = (Kind.COLUMN_VERDICT(), Kind.COLUMN_GUIDE(), Kind.COLUMN_BECAME())
-    rows = [_of_result(found, name) for name in found.names]
-    _table(Kind.TABLE_STEPS(), (Kind.COLUMN_STEP(), *of_steps), rows)
-    around = (Kind.COLUMN_WHAT(), Kind.COLUMN_SIDE(), Kind.COLUMN_BEFORE(), now, Kind.COLUMN_OF())
+    headings = step, verdict, Kind.COLUMN_GUIDE(), Kind.COLUMN_BECAME()
     rows = []
-    for one in differing:
-        is_all = len(one.of) == len(found.common)
-        steps = Kind.STEPS_ALL() if is_all else Kind.TOLD(parts=list(map(c.titled, one.of)))
-        side = Kind.BOTH_SIDES() if one.side == c.BOTH else one.side or c.WITHOUT
-        rows.append((one.what, side, one.before, one.after, steps))
-    _table(Kind.TABLE_AROUND(), around, rows)
+    for name in found.names:
+        both = found.in_short(name)
+        verdicts = [told["verdict"] if told else c.WITHOUT for told in both]
+        guide = _was_and_is(*(guide_word(told and told["guide_passed"]) for told in both))
+        said = Text(_was_and_is(*verdicts), COLOURS.get(verdicts[1], "white"))
+        rows.append((name.title, said, guide, _counts(found, name)))
+    _table(Kind.TABLE_STEPS(), headings, rows)
+    rows = []
+    for what, side, before, after, names in differing:
+        steps = Kind.TOLD(parts=[name.title for name in names])
+        steps = Kind.STEPS_ALL() if names == found.common else steps
+        side = Kind.BOTH_SIDES() if side == "both" else side or c.WITHOUT
+        rows.append((what, side, before, after, steps))
+    headings = Kind.COLUMN_WHAT(), Kind.COLUMN_SIDE(), Kind.COLUMN_BEFORE(), now, Kind.COLUMN_OF()
+    _table(Kind.TABLE_AROUND(), headings, rows)
     if not differing:
         terminal.say(Kind.AROUND_NOTHING())
     headline, colour = _headline(found, bool(differing))
@@ -155,33 +119,24 @@ def show(found: c.Compared, differing: Sequence[c.Difference]) -> None:
     terminal.say(line)
 
 
-def _table(title: str, headings: Iterable[str], rows: Iterable[Iterable[Cell]]) -> None:
+def _table(title: str, headings: Iterable[str], rows: Iterable[Iterable[str | Text]]) -> None:
     """Show a table, if it has rows."""
     table = Table(title=title, title_justify="left")
     for heading in headings:
         table.add_column(heading, overflow="fold")
     for row in rows:
-        cells = ((cell, "") if isinstance(cell, str) else cell for cell in row)
-        table.add_row(*(Text(in_language(visible(said)), style) for said, style in cells))
+        table.add_row(*(of if type(of) is Text else Text(in_language(visible(of))) for of in row))
     if table.row_count:
         terminal.show_table(table)
 
 
-def _row(change: c.Change) -> tuple[Cell, ...]:
+def _row(change: c.Change) -> tuple[str | Text, ...]:
     """A row's cells, in the colour of its verdict now."""
     was, now = (row["verdict"] if row else c.WITHOUT for row in (change.before, change.after))
-    colour = "red" if change.what in c.WORSE else COLOURS.get(now, "white")
+    colour = "red" if change.change in c.WORSE else COLOURS.get(now, "white")
     limits = map(_of_limit, (change.before, change.after))
     starts = Kind.STARTS_HERE() if (change.after or change.before)["origin"] else ""
-    return c.titled(change.name), change.key, (_was_and_is(was, now), colour), *limits, starts
-
-
-def _of_result(found: c.Compared, name: Name) -> tuple[Cell, ...]:
-    both = found.old.get(name), found.new.get(name)
-    verdict = _was_and_is(*(one.verdict if one else c.WITHOUT for one in both))
-    guide = _was_and_is(*(guide_word(one.guide_passed) if one else c.WITHOUT for one in both))
-    colour = COLOURS[both[1].verdict] if both[1] else "white"
-    return c.titled(name), (verdict, colour), guide, _counts(found, name)
+    return change.name.title, change.key, Text(_was_and_is(was, now), colour), *limits, starts
 
 
 def _of_limit(row: Row | None) -> str:
@@ -197,16 +152,14 @@ def _was_and_is(was: str, now: str) -> str:
 
 def _headline(found: c.Compared, differs: bool) -> tuple[str, str]:
     """Return the last line's first words, and their colour: green where nothing is left to do."""
-    worse, better = found.of(*c.WORSE), found.of(*c.BETTER)
-    if worse:
+    if worse := found.of(*c.WORSE):
         return Kind.GOT_WORSE(count=len(worse)), "red"
-    is_red = any(one.exit_code for one in found.new.values()) or found.of(c.GONE)
+    is_red = any(one.told["exit_code"] for one in found.new.values()) or found.of(c.GONE)
     colour = "yellow" if is_red or found.old.keys() - found.new.keys() else "green"
-    if better:
+    if better := found.of(*c.BETTER):
         return Kind.GOT_BETTER(count=len(better)), colour
-    same = len(found.of(c.STILL, c.SAME)) == len(found.changes)
-    same = same and found.old.keys() == found.new.keys() and not differs
-    return Kind.CHANGED_NOTHING() if same else Kind.WORSE_NOTHING(), colour
+    changed = differs or found.common != found.names or found.of(c.GONE, c.NEW)
+    return Kind.WORSE_NOTHING() if changed else Kind.CHANGED_NOTHING(), colour
 
 
 def _counts(found: c.Compared, name: Name | None = None) -> str:
@@ -215,12 +168,8 @@ def _counts(found: c.Compared, name: Name | None = None) -> str:
         where = Kind.IN_FIRST_ALONE() if name in found.old else Kind.IN_SECOND_ALONE()
         failing = len(found.of(*c.WORSE, name=name))
         return Kind.TOLD(parts=[where, *([Kind.COUNT_FAIL(count=failing)] if failing else [])])
-    counts = ((kind, len(found.of(*whats, name=name))) for whats, kind in _COUNTS.items())
+    counts = ((kind, len(found.of(*whats, name=name))) for whats, (kind, _) in _KINDS.items())
     parts = [kind(count=count) for kind, count in counts if count]
-    if name is None:
-        parts += [
-            Kind.STEP_ALONE(step=c.titled(one), where=_counts(found, one))
-            for one in found.names
-            if one not in found.common
-        ]
+    alone = [] if name else [one for one in found.names if one not in found.common]
+    parts += [Kind.STEP_ALONE(step=one.title, where=_counts(found, one)) for one in alone]
     return Kind.TOLD(parts=parts)

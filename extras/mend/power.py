@@ -10,8 +10,8 @@ sign, a comparison, an axis, a name, a function, the order of arguments, a state
 some.  Each runs in float64 in each case and mode of step 1, then of steps 3 and 4 where none before
 has shown it.  What does not run is none; what takes a value further from the reference's than
 rounding does is seen.  Those left run with changed inputs, within the kinds that case.py's are of:
-ids and masks at the ends of sequences, zeros, large and small floats; and with numbers in buffers
-that hold zeros.  What makes no difference there is the same on every input tried (so are initial
+ids and masks at the ends of sequences, zeros, large and small floats.
+What makes no difference there is the same on every input tried (so are initial
 values, since shared weights replace them); what makes one would not be seen, and the whole check
 has said so.  Where the pair itself differs from the reference with such inputs that is said.
 
@@ -75,20 +75,6 @@ DETACHED, NO_GRADIENT = b".detach()", b"@paddle.no_grad()"
 # An argument by its name, an axis that goes away and comes back, nothing taken away.
 IDLE_CHANGE = re.compile(rb"\b(\w+)=(?:self\.)?\1\b|\.transpose\(\[1, 0, 2\]\)$|- 0\b|astype\('")
 FILE = "power.json"
-FILLED = Change("filled", ())  # it is none of inputs
-# What is put at the end of a reference: numbers in what holds zeros, such as a router's bias.
-WITH_NUMBERS = """
-
-
-def build(config, build=build):
-    import torch
-
-    model, generator = build(config), torch.Generator().manual_seed(0)
-    for name, values in model.state_dict().items():
-        if values.is_floating_point() and not values.any() and name in dict(model.named_buffers()):
-            values += 0.3 * torch.randn(values.shape, generator=generator)
-    return model
-"""
 
 
 @dataclass
@@ -180,7 +166,7 @@ class Power:
                 for change, copy in self._further(work, like):
                     self._look_with(change, copy, dict.fromkeys((steps[0], steps[-1])), allowed)
             self._ask_the_check(steps)
-            chosen = [one.by for one in self.left if one.by and one.by.lines]
+            chosen = [one.by for one in self.left if one.by]
             chosen = list(dict.fromkeys([*chosen, *self.itself]))
             if write and chosen:
                 self._write(work, like, chosen, steps)
@@ -296,15 +282,11 @@ class Power:
         search = self.search
         pair, run = load_pair(str(search.copy)), search.options.run
         some = list(changes(pair, like, run.seed, self.sources.values()))
-        for name, tried in (("filled", [FILLED]), ("further", some)):
-            copy = work / name / pair.name
-            shutil.copytree(search.copy, copy, symlinks=True)
-            text = (copy / CASE).read_text(encoding="utf-8")
-            (copy / CASE).write_text(with_cases(text, pair, run.preset, like, tried))
-            if tried == [FILLED]:
-                with open(copy / pair.file("torch"), "a", encoding="utf-8") as file:
-                    file.write(WITH_NUMBERS)
-            yield from ((change, copy) for change in tried)
+        copy = work / "further" / pair.name
+        shutil.copytree(search.copy, copy, symlinks=True)
+        text = (copy / CASE).read_text(encoding="utf-8")
+        (copy / CASE).write_text(with_cases(text, pair, run.preset, like, some))
+        yield from ((change, copy) for change in some)
 
     def _look_with(self, change: Change, copy: Path, steps, allowed) -> None:
         """Try what nothing has shown yet with changed inputs."""
@@ -317,7 +299,7 @@ class Power:
             with suppress(UserError), self._case(copy, step, change.name, own):
                 self._asked(Path("paddle_model.py"), [])
                 if search.crashed or search.off:
-                    if change is not FILLED and self._is_red(copy, step, change):
+                    if self._is_red(copy, step, change):
                         self.itself.append(change)
                     return
                 for one, tried in self._try(some):
@@ -417,8 +399,7 @@ class Power:
             old, new = (_short(one[key]) for key in ("old", "new"))
             made = Kind.MISTAKE if new else Kind.MISTAKE_LEFT_OUT
             report.say(made(place=one["place"], old=old, **({"new": new} if new else {})))
-            lines = _without_copies(one["shown"])
-            report.say(Kind.SHOWN_WITH(lines=lines) if lines else Kind.SHOWN_FILLED())
+            report.say(Kind.SHOWN_WITH(lines=_without_copies(one["shown"])))
         if told["undecided"]:
             report.say(Kind.POWER_UNDECIDED(count=told["undecided"]))
         if self.written:

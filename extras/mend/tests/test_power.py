@@ -8,7 +8,7 @@ from builders import twincheck, write_pair
 
 from twincheck.common.pair.pairs import PERTURBED, Case, load_pair
 from twincheck.extras.mend.edits import Source
-from twincheck.extras.mend.inputs import Change, changes, with_cases
+from twincheck.extras.mend.inputs import changes, with_cases
 from twincheck.extras.mend.power import mistakes
 
 CASE = """import numpy as np
@@ -110,7 +110,7 @@ def test_changed_inputs_stay_within_their_kinds_and_become_cases(tmp_path):
     case = Case(PERTURBED, {}, weights=PERTURBED)
     some = list(changes(pair, case, 0, [Source(PORT.encode())]))
     assert len({one.name for one in some}) == len(some)
-    for one in [*some, Change("filled", ())]:
+    for one in some:
         written = with_cases(text, pair, "default", case, [one])
         names = {}
         exec(written, names)

@@ -539,7 +539,7 @@ def new(checkout, folder, name, *words):
 def test_two_names_end_in_a_verdict(checkout, folder):
     done = new(checkout, folder, "mine")
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "paddle: x is its v" in done.stdout and "ROUNDING" in done.stdout
+    assert "paddle: x is its v" in done.stdout and "ALIGNED in step 1" in done.stdout
     assert '"network.dense": "network.inner"' in (folder / "mine" / "case.py").read_text()
     assert (folder / "mine" / "of_torch" / "mine.py").samefile(folder / "mine.py")
     done, report = checkout.rows(4, "--model", str(folder / "mine"), "--no-report")
