@@ -24,7 +24,7 @@ from twincheck.common.system.interpreters import interpreter
 from twincheck.common.weights.layers import COMPAT, torch_locals
 from twincheck.common.weights.layout import Layout
 from twincheck.extras.new_pair import Kind
-from twincheck.extras.new_pair.align import align
+from twincheck.extras.new_pair.align import align, similarity, words
 from twincheck.extras.new_pair.assignment import Assignment, Match, Models
 from twincheck.extras.new_pair.proofs import open_questions, proofs
 from twincheck.extras.new_pair.rename import shortest
@@ -38,7 +38,10 @@ from twincheck.extras.new_pair.structure import (
     in_halves,
     read_structure,
 )
-from twincheck.extras.new_pair.trials import Trials, Tried
+from twincheck.extras.new_pair.trials import CLOSE, Trials, Tried, distance
+
+# Names of whole layers, which no weight needs, are worth so many more lines.
+_LONGER = 1.25
 
 
 @dataclass
@@ -78,6 +81,9 @@ def propose(torch: Structure, paddle: Structure, trials: Trials | None = None) -
     for name, match in found.assignment.matches.items():
         names |= names_of(paddle.units[name], torch.units[match.torch], match)
     rename = shortest(names)
+    longer = shortest(names | modules_of_equal_value(models, found))
+    if len(longer) <= _LONGER * len(rename) + 1:
+        rename = longer
     convert = convert_source(models.to_convert(found.assignment))
     told = _not_carried(models, rename, convert)
     errors = {"torch": torch.error, "Paddle": paddle.error}
@@ -97,6 +103,39 @@ def _not_carried(models: Models, rename: Mapping[str, str], convert: str) -> str
     except UserError as error:
         return str(error)
     return ""
+
+
+def modules_of_equal_value(models: Models, found: Found) -> dict[str, str]:
+    """Modules around units, such as whole layers, that hold the same units and give the same.
+
+    The check then compares what they give; no weight needs their names.
+    """
+    torch, paddle, tried = models.torch, models.paddle, found.tried.calls
+    if tried is None:
+        return {}
+    partners = {name: {match.torch} for name, match in found.assignment.matches.items()}
+    partners |= {name: set(each.torch) for each in found.assignment.fused for name in each.paddle}
+    around: dict[frozenset, list[str]] = {}
+    for name in torch.modules:
+        around.setdefault(torch.units_in(name), []).append(name)
+    names = {}
+    for name in paddle.modules:
+        inside = paddle.units_in(name)
+        calls = tried.calls_of(name)
+        if not name or name in paddle.units or not inside or not calls or not calls[0].gave:
+            continue
+        wanted = frozenset().union(*(partners.get(unit, {None}) for unit in inside))
+        value = tried.values[f"{calls[0].number}/out/0"]
+        fit = []
+        for other in around.get(wanted, ()):
+            for call in torch.calls_of(other)[:1] if other else ():
+                same = call.gave[:1] == calls[0].gave[:1]
+                if same and distance(value, torch.values[f"{call.number}/out/0"], True) <= CLOSE:
+                    fit.append(other)
+        if fit:
+            likeness = {o: (o == name, similarity(words(name), words(o))) for o in fit}
+            names[name] = max(fit, key=likeness.get)
+    return names
 
 
 def names_of(paddle: Unit, torch: Unit, match: Match) -> dict[str, str]:

@@ -117,6 +117,10 @@ class Structure:
         last = len(self.calls)
         return sorted(self.units.values(), key=lambda u: u.calls[0].number if u.calls else last)
 
+    def units_in(self, name: str) -> frozenset[str]:
+        """The units in a module, itself among them."""
+        return frozenset(u for u in self.units if u == name or u.startswith(f"{name}.") or not name)
+
     def calls_of(self, name: str) -> list[Call]:
         """The calls of a module, in order."""
         return self._calls_of.get(name, [])
