@@ -151,7 +151,7 @@ def _allowed(room: str, other: str) -> bool:
 
 # ---- lines --------------------------------------------------------------------------------------
 
-CEILING = 104_906
+CEILING = 104_792
 # Named, so that a newcomer's own files beside them are not counted.
 _TOPS = (PACKAGE, INSTALLED, EXTRAS, "examples", "fake_data", "faults", "tests", "tools", "step*_*")
 
