@@ -6,7 +6,7 @@ tests/upcast_calls.py makes what it makes in a process of its own; faults/pairs/
 import json
 
 import pytest
-from builders import copied, ended, judged, python
+from builders import a_case, a_net, copied, ended, judged, paddles, python, write_pair
 from checkout import ROOT, Checkout, change
 
 from twincheck.common.logs.result_folder import ResultFolder
@@ -71,6 +71,17 @@ def test_a_transplanted_softmax_in_float32_is_lifted_too(checkout, pair):
     options = ("--case", "decoder", "--transplant", "softmax")
     _, rows, off = ended(0, run(checkout, pair, 1, *options))
     assert rows and not off
+
+
+@pytest.mark.parametrize("instead", [", dtype='float32'))", "), paddle.get_default_dtype())"])
+def test_a_table_is_noted_where_the_port_has_it_in_float64(checkout, tmp_path, instead):
+    """A port whose table is float32 by itself has none that the check rounds."""
+    made = "self.fc, self.t = nn.Linear(4, 4), torch.tensor(np.linspace(0, 1, 4, dtype='float32'))"
+    net = "import numpy as np\n" + a_net(made, "return self.fc(x * self.t)")
+    port = paddles(net, (", dtype='float32'))", instead))
+    case = a_case('"x": rng.standard_normal((3, 4)), "labels": rng.integers(0, 4, 3)')
+    done, _, off = ended(0, run(checkout, write_pair(tmp_path / "net", case, net, port), 1))
+    assert ("is rounded to float32" in done.stdout) == ("default" in instead) and not off
 
 
 @pytest.mark.slow

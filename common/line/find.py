@@ -12,8 +12,9 @@ from functools import cached_property
 
 import numpy as np
 
-from twincheck.common.line.relations import factor, is_constant, relation
+from twincheck.common.line.relations import factor, relation
 from twincheck.common.line.values import Pool, bare, is_mask, lengths, of_axes
+from twincheck.common.logs.match import is_constant
 from twincheck.common.logs.trace import PYTHON, Call, Trace
 from twincheck.common.system.reasons import Kind
 
@@ -165,18 +166,15 @@ class Finder:
             if is_edge and self._is_plain(value):
                 plain.add(value)
             elif is_edge:
-                if suspect.call.name == PYTHON and not self._has_like(value):
-                    continue
-                at_edge = at_edge or suspect
+                # Much of Python's is a step to a table: it is one that the reference has otherwise.
+                has_like = bare(self.port.values[value]).size in self._lacking
+                if suspect.call.name != PYTHON or has_like:
+                    at_edge = at_edge or suspect
             else:
                 behind = behind or suspect
         moved = (self._moved(one, False) for value in chain for one in self._with_given(value))
         moved = next(filter(None, moved), None)
         return moved or at_edge or behind or first
-
-    def _has_like(self, value: int) -> bool:
-        """Return whether the reference has a value of as many numbers that the port has nowhere."""
-        return bare(self.port.values[value]).size in self._lacking
 
     def _is_shown_right(self, value: int) -> bool:
         """Return whether the port makes a value of the reference's of one that it has not.
@@ -186,14 +184,11 @@ class Finder:
         if value in self.port.put.values():
             return False
         for call in self._users.get(value, ()):
-            made = [self.port.values[v] for v in call.made if self._state(v) == SAME]
-            if any(array.dtype.kind == "f" and self._says_much(array) for array in made):
-                return True
+            for array in (self.port.values[v] for v in call.made if self._state(v) == SAME):
+                is_number = array.dtype.kind == "f" and not is_mask(array)
+                if is_number and np.unique(array).size >= _TELLING:
+                    return True
         return False
-
-    @staticmethod
-    def _says_much(array: np.ndarray) -> bool:
-        return array.size >= _TELLING and not is_mask(array) and np.unique(array).size >= _TELLING
 
     @cached_property
     def _users(self) -> dict[int, list[Call]]:

@@ -10,7 +10,6 @@ import numpy as np
 
 from twincheck.common.line.values import (
     bare,
-    flat_of,
     is_mask,
     numbers_of,
     pattern,
@@ -150,9 +149,3 @@ def _differ(one: object, other: object) -> bool:
     if isinstance(one, float | int) and isinstance(other, float | int):
         return not math.isclose(one, other, rel_tol=1e-12)
     return one != other
-
-
-def is_constant(array: np.ndarray) -> bool:
-    """Return whether a value is one number."""
-    flat = flat_of(array)
-    return flat.size == 0 or bool((flat == flat[0]).all())

@@ -208,6 +208,12 @@ def likeness(ref: np.ndarray, cand: np.ndarray, most: float = 0.5) -> Likeness |
     )
 
 
+def is_constant(array: np.ndarray) -> bool:
+    """Return whether an array is one number, or none."""
+    flat = array.reshape(-1)
+    return bool((flat == flat[:1]).all())
+
+
 def single(array: np.ndarray) -> tuple:
     """Slices that leave one where all along an axis are the same, and no axis of length 1."""
     slices = []

@@ -123,7 +123,11 @@ class Case:
     decode: int = 0  # so many of the last tokens are fed one by one, with a cache: step 1 alone
     stored: bool = True  # its inputs are read from fake_data/, where they are stored there
     trained: Path | None = None  # the file of weights that it has instead, which were trained
-    edges: bool = False  # its inputs are varied (common/sides/edges.py)
+
+    @property
+    def edges(self) -> bool:
+        """Return whether its inputs are varied (common/sides/edges.py)."""
+        return self.name == EDGES and self.like is not None
 
     @property
     def start(self) -> str:
@@ -220,7 +224,7 @@ class Pair:
         plain = [case for case in cases if not (case.train or case.decode)]
         if decode and plain and not (self.built_in or EDGES in table):
             like = next((case for case in plain if case.weights == PERTURBED), plain[0])
-            cases.append(replace(like, name=EDGES, like=like.name, edges=True))
+            cases.append(replace(like, name=EDGES, like=like.name))
         return cases
 
     def _in_one_mode(

@@ -10,8 +10,8 @@ from collections.abc import Collection, Mapping
 
 import numpy as np
 
+from twincheck.common.sides.modes import unrecorded
 from twincheck.common.sides.places import error_sentence
-from twincheck.common.sides.session import Session, using
 from twincheck.common.system.errors import is_ours
 from twincheck.common.system.reasons import Kind
 from twincheck.common.system.tree import named_leaves
@@ -38,10 +38,9 @@ def varied(
     for name, values in found.items():
         if values.ndim < 2 or not values.size:
             continue
-        words = name.lower()
         if values.dtype.kind == "f" and FLOATS in parts and len(values) > 1:
             _scale(values, parts)
-        elif values.dtype.kind in "iu" and values.ndim == 2 and not _NO_IDS.search(words):
+        elif values.dtype.kind in "iu" and values.ndim == 2 and not _NO_IDS.search(name.lower()):
             if padding is not None and PADDING in parts and values.shape[1] > 2:
                 _pad(found, values, padding, ROWS in parts)
     return found
@@ -124,25 +123,17 @@ def _padding_of(run, model) -> list[int]:
     holders = [run.case.config]
     for _, module in run.side.modules(model):
         config = getattr(module, "config", None)
-        holders += [
-            vars(module),
-            config if isinstance(config, dict) else getattr(config, "__dict__", {}),
-        ]
-    for name in _NAMES:
-        for holder in holders:
-            value = holder.get(name)
-            if type(value) is int and value >= 0:
-                return [value]
-    return []
+        config = config if isinstance(config, dict) else getattr(config, "__dict__", {})
+        holders += [vars(module), config]
+    values = (holder.get(name) for name in _NAMES for holder in holders)
+    return [value for value in values if type(value) is int and value >= 0][:1]
 
 
 def _measure(run, model) -> Sizes | str:
     """Return the sizes of a forward pass, or why the reference refuses its inputs."""
-    sizes, session = Sizes(), Session(run.session.tape.seed)
-    session.rename, session.draws.own_sites = run.session.rename, run.session.draws.own_sites
-    session.begin(prefix=run.prefix)
+    sizes = Sizes()
     try:
-        with using(session), run.no_gradients():
+        with unrecorded(run):
             outputs = run.call(model, run.tensors())
         leaves = named_leaves(outputs, run.side.is_tensor)
     except Exception as error:

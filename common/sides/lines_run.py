@@ -1,4 +1,4 @@
-"""Which lines of a user's own functions ran, while code of the pair ran: the others show nothing.
+"""The lines of a user's own functions that run while code of the pair does; others show nothing.
 
 Heard by `sys.settrace` while a model is built, called or scored: elsewhere it would slow down what
 the workbench and the frameworks do in Python.  A function is heard till all its lines have run.
@@ -14,7 +14,7 @@ from pathlib import Path
 from types import CodeType
 
 from twincheck import HERE
-from twincheck.common.sides.places import STEPS, is_instrument, of_python
+from twincheck.common.sides.places import is_models
 from twincheck.common.system.files import ONE_SYNTAX_TREE
 
 _INSTALLED = ("/site-packages/", "/dist-packages/")
@@ -28,7 +28,6 @@ _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 _heard: dict[int, tuple[CodeType, set[int]]] = {}
 _of_import: dict[int, tuple[CodeType, set[int]]] = {}  # likewise, when the files were imported
 _unknown: set[str] = set()  # files of which other code has run than their text has
-_unfinished: list[set[int]] = []  # of the user's functions: their lines that did not run so far
 _quiet = 0  # parts of the pair's code that have run since one of these was called first
 _wanted = False  # whether there is a log that says what ran
 
@@ -108,9 +107,9 @@ def _only_tells(node: ast.stmt) -> bool:
 def _source(file: str) -> _Source | None:
     """A file's functions; None where it is none of the user's, or cannot be read."""
     path = file.replace("\\", "/")
-    own = not (is_instrument(path) or path.startswith((*STEPS, f"{HERE}/")) or of_python(path))
+    is_others = path.startswith(f"{HERE}/") or any(part in path for part in _INSTALLED)
     try:
-        return _Source(file) if own and not any(part in path for part in _INSTALLED) else None
+        return _Source(file) if is_models(file) and not is_others else None
     except (OSError, SyntaxError, ValueError):
         return None
 
@@ -123,7 +122,6 @@ def _begin(code: CodeType) -> set[int]:
         if code not in source.codes:  # compiled by a framework, exchanged, or edited meanwhile
             _unknown.add(code.co_filename)
         rest = {line for *_, line in code.co_lines() if line} & source.counted
-        _unfinished.append(rest)
         _quiet = 0
     _heard[id(code)] = code, rest
     return rest
@@ -150,7 +148,7 @@ def heard(imports: bool = False) -> Iterator[None]:
     """
     global _quiet
     _quiet += 1
-    if not _wanted or _quiet > _ENOUGH and not any(_unfinished):
+    if not _wanted or _quiet > _ENOUGH and not any(rest for _, rest in _heard.values()):
         yield
         return
     before, known = sys.gettrace(), set(_heard)
@@ -174,7 +172,6 @@ def begin(wanted: bool) -> None:
     _unknown.clear()
     _heard.clear()
     _heard.update((key, (code, set(rest))) for key, (code, rest) in _of_import.items())
-    _unfinished[:] = [rest for _, rest in _heard.values()]
 
 
 def forget() -> None:

@@ -5,7 +5,8 @@ outputs, its loss or its buffers.  Dropout with a rate of 0 is no other function
 whose statistics are frozen is none.
 """
 
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 
 import numpy as np
 
@@ -42,6 +43,16 @@ def why_not_run(run) -> str:
     return known or ""
 
 
+@contextmanager
+def unrecorded(run) -> Iterator[None]:
+    """Inside, the run's model sees the same random numbers, and nothing of it is recorded."""
+    session = Session(run.session.tape.seed)
+    session.rename, session.draws.own_sites = run.session.rename, run.session.draws.own_sites
+    session.begin(prefix=run.prefix)
+    with using(session), run.no_gradients():
+        yield
+
+
 def difference(run) -> str:
     """Return what differs between the model's modes, from one start; empty where nothing does.
 
@@ -50,11 +61,8 @@ def difference(run) -> str:
     model, found, changed = run.build(training=True), [], []
     for training in (False, True):
         model.train() if training else model.eval()
-        session = Session(run.session.tape.seed)
-        session.rename, session.draws.own_sites = run.session.rename, run.session.draws.own_sites
-        session.begin(prefix=run.prefix)
         before, tensors = run.buffers(model), run.tensors()
-        with using(session), run.no_gradients():
+        with unrecorded(run):
             outputs = run.call(model, tensors)
             leaves = named_leaves(outputs, run.side.is_tensor)
             with suppress(Exception):  # of a loss that fails step 3 tells

@@ -44,10 +44,12 @@ def is_instrument(filename: str) -> bool:
 
 
 @cache
-def of_python(filename: str) -> bool:
-    """Return whether a file is of Python's own library."""
+def is_models(filename: str) -> bool:
+    """True for a model's file: no instrument, no step's, none of Python's own library."""
+    path = filename.replace("\\", "/")
     libraries = (sysconfig.get_path("stdlib"), sysconfig.get_path("platstdlib"))
-    return filename.startswith(libraries) and "-packages" not in filename
+    of_python = filename.startswith(libraries) and "-packages" not in filename
+    return not (is_instrument(filename) or path.startswith(STEPS) or of_python)
 
 
 def place_of_error(error: Exception) -> str:

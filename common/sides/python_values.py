@@ -15,16 +15,14 @@ from types import CodeType, FrameType
 
 import numpy as np
 
+from twincheck.common.system.files import ONE_SYNTAX_TREE
+
 MOST_STEPS = 300_000  # lines of Python; what runs more is not looked into
+_OF_A_STEP = 100  # numbers, which take as long
 MOST_NUMBERS = 1 << 16  # of one name at one line
 _LARGEST = 1e300
 
-_HEADS = {
-    ast.For: ("target", "iter"),
-    ast.While: ("test",),
-    ast.If: ("test",),
-    ast.With: ("items",),
-}
+_HEADS = {ast.For: ["target", "iter"], ast.While: ["test"], ast.If: ["test"], ast.With: ["items"]}
 
 
 @dataclass(eq=False)
@@ -94,8 +92,7 @@ class PythonValues:
 
     def read_now(self, frame: FrameType | None) -> set[Made]:
         """Return what is read by the statement that led to a frame; nothing outside a model."""
-        while frame is not None and frame not in self._running:
-            frame = frame.f_back
+        frame = self._innermost(frame)
         return self._read(frame) if frame is not None else set()
 
     def _read(self, frame: FrameType) -> set[Made]:
@@ -118,19 +115,18 @@ class PythonValues:
             return None
         if not self.takes(code.co_filename):
             return None
-        given, caller = self.read_now(frame.f_back), self._caller(frame)
+        given, caller = self.read_now(frame.f_back), self._innermost(frame.f_back)
         running = self._running[frame] = _Running(code.co_firstlineno)
         at = (caller.f_code, self._running[caller].line) if given else (code, code.co_firstlineno)
         for name in code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]:
-            if numbers := numbers_of(value := frame.f_locals.get(name)):
+            if numbers := self._numbers(value := frame.f_locals.get(name)):
                 passed = {one for one in given if _is_last(one, numbers)}
                 running.names[name] = self._made(*at, f"{code.co_name}({name}", passed or given)
                 running.names[name].add(value, numbers)
         return self._step
 
-    def _caller(self, frame: FrameType) -> FrameType | None:
-        """Return the function of the model that a frame was called from."""
-        frame = frame.f_back
+    def _innermost(self, frame: FrameType | None) -> FrameType | None:
+        """Return the innermost function of the model that led to a frame, or is it."""
         while frame is not None and frame not in self._running:
             frame = frame.f_back
         return frame
@@ -158,7 +154,7 @@ class PythonValues:
             value = holder = variables.get(base)
             if attribute:
                 value = getattr(holder, "__dict__", {}).get(attribute)
-            if not (numbers := numbers_of(value)):
+            if not (numbers := self._numbers(value)):
                 continue
             given = self._read(frame) if given is None else given
             made = self._made(frame.f_code, running.line, name, given)
@@ -170,13 +166,17 @@ class PythonValues:
                 running.names[name] = made
 
     def _returned(self, frame: FrameType, running: _Running, value: object) -> None:
-        caller = self._caller(frame)
-        if caller is None:
-            return
-        if numbers := numbers_of(value):
+        caller = self._innermost(frame.f_back)
+        if caller is not None and (numbers := self._numbers(value)):
             made = self._made(frame.f_code, running.line, "return", self._read(frame))
             made.add(value, numbers)
             self._running[caller].returned.add(made)
+
+    def _numbers(self, value: object) -> list[np.ndarray]:
+        """Return `numbers_of` a value, which costs steps: a list that grows is read again."""
+        found = numbers_of(value) if self.steps <= MOST_STEPS else []
+        self.steps += sum(array.size for array in found) // _OF_A_STEP
+        return found
 
     def _made(self, code: CodeType, line: int, name: str, given: set[Made]) -> Made:
         """Return what a line makes of a name, which is made of what is given, too."""
@@ -201,7 +201,8 @@ _NOTHING = _Statement()
 def _statements(file: str) -> dict[int, _Statement]:
     """Line -> the statement that stands there."""
     try:
-        tree = ast.parse(Path(file).read_text(encoding="utf-8"))
+        with ONE_SYNTAX_TREE:
+            tree = ast.parse(Path(file).read_bytes())
     except (OSError, SyntaxError, ValueError):
         return {}
     found: dict[int, _Statement] = {}

@@ -141,7 +141,7 @@ class Session:
         self.forced = forced
         # Also record, and in teacher forcing replace, the gradient at each probe.
         self.gradients = False
-        self.tables: Collection[str] = ()  # of the reference's tables in float32, hashes
+        self.tables: Collection[str] | None = None  # the reference's, hashes; None: it notes them
         self.is_graph = False  # the model runs as a graph, inside of which nothing is seen
         self.probing = record is not None
         self.selection = Selection()  # which of the probes are looked at while `probing`

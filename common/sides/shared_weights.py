@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 
+from twincheck.common.logs.match import is_constant
 from twincheck.common.pair.case_hooks import SAMPLES
 from twincheck.common.pair.data import load_arrays
 from twincheck.common.pair.pairs import PERTURBED, Case, is_checkpoint
@@ -20,7 +21,7 @@ from twincheck.common.system.json_file import load_json
 from twincheck.common.system.memory import no_collections
 from twincheck.common.system.tree import tree_leaves
 from twincheck.common.weights import states as weights
-from twincheck.common.weights.noise import is_constant, with_noise
+from twincheck.common.weights.noise import with_noise
 from twincheck.common.weights.suits import Sizes, suited
 
 

@@ -16,7 +16,7 @@ import numpy as np
 from twincheck.common.logs.trace import PYTHON, Call, Frame, Trace
 from twincheck.common.sides import instruments, probes
 from twincheck.common.sides.calls import changed
-from twincheck.common.sides.places import STEPS, is_instrument, makers, of_python
+from twincheck.common.sides.places import STEPS, is_models, makers
 from twincheck.common.sides.python_values import Made, PythonValues
 from twincheck.common.sides.session import current
 from twincheck.common.system.intercept import Intercept, stand_in
@@ -38,7 +38,7 @@ class Tracing:
         self._kept: list[object] = []  # the tensors, since an id may be given away again
         self._replaced: dict[int, object] = {}  # id of what a probe put there -> what was made
         self._put: dict[int, int] = {}  # likewise, the number of its value -> the id of that
-        self.python = PythonValues(_is_models)
+        self.python = PythonValues(is_models)
         self._fed: dict[int, set[Made]] = {}  # number of a call -> what Python gave it
         self._bytes = 0
         self._inside = False  # whether a call runs that is one with what it calls
@@ -188,18 +188,13 @@ class Tracing:
             code = frame.f_code
             if code.co_filename.startswith(STEPS):
                 break
-            if _is_models(code.co_filename):
+            if is_models(code.co_filename):
                 plain = _plain_names(frame.f_locals)
                 found.append(Frame(code.co_filename, frame.f_lineno, code.co_name, plain))
             elif building and not found and "/nn/" in code.co_filename:
                 return []  # a layer draws its initial values
             frame = frame.f_back
         return found
-
-
-def _is_models(filename: str) -> bool:
-    """Return whether a file is a model's, neither an instrument nor of Python's own library."""
-    return not (is_instrument(filename) or filename.startswith(STEPS) or of_python(filename))
 
 
 def _plain_names(variables: Mapping[str, object]) -> dict[str, object]:

@@ -86,10 +86,10 @@ def note(what: str) -> None:
         calls[what] = calls.get(what, 0) + 1
 
 
-def note_table(values: np.ndarray) -> None:
+def note_table(side, tensor) -> None:
     """Note for the sidecar what NumPy has made in float32: a port may have it in float64."""
-    line = line_of_model() if values.size > 1 else ""
-    if line:
+    line = line_of_model() if current().tables is None else ""
+    if line and (values := side.array(tensor)).size > 1:
         current().seen.tables[digest_of(values)] = line
 
 
@@ -162,7 +162,7 @@ class Spelling:
         if not self._is_narrow(made):
             return made
         note(_words(_name(made.dtype)))
-        note_table(self.side.array(made))
+        note_table(self.side, made)
         leaf = self._widened(made.detach())
         self.side.want_gradient(leaf, self.side.wants_gradient(made))
         return leaf

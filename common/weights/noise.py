@@ -8,6 +8,7 @@ from functools import partial
 
 import numpy as np
 
+from twincheck.common.logs.match import is_constant
 from twincheck.common.pair.pairs import PERTURBED, TRAINED_LIKE
 from twincheck.common.pair.tape import LARGE, Tape
 from twincheck.common.weights.layers import CONSTANTS, Owner, why_no_partner
@@ -77,14 +78,9 @@ def hidden(state: Mapping[str, np.ndarray], owners: Mapping[str, Owner]) -> set[
         key
         for key, owner in owners.items()
         if not owner.parameter and state[key].dtype.kind == "f" and is_constant(state[key])
-        if state[key].flat[0] in (0.0, 1.0) and not why_no_partner(owner)
+        if state[key].size and state[key].flat[0] in (0.0, 1.0) and not why_no_partner(owner)
         if owner.local not in CONSTANTS
     }
-
-
-def is_constant(values: np.ndarray) -> bool:
-    """Return whether all elements are one number."""
-    return values.size > 0 and bool((values == values.flat[0]).all())
 
 
 def _perturbed(tape: Tape, key: str, values: np.ndarray, owner: Owner, level: float) -> np.ndarray:
