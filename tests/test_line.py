@@ -237,6 +237,7 @@ def test_what_python_computes_is_known_line_by_line(tmp_path):
     exec(compile(HELPERS, file, "exec"), names)
     with values.heard():
         names["build"](4)
+        exec(compile("table(9)", file, "exec"), names)  # as a file that is imported does
     made = {
         (one.line, i): array for one in values.made.values() for i, array in enumerate(one.arrays())
     }

@@ -72,7 +72,10 @@ class Finder:
 
     def __init__(self, reference: Trace, port: Trace, close: float):
         self.reference, self.port = reference, port
-        self.pool, self._own = Pool(reference.values, close), Pool(port.values, close)
+        told = (v for one in reference.calls if one.name == PYTHON for v in one.made)
+        told = {v for v in told if reference.values[v].size == 1}  # it is any such number
+        known = [np.zeros(0) if v in told else array for v, array in enumerate(reference.values)]
+        self.pool, self._own = Pool(known, close), Pool(port.values, close)
         self._states: dict[int, str] = {}
         self._partners: dict[int, list[int]] = {}
 

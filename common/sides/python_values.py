@@ -18,9 +18,10 @@ import numpy as np
 from twincheck.common.system.files import ONE_SYNTAX_TREE
 
 MOST_STEPS = 300_000  # lines of Python; what runs more is not looked into
-_OF_A_STEP = 100  # numbers, which take as long
-MOST_NUMBERS = 1 << 16  # of one name at one line
+_OF_A_STEP = 20  # numbers, which count as much
+MOST_NUMBERS = 1 << 16  # of one value
 _LARGEST = 1e300
+_INSIDE = ("<lambda>", "<listcomp>", "<genexpr>", "<dictcomp>", "<setcomp>")  # of a function
 
 _HEADS = {ast.For: ["target", "iter"], ast.While: ["test"], ast.If: ["test"], ast.With: ["items"]}
 
@@ -34,17 +35,13 @@ class Made:
     function: str
     given: set["Made"] = field(default_factory=set)
     values: list[np.ndarray] = field(default_factory=list)
-    count: int = 0  # of numbers
     holder: object = None  # the array or list that the last value was read from
 
     def add(self, value: object, numbers: list[np.ndarray]) -> None:
         """Keep one more value, or what the last one has become by writing into it."""
         if self.holder is value and numbers[0].ndim:
             del self.values[-len(numbers) :]
-        elif self.count > MOST_NUMBERS:
-            return
         self.values += numbers
-        self.count += sum(array.size for array in numbers)
         self.holder = value
 
     def arrays(self) -> list[np.ndarray]:
@@ -111,9 +108,13 @@ class PythonValues:
 
     def _enter(self, frame: FrameType, event: str, _):
         code = frame.f_code
-        if self.steps > MOST_STEPS or code.co_name.startswith("<"):
+        is_over = self.steps > MOST_STEPS or code.co_name.startswith("<")
+        if is_over or not self.takes(code.co_filename):
             return None
-        if not self.takes(code.co_filename):
+        by = frame.f_back  # a framework, or a function that is heard: else a file is imported
+        while by is not None and by.f_code.co_name in _INSIDE:
+            by = by.f_back
+        if by is not None and by not in self._running and self.takes(by.f_code.co_filename):
             return None
         given, caller = self.read_now(frame.f_back), self._innermost(frame.f_back)
         running = self._running[frame] = _Running(code.co_firstlineno)

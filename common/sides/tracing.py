@@ -115,13 +115,8 @@ class Tracing:
 
     def end(self) -> None:
         """Say in the trace what Python made, and which values probes have put in others' places."""
-        wanted = {one for fed in self._fed.values() for one in fed}
-        todo = list(wanted)
-        while todo:
-            todo += (new := todo.pop().given - wanted)
-            wanted |= new
         numbers: dict[Made, list[int]] = {}
-        for made in filter(wanted.__contains__, self.python.made.values()):
+        for made in self.python.made.values():
             numbers[made] = [len(self.trace.values) + i for i in range(len(made.arrays()))]
             self.trace.values += made.arrays()
         for made, own in numbers.items():
